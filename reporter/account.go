@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// withAccount returns a copy of a Job, which has the numbers of wait4(2), with the counters of
-// its control group or of its processes added. nil stays nil.
+// withAccount returns a copy of job, which has the numbers of wait4(2), with the counters of
+// its control group or processes added. It returns nil for nil.
 func withAccount(job *Job, rec *collector.Recording) *Job {
 	if job == nil {
 		return nil
@@ -24,7 +24,7 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	if a.Source == host.JobFromTree && a.UnownedMB >= leastUnowned {
 		j.UnownedMB = float64(a.UnownedMB)
 	}
-	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // it ended before it was read: wait4's own peak
+	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // the job ended before it was read: wait4's own peak
 		j.MemoryKind = host.MemoryRSS
 	}
 	if a.Source != host.JobFromTree && a.PeakMB.Known() {
@@ -33,25 +33,24 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	return &j
 }
 
-// leastUnowned is by how much a node's shared memory must have grown to be mentioned, MiB: processes come and go on
-// each.
+// leastUnowned is the least growth of a node's shared memory to be reported, MiB: on any node, processes come and go.
 const leastUnowned = 4
 
-// wholeCPU returns all CPU time of the job. wait4 has the exact time of processes that have
-// ended, except for children of parents that ignore SIGCHLD; the time of running processes is
-// added. A control group counts all of it, unless processes left the group.
+// wholeCPU returns all CPU time of the job in seconds. wait4 has the exact time of ended
+// processes, except for children of parents that ignore SIGCHLD; the time of running processes is
+// added. A control group counts all of it, except for processes that left the group.
 func wholeCPU(j *Job, a *collector.Account) float64 {
 	ended := j.UserSeconds + j.SystemSeconds
 	if a.Source == host.JobFromTree && a.LivingCPUSeconds.Known() {
 		ended += float64(a.LivingCPUSeconds)
 	}
-	if a.CPUSeconds.Known() { // of a tree with what was seen of children whose parent did not wait for them
+	if a.CPUSeconds.Known() { // in a tree: with the seen part of children that were not waited for
 		return max(ended, float64(a.CPUSeconds))
 	}
 	return ended
 }
 
-// leftGroup returns a remark if the job used much CPU time that its control group did not count and that was known
+// leftGroup returns a remark if the job used much CPU time that its control group did not count and that became known
 // too late for the samples. Otherwise it returns "".
 func leftGroup(j *Job, rec *collector.Recording) string {
 	late := rec.Account.LateCPUSeconds
@@ -62,11 +61,11 @@ func leftGroup(j *Job, rec *collector.Recording) string {
 		"which the samples do not have; --cgroup off follows them", text.Seconds(late))
 }
 
-// peakMemory returns the highest memory of the whole job, MiB; 0 = not known. Nothing is
+// peakMemory returns the highest memory of the whole job, MiB; 0 if unknown. Nothing is
 // measured between samples, so it is the greatest of the values that were certainly reached:
-// the samples' highest; the largest process (wait4); and the kernel's peak of the job's own
-// control group less what is not the job's memory. That is the most page cache and the most
-// memory of ours that were seen in it, and page cache that may have come and gone unseen.
+// the samples' highest; the largest process (wait4); and the kernel's peak of the job's
+// control group less the part that is not the job's memory: the most page cache and the most
+// memory of perfagent that were seen in it, and unseen page cache (see unseenCache).
 func peakMemory(j *Job, rec *collector.Recording) float64 {
 	a, peak := &rec.Account, 0.0
 	if v, ok := rec.Summaries[collector.JobMemory].Max(); ok {
@@ -85,9 +84,9 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 	return peak
 }
 
-// unseenCache returns the most page cache, MiB, that can have come and gone between two samples: what
-// the job has read from storage or written to files. Before it kills, the kernel reclaims all
-// the page cache that it can.
+// unseenCache returns an upper bound of the page cache, MiB, that came and went between two samples: the
+// job's reads from storage and writes to files; NaN if they are unknown. It is 0 after a kill for the limit,
+// because the kernel reclaims all the page cache that it can before it kills.
 func unseenCache(j *Job, a *collector.Account) float64 {
 	switch {
 	case a.FullAtKillMB.Known() && LimitKills(a, j) > 0:
@@ -111,7 +110,7 @@ func newLimits(rec *collector.Recording) *Limits {
 	return &l
 }
 
-// newGPUIdle returns when a GPU was idle; nil if it never was.
+// newGPUIdle converts the idle gaps of a GPU; nil if there were none.
 func newGPUIdle(i *collector.IdleGaps) *GPUIdle {
 	if i.Count == 0 {
 		return nil
@@ -139,8 +138,8 @@ func newGPUs(rec *collector.Recording) []GPU {
 	return out
 }
 
-// LimitKills returns how many processes the kernel is proved to have killed because the group that sets the job's
-// memory limit was full. The other kills belong to groups with a limit of their own (below it, if the job made some, or
+// LimitKills returns the number of processes that the kernel provably killed because the group that sets the job's
+// memory limit was full. The other kills belong to groups with another limit (below it, if the job made some, or
 // above it, if others have filled them), to the host, or to others in the same group.
 func LimitKills(a *collector.Account, j *Job) float64 {
 	here, elsewhere := 0.0, false
@@ -165,8 +164,8 @@ func LimitKills(a *collector.Account, j *Job) float64 {
 	return 0
 }
 
-// GroupKills returns the number of processes that the kernel killed in the job's control group, without those known not
-// to be the job's.
+// GroupKills returns the number of processes that the kernel killed in the job's control group, without those known to
+// be foreign.
 func GroupKills(a *collector.Account) float64 {
 	kills := 0.0
 	if a.OOMKills.Known() {
@@ -180,9 +179,9 @@ func GroupKills(a *collector.Account) float64 {
 	return max(0, kills)
 }
 
-// LimitProved reports whether it is proved without the kernel's log that the newest kill in the group was for the job's
-// memory limit. Where the kernel does not count that, the largest process proves it, if it had the limit to itself and
-// the host had memory.
+// LimitProved reports whether it is certain without the kernel's log that the newest kill in the group was for the
+// job's memory limit. Where the kernel does not count such kills, the largest process proves it if its peak was near
+// the limit and the host had free memory.
 func LimitProved(a *collector.Account, j *Job) bool {
 	k := a.LastOOMKill
 	switch {
@@ -202,8 +201,8 @@ func LimitProved(a *collector.Account, j *Job) bool {
 }
 
 // HitLimit reports whether a victim was killed for the job's memory limit, and whether that is
-// known. The log has the paths of the whole host. If our group has another name there, the two
-// cannot be compared.
+// known. The kernel log has the paths of the whole host. If the job's group has another name there,
+// the two cannot be compared.
 func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 	switch {
 	case v.Host:
@@ -214,31 +213,31 @@ func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 		return true, true
 	case InGroup(v.LimitGroup, a.Limits.MemoryGroup) && InGroup(a.InnerMemoryGroup, v.LimitGroup):
 		return true, true // job and step of a scheduler have the same limit
-	case a.Limits.MemoryGroup == "": // it is set above what we see
+	case a.Limits.MemoryGroup == "": // it is set above the visible groups
 		return false, InGroup(v.LimitGroup, a.MemoryPath) && v.LimitGroup != a.MemoryPath
 	}
 	return false, InGroup(v.Group, a.MemoryPath)
 }
 
-// InGroup reports whether a control group is another one or below it. It is never true of the
-// root, which holds everything.
+// InGroup reports whether a control group is of or below it. It is never true of the
+// root, which contains everything.
 func InGroup(group, of string) bool {
 	return of != "" && of != "/" && (group == of || strings.HasPrefix(group, of+"/"))
 }
 
-// CPUsText returns how many CPUs the job could use in the course of the run: "2", or "0.5 to 2".
+// CPUsText returns the number of usable CPUs during the run: "2", or "0.5 to 2".
 func CPUsText(l *Limits) string { return rangeText(l.CPUsRange, l.CPUs, text.CPUs) }
 
-// QuotaText returns the CPU quota in the course of the run in the same form.
+// QuotaText returns the CPU quota during the run in the same form.
 func QuotaText(l *Limits) string { return rangeText(l.QuotaRange, float64(l.CPUQuota), text.CPUs) }
 
-// MemoryLimitText returns the memory limit in the course of the run: "2.0 GiB", or "1.0 GiB to 2.0 GiB".
+// MemoryLimitText returns the memory limit during the run: "2.0 GiB", or "1.0 GiB to 2.0 GiB".
 func MemoryLimitText(l *Limits, size func(float64) string) string {
 	return rangeText(l.MemoryRange, float64(l.MemoryMB), size)
 }
 
-// CPUBindingText returns to how many of the CPUs that it was given the job bound itself: "bound itself to 1 of the 2
-// CPUs it was given". It returns "" if it did not.
+// CPUBindingText describes a job that bound itself to fewer CPUs than it was given: "bound itself to 1 of the 2
+// CPUs it was given". It returns "" for other jobs.
 func CPUBindingText(l *Limits) string {
 	if l == nil || !(l.GivenCPUs > 0) {
 		return ""
@@ -256,7 +255,7 @@ func rangeText(r *LimitRange, now float64, format func(float64) string) string {
 	return format(float64(r.Min)) + " to " + format(float64(r.Max))
 }
 
-// LimitChangeText returns when the limits of a range changed: "changed at 12:00:18 UTC". It returns "" for nil.
+// LimitChangeText describes when a limit changed: "changed at 12:00:18 UTC". It returns "" for nil.
 func LimitChangeText(r *LimitRange) string {
 	if r == nil {
 		return ""

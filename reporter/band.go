@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Band is one key's envelope; NaN (null in JSON) = not measured.
+// Band is the envelope of one key. NaN (null in JSON) means not measured.
 type Band struct {
 	Min  Numbers `json:"min"`
 	Mean Numbers `json:"mean"`
 	Max  Numbers `json:"max"`
 }
 
-// Fold puts each k neighbouring points together: the least minimum, the greatest maximum, and the
-// mean of the means, in which point i weighs weight(i). Without a weight all points weigh the same.
-// Points that were not measured count for nothing. The result shares no memory with the band.
+// Fold combines each k neighboring points: the least minimum, the greatest maximum, and the
+// mean of the means, in which point i has the weight weight(i). A nil weight means equal weights.
+// Unmeasured points are ignored. The result shares no memory with the band.
 func (b Band) Fold(k int, weight func(i int) float64) Band {
 	out := Band{
 		Min: fold(b.Min, k, func(i, j int) float64 { return extreme(b.Min[i:j], math.Min) }),
 		Max: fold(b.Max, k, b.MaxOf),
 	}
-	if k == 1 { // as it is, to the last bit
+	if k == 1 { // unchanged, to the last bit
 		out.Mean = slices.Clone(b.Mean)
 	} else {
 		out.Mean = fold(b.Mean, k, func(i, j int) float64 {
@@ -30,8 +30,8 @@ func (b Band) Fold(k int, weight func(i int) float64) Band {
 	return out
 }
 
-// MeanOf returns the mean of points i…j−1, in which point i weighs weight(i); NaN if none was
-// measured. Without a weight all points weigh the same.
+// MeanOf returns the mean of points i…j−1, in which point i has the weight weight(i); NaN if none was
+// measured. A nil weight means equal weights.
 func (b Band) MeanOf(i, j int, weight func(i int) float64) float64 {
 	if weight == nil {
 		each := 1 / float64(j-i) // so that no sum is too large
@@ -47,8 +47,8 @@ func (b Band) MeanOf(i, j int, weight func(i int) float64) float64 {
 	return sum / total // NaN if nothing was measured
 }
 
-// clamped returns a mean that rounding has put outside of its extremes. A mean without extremes
-// stays as it is.
+// clamped returns mean within its extremes, which rounding may have moved it out of. NaN extremes
+// leave it unchanged.
 func clamped(mean, least, greatest float64) float64 {
 	if mean < least {
 		return least
@@ -62,7 +62,7 @@ func clamped(mean, least, greatest float64) float64 {
 // MaxOf returns the greatest maximum of points i…j−1; NaN if none was measured.
 func (b Band) MaxOf(i, j int) float64 { return extreme(b.Max[i:j], math.Max) }
 
-// extreme joins the measured values. It returns NaN if there is none.
+// extreme joins the measured values. It returns NaN if there are none.
 func extreme(list []float64, join func(a, b float64) float64) float64 {
 	out := math.NaN()
 	for _, v := range list {
@@ -77,7 +77,7 @@ func extreme(list []float64, join func(a, b float64) float64) float64 {
 	return out
 }
 
-// fold makes one value of each k neighbours of a list.
+// fold makes one value from each k neighbors of a list.
 func fold(list Numbers, k int, value func(i, j int) float64) Numbers {
 	out := make(Numbers, 0, (len(list)+k-1)/k)
 	for i := 0; i < len(list); i += k {

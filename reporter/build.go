@@ -13,25 +13,25 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Input is what a Report of one node is made from.
+// Input is the input of New.
 type Input struct {
-	Run      Run // ID, Command, Tags, ExitCode, Signal; the times when a job was wrapped
+	Run      Run // ID, Command, Tags, ExitCode, Signal; also the times if a job was wrapped
 	Node     int
-	Identity *Identity // nil if nothing but the host tells it
-	// Rank is the rank of a job that is one of several on its node, as decimal text; "" if it is the only one.
+	Identity *Identity // nil if only the host is known
+	// Rank is the rank of a job among several on its node, as decimal text; "" for the only one.
 	Rank      string
 	Recording *collector.Recording
 	Job       *Job // nil for a sidecar
 	Agent     Agent
-	// Missing is what the caller knows to be missing (a journal that could not be
-	// written, say).
+	// Missing has what the caller knows to be missing (a journal that could not be
+	// written, for example).
 	Missing []Missing
-	// Push is how the push stands; the zero value is off.
+	// Push is the state of the push; the zero value means off.
 	Push PushState
 }
 
-// New makes the Report of one node, without verdict and findings. Package diagnosis adds them:
-// programs want diagnosis.New.
+// New returns the Report of one node, without verdict and findings. Programs use
+// diagnosis.New, which adds them.
 func New(in Input) *Report {
 	rec := in.Recording
 	run := in.Run
@@ -101,7 +101,7 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 	return f
 }
 
-// whyMissing says why a column was never measured.
+// whyMissing returns the reason why a column was never measured.
 func whyMissing(rec *collector.Recording, c collector.Column) error {
 	for _, f := range rec.Failures {
 		if c.AffectedBy(f) {
@@ -153,8 +153,8 @@ func whyMissing(rec *collector.Recording, c collector.Column) error {
 	return newMissingError(NoSample)
 }
 
-// sourceMissing lists the sources that failed, with how often, and what the
-// clocks did.
+// sourceMissing lists the failed sources with the number of failures, and the clock
+// events.
 func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {
@@ -193,8 +193,8 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	return append(append(out, processesMissing(rec, job)...), marksMissing(rec)...)
 }
 
-// readingsOf returns in how many Readings a source was read. The baseline is of the counters alone, and
-// of a job that was running.
+// readingsOf returns the number of Readings in which a source was read. The baseline has only counters, and the job
+// only if it was running.
 func readingsOf(source string, rec *collector.Recording) int64 {
 	switch source {
 	case host.SourceMemory, host.SourceDisk, host.SourceLoad:
@@ -263,7 +263,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 	samples := Samples{}
 	envelope := make(Envelope, rec.NumColumns())
 	for c := range rec.NumColumns() {
-		// The first ones always belong into a report, a later one where it was measured at all, so that a node without
+		// The first columns always belong in a report, a later one only if it was ever measured, so that a node without
 		// GPUs or control groups has no lists of nulls.
 		if !c.Info().Always && rec.Summaries[c].Count() == 0 {
 			continue
@@ -290,7 +290,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 	return samples, envelope
 }
 
-// addTimelines adds the time lines of what the job said.
+// addTimelines adds the timelines of the job's operations.
 func addTimelines(envelope Envelope, work *collector.Operations, from, to int) {
 	if work == nil || work.Timelines == nil {
 		return
@@ -307,9 +307,9 @@ func addTimelines(envelope Envelope, work *collector.Operations, from, to int) {
 	}
 }
 
-// envelopePoint rounds what would only fill the file: means to 6 decimals, rates
-// to about a byte per second. Peaks of percents and counters stay exact.
-// Where the others are exact the rounded mean could lie outside of them.
+// envelopePoint drops excess digits: means are rounded to 6 decimals, rates
+// to about a byte per second. Peaks of percentages and counters stay exact, so
+// that the rounded mean is clamped to them.
 func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, float64, float64) {
 	decimals := 6
 	switch {

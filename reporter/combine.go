@@ -11,14 +11,14 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Combine makes the report of one node of one launch from its pieces: the reports, or the journals so far, that the
-// perfagents of its ranks have made. The order of the pieces makes no difference, and neither they nor what they
-// point to is changed.
+// Combine returns the report of one node of one launch from its parts: the reports, or the journals so far, of the
+// perfagents of its ranks. The order of the parts makes no difference. Combine modifies neither them nor the data that
+// they point to.
 //
-// A rank that several pieces hold is counted once: the piece that knows its end is taken. Two that both know it, and
-// differ, are an error that names both files. docs/report.md says how each number is put together.
+// A rank that is in several parts is counted once: the part with its end is taken. Two parts that both have its end,
+// and differ, are an error with the names of both files. docs/report.md describes how each number is combined.
 //
-// The result lacks the verdict and the findings of the node: programs want diagnosis.Combine.
+// The result lacks the verdict and the findings of the node. Programs use diagnosis.Combine, which adds them.
 func Combine(pieces []SourceReport) (*Report, error) {
 	list, err := newParts(pieces)
 	if err != nil {
@@ -31,21 +31,21 @@ func Combine(pieces []SourceReport) (*Report, error) {
 	return &Report{Schema: Schema, Run: c.run, Nodes: map[string]*Node{list[0].name: node}}, nil
 }
 
-// A rankPart is the recording of a rank or, of a node that was put together before, of several.
+// A rankPart is the recording of one rank or, for a node that was combined before, of several.
 type rankPart struct {
 	*Node
 	run   Run
 	path  string
 	name  string  // of the node
-	ranks []*Rank // in order, at least one; copies, whose envelopes are on the time axis of the whole node
+	ranks []*Rank // in order, at least one; copies with envelopes on the time axis of the whole node
 
 	axis   timeAxis
-	shares []share // of its points in those of the node's axis; nil if that is its own
-	// offsets is what each counter of the host had come to, in the first holder's counting, when this one began.
+	shares []share // of its points in the points of the node's axis; nil if the axes are the same
+	// offsets has each host counter's value, counted since the first host span's start, when this span began.
 	offsets map[collector.Column]float64
 }
 
-// newParts checks the pieces of a node. It returns each rank once, in order.
+// newParts checks the parts of a node. It returns each rank once, in order.
 func newParts(sources []SourceReport) ([]*rankPart, error) {
 	var list, unnumbered []*rankPart
 	for _, s := range sources {
@@ -71,7 +71,7 @@ func newParts(sources []SourceReport) ([]*rankPart, error) {
 	return assignRanks(list, unnumbered), nil
 }
 
-// newPart returns the piece of a report. It has no ranks if the perfagent believed that it was alone on its node.
+// newPart returns the part of a report. It has no ranks if its perfagent was the only one on its node.
 func newPart(s SourceReport) (*rankPart, error) {
 	if s.Report == nil {
 		return nil, fmt.Errorf("%s holds no report", s.Path)
@@ -99,14 +99,14 @@ func newPart(s SourceReport) (*rankPart, error) {
 	return p, nil
 }
 
-// setRank makes the piece that of a rank.
+// setRank makes the part the recording of one rank.
 func (p *rankPart) setRank(rank int) {
 	r := newRank(&p.run, p.Node, rank)
 	r.Envelope = make(Envelope)
 	p.ranks = []*Rank{r}
 }
 
-// compareParts orders pieces by their lowest rank. Of one rank, the piece that knows more comes first.
+// compareParts orders parts by their lowest rank. For the same rank, the more complete part comes first.
 func compareParts(a, b *rankPart) int {
 	x, y := a.ranks[0], b.ranks[0]
 	return cmp.Or(
@@ -119,7 +119,7 @@ func compareParts(a, b *rankPart) int {
 	)
 }
 
-// dropDuplicateRanks drops pieces whose ranks another has, and knows better.
+// dropDuplicateRanks drops parts with ranks that an earlier, more complete part has.
 func dropDuplicateRanks(list []*rankPart) ([]*rankPart, error) {
 	var out []*rankPart
 	taken := make(map[int]*rankPart)
@@ -149,7 +149,7 @@ func dropDuplicateRanks(list []*rankPart) ([]*rankPart, error) {
 	return out, nil
 }
 
-// supersedes reports whether a piece has all that there is of a rank's recording.
+// supersedes reports whether part p has everything that is in recording r of one of its ranks.
 func supersedes(p *rankPart, r *Rank) bool {
 	if r.Incomplete != "" {
 		return true
@@ -159,7 +159,7 @@ func supersedes(p *rankPart, r *Rank) bool {
 	return have.Incomplete == "" && have.PID == r.PID && have.Start.Equal(r.Start.Time) && have.End.Equal(r.End.Time)
 }
 
-// assignRanks gives the lowest free ranks to pieces that have none, in the order in which they began, and returns all.
+// assignRanks gives the lowest free ranks to parts without ranks, in the order of their starts, and returns all parts.
 func assignRanks(list, unnumbered []*rankPart) []*rankPart {
 	slices.SortFunc(unnumbered, func(a, b *rankPart) int {
 		return cmp.Or(a.run.Start.Compare(b.run.Start.Time), cmp.Compare(a.path, b.path))
@@ -178,22 +178,22 @@ func assignRanks(list, unnumbered []*rankPart) []*rankPart {
 	return list
 }
 
-// A combiner is a node that is being put together.
+// A combiner combines the parts of a node.
 type combiner struct {
 	parts []*rankPart // by their lowest rank
 	run   Run
 
-	// holders are the ranks whose series of the host is shown, hosts those whose numbers are, in order. They differ
+	// hostSeries supply the host's time series, hostTotals its totals; both are in order of time. They differ
 	// only if no sample was taken.
 	hostSeries, hostTotals []partSpan
 
 	spans          []axisSpan // of the time axis
 	axis           timeAxis
-	operationParts []*rankPart // those that have operations
-	nodeMissing    []Missing   // what the pieces have, and their node cannot have
+	operationParts []*rankPart // parts with operations
+	nodeMissing    []Missing   // for the node as a whole: data of the parts that it cannot have
 }
 
-// wholeRun returns the run that spans those of all ranks. Its exit code is that of the rank that failed first.
+// wholeRun returns the run that spans all ranks. Its exit code is from the rank that failed first.
 func (c *combiner) wholeRun() Run {
 	var run Run
 	for _, p := range c.parts {
@@ -205,7 +205,7 @@ func (c *combiner) wholeRun() Run {
 	return run
 }
 
-// incomplete says which ranks have no end; "" if all have one.
+// incomplete names the ranks without an end, with the reason; "" if there are none.
 func (c *combiner) incomplete() string {
 	var open []int
 	why := ""
@@ -221,7 +221,7 @@ func (c *combiner) incomplete() string {
 	return fmt.Sprintf("%s %s no end: %s", rankNames(open), text.Plural(len(open), "has", "have"), why)
 }
 
-// rankNumbers returns the ranks in pieces, in order.
+// rankNumbers returns the ranks in parts, in order.
 func rankNumbers(pieces ...*rankPart) []int {
 	var out []int
 	for _, p := range pieces {
@@ -254,7 +254,7 @@ func (c *combiner) ranks() []*Rank {
 	return out
 }
 
-// exit returns how the rank ended that failed first; 0 if all ended well, and nil if that is not known.
+// exit returns the exit of the rank that failed first; 0 if all succeeded, and nil if that is unknown.
 func (c *combiner) exit() (code *int, signal string) {
 	ranks := c.ranks()
 	if first := firstFailed(ranks); first != nil {
@@ -266,14 +266,14 @@ func (c *combiner) exit() (code *int, signal string) {
 	return new(0), ""
 }
 
-// A rankMissing is what some ranks say to be missing, in the same words.
+// A rankMissing is a Missing that some ranks share.
 type rankMissing struct {
 	Missing
 	ranks []int
 }
 
-// missing returns what the node lacks: what its ranks lack, what of the job or the host has no value for it, and what
-// cannot be put together. What only some ranks lack says which.
+// missing returns the Missing of the node: from its ranks, from the host if no rank has measured it, and for values
+// that cannot be combined. An entry of only some ranks names them.
 func (c *combiner) missing(n *Node) []Missing {
 	out := c.combineMissing()
 	if len(c.hostTotals) == 0 {
@@ -291,8 +291,8 @@ func (c *combiner) missing(n *Node) []Missing {
 	return append(out, c.nodeMissing...)
 }
 
-// combineMissing returns what the ranks lack, but for metrics. Of the host and of clocks, that of the ranks counts
-// whose points the node has.
+// combineMissing merges the Missing of the ranks, without metrics. For the host and for clocks, only the ranks
+// with points in the node's series count.
 func (c *combiner) combineMissing() []Missing {
 	var list []*rankMissing
 	for _, p := range c.parts {
@@ -317,7 +317,7 @@ func (c *combiner) combineMissing() []Missing {
 	return out
 }
 
-// addRankMissing adds what a piece lacks to those that say the same.
+// addRankMissing adds a Missing of part p to an equal one in list, or appends it.
 func addRankMissing(list []*rankMissing, p *rankPart, m Missing) []*rankMissing {
 	cause := CauseOf(m)
 	i := slices.IndexFunc(list, func(r *rankMissing) bool {
@@ -334,10 +334,10 @@ func addRankMissing(list []*rankMissing, p *rankPart, m Missing) []*rankMissing 
 	return list
 }
 
-// ofTheNode reports whether something is of the node, whoever says it.
+// ofTheNode reports whether something belongs to the whole node, whichever rank reports it.
 func ofTheNode(what string) bool { return what == "clock" || ofHost(what) }
 
-// countsFor reports whether what a piece lacks is lacking of the node.
+// countsFor reports whether a Missing of part p is also missing from the node.
 func (c *combiner) countsFor(p *rankPart, what string) bool {
 	if !ofTheNode(what) {
 		return true
@@ -346,7 +346,7 @@ func (c *combiner) countsFor(p *rankPart, what string) bool {
 		what == "clock" && slices.ContainsFunc(c.spans, func(s axisSpan) bool { return s.rankPart == p })
 }
 
-// whyMissing says why the node lacks a metric that some of its ranks lack.
+// whyMissing returns the reason why the node lacks a metric that some of its ranks lack.
 func (c *combiner) whyMissing(name string) error {
 	var first *Missing
 	lack := c.partsWith(func(p *rankPart) bool { _, ok := p.Metrics[name]; return !ok })

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A partSpan is a time in which a piece's perfagent measured the host.
+// A partSpan is a time in which the perfagent of a part measured the host.
 type partSpan struct {
 	*rankPart
 	start, end Time
@@ -19,8 +19,8 @@ type partSpan struct {
 
 func (h partSpan) seconds() float64 { return HostSpan{Start: h.start, End: h.end}.seconds() }
 
-// findHostSpans finds whose measurements of the host are shown, in order. Where two measured it at the same time,
-// because they could not see each other, that is the one that did so for longer.
+// findHostSpans finds the spans that supply the host's series, in order of time. Two perfagents that could not see each
+// other may have measured the host at the same time: then the longer span is taken.
 func (c *combiner) findHostSpans() {
 	var all []partSpan
 	for _, p := range c.parts {
@@ -46,14 +46,14 @@ func (c *combiner) findHostSpans() {
 	}
 }
 
-// overlap returns for how many seconds both measured the host. It is negative if one began after the other's end.
+// overlap returns the seconds in which both measured the host. It is negative if one began after the other's end.
 func overlap(a, b partSpan) float64 {
 	own := min(a.end.Sub(a.start.Time), b.end.Sub(b.start.Time))
 	return min(own, a.end.Sub(b.start.Time), b.end.Sub(a.start.Time)).Seconds()
 }
 
-// unsampled returns the piece that says most of the host if none has a sample of it: the longest of those that do not
-// leave it to another.
+// unsampled returns the part with the most information about the host if no part has a sample of it: the longest of
+// the parts that did not leave it to another rank.
 func (c *combiner) unsampled() []partSpan {
 	var best *rankPart
 	for _, p := range c.parts {
@@ -68,7 +68,7 @@ func (c *combiner) unsampled() []partSpan {
 	return []partSpan{{best, best.run.Start, best.run.End}}
 }
 
-// base returns the piece from which comes what all have in common: the host, how it was sampled.
+// base returns the part that supplies what all have in common: the host and its sampling.
 func (c *combiner) base() *rankPart {
 	if len(c.hostTotals) > 0 {
 		return c.hostTotals[0].rankPart
@@ -76,7 +76,7 @@ func (c *combiner) base() *rankPart {
 	return slices.MaxFunc(c.parts, func(a, b *rankPart) int { return cmp.Compare(a.run.WallSeconds, b.run.WallSeconds) })
 }
 
-// hostMetrics puts the metrics of the host together.
+// hostMetrics combines the metrics of the host.
 func (c *combiner) hostMetrics(n *Node) {
 	for _, m := range slices.Concat(Metrics(), n.GPUMetrics()) {
 		if m.OfJob() || m.column == noColumn {
@@ -87,7 +87,7 @@ func (c *combiner) hostMetrics(n *Node) {
 		}
 	}
 
-	if len(c.hostTotals) > 0 && n.Host != nil && n.Host.CPUs > 0 { // over the whole node's time
+	if len(c.hostTotals) > 0 && n.Host != nil && n.Host.CPUs > 0 { // over the node's whole run
 		hours := c.run.WallSeconds * float64(n.Host.CPUs) / 3600
 		n.Metrics[MetricCPUHours] = hours
 		if mean, ok := n.Metrics[MetricCPUMean]; ok {
@@ -96,7 +96,7 @@ func (c *combiner) hostMetrics(n *Node) {
 	}
 }
 
-// hostMetric puts a metric of the host together from the ranks that measured it one after the other. ok is false if
+// hostMetric combines a metric of the host from the ranks that measured it one after the other. ok is false if
 // none has it.
 func (c *combiner) hostMetric(m *Metric) (v float64, ok bool) {
 	sum, weight, plain, greatest, last, count := 0.0, 0.0, 0.0, math.Inf(-1), 0.0, 0
@@ -135,7 +135,7 @@ func (c *combiner) hostMetric(m *Metric) (v float64, ok bool) {
 	return plain, true
 }
 
-// sinceBoot returns what the counter of a total had counted since boot when the piece's perfagent began to measure.
+// sinceBoot returns the counter of a total when the part's perfagent began to measure, counted since boot.
 func (h partSpan) sinceBoot(m *Metric) (float64, bool) {
 	boot, ok := h.Metrics["boot_"+m.Name]
 	total, known := h.Metrics[m.Name]
@@ -162,8 +162,8 @@ func devicesOf(p *rankPart, column collector.Column) []string {
 	return slices.Sorted(slices.Values(list))
 }
 
-// addCounterGap notes that what a counter counted is lost between the end of one rank that measured the host and the
-// begin of the next, if that was longer than it takes to notice the end.
+// addCounterGap adds a Missing for counts lost between the end of one rank that measured the host and the start of
+// the next, if that took longer than the next rank needs to notice the end.
 func (c *combiner) addCounterGap(column collector.Column) {
 	gap := 0.0
 	for i, h := range c.hostTotals[1:] {
@@ -177,7 +177,7 @@ func (c *combiner) addCounterGap(column collector.Column) {
 	}
 }
 
-// findOffsets finds what the counters of the host had come to, in the first rank's counting, when the next one began.
+// findOffsets sets the offsets of each part: the host counters at its start, counted since the first part's start.
 func (c *combiner) findOffsets() {
 	if len(c.hostSeries) < 2 {
 		return
@@ -200,12 +200,11 @@ func (c *combiner) findOffsets() {
 	}
 }
 
-// negligibleShare is the share of the time that ranks may have measured the host whose values do not change
-// percentiles that are accurate to a tenth of a point.
+// negligibleShare is the share of time that can be ignored for percentiles: they are accurate to a tenth of a point.
 const negligibleShare = 0.001
 
-// hostSummaries puts the summaries of the host together. The percentiles of several ranks cannot be, unless all but one
-// of them measured it for next to no time.
+// hostSummaries combines the summaries of the host. Percentiles of several ranks cannot be combined, unless all but one
+// of them measured it for a negligible time.
 func (c *combiner) hostSummaries(n *Node) {
 	if len(c.hostTotals) == 0 {
 		return
@@ -236,7 +235,7 @@ func (c *combiner) hostSummaries(n *Node) {
 	}
 }
 
-// hostSummary returns the least, mean and greatest value of a column of the host.
+// hostSummary returns the minimum, mean and maximum of a column of the host.
 func (c *combiner) hostSummary(key string) Summary {
 	column, _ := collector.ColumnByKey(key)
 	q, sum, weight := Summary{Min: math.Inf(1), Max: math.Inf(-1)}, 0.0, 0.0
@@ -245,7 +244,7 @@ func (c *combiner) hostSummary(key string) Summary {
 		if !ok {
 			continue
 		}
-		offset, seconds := h.offsets[column], max(h.seconds(), 1e-9) // one of no length counts where there is no other
+		offset, seconds := h.offsets[column], max(h.seconds(), 1e-9) // a span without a length only counts alone
 		q.Min, q.Max = min(q.Min, of.Min+offset), max(q.Max, of.Max+offset)
 		sum, weight = sum+(of.Mean+offset)*seconds, weight+seconds
 	}

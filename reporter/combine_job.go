@@ -11,11 +11,10 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// PeakFromRanks is the PeakMemoryFrom of a job of several ranks: the greatest sum over the time that they have in
-// common.
+// PeakFromRanks is the PeakMemoryFrom of a job of several ranks: the greatest sum over their common time.
 const PeakFromRanks = "ranks"
 
-// wholeJob adds up the jobs of the ranks; nil if none is known.
+// wholeJob adds up the jobs of the ranks; nil if there is none.
 func (c *combiner) wholeJob() *Job {
 	out := joinedOf(c.parts, func(p *rankPart) *Job { return p.Job }, (*Job).add)
 	if out == nil {
@@ -23,7 +22,7 @@ func (c *combiner) wholeJob() *Job {
 	}
 
 	out.CPUSeconds = 0
-	for _, p := range c.parts { // of a rank without an end, what is known so far
+	for _, p := range c.parts { // for a rank without an end, the usage so far
 		out.CPUAtLeast = out.CPUAtLeast || p.Job == nil || p.Job.CPUAtLeast
 		if p.Job != nil {
 			out.CPUSeconds += p.Job.CPUSeconds
@@ -35,7 +34,7 @@ func (c *combiner) wholeJob() *Job {
 	return out
 }
 
-// joinedOf returns what the pieces have of something, put together by add; nil if none has it.
+// joinedOf combines the values of the parts with add; nil if none has one.
 func joinedOf[T any](pieces []*rankPart, of func(*rankPart) *T, add func(have, more *T)) (out *T) {
 	for _, p := range pieces {
 		switch v := of(p); {
@@ -49,7 +48,7 @@ func joinedOf[T any](pieces []*rankPart, of func(*rankPart) *T, add func(have, m
 	return out
 }
 
-// add adds the job of another rank. What the two do not have in common is left out.
+// add adds the job of another rank. Fields that cannot be combined are left out.
 func (j *Job) add(o *Job) {
 	if o.Start.Before(j.Start.Time) {
 		j.Start = o.Start
@@ -72,12 +71,12 @@ func (j *Job) add(o *Job) {
 	if o.MaxRSSMB > j.MaxRSSMB {
 		j.MaxRSSMB, j.MaxRSSAtMost = o.MaxRSSMB, o.MaxRSSAtMost
 	}
-	j.UnownedMB = min(j.UnownedMB, o.UnownedMB) // what one knows to be its own, the other does not
+	j.UnownedMB = min(j.UnownedMB, o.UnownedMB) // one rank's known memory is unowned to the other
 	j.CgroupStays = j.CgroupStays || o.CgroupStays
 	if j.Source != o.Source {
 		j.Source = ""
 	}
-	if j.MemoryKind != o.MemoryKind { // resident sizes are the upper bound of all
+	if j.MemoryKind != o.MemoryKind { // resident sizes are an upper bound of the other kinds
 		rss := j.MemoryKind == host.MemoryRSS || o.MemoryKind == host.MemoryRSS
 		if j.MemoryKind = ""; rss {
 			j.MemoryKind = host.MemoryRSS
@@ -89,7 +88,7 @@ func (j *Job) add(o *Job) {
 	j.CgroupPeakMB = max(j.CgroupPeakMB, o.CgroupPeakMB)
 }
 
-// jobMetrics puts the metrics of the job together. It needs the series of the node.
+// jobMetrics combines the metrics of the job. It needs the series of the node.
 func (c *combiner) jobMetrics(n *Node) {
 	for i := range metricTable {
 		m := &metricTable[i]
@@ -134,7 +133,7 @@ func (c *combiner) jobMetric(n *Node, m *Metric) (float64, error) {
 	return c.groupMetric(m)
 }
 
-// sum adds up a metric that each rank must have.
+// sum adds up a metric. It is an error if a rank lacks it.
 func (c *combiner) sum(name string) (sum float64, err error) {
 	for _, p := range c.parts {
 		v, ok := p.Metrics[name]
@@ -146,7 +145,7 @@ func (c *combiner) sum(name string) (sum float64, err error) {
 	return sum, nil
 }
 
-// perWall returns the CPU seconds of all ranks per second of the node's run, and per unit.
+// perWall returns the CPU seconds of all ranks per second of the node's run, divided by unit.
 func (c *combiner) perWall(unit float64) (float64, error) {
 	cpu, err := c.sum(MetricJobCPU)
 	if err != nil {
@@ -158,7 +157,7 @@ func (c *combiner) perWall(unit float64) (float64, error) {
 	return 0, newMissingError(NoLength)
 }
 
-// greatest returns the greatest value that a rank has.
+// greatest returns the greatest value of all ranks.
 func (c *combiner) greatest(name string) (float64, error) {
 	out := math.NaN()
 	for _, p := range c.parts {
@@ -172,7 +171,7 @@ func (c *combiner) greatest(name string) (float64, error) {
 	return out, nil
 }
 
-// peak returns the greatest sum of the ranks over their common time, which is at least the peak of each of them.
+// peak returns the greatest sum of the ranks over their common time, but at least the peak of each rank.
 func (c *combiner) peak(n *Node, m *Metric) (float64, error) {
 	own, err := c.greatest(m.Name)
 	if err != nil {
@@ -182,9 +181,9 @@ func (c *combiner) peak(n *Node, m *Metric) (float64, error) {
 	return extreme(append([]float64{own}, together...), math.Max), nil
 }
 
-// groupMetric returns a metric of control groups. Ranks that share a group have read the same counters: of these the
-// greatest value counts, of a share of time that of the rank that was there the longest. Groups that do not have what
-// the metric is of (a limit, a quota) do not count if others have it.
+// groupMetric combines a metric of control groups. Ranks that share a group have read the same counters: their
+// greatest value counts or, for a share of time, the first value of the set (see byGroup). Groups without the
+// metric's subject (a limit, a quota) do not count if others have it.
 func (c *combiner) groupMetric(m *Metric) (float64, error) {
 	var values []float64
 	for _, set := range c.byGroup(func(p *rankPart) string { return p.groupOf(m.column) }) {
@@ -210,16 +209,16 @@ func (c *combiner) groupMetric(m *Metric) (float64, error) {
 		nil
 }
 
-// isInapplicable reports whether there was nothing of a metric to be measured.
+// isInapplicable reports whether a metric had nothing to measure.
 func (p *rankPart) isInapplicable(name string) bool {
 	return slices.ContainsFunc(p.Missing, func(m Missing) bool { return m.What == name && NothingToMeasure(m) })
 }
 
-// eachAlone returns the pieces one by one.
+// eachAlone returns a set for each part.
 func (c *combiner) eachAlone() [][]*rankPart { return slices.Collect(slices.Chunk(c.parts, 1)) }
 
-// byGroup returns the pieces that share a control group together. Those that measured the host for the longest time
-// come first in each, then those that lasted longest.
+// byGroup returns the parts in sets that share a control group. In each set, the parts that measured the host for the
+// longest time come first, then the longest parts.
 func (c *combiner) byGroup(group func(*rankPart) string) [][]*rankPart {
 	var out [][]*rankPart
 	places := make(map[string]int)
@@ -241,8 +240,8 @@ func (c *combiner) byGroup(group func(*rankPart) string) [][]*rankPart {
 	return out
 }
 
-// groupOf names the control group that a column is read from. Containers on one host may call different groups by the
-// same path, but have host names of their own.
+// groupOf identifies the control group that a column is read from. Containers on one host may have different groups
+// with the same path, but they have different host names.
 func (p *rankPart) groupOf(column collector.Column) string {
 	group := p.ranks[0].Cgroup
 	if p.Job != nil {
@@ -262,8 +261,8 @@ func (p *rankPart) groupOf(column collector.Column) string {
 	return p.Host.Hostname + "\x00" + group
 }
 
-// cpusetOf names the control group that decides on the CPUs of a job. A group that was made for the job has those of
-// the one above it.
+// cpusetOf identifies the control group that sets the CPUs of a job. A group that perfagent created for the job has
+// the CPUs of its parent.
 func (p *rankPart) cpusetOf() string {
 	group := p.groupOf(collector.JobPageCache)
 	if p.Job != nil && p.Job.Source == host.JobFromCreated {
@@ -272,7 +271,7 @@ func (p *rankPart) cpusetOf() string {
 	return group
 }
 
-// limits returns what bounds the ranks together: bounds of groups that they share once, of others their sum.
+// limits returns the limits of the ranks together: a limit of a shared group counts once, other limits add up.
 func (c *combiner) limits() *Limits {
 	base := c.base().Limits
 	if base == nil {
@@ -306,13 +305,13 @@ func (c *combiner) limits() *Limits {
 			out.MemoryGroup = ""
 		}
 	}
-	if !inCommon { // how far limits of several groups moved does not add up
+	if !inCommon { // the ranges of several groups do not add up
 		out.QuotaRange, out.MemoryRange = nil, nil
 	}
 	return &out
 }
 
-// combineLimits adds up the CPUs and the memory that the ranks may use, of so many CPUs; 0 is not known.
+// combineLimits adds up the CPUs and the memory that the ranks may use. cpus is the host's number, 0 if unknown.
 func (c *combiner) combineLimits(out *Limits, cpus int) {
 	group := func(column collector.Column, of func(*Limits) float64) series.Optional {
 		sets := c.byGroup(func(p *rankPart) string { return p.groupOf(column) })
@@ -336,7 +335,7 @@ func (c *combiner) combineLimits(out *Limits, cpus int) {
 	}
 }
 
-// reclaim returns what held the memory of the ranks down, the most of each.
+// reclaim returns the greatest Reclaim values of all ranks; nil if there are none.
 func (c *combiner) reclaim() *Reclaim {
 	of := func(p *rankPart) *Reclaim {
 		if p.Limits == nil {
@@ -350,8 +349,8 @@ func (c *combiner) reclaim() *Reclaim {
 	})
 }
 
-// cpusMoved returns how far the number of CPUs moved that the ranks could use together, which are so many now: in
-// proportion as the sum of theirs did.
+// cpusMoved returns the range of the ranks' usable CPUs together, of which there are now: in proportion to the sum of
+// the ranks' ranges.
 func (c *combiner) cpusMoved(now float64) *LimitRange {
 	var sum, least, mean, most float64
 	var out *LimitRange
@@ -373,7 +372,7 @@ func (c *combiner) cpusMoved(now float64) *LimitRange {
 	return out
 }
 
-// given adds up the CPUs that the ranks were given, of those that have bound themselves to fewer; 0 if none has.
+// given adds up the CPUs that the ranks were given; 0 if none has bound itself to fewer.
 func (c *combiner) given() (sum float64) {
 	some := false
 	for _, p := range c.parts {
@@ -388,7 +387,7 @@ func (c *combiner) given() (sum float64) {
 	return sum
 }
 
-// sumLimit adds up a limit over sets of pieces that share it; 0 if one of them sets none.
+// sumLimit adds up a limit over sets of parts that share it; 0 if a set has no limit.
 func (c *combiner) sumLimit(sets [][]*rankPart, of func(*Limits) float64) (sum float64) {
 	for _, set := range sets {
 		greatest := 0.0
@@ -405,8 +404,8 @@ func (c *combiner) sumLimit(sets [][]*rankPart, of func(*Limits) float64) (sum f
 	return sum
 }
 
-// jobSummaries returns the least, mean and greatest value of the job's columns, from the series of all ranks. Only a
-// control group that all share has percentiles: those of the rank that was there the longest.
+// jobSummaries sets the minimum, mean and maximum of the job's columns, from the series of all ranks. Only a
+// control group that all ranks share has percentiles: those of its first part (see byGroup).
 func (c *combiner) jobSummaries(n *Node) {
 	for key, band := range n.Envelope {
 		column, ok := collector.ColumnByKey(key)

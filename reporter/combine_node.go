@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// maxProcesses is how many processes a job's table has by CPU time, and by memory.
+	// maxProcesses is the number of processes in a job's table by CPU time, and by memory.
 	maxProcesses = 20
-	// maxMarks is how many marks a node has.
+	// maxMarks is the number of marks that a node keeps.
 	maxMarks = 1000
 )
 
-// node puts the node together.
+// node returns the combined node.
 func (c *combiner) node() *Node {
 	var n *Node
 	if len(c.parts) == 1 {
@@ -38,7 +38,7 @@ func (c *combiner) node() *Node {
 	return n
 }
 
-// singlePart returns the node of which there is one piece. It is as it was, but the ranks have their envelopes.
+// singlePart returns the node of the only part. It is unchanged, except that the ranks have their envelopes.
 func (c *combiner) singlePart() *Node {
 	p := c.parts[0]
 	n := *p.Node
@@ -88,7 +88,7 @@ func (c *combiner) combineParts() *Node {
 	return n
 }
 
-// identity returns what the ranks of the node have in common.
+// identity returns the part of the identity that the ranks of the node have in common.
 func (c *combiner) identity() *Identity {
 	i := slices.IndexFunc(c.parts, func(p *rankPart) bool { return p.Identity != nil })
 	if i < 0 {
@@ -99,7 +99,7 @@ func (c *combiner) identity() *Identity {
 	return &common
 }
 
-// agent adds up what the perfagents have cost.
+// agent adds up the costs of the perfagents.
 func (c *combiner) agent() *Agent {
 	return joinedOf(c.parts, func(p *rankPart) *Agent { return p.Agent }, func(have, more *Agent) {
 		have.CPUSeconds += more.CPUSeconds
@@ -115,7 +115,7 @@ func (c *combiner) push() *Push {
 	}).Push
 }
 
-// hostSeconds returns for how many seconds the piece's perfagent measured the host.
+// hostSeconds returns the seconds for which the part's perfagent measured the host.
 func (p *rankPart) hostSeconds() (seconds float64) {
 	if p.Sampling == nil {
 		return 0
@@ -126,7 +126,7 @@ func (p *rankPart) hostSeconds() (seconds float64) {
 	return seconds
 }
 
-// sampling says how well the node was sampled: by the ranks whose points it has.
+// sampling returns the Sampling of the node, from the ranks that supply its points.
 func (c *combiner) sampling(n *Node) *Sampling {
 	base := c.base().Sampling
 	if base == nil {
@@ -168,7 +168,7 @@ func (c *combiner) sampling(n *Node) *Sampling {
 	return &out
 }
 
-// within returns the events in the time of the stretch.
+// within returns the events in the time of the span.
 func (s axisSpan) within(events []ClockEvent) []ClockEvent {
 	var out []ClockEvent
 	for _, e := range events {
@@ -202,14 +202,14 @@ func (c *combiner) gpus() []GPU {
 	return out
 }
 
-// gpuOrder returns the pieces in the order in which their GPUs are listed: those that measured the host first.
+// gpuOrder returns the parts in the order of their GPUs in the list: the parts that measured the host come first.
 func (c *combiner) gpuOrder() []*rankPart {
 	list := slices.Clone(c.parts)
 	slices.SortStableFunc(list, func(a, b *rankPart) int { return cmp.Compare(b.hostSeconds(), a.hostSeconds()) })
 	return list
 }
 
-// same reports whether two entries are of one device.
+// same reports whether two entries describe one device.
 func (g GPU) same(o GPU) bool {
 	if g.UUID != "" && o.UUID != "" {
 		return g.UUID == o.UUID
@@ -217,7 +217,7 @@ func (g GPU) same(o GPU) bool {
 	return g.Index == o.Index
 }
 
-// plus returns when a GPU was idle, in the times of two ranks that measured it one after the other.
+// plus combines the idle times of a GPU from two ranks that measured it one after the other.
 func (i *GPUIdle) plus(o *GPUIdle) *GPUIdle {
 	if i == nil || o == nil {
 		return cmp.Or(i, o)
@@ -235,7 +235,7 @@ func (i *GPUIdle) plus(o *GPUIdle) *GPUIdle {
 	}
 }
 
-// processes joins the tables of the ranks, and cuts them as that of one job.
+// processes joins the tables of the ranks, and cuts the result as for one job.
 func (c *combiner) processes() []Process {
 	var all []Process
 	for _, p := range c.parts {
@@ -262,9 +262,9 @@ func compareProcesses(a, b Process) int {
 		cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB), cmp.Compare(a.PID, b.PID))
 }
 
-// addMarksAndOperations adds what the jobs said of their work. Marks are the node's, in the order of time; if several
-// ranks set some, each names its rank. Phases and operations are the node's if only one rank has them. Those of
-// several ranks cannot become one, and stay with their ranks.
+// addMarksAndOperations adds the marks, phases and operations of the jobs. Marks belong to the node, in order of time;
+// if several ranks set some, each mark names its rank. Phases and operations of a single rank belong to the node. Those
+// of several ranks cannot be combined, and stay with their ranks.
 func (c *combiner) addMarksAndOperations(n *Node) {
 	marked := c.partsWith(func(p *rankPart) bool { return len(p.Marks) > 0 })
 	for _, p := range marked {
@@ -300,7 +300,7 @@ func (c *combiner) addMarksAndOperations(n *Node) {
 	}
 }
 
-// partsWith returns the pieces that have something.
+// partsWith returns the parts that has accepts.
 func (c *combiner) partsWith(has func(*rankPart) bool) []*rankPart {
 	var out []*rankPart
 	for _, p := range c.parts {
@@ -311,7 +311,7 @@ func (c *combiner) partsWith(has func(*rankPart) bool) []*rankPart {
 	return out
 }
 
-// keepPerRank reports whether several pieces have something of their own. The node then lacks it.
+// keepPerRank reports whether several parts have some data. It then adds a Missing for the node.
 func (c *combiner) keepPerRank(what string, pieces []*rankPart) bool {
 	if len(pieces) < 2 {
 		return false
@@ -321,14 +321,14 @@ func (c *combiner) keepPerRank(what string, pieces []*rankPart) bool {
 	return true
 }
 
-// hasOperations reports whether the job of the piece said anything of its work.
+// hasOperations reports whether the job of the part reported operations or transfers.
 func (p *rankPart) hasOperations() bool {
 	o := p.Operations
 	return len(p.Transfers) > 0 || o != nil && len(o.Times)+len(o.Counters)+len(o.Gauges)+len(o.Values)+len(o.Sets)+
 		len(o.Attributes)+len(o.Keys) > 0
 }
 
-// ranksByName returns all ranks by decimal number.
+// ranksByName returns all ranks by rank as decimal text.
 func (c *combiner) ranksByName() map[string]*Rank {
 	out := make(map[string]*Rank)
 	for _, r := range c.ranks() {
@@ -337,8 +337,8 @@ func (c *combiner) ranksByName() map[string]*Rank {
 	return out
 }
 
-// alignGPUs gives each GPU the same place in all pieces: metrics, keys and series have it in their names. Pieces that
-// list the devices in the same order, as those of one host do, stay as they are.
+// alignGPUs gives each GPU the same index in all parts: names of metrics, keys and series contain it. Parts with
+// the same order of devices, as usual on one host, stay unchanged.
 func (c *combiner) alignGPUs() {
 	all := c.gpus()
 	for _, p := range c.parts {
@@ -354,7 +354,7 @@ func (c *combiner) alignGPUs() {
 	}
 }
 
-// moveGPUs gives the device at place i the place places[i].
+// moveGPUs gives the device at index i the index places[i].
 func (p *rankPart) moveGPUs(places []int) {
 	n := *p.Node
 	n.Metrics, n.Summaries, n.Envelope = moved(n.Metrics, places), moved(n.Summaries, places), moved(n.Envelope, places)
@@ -365,7 +365,7 @@ func (p *rankPart) moveGPUs(places []int) {
 	p.Node = &n
 }
 
-// moved returns a map with the keys of GPUs at other places.
+// moved returns a copy of the map with the keys of the GPUs' new indexes.
 func moved[M ~map[string]E, E any](from M, places []int) M {
 	to := make(M, len(from))
 	for key, e := range from {
@@ -376,8 +376,8 @@ func moved[M ~map[string]E, E any](from M, places []int) M {
 	return to
 }
 
-// movedKey returns the name of a metric or a column of the GPU at place i for place places[i]; "" if there is none.
-// Others stay as they are.
+// movedKey returns the name of a GPU's metric or column with its new index; "" if there is none for it.
+// Other keys are returned unchanged.
 func movedKey(key string, places []int) string {
 	column, ok := collector.ColumnByKey(key)
 	if m, isMetric := MetricByName(key); isMetric {

@@ -12,18 +12,18 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// decimals is how many of a number that was computed are kept: more would only fill the file.
+// decimals is the precision of computed numbers: more digits would only fill the file.
 const decimals = 6
 
-// A timeAxis is when the points of a series end, in seconds since 1970, never falling. A point stands for the time
-// since the one before it, the first for that since begin.
+// A timeAxis has the ends of a series' points, in seconds since 1970, never decreasing. A point covers the time
+// from the previous end, the first from begin.
 type timeAxis struct {
 	begin float64
 	ends  []float64
 }
 
-// newTimeAxis returns the time line of a node's series. A kept sample stands for several, so that the envelope says
-// where a point ends, and the sample where it begins. It is empty for a node without times.
+// newTimeAxis returns the time axis of a node's series. A kept sample stands for several: the envelope has the
+// end of a point, the sample its start. The axis is empty for a node without times.
 func newTimeAxis(n *Node, run *Run) timeAxis {
 	key := collector.Timestamp.Key()
 	ends := slices.Clone(n.Samples.Column(key))
@@ -51,7 +51,7 @@ func newTimeAxis(n *Node, run *Run) timeAxis {
 	return t
 }
 
-// from returns when a point begins.
+// from returns the start of point i.
 func (t timeAxis) from(i int) float64 {
 	if i == 0 {
 		return t.begin
@@ -61,12 +61,12 @@ func (t timeAxis) from(i int) float64 {
 
 func (t timeAxis) length(i int) float64 { return t.ends[i] - t.from(i) }
 
-// after returns the first point that ends after a time, or how many points there are.
+// after returns the first point that ends after a time, or the number of points if there is none.
 func (t timeAxis) after(at float64) int {
 	return sort.Search(len(t.ends), func(i int) bool { return t.ends[i] > at })
 }
 
-// last returns when the last point ends; -Inf without points.
+// last returns the end of the last point; -Inf without points.
 func (t timeAxis) last() float64 {
 	if len(t.ends) == 0 {
 		return math.Inf(-1)
@@ -74,16 +74,16 @@ func (t timeAxis) last() float64 {
 	return t.ends[len(t.ends)-1]
 }
 
-// An axisSpan is a part of the node's time axis: points i…j−1 of a piece. held reports whether they show the host.
+// An axisSpan is a part of the node's time axis: points i…j−1 of a part. hasHost reports whether they show the host.
 type axisSpan struct {
 	*rankPart
 	i, j    int
 	hasHost bool
 }
 
-// newAxis returns the time axis of the node: the points of the pieces that measured the host, one after the other, and
-// before and after them those of the ranks that began first and ended last. If nobody measured the host, it begins with
-// the piece that lasted longest.
+// newAxis sets the time axis of the node: the points of the parts that measured the host, one after the other, and
+// before and after them the points of the ranks that began first and ended last. If no rank measured the host, it
+// starts with the longest part.
 func (c *combiner) newAxis() {
 	for _, h := range c.hostSeries {
 		c.extend(h.rankPart, true)
@@ -94,7 +94,7 @@ func (c *combiner) newAxis() {
 		}), false)
 	}
 	if len(c.spans) == 0 {
-		return // none has a series
+		return // there are no series
 	}
 
 	c.extend(slices.MaxFunc(c.parts, func(a, b *rankPart) int {
@@ -111,8 +111,8 @@ func (c *combiner) newAxis() {
 	c.axis.begin = first.axis.from(first.i)
 }
 
-// extend adds the points of a piece after the end of the axis. Of a piece that is only there to fill the rest, less
-// than a sample is not worth a point.
+// extend adds the points of a part after the end of the axis. A part that does not show the host only fills the
+// rest: for less than half an interval it adds no point.
 func (c *combiner) extend(p *rankPart, held bool) {
 	end := math.Inf(-1)
 	if n := len(c.spans); n > 0 {
@@ -128,7 +128,7 @@ func (c *combiner) extend(p *rankPart, held bool) {
 	}
 }
 
-// prepend adds the points of a piece that end before the axis begins.
+// prepend adds the points of a part that end before the axis begins.
 func (c *combiner) prepend(p *rankPart) {
 	first := c.spans[0]
 	if j := p.axis.after(first.axis.from(first.i) - p.interval()/2); j > 0 {
@@ -136,7 +136,7 @@ func (c *combiner) prepend(p *rankPart) {
 	}
 }
 
-// interval returns the time between two samples, in seconds.
+// interval returns the sampling interval in seconds.
 func (p *rankPart) interval() float64 {
 	if p.Sampling == nil || !(p.Sampling.IntervalSeconds > 0) {
 		return 0
@@ -144,17 +144,17 @@ func (p *rankPart) interval() float64 {
 	return p.Sampling.IntervalSeconds
 }
 
-// A share is the part of a piece's point that is in a point of the axis.
+// A share is the overlap of a part's point and a point of the axis.
 type share struct {
-	to, from int     // the points of the axis and of the piece
-	seconds  float64 // that they have in common
-	// whole reports that this is half of one of the two or more, so that the extremes of the piece's point count here.
-	// Each point of either is whole somewhere, unless the piece was there for less than half of it.
+	to, from int     // indexes of the points of the axis and of the part
+	seconds  float64 // length of the overlap
+	// whole reports that this is half of one of the points or more, so that the extremes of the part's point count
+	// here. Each point of either is whole somewhere, unless the part covers less than half of it.
 	whole bool
 }
 
-// shares returns which points of a piece are in which of the axis, in order. The first point of the axis has all that
-// was before it, and the last all that came after it.
+// shares returns the overlaps of a part's points with the axis, in order. The first point of the axis includes the
+// time before it, and the last the time after it.
 func (c *combiner) shares(of timeAxis) []share {
 	var out []share
 	n := len(c.axis.ends)
@@ -182,8 +182,8 @@ func (c *combiner) shares(of timeAxis) []share {
 	return out
 }
 
-// resampled returns a band of a piece on the time axis of the node: the least minimum, the greatest maximum, and the
-// mean weighted by time. Where the piece has no value, it is NaN.
+// resampled returns a band of a part on the time axis of the node: the least minimum, the greatest maximum, and the
+// mean weighted by time. Where the part has no value, it is NaN.
 func resampled(b Band, shares []share, n int) Band {
 	out := Band{absentNumbers(n), absentNumbers(n), absentNumbers(n)}
 	for len(shares) > 0 {
@@ -227,8 +227,8 @@ func pointOf(b Band, shares []share) (least, mean, greatest float64) {
 	return least, clamped(text.Round(plain/count, decimals), least, greatest), greatest
 }
 
-// resampledValues returns the kept samples of a piece on the time axis of the node: at each point, that with which it
-// has the most in common.
+// resampledValues returns the kept samples of a part on the time axis of the node: at each point, the sample with the
+// longest overlap.
 func resampledValues(values []float64, shares []share, n int) []float64 {
 	out := absentNumbers(n)
 	most, at := 0.0, -1
@@ -251,14 +251,14 @@ func absentNumbers(n int) Numbers {
 	return out
 }
 
-// band returns the envelope of a column; false if the piece has none that fits its samples.
+// band returns the envelope of a column; false if the part has none that fits its samples.
 func (p *rankPart) band(of Envelope, key string) (Band, bool) {
 	b, ok := of[key]
 	n := len(p.axis.ends)
 	return b, ok && n > 0 && len(b.Min) == n && len(b.Mean) == n && len(b.Max) == n
 }
 
-// series makes the samples and the envelope of the node, and the envelopes of its ranks.
+// series sets the samples and the envelope of the node, and the envelopes of its ranks.
 func (c *combiner) series(n *Node) {
 	c.newAxis()
 	for _, p := range c.parts {
@@ -280,8 +280,8 @@ func (c *combiner) series(n *Node) {
 	}
 }
 
-// addTimelines takes the time lines of a piece's operations: to the node if it is the only one that has some, else to
-// its rank.
+// addTimelines adds the timelines of a part's operations: to the node if no other part has any, else to the part's
+// rank.
 func (c *combiner) addTimelines(n *Node, p *rankPart) {
 	to := n.Envelope
 	if len(c.operationParts) > 1 {
@@ -297,7 +297,7 @@ func (c *combiner) addTimelines(n *Node, p *rankPart) {
 	}
 }
 
-// onAxis returns a band of a piece on the time axis of the node. Without shares the axis is the piece's own.
+// onAxis returns a band of a part on the time axis of the node. Without shares the axis is the part's own.
 func (c *combiner) onAxis(p *rankPart, b Band) Band {
 	if p.shares == nil {
 		return b
@@ -305,8 +305,8 @@ func (c *combiner) onAxis(p *rankPart, b Band) Band {
 	return resampled(b, p.shares, len(c.axis.ends))
 }
 
-// addHostColumn joins the series of a column of the host, one rank's after the other's. A counter goes on where the one
-// before had come to.
+// addHostColumn joins the series of a column of the host, one rank after the other. A counter continues from the
+// value of the previous rank.
 func (c *combiner) addHostColumn(n *Node, column collector.Column) {
 	row := column.Info()
 	part := func(of func(*rankPart) []float64) (Numbers, bool) { return c.joined(column, of) }
@@ -339,8 +339,8 @@ func (c *combiner) joined(column collector.Column, of func(*rankPart) []float64)
 	return out, ok
 }
 
-// addJobColumn makes a column of the job. That of the node's job is put together from those of the ranks; where ranks
-// share a control group, its column is none of each rank's own, and counts once.
+// addJobColumn sets a column of the job. The node's column combines those of the ranks; the column of a control
+// group that ranks share belongs to none of them, and counts once.
 func (c *combiner) addJobColumn(n *Node, column collector.Column) {
 	row := column.Info()
 	sets := c.eachAlone()
@@ -380,13 +380,13 @@ func (c *combiner) addJobColumn(n *Node, column collector.Column) {
 	}
 }
 
-// addRankColumn gives the ranks of a piece their envelope of a column on the time axis of the node.
+// addRankColumn sets a column of the part's ranks on the time axis of the node.
 func (c *combiner) addRankColumn(p *rankPart, key string, band Band) {
 	if len(p.ranks) == 1 {
 		p.ranks[0].Envelope[key] = band
 		return
 	}
-	for i, r := range p.ranks { // of a node that was put together before
+	for i, r := range p.ranks { // in a node that was combined before
 		if own, ok := p.band(p.Ranks[strconv.Itoa(r.Rank)].Envelope, key); ok {
 			p.ranks[i].Envelope[key] = c.onAxis(p, own)
 		}
@@ -400,7 +400,7 @@ func (c *combiner) valuesOnAxis(p *rankPart, list []float64) []float64 {
 	return resampledValues(list, p.shares, len(c.axis.ends))
 }
 
-// or returns the band with the points of another where it has none.
+// or returns the band, with the points of other where it has none.
 func (b Band) or(other Band) Band {
 	if b.Mean == nil {
 		return other
@@ -408,7 +408,7 @@ func (b Band) or(other Band) Band {
 	return Band{firstKnown(b.Min, other.Min), firstKnown(b.Mean, other.Mean), firstKnown(b.Max, other.Max)}
 }
 
-// firstKnown returns the values of a list and, where it has none, of another of the same length.
+// firstKnown returns the values of a and, where it has none, of b. Both have the same length unless a is nil.
 func firstKnown(a, b []float64) []float64 {
 	if a == nil {
 		return b
@@ -422,8 +422,8 @@ func firstKnown(a, b []float64) []float64 {
 	return out
 }
 
-// aggregateRanks puts the values of several ranks or groups together, point by point. A counter stays what it was when
-// a rank has ended.
+// aggregateRanks combines the values of several ranks or groups, point by point. A counter keeps its value after
+// its rank has ended.
 func aggregateRanks(row collector.ColumnInfo, lists [][]float64) []float64 {
 	out := absentNumbers(len(lists[0]))
 	known := make([]float64, len(out))

@@ -14,20 +14,20 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WriteCSV writes the kept samples as a table: a row for each, the nodes one after the
-// other. The columns are the same for every report, in this order: node, where there
+// WriteCSV writes the kept samples as a table: a row for each, one node after the
+// other. The columns are the same for every report, in this order: node, if there
 // are several; "timestamp [s]", seconds since 1970; for each sample key "KEY [unit]",
-// the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]" of
-// all the samples that it stands for. A rate has only the last three. Where any node has
-// phases, "phase" follows: the one at the sample's time. Where any node has ranks, "rank" comes after the node:
-// it is empty in the rows of the node, which the rows of its ranks follow, with what is of their jobs. Units are %, MiB
-// (2^20 bytes) and MiB/s. The time lines of operations and transfers, in ms, 1/s and MiB/s, and keys that this
-// perfagent does not know, without a unit, come last and sorted. What was not measured is an empty field; numbers are
+// the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]" over
+// all samples that it represents. A rate has only the last three. If any node has
+// phases, "phase" follows: the phase at the sample's time. If any node has ranks, "rank" comes after the node:
+// it is empty in the rows of the node, and the rows of its ranks, with their jobs' columns, follow. Units are %, MiB
+// (2^20 bytes) and MiB/s. The timelines of operations and transfers, in ms, 1/s and MiB/s, and keys unknown to this
+// perfagent, without a unit, come last and sorted. Unmeasured values are empty fields; numbers are
 // the JSON's, digit for digit.
 //
 // It is CSV as in RFC 4180, except that lines end in LF. A key that a spreadsheet would
-// take for a formula gets an apostrophe before it, and control characters in it are
-// written as Printable does. It writes row by row and never holds the whole text.
+// take for a formula gets a leading apostrophe, and control characters in it are
+// escaped as by text.Printable. It writes row by row and never holds the whole text.
 func WriteCSV(w io.Writer, r *Report) error {
 	out := csv.NewWriter(w)
 	t := newCSVTable(r)
@@ -60,7 +60,7 @@ type csvTable struct {
 	columns []csvColumn
 }
 
-// csvColumn is one column. values returns its numbers of a node; nil = the report has none.
+// csvColumn is one column. values returns its numbers for a node; nil if the report has none.
 type csvColumn struct {
 	name, unit string
 	values     func(n *Node) []float64
@@ -68,7 +68,7 @@ type csvColumn struct {
 
 func newCSVTable(r *Report) *csvTable {
 	t := &csvTable{named: len(r.Nodes) > 1}
-	samples, envelope := make(map[string]bool), make(map[string]bool) // keys that any node has
+	samples, envelope := make(map[string]bool), make(map[string]bool) // keys of any node
 	for _, n := range r.EachNode() {
 		t.ranked, t.phased = t.ranked || len(n.Ranks) > 0, t.phased || len(n.Phases) > 0
 		for _, key := range n.Samples.Keys {
@@ -80,11 +80,11 @@ func newCSVTable(r *Report) *csvTable {
 		}
 	}
 
-	t.addSample(collector.Timestamp.Key(), collector.Timestamp.Info().Unit) // that says all that its envelope does
+	t.addSample(collector.Timestamp.Key(), collector.Timestamp.Info().Unit) // its envelope would add nothing
 	for c := range collector.Column(collector.MaxColumns) {
 		row := c.Info()
 		if c == collector.Timestamp || row.Scope == collector.ScopeDevice && !samples[row.Key] && !envelope[row.Key] {
-			continue // only devices that the report has
+			continue // only devices in the report
 		}
 		if !row.EnvelopeOnly {
 			t.addSample(row.Key, row.Unit)
@@ -144,8 +144,8 @@ func (t *csvTable) header() []string {
 	return out
 }
 
-// csvText makes text from a report harmless in a spreadsheet, which takes a field
-// with such a first character (or its wide form) for a formula, and on a terminal.
+// csvText makes text from a report harmless on a terminal and in a spreadsheet, which takes a field
+// that begins with one of these characters (or its wide form) for a formula.
 func csvText(s string) string {
 	s = text.Printable(s)
 	if s != "" && strings.ContainsRune("=+-@'＝＋－＠", []rune(s)[0]) {
@@ -163,8 +163,8 @@ func (n *Node) ofRank(r *Rank) *Node {
 	}
 }
 
-// writeNode writes the rows of a node, or of one of its ranks. All numbers of a row are parts of one text:
-// one allocation instead of one a number.
+// writeNode writes the rows of a node, or of one of its ranks. All numbers of a row are slices of one string:
+// one allocation per row instead of one per number.
 func (t *csvTable) writeNode(out *csv.Writer, name, rank string, n *Node) error {
 	columns := make([][]float64, len(t.columns))
 	for i, c := range t.columns {

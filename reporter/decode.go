@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Decode returns the report that Encode wrote. It returns ErrForeign if the data are not a perfagent report.
+// Decode decodes the output of Encode. It returns ErrForeign if the data are not a perfagent report.
 func Decode(data []byte) (*Report, error) {
 	nodes := make(map[string]*Node)
 	keep := func(_ *Run, name string, n *Node) error {
@@ -25,7 +25,7 @@ func Decode(data []byte) (*Report, error) {
 	return r, nil
 }
 
-// CheckSchema refuses other formats and newer major versions of ours.
+// CheckSchema refuses other formats, and newer major versions than that in ours.
 func CheckSchema(got, ours string) error {
 	name, ourMajor, _ := strings.Cut(ours, "/")
 	gotName, gotMajor, _ := strings.Cut(got, "/")
@@ -40,7 +40,7 @@ func CheckSchema(got, ours string) error {
 	return nil
 }
 
-// checkSeries makes sure that the envelopes are as long as the samples.
+// checkSeries checks that the envelopes are as long as the samples.
 func (n *Node) checkSeries(samples int) error {
 	if err := n.Envelope.check(samples); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (n *Node) checkSeries(samples int) error {
 	return nil
 }
 
-// check makes sure that each list of the envelope is as long as the samples.
+// check checks that each list of the envelope is as long as the samples.
 func (e Envelope) check(samples int) error {
 	for _, key := range e.keys() {
 		band := e[key]

@@ -9,15 +9,15 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// lineDepth is how deep values have lines of their own: fields, samples and envelopes.
+// lineDepth is the deepest level with a line per value: fields, samples and envelopes.
 const lineDepth = 4
 
-// Encode returns the report file's bytes: JSON with one line per field, per sample
+// Encode returns the content of the report file: JSON with one line per field, per sample
 // and per envelope, so that it can be read, searched and compared by line, and
-// still is small.
+// is still small.
 func Encode(r *Report) ([]byte, error) { return encode(r, len(r.Nodes)) }
 
-// encode is Encode for a part of a report that has so many nodes.
+// encode is Encode for a part of a report with the given number of nodes.
 func encode(r *Report, nodes int) ([]byte, error) {
 	var out bytes.Buffer
 	if err := r.write(&out, nodes); err != nil {
@@ -26,7 +26,7 @@ func encode(r *Report, nodes int) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// EncodeTo writes what Encode returns, of which it holds only a part in memory.
+// EncodeTo writes the output of Encode. It holds only a part of it in memory.
 func EncodeTo(to io.Writer, r *Report) error { return r.write(to, len(r.Nodes)) }
 
 func (r *Report) write(to io.Writer, nodes int) error {
@@ -44,24 +44,24 @@ func (r *Report) write(to io.Writer, nodes int) error {
 	return lines.out.Flush()
 }
 
-// A lineBreaker writes compact JSON with line breaks: down to lineDepth, each member has a line of its own.
+// A lineBreaker writes compact JSON with line breaks: down to lineDepth, each member is on a separate line.
 type lineBreaker struct {
 	out     *bufio.Writer
 	level   int
-	opened  bool // just behind the brace that begins a value
+	opened  bool // just after the brace that begins a value
 	quoted  bool // in a string
-	escaped bool // behind a backslash in it
+	escaped bool // after a backslash in it
 }
 
 // Write implements io.Writer.
 func (l *lineBreaker) Write(data []byte) (int, error) {
-	from := 0 // of what is still to be written
+	from := 0 // start of the unwritten bytes
 	for i, c := range data {
 		switch {
 		case l.quoted:
 			l.quoted, l.escaped = c != '"' || l.escaped, c == '\\' && !l.escaped
 			continue
-		case c >= '-' && c <= '9' && !l.opened: // most are of numbers
+		case c >= '-' && c <= '9' && !l.opened: // most bytes belong to numbers
 			continue
 		}
 
@@ -99,6 +99,6 @@ func (l *lineBreaker) Write(data []byte) (int, error) {
 }
 
 func (l *lineBreaker) breakLine() {
-	const indents = "\n        " // of lineDepth levels
+	const indents = "\n        " // for lineDepth levels
 	_, _ = l.out.WriteString(indents[:1+2*l.level])
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// A Head is what the beginning of a report or a journal tells: which run, and which part of it.
+// A Head identifies a report or a journal from its beginning: the run, the node and the rank.
 type Head struct {
 	Run  Run
 	Node string // the key of the first node
 
-	Identity *Identity // nil if nothing but the host told it
+	Identity *Identity // nil if only the host is known
 	Host     *Host     // nil in a journal without samples
 	Sampling *Sampling // nil in a journal
 
 	// Ranked reports whether the first node has ranks. Rank is the rank of a journal, as decimal text; "" if its
-	// process seemed to be alone.
+	// process seemed to be the only one.
 	Ranked bool
 	Rank   string
 }
@@ -30,8 +30,8 @@ type Head struct {
 // errEnough ends the reading of a head.
 var errEnough = errors.New("all is known")
 
-// ReadHead reads the head of a report. It reads up to the numbers of the first node, if Encode wrote the report: then
-// its members are in our order. The error is ErrForeign for what is not a report.
+// ReadHead reads the head of a report. If Encode wrote the report, its members are in the known order, and ReadHead
+// stops before the numbers of the first node. The error is ErrForeign for other files.
 func ReadHead(file io.ReaderAt, size int64) (*Head, error) {
 	s := scanner{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
 	head := new(Head)
@@ -49,7 +49,7 @@ func ReadHead(file io.ReaderAt, size int64) (*Head, error) {
 	return nil, fmt.Errorf("the beginning is damaged: %w", s.explain(err))
 }
 
-// readNode reads the head of a node. In our order all that a head has stands before the metrics.
+// readNode reads the head of a node. In Encode's order all members of a head come before the metrics.
 func (h *Head) readNode(s *scanner) error {
 	ours := false
 	return s.in.object("not an object", func(quoted []byte) error {
@@ -78,18 +78,17 @@ func (h *Head) readNode(s *scanner) error {
 	})
 }
 
-// isEncoded reports whether Encode wrote the sampling part of a node, which stands before all numbers: its members have
-// lines of their own, and a list is on one line. Other programs write both on one line, or neither, and their members
-// may be in any order.
+// isEncoded reports whether Encode wrote the sampling part of a node, which comes before all numbers: each of its
+// members is on a separate line, and a list is on one line. Other programs write both on one line, or neither, and
+// their members may be in any order.
 func isEncoded(sampling []byte) bool {
 	before, list, found := bytes.Cut(sampling, []byte(`": [`))
 	return found && bytes.IndexByte(before, '\n') >= 0 && len(list) > 0 && bytes.IndexByte([]byte("\r\n]"), list[0]) < 0
 }
 
-// ScanWithoutSeries reads the numbers of a perfagent report of one node, but not its series: these come last in the
-// file, of which it reads the beginning and a few bytes of the end. It reports false where that does not tell all of
-// them: for a report of several nodes, one that another program wrote, one that is cut off or not a
-// report. Use Scan there, with the columns of NumberColumns.
+// ScanWithoutSeries reads the numbers of a perfagent report of one node, but not its series. These come last in the
+// file: it reads the beginning, and a few bytes of the end. It returns false where that is not enough: for a report of
+// several nodes, from another program, or cut off, and for other files. Use Scan there, with RequiredColumns.
 func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 	end := make([]byte, len(endOfReport))
 	if _, err := file.ReadAt(end, size-int64(len(end))); err != nil || string(end) != endOfReport {
@@ -108,7 +107,7 @@ func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 	return &s.report, errors.Is(err, errEnough)
 }
 
-// endOfReport is how Encode ends a report that has nodes.
+// endOfReport is the end of a report with nodes that Encode wrote.
 const endOfReport = "\n    }\n  }\n}\n"
 
 var errNoHead = errors.New("the numbers do not all come before the series")
@@ -140,7 +139,7 @@ func numbersOfNode(r *reader) (*Node, error) {
 	return n, nil
 }
 
-// RequiredColumns returns the columns that belong to the numbers of a node: WithoutSeries keeps them where they do.
+// RequiredColumns returns the columns that WithoutSeries keeps in nodes that need them.
 func RequiredColumns() ColumnFilter {
 	w := ColumnFilter{Samples: []string{collector.Timestamp.Key()}}
 	for device := range collector.MaxGPUs {
@@ -149,8 +148,8 @@ func RequiredColumns() ColumnFilter {
 	return w
 }
 
-// WithoutSeries returns a copy of the node without its series. It keeps the columns of NumberColumns if something is
-// still to be computed from them: the length of what perf.py recorded, and the findings of a report that has none.
+// WithoutSeries returns a copy of the node without its series. It keeps RequiredColumns if they are still needed: for
+// the length of a perf.py recording, and for the findings of a report without any.
 func (n *Node) WithoutSeries() *Node {
 	out := *n
 	out.Samples, out.Envelope = Samples{}, nil

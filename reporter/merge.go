@@ -11,27 +11,27 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// SourceReport is a report and the file that it comes from.
+// SourceReport is a report with the path of its file.
 type SourceReport struct {
 	Path   string
 	Report *Report
 }
 
-// mergedSize is the most bytes that a merged report takes: half of what is read.
+// mergedSize is the maximum size of a merged report in bytes: half of what can be read.
 const mergedSize = MaxFileSize / 2
 
-// Merge puts the nodes of several reports into one. A node that several reports
-// hold, with no difference but where it was pushed, is taken once; two different recordings
-// of a node are an error that names both files and the node.
+// Merge combines the nodes of several reports into one. A node that is in several reports, and
+// differs only in its push, is taken once; two different recordings
+// of a node are an error with the names of both files and the node.
 //
-// The run spans all: from the earliest start to the latest end, with the first
-// exit code that is not 0 in the order of the nodes, and the tags of all. Where
-// inputs disagree (the run's id, the command, a tag, why it is incomplete) the
+// The run spans all inputs: from the earliest start to the latest end, with the first
+// nonzero exit code in the order of the nodes, and the tags of all. Where
+// inputs disagree (the run's id, the command, a tag, the reason for incompleteness) the
 // one with the lowest node wins; so neither their order nor merging in several
 // steps makes a difference.
 //
-// The result keeps all points; that of a [Merger] has as many as fit into 128 MiB. It has the verdicts and findings of
-// its nodes, and lacks the ones that follow from the nodes together: call diagnosis.Merge to have them, too.
+// The result keeps all points; a [Merger] keeps as many as fit into 128 MiB. It has the verdicts and findings of
+// its nodes, but none that follow from several nodes: diagnosis.Merge adds them.
 func Merge(inputs []SourceReport) (*Report, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("merge: no report is given")
@@ -62,8 +62,7 @@ func Merge(inputs []SourceReport) (*Report, error) {
 	return out, nil
 }
 
-// byLowestNode orders reports by the lowest of their nodes. Reports without nodes come
-// last.
+// byLowestNode orders reports by their lowest node. Reports without nodes come last.
 func byLowestNode(a, b SourceReport) int {
 	lowest := func(s SourceReport) []string {
 		if s.Report == nil {
@@ -80,7 +79,7 @@ func byLowestNode(a, b SourceReport) int {
 
 var errTwoRecordings = errors.New("two different recordings")
 
-// ownCommands leaves the command to the nodes whose command is not that of the run.
+// ownCommands removes the commands of nodes that equal the run's.
 func (r *Report) ownCommands() {
 	for _, n := range r.Nodes {
 		if slices.Equal(n.Command, r.Run.Command) {
@@ -90,7 +89,7 @@ func (r *Report) ownCommands() {
 }
 
 // mergeNode joins the data of two reports about one node; have may be nil. The result is
-// a copy, with the command of the run unless it has its own.
+// a copy, with the command of the run unless the node has one.
 func mergeNode(have, add *Node, command []string) (*Node, error) {
 	if add == nil {
 		add = &Node{Missing: []Missing{}}
@@ -122,10 +121,10 @@ func mergeNode(have, add *Node, command []string) (*Node, error) {
 	return have, nil
 }
 
-// withoutPush encodes the parts of a node that come from its recording alone, for comparison.
+// withoutPush encodes the parts of a node that come only from its recording, for comparison.
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
-	bare.Push, bare.Findings, bare.Command = nil, nil, nil // findings change with the nodes that a report has
+	bare.Push, bare.Findings, bare.Command = nil, nil, nil // findings depend on the other nodes of a report
 	return text.JSON(&bare)
 }
 
@@ -137,8 +136,8 @@ func pushProgress(p *Push) int {
 	return 2 + slices.Index([]string{PushPending, PushDone}, p.MLflow.State)
 }
 
-// join widens a run to another one. Where both have a value, the first one stays.
-// Exit codes are left to mergedExit.
+// join widens a run to include another one. Where both have a value, r's stays.
+// mergedExit sets exit codes.
 func (r *Run) join(o Run) {
 	r.ID, r.Incomplete = cmp.Or(r.ID, o.ID), cmp.Or(r.Incomplete, o.Incomplete)
 	if len(r.Command) == 0 {
@@ -155,9 +154,9 @@ func (r *Run) join(o Run) {
 	}
 }
 
-// widen widens the times of a run to another one. If one is within the other
-// the length stays as it was measured: from end and start it would be counted with
-// the machine's suspends.
+// widen widens the times of a run to include another one. If one contains the other,
+// its measured length is kept: end minus start would include the machine's
+// suspends.
 func (r *Run) widen(o Run) {
 	switch {
 	case o.Start.IsZero():
@@ -176,14 +175,14 @@ func (r *Run) widen(o Run) {
 	}
 }
 
-// within reports whether a run is within the time of another one.
+// within reports whether the time of r is within the time of o.
 func (r Run) within(o Run) bool {
 	return !r.Start.Before(o.Start.Time) && !r.End.After(o.End.Time)
 }
 
-// mergedExit finds the first exit code that is not 0 in the order of the nodes,
-// with its signal; else 0 when any job's code is known. A run whose code none of its
-// jobs has is placed at its first node without a job.
+// mergedExit returns the first nonzero exit code in the order of the nodes,
+// with its signal; else 0 if any job's code is known. The code of a run that no job has
+// counts for its first node without a job.
 func mergedExit(inputs []SourceReport, out *Report) (code *int, signal string) {
 	runs := make(map[string]Run)
 	for _, in := range inputs {
@@ -211,8 +210,8 @@ func mergedExit(inputs []SourceReport, out *Report) (code *int, signal string) {
 	return code, ""
 }
 
-// unexplainedExit returns the run when no job of the report has its exit code, and
-// the node that it is taken to be of; "" if each has a job.
+// unexplainedExit returns the run if no job of the report has its exit code, and
+// the node that it counts for; "" if each node has a job.
 func (r *Report) unexplainedExit() (node string, run Run) {
 	if r.Run.ExitCode == nil {
 		return "", Run{}

@@ -16,24 +16,24 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A Merger merges reports of which the series do not fit into memory together. The series of each node go to a
-// temporary file as they are read; the numbers stay in memory. A result that would be larger than 128 MiB keeps every
-// number but fewer points: the series of all nodes are halved until it fits. A point then has the sample of the first
-// of the two it stands for, the lesser minimum, the greater maximum, and the plain mean of the two means: the seconds
-// behind each are not in a report. Its use:
+// A Merger merges reports with series that do not fit into memory together. The series of each node go to a
+// temporary file while they are read; the numbers stay in memory. A result that would be larger than 128 MiB keeps
+// every number but fewer points: the series of all nodes are halved until it fits. A point then has the first sample
+// of the two that it represents, the lesser minimum, the greater maximum, and the plain mean of the two means: a report
+// does not have the seconds behind each. To use it:
 //
-//  1. Pack each node, in any order and from several goroutines, and Add what Pack returns, in one order;
+//  1. Pack each node, in any order and from several goroutines, and Add the packed nodes, in one order;
 //  2. merge Sources, which have the numbers, with Merge or diagnosis.Merge;
-//  3. Encode the result: where all points fit, the same bytes as if all had been merged in memory.
+//  3. Encode the result: if all points fit, the same bytes as if all had been merged in memory.
 type Merger struct {
 	limit int
 	dir   string
 	file  *os.File
 	end   int64
 
-	level    atomic.Int32   // how often each series is halved
+	level    atomic.Int32   // number of halvings of each series
 	thinnest bool           // the last halving made no difference
-	size     int            // bytes that the series take in the report
+	size     int            // bytes of the series in the report
 	entries  []*spooledNode // in the order of the file
 	byName   map[string]*spooledNode
 	hash     maphash.Seed
@@ -45,23 +45,23 @@ type spooledNode struct {
 	from     string // path of its report
 	at       int64
 	size     int      // of its series
-	bareSize int      // see Packed
-	keys     []string // of its samples: when they are read again, they may come in another order
+	bareSize int      // see PackedNode
+	keys     []string // of its samples: reading may change their order
 	hash     uint64
 }
 
-// A PackedNode is a node on its way into a Spool.
+// A PackedNode is a node on its way into a Merger.
 type PackedNode struct {
 	name     string
 	numbers  *Node
-	whole    *Node  // thinned
-	level    int32  // how often
-	hash     uint64 // of the series before
-	bareSize int    // the size of the seriesText of the numbers
-	data     []byte // the seriesText of the whole
+	whole    *Node  // halved
+	level    int32  // number of halvings
+	hash     uint64 // of the series before halving
+	bareSize int    // size of numbers.encodeSeries()
+	data     []byte // whole.encodeSeries()
 }
 
-// NewMerger returns a spool with a temporary file in a directory. Close removes it.
+// NewMerger returns a Merger with a temporary file in dir. Close removes the file.
 func NewMerger(dir string) (*Merger, error) { return newMerger(dir, mergedSize) }
 
 func newMerger(dir string, limit int) (*Merger, error) {
@@ -69,8 +69,8 @@ func newMerger(dir string, limit int) (*Merger, error) {
 	return s, s.create()
 }
 
-// create begins a new file. Where the system allows, it has no name from the beginning, so that nothing is left
-// behind whatever happens.
+// create creates a new file. Where the system allows, it removes its name immediately, so that no file is left
+// behind in any case.
 func (s *Merger) create() (err error) {
 	s.file, err = os.CreateTemp(s.dir, ".perfagent-merge-*.tmp")
 	if err != nil {
@@ -84,10 +84,10 @@ func (s *Merger) create() (err error) {
 // Close removes the temporary file.
 func (s *Merger) Close() {
 	s.file.Close()
-	_ = os.Remove(s.file.Name()) // gone already but on Windows
+	_ = os.Remove(s.file.Name()) // already removed, except on Windows
 }
 
-// Pack takes a node of a report, which belongs to the spool from then on.
+// Pack prepares a node of a report for Add. The node then belongs to the Merger.
 func (s *Merger) Pack(name string, n *Node) (*PackedNode, error) {
 	p := &PackedNode{name: name, numbers: n.WithoutSeries(), whole: n, hash: s.seriesHash(n)}
 	bare, err := p.numbers.encodeSeries()
@@ -98,7 +98,7 @@ func (s *Merger) Pack(name string, n *Node) (*PackedNode, error) {
 	return p, p.settle(s.level.Load())
 }
 
-// settle thins a node to a level, and encodes its series.
+// settle halves a node up to a level, and encodes its series.
 func (p *PackedNode) settle(level int32) (err error) {
 	for ; p.level < level; p.level++ {
 		p.whole.halve()
@@ -107,8 +107,8 @@ func (p *PackedNode) settle(level int32) (err error) {
 	return err
 }
 
-// Add adds a node of the report at path. Nodes of one report come one after the other. A node that the spool has with
-// other series is an error.
+// Add adds a node of the report at path. Nodes of one report must be added one after the other. It is an error if the
+// node was already added with other series.
 func (s *Merger) Add(path string, run *Run, p *PackedNode) error {
 	if n := len(s.sources); n == 0 || s.sources[n-1].Report.Nodes[p.name] != nil || s.sources[n-1].Path != path {
 		s.sources = append(s.sources, SourceReport{path, &Report{Schema: Schema, Nodes: make(map[string]*Node)}})
@@ -143,7 +143,7 @@ func (s *Merger) Add(path string, run *Run, p *PackedNode) error {
 	return nil
 }
 
-// fit thins the series until a report with so many other bytes keeps its limit.
+// fit halves the series until a report with others as its remaining bytes fits the limit.
 func (s *Merger) fit(others int) error {
 	for others+s.size > s.limit {
 		if err := s.thin(); err != nil {
@@ -169,7 +169,7 @@ func (s *Merger) put(e *spooledNode, data []byte) error {
 	return nil
 }
 
-// Sources returns the reports that were added, without their series.
+// Sources returns the added reports without their series.
 func (s *Merger) Sources() []SourceReport { return s.sources }
 
 // thin halves all series.
@@ -208,8 +208,8 @@ func (s *Merger) thin() error {
 	})
 }
 
-// Encode writes a report that was merged from Sources, with its series: node by node, what the function of this name
-// returns. each is called with every node, in the order of the file.
+// Encode writes a report that was merged from Sources, with its series, node by node: the same bytes as the function
+// Encode returns. It calls each with every node, in the order of the file.
 func (s *Merger) Encode(out io.Writer, merged *Report, each func(name string, n *Node)) error {
 	numbers, err := merged.encodedSize()
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *Merger) Encode(out io.Writer, merged *Report, each func(name string, n 
 	if err != nil {
 		return err
 	}
-	at := bytes.LastIndex(frame, []byte(emptyNodes)) // others may be evidence of the verdict
+	at := bytes.LastIndex(frame, []byte(emptyNodes)) // evidence of the verdict may contain others
 	head, tail := frame[:at:at], frame[at+len(emptyNodes):]
 	if _, err := out.Write(append(head, openNodes...)); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (s *Merger) Encode(out io.Writer, merged *Report, each func(name string, n 
 		node *Node
 		text []byte
 	}
-	names, separator := slices.Sorted(maps.Keys(merged.Nodes)), "" // as encoding/json sorts
+	names, separator := slices.Sorted(maps.Keys(merged.Nodes)), "" // the order of encoding/json
 	err = parallel.InOrder(len(names), func(i int, emit func(member) error) error {
 		n, err := s.whole(names[i], merged.Nodes[names[i]])
 		if err != nil {
@@ -267,7 +267,7 @@ const (
 	closeNodes = "\n  }"
 )
 
-// encodeMember returns a node as it is in a report, with the line break before it.
+// encodeMember returns a node as a member of a report, with the line break before it.
 func encodeMember(name string, n *Node) ([]byte, error) {
 	data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
 	_, data, _ = bytes.Cut(data, []byte(openNodes))
@@ -290,7 +290,7 @@ func (s *Merger) whole(name string, numbers *Node) (*Node, error) {
 	return n, nil
 }
 
-// read returns a node with nothing but its series.
+// read returns a node with only its series.
 func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	data := make([]byte, e.size)
 	_, err := file.ReadAt(data, e.at)
@@ -304,7 +304,7 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	n.Samples = Samples{Keys: e.keys}
 	for _, key := range e.keys {
 		column := read.Column(key)
-		if column == nil { // nothing in it was measured
+		if column == nil { // it has no measured value
 			column = absentNumbers(rows)
 		}
 		n.Samples.Columns = append(n.Samples.Columns, column)
@@ -312,8 +312,8 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	return n, nil
 }
 
-// encodeSeries returns a member of a report's nodes with nothing but the series of a node. It has as many bytes more
-// than that of another node with the same ranks as the two nodes differ by in a report, if only their series differ.
+// encodeSeries returns a member of a report's nodes with only the series of a node. For two nodes with the same ranks,
+// its lengths differ by as many bytes as the nodes in a report that differ only in their series.
 func (n *Node) encodeSeries() ([]byte, error) {
 	series := &Node{Samples: n.Samples, Envelope: n.Envelope, Ranks: make(map[string]*Rank, len(n.Ranks))}
 	if n.Sampling != nil {
@@ -325,13 +325,13 @@ func (n *Node) encodeSeries() ([]byte, error) {
 	return encodeMember("", series)
 }
 
-// seriesHash returns a hash of a node's series, as they were read.
+// seriesHash returns a hash of a node's series before halving.
 func (s *Merger) seriesHash(n *Node) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.hash)
 	add := func(key string, list []float64) {
 		fmt.Fprintf(&h, "%q %d\n", key, len(list))
-		_ = binary.Write(&h, binary.LittleEndian, list) // a hash takes everything
+		_ = binary.Write(&h, binary.LittleEndian, list) // a hash accepts all writes
 	}
 	for i, key := range n.Samples.Keys {
 		add(key, n.Samples.Columns[i])
@@ -349,7 +349,7 @@ func (s *Merger) seriesHash(n *Node) uint64 {
 	return h.Sum64()
 }
 
-// twoRecordings returns the error for a node that is in two files.
+// twoRecordings returns the error for a node in two files.
 func twoRecordings(name, a, b string, err error) error {
 	return fmt.Errorf("merge: node %s is in %s and in %s: %w", text.Printable(text.Clip(name, 40)), a, b, err)
 }
@@ -358,14 +358,14 @@ func tooLarge(size, limit int) error {
 	return fmt.Errorf("merge: the report takes %d bytes even without its series; %d are the limit", size, limit)
 }
 
-// encodedSize returns the number of bytes that Encode returns.
+// encodedSize returns the length of Encode's output.
 func (r *Report) encodedSize() (int, error) {
 	var size counter
 	err := EncodeTo(&size, r)
 	return int(size), err
 }
 
-// A counter counts the bytes that are written to it.
+// A counter counts the bytes written to it.
 type counter int
 
 // Write implements io.Writer.
@@ -374,8 +374,8 @@ func (c *counter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// halve merges neighbouring points of the node's series, as a ring does. The node
-// gets new slices; the input's slices stay as they are.
+// halve merges neighboring points of the node's series, like a full ring. The node
+// gets new slices; the old slices are unchanged.
 func (n *Node) halve() {
 	if n.Samples.Len() < 2 {
 		return
@@ -389,7 +389,7 @@ func (n *Node) halve() {
 	envelope := n.Envelope.halved()
 	samples := Samples{Keys: n.Samples.Keys}
 	for i, column := range n.Samples.Columns {
-		if _, ok := envelope[n.Samples.Keys[i]]; !ok { // perf.py's samples stand for themselves
+		if _, ok := envelope[n.Samples.Keys[i]]; !ok { // perf.py's samples have no envelope
 			envelope[n.Samples.Keys[i]] = Band{column, column, column}.Fold(2, nil)
 		}
 		samples.Columns = append(samples.Columns, fold(column, 2, func(i, _ int) float64 { return column[i] }))
@@ -399,7 +399,7 @@ func (n *Node) halve() {
 	n.Ranks = n.Ranks.withEnvelopes(func(_ string, r *Rank) Envelope { return r.Envelope.halved() })
 }
 
-// halved merges neighbouring points.
+// halved merges neighboring points.
 func (e Envelope) halved() Envelope {
 	out := make(Envelope, len(e))
 	for key, b := range e {

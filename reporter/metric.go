@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// Metric is one row of the table: a number that every report gives.
+// Metric is one row of the table of metrics.
 type Metric struct {
 	Name    string         `json:"name"`
 	Group   Group          `json:"-"`
@@ -17,35 +17,35 @@ type Metric struct {
 	// PerfPy reports that perf.py has the metric: the first eighteen.
 	PerfPy bool `json:"perf_py"`
 
-	// Aggregation is how the values of several nodes become the value of a run. 0: the metric has no
-	// meaning for a run, and is not compared.
+	// Aggregation is the function that combines the values of several nodes into the value of a run. 0 means that
+	// the metric has no meaning for a run, and is not compared.
 	Aggregation collector.Aggregation `json:"-"`
 
-	// Phase is the phase that a number is of, and Number its name there: see [PhaseMetric]. Both are
+	// Phase is the phase of a number, and Number its name there: see [PhaseMetric]. Both are
 	// "" for a metric of the run.
 	Phase  string `json:"-"`
 	Number string `json:"-"`
 
-	// Kind and Series are what a number of the job's work is of, and Number its name there: see [OperationMetric].
+	// Kind and Series identify a number of the job's operations, and Number is its name there: see [OperationMetric].
 	// They are "" for all others.
 	Kind   OperationKind `json:"-"`
 	Series string        `json:"-"`
 	row    *OperationNumber
 
 	value func(*facts) (float64, error)
-	// column is the column that the value is made from, or the one that is absent for the same
-	// reason; noColumn = none.
+	// column is the column that the value is computed from, or that is absent for the same
+	// reason; noColumn if there is none.
 	column  collector.Column
-	isTotal bool // it is the total of a counter
-	// inPhases reports whether the value makes sense for a part of the run, and can be computed from what
-	// a phase keeps.
+	isTotal bool // the total of a counter
+	// inPhases reports whether the value makes sense for a part of the run, and can be computed from the data of
+	// a phase.
 	inPhases bool
 }
 
 // A Group is the heading under which a metric is listed.
 type Group string
 
-// The groups. A metric of no other group is of the node.
+// The groups of metrics. Metrics without a more specific group belong to GroupNode.
 const (
 	GroupJob        Group = "Job"
 	GroupLimits     Group = "Limits"
@@ -69,7 +69,7 @@ func ByGroup(a, b Metric) int {
 
 const noColumn = collector.Column(-1)
 
-// groupOf returns the group of a metric that is made from a column.
+// groupOf returns the group of a metric of a column.
 func groupOf(c collector.Column) Group {
 	if c != noColumn && c.Info().Scope == collector.ScopeJob {
 		return GroupJob
@@ -77,14 +77,14 @@ func groupOf(c collector.Column) Group {
 	return GroupNode
 }
 
-// withGroup returns a metric with a group, a unit and an Across of its own.
+// withGroup returns the metric with the given group, unit and aggregation.
 func (m Metric) withGroup(group Group, unit collector.Unit, across collector.Aggregation) Metric {
 	m.Group, m.Unit, m.Aggregation = group, unit, across
 	return m
 }
 
-// Column returns the column that the metric is made from, or that is absent for the same reasons. It
-// reports false if there is none.
+// Column returns the column that the metric is computed from, or that is absent for the same reasons. It
+// returns false if there is none.
 func (m *Metric) Column() (c collector.Column, ok bool) { return m.column, m.column != noColumn }
 
 // IsTotal reports whether the metric is the total of a counter since the start.
@@ -95,10 +95,10 @@ func (m *Metric) OfDevice() bool {
 	return m.column != noColumn && m.column.Info().Scope == collector.ScopeDevice
 }
 
-// OfJob reports whether the metric is of the job, and not of its host.
+// OfJob reports whether the metric belongs to the job, and not to its host.
 func (m *Metric) OfJob() bool { return m.Group == GroupJob || m.Group == GroupLimits }
 
-// TotalMetricName returns the name of the metric that is the total of a counter; "" if there is none.
+// TotalMetricName returns the name of the metric of a counter's total; "" if there is none.
 func TotalMetricName(c collector.Column) string {
 	for i := range metricTable {
 		if m := &metricTable[i]; m.isTotal && m.column == c {
@@ -108,7 +108,7 @@ func TotalMetricName(c collector.Column) string {
 	return ""
 }
 
-// row returns a row of the table: a metric with its name, its meaning and how it is computed.
+// row returns m with its name, meaning and computation.
 func row(name string, m Metric, meaning, how string) Metric {
 	m.Name, m.Meaning, m.How = name, meaning, how
 	return m
@@ -119,10 +119,10 @@ func sinceBoot(name, meaning string, counter collector.Column) Metric {
 	return row(name, bootOf(counter), meaning+" since boot", "the kernel's counters at the end, same devices as the total")
 }
 
-// numPerfPy is how many metrics perf.py has. They are the first of the table.
+// numPerfPy is the number of perf.py's metrics. They are the first in the table.
 const numPerfPy = 18
 
-// withPerfPy returns the rows of the table, of which perf.py has the first.
+// withPerfPy marks the first rows as perf.py's.
 func withPerfPy(rows ...Metric) []Metric {
 	for i := range numPerfPy {
 		rows[i].PerfPy = true
@@ -130,11 +130,11 @@ func withPerfPy(rows ...Metric) []Metric {
 	return rows
 }
 
-// Metrics is the one table of metrics, in the order of output: perf.py's
-// eighteen, the exact ones of the job, the counters since boot.
+// Metrics returns the table of metrics, in the order of output: perf.py's
+// eighteen, the exact ones of the job, the counters since boot and others. The caller must not modify it.
 func Metrics() []Metric { return metricTable }
 
-// MetricByName finds a metric, also one of a GPU by its own name: gpu_0_energy_joules.
+// MetricByName returns the metric of a name, including metrics of one GPU: gpu_0_energy_joules.
 func MetricByName(name string) (Metric, bool) {
 	for _, m := range metricTable {
 		if m.Name == name {
@@ -145,7 +145,7 @@ func MetricByName(name string) (Metric, bool) {
 	return m, ok
 }
 
-// The names of metrics that programs pick out of the table.
+// Names of metrics for programs that pick them out of the table.
 const (
 	MetricCPUPeak          = "max_t_cpu_pct_per_cpu_avg"
 	MetricCPUMean          = "cpu_avg_utilization_pct"
@@ -195,7 +195,7 @@ const (
 	MetricNFSWritten         = "total_nfs_write_mb"
 	MetricLustreWritten      = "total_lustre_write_mb"
 
-	// Of each GPU: see [GPUMetrics].
+	// Metrics of each GPU: see [GPUMetrics].
 	MetricGPUUtilization = "gpu_{i}_avg_utilization_pct"
 	MetricGPUMemoryPeak  = "max_t_gpu_{i}_memory_used_mb"
 	MetricGPUPowerPeak   = "max_t_gpu_{i}_power_watts"

@@ -8,11 +8,11 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// GPUMetrics lists the metrics that each GPU has one of, in the order of output. {i} in
-// their names stands for the device's place among the node's GPUs, from 0 on.
+// GPUMetrics lists the metrics of each GPU, in the order of output. {i} in
+// their names stands for the device's index among the node's GPUs, from 0.
 func GPUMetrics() []Metric { return gpuTable(0) }
 
-// gpuMetrics returns the metrics of the GPU at a place, by their own names.
+// gpuMetrics returns the metrics of a GPU, with its index in their names.
 func gpuMetrics(device int) []Metric {
 	list := gpuTable(device)
 	for i := range list {
@@ -21,7 +21,7 @@ func gpuMetrics(device int) []Metric {
 	return list
 }
 
-// gpuMetricsByName holds the metrics of all GPUs that there can be.
+// gpuMetricsByName returns the metrics of all possible GPUs.
 var gpuMetricsByName = sync.OnceValue(func() map[string]Metric {
 	byName := make(map[string]Metric)
 	for device := range collector.MaxGPUs {
@@ -32,8 +32,7 @@ var gpuMetricsByName = sync.OnceValue(func() map[string]Metric {
 	return byName
 })
 
-// gpuTable returns the metrics of the GPU at a place, with {i} for it in their names. Like the table, it is in the
-// order of output.
+// gpuTable returns the metrics of a GPU, with {i} in their names, in the order of output.
 func gpuTable(device int) []Metric {
 	of := func(k collector.GPUKey) collector.Column { return collector.GPUColumn(device, k) }
 	list := []Metric{
@@ -73,7 +72,7 @@ func gpuEnergy(device int) Metric {
 	}, column).withGroup(GroupGPU, collector.Joules, collector.Sum)
 }
 
-// integral returns the sum of a column's values over the time that they stand for: of watts, joules.
+// integral returns the sum of a column's values over their time: joules for watts.
 func integral(f *facts, c collector.Column) (float64, error) {
 	s := f.summaryOf(c)
 	if mean, ok := s.Mean(); ok && s.Weight() > 0 {
@@ -82,12 +81,12 @@ func integral(f *facts, c collector.Column) (float64, error) {
 	return 0, newMissingError(NoEnergyCounter)
 }
 
-// GPUMetricName returns the name of a device's metric. The pattern has {i} for the device's place.
+// GPUMetricName returns the name of a device's metric: pattern with the device's index for {i}.
 func GPUMetricName(pattern string, device int) string {
 	return strings.Replace(pattern, "{i}", strconv.Itoa(device), 1)
 }
 
-// GPUMetrics lists the metrics that the node's GPUs may have, by their own names.
+// GPUMetrics lists the metrics that the node's GPUs may have, with their indexes in the names.
 func (n *Node) GPUMetrics() []Metric {
 	var out []Metric
 	for i := range min(len(n.GPUs), collector.MaxGPUs) {

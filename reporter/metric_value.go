@@ -9,30 +9,30 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// facts holds what metrics are computed from. The error of a value says why it is
-// absent.
+// facts has the data that metrics are computed from. The error of a value is the reason for its
+// absence.
 type facts struct {
 	summary []*series.Summary // by collector.Column
 	wall    float64           // seconds from start to end
-	wallErr error             // why wall is not known: only of perf.py's samples
+	wallErr error             // why wall is unknown; only for perf.py's samples
 	cpus    int
-	// hostSeconds is for how many seconds the host was measured, if that is not the whole run; else 0.
+	// hostSeconds is the time in which the host was measured; 0 for the whole run.
 	hostSeconds float64
 	// length is the time between the first and the last Reading, seconds.
 	length float64
-	boot   func(collector.Column) float64 // a counter since boot; NaN = never read; nil where no metric asks
+	boot   func(collector.Column) float64 // a counter since boot; NaN if never read; nil if no metric needs it
 	job    *Job
 	jobErr error // why job is nil
-	// largestProcessMB is the highest peak memory of a process that was seen, MiB; 0 = not known.
+	// largestProcessMB is the highest peak memory of a process that was seen, MiB; 0 if unknown.
 	largestProcessMB float64
-	// account is nil for a report that has none: perf.py's.
+	// account is nil for perf.py's reports, which have none.
 	account *collector.Account
 	gpus    []collector.GPU
-	// whyMissing says why a column was never measured.
+	// whyMissing returns the reason why a column was never measured.
 	whyMissing func(collector.Column) error
-	// perfpy: computed from samples by perf.py's rules.
+	// perfpy selects perf.py's rules, computed from samples.
 	perfpy bool
-	// inPhase: of a phase, which not every metric makes sense for.
+	// inPhase restricts the table to metrics that make sense for a phase.
 	inPhase bool
 }
 
@@ -44,19 +44,19 @@ func (f *facts) summaryOf(c collector.Column) *series.Summary {
 	return series.NewSummary()
 }
 
-// computed returns a metric that is more than a column reduced. It is absent for the
-// reasons of a column, or for its own (noColumn).
+// computed returns a metric that is more than a reduced column. It is absent for the
+// reasons of column c, or for other reasons (noColumn).
 func computed(value func(*facts) (float64, error), c collector.Column) Metric {
 	return Metric{value: value, Group: groupOf(c), column: c}
 }
 
-// inPhases returns a metric that phases have, too.
+// inPhases marks a metric that phases also have.
 func inPhases(of Metric) Metric {
 	of.inPhases = true
 	return of
 }
 
-// reduced returns a metric that is one number of a column's values over the run.
+// reduced returns a metric that reduces a column's values over the run to one number.
 func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, bool)) Metric {
 	row := c.Info()
 	value := func(f *facts) (float64, error) {
@@ -68,7 +68,7 @@ func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, 
 	return Metric{value: value, Group: groupOf(c), Unit: row.Unit, Aggregation: row.Aggregation, column: c}
 }
 
-// maxOf returns the metric of a column's peak. That of several nodes is the highest.
+// maxOf returns the metric of a column's peak. Over several nodes it is the highest.
 func maxOf(c collector.Column) Metric {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
 	of.Aggregation = collector.Max
@@ -87,10 +87,10 @@ func meanOf(c collector.Column) Metric {
 	return inPhases(reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() }))
 }
 
-// fullyBusy is the level from which on a percentage rounds to 100.0. For perf.py's numbers it is 100 itself.
+// fullyBusy is the lowest percentage that rounds to 100.0. By perf.py's rules it is 100 itself.
 const fullyBusy = 99.95
 
-// shareOf returns the metric of the share of time in which a column was at a level or above.
+// shareOf returns the metric of the share of time in which a column was at least level.
 func shareOf(c collector.Column, level float64) Metric {
 	of := reduced(c, func(f *facts, s *series.Summary) (float64, bool) {
 		if level == fullyBusy && f.perfpy {
@@ -146,12 +146,12 @@ func jobWall(f *facts) (float64, error) {
 	return f.wall, nil
 }
 
-// jobCPUSeconds returns the job's CPU time. If the job's end is not known, that is the CPU
+// jobCPUSeconds returns the job's CPU time or, before the job's end is known, the CPU
 // time in its account so far.
 func jobCPUSeconds(f *facts) (float64, error) {
 	switch {
 	case f.account != nil && f.account.CPUIncomplete:
-		return 0, newMissingError(JobCPUOpen) // job.cpu_seconds has what is known of it
+		return 0, newMissingError(JobCPUOpen) // job.cpu_seconds has the known part
 	case f.job != nil && f.job.Attached && f.account != nil && !f.account.CPUSeconds.Known():
 		return 0, f.whyMissing(collector.JobCPU)
 	case f.job != nil:
@@ -200,7 +200,7 @@ func jobPeakMemory(f *facts) (float64, error) {
 	return maxOf(collector.JobMemory).value(f)
 }
 
-// limitMemory returns how much of the limit was reached. For the time between samples it uses
+// limitMemory returns the reached share of the limit. For the time between samples it uses
 // the kernel's own peak, and the fact that the kernel killed.
 func limitMemory(f *facts) (float64, error) {
 	pct, err := maxOf(collector.LimitMemoryPercent).value(f)
@@ -213,7 +213,7 @@ func limitMemory(f *facts) (float64, error) {
 	return pct, err
 }
 
-// limitReached returns the share of the limit by the kernel's peaks, which include the time
+// limitReached returns the reached share of the limit by the kernel's peaks, which include the time
 // between samples, without page cache that may have come and gone.
 func limitReached(f *facts) float64 {
 	a := f.account
@@ -230,8 +230,7 @@ func throttledPeriods(f *facts) (float64, error) {
 	return 100 * float64(f.account.ThrottledPeriods/f.account.Periods), nil
 }
 
-// ofAccount returns the metric of a counter of the account. If it is absent, the column says
-// why.
+// ofAccount returns the metric of a counter of the account. If it is absent, the reason is that of column c.
 func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) Metric {
 	return computed(func(f *facts) (float64, error) {
 		if f.account != nil {
@@ -243,7 +242,7 @@ func ofAccount(value func(*collector.Account) series.Optional, c collector.Colum
 	}, c)
 }
 
-// stallOf returns the metric of the share of the run that a stall took.
+// stallOf returns the metric of a stall's share of the run.
 func stallOf(value func(*collector.Account) series.Optional, c collector.Column) Metric {
 	of := computed(func(f *facts) (float64, error) {
 		seconds, err := ofAccount(value, c).value(f)
@@ -260,8 +259,8 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 	return of
 }
 
-// jobMaxRSS returns the peak memory of the job's largest process: what wait4(2) says. That of an attached job
-// only its parent learns, so the processes that were seen stand in.
+// jobMaxRSS returns the peak memory of the job's largest process, from wait4(2). For an attached job only its
+// parent gets it, so the processes that were seen are used instead.
 func jobMaxRSS(f *facts) (float64, error) {
 	switch {
 	case f.job == nil:
@@ -275,7 +274,7 @@ func jobMaxRSS(f *facts) (float64, error) {
 	return 0, newMissingError(ParentOnly)
 }
 
-// compute evaluates the table. What is absent comes back with its reason.
+// compute evaluates the table. Absent metrics are returned with their reasons.
 func (f *facts) compute() (Values, []Missing) {
 	values := make(Values, len(metricTable))
 	var lacking []Missing
@@ -288,7 +287,7 @@ func (f *facts) compute() (Values, []Missing) {
 			continue
 		}
 		switch v, err := m.value(f); {
-		case errors.Is(err, errNoDevice): // nothing is missing on a node that has no such device
+		case errors.Is(err, errNoDevice): // not missing on a node without such a device
 		case err != nil:
 			lacking = append(lacking, newMissingMetric(m.Name, err))
 		default:

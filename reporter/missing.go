@@ -12,14 +12,13 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Missing is something that could not be measured. What is a metric's name, a sample key or a
-// source.
+// Missing describes a value that could not be measured. Its What is a metric's name, a sample key or a source.
 type Missing = series.Missing
 
 // Code is the kind of a reason.
 type Code = series.ReasonCode
 
-// The codes of reasons. Packages collector and gpu have some more.
+// Codes of reasons. Packages collector and gpu have more.
 const (
 	// There was nothing to measure.
 	NoJob           Code = "no_job"
@@ -34,7 +33,7 @@ const (
 	ParentOnly      Code = "parent_only"
 	HostByAnother   Code = "host_by_another"
 
-	// Of the whole run.
+	// Reasons of the whole run.
 	NoSample         Code = "no_sample"
 	NoSampleYet      Code = "no_sample_yet"
 	TooShort         Code = "too_short"
@@ -48,14 +47,14 @@ const (
 	PerfPyTimestamps Code = "perf_py_timestamps"
 	PerfPyBackwards  Code = "perf_py_backwards"
 
-	// Of the ranks of a node.
+	// Reasons of the ranks of a node.
 	NoRecording Code = "no_recording"
 	NotCombined Code = "not_combined"
 
-	// Of the nodes of a run in a store.
+	// Reasons of the nodes of a run in a store.
 	NoReport Code = "no_report"
 
-	// Of a source.
+	// Reasons of a source.
 	Unreadable        Code = "unreadable"
 	CountedLate       Code = "counted_late"
 	CPUStill          Code = "cpu_still"
@@ -68,7 +67,7 @@ const (
 	CgroupStays       Code = "cgroup_stays"
 	LimitUnknown      Code = "cpu_limit_unknown"
 
-	// Of the files and the live page.
+	// Reasons of the files and the live page.
 	ReportElsewhere Code = "report_elsewhere"
 	NoReportFile    Code = "no_report_file"
 	JournalFailed   Code = "journal_failed"
@@ -77,7 +76,7 @@ const (
 	ListenFailed    Code = "listen_failed"
 	RanksUnseen     Code = "ranks_unseen"
 
-	// Of what the job says of itself.
+	// Reasons of marks and operations from the job.
 	MarksBeyond Code = "marks_beyond_bounds"
 	MarksUnread Code = "marks_unreadable"
 
@@ -89,10 +88,10 @@ const (
 // A Reason is a row of the table of codes.
 type Reason struct {
 	Code Code
-	// Why is the usual text of the reason. Reports may say it with more numbers and names.
+	// Why is the usual text of the reason. Reports may have more numbers and names in it.
 	Why string
 	// Normal reports that there was nothing to measure. A summary for people
-	// leaves such reasons out.
+	// omits such reasons.
 	Normal bool
 }
 
@@ -183,18 +182,18 @@ func reasonOf(code Code) Reason {
 	return Reason{Code: code}
 }
 
-// NewMissing returns the entry for something that is missing, with the usual reason of a code.
+// NewMissing returns the entry for a missing value, with the usual reason of a code.
 func NewMissing(what string, code Code) Missing {
 	return Missing{What: what, Code: code, Why: reasonOf(code).Why}
 }
 
-// NothingToMeasure reports whether something is missing because there was nothing to measure: no job,
-// no limit. A summary for people says nothing of it.
+// NothingToMeasure reports whether a value is missing because there was nothing to measure: no job,
+// no limit. A summary for people omits it.
 func NothingToMeasure(m Missing) bool { return reasonOf(m.Code).Normal }
 
-// CauseOf returns why something is missing, without the number of readings that lacked it. A report
-// has one sentence for both. Count and Of are fields of their own, so CauseOf does not parse the
-// sentence: it drops exactly the end that New has written for these two numbers.
+// CauseOf returns the reason of m without the number of failed readings. Why has both in
+// one sentence. CauseOf does not parse it: it removes exactly the end that New has written for
+// Count and Total.
 func CauseOf(m Missing) string {
 	if m.Total == 0 {
 		return m.Why
@@ -202,10 +201,10 @@ func CauseOf(m Missing) string {
 	return strings.TrimSuffix(m.Why, ofReadings(m.Count, m.Total))
 }
 
-// ofReadings returns the end of Why for a source that failed now and then.
+// ofReadings returns the end of Why for a source that failed in some readings.
 func ofReadings(count, of int64) string { return fmt.Sprintf(" (%d of %d readings)", count, of) }
 
-// A missingError is the error of a metric that is absent.
+// A missingError is the error of an absent metric.
 type missingError struct {
 	code Code
 	why  string
@@ -213,7 +212,7 @@ type missingError struct {
 
 func (a *missingError) Error() string { return a.why }
 
-// newMissingError returns the usual absence of a code.
+// newMissingError returns a missingError with the usual reason of a code.
 func newMissingError(code Code) error { return &missingError{code, reasonOf(code).Why} }
 
 // newMissingMetric returns the entry for a metric that could not be computed.

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Mount is a file system of a server that was used while the run went on, by whomever on the node.
+// Mount is a network file system that any process on the node used during the run.
 type Mount struct {
 	Type      string   `json:"type"`   // "nfs", "nfs4", "lustre"
 	Source    string   `json:"source"` // "server:/export", or the name of the file system
@@ -17,12 +17,12 @@ type Mount struct {
 	ReadMB    float64  `json:"read_mb"`
 	WriteMB   float64  `json:"write_mb"`
 	MountCalls
-	// Operations are those on which most time was spent, the slowest first.
+	// Operations are the operations with the most time, slowest first.
 	Operations []MountOperation `json:"operations,omitempty"`
 }
 
-// MountCalls is how often a Mount was called, and for how long calls waited: in the client's queue, for the
-// server's answer, and in all. Many calls may wait at once. What Lustre does not tell is absent.
+// MountCalls has the number of calls of a Mount and their waiting times: in the client's queue, for the
+// server, and in total. Many calls may wait at once. Values that Lustre does not report are absent.
 type MountCalls struct {
 	Calls           float64  `json:"calls"`
 	Retransmissions *float64 `json:"retransmissions,omitempty"`
@@ -32,13 +32,13 @@ type MountCalls struct {
 	ExecuteSeconds  float64  `json:"execute_seconds"`
 }
 
-// MountOperation is a kind of calls: READ, GETATTR.
+// MountOperation is a kind of call: READ, GETATTR.
 type MountOperation struct {
 	Name string `json:"name"`
 	MountCalls
 }
 
-// newMounts returns the mounts of a Recording, those first that were waited for the longest.
+// newMounts returns the mounts of a Recording, those with the longest waiting time first.
 func newMounts(rec *collector.Recording) []Mount {
 	var out []Mount
 	for i := range rec.Mounts {
@@ -89,7 +89,7 @@ func (c *combiner) mounts() []Mount {
 	return out
 }
 
-// same reports whether two entries are of one mount.
+// same reports whether two entries describe one mount.
 func (m *Mount) same(o Mount) bool {
 	return m.Type == o.Type && m.Source == o.Source && slices.Equal(m.MountedOn, o.MountedOn)
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// Operations is what a job said of its operations and transfers, on one node or pooled over several. What nodes cannot
-// tell together is absent.
+// Operations has the operations and transfers that a job reported, on one node or pooled over several. Values that
+// cannot be pooled are absent.
 type Operations struct {
 	aggregate.Operations
 
 	Transfers map[string]aggregate.Transfer
-	// Nodes is how many nodes recorded operations. Of several nodes, a quantile is that of the worst node: that of
-	// all is at most as large.
+	// Nodes is the number of nodes that recorded operations. With several nodes, a quantile is the worst node's: the
+	// quantile of all is at most as large.
 	Nodes int
-	// SlowestNode names the node with the greatest average time of each operation that several nodes had.
+	// SlowestNode maps each operation of several nodes to the node with the greatest average time.
 	SlowestNode map[string]string
 }
 
-// PooledOperations returns what the job said of its operations. It is nil if they were not recorded on any node.
-// Several nodes are pooled as the table of kinds says.
+// PooledOperations returns the operations of the job, pooled over its nodes by the table of kinds. It is nil if no node
+// recorded any.
 func (r *Report) PooledOperations() *Operations {
 	w := &Operations{SlowestNode: make(map[string]string)}
 	slowest := make(map[string]float64)
@@ -57,19 +57,19 @@ func (r *Report) PooledOperations() *Operations {
 	return w
 }
 
-// PooledOperations returns what the job said of its operations on this node. It is nil if they were not recorded.
+// PooledOperations returns the operations of the job on this node. It is nil if they were not recorded.
 func (n *Node) PooledOperations() *Operations {
 	return (&Report{Nodes: map[string]*Node{"0": n}}).PooledOperations()
 }
 
-// add adds what the job said on another node.
+// add adds the operations of another node.
 func (w *Operations) add(o *Operations) {
 	w.Nodes++
 	for _, k := range operationKinds {
 		k.add(w, o)
 	}
 	w.Sources = append(w.Sources, o.Sources...)
-	w.Sets = pooled(w.Sets, o.Sets, func(a, b aggregate.Set) aggregate.Set { // which members two nodes share is not known
+	w.Sets = pooled(w.Sets, o.Sets, func(a, b aggregate.Set) aggregate.Set { // the members that both have are unknown
 		return aggregate.Set{Count: max(a.Count, b.Count), AtLeast: true}
 	})
 	w.Attributes = pooled(w.Attributes, o.Attributes, func(_, b any) any { return b })
@@ -83,7 +83,7 @@ func (w *Operations) add(o *Operations) {
 	}
 }
 
-// pooled returns the entries of two nodes. Those that both have are joined.
+// pooled merges the entries of two nodes. Entries of both are joined.
 func pooled[E any](a, b map[string]E, join func(a, b E) E) map[string]E {
 	if len(b) == 0 {
 		return a
@@ -103,7 +103,7 @@ func pooled[E any](a, b map[string]E, join func(a, b E) E) map[string]E {
 	return out
 }
 
-// A pooling returns a number of two nodes together. n and m are how many values there were on each. nil is not known.
+// A pooling combines a number of two nodes with n and m values. nil means unknown.
 type pooling func(x *float64, n float64, y *float64, m float64) *float64
 
 // sum returns the sum of two numbers, or the one that is known.
@@ -113,10 +113,10 @@ func sum(x *float64, _ float64, y *float64, _ float64) *float64 {
 
 func plus(x, y float64) float64 { return x + y }
 
-// worst returns the greater one of two numbers, or the one that is known.
+// worst returns the greater of two numbers, or the one that is known.
 func worst(x *float64, _ float64, y *float64, _ float64) *float64 { return either(x, y, math.Max) }
 
-// endOf returns a pooling of an end of the range of all values. It is not known if a node with values does not know it.
+// endOf returns a pooling for a minimum or maximum. The result is unknown if a node with values lacks the number.
 func endOf(join func(x, y float64) float64) pooling {
 	return func(x *float64, n float64, y *float64, m float64) *float64 {
 		if x == nil && n != 0 || y == nil && m != 0 {
@@ -126,8 +126,8 @@ func endOf(join func(x, y float64) float64) pooling {
 	}
 }
 
-// weighted returns the mean of two averages of so many values: that of x if y has no values. It is nil if neither
-// average is known.
+// weighted returns the mean of two averages over n and m values; the other one if one is unknown or has no values,
+// and nil if both are unknown.
 func weighted(x *float64, n float64, y *float64, m float64) *float64 {
 	switch {
 	case y == nil || !(m > 0):
@@ -149,37 +149,37 @@ func either(a, b *float64, join func(a, b float64) float64) *float64 {
 	return new(join(*a, *b))
 }
 
-// union returns the names that are in one of two lists.
+// union returns the names of both lists, sorted.
 func union(a, b []string) []string {
 	out := slices.Concat(a, b)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// An OperationTimeline names a time line of a series in the envelope of a node.
+// An OperationTimeline identifies a timeline of a series in the envelope of a node.
 type OperationTimeline struct {
 	Kind   OperationKind
 	Series string
-	Number string // LineRate, LineTime or LineThroughput; "" for a gauge, which is one number
+	Number string // LineRate, LineTime or LineThroughput; "" for a gauge, which has one number
 }
 
-// The numbers of a series that have a time line.
+// Numbers of a series that have a timeline.
 const (
 	LineRate       = aggregate.TimelineRate
 	LineTime       = aggregate.TimelineTime
 	LineThroughput = aggregate.TimelineThroughput
 )
 
-// A TimelineKind is a time line that each series of a kind can have.
+// A TimelineKind is a timeline that each series of a kind can have.
 type TimelineKind struct {
 	Kind    OperationKind
 	Number  string
 	Unit    collector.Unit // "" if only the job knows it
 	Meaning string
-	Weight  string // the number that has the events per second, which weigh the values of this one; "" if only time does
+	Weight  string // the number with the events per second, which weigh the values; "" for weights by time only
 }
 
-// TimelineKinds returns the time lines that series can have, in the order of output.
+// TimelineKinds returns the timelines that series can have, in the order of output.
 func TimelineKinds() []TimelineKind { return timelineKinds }
 
 var timelineKinds = []TimelineKind{
@@ -191,7 +191,7 @@ var timelineKinds = []TimelineKind{
 	{TransferKind, LineTime, collector.Milliseconds, "time that a transfer of the job took", ""},
 }
 
-// Key returns the key of the envelope: op:SERIES:time_ms, gauge:SERIES.
+// Key returns the key in the envelope: op:SERIES:time_ms, gauge:SERIES.
 func (l OperationTimeline) Key() string { return aggregate.TimelineKey(l.Kind, l.Series, l.Number) }
 
 // Unit returns the unit of the values, or "" if only the job knows it.
@@ -202,10 +202,10 @@ func (l OperationTimeline) Unit() collector.Unit {
 	return noUnit
 }
 
-// Signed reports whether values may be below 0: those of gauges, and of StatsD's counters, which may fall.
+// Signed reports whether values may be negative: gauges, and StatsD counters, which may fall.
 func (l OperationTimeline) Signed() bool { return l.Kind == GaugeKind || l.Kind == CounterKind }
 
-// place returns the index of the line's row in the table, or -1.
+// place returns the index of the timeline's row in timelineKinds, or -1.
 func (l OperationTimeline) place() int {
 	return slices.IndexFunc(timelineKinds, func(row TimelineKind) bool {
 		return row.Kind == l.Kind &&
@@ -213,11 +213,11 @@ func (l OperationTimeline) place() int {
 	})
 }
 
-// ParseTimelineKey returns the time line that a key of the envelope names: see [OperationTimeline.Key]. It reports
-// false if the key names none. A series may have colons.
+// ParseTimelineKey is the inverse of [OperationTimeline.Key]. It returns false for other keys of the envelope. A
+// series may contain colons.
 func ParseTimelineKey(key string) (l OperationTimeline, ok bool) {
 	kind, rest, named := strings.Cut(key, ":")
-	if !named { // most keys are of columns
+	if !named { // most keys are columns
 		return OperationTimeline{}, false
 	}
 	for _, row := range timelineKinds {
@@ -228,7 +228,7 @@ func ParseTimelineKey(key string) (l OperationTimeline, ok bool) {
 	return OperationTimeline{}, false
 }
 
-// Timelines returns the time lines of the node's series: those of a kind one after the other, by name.
+// Timelines returns the timelines of the node's series, in the order of kinds, then of names.
 func (n *Node) Timelines() []OperationTimeline {
 	var out []OperationTimeline
 	for key := range n.Envelope {

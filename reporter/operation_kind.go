@@ -11,18 +11,18 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// The units of numbers of operations.
+// Units of operation numbers.
 const (
 	ms                       = collector.Milliseconds
 	noUnit    collector.Unit = ""    // only the job knows it
-	bytesUnit collector.Unit = "B"   // of objects
-	perSecond collector.Unit = "1/s" // of what is counted per second
+	bytesUnit collector.Unit = "B"   // of object sizes
+	perSecond collector.Unit = "1/s" // of rates
 )
 
-// An OperationKind is what a series is: the first word of the names of its numbers.
+// An OperationKind is the kind of a series: the first word of the names of its numbers.
 type OperationKind = aggregate.Kind
 
-// The kinds of series.
+// Kinds of series.
 const (
 	OpKind       = aggregate.OpKind
 	CounterKind  = aggregate.CounterKind
@@ -31,10 +31,10 @@ const (
 	TransferKind = aggregate.TransferKind
 )
 
-// Outputs are those that take a number from the table of kinds. All take it that show every number of a series.
+// Outputs is a set of outputs that take a number from the table of kinds. Outputs that show all numbers are not in it.
 type Outputs uint8
 
-// The outputs that take some of the numbers.
+// Outputs that take only some of the numbers.
 const (
 	OutputCompare Outputs = 1 << iota // show --json, diff and gates
 	OutputPush                        // MLflow, at the end of a run
@@ -44,40 +44,40 @@ const (
 
 // An OperationNumber is a number of each series of a kind: a row of the table of kinds.
 type OperationNumber struct {
-	Name          string // behind the series and in MLflow: "avg_time_ms"; "" for a counter, which is one number
-	Heading       string // of a column, without the unit; "" where no table has the number
+	Name          string // follows the series, also in MLflow: "avg_time_ms"; "" for a counter, which has one number
+	Heading       string // of a column, without the unit; "" if no table has the number
 	Unit          collector.Unit
 	Outputs       Outputs
-	Meaning       string // of a number that is compared
-	SummaryFormat string // the number in a summary, "avg %s"; "" where it has none
-	OmitZero      bool   // 0 is as good as nothing
-	// Quantile marks a number that is that of the worst node where several are pooled: "0.9". That of all nodes is at
+	Meaning       string // of a number in OutputCompare
+	SummaryFormat string // "avg %s"; "" if summaries omit it
+	OmitZero      bool   // 0 is not shown
+	// Quantile is set, for example to "0.9", if the pooled number is the worst node's: the quantile of all nodes is at
 	// most as large.
 	Quantile string
-	// Metric is the metric of /metrics that has the number, or nil. Its line has the Suffix, and as Label that of the
-	// series, "%s", and others.
+	// Metric is the family of /metrics with the number, or nil. Its line has the Suffix, and the labels Label with the
+	// series for "%s".
 	Metric        *MetricFamily
 	Suffix, Label string
-	// VLLMName is the name in vLLM's class, by which an estimated figure is known.
+	// VLLMName is the name in vLLM's class, which marks estimated numbers.
 	VLLMName string
 
-	PerNode bool // of several nodes it says nothing of all
+	PerNode bool // has no meaning over several nodes
 
 	kind kindTable
 	row  int
 }
 
-// A MetricFamily is a metric of /metrics that is made of numbers of the table. There, times are in seconds, and amounts
+// A MetricFamily is a metric of /metrics made from numbers of the table. There, times are in seconds, and amounts
 // in bytes.
 type MetricFamily struct{ Name, Type, Label, Help string }
 
-// Value returns the number of a series; nil if it is not known. estimated says that it was estimated from the buckets
+// Value returns the number of a series; nil if it is unknown. estimated reports that it was estimated from the buckets
 // of a histogram.
 func (n *OperationNumber) Value(w *Operations, series string) (v *float64, estimated bool) {
 	return n.kind.value(w, series, n.row)
 }
 
-// Text returns the number of a series in a table: with a tilde if it was estimated, a dash if it is not known.
+// Text returns the number of a series for a table: with a tilde if it was estimated, a dash if it is unknown.
 func (n *OperationNumber) Text(w *Operations, series string) string {
 	v, estimated := n.Value(w, series)
 	switch {
@@ -92,7 +92,7 @@ func (n *OperationNumber) Text(w *Operations, series string) string {
 // operationKinds is the table of kinds, in the order of output.
 var operationKinds = []kindTable{&times, &counters, &gauges, &values, &transfers}
 
-// A kindTable is a kind of series, whatever holds its numbers.
+// A kindTable is a kind of series, independent of the type of its numbers.
 type kindTable interface {
 	kind() OperationKind
 	numbers() []OperationNumber
@@ -101,35 +101,35 @@ type kindTable interface {
 	add(w, o *Operations)
 }
 
-// A kind is a kind of series. A T has the numbers of one.
+// A kind is a kind of series. A T has the numbers of one series.
 type kind[T any] struct {
 	name      OperationKind
 	all       func(w *Operations) *map[string]T
-	total     func(t *T) float64    // by which series are ordered; nil = by name only
-	estimated func(t *T) *[]string  // names of numbers that were estimated; nil = none ever is
-	rest      func(out *T, a, b *T) // pools in out, a copy of b, what the rows don't
-	rows      []kindNumber[T]       // in the order of output; averages are of as many values as the first says
+	total     func(t *T) float64    // orders series; nil = by name only
+	estimated func(t *T) *[]string  // names of estimated numbers; nil = never estimated
+	rest      func(out *T, a, b *T) // pools in out, a copy of b, everything that rows don't
+	rows      []kindNumber[T]       // in the order of output; the first row has the number of values that averages are over
 }
 
 // A kindNumber is a row of a kind.
 type kindNumber[T any] struct {
 	OperationNumber
 	field[T]
-	pool pooling // nil: by the kind's rest, or the number of the latter node
+	pool pooling // nil: by the kind's rest, or b's number
 }
 
-// A field is where a T has a number.
+// A field accesses a number in a T.
 type field[T any] struct {
 	get func(t *T) *float64
 	set func(t *T, v *float64)
 }
 
-// plain is a number that is always known.
+// plain returns the field of a number that is always known.
 func plain[T any](at func(t *T) *float64) field[T] {
 	return field[T]{at, func(t *T, v *float64) { *at(t) = *v }}
 }
 
-// nilable is a number that may be nil.
+// nilable returns the field of a number that may be nil.
 func nilable[T any](at func(t *T) **float64) field[T] {
 	return field[T]{func(t *T) *float64 { return *at(t) }, func(t *T, v *float64) { *at(t) = v }}
 }
@@ -189,7 +189,7 @@ func (k *kind[T]) join(a, b T) T {
 	return out
 }
 
-// kindOf returns the row of the table for a kind; nil if it is none.
+// kindOf returns the table of a kind; nil if there is none.
 func kindOf(name OperationKind) kindTable {
 	for _, k := range operationKinds {
 		if k.kind() == name {
@@ -208,7 +208,7 @@ func OperationKinds() []OperationKind {
 	return out
 }
 
-// OperationNumbers returns the numbers of a kind of series that one of the outputs takes; 0 stands for all numbers.
+// OperationNumbers returns the numbers of a kind of series that all given outputs take; 0 means all numbers.
 func OperationNumbers(kind OperationKind, in Outputs) []OperationNumber {
 	k := kindOf(kind)
 	if k == nil {
@@ -217,7 +217,7 @@ func OperationNumbers(kind OperationKind, in Outputs) []OperationNumber {
 	return slices.DeleteFunc(k.numbers(), func(n OperationNumber) bool { return n.Outputs&in != in })
 }
 
-// Series returns the names of a kind of series: operations by their total time, the greatest first, others by name.
+// Series returns the series of a kind: operations by total time, greatest first, others by name.
 func (w *Operations) Series(kind OperationKind) []string { return kindOf(kind).series(w) }
 
 // Has reports whether there is a series. The first number of each kind is always known.
@@ -226,8 +226,8 @@ func (w *Operations) Has(kind OperationKind, series string) bool {
 	return v != nil
 }
 
-// Table returns the series of a kind with the numbers that an output takes, and what else is known of each: headings of
-// columns, and rows of texts from the report and numbers.
+// Table returns the series of a kind with the numbers that an output takes and their other known properties: headings
+// of columns, and rows of texts and numbers from the report.
 func (w *Operations) Table(kind OperationKind, in Outputs) (heads []string, rows [][]string) {
 	numbers, heads := OperationNumbers(kind, in), []string{kind.Noun()}
 	for _, n := range numbers {
@@ -258,13 +258,13 @@ func (w *Operations) Table(kind OperationKind, in Outputs) (heads []string, rows
 	return heads, rows
 }
 
-// OperationMetricName names a number of a series: op.SERIES.count, counter.SERIES, transfer.NAME.failed.
+// OperationMetricName returns the name of a number of a series: op.SERIES.count, counter.SERIES, transfer.NAME.failed.
 func OperationMetricName(kind OperationKind, series, number string) string {
 	return strings.TrimSuffix(string(kind)+"."+series+"."+number, ".")
 }
 
-// OperationMetric returns what is known of a number of a series that is compared: see [OperationMetricName]. It
-// reports false if there is no such number. Only a series may have dots.
+// OperationMetric returns the metric of a name from [OperationMetricName], for numbers in OutputCompare. It
+// returns false if there is no such number. Only the series may contain dots.
 func OperationMetric(name string) (m Metric, ok bool) {
 	kind, rest, _ := strings.Cut(name, ".")
 	for _, n := range OperationNumbers(OperationKind(kind), OutputCompare) {
@@ -275,8 +275,8 @@ func OperationMetric(name string) (m Metric, ok bool) {
 	return Metric{}, false
 }
 
-// seriesIn returns the series of SERIES, a separator and a number, or of SERIES alone if the number has no name. It
-// reports false if text is not of this form.
+// seriesIn returns the series in SERIES + separator + number, or all of text if number is "". It
+// returns false if text has another form or the series is empty.
 func seriesIn(text, separator, number string) (series string, ok bool) {
 	if series, ok = text, true; number != "" {
 		series, ok = strings.CutSuffix(text, separator+number)
@@ -295,8 +295,8 @@ func (n *OperationNumber) metric(series string) Metric {
 	return m
 }
 
-// Metrics returns the numbers of all series that are compared and known: operations by their total time, the greatest
-// first, then the other kinds, each by name.
+// Metrics returns all known numbers in OutputCompare: operations by total time, greatest first, then
+// the other kinds, each by name.
 func (w *Operations) Metrics() []Metric {
 	if w == nil {
 		return nil
@@ -315,7 +315,7 @@ func (w *Operations) Metrics() []Metric {
 	return out
 }
 
-// Value returns a number of a series. It reports false if it is not known.
+// Value returns a number of a series. It returns false if the number is unknown.
 func (w *Operations) Value(m *Metric) (v float64, ok bool) {
 	if w == nil || m.row == nil {
 		return 0, false
@@ -327,7 +327,7 @@ func (w *Operations) Value(m *Metric) (v float64, ok bool) {
 	return *p, true
 }
 
-// OperationValues returns all numbers of the node's series that are compared, by their names: see
+// OperationValues returns all known numbers of the node's series in OutputCompare, by their names from
 // [OperationMetricName].
 func (n *Node) OperationValues() Values {
 	w, out := n.PooledOperations(), make(Values)

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// The metrics of /metrics. A counter of StatsD may fall, so that the metric of both is a gauge.
+// The families of /metrics. jobValue is a gauge because StatsD counters may fall.
 var (
 	opSeconds = MetricFamily{"perfagent_operation_seconds", "summary", "operation", "time that operations of the job took"}
 	opErrors  = MetricFamily{"perfagent_operation_errors_total", "counter", "operation",
@@ -164,7 +164,7 @@ var transfers = kind[aggregate.Transfer]{
 			Meaning: "amount per second of transfer time", VLLMName: opstats.ThroughputName},
 			field[aggregate.Transfer]{get: func(t *aggregate.Transfer) *float64 {
 				if v := &t.Summary.Throughput; !math.IsNaN(*v) && !math.IsInf(*v, 0) {
-					return v // transfers that took no time have none
+					return v // transfers without a duration have none
 				}
 				return nil
 			}}, nil},
@@ -188,7 +188,7 @@ var transfers = kind[aggregate.Transfer]{
 	},
 }
 
-// pooledStd returns the standard deviation of the times of two nodes together; nil if either has times and none.
+// pooledStd returns the standard deviation of the times of two nodes together; nil if a node with times lacks it.
 func pooledStd(a, b *aggregate.Timing) *float64 {
 	switch {
 	case a.Avg == nil:
@@ -200,7 +200,7 @@ func pooledStd(a, b *aggregate.Timing) *float64 {
 	}
 
 	variance := func(t *aggregate.Timing) float64 {
-		if t.Std == nil { // of one time
+		if t.Std == nil { // a single time
 			return 0
 		}
 		return *t.Std * *t.Std
@@ -208,13 +208,13 @@ func pooledStd(a, b *aggregate.Timing) *float64 {
 	between := *a.Avg - *b.Avg
 	n, m := a.Count, b.Count
 	all := math.Sqrt((n*variance(a)+m*variance(b))/(n+m) + n*m/((n+m)*(n+m))*between*between)
-	if !(all >= 0) { // of impossible counts
+	if !(all >= 0) { // impossible counts
 		return nil
 	}
 	return &all
 }
 
-// poolTransfers pools what is no number of its own of the transfers of two nodes.
+// poolTransfers pools the fields of two nodes' transfers that are not in rows.
 func poolTransfers(out, a, b *aggregate.Transfer) {
 	x, y := &a.Summary, &b.Summary
 	time := x.Transfers*x.AvgXfer + y.Transfers*y.AvgXfer

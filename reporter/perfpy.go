@@ -16,10 +16,10 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// PerfPyRemark is what a reader of perf.py's numbers must know.
+// PerfPyRemark is the remark for readers of perf.py's numbers.
 const PerfPyRemark = "totals since boot, shares of the kept samples"
 
-// Remarks says what must be known to read the node's metrics rightly.
+// Remarks returns what a reader must know to interpret the node's metrics.
 func (n *Node) Remarks() []string {
 	var out []string
 	if n == nil {
@@ -35,10 +35,10 @@ func (n *Node) Remarks() []string {
 	return out
 }
 
-// ParsePerfPy reads the JSON that perf.py writes (node → list of samples) and
+// ParsePerfPy reads perf.py's JSON (node → list of samples) and
 // computes its metrics by perf.py's own rules. cpus is the number of logical CPUs
 // of each node, which is not in the file; 0 = unknown. The run's id is a hash
-// of the content, so that the same file is known again.
+// of the content, so that the same file gets the same id.
 func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	file := scanner{file: bytes.NewReader(data), size: int64(len(data)), limit: maxValueSize}
 	file.open()
@@ -61,10 +61,10 @@ func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	return r, nil
 }
 
-// NewPerfPyReport makes the Report of one node from samples that were taken and
-// thinned as perf.py does (--compat perf.py), by the rules of ParsePerfPy, so that
-// the live run and its file give the same numbers. Times that run lacks are those
-// of the samples.
+// NewPerfPyReport returns the Report of one node from samples that were taken and
+// thinned as in perf.py (--compat perf.py), by the rules of ParsePerfPy, so that
+// the live run and its file give the same numbers. Times missing from run are taken
+// from the samples.
 func NewPerfPyReport(samples []collector.Sample, node, cpus int, run Run) *Report {
 	columns := perfpyColumns(len(samples))
 	for i := range samples {
@@ -79,7 +79,7 @@ func NewPerfPyReport(samples []collector.Sample, node, cpus int, run Run) *Repor
 	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(node): newPerfPyNode(columns, cpus)}}
 }
 
-// perfpyColumns makes columns for perf.py's twelve keys, n rows long.
+// perfpyColumns returns columns for perf.py's twelve keys with n rows.
 func perfpyColumns(n int) Samples {
 	var s Samples
 	for c := range collector.Column(collector.NumPerfPyKeys) {
@@ -115,8 +115,8 @@ func readPerfPy(r *reader) (map[string]Samples, error) {
 	return nodes, err
 }
 
-// readPerfPyNode reads a list of samples; before is how many values the nodes before it hold. The
-// twelve columns are there even when no sample has the key, so that samples without any key still
+// readPerfPyNode reads a list of samples; before is the number of values in earlier nodes. It returns
+// all twelve columns even if no sample has the key, so that samples without any key
 // count.
 func readPerfPyNode(r *reader, before int) (Samples, error) {
 	s := perfpyColumns(0)
@@ -136,11 +136,11 @@ func readPerfPyNode(r *reader, before int) (Samples, error) {
 	return s, err
 }
 
-// maxTimestamp is the last second that RFC 3339 can write.
+// maxTimestamp is the last second that RFC 3339 can represent.
 const maxTimestamp = 253402300799
 
-// newPerfPyNode computes a node from perf.py's samples: each weighs the same,
-// 100 % is exactly that, totals are the largest counter value.
+// newPerfPyNode computes a node from perf.py's samples: all have the same weight,
+// 100 % is exact, and totals are the largest counter value.
 func newPerfPyNode(samples Samples, cpus int) *Node {
 	f := &facts{
 		perfpy:  true,
@@ -197,12 +197,12 @@ func perfpyLength(s Samples) (float64, error) {
 	return known[len(known)-1] - known[0], nil
 }
 
-// timestamps returns the timestamps that are known.
+// timestamps returns the known timestamps.
 func timestamps(s Samples) []float64 {
 	return slices.DeleteFunc(slices.Clone(s.Column(collector.Timestamp.Key())), math.IsNaN)
 }
 
-// widenToSamples widens the run to the samples of a node.
+// widenToSamples widens the run to include the samples of a node.
 func (r *Run) widenToSamples(s Samples) {
 	known := timestamps(s)
 	if len(known) == 0 {
@@ -219,16 +219,16 @@ func (r *Run) widenToSamples(s Samples) {
 	r.WallSeconds = r.End.Sub(r.Start.Time).Seconds()
 }
 
-// unixTime returns the time of a timestamp, to the microsecond.
+// unixTime converts a timestamp, to the microsecond.
 func unixTime(ts float64) time.Time {
 	whole, part := math.Modf(ts)
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC()
 }
 
-// EncodePerfPy writes samples by node exactly as perf.py's save_to does with
-// Python's json.dump(indent=4): the twelve keys in perf.py's order, floats as
-// Python writes them, no newline at the end. What was not measured is left out:
-// JSON has no word for it. A node that is not an integer is an error.
+// EncodePerfPy encodes samples by node exactly as perf.py's save_to does with
+// Python's json.dump(indent=4): the twelve keys in perf.py's order, floats in
+// Python's format, no newline at the end. Unmeasured values are omitted:
+// JSON has no NaN. A node that is not an integer is an error.
 func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
 	nodes := make(map[string]*Node, len(samples))
 	for name := range samples {
@@ -267,7 +267,7 @@ func appendPerfPySample(out []byte, s *collector.Sample) []byte {
 	return append(out, '}')
 }
 
-// appendPythonFloat writes a finite number as Python's repr: the shortest digits
+// appendPythonFloat appends a finite number in the format of Python's repr: the shortest digits
 // that read back as the same number, always with a point or an exponent.
 func appendPythonFloat(out []byte, v float64) []byte {
 	if a := math.Abs(v); a != 0 && (a < 1e-4 || a >= 1e16) {

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// newMarks returns the moments that the job marked, in the order of time.
+// newMarks returns the marks of the job in order of time.
 func newMarks(rec *collector.Recording) []Mark {
 	if rec.Marks == nil {
 		return nil
@@ -27,7 +27,7 @@ func newMarks(rec *collector.Recording) []Mark {
 	return out
 }
 
-// newPhases returns the phases of a run. One that is on at the end lasts until the end of the job, which
+// newPhases returns the phases of a run. A phase that is on at the end lasts until the end of the job, which
 // may be before the newest sample.
 func newPhases(rec *collector.Recording, end Time) []Phase {
 	m := rec.Marks
@@ -44,14 +44,14 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 			p.Seconds += st[1]
 		}
 		p.Seconds = text.Round(p.Seconds, 6)
-		p.Metrics, _ = phaseFacts(rec, of, p.Seconds).compute() // what is absent is left out
+		p.Metrics, _ = phaseFacts(rec, of, p.Seconds).compute() // phases do not list Missing
 		out = append(out, p)
 	}
 
 	return out
 }
 
-// phaseSpans returns when a phase was on.
+// phaseSpans returns the spans of a phase.
 func phaseSpans(m *collector.Marks, phase int, end Time) []PhaseSpan {
 	var out []PhaseSpan
 	for i, st := range m.PhaseSpans {
@@ -67,11 +67,11 @@ func phaseSpans(m *collector.Marks, phase int, end Time) []PhaseSpan {
 	return out
 }
 
-// phaseFacts is what the metrics of a phase are computed from, by the formulas of the run.
+// phaseFacts returns the facts for the metrics of a phase, which have the formulas of the run.
 func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *facts {
 	account := collector.NoAccount()
 	if rec.Account.CPUSeconds.Known() && seconds > 0 {
-		account.CPUSeconds = series.Optional(text.Round(p.CPUSeconds, 9)) // shares leave some dust
+		account.CPUSeconds = series.Optional(text.Round(p.CPUSeconds, 9)) // shares leave rounding errors
 	}
 
 	f := &facts{
@@ -87,12 +87,12 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 	return f
 }
 
-// timeResolution is that of the timestamps of samples, in seconds. The start and the length of a phase add up to a
-// time that may be a little before that of the sample at its end.
+// timeResolution is the resolution of sample timestamps, in seconds. A phase's start plus its length may be slightly
+// before the timestamp of the sample at its end.
 const timeResolution = 0.001
 
-// PhaseAt returns the name of the phase that was on at a time, in seconds since 1970, or "". A phase is over at its
-// end, unless that is the newest sample.
+// PhaseAt returns the name of the phase that was on at a time, in seconds since 1970, or "". The end of a phase does
+// not belong to it, unless it is the newest sample.
 func (n *Node) PhaseAt(at float64) string {
 	name, start, newest := "", math.Inf(-1), n.newest()
 	for _, p := range n.Phases {
@@ -110,7 +110,7 @@ func (n *Node) PhaseAt(at float64) string {
 	return name
 }
 
-// marksMissing says what of the job's marks the report lacks.
+// marksMissing returns the Missing of the job's marks.
 func marksMissing(rec *collector.Recording) []Missing {
 	if rec.Marks == nil {
 		return nil
@@ -136,7 +136,7 @@ func marksMissing(rec *collector.Recording) []Missing {
 	return out
 }
 
-// The numbers of a phase that are not metrics of the table.
+// Numbers of a phase that are not metrics of the table.
 const (
 	PhaseSeconds = "seconds"
 	PhaseCount   = "count"
@@ -144,11 +144,11 @@ const (
 
 const phasePrefix = "phase."
 
-// PhaseMetricName names a number of a phase: phase.NAME.seconds, phase.NAME.count, or phase.NAME.METRIC.
+// PhaseMetricName returns the name of a number of a phase: phase.NAME.seconds, phase.NAME.count, or phase.NAME.METRIC.
 func PhaseMetricName(phase, number string) string { return phasePrefix + phase + "." + number }
 
-// SplitPhaseMetricName is the inverse of PhaseValue. Only the name of a phase may have dots. It reports false for
-// what is no number of a phase.
+// SplitPhaseMetricName is the inverse of PhaseMetricName. Only the name of a phase may contain dots. It returns false
+// for other names.
 func SplitPhaseMetricName(name string) (phase, number string, ok bool) {
 	rest, ok := strings.CutPrefix(name, phasePrefix)
 	dot := strings.LastIndexByte(rest, '.')
@@ -158,8 +158,8 @@ func SplitPhaseMetricName(name string) (phase, number string, ok bool) {
 	return rest[:dot], rest[dot+1:], true
 }
 
-// PhaseNumbers lists the numbers that a phase can have: its length, its beginnings, and metrics in the
-// table's order, those of GPUs last.
+// PhaseNumbers lists the numbers that a phase can have: its length, its count, and metrics in the
+// order of the table, those of GPUs last.
 func PhaseNumbers() []string {
 	names := []string{PhaseSeconds, PhaseCount}
 	for _, m := range metricTable {
@@ -178,7 +178,7 @@ func PhaseNumbers() []string {
 	return names
 }
 
-// PhaseMetric returns what there is to know of a number of a phase: see [PhaseMetricName]. It reports false if
+// PhaseMetric returns the metric of a name from [PhaseMetricName]. It returns false if
 // there is no such number.
 func PhaseMetric(name string) (m Metric, ok bool) {
 	phase, number, ok := SplitPhaseMetricName(name)
@@ -202,7 +202,7 @@ func PhaseMetric(name string) (m Metric, ok bool) {
 	return m, true
 }
 
-// PhaseValues returns all numbers of the node's phases by their names: see [PhaseMetricName].
+// PhaseValues returns all numbers of the node's phases by their names from [PhaseMetricName].
 func (n *Node) PhaseValues() Values {
 	out := make(Values)
 	for i := range n.Phases {
@@ -236,7 +236,7 @@ func (n *Node) CurrentPhase() string {
 	return n.PhaseAt(n.newest())
 }
 
-// newest returns the time of the newest sample, or +Inf.
+// newest returns the time of the newest sample, or +Inf without samples.
 func (n *Node) newest() float64 {
 	ends := n.Envelope[collector.Timestamp.Key()].Max
 	if len(ends) == 0 {

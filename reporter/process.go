@@ -10,25 +10,25 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Process is what one process of the job used, as far as it was seen.
+// Process is the observed resource usage of one process of the job.
 type Process struct {
 	PID  int `json:"pid"`
-	PPID int `json:"ppid"` // when it was seen last
+	PPID int `json:"ppid"` // at the last observation
 	// Command is redacted, and at most 200 bytes long.
 	Command string `json:"command"`
 	Start   Time   `json:"start"`
-	// End is when its end was noticed; it is left out if the process still ran.
+	// End is the time at which perfagent noticed the end; it is omitted if the process was still running.
 	End Time `json:"end,omitzero"`
-	// CPUSeconds is user and system time of the process itself.
+	// CPUSeconds is the user and system time of the process itself.
 	CPUSeconds float64 `json:"cpu_seconds"`
-	// EndedChildrenCPUSeconds is that of children that it waited for and that have no row.
+	// EndedChildrenCPUSeconds is the CPU time of ended children that it waited for and that have no row.
 	EndedChildrenCPUSeconds float64 `json:"ended_children_cpu_seconds"`
-	// PeakMemoryMB is the kernel's high-water mark of its resident memory, MiB; 0 = not known.
+	// PeakMemoryMB is the kernel's high-water mark of its resident memory, MiB; 0 = unknown.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
-	Threads      int     `json:"threads,omitzero"` // the most that were seen; 0 = not known
+	Threads      int     `json:"threads,omitzero"` // the most that were seen; 0 = unknown
 }
 
-// newProcesses returns the rows of a recording's processes. What had ended did so before the run did.
+// newProcesses returns the rows of a recording's processes. The end of an ended process is at most the run's end.
 func newProcesses(rec *collector.Recording, end Time) []Process {
 	var out []Process
 	for _, p := range rec.Processes {
@@ -50,7 +50,7 @@ func newProcesses(rec *collector.Recording, end Time) []Process {
 	return out
 }
 
-// largestProcessMB returns the highest peak memory of a recording's processes, MiB; 0 = not known.
+// largestProcessMB returns the highest peak memory of a recording's processes, MiB; 0 = unknown.
 func largestProcessMB(rec *collector.Recording) float64 {
 	var peak float64
 	for _, p := range rec.Processes {
@@ -59,12 +59,12 @@ func largestProcessMB(rec *collector.Recording) float64 {
 	return text.Round(peak/collector.MiB, 3)
 }
 
-// wallTime returns a time since boot on the time axis of the samples.
+// wallTime converts a time since boot to the time axis of the samples.
 func wallTime(rec *collector.Recording, boot time.Duration) time.Time {
 	return rec.Start.Wall.Add(boot - rec.Start.Boot)
 }
 
-// processesMissing says why there are no rows, if reading the job's processes failed.
+// processesMissing returns the reason for missing rows, if reading the job's processes failed.
 func processesMissing(rec *collector.Recording, job *Job) []Missing {
 	if job == nil || len(rec.Processes) > 0 {
 		return nil
@@ -77,7 +77,7 @@ func processesMissing(rec *collector.Recording, job *Job) []Missing {
 	return nil
 }
 
-// ProcessesMissing says why processes have no row; "" if nothing says so.
+// ProcessesMissing returns the reason for missing processes; "" if there is none.
 func (n *Node) ProcessesMissing() string {
 	if i := slices.IndexFunc(n.Missing, func(m Missing) bool { return m.What == collector.ProcessTable }); i >= 0 {
 		return n.Missing[i].Why
@@ -85,7 +85,7 @@ func (n *Node) ProcessesMissing() string {
 	return ""
 }
 
-// LargestProcess returns the process with the highest peak memory; false if none is known.
+// LargestProcess returns the process with the highest peak memory; false if there is none.
 func (n *Node) LargestProcess() (Process, bool) {
 	var out Process
 	for _, p := range n.Processes {

@@ -9,29 +9,29 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WithPush returns the bytes of one of our reports with other states of the push to MLflow, by node, and every other
-// byte as it was: also what a later version put there.
+// WithPush returns the bytes of a perfagent report with new states of the push to MLflow, by node. It keeps every other
+// byte, including members of later versions.
 func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 	return withSinks(data, states, sink{name: "mlflow"})
 }
 
-// WithStore returns the bytes of one of our reports with other states of the put into a store, by node, and every other
-// byte as it was.
+// WithStore returns the bytes of a perfagent report with new states of the push to a store, by node. It keeps every
+// other byte.
 func WithStore(data []byte, states map[string]*StoreState) ([]byte, error) {
 	return withSinks(data, states, sink{name: "store", before: `"mlflow":{"state":"off"},`})
 }
 
-// A sink is a member of a push part with its value. before is what stands before it where there is no push part yet.
+// A sink is a member of a push part with its value. In a new push part, the text before comes first.
 type sink struct {
 	name   string
 	text   []byte
 	before string
 }
 
-// whole returns a push part with this sink alone.
+// whole returns a push part with only this sink.
 func (s sink) whole() []byte { return fmt.Appendf(nil, "{%s%q:%s}", s.before, s.name, s.text) }
 
-// withSinks returns the bytes of a report with other states of a sink.
+// withSinks returns the bytes of a report with new states of a sink.
 func withSinks[S any](data []byte, states map[string]S, s sink) ([]byte, error) {
 	out, err := appendEdited(nil, data, func(out []byte, key string, value []byte) ([]byte, error) {
 		if key != "nodes" {
@@ -55,15 +55,15 @@ func withSinks[S any](data []byte, states map[string]S, s sink) ([]byte, error) 
 }
 
 // SameRecording reports whether two files are reports of the same recordings: of the same nodes of the same run, equal
-// but for where they went. What is said of the whole run, and the findings, change when nodes are merged.
+// except for their pushes. Values of the whole run, and the findings, change when nodes are merged.
 func SameRecording(a, b []byte) bool {
 	x, errX := recordingIn(a)
 	y, errY := recordingIn(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// recordingIn returns the run ID and the nodes of a report, without push parts and findings, or all of what is no
-// report of ours. Its members are sorted.
+// recordingIn returns the run ID and the nodes of a report, without push parts and findings, or the whole of any other
+// object. Its members are sorted.
 func recordingIn(data []byte) ([]byte, error) {
 	var r map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -86,7 +86,7 @@ func recordingIn(data []byte) ([]byte, error) {
 	return json.Marshal([]any{run["id"], nodes})
 }
 
-// appendNode appends a node with the sink in its push part, or in a new push part at the node's begin.
+// appendNode appends a node with the sink in its push part, or in a new push part at the node's start.
 func (s sink) appendNode(out, node []byte) ([]byte, error) {
 	begin, part := len(out)+1, append([]byte(`"push":`), s.whole()...)
 	out, err := appendEdited(out, node, func(out []byte, key string, value []byte) ([]byte, error) {
@@ -105,10 +105,10 @@ func (s sink) appendNode(out, node []byte) ([]byte, error) {
 	return slices.Insert(out, begin, part...), nil
 }
 
-// appendPush appends a push part with the sink in place of the one that it had, or behind the others. What is no object
-// is replaced.
+// appendPush appends a push part with the sink, which replaces the old one or follows the others. Another value than an
+// object is replaced.
 func (s sink) appendPush(out, push []byte) []byte {
-	found, end := false, 0 // of the last member
+	found, end := false, 0 // end of the last member
 	edited, err := appendEdited(nil, push, func(out []byte, key string, value []byte) ([]byte, error) {
 		if key == s.name {
 			found, value = true, s.text
@@ -126,12 +126,12 @@ func (s sink) appendPush(out, push []byte) []byte {
 	return append(out, edited...)
 }
 
-// appendEdited appends a JSON object: what edit appends in place of the value of each member, and every other byte as
-// it is.
+// appendEdited appends a JSON object. edit appends the new value of each member; every other byte is
+// copied.
 func appendEdited(
 	out, object []byte, edit func(out []byte, key string, value []byte) ([]byte, error),
 ) ([]byte, error) {
-	at := 0 // up to where it was appended
+	at := 0 // end of the copied input
 	r := newReader(bytes.NewReader(object))
 	err := r.object("not an object", func(quoted []byte) error {
 		key := unquote(quoted)

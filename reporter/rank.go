@@ -17,11 +17,11 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A Rank is one of several processes of a launch on a node, each wrapped by a perfagent of its own. All
+// A Rank is one of several processes of a launch on a node, each wrapped by a separate perfagent. All
 // numbers are of its job alone.
 type Rank struct {
-	Rank      int      `json:"rank"`                 // of all of the launch; without a launcher the order of arrival
-	LocalRank *int     `json:"local_rank,omitempty"` // among those of the node
+	Rank      int      `json:"rank"`                 // in the launch; without a launcher the order of arrival
+	LocalRank *int     `json:"local_rank,omitempty"` // among the ranks of the node
 	PID       int      `json:"pid"`
 	Command   []string `json:"command,omitempty"`
 
@@ -30,25 +30,25 @@ type Rank struct {
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 
-	// Incomplete says why the end is missing: the rank is still running, or its perfagent was killed.
+	// Incomplete is the reason for a missing end: the rank is still running, or its perfagent was killed.
 	Incomplete string   `json:"incomplete,omitempty"`
 	Verdict    *Verdict `json:"verdict,omitempty"`
 
 	Job     *Job   `json:"job,omitempty"`
-	Cgroup  string `json:"cgroup,omitempty"` // the control group of a job that has no account
-	Metrics Values `json:"metrics"`          // those of the job
-	// Envelope has the job's columns, on the time axis of the node's samples; not those of a control group that it
-	// shares with other ranks. It is left out of the report of a single rank, where it is that of the node.
+	Cgroup  string `json:"cgroup,omitempty"` // the control group of a job without an account
+	Metrics Values `json:"metrics"`          // of the job
+	// Envelope has the job's columns, on the time axis of the node's samples, without those of a control group that it
+	// shares with other ranks. The report of a single rank omits it: it equals the node's.
 	Envelope Envelope  `json:"envelope,omitempty"`
 	Missing  []Missing `json:"missing"`
 
-	// What the job said of its work, if several ranks of the node did; else the node has it.
+	// Phases, Operations and Transfers are here if several ranks of the node have them; else the node has them.
 	Phases     []Phase                       `json:"phases,omitempty"`
 	Operations *aggregate.Operations         `json:"operations,omitempty"`
 	Transfers  map[string]aggregate.Transfer `json:"transfers,omitzero"`
 }
 
-// Ranks are the ranks of a node, by number as decimal text.
+// Ranks are the ranks of a node, by rank as decimal text.
 type Ranks map[string]*Rank
 
 // withEnvelopes returns copies of the ranks with other envelopes.
@@ -64,14 +64,14 @@ func (list Ranks) withEnvelopes(envelope func(name string, r *Rank) Envelope) Ra
 	return out
 }
 
-// A HostSpan is a rank that measured the host for a time.
+// A HostSpan is a time in which a rank measured the host.
 type HostSpan struct {
 	Rank  int  `json:"rank"`
 	Start Time `json:"start"`
 	End   Time `json:"end"`
 }
 
-// newRank returns the rank that the job of a node was, from the node of its own report.
+// newRank returns the rank with the given number from the node of its own report.
 func newRank(run *Run, n *Node, number int) *Rank {
 	r := &Rank{
 		Rank: number, Command: run.Command, Start: run.Start, End: run.End,
@@ -101,8 +101,8 @@ func newRank(run *Run, n *Node, number int) *Rank {
 	return r
 }
 
-// firstFailed returns the rank that failed first, or nil if none did. One without an end may have been ended because
-// another failed: it is taken only if no rank with an end did.
+// firstFailed returns the rank that failed first, or nil if none did. A rank without an end may have been ended because
+// another failed: it is returned only if no rank with an end failed.
 func firstFailed(ranks []*Rank) *Rank {
 	open := func(r *Rank) int { return min(1, len(r.Incomplete)) }
 	var first *Rank
@@ -115,10 +115,10 @@ func firstFailed(ranks []*Rank) *Rank {
 	return first
 }
 
-// Failed reports whether the rank failed, or its end is not known.
+// Failed reports whether the rank failed, or its end is unknown.
 func (r *Rank) Failed() bool { return r.Incomplete != "" || r.ExitCode != nil && *r.ExitCode != 0 }
 
-// ofJob reports whether a metric, a sample key or a source, as a [Missing] names it, is of the job and not of
+// ofJob reports whether a metric, a sample key or a source, as in [Missing].What, belongs to the job and not to
 // its host.
 func ofJob(what string) bool {
 	if c, ok := collector.ColumnByKey(what); ok {
@@ -135,8 +135,8 @@ func ofJob(what string) bool {
 	return false
 }
 
-// ofHost reports whether a metric, a sample key or a source is of the host or of its devices. What is of
-// neither the job nor the host is of perfagent itself.
+// ofHost reports whether a metric, a sample key or a source belongs to the host or to its devices. Things of
+// neither the job nor the host belong to perfagent itself.
 func ofHost(what string) bool {
 	if _, ok := SourceOf(what); ok {
 		return !ofJob(what) && what != collector.Timestamp.Key()
@@ -145,7 +145,7 @@ func ofHost(what string) bool {
 	return ok && !m.OfJob()
 }
 
-// RankList returns the ranks of a node in order.
+// RankList returns the ranks of the node in order.
 func (n *Node) RankList() []*Rank {
 	if n == nil {
 		return nil
@@ -160,7 +160,7 @@ func (n *Node) RankList() []*Rank {
 	return out
 }
 
-// RankValues returns the metrics of a node's ranks as "rank.3.job_cpu_seconds", and their exit codes as
+// RankValues returns the metrics of the node's ranks as "rank.3.job_cpu_seconds", and their exit codes as
 // "rank.3.exit_code".
 func (n *Node) RankValues() Values {
 	out := make(Values)
@@ -175,7 +175,7 @@ func (n *Node) RankValues() Values {
 	return out
 }
 
-// HostName returns the name of a node as its scheduler calls it, or else its host's; "" if neither is known.
+// HostName returns the scheduler's name of the node, else its host name; "" if neither is known.
 func (n *Node) HostName() string {
 	switch {
 	case n == nil:
@@ -188,11 +188,11 @@ func (n *Node) HostName() string {
 	return ""
 }
 
-// asRank makes the node the recording of one rank of several: it gets that rank as its only one, and only
-// what the rank's perfagent has measured of the host.
+// asRank turns the node into the recording of one rank of several: it gets that rank as its only one, and keeps only
+// the host measurements of that rank's perfagent.
 func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	number, err := strconv.Atoi(rank)
-	if err != nil || number < 0 { // of a damaged journal
+	if err != nil || number < 0 { // in a damaged journal
 		return
 	}
 
@@ -200,7 +200,7 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	switch {
 	case ok:
 		n.Sampling.HostSpans = []HostSpan{held}
-		if held.Start.After(rec.Start.Wall) { // by then, another had stopped
+		if held.Start.After(rec.Start.Wall) { // another rank measured before
 			n.Missing = slices.DeleteFunc(n.Missing, func(m Missing) bool {
 				return m.Code == CountedLate && ofHost(m.What)
 			})
@@ -216,8 +216,8 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	n.Ranks = map[string]*Rank{strconv.Itoa(number): r}
 }
 
-// hostSpanOf returns when a rank's perfagent measured the host: from the run's start if its first sample has something
-// of the host, and to the last sample that has. ok is false if none has.
+// hostSpanOf returns the time in which a rank's perfagent measured the host: from the run's start if its first sample
+// has host values, to the last sample with any. ok is false if there is none.
 func hostSpanOf(rec *collector.Recording, rank int) (h HostSpan, ok bool) {
 	columns := hostColumns(rec)
 	if !slices.ContainsFunc(columns, func(c collector.Column) bool { return rec.Summaries[c].Count() > 0 }) {
@@ -241,8 +241,8 @@ func hostSpanOf(rec *collector.Recording, rank int) (h HostSpan, ok bool) {
 	return h, ok
 }
 
-// hostColumns returns the columns that only the perfagent that measures the host has values in. Those that
-// every reading of it has come first.
+// hostColumns returns the columns that only the perfagent measuring the host has values in. Those that
+// every reading of the host has come first.
 func hostColumns(rec *collector.Recording) []collector.Column {
 	list := []collector.Column{collector.CPUAvg, collector.MemPercent, collector.NetExtRecv}
 	for c := range rec.NumColumns() {
@@ -253,7 +253,7 @@ func hostColumns(rec *collector.Recording) []collector.Column {
 	return list
 }
 
-// dropHost leaves out all that is of the host, and says why.
+// dropHost removes everything that belongs to the host, and adds the reason to Missing.
 func (n *Node) dropHost() {
 	maps.DeleteFunc(n.Metrics, func(name string, _ float64) bool { return ofHost(name) })
 	maps.DeleteFunc(n.Summaries, func(key string, _ Summary) bool { return ofHost(key) })
@@ -264,7 +264,7 @@ func (n *Node) dropHost() {
 	n.Missing = append(n.Missing, NewMissing("host", HostByAnother))
 }
 
-// hostSecondsOf returns for how long a rank's perfagent measured the host; 0 if that is all of the run, or not known.
+// hostSecondsOf returns the seconds for which a rank's perfagent measured the host; 0 for the whole run, or if unknown.
 func hostSecondsOf(rec *collector.Recording, rank string) float64 {
 	if rank == "" {
 		return 0
@@ -278,7 +278,7 @@ func hostSecondsOf(rec *collector.Recording, rank string) float64 {
 
 func (h HostSpan) seconds() float64 { return max(0, h.End.Sub(h.Start.Time).Seconds()) }
 
-// readRanks reads the ranks of a node, with the wanted bands of their envelopes. The name of a rank is its number.
+// readRanks reads the ranks of the node, with the wanted bands of their envelopes. A rank's name is its number.
 func (n *Node) readRanks(r *reader, wanted ColumnFilter) error {
 	if r.PeekKind() == 'n' {
 		return r.skip()
@@ -320,7 +320,7 @@ func readRank(r *reader, wanted ColumnFilter) (*Rank, error) {
 	return rank, err
 }
 
-// readMember reads the value of a member of an object into the field of a struct that has its name.
+// readMember reads the value of an object's member into the struct field of that name.
 func readMember(r *reader, quoted []byte, into any) error {
 	head := slices.Concat([]byte{'{'}, quoted, []byte{':'})
 	value, err := r.value()

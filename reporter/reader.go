@@ -16,10 +16,10 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// reader reads the series of a node from JSON, value by value. It takes what encoding/json takes.
+// reader reads the series of a node from JSON, value by value. It accepts the same input as encoding/json.
 type reader struct {
 	*jsontext.Decoder
-	// at is where the value that was read last begins.
+	// at is the start of the last value that was read.
 	at int64
 }
 
@@ -28,26 +28,26 @@ func newReader(in io.Reader) *reader {
 		jsontext.AllowInvalidUTF8(true))}
 }
 
-// value reads a value whole. It belongs to the reader, until something more is read.
+// value reads a whole value, which is valid until the next read.
 func (r *reader) value() (jsontext.Value, error) {
 	v, err := r.ReadValue()
 	r.at = r.InputOffset() - int64(len(v))
 	return v, err
 }
 
-// skip reads a value that is not wanted. It is faster than SkipValue.
+// skip reads an unwanted value. It is faster than SkipValue.
 func (r *reader) skip() error {
 	_, err := r.ReadValue()
 	return err
 }
 
-// array reads an array; element reads each element. Any other value is the error otherwise.
+// array reads an array; element reads each element. For any other value the error is otherwise.
 func (r *reader) array(otherwise string, element func() error) error {
 	return r.each('[', ']', otherwise, element)
 }
 
-// object reads an object; member reads the value of each member. The key is in its quotes,
-// and belongs to the reader. Any other value is the error otherwise.
+// object reads an object; member reads the value of each member. The key is quoted
+// and valid until the next read. For any other value the error is otherwise.
 func (r *reader) object(otherwise string, member func(quoted []byte) error) error {
 	return r.each('{', '}', otherwise, func() error {
 		quoted, err := r.value()
@@ -58,7 +58,7 @@ func (r *reader) object(otherwise string, member func(quoted []byte) error) erro
 	})
 }
 
-// each reads from the bracket that opens an array or object to the one that closes it.
+// each reads an array or object, from its opening bracket to its closing one.
 func (r *reader) each(opens, closes jsontext.Kind, otherwise string, part func() error) error {
 	if r.PeekKind() != opens {
 		_, err := r.value()
@@ -75,26 +75,26 @@ func (r *reader) each(opens, closes jsontext.Kind, otherwise string, part func()
 	return err
 }
 
-// unquote reads a JSON string as encoding/json does.
+// unquote decodes a JSON string like encoding/json.
 func unquote(quoted []byte) string {
-	out, _ := jsontext.AppendUnquote(nil, quoted) // it is known to be a string; what is not UTF-8 is replaced
+	out, _ := jsontext.AppendUnquote(nil, quoted) // it is a valid string; invalid UTF-8 is replaced
 	return string(out)
 }
 
-// parseNumber reads a JSON number.
+// parseNumber parses a JSON number.
 func parseNumber(number []byte) (float64, error) {
 	if v, ok := text.ParseDecimal(number); ok {
 		return v, nil
 	}
 	v, err := strconv.ParseFloat(string(number), 64)
-	if err != nil { // only of a number that is too large
+	if err != nil { // the number is too large
 		return 0, fmt.Errorf("%q is beyond what a number can be", text.Clip(string(number), 40))
 	}
 	return v, nil
 }
 
-// errMostlyEmpty is for a file that would take many times its size in memory: every value of a
-// real one takes at least a byte of it.
+// errMostlyEmpty is the error for a file that would take many times its size in memory: every value of a
+// real file takes at least a byte.
 var errMostlyEmpty = errors.New("the samples are mostly empty")
 
 // cells returns the number of values in the columns, including absent ones.
@@ -126,9 +126,9 @@ type rowReader struct {
 	*reader
 	samples *Samples
 	wanted  ColumnFilter
-	// columns are indexes by key in its quotes; -1 if a key is not kept.
+	// columns are indexes by quoted key; -1 for a key that is not kept.
 	columns  map[string]int
-	key      []byte // at hand, in its quotes
+	key      []byte // current key, quoted
 	rows     int    // read so far
 	measured bool   // any value was seen
 }
@@ -149,7 +149,7 @@ func (r *rowReader) row() error {
 	return nil
 }
 
-// cell reads the value of the key at hand.
+// cell reads the value of the current key.
 func (r *rowReader) cell() error {
 	column := -1
 	switch r.PeekKind() {
@@ -171,10 +171,10 @@ func (r *rowReader) cell() error {
 	return err
 }
 
-// maxSampleKeys bounds the columns that a hostile file can ask for.
+// maxSampleKeys limits the columns of a hostile file.
 const maxSampleKeys = 256
 
-// column finds or makes the column of the key at hand.
+// column finds or adds the column of the current key.
 func (r *rowReader) column() int {
 	if column, ok := r.columns[string(r.key)]; ok {
 		return column
@@ -186,7 +186,7 @@ func (r *rowReader) column() int {
 	return column
 }
 
-// column finds or makes the column of a key, at least n long; -1 if it is not kept.
+// column finds or adds the column of a key, at least n long; -1 if it is not kept.
 func (s *Samples) column(key string, n int, wanted ColumnFilter) int {
 	if i := slices.Index(s.Keys, key); i >= 0 || !wanted.hasSample(key) || len(s.Keys) >= maxSampleKeys {
 		return i
@@ -225,8 +225,8 @@ func (e *Envelope) read(r *reader, wanted ColumnFilter) error {
 	})
 }
 
-// readBand reads one key's envelope; null is an empty one. Keys are matched in either case, as
-// encoding/json does.
+// readBand reads one key's envelope; null is an empty one. Keys match in either case, as in
+// encoding/json.
 func readBand(r *reader) (b Band, err error) {
 	if r.PeekKind() == 'n' {
 		return b, r.skip()
@@ -248,7 +248,7 @@ func readBand(r *reader) (b Band, err error) {
 	return b, err
 }
 
-// readNumbers reads a list of numbers; null is NaN, and no list at all an empty one.
+// readNumbers reads a list of numbers, with NaN for null; null instead of a list is an empty list.
 func readNumbers(r *reader) (Numbers, error) {
 	v, err := r.value()
 	switch {
@@ -269,7 +269,7 @@ func readNumbers(r *reader) (Numbers, error) {
 			if number, err = parseNumber(element); err != nil {
 				return nil, err
 			}
-		case 0: // of an empty list
+		case 0: // an empty list
 			return list, nil
 		default:
 			return nil, fmt.Errorf("value %d is not a number", len(list)+1)

@@ -2,18 +2,18 @@ package reporter
 
 import "github.com/perfagent/perfagent/opstats"
 
-// GatherResult says what of a run was found in a store when its nodes were merged.
+// GatherResult describes the nodes of a run that were found in a store and merged.
 type GatherResult struct {
-	Store         string                `json:"store"`                    // its address, without user info
-	NodesExpected int                   `json:"nodes_expected,omitempty"` // 0 = nobody said
+	Store         string                `json:"store"`                    // address, without user info
+	NodesExpected int                   `json:"nodes_expected,omitempty"` // 0 = unknown
 	NodesFound    int                   `json:"nodes_found"`              // final
-	Partial       []int                 `json:"partial"`                  // nodes with what was known while they ran
-	Missing       []Missing             `json:"missing"`                  // nodes of which nothing can be read, and why
+	Partial       []int                 `json:"partial"`                  // nodes with the state of a running job
+	Missing       []Missing             `json:"missing"`                  // unreadable nodes, with reasons
 	WaitedSeconds float64               `json:"waited_seconds"`
-	Metrics       *opstats.StoreMetrics `json:"metrics"` // of the listing and the gets
+	Metrics       *opstats.StoreMetrics `json:"metrics"` // of listing and reading
 }
 
-// WithSeries returns a copy of a node with the series of another report of it.
+// WithSeries returns a copy of the node with the series of another report of it.
 func (n *Node) WithSeries(from *Node) *Node {
 	out := *n
 	out.Samples, out.Envelope = from.Samples, from.Envelope
@@ -26,14 +26,14 @@ func (n *Node) WithSeries(from *Node) *Node {
 	return &out
 }
 
-// WithReference returns a copy of a node without any series, which are in the object of a store.
+// WithReference returns a copy of the node without series, which are in the object of a store.
 func (n *Node) WithReference(reference string, bytes int64, sha256 string) *Node {
 	out := n.WithSeries(new(Node))
 	out.Reference, out.Bytes, out.SHA256 = reference, bytes, sha256
 	return out
 }
 
-// WithoutReference returns a copy of a node that does not say where its series are, because it has them.
+// WithoutReference returns a copy of the node without the reference to its series, because it has them.
 func (n *Node) WithoutReference() *Node {
 	out := *n
 	out.Reference, out.Bytes, out.SHA256 = "", 0, ""

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// MaxFileSize is the largest report that is read whole: a merged report of a thousand nodes
-	// is kept below it (see Merge).
+	// MaxFileSize is the size of the largest report that is read whole: a merged report of a thousand nodes
+	// stays below it (see Merge).
 	MaxFileSize = 256 << 20
-	// maxValueSize bounds a node, or any other value, in the file of such a report.
+	// maxValueSize is the maximum size of a node, or any other value, in the file of such a report.
 	maxValueSize = 256 << 20
-	// maxNodes bounds the memory of a file with very many tiny nodes.
+	// maxNodes limits the memory for a file with very many tiny nodes.
 	maxNodes = 1 << 20
 )
 
-// ColumnFilter says which columns of the nodes' series are to be read. The numbers of the
+// ColumnFilter selects columns of the nodes' series. The numbers of
 // others are skipped, which is faster than reading them.
 type ColumnFilter struct {
 	Samples   []string // keys of the samples, such as timestamp
 	Envelope  []string // keys of the envelope, such as cpu_pct_per_cpu_avg
-	Timelines bool     // the time lines of operations and transfers: see WorkLine
+	Timelines bool     // timelines of operations and transfers: see OperationTimeline
 	All       bool     // every column of both
 }
 
@@ -44,20 +44,20 @@ func (w ColumnFilter) hasBand(key string) bool {
 	return w.Timelines && work
 }
 
-// nodeFunc takes a node and the run, which all nodes share.
+// nodeFunc is called with a node and the run, which all nodes share.
 type nodeFunc = func(run *Run, name string, n *Node) error
 
 // ErrForeign is the error of Decode and Scan for data that are not a perfagent report.
 var ErrForeign = errors.New("is not a perfagent report")
 
-// Scan reads a perfagent report, of any size and of 256 MiB a node, node by node: only one is in
-// memory at a time. Each is handed to node, in the order of the file, with the run as a
-// whole, and belongs to it from then on. It is the node that Decode would return, with
-// only the wanted columns of Samples and Envelope; Samples.Len is 0 where no wanted key has a value. The run
-// is returned, too.
+// Scan reads a perfagent report, of any size and with up to 256 MiB per node, node by node: only one is in
+// memory at a time. Scan calls node for each, in the order of the file, with the run as a
+// whole. The node then belongs to the callee. It is the node that Decode would return, with
+// only the wanted columns of Samples and Envelope; Samples.Len is 0 if no wanted key has a value. Scan also
+// returns the run.
 //
-// An error of node ends the reading and is returned as it is. Other errors are
-// Decode's; nodes before the fault in the file may have been handed over.
+// An error of node ends the scan and is returned unchanged. Other errors are
+// Decode's; node may have been called for nodes before the fault in the file.
 func Scan(file io.ReaderAt, size int64, wanted ColumnFilter, node func(run *Run, name string, n *Node) error) (*Run,
 	error) {
 	r, err := scanReport(file, size, wanted, node)
@@ -67,7 +67,7 @@ func Scan(file io.ReaderAt, size int64, wanted ColumnFilter, node func(run *Run,
 	return &r.Run, nil
 }
 
-// scanReport does the work of Scan. Its result has no nodes.
+// scanReport implements Scan. Its result has no nodes.
 func scanReport(file io.ReaderAt, size int64, wanted ColumnFilter, node nodeFunc) (*Report, error) {
 	s := scanner{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
 	var stopped error
@@ -88,7 +88,7 @@ func scanReport(file io.ReaderAt, size int64, wanted ColumnFilter, node nodeFunc
 	return &s.report, nil
 }
 
-// scanner is a reading in progress.
+// scanner reads a report file.
 type scanner struct {
 	file   io.ReaderAt
 	size   int64
@@ -98,14 +98,14 @@ type scanner struct {
 	input  *boundedReader
 	in     *reader
 	report Report          // without nodes
-	seen   map[string]bool // which of the report's own keys
-	taken  bool            // the nodes
-	// secondPass is set when the file is read for the second time, because in it the nodes
+	seen   map[string]bool // keys of the report
+	taken  bool            // the nodes were read
+	// secondPass reports that the file is read for the second time, because the nodes
 	// come before the schema or the run.
 	secondPass bool
 }
 
-// readReport reads the report, and a second time from its beginning if necessary. take reads the value of a node.
+// readReport reads the report, and again from its start if necessary. take reads the value of a node.
 func (s *scanner) readReport(take func(name string) error) error {
 	switch err := s.pass(take); {
 	case err != nil || s.taken:
@@ -125,13 +125,13 @@ func (s *scanner) readReport(take func(name string) error) error {
 
 var errNoNodes = errors.New("has no nodes")
 
-// open begins with the file.
+// open starts reading the file.
 func (s *scanner) open() {
 	s.input = &boundedReader{file: io.NewSectionReader(s.file, 0, s.size), limit: s.limit}
 	s.in = newReader(s.input)
 }
 
-// pass reads the file from its beginning to its end.
+// pass reads the file from its start to its end.
 func (s *scanner) pass(take func(name string) error) error {
 	s.open()
 	if s.in.PeekKind() != '{' {
@@ -143,7 +143,7 @@ func (s *scanner) pass(take func(name string) error) error {
 	return s.end()
 }
 
-// members reads an object. member reads the value of a key. The bound counts from each key, and from each value.
+// members reads an object. member reads the value of a key. The size limit applies to each key and to each value.
 func (s *scanner) members(member func(key string) error) error {
 	_, err := s.in.ReadToken()
 	for err == nil {
@@ -163,7 +163,7 @@ func (s *scanner) members(member func(key string) error) error {
 	return err
 }
 
-// end makes sure that nothing follows the report.
+// end checks that nothing follows the report.
 func (s *scanner) end() error {
 	if s.in.PeekKind() != 0 {
 		return &positionError{s.in.InputOffset(), errors.New("there is more behind the end of the report")}
@@ -174,7 +174,7 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// member reads a member of the report; the nodes, once it is their turn, by take.
+// member reads a member of the report. The nodes are read with take, once the schema and the run are known.
 func (s *scanner) member(key string, take func(name string) error) error {
 	if s.seen[key] && !s.secondPass {
 		return &positionError{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
@@ -199,7 +199,7 @@ func (s *scanner) member(key string, take func(name string) error) error {
 	return err
 }
 
-// canonical returns the report's own keys, which may be in either case as everywhere in
+// canonical returns the report's own key for key, which may be in either case as in
 // encoding/json; "" for others.
 func canonical(key string) string {
 	for _, own := range [...]string{"schema", "run", "nodes"} {
@@ -210,7 +210,7 @@ func canonical(key string) string {
 	return ""
 }
 
-// read reads a value that is not large.
+// read reads a small value.
 func (s *scanner) read(into any) error {
 	data, err := s.in.value()
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *scanner) read(into any) error {
 	return nil
 }
 
-// eachNode calls take before the value of each node, which it must read.
+// eachNode calls take for each node. take must read the node's value.
 func (s *scanner) eachNode(take func(name string) error) error {
 	switch s.in.PeekKind() {
 	case 'n':
@@ -246,7 +246,7 @@ func (s *scanner) eachNode(take func(name string) error) error {
 	return err
 }
 
-// checkName refuses a name that is not a node index, that appears twice, or that is one too many.
+// checkName refuses a name that is not a node index or appears twice, and more than maxNodes names.
 func checkName(name string, before map[string]bool) error {
 	i, err := strconv.ParseUint(name, 10, 31)
 	switch {
@@ -260,7 +260,7 @@ func checkName(name string, before map[string]bool) error {
 	return nil
 }
 
-// node reads a node. An error names its place in the file.
+// node reads a node. Its errors have the position in the file.
 func (s *scanner) node(name string) (*Node, error) {
 	n, rows, err := readNode(s.in, s.wanted)
 	if err == nil {
@@ -272,7 +272,7 @@ func (s *scanner) node(name string) (*Node, error) {
 	return nil, &positionError{s.in.at, fmt.Errorf("node %s: %w", name, err)}
 }
 
-// readNode reads a node and the number of its samples. An error names what is at r.at.
+// readNode reads a node and the number of its samples. An error refers to the value at r.at.
 func readNode(r *reader, wanted ColumnFilter) (n *Node, rows int, err error) {
 	if r.PeekKind() == 'n' {
 		_, err := r.value()
@@ -300,13 +300,13 @@ func readNode(r *reader, wanted ColumnFilter) (n *Node, rows int, err error) {
 	return n, rows, err
 }
 
-// boundedReader is the input of a decoder, which keeps the text of each value in memory.
+// boundedReader limits the input of a decoder, which keeps the text of each value in memory.
 type boundedReader struct {
 	file  io.Reader
 	limit int64 // of a value's size
 	read  int64
-	mark  int64 // where the value that is being read begins, or a little before
-	err   error // of reading; io.EOF is none
+	mark  int64 // start of the current value, or slightly before
+	err   error // read error other than io.EOF
 }
 
 // Read implements io.Reader.
@@ -324,7 +324,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// positionError is an error with its place in the file, in bytes.
+// positionError is an error with its position in the file, in bytes.
 type positionError struct {
 	at  int64
 	err error
@@ -333,7 +333,7 @@ type positionError struct {
 func (p *positionError) Error() string { return p.err.Error() }
 func (p *positionError) Unwrap() error { return p.err }
 
-// offset returns where in its text an error of encoding/json arose, if it says so.
+// offset returns the position of an error in encoding/json's input; 0 if it has none.
 func offset(err error) int64 {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -342,7 +342,7 @@ func offset(err error) int64 {
 	return 0
 }
 
-// explain turns the errors of a reading into Read's errors, with the line.
+// explain converts the errors of a scan to the returned errors, with the line.
 func (s *scanner) explain(err error) error {
 	var wrong *positionError
 	var syntax *jsontext.SyntacticError
@@ -368,8 +368,8 @@ const cutOff = "the file ends in the middle (cut off?)"
 
 const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"
 
-// notFinite returns the word at which JSON broke off when it is one of those that
-// Python writes for numbers which JSON lacks. at is where it begins, or what follows its sign.
+// notFinite returns the word at which JSON parsing failed if it is one that
+// Python writes for numbers which JSON lacks. at is the word's start, or the position after its sign.
 func (s *scanner) notFinite(at int64) string {
 	window, from := make([]byte, len("-Infinity")), max(0, at-1)
 	n, _ := s.file.ReadAt(window, from)
@@ -385,7 +385,7 @@ func (s *scanner) notFinite(at int64) string {
 	return ""
 }
 
-// inLine says in which line something is wrong.
+// inLine returns an error with the line of a position.
 func (s *scanner) inLine(at int64, what string) error {
 	head := io.NewSectionReader(s.file, 0, min(at, s.size))
 	buf := make([]byte, 64<<10)

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Samples are the kept samples, one column per key. In JSON they are perf.py's
-// list of objects; a value that was not measured (NaN here) is left out there.
+// Samples are the kept samples, one column per key. In JSON they are a list of objects as in
+// perf.py's format, without the values that were not measured (NaN).
 type Samples struct {
 	Keys    []string
 	Columns [][]float64 // all of one length
@@ -27,7 +27,7 @@ func (s Samples) Len() int {
 	return len(s.Columns[0])
 }
 
-// Column returns the values of a key; nil when no sample has it.
+// Column returns the values of a key; nil if no sample has it.
 func (s Samples) Column(key string) []float64 {
 	if i := slices.Index(s.Keys, key); i >= 0 {
 		return s.Columns[i]
@@ -35,7 +35,7 @@ func (s Samples) Column(key string) []float64 {
 	return nil
 }
 
-// only returns the columns of some keys.
+// only returns the columns that keep accepts.
 func (s Samples) only(keep func(key string) bool) (out Samples) {
 	for i, key := range s.Keys {
 		if keep(key) {
@@ -48,7 +48,7 @@ func (s Samples) only(keep func(key string) bool) (out Samples) {
 // MarshalJSON implements json.Marshaler.
 func (s Samples) MarshalJSON() ([]byte, error) { return text.JSON(s) }
 
-// MarshalJSONTo implements json.MarshalerTo: one sample at a time, as all of them may take a few MiB.
+// MarshalJSONTo implements json.MarshalerTo: one sample at a time, because all of them may take a few MiB.
 func (s Samples) MarshalJSONTo(to *jsontext.Encoder) error {
 	err := to.WriteToken(jsontext.BeginArray)
 	var sample []byte
@@ -64,12 +64,12 @@ func (s Samples) MarshalJSONTo(to *jsontext.Encoder) error {
 	return errors.Join(err, to.WriteToken(jsontext.EndArray))
 }
 
-// appendKey appends the key of a member of an object; n is 0 for the first one.
+// appendKey appends the key of an object's member; n is 0 for the first one.
 func appendKey(out []byte, n int, key string) []byte {
 	if n > 0 {
 		out = append(out, ',')
 	}
-	out, _ = jsontext.AppendQuote(out, key) // what is not UTF-8 is replaced
+	out, _ = jsontext.AppendQuote(out, key) // invalid UTF-8 is replaced
 	return append(out, ':')
 }
 
@@ -79,14 +79,14 @@ func (s *Samples) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Envelope gives for each key the least, mean and greatest value of what each
-// kept sample stands for.
+// Envelope has, for each key, the minimum, mean and maximum over the samples that each
+// kept sample represents.
 type Envelope map[string]Band
 
 // MarshalJSON implements json.Marshaler: keys in the order of the columns.
 func (e Envelope) MarshalJSON() ([]byte, error) { return text.JSON(e) }
 
-// MarshalJSONTo implements json.MarshalerTo: one band at a time, as all of them may take a few MiB.
+// MarshalJSONTo implements json.MarshalerTo: one band at a time, because all of them may take a few MiB.
 func (e Envelope) MarshalJSONTo(to *jsontext.Encoder) error {
 	err := to.WriteToken(jsontext.BeginObject)
 	var band []byte

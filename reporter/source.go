@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// SourceOf names the source that a sample key or a metric is read from, such as "cpu" or "gpu 0".
-// What has no single source keeps its name.
+// SourceOf returns the source that a sample key or a metric is read from, such as "cpu" or "gpu 0".
+// Without a single source, it returns what and false.
 func SourceOf(what string) (name string, isSource bool) {
 	if slices.Contains(host.Sources(), what) {
 		return what, true
@@ -25,7 +25,7 @@ func SourceOf(what string) (name string, isSource bool) {
 	return what, false
 }
 
-// columnSource returns the source of a column. For a GPU's column it says which GPU.
+// columnSource returns the source of a column, with the index of the device for a GPU's column.
 func columnSource(c collector.Column) string {
 	if device, _, ok := c.GPU(); ok {
 		return fmt.Sprintf("%s %d", c.Info().Source, device)

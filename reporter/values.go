@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Values are metrics by name. In JSON they are in the table's order; names that
-// the table does not know follow, sorted.
+// Values are metrics by name. In JSON they are in the order of the table; names that
+// are not in it follow, sorted.
 type Values map[string]float64
 
 // MarshalJSON implements json.Marshaler.
@@ -25,7 +25,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler. null is absent, not 0.
+// UnmarshalJSON implements json.Unmarshaler. null means absent, not 0.
 func (v *Values) UnmarshalJSON(data []byte) error {
 	var read map[string]*float64
 	if err := json.Unmarshal(data, &read); err != nil {
@@ -40,7 +40,7 @@ func (v *Values) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Names lists the names in the order of the table.
+// Names returns the names in the order of the table.
 func (v Values) Names() []string {
 	return namesIn(v, func(yield func(string) bool) {
 		for i := range metricTable {
@@ -49,8 +49,8 @@ func (v Values) Names() []string {
 	})
 }
 
-// namesIn returns the keys of a map: those of a table in its order, and others behind them, sorted. The table is
-// iterated to its end.
+// namesIn returns the keys of a map: first the keys in the table, in its order, then the others, sorted. It always
+// iterates the whole table.
 func namesIn[E any](m map[string]E, table iter.Seq[string]) []string {
 	names := make([]string, 0, len(m))
 	for name := range table {
@@ -68,7 +68,7 @@ func namesIn[E any](m map[string]E, table iter.Seq[string]) []string {
 	return names
 }
 
-// Metric returns the value of a metric; NaN = absent.
+// Metric returns the value of a metric; NaN if it is absent.
 func (n *Node) Metric(name string) float64 {
 	if n == nil {
 		return math.NaN()
@@ -79,8 +79,8 @@ func (n *Node) Metric(name string) float64 {
 	return math.NaN()
 }
 
-// Wall returns how long a node's job ran or, without a job, how long the node was sampled, in
-// seconds; NaN = unknown.
+// Wall returns the run time of the node's job in seconds or, without a job, the time in which the node was
+// sampled; NaN if unknown.
 func (n *Node) Wall() float64 {
 	if v := n.Metric(MetricWall); n == nil || !math.IsNaN(v) {
 		return v
@@ -96,7 +96,7 @@ func (n *Node) Wall() float64 {
 	return n.Metric(MetricCPUHours) / float64(n.Host.CPUs) * 3600
 }
 
-// Wall returns how long the run took, in seconds; NaN = unknown.
+// Wall returns the length of the run in seconds; NaN if unknown.
 func (r *Run) Wall() float64 {
 	if r.WallSeconds == 0 && r.Start.IsZero() {
 		return math.NaN()
@@ -104,13 +104,13 @@ func (r *Run) Wall() float64 {
 	return r.WallSeconds
 }
 
-// GPUMetric returns the value of a metric of the GPU at a place; the name has {i} for it. NaN =
-// absent.
+// GPUMetric returns the value of a metric of one GPU; pattern contains {i} for its index. NaN
+// means absent.
 func (n *Node) GPUMetric(pattern string, device int) float64 {
 	return n.Metric(GPUMetricName(pattern, device))
 }
 
-// Number returns a number of the evidence, as New made it or as a file has it; 0 if it is not known.
+// Number returns a number of the evidence, from New or from a file; 0 if it is unknown.
 func (v *Verdict) Number(key string) float64 {
 	if v == nil {
 		return 0
@@ -126,10 +126,10 @@ func (v *Verdict) Number(key string) float64 {
 	return 0
 }
 
-// NodeNames lists the nodes by their index.
+// NodeNames returns the names of the nodes in the order of their indexes.
 func (r *Report) NodeNames() []string { return slices.SortedFunc(maps.Keys(r.Nodes), CompareNodes) }
 
-// EachNode yields the nodes by their index, with their names. It leaves out one that is nil.
+// EachNode yields the nodes with their names in the order of their indexes. It skips nil nodes.
 func (r *Report) EachNode() iter.Seq2[string, *Node] {
 	return func(yield func(string, *Node) bool) {
 		for _, name := range r.NodeNames() {
@@ -140,7 +140,7 @@ func (r *Report) EachNode() iter.Seq2[string, *Node] {
 	}
 }
 
-// CompareNodes orders nodes by their index.
+// CompareNodes compares the names of nodes by their indexes.
 func CompareNodes(a, b string) int {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
@@ -150,6 +150,5 @@ func CompareNodes(a, b string) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
-// ShowsGPU reports whether texts and pictures show the device at a place: it is the job's, or there
-// is no job.
+// ShowsGPU reports whether texts and plots show GPU i: it is the job's, or there is no job.
 func (n *Node) ShowsGPU(i int) bool { return n.GPUs[i].OfJob || n.Job == nil }

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// ReadFile reads the file of a report, which must be whole and valid by the schema.
+// ReadFile reads the file of a report, which must be complete and valid by the schema.
 func ReadFile(t testing.TB, path string) *reporter.Report {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -41,11 +41,11 @@ func ReadFile(t testing.TB, path string) *reporter.Report {
 	return r
 }
 
-// InDir lists the files of all runs in a directory of reports, sorted, relative to it, but not the pages of reports.
+// InDir lists the files of all runs in a directory of reports, sorted and relative to it, without the reports' pages.
 func InDir(t testing.TB, out string) []string {
 	t.Helper()
 	var paths []string
-	runs, _ := os.ReadDir(out) // not there: no run
+	runs, _ := os.ReadDir(out) // a missing directory has no runs
 	for _, r := range runs {
 		if !r.IsDir() {
 			continue
@@ -58,7 +58,7 @@ func InDir(t testing.TB, out string) []string {
 			name := filepath.Join(r.Name(), f.Name())
 			if report, isPage := strings.CutSuffix(name, ".html"); isPage &&
 				isFile(filepath.Join(out, report+".json")) {
-				continue // the page of a report that is listed
+				continue // the page of a listed report
 			}
 			paths = append(paths, name)
 		}
@@ -67,7 +67,7 @@ func InDir(t testing.TB, out string) []string {
 	return paths
 }
 
-// ReadSingle reads the one report of a directory of reports, in which there must be nothing else.
+// ReadSingle reads the only report of a directory of reports, which must contain nothing else.
 func ReadSingle(t testing.TB, out string) (*reporter.Report, string) {
 	t.Helper()
 	paths := InDir(t, out)

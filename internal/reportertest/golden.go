@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// CompareGolden compares text with a golden file, which it writes anew if update is set.
+// CompareGolden compares got with a golden file. It writes the file first if update is set.
 func CompareGolden(t testing.TB, file string, got []byte, update bool) {
 	t.Helper()
 	if update {

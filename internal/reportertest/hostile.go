@@ -7,8 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// HostileTexts would do something in a page, a spreadsheet, a terminal or a table if they were
-// not taken as text.
+// HostileTexts would have an effect in a page, a spreadsheet, a terminal or a table without escaping.
 var HostileTexts = []string{
 	`</script><script>alert(1)</script>`, `<img src=x onerror=alert(1)>`, `</details><h1>big</h1>`, `<!-- `, `]]>`,
 	"@octocat please look", "#1 fixes #2", "https://evil.example/x", "www.evil.example", "mail@evil.example",
@@ -22,7 +21,7 @@ var HostileTexts = []string{
 	Hostile, "\x00", "\xff\xfe", strings.Repeat("`", 500), strings.Repeat("|", 500), strings.Repeat("x", 5000),
 }
 
-// HostileReport returns a report that has a text wherever one can be.
+// HostileReport returns a report with text wherever a report can have one.
 func HostileReport(text string) *reporter.Report {
 	in := Input(0, 4, 1, text)
 	in.Run.ID, in.Run.Command = text, []string{text, "", text + text}
@@ -63,5 +62,5 @@ func HostileReports(text string) map[string]*reporter.Report {
 	return map[string]*reporter.Report{"one": HostileReport(text), "many": many, "incomplete": incomplete}
 }
 
-// Hostile plays tricks on a terminal.
+// Hostile contains control characters that affect a terminal.
 const Hostile = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\u200be\u2028f\xffg\x7fh\u009b2Ji \\ \u65e5\u672c\u8a9e"

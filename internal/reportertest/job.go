@@ -13,10 +13,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// RunStart is when the runs of this package begin.
+// RunStart is the start of the runs of this package.
 var RunStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// Recording returns a Recording of n seconds that rises from idle to busy.
+// Recording returns a Recording of n seconds with a load that rises from idle to busy.
 func Recording(n int) *collector.Recording {
 	start := host.Instant{Wall: RunStart}
 	rec := collector.NewRecording(start, time.Second, 1000)
@@ -51,7 +51,7 @@ func Sample(i, n int) collector.Sample {
 	return s
 }
 
-// Input returns what a report is made from: a job around Recording(n).
+// Input returns the input of a report: a job with Recording(n).
 func Input(node, n, exit int, signal string) reporter.Input {
 	end := RunStart.Add(time.Duration(n) * time.Second)
 	return reporter.Input{
@@ -67,7 +67,7 @@ func Input(node, n, exit int, signal string) reporter.Input {
 	}
 }
 
-// JobRecording returns a Recording of n seconds with a job that behaves as jobs do, read from its
+// JobRecording returns a Recording of n seconds with a typical job, read from its
 // processes. Half of the GPUs are the job's.
 func JobRecording(n, gpus int) *collector.Recording {
 	rec := Recording(0)
@@ -110,7 +110,7 @@ func JobRecording(n, gpus int) *collector.Recording {
 	return rec
 }
 
-// jobSample sets what a job and its GPUs measure at a share of the run.
+// jobSample sets the values of a job and its GPUs at a share of the run.
 func jobSample(s *collector.Sample, share float64, gpus int) {
 	for c, v := range map[collector.Column]float64{
 		collector.JobCPU:        6.2 * share,
@@ -150,7 +150,7 @@ func jobSample(s *collector.Sample, share float64, gpus int) {
 	}
 }
 
-// NoJobRecording returns a Recording of n seconds in which nothing of a job was measured.
+// NoJobRecording returns a Recording of n seconds without values of a job.
 func NoJobRecording(n int) *collector.Recording {
 	rec, end := Recording(0), Recording(n).End
 	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{}

@@ -1,4 +1,4 @@
-// Package reportertest makes samples, recordings and reports for tests, the same each time. Some
+// Package reportertest makes reproducible samples, recordings and reports for tests. Some
 // reports are as large as the report of a thousand nodes.
 package reportertest
 
@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// Stride is how many samples, one a second, a bucket of a large report stands for.
+	// Stride is the number of samples per bucket of a large report, one sample per second.
 	Stride = 4
-	// BurstSeconds is how long its burst lasts.
+	// BurstSeconds is the length of the burst.
 	BurstSeconds = 2
-	// BurstRate is what is written to the disk in that time, in MiB per second.
+	// BurstRate is the disk write rate during the burst, in MiB per second.
 	BurstRate = 1536
 
 	cpus     = 64
@@ -31,17 +31,17 @@ const (
 	diskMB   = 4 << 20
 )
 
-// BurstNode returns the node that has the burst: 517, or the last one of fewer.
+// BurstNode returns the node with the burst: 517, or the last one of fewer.
 func BurstNode(nodes int) int { return min(517, nodes-1) }
 
-// BurstBucket returns the bucket that has it. The burst begins behind the first sample
+// BurstBucket returns the bucket with the burst. The burst begins after the first sample
 // of the bucket, so that only the envelope shows it.
 func BurstBucket(buckets int) int { return buckets * 3 / 5 }
 
-// WriteLarge writes the file of a merged report: a number of nodes with a number of
-// buckets each, two or more. A thousand buckets are 1 MB of JSON and take some 15 ms.
-// The load of each node goes up and down in its own way, and below 65 %; but on one of
-// them, for two seconds, all CPUs were busy and the disk was written to.
+// WriteLarge writes the file of a merged report with the given number of nodes and of
+// buckets each, two or more. A thousand buckets are 1 MB of JSON and take about 15 ms.
+// The load of each node varies differently, below 65 %; but on one of
+// them, for two seconds, all CPUs are busy and the disk is written to.
 func WriteLarge(w io.Writer, nodes, buckets int) error {
 	r := Large(0, nodes, buckets)
 	r.Nodes = map[string]*reporter.Node{}
@@ -77,11 +77,11 @@ func WriteLarge(w io.Writer, nodes, buckets int) error {
 	return err
 }
 
-// member returns a node as it is written in the file, with the comma before it.
+// member returns a node as a member of the file, with the comma before it.
 func member(i, nodes, buckets int) []byte {
 	data, err := reporter.Encode(&reporter.Report{Nodes: Large(i, nodes, buckets).Nodes})
 	if err != nil {
-		panic(err) // no number and no text of ours fails
+		panic(err) // these numbers and texts cannot fail
 	}
 	from := bytes.Index(data, fmt.Appendf(nil, "\n    \"%d\": {", i))
 	text := bytes.TrimSuffix(data[from:], []byte("\n  }\n}\n"))
@@ -91,10 +91,10 @@ func member(i, nodes, buckets int) []byte {
 	return text
 }
 
-// start returns when a large report begins.
+// start returns the start of a large report.
 func start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Large returns the report of one node of the run that WriteLarge writes.
+// Large returns the report of one node of WriteLarge's run.
 func Large(i, nodes, buckets int) *reporter.Report {
 	rec := recording(i, buckets, i == BurstNode(nodes))
 	end := reporter.Time{Time: rec.Start.Wall.Add(rec.End.Mono)}
@@ -158,11 +158,11 @@ func recording(i, buckets int, burst bool) *collector.Recording {
 // node is a simulated node.
 type node struct {
 	random *rand.Rand
-	phase  float64    // of its load's waves
+	phase  float64    // of the waves of its load
 	total  [6]float64 // MiB, by collector.Counters
 }
 
-// sample returns what the second that begins at a given one measured.
+// sample returns the sample of the second that begins at second.
 func (n *node) sample(second int, burst bool) collector.Sample {
 	var s collector.Sample
 	for c := range s.Weights {

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Ranks returns the report of a launch of so many ranks a node, that took so many seconds. Each rank kept
-// one CPU busy, had 512 MiB of memory at most, and exited with code 0.
+// Ranks returns the report of a launch with perNode ranks on each node. Each rank kept
+// one CPU busy, had at most 512 MiB of memory, and exited with code 0.
 func Ranks(nodes, perNode, seconds int) *reporter.Report {
 	r := &reporter.Report{Schema: reporter.Schema, Nodes: make(map[string]*reporter.Node)}
 	for node := range nodes {
@@ -40,7 +40,7 @@ func Ranks(nodes, perNode, seconds int) *reporter.Report {
 	return r
 }
 
-// quiet gives a node the numbers of so many ranks that need no advice.
+// quiet gives a node the metrics of ranks that need no advice.
 func quiet(n *reporter.Node, ranks, seconds int) {
 	cpu := float64(ranks * seconds)
 	n.Job.CPUSeconds, n.Job.UserSeconds, n.Job.SystemSeconds = cpu, cpu, 0
@@ -61,7 +61,7 @@ func goodEnd() *reporter.Verdict {
 	}
 }
 
-// newRank returns a rank of a node that kept one CPU busy.
+// newRank returns a rank that kept one CPU busy.
 func newRank(n *reporter.Node, run reporter.Run, rank, local int) *reporter.Rank {
 	seconds := run.WallSeconds
 	out := &reporter.Rank{
@@ -85,7 +85,7 @@ func newRank(n *reporter.Node, run reporter.Run, rank, local int) *reporter.Rank
 	return out
 }
 
-// wave returns a band of n points around a mean, in steps.
+// wave returns a band of n points that vary in steps around a mean.
 func wave(n, phase int, mean, step float64) reporter.Band {
 	var b reporter.Band
 	for i := range n {
@@ -101,7 +101,7 @@ func flat(n int, least, mean, greatest float64) reporter.Band {
 	return reporter.Band{Min: list(least), Mean: list(mean), Max: list(greatest)}
 }
 
-// RankOf returns a rank of a report of Ranks.
+// RankOf returns a rank of a report from Ranks.
 func RankOf(r *reporter.Report, rank int) *reporter.Rank {
 	for _, n := range r.Nodes {
 		if found := n.Ranks[strconv.Itoa(rank)]; found != nil {
@@ -111,7 +111,7 @@ func RankOf(r *reporter.Report, rank int) *reporter.Rank {
 	panic(fmt.Sprintf("no rank %d", rank))
 }
 
-// EndRank makes a rank end earlier than the run, in the way that a verdict says.
+// EndRank makes a rank end before the run's end, with the given exit and verdict.
 func EndRank(r *reporter.Report, rank int, before time.Duration, code int, signal string, v *reporter.Verdict) {
 	k := RankOf(r, rank)
 	k.End.Time = k.End.Add(-before)
@@ -136,7 +136,7 @@ func EndRank(r *reporter.Report, rank int, before time.Duration, code int, signa
 	}
 }
 
-// TerminateRank makes a launcher end a rank by SIGTERM, so long before the end of the run.
+// TerminateRank makes a launcher end a rank with SIGTERM before the run's end.
 func TerminateRank(r *reporter.Report, rank int, before time.Duration, sender string) {
 	EndRank(r, rank, before, 143, "SIGTERM", &reporter.Verdict{
 		Cause: "signal",
@@ -146,8 +146,8 @@ func TerminateRank(r *reporter.Report, rank int, before time.Duration, sender st
 	})
 }
 
-// KilledRank returns a report of 2 nodes of 4 ranks. The kernel killed rank 3, and slurmstepd ended the
-// others by SIGTERM, from 0.4 to 1.2 s later.
+// KilledRank returns a report of 2 nodes with 4 ranks each. The kernel killed rank 3, and slurmstepd ended the
+// others with SIGTERM, from 0.4 to 1.2 s later.
 func KilledRank() *reporter.Report {
 	r := Ranks(2, 4, 20)
 	const killed = 3
@@ -165,15 +165,14 @@ func KilledRank() *reporter.Report {
 			"process": "python", "pid": 4245.0, "time": at.Format(time.RFC3339Nano)},
 	})
 
-	for node, rank := range map[string]int{"0": killed, "1": 4} { // the first that ended on each
+	for node, rank := range map[string]int{"0": killed, "1": 4} { // the rank that ended first on each
 		n, k := r.Nodes[node], RankOf(r, rank)
 		n.Verdict, n.Job.ExitCode, n.Job.Signal = k.Verdict, k.ExitCode, k.Signal
 	}
 	return r
 }
 
-// UnevenRanks returns a report of 2 nodes of 4 ranks that ran for a minute, in which rank 5 did hardly
-// anything.
+// UnevenRanks returns a report of 2 nodes with 4 ranks each that ran for a minute; rank 5 was almost idle.
 func UnevenRanks() *reporter.Report {
 	r := Ranks(2, 4, 60)
 	k := RankOf(r, 5)
@@ -183,7 +182,7 @@ func UnevenRanks() *reporter.Report {
 	return r
 }
 
-// LateRank returns a report of 2 nodes of 4 ranks, of which rank 6 ended 25 s after the others, which took
+// LateRank returns a report of 2 nodes with 4 ranks each. Rank 6 ended 25 s after the others, which took
 // 75 s.
 func LateRank() *reporter.Report {
 	r := Ranks(2, 4, 100)

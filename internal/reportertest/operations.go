@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// AddOperations adds operations and transfers to each node of a report, with names of any kind, and the time lines of
-// some. What the nodes say differs by their places.
+// AddOperations adds operations and transfers to each node of a report, with various names, and the timelines of
+// some. The values differ by the position of the node.
 func AddOperations(r *reporter.Report) *reporter.Report {
 	for i, name := range r.NodeNames() {
 		n := r.Nodes[name]
@@ -19,7 +19,7 @@ func AddOperations(r *reporter.Report) *reporter.Report {
 
 		n.Operations = new(aggregate.Operations)
 		if err := json.Unmarshal([]byte(operationsJSON), n.Operations); err != nil {
-			panic(err) // all of it is ours
+			panic(err) // the JSON is constant
 		}
 		get := n.Operations.Times["store.get"]
 		get.Avg, get.P90 = new(*get.Avg*float64(i+1)), new(*get.P90*float64(i+1))
@@ -33,7 +33,7 @@ func AddOperations(r *reporter.Report) *reporter.Report {
 	return r
 }
 
-// drawWork adds time lines that begin after a third of the samples.
+// drawWork adds timelines that begin after a third of the samples.
 func drawWork(n *reporter.Node) {
 	length := n.Samples.Len()
 	for place, key := range []string{

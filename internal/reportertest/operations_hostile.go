@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// AddHostileOperations adds operations and transfers to each node of a report that have a text wherever one can be.
+// AddHostileOperations adds operations and transfers to each node of a report, with text wherever they can have one.
 func AddHostileOperations(r *reporter.Report, text string) *reporter.Report {
 	for _, n := range r.Nodes {
 		if n == nil {

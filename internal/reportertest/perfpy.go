@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// PerfPyRows are five samples of perf.py's, in the order of its keys.
+// PerfPyRows are five samples of perf.py, in the order of its keys.
 var PerfPyRows = [][]float64{
 	{10, 0, 30, 40, 70, 1000, 2000, 5, 100, 5, 300, 1000},
 	{20, 5, 45, 41.5, 70.1, 1010, 2000.5, 5.5, 101, 5.5, 310, 1001},
@@ -16,7 +16,7 @@ var PerfPyRows = [][]float64{
 	{100, 100, 100, 60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421, 1004},
 }
 
-// PerfPySample returns the sample that has the values of a row; the others are not measured.
+// PerfPySample returns a sample with the values of a row; other values are NaN.
 func PerfPySample(row []float64) collector.Sample {
 	var s collector.Sample
 	for c := range s.Values {
@@ -35,11 +35,11 @@ func PerfPySamples() []collector.Sample {
 	return out
 }
 
-// PerfPyJSON returns PerfPySamples of node 3 as perf.py writes them.
+// PerfPyJSON returns PerfPySamples of node 3 in perf.py's format.
 func PerfPyJSON() string {
 	data, err := reporter.EncodePerfPy(map[string][]collector.Sample{"3": PerfPySamples()})
 	if err != nil {
-		panic(err) // all of it is ours
+		panic(err) // the samples are constant
 	}
 	return string(data)
 }

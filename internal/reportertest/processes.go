@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// AddProcesses adds the processes of a job to each node of a report whose run begins at RunStart: one with
-// markup and control characters in its command, one of which little is known, and some more. The last has
+// AddProcesses adds the processes of a job to each node of a report of a run that begins at RunStart: one with
+// markup and control characters in its command, one with few known values, and others. The last has
 // the highest peak memory.
 func AddProcesses(r *reporter.Report) *reporter.Report {
 	at := func(seconds float64) reporter.Time {

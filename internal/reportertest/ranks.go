@@ -12,31 +12,30 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A RankPlan is what a made-up rank of a node does. Times are in seconds since RunStart.
+// A RankPlan describes a simulated rank of a node. Times are in seconds since RunStart.
 type RankPlan struct {
 	Rank, OnNode int
 	Start, End   float64
-	HostSpan     [2]float64                 // from when to when its perfagent measured the host; both 0 for never
-	CPUs         float64                    // that it keeps busy
+	HostSpan     [2]float64                 // the time in which its perfagent measured the host; both 0 for never
+	CPUs         float64                    // number of busy CPUs
 	Memory       func(at float64) float64   // MiB; nil for 100
-	Exit         int                        // its exit code
-	Signal       string                     // that killed it
-	Unfinished   bool                       // its end is not known
-	Group        string                     // its control group; "" if none can be seen
-	OOMKills     float64                    // in its group
+	Exit         int                        // exit code
+	Signal       string                     // signal that killed it
+	Unfinished   bool                       // without an end
+	Group        string                     // control group; "" if none is visible
+	OOMKills     float64                    // in Group
 	Capacity     int                        // of the ring; 0 for 1000
-	Change       func(*collector.Recording) // of what its perfagent recorded; nil for none
+	Change       func(*collector.Recording) // applied to its recording; nil for no change
 }
 
-// HostBoot are the counters since boot of the made-up host at RunStart, in MiB and in the order of collector.Counters,
-// and HostRates how fast they go up, in MiB/s.
+// HostBoot are the counters since boot of the simulated host at RunStart, in MiB and in the order of
+// collector.Counters. HostRates are their growth in MiB/s.
 var (
 	HostBoot  = []float64{1000, 2000, 5, 100, 5, 300}
 	HostRates = []float64{3, 2, 0.5, 1, 0.5, 4}
 )
 
-// RankInput returns what the report of a rank is made from. Its samples are a second apart from its start on, and one
-// is at its end.
+// RankInput returns the input of a rank's report. Its samples are at each second from its start, and at its end.
 func RankInput(p RankPlan) reporter.Input {
 	start, length := RunStart.Add(seconds(p.Start)), seconds(p.End-p.Start)
 	in := reporter.Input{
@@ -61,7 +60,7 @@ func RankInput(p RankPlan) reporter.Input {
 	return in
 }
 
-// recording returns what the perfagent of the rank has recorded.
+// recording returns the recording of the rank's perfagent.
 func (p RankPlan) recording() *collector.Recording {
 	start, length := RunStart.Add(seconds(p.Start)), seconds(p.End-p.Start)
 	capacity := p.Capacity
@@ -102,7 +101,7 @@ func (p RankPlan) recording() *collector.Recording {
 	return rec
 }
 
-// sample returns what is measured at a time, for the time since another.
+// sample returns the sample at a time, for the time since before.
 func (p RankPlan) sample(before, at float64) collector.Sample {
 	var s collector.Sample
 	for c := range s.Values {
@@ -129,7 +128,7 @@ func (p RankPlan) sample(before, at float64) collector.Sample {
 	return s
 }
 
-// hostSample sets what is measured of the host. The first reading of one that measures it from later on has no rates.
+// hostSample sets the values of the host. A rank that begins to measure it later has no rates in its first sample.
 func (p RankPlan) hostSample(s *collector.Sample, before, at float64) {
 	for c, v := range map[collector.Column]float64{
 		collector.MemPercent: 25, collector.MemUsed: 8000, collector.DiskPercent: 40, collector.DiskUsed: 400,

@@ -22,7 +22,7 @@ func Sidecar() *reporter.Report {
 	return reporter.New(in)
 }
 
-// Incomplete returns the report of a run whose end is not known, with sources that failed.
+// Incomplete returns the report of a run without an end, with failed sources.
 func Incomplete() *reporter.Report {
 	in := JobInput(0, 125, 0, "")
 	in.Job = nil
@@ -55,21 +55,21 @@ func ThreeNodes() *reporter.Report {
 	return r
 }
 
-// MixedNodes returns a merged report of a node of ours, one of perf.py's and one that is null.
+// MixedNodes returns a merged report of a perfagent node, a perf.py node and a null node.
 func MixedNodes() *reporter.Report {
 	old, err := reporter.ParsePerfPy([]byte(PerfPyJSON()), 0)
 	if err != nil {
-		panic(err) // all of it is ours
+		panic(err) // the JSON is constant
 	}
 	r, err := reporter.Merge([]reporter.SourceReport{{Path: "a", Report: reporter.New(JobInput(0, 10, 0, ""))},
 		{Path: "b", Report: old}, {Path: "c", Report: &reporter.Report{Nodes: map[string]*reporter.Node{"7": nil}}}})
 	if err != nil {
-		panic(err) // all of it is ours
+		panic(err) // the reports are constant
 	}
 	return r
 }
 
-// HostileRun returns a report whose texts play tricks on a terminal and whose numbers are absurd.
+// HostileRun returns a report with texts that affect a terminal, and with absurd numbers.
 func HostileRun() *reporter.Report {
 	in := JobInput(0, 10, 1, Hostile)
 	in.Run.ID, in.Run.Command = Hostile, []string{Hostile, strings.Repeat("x y", 5000), ""}
@@ -100,16 +100,16 @@ func ShortJob() *reporter.Report {
 	return reporter.New(in)
 }
 
-// Golden returns the reports by which golden files are named.
+// Golden returns the reports by the names of their golden files.
 func Golden() map[string]*reporter.Report {
 	perfpy, err := reporter.ParsePerfPy([]byte(PerfPyJSON()), 8)
 	if err != nil {
-		panic(err) // all of it is ours
+		panic(err) // the JSON is constant
 	}
 
 	perfpyBare, err := reporter.ParsePerfPy([]byte(`{"0": []}`), 0)
 	if err != nil {
-		panic(err) // all of it is ours
+		panic(err) // the JSON is constant
 	}
 
 	hostileNodes := HostileRun()
@@ -125,7 +125,7 @@ func Golden() map[string]*reporter.Report {
 		}, "no-nodes": {}, "nil-nodes": {Nodes: map[string]*reporter.Node{"0": nil, "1": nil}},
 	}
 
-	for _, r := range plain { // what the rules say has tests of its own
+	for _, r := range plain { // verdicts and findings have their own tests
 		r.Run.Verdict = nil
 		for _, n := range r.Nodes {
 			if n != nil {
@@ -203,7 +203,7 @@ func Container(node, n, gpus int) *reporter.Report {
 	return r
 }
 
-// UnseenGPUs returns the report of a job without limits on a node of 16 GPUs that it could not see.
+// UnseenGPUs returns the report of a job without limits on a node with 16 GPUs that are not visible to it.
 func UnseenGPUs() *reporter.Report {
 	in := JobInput(0, 90, 0, "")
 	in.Recording = JobRecording(90, 16)
@@ -215,7 +215,7 @@ func UnseenGPUs() *reporter.Report {
 	return r
 }
 
-// Gaps returns a report of a few samples with values that were not measured.
+// Gaps returns a report of a few samples with unmeasured values.
 func Gaps() *reporter.Report {
 	rec := collector.NewRecording(host.Instant{Wall: RunStart}, time.Second, 4)
 	for i := range 7 {
@@ -259,7 +259,7 @@ func NodeReport(node, seconds, code int, tags map[string]string) *reporter.Repor
 	return reporter.New(NodeInput(node, seconds, code, tags))
 }
 
-// NodeInput returns what the report of one node of a run is made from; a negative code makes it a
+// NodeInput returns the input of the report of one node of a run; a negative code makes it a
 // sidecar's.
 func NodeInput(node, seconds, code int, tags map[string]string) reporter.Input {
 	in := Input(node, seconds, code, "")

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// SchemaFile is the schema of the report file, in this repository.
+// SchemaFile is the path of the report file's schema in this repository.
 const SchemaFile = "docs/report.schema.json"
 
 var compiled struct {
@@ -51,7 +51,7 @@ func compile(path string) (*jsonschema.Schema, error) {
 	return c.Compile(SchemaFile)
 }
 
-// Validate checks the bytes of a report by the schema.
+// Validate checks the bytes of a report against the schema.
 func Validate(t testing.TB, data []byte) {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))

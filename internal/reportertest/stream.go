@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Stream makes samples as a busy host gives them, the same each time.
+// Stream makes reproducible samples like those of a busy host.
 type Stream struct {
 	rnd   *rand.Rand
 	Start host.Instant // of the run
@@ -25,12 +25,12 @@ type Stream struct {
 	total [6]float64
 }
 
-// counters returns the counters of devices that every host has.
+// counters returns the device counters that every host has.
 func counters() []collector.Column {
 	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return !c.Info().Always })
 }
 
-// NewStream returns a Stream whose numbers follow from seed.
+// NewStream returns a Stream with numbers determined by seed.
 func NewStream(seed uint64) *Stream {
 	return &Stream{rnd: rand.New(rand.NewPCG(seed, 1)), Start: host.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5,
 		0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
@@ -51,7 +51,7 @@ func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
 	set(collector.CPUMin, cpu/2)
 	set(collector.CPUMax, cpu)
 	set(collector.MemPercent, math.Round(s.rnd.Float64()*1000)/10)
-	if s.n%7 != 0 { // a source that fails now and then
+	if s.n%7 != 0 { // a source that fails sometimes
 		set(collector.DiskPercent, 71.3)
 	}
 
@@ -79,16 +79,16 @@ func (s *Stream) Recording(maxLength int) *collector.Recording {
 	return rec
 }
 
-// SameFloats makes values that are not known equal.
+// SameFloats treats all unknown values as equal.
 func SameFloats() cmp.Option {
 	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}),
 		cmp.Comparer(func(a, b series.Optional) bool { return a == b || !a.Known() && !b.Known() })}
 }
 
-// WideStream makes samples in which every column is busy.
+// WideStream makes samples with values in every column.
 type WideStream struct {
 	*Stream
-	gpusAt, gpus int // GPUs are found at this sample
+	gpusAt, gpus int // GPUs are found at sample gpusAt
 }
 
 // NewWideStream returns a WideStream that finds a number of GPUs before sample gpusAt.
@@ -136,7 +136,7 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
 	}
 
-	for i := range rec.GPUs { // as nvidia-smi reports them
+	for i := range rec.GPUs { // in the format of nvidia-smi
 		for k, v := range []float64{float64(w.rnd.IntN(101)), float64(w.rnd.IntN(81920)),
 			float64(5000+w.rnd.IntN(35000)) / 100, float64(30 + w.rnd.IntN(60))} {
 			s.Values[collector.GPUColumn(i, collector.GPUKey(k))] = v
@@ -152,7 +152,7 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	return s
 }
 
-// account returns what the counters say after as many seconds.
+// account sets the counters after as many seconds as samples.
 func (w *WideStream) account(rec *collector.Recording) {
 	a, n := &rec.Account, series.Optional(w.n)
 	a.MemoryKind, a.CPUSeconds, a.LivingCPUSeconds, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10

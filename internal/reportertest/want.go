@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Reasons returns why something is missing in a node; "" if it is not.
+// Reasons returns the reasons why what is missing in a node, joined; "" if it is not missing.
 func Reasons(n *reporter.Node, what string) string {
 	var all []string
 	for _, m := range n.Missing {
@@ -23,8 +23,8 @@ func Reasons(n *reporter.Node, what string) string {
 	return strings.Join(all, "; ")
 }
 
-// WentWrong reports whether something is missing because something went wrong. It does not count the lack of a limit
-// or of a group of the job's own, which is due to the machine, or a job that ended at once.
+// WentWrong reports whether something is missing because of a failure. A missing limit or group of the job, which
+// depends on the machine, and a job that ended immediately are no failures.
 func WentWrong(m reporter.Missing) bool {
 	return !regexp.MustCompile(`^(no control group limits|others are in the job's control group|` +
 		`there is no control group|` +
@@ -32,14 +32,14 @@ func WentWrong(m reporter.Missing) bool {
 		MatchString(m.Why)
 }
 
-// WantEveryMetric checks that each metric of the table is there, or that its absence has a reason.
+// WantEveryMetric checks that each metric of the table has a value or a reason for its absence.
 func WantEveryMetric(t testing.TB, n *reporter.Node) {
 	t.Helper()
 	for _, m := range reporter.Metrics() {
 		v, there := n.Metrics[m.Name]
 		why := slices.IndexFunc(n.Missing, func(x reporter.Missing) bool { return x.What == m.Name && x.Why != "" })
 		switch {
-		case !there && why < 0 && m.OfDevice(): // the node has none
+		case !there && why < 0 && m.OfDevice(): // the node has no such device
 		case there == (why >= 0):
 			t.Errorf("%s: there %v, reason %d in %v", m.Name, there, why, n.Missing)
 		case math.IsNaN(v) || v < 0 || strings.HasPrefix(string(m.Unit), "percent") && v > 100:
@@ -48,7 +48,7 @@ func WantEveryMetric(t testing.TB, n *reporter.Node) {
 	}
 }
 
-// WantMeansInside checks that no mean of a summary or of the envelope is outside of its own least and greatest value.
+// WantMeansInside checks that each mean of a summary or of the envelope is between its minimum and maximum.
 func WantMeansInside(t testing.TB, r *reporter.Report) {
 	t.Helper()
 	for name, n := range r.Nodes {

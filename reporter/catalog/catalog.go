@@ -15,12 +15,12 @@ import (
 type Run struct {
 	Name  string
 	Dir   string
-	Start time.Time // of its last launch
+	Start time.Time // of the last launch
 
 	Launches []Launch // by start, at least one
 
-	// Unreadable are journals of which nothing can be read, where there is anything else: their perfagents were
-	// killed, or their hosts lost, before the first line was on disk. They are in no launch.
+	// Unreadable are journals without a readable line: their perfagents were killed, or their hosts lost, before the
+	// first line was on disk. They are in no launch. It is nil if there are no other recordings.
 	Unreadable []*Entry
 
 	entries []*Entry
@@ -29,8 +29,8 @@ type Run struct {
 // Latest returns the launch that began last.
 func (r *Run) Latest() *Launch { return &r.Launches[len(r.Launches)-1] }
 
-// List returns the runs directly below a directory, the one that started last first; a directory that has
-// recordings itself is one of them. A directory that is not there has none.
+// List returns the runs directly below a directory, newest start first. The directory itself is one of them if it has
+// recordings. A missing directory has no runs.
 func List(out string) ([]Run, error) {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -44,10 +44,10 @@ func List(out string) ([]Run, error) {
 
 	var runs []Run
 	for _, dir := range dirs {
-		if st, err := os.Stat(dir); err != nil || !st.IsDir() { // a link to a directory is one
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() { // follows a link to a directory
 			continue
 		}
-		if r, err := ReadRun(dir); err == nil && r != nil { // else it is not ours to read
+		if r, err := ReadRun(dir); err == nil && r != nil { // else it is not readable
 			runs = append(runs, *r)
 		}
 	}
@@ -57,14 +57,14 @@ func List(out string) ([]Run, error) {
 	return runs, nil
 }
 
-// sortRuns sorts the run that started last first.
+// sortRuns sorts runs by start, newest first.
 func sortRuns(runs []Run) {
 	slices.SortFunc(runs, func(a, b Run) int {
 		return cmp.Or(b.Start.Compare(a.Start), cmp.Compare(b.Name, a.Name))
 	})
 }
 
-// Launches returns the launches of runs, the one that began last first.
+// Launches returns the launches of runs, newest first.
 func Launches(runs []Run) []*Launch {
 	var out []*Launch
 	for i := range runs {
@@ -79,8 +79,8 @@ func Launches(runs []Run) []*Launch {
 	return out
 }
 
-// ListRecursive returns all runs at a directory or anywhere below it, the one that started last first. It leaves
-// out what it may not read.
+// ListRecursive returns all runs in a directory or anywhere below it, newest start first. It omits
+// unreadable ones.
 func ListRecursive(dir string) ([]Run, error) {
 	var runs []Run
 	// The separator makes WalkDir follow a directory that is a symbolic link.
@@ -108,7 +108,7 @@ func ListRecursive(dir string) ([]Run, error) {
 // ReadRun returns the run in a directory; nil if there are no recordings in it.
 func ReadRun(dir string) (*Run, error) { return readRunExcept(dir, nil) }
 
-// readRunExcept is At without what is in some files.
+// readRunExcept is ReadRun without the recordings in some files.
 func readRunExcept(dir string, files []string) (*Run, error) {
 	all, err := readEntries(dir)
 	all = slices.DeleteFunc(all, func(r *Entry) bool { return slices.Contains(files, r.Path()) })
@@ -140,7 +140,7 @@ func readRunExcept(dir string, files []string) (*Run, error) {
 
 // NameOf returns the name of the run in a directory.
 func NameOf(dir string) string {
-	if whole, err := filepath.Abs(dir); err == nil { // . has a name, too
+	if whole, err := filepath.Abs(dir); err == nil { // . also has a name
 		dir = whole
 	}
 	return filepath.Base(dir)

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// clockTolerance is how far the clock of a node may be from that of the file system.
+	// clockTolerance is the tolerated difference between the clocks of a node and of the file system.
 	clockTolerance = time.Second
 
-	// journalDelay is how late a line of a journal may be on disk.
+	// journalDelay is the longest time until a line of a journal is on disk.
 	journalDelay = 5 * time.Second
 
-	// copyDelay is how long after the last change of its bytes a file may be renamed. A file that changed later was
-	// copied, or unpacked, and its time is not that of the recording.
+	// copyDelay is the longest time between the last change of a file's content and its renaming. A file that changed
+	// later was copied or unpacked, and its modification time does not belong to the recording.
 	copyDelay = time.Minute
 )
 
-// ClockWarnings says which clocks of nodes differ from that of the file system, and by how much.
+// ClockWarnings returns warnings for nodes with a clock that differs from the file system's.
 //
-// What the file system says when a file was written is later than the newest time in the file, never earlier: if it is
-// earlier, the node's clock is ahead. A clock that is behind shows only while a journal is written, because a copy or a
+// A file's modification time is later than the newest time in the file: if it is earlier, the node's clock
+// is ahead. A clock that is behind is only noticed while a journal is written, because a copy or a
 // push makes any file look late.
 func (l *Launch) ClockWarnings() []string {
 	var out []string
@@ -48,7 +48,7 @@ func (l *Launch) ClockWarnings() []string {
 	return out
 }
 
-// clockOffset returns by how much the clock of a recording's node is off, at least; 0 if it is not, or not known.
+// clockOffset returns the least error of the clock of a recording's node; 0 if there is none, or if it is unknown.
 func (r *Entry) clockOffset() time.Duration {
 	if r.Report == "" {
 		return r.journalClockOffset()
@@ -66,7 +66,7 @@ func (r *Entry) clockOffset() time.Duration {
 	return 0
 }
 
-// journalClockOffset is clock for a journal.
+// journalClockOffset is clockOffset for a journal.
 func (r *Entry) journalClockOffset() time.Duration {
 	newest, written, ok := journal.NewestTimes(r.Journal)
 	if !ok || wasCopied(r.Journal) {

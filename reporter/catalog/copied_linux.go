@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wasCopied reports whether somebody set the time of a file, or may have: a file that cannot be looked at counts.
+// wasCopied reports whether the modification time of a file was set, or may have been: the file cannot be examined.
 func wasCopied(path string) bool {
 	st, err := os.Stat(path)
 	if err != nil {

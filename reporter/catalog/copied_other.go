@@ -2,5 +2,5 @@
 
 package catalog
 
-// wasCopied reports true: whether somebody set the time of a file is not known on this system.
+// wasCopied returns true: on this system it is unknown whether the modification time of a file was set.
 func wasCopied(string) bool { return true }

@@ -1,3 +1,3 @@
-// Package catalog knows the runs below a directory: what they are called, which files belong to them,
-// what became of them, and how to remove one.
+// Package catalog finds the runs below a directory: their names, files and states. It can also
+// remove a run.
 package catalog

@@ -18,18 +18,18 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// An Entry is what one perfagent recorded, of a node or of one of its ranks: a report, a journal, or both while the
-// report of a sidecar is refreshed. A node whose ranks were put together is one, too.
+// An Entry is the recording of one perfagent, of a node or of one of its ranks: a report, a journal, or both while the
+// report of a sidecar is refreshed. The combined report of a node's ranks is also one.
 type Entry struct {
 	FileName
 
-	Report, Journal string // paths; "" = there is none
+	Report, Journal string // paths; "" = none
 
-	head     reporter.Head // zero if the file does not say
-	damaged  error         // why the head could not be read
-	start    time.Time     // of a file that does not say, when it was written
-	end      time.Time     // zero while it goes on
-	modified time.Time     // when the file was written
+	head     reporter.Head // zero if it is unknown
+	damaged  error         // the error of reading the head
+	start    time.Time     // the modification time if the file has none
+	end      time.Time     // zero while it is active
+	modified time.Time     // modification time of the file
 }
 
 // Path returns the file to read: the report, or else the journal.
@@ -40,13 +40,13 @@ func (r *Entry) Path() string {
 	return r.Journal
 }
 
-// Run returns what the file says of the run; zero if it does not say.
+// Run returns the run from the file; zero if it is unknown.
 func (r *Entry) Run() *reporter.Run { return &r.head.Run }
 
 // base returns the path without its extension.
 func (r *Entry) base() string { return strings.TrimSuffix(r.Path(), filepath.Ext(r.Path())) }
 
-// Page returns the page beside the report, or "" if there is none.
+// Page returns the page next to the report, or "" if there is none.
 func (r *Entry) Page() string {
 	if r.Report == "" {
 		return ""
@@ -59,7 +59,7 @@ func (r *Entry) Page() string {
 	return page
 }
 
-// readHead reads the head of a recording.
+// readHead reads the head of the recording and sets its times.
 func (r *Entry) readHead() {
 	if st, err := os.Stat(r.Path()); err == nil {
 		r.modified = st.ModTime()
@@ -68,7 +68,7 @@ func (r *Entry) readHead() {
 	switch {
 	case err == nil:
 		r.head = *head
-	case !errors.Is(err, reporter.ErrForeign): // perf.py's JSON has none
+	case !errors.Is(err, reporter.ErrForeign): // perf.py's JSON has no head
 		r.damaged = err
 	}
 
@@ -88,7 +88,7 @@ func (r *Entry) readHead() {
 	}
 }
 
-// isActive reports whether a perfagent writes the journal. node is what the journal has of the node, if it is known.
+// isActive reports whether a perfagent is writing the journal. node is the node from the journal, or nil if unknown.
 func (r *Entry) isActive(node *reporter.Node) bool {
 	if r.Journal == "" {
 		return false
@@ -101,34 +101,34 @@ func (r *Entry) isActive(node *reporter.Node) bool {
 	return err == nil && journal.ReadWriterState(r.Journal).IsActive(node, host.BootID(), time.Since(st.ModTime()))
 }
 
-// isGone reports whether the file was not there any more when its head was to be read.
+// isGone reports whether the file was missing when its head was read.
 func (r *Entry) isGone() bool { return errors.Is(r.damaged, fs.ErrNotExist) }
 
-// isUnreadable reports whether the recording is a journal of which nothing can be read.
+// isUnreadable reports whether the recording is a journal without a readable head.
 func (r *Entry) isUnreadable() bool { return r.Report == "" && r.damaged != nil }
 
-// Damaged returns why nothing of the recording can be read; nil if something may be.
+// Damaged returns the error of reading the head; nil if it was read, or for a file of perf.py.
 func (r *Entry) Damaged() error { return r.damaged }
 
-// hasRanks reports whether the recording is that of a rank of several, or of a node whose ranks were put together.
+// hasRanks reports whether the recording is one of several ranks, or the combined report of a node's ranks.
 func (r *Entry) hasRanks() bool { return r.head.Ranked || r.head.Rank != "" || r.Rank >= 0 }
 
-// isCombined reports whether a node's ranks were put together in the recording.
+// isCombined reports whether the recording combines a node's ranks.
 func (r *Entry) isCombined() bool { return r.head.Ranked && r.Rank < 0 }
 
-// mayBeRank reports whether the recording has no rank yet but may be that of one: of a perfagent that believed
-// itself alone when it began, and has no end.
+// mayBeRank reports whether the recording has no rank but may be one: its perfagent seemed to be the only one on the
+// node at its start, and there is no end.
 func (r *Entry) mayBeRank() bool {
 	return r.Report == "" && r.damaged == nil && !r.hasRanks() && len(r.head.Run.Command) > 0
 }
 
-// overlaps reports whether two recordings went on at the same time.
+// overlaps reports whether two recordings were active at the same time.
 func (r *Entry) overlaps(o *Entry) bool {
 	return (r.end.IsZero() || !o.start.After(r.end)) && (o.end.IsZero() || !r.start.After(o.end))
 }
 
-// newEntries returns the recordings in files, in the order in which they began. A report and a journal of
-// one name are one. It leaves out files of other programs.
+// newEntries returns the recordings in files, in the order of their starts. A report and a journal with
+// one name are one recording. Files of other programs are omitted.
 func newEntries(paths []string) []*Entry {
 	found := make(map[string]*Entry)
 	for _, path := range paths {
@@ -158,8 +158,8 @@ func newEntries(paths []string) []*Entry {
 	return sortByStart(withoutPartial(slices.Collect(maps.Values(found))))
 }
 
-// withoutPartial leaves out what was known of nodes while they ran, where there is a report of their end. Hosts without
-// an index may share a name.
+// withoutPartial removes the partial reports of nodes with a final report. Hosts without
+// an index may have equal names.
 func withoutPartial(list []*Entry) []*Entry {
 	type node struct {
 		index int
@@ -178,7 +178,7 @@ func withoutPartial(list []*Entry) []*Entry {
 	})
 }
 
-// sortByStart sorts recordings by start. Those that do not say come in the order of their names.
+// sortByStart sorts recordings by start. Equal starts are sorted by name.
 func sortByStart(list []*Entry) []*Entry {
 	slices.SortFunc(list, func(a, b *Entry) int {
 		return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.Node, b.Node), compareNatural(a.Host, b.Host),
@@ -187,8 +187,8 @@ func sortByStart(list []*Entry) []*Entry {
 	return list
 }
 
-// readEntries lists the recordings directly in a directory, in the order in which they began. It looks again if one of
-// them was gone before its head was read: another file has taken its place.
+// readEntries lists the recordings directly in a directory, in the order of their starts. It reads the directory again
+// if a file disappeared before its head was read: another file has replaced it.
 func readEntries(dir string) (list []*Entry, err error) {
 	for range rereads {
 		entries, err := os.ReadDir(dir)

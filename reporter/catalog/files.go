@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// NodesOf returns the nodes in files that somebody named. The pieces of a node of one launch are one; else each file
-// is one, even if another is of the same node: whoever puts them together says so.
+// NodesOf returns the nodes in the given files. The rank parts of a node of one launch are one node; otherwise each
+// file is one, even if another is of the same node: the caller has to combine them.
 func NodesOf(paths []string) []Node {
 	var launches []*Launch
 	for _, r := range entriesOf(paths) {
@@ -39,8 +39,8 @@ func NodesOf(paths []string) []Node {
 	return out
 }
 
-// entriesOf returns the recordings in files of any name, in the order in which they began. A file that is given
-// twice is there twice.
+// entriesOf returns the recordings in files of any name, in the order of their starts. A file that is given
+// twice is listed twice.
 func entriesOf(paths []string) []*Entry {
 	out := make([]*Entry, len(paths))
 	for i, path := range paths {
@@ -61,7 +61,7 @@ func entriesOf(paths []string) []*Entry {
 	return sortByStart(out)
 }
 
-// mergedNodeKeys returns the nodes in those files that have several: they keep their indices.
+// mergedNodeKeys returns the nodes in those files that contain several: they keep their indexes.
 func mergedNodeKeys(nodes []Node) []nodeKey {
 	if len(nodes) < 2 || !slices.ContainsFunc(nodes, func(n Node) bool { return !n.hasIndex }) {
 		return nil

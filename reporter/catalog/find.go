@@ -15,19 +15,19 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// Latest names the run that started last.
+// Latest is the name of the run that started last.
 const Latest = "@latest"
 
-// namedRuns is how many runs an error names.
+// namedRuns is the number of runs that an error lists.
 const namedRuns = 5
 
-// A Match is what a name stands for: a file, or a launch of a run.
+// A Match is the file or the launch that a name refers to.
 type Match struct {
-	File string // "" if it is a launch
+	File string // "" for a launch
 
-	Run      *Run // nil if it is a file
+	Run      *Run // nil for a file
 	Launch   *Launch
-	wholeRun bool // the name is that of the run, whatever it holds
+	wholeRun bool // the name refers to the whole run, not to one launch
 }
 
 // newMatch returns the K-th launch of a run, or its last one for 0.
@@ -38,7 +38,7 @@ func newMatch(r *Run, k int) *Match {
 	return &Match{Run: r, Launch: &r.Launches[k-1]}
 }
 
-// Launches returns the launches that the name stands for: all of a run, the last one first, or one of them.
+// Launches returns the launches that the name refers to: all launches of a run, newest first, or one.
 func (f *Match) Launches() []*Launch {
 	switch {
 	case f.Run == nil:
@@ -49,7 +49,7 @@ func (f *Match) Launches() []*Launch {
 	return []*Launch{f.Launch}
 }
 
-// Name returns a name for files that are made of it: the RUN-ID, or the name of a file that does not say.
+// Name returns a base name for files made from the match: the RUN-ID, or the file's name if it has none.
 func (f *Match) Name() string {
 	if f.Run != nil {
 		return f.String()
@@ -61,7 +61,7 @@ func (f *Match) Name() string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// String returns the file, the RUN-ID or, of a launch that is not the last one, RUN-ID@K.
+// String returns the file, the RUN-ID or, for a launch other than the last one, RUN-ID@K.
 func (f *Match) String() string {
 	switch {
 	case f.Run == nil:
@@ -80,7 +80,7 @@ func (f *Match) Paths() []string {
 	return []string{f.File}
 }
 
-// Nodes returns what is to be read, node by node.
+// Nodes returns the nodes to read.
 func (f *Match) Nodes() []Node {
 	if f.Launch != nil {
 		return f.Launch.Nodes
@@ -88,9 +88,9 @@ func (f *Match) Nodes() []Node {
 	return NodesOf([]string{f.File})
 }
 
-// Find returns what a name stands for: a file or a directory with recordings, else a run below out: its
-// RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch. A directory that has no
-// recordings itself stands for the newest run below it. Errors name what there is instead.
+// Find returns the match of a name: a file or a directory with recordings, else a run below out: its
+// RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch. A directory without
+// recordings refers to the newest run below it. Errors list the existing runs.
 func Find(out, name string) (*Match, error) {
 	if strings.HasPrefix(name, "@") {
 		return findNewest(out, name)
@@ -122,7 +122,7 @@ func Find(out, name string) (*Match, error) {
 	return nil, notFoundError(out, fmt.Sprintf("no run or file %q", name))
 }
 
-// FindRun returns the run below out with a RUN-ID, or its K-th launch for RUN-ID@K, without what is in some files.
+// FindRun returns the run below out with a RUN-ID, or its K-th launch for RUN-ID@K, ignoring the files in without.
 func FindRun(out, name string, without ...string) (*Match, error) {
 	found, err := findNamed(out, name, without)
 	if err == nil && found == nil {
@@ -131,7 +131,7 @@ func FindRun(out, name string, without ...string) (*Match, error) {
 	return found, err
 }
 
-// findNamed is FindRun, but nil for a run that is not there.
+// findNamed is FindRun, but returns nil for a missing run.
 func findNamed(out, name string, without []string) (*Match, error) {
 	id, nth, picked := strings.Cut(name, "@")
 	if scheduler.CheckRunID(id) != nil {
@@ -146,7 +146,7 @@ func findNamed(out, name string, without []string) (*Match, error) {
 
 	r, errRead := readRunExcept(filepath.Join(out, id), without)
 	switch {
-	case errRead != nil || r == nil: // it is not ours to read, or has no recordings
+	case errRead != nil || r == nil: // it is unreadable, or has no recordings
 		return nil, nil
 	case k > len(r.Launches):
 		return nil, fmt.Errorf("no launch %s: run %s has %s", name, id, text.Count(len(r.Launches), "launch", "launches"))
@@ -201,7 +201,7 @@ func noRunsError(dir string) error {
 	return fmt.Errorf("no report under %s: record one with perfagent run, or name a report", text.Printable(dir))
 }
 
-// notFoundError returns an error that says which runs there are.
+// notFoundError returns an error that lists the existing runs.
 func notFoundError(out, what string) error {
 	runs, err := List(out)
 	if err != nil || len(runs) == 0 {

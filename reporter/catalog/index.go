@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// assignIndexes gives the nodes that have no index free ones from 0 on, by their lowest rank, the name of the host, and
-// their start, and sorts all by index. Nodes at the same place get the same. merged are the places of nodes that have
-// their indices already.
+// assignIndexes gives the lowest free indexes to nodes without one, in the order of their lowest rank, host name and
+// start, and sorts all nodes by index. Nodes with matching keys get the same index. merged are the keys of nodes that
+// already have their indexes.
 func assignIndexes(nodes []Node, merged []nodeKey) {
 	taken := make(map[int]bool)
 	for _, p := range merged {
@@ -46,8 +46,8 @@ func assignIndexes(nodes []Node, merged []nodeKey) {
 	slices.SortStableFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// keepsIndex reports whether the node has the index that is in its file: because somebody gave it, because the file
-// has several nodes, or because it is one of another program.
+// keepsIndex reports whether the node has the index that is in its file: because it was given, because the file
+// has several nodes, or because another program wrote it.
 func (n *Node) keepsIndex() bool { return n.hasIndex || n.merged || n.Entries[0].head.Node == "" }
 
 // sortUnindexed sorts nodes without an index.
@@ -71,7 +71,7 @@ func sortUnindexed(nodes []*Node) {
 	})
 }
 
-// start returns when the first recording of the node began.
+// start returns the start of the node's first recording.
 func (n *Node) start() time.Time {
 	first := n.Entries[0].start
 	for _, r := range n.Entries {

@@ -10,9 +10,9 @@ import (
 type Launch struct {
 	RunID string
 	Dir   string
-	Start time.Time // the earliest of its nodes; of files that do not say, when they were written
+	Start time.Time // the earliest of its nodes; for files without a start, their modification time
 
-	// Nth is its place among the Of launches of the run, by start, from 1 on.
+	// Nth is its number among the Total launches of the run, by start, from 1.
 	Nth, Total int
 
 	Nodes []Node // by index
@@ -20,12 +20,12 @@ type Launch struct {
 	OlderEntries []*Entry
 
 	key    launchKey
-	hasKey bool      // the key
-	inside bool      // of a rank of another launch, before which it comes
-	order  time.Time // by which launches are sorted: Start, or that of the other launch
+	hasKey bool      // key is known
+	inside bool      // of a rank of another launch, which it is sorted before
+	order  time.Time // the sort key: Start, or the start of the surrounding launch
 }
 
-// ID returns what the launch is called: RUN-ID, or RUN-ID@K where the run has several.
+// ID returns RUN-ID, or RUN-ID@K if the run has several launches.
 func (l *Launch) ID() string {
 	if l.Total <= 1 {
 		return l.RunID
@@ -42,14 +42,14 @@ func (l *Launch) Paths() []string {
 	return out
 }
 
-// A launchKey is what the recordings of one launch have in common.
+// A launchKey is the key that all recordings of one launch have in common.
 type launchKey struct {
 	run     string
 	restart int
-	launch  string // "" if nobody tells launches apart; then time does
+	launch  string // "" if launches have no key; then time separates them
 }
 
-// keyOf returns the key of a recording. ok is false if the file does not say.
+// keyOf returns the key of a recording. ok is false if the file has none.
 func keyOf(r *Entry) (k launchKey, ok bool) {
 	k.run = r.head.Run.ID
 	if id := r.head.Identity; id != nil {
@@ -58,8 +58,8 @@ func keyOf(r *Entry) (k launchKey, ok bool) {
 	return k, r.head.Node != ""
 }
 
-// launchesOf divides recordings, which are in the order of their starts, into launches. All of them are pieces of their
-// nodes until settle is called.
+// launchesOf groups recordings, which must be sorted by start, into launches. Nodes have all recordings as entries
+// until resolveNodes is called.
 func launchesOf(list []*Entry) []*Launch {
 	var all []*Launch
 	for _, r := range list {
@@ -76,8 +76,8 @@ func launchesOf(list []*Entry) []*Launch {
 	return all
 }
 
-// choose returns the launch that a recording belongs to; nil if it begins one. Of several, it prefers one with the
-// same command, because others may surround it, and then the newest.
+// choose returns the launch that a recording belongs to; nil if it starts a new one. Among several, it prefers one with
+// the same command, because others may surround it, and then the newest.
 func choose(all []*Launch, r *Entry) *Launch {
 	var best *Launch
 	high := 0
@@ -91,7 +91,7 @@ func choose(all []*Launch, r *Entry) *Launch {
 				fit = 3
 			}
 		case i == len(all)-1 && nodeKeyOf(r).hasIndex && l.nodeAt(nodeKeyOf(r)) == nil:
-			fit = 1 // one node after the other
+			fit = 1 // nodes that ran one after the other
 		}
 		if fit > high {
 			best, high = l, fit
@@ -101,7 +101,7 @@ func choose(all []*Launch, r *Entry) *Launch {
 	return best
 }
 
-// admits reports whether a recording may belong to the launch, apart from when it was made.
+// admits reports whether a recording may belong to the launch, apart from its time.
 func (l *Launch) admits(r *Entry) bool {
 	if key, known := keyOf(r); known && l.hasKey && key != l.key {
 		return false
@@ -115,22 +115,22 @@ func (l *Launch) admits(r *Entry) bool {
 		return false
 	}
 
-	// A pod that was started again while others went on.
+	// The node is a pod that was restarted while others were running.
 	return l.key.launch == "" && !slices.ContainsFunc(n.Entries, r.overlaps) && l.overlaps(r)
 }
 
-// takesRank reports whether a recording is that of a rank of the node.
+// takesRank reports whether a recording is a rank of the node.
 func (n *Node) takesRank(r *Entry) bool {
 	other := func(o *Entry) bool { return !o.hasRanks() && !o.mayBeRank() }
 	return r.hasRanks() && !slices.ContainsFunc(n.Entries, other)
 }
 
-// overlaps reports whether a recording went on at the same time as any of the launch.
+// overlaps reports whether a recording was active at the same time as any of the launch.
 func (l *Launch) overlaps(r *Entry) bool {
 	return slices.ContainsFunc(l.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Entries, r.overlaps) })
 }
 
-// nodeAt returns the node at a place; nil if there is none.
+// nodeAt returns the node with a matching key; nil if there is none.
 func (l *Launch) nodeAt(p nodeKey) *Node {
 	i := slices.IndexFunc(l.Nodes, func(n Node) bool { return n.matches(p) })
 	if i < 0 {
@@ -156,15 +156,15 @@ func (l *Launch) add(r *Entry) {
 	}
 }
 
-// hasRanks reports whether any node of the launch has.
+// hasRanks reports whether any node of the launch has ranks.
 func (l *Launch) hasRanks() bool {
 	return slices.ContainsFunc(l.Nodes, func(n Node) bool {
 		return slices.ContainsFunc(n.Entries, (*Entry).hasRanks)
 	})
 }
 
-// sortLaunches sorts launches by start. What a perfagent inside of a rank recorded comes before the ranks: it is no
-// launch of its own, and must not stand for the run.
+// sortLaunches sorts launches by start. The recording of a perfagent inside a rank comes before the ranks: it is not
+// a separate launch, and must not represent the run.
 func sortLaunches(all []*Launch) {
 	for _, l := range all {
 		l.order = l.Start
@@ -186,14 +186,14 @@ func sortLaunches(all []*Launch) {
 	})
 }
 
-// isConcurrentWith reports whether two launches of one key belong together.
+// isConcurrentWith reports whether two launches with one key belong together.
 func (l *Launch) isConcurrentWith(o *Launch) bool {
 	return l.key.launch != "" || slices.ContainsFunc(o.Nodes, func(n Node) bool {
 		return slices.ContainsFunc(n.Entries, l.overlaps)
 	})
 }
 
-// resolveNodes leaves in the nodes what counts. What was replaced by newer recordings is Earlier.
+// resolveNodes keeps the entries that count in the nodes, and moves the others to OlderEntries.
 func (l *Launch) resolveNodes() {
 	for i := range l.Nodes {
 		pieces, earlier := l.Nodes[i].resolve()

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// A FileName is what the name of a recording's file tells.
+// A FileName has the parts of the name of a recording's file.
 type FileName struct {
-	// Node is the index of the node. Where no index is known, Host is the name of the host instead.
+	// Node is the index of the node. If it has no index, Host is its host name instead.
 	Node int
 	Host string
 
-	Rank int // -1 if the file is not that of one rank of several
+	Rank int // -1 if the file is not one of several ranks
 	Nth  int // 1 for node-N, 2 for node-N.2: a second recording of the same node or rank
 	Ext  string
 
-	// Partial reports whether it is what was known of the node while it ran, as it lies in a store: node-N.partial.
+	// Partial reports a report in a store that was written while the node ran: node-N.partial.
 	Partial bool
 }
 
@@ -74,7 +74,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// isHost reports whether s can stand for a host in the name of a file.
+// isHost reports whether s is valid as a host in the name of a file.
 func isHost(s string) bool {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	const digits = "0123456789"
@@ -83,8 +83,8 @@ func isHost(s string) bool {
 		strings.Trim(s, letters+digits+"._-") == "" && strings.ContainsAny(s, letters)
 }
 
-// IsUnambiguous reports whether the name alone shows that perfagent made the file. Where it has the name of a host,
-// and no rank, another program may have made it: node-modules.json.
+// IsUnambiguous reports whether the name alone proves that perfagent wrote the file. With a host name
+// and no rank, it may belong to another program: node-modules.json.
 func (n FileName) IsUnambiguous() bool { return n.Host == "" || n.Rank >= 0 }
 
 // parseNumber parses a number without a sign.

@@ -16,24 +16,24 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A Node is what was recorded of a node in one launch: one recording or, of ranks that were not put together yet, a
-// piece of each.
+// A Node has the recordings of a node in one launch: one, or the rank parts of ranks that were not combined
+// yet.
 type Node struct {
-	Index   int // in the launch; not always that in the file
+	Index   int // in the launch; may differ from that in the file
 	Entries []*Entry
 
 	nodeKey
-	merged bool   // the file has several nodes, of which this is the first
-	dir    string // of the run; "" for files that somebody named
+	merged bool   // the file has several nodes; this is the first
+	dir    string // of the run; "" for files given by name
 }
 
-// Name returns what the node is called in a report of the launch: its index.
+// Name returns the name of the node in a report of the launch: its index.
 func (n *Node) Name() string { return n.nameOf(n.NameInFile()) }
 
-// NameInFile returns what the node is called in its files.
+// NameInFile returns the name of the node in its files.
 func (n *Node) NameInFile() string { return strconv.Itoa(n.index) }
 
-// IsActive reports whether any of it is being recorded by a perfagent on this machine.
+// IsActive reports whether a perfagent on this machine is recording any part of the node.
 func (n *Node) IsActive() bool {
 	return slices.ContainsFunc(n.Entries, func(r *Entry) bool { return r.Journal != "" && journal.IsLocked(r.Journal) })
 }
@@ -47,7 +47,7 @@ func (n *Node) Paths() []string {
 	return out
 }
 
-// Path returns the file of the node or, of several pieces, the one that the node would have.
+// Path returns the file of the node or, for several rank parts, the file that their combined report would have.
 func (n *Node) Path() string {
 	first := n.Entries[0]
 	if len(n.Entries) == 1 {
@@ -61,12 +61,12 @@ func (n *Node) Path() string {
 	return filepath.Join(filepath.Dir(first.Path()), "node-"+name+reportExt)
 }
 
-// rereads is how often what is there is looked for again, where a file is gone before it was read.
+// rereads is the maximum number of repeated attempts after a file disappeared before it was read.
 const rereads = 5
 
-// Retry calls a function that reads the files of the node and, while that finds one of them gone, calls it again with
-// those that are there then: a rank that ends replaces its journal by a report, and the last one out of the node
-// replaces the reports of all ranks by that of the node.
+// Retry calls read, which reads the files of the node. While read finds one of them missing, Retry calls it again with
+// the files that exist by then: a rank that ends replaces its journal with a report, and the last one of the node
+// replaces the reports of all ranks with the node's.
 func (n *Node) Retry(read func() error) error {
 	err := read()
 	for i := 0; i < rereads && errors.Is(err, fs.ErrNotExist) && n.refresh(); i++ {
@@ -75,7 +75,7 @@ func (n *Node) Retry(read func() error) error {
 	return err
 }
 
-// refresh looks for the recordings of the node again, and reports whether there are some.
+// refresh finds the recordings of the node again, and reports whether there are any.
 func (n *Node) refresh() bool {
 	if n.dir == "" {
 		return false
@@ -96,7 +96,7 @@ func (n *Node) refresh() bool {
 	return false
 }
 
-// isSameAs reports whether the recordings of a node that was found later are of the same node and launch.
+// isSameAs reports whether now, which was found later, is the same node of the same launch.
 func (n *Node) isSameAs(now *Node) bool {
 	was, knownBefore := keyOf(n.Entries[0])
 	is, known := keyOf(now.Entries[0])
@@ -106,15 +106,15 @@ func (n *Node) isSameAs(now *Node) bool {
 		}))
 }
 
-// Read returns the report of the node, of its ranks together. cpus is as for reportfile.Read.
+// Read returns the report of the node, with its ranks combined. cpus is as for reportfile.Read.
 func (n *Node) Read(cpus int) (*reporter.Report, error) {
 	return n.readEach(func(path string) (*reporter.Report, error) { return reportfile.Read(path, cpus) })
 }
 
-// ReadWithoutSeries reads the report of the node without its series, as reportfile.Numbers does.
+// ReadWithoutSeries returns the report of the node without its series, like reportfile.ReadWithoutSeries.
 func (n *Node) ReadWithoutSeries(cpus int) (*reporter.Report, error) {
 	report, err := n.readEach(func(path string) (*reporter.Report, error) {
-		if len(n.Entries) > 1 { // what they have in common follows from their series
+		if len(n.Entries) > 1 { // combining needs the series
 			return reportfile.Read(path, cpus)
 		}
 		return reportfile.ReadWithoutSeries(path, cpus)
@@ -128,7 +128,7 @@ func (n *Node) ReadWithoutSeries(cpus int) (*reporter.Report, error) {
 	return report, nil
 }
 
-// readEach returns the report of the node from those that a function reads in its files.
+// readEach reads the files of the node with read and combines them.
 func (n *Node) readEach(read func(path string) (*reporter.Report, error)) (report *reporter.Report, err error) {
 	err = n.Retry(func() error {
 		var pieces []reporter.SourceReport
@@ -145,7 +145,7 @@ func (n *Node) readEach(read func(path string) (*reporter.Report, error)) (repor
 	return report, err
 }
 
-// Combine puts together what was read of each piece, and gives the node its name in the launch.
+// Combine combines the reports of the node's entries, and gives the node its name in the launch.
 func (n *Node) Combine(pieces []reporter.SourceReport) (*reporter.Report, error) {
 	out := pieces[0].Report
 	if len(pieces) > 1 {
@@ -165,7 +165,7 @@ func (n *Node) Combine(pieces []reporter.SourceReport) (*reporter.Report, error)
 	return out, nil
 }
 
-// Scan hands over the node as reportfile.Scan does. It reads ranks that were not put together yet whole.
+// Scan calls take with the node, like reportfile.Scan. It reads ranks that were not combined yet as a whole.
 func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter,
 	take func(run *reporter.Run, name string, n *reporter.Node) error) (run *reporter.Run, err error) {
 	var failed error
@@ -175,7 +175,7 @@ func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter,
 			begun = true
 			return take(run, name, node)
 		})
-		if begun { // nothing is handed over twice
+		if begun { // take is not called again
 			failed, err = err, nil
 		}
 		return err
@@ -183,7 +183,7 @@ func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter,
 	return run, cmp.Or(failed, err)
 }
 
-// scan is Scan of the files that were found.
+// scan is Scan without Retry.
 func (n *Node) scan(cpus int, wanted reporter.ColumnFilter,
 	take func(run *reporter.Run, name string, n *reporter.Node) error) (*reporter.Run, error) {
 	if len(n.Entries) == 1 {
@@ -205,7 +205,7 @@ func (n *Node) scan(cpus int, wanted reporter.ColumnFilter,
 	return &report.Run, nil
 }
 
-// nameOf returns the name of a node that has another one in the file. A file of several nodes keeps their names.
+// nameOf returns the name in the launch of a node in the file. In a file of several nodes, they keep their names.
 func (n *Node) nameOf(inFile string) string {
 	if n.keepsIndex() || inFile != n.NameInFile() {
 		return inFile
@@ -213,15 +213,15 @@ func (n *Node) nameOf(inFile string) string {
 	return strconv.Itoa(n.Index)
 }
 
-// resolve returns the recordings of the node that count, and those that were replaced by newer ones. A node whose ranks
-// were put together beats what is left of its pieces.
+// resolve returns the recordings of the node that count, and those replaced by newer ones. A report with combined
+// ranks takes precedence over remaining rank parts.
 func (n *Node) resolve() (pieces, earlier []*Entry) {
 	last := len(n.Entries) - 1
-	if last == 0 || !slices.ContainsFunc(n.Entries, (*Entry).hasRanks) { // each but the last was started again
+	if last == 0 || !slices.ContainsFunc(n.Entries, (*Entry).hasRanks) { // all but the last were restarted
 		return n.Entries[last:], n.Entries[:last]
 	}
 
-	taken := make(map[int]time.Time) // when the rank that counts began; zero if its report does not tell
+	taken := make(map[int]time.Time) // start of the rank that counts; zero if its report lacks it
 	for _, r := range slices.Backward(n.Entries) {
 		switch {
 		case !r.isCombined():
@@ -249,12 +249,12 @@ func (n *Node) resolve() (pieces, earlier []*Entry) {
 	return pieces, sortByStart(earlier)
 }
 
-// begunAfter reports whether a rank of the node was started after the end of a recording.
+// begunAfter reports whether a recording of the node started after the end of r.
 func (n *Node) begunAfter(r *Entry) bool {
 	return !r.end.IsZero() && slices.ContainsFunc(n.Entries, func(o *Entry) bool { return o.start.After(r.end) })
 }
 
-// byAge returns the pieces of a node, the newest first. Of one that is there twice, the report comes first.
+// byAge returns the rank parts of a node, newest first. If one exists twice, the report comes first.
 func byAge(list []*Entry) []*Entry {
 	pieces := slices.DeleteFunc(slices.Clone(list), (*Entry).isCombined)
 	slices.SortStableFunc(pieces, func(a, b *Entry) int {
@@ -263,14 +263,14 @@ func byAge(list []*Entry) []*Entry {
 	return pieces
 }
 
-// compareByRank orders pieces by rank.
+// compareByRank orders rank parts by rank.
 func compareByRank(a, b *Entry) int {
 	x, _ := rankOf(a)
 	y, _ := rankOf(b)
 	return cmp.Or(cmp.Compare(x, y), a.start.Compare(b.start))
 }
 
-// rankOf returns the rank of a piece. known is false if it has none yet.
+// rankOf returns the rank of a rank part. known is false if it has none yet.
 func rankOf(r *Entry) (rank int, known bool) {
 	if r.Rank >= 0 {
 		return r.Rank, true
@@ -284,7 +284,7 @@ func rankOf(r *Entry) (rank int, known bool) {
 	return 0, false
 }
 
-// rankStarts returns when the ranks in a recording began. Of a file that cannot be read it returns none.
+// rankStarts returns the starts of the ranks in a recording; none for an unreadable file.
 func rankStarts(r *Entry) map[int]time.Time {
 	ranks := make(map[int]time.Time)
 	if !r.isCombined() {

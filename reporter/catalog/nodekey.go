@@ -9,15 +9,15 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A nodeKey says on which node something was recorded: by its index, if somebody gave it one, else by its host.
+// A nodeKey identifies the node of a recording: by its index if one was given, else by its host.
 type nodeKey struct {
 	hasIndex bool
-	index    int // of an untold one that of the file, usually 0
+	index    int // if none was given, the file's, usually 0
 
-	host, boot string // "" = not known
+	host, boot string // "" = unknown
 }
 
-// nodeKeyOf returns where a recording was made.
+// nodeKeyOf returns the node of a recording.
 func nodeKeyOf(r *Entry) nodeKey {
 	p := newNodeKey(r.head.Node, r.head.Identity, r.head.Host)
 	if r.head.Node == "" {
@@ -30,8 +30,8 @@ func nodeKeyOf(r *Entry) nodeKey {
 	return p
 }
 
-// newNodeKey returns the place of a node of a report. A node other than 0 has its index from somebody, even if the
-// report does not say from whom.
+// newNodeKey returns the key of a node in a report. An index other than 0 was given, even if the
+// report lacks the source.
 func newNodeKey(key string, id *reporter.Identity, host *reporter.Host) nodeKey {
 	var p nodeKey
 	p.index, _ = parseNumber(key)
@@ -46,12 +46,12 @@ func newNodeKey(key string, id *reporter.Identity, host *reporter.Host) nodeKey 
 	return p
 }
 
-// SameNode reports whether two reports are of the same node, as far as their heads say.
+// SameNode reports whether two reports are of the same node, according to their heads.
 func SameNode(a, b *reporter.Head) bool {
 	return newNodeKey(a.Node, a.Identity, a.Host).matches(newNodeKey(b.Node, b.Identity, b.Host))
 }
 
-// matches reports whether two places are the same node.
+// matches reports whether two keys identify the same node.
 func (p nodeKey) matches(o nodeKey) bool {
 	switch {
 	case p.hasIndex || o.hasIndex:
@@ -62,7 +62,7 @@ func (p nodeKey) matches(o nodeKey) bool {
 	return p.host == o.host && (p.boot == o.boot || p.boot == "" || o.boot == "")
 }
 
-// compareNatural orders names as people do: node2 comes before node10.
+// compareNatural compares names with numbers in them as numbers: node2 comes before node10.
 func compareNatural(a, b string) int {
 	for a != "" && b != "" {
 		digitsA, digitsB := leadingDigits(a), leadingDigits(b)
@@ -84,5 +84,5 @@ func compareNatural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// leadingDigits returns the digits at the beginning of s.
+// leadingDigits returns the digits at the start of s.
 func leadingDigits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }

@@ -14,9 +14,9 @@ import (
 )
 
 // ownFiles returns a function that reports whether a file has the name of one that perfagent wrote. A name that
-// others may give, too, counts only beside a recording of the run.
+// other programs also use counts only if the run has a recording with it.
 func (r *Run) ownFiles() func(name string) bool {
-	// Compiled here, because a package variable would be made at each start of the program.
+	// A package variable would be compiled at each start of the program.
 	temporary := regexp.MustCompile(`^(?:\.(.+)\.\d+\.\d+|(.+\.jsonl))\.tmp$`)
 	kinds := []string{reportExt, journalExt, pageExt, marksExt}
 
@@ -36,8 +36,8 @@ func (r *Run) ownFiles() func(name string) bool {
 	}
 }
 
-// HasPendingPush reports whether a push of any recording of the run is pending, those included that do not count. A
-// report that cannot be read may be pending.
+// HasPendingPush reports whether a push of any recording of the run is pending, including those that do not count. An
+// unreadable report counts as pending.
 func (r *Run) HasPendingPush() bool {
 	for _, recording := range r.entries {
 		report, err := reportfile.ReadWithoutSeries(recording.Path(), 0)
@@ -54,8 +54,8 @@ func (r *Run) HasPendingPush() bool {
 	return false
 }
 
-// Remove removes the files of the run that perfagent wrote, temporary ones included, and the directory if it is empty
-// then. It removes nothing if a recording has begun since r was found.
+// Remove removes the files of the run that perfagent wrote, including temporary ones, and then the directory if it is
+// empty. It removes nothing if a recording has started since r was found.
 func (r *Run) Remove() error {
 	now, err := readEntries(r.Dir)
 	if err != nil {
@@ -83,8 +83,7 @@ func (r *Run) Remove() error {
 			errs = append(errs, fmt.Errorf("remove run %s: %w", r.Name, err))
 		}
 	}
-	// The directory stays if somebody else's files are in it. It is looked at first, because os.Remove would remove
-	// a link to it even so.
+	// Other files keep the directory. os.Remove alone would remove a link to it in any case.
 	if left, err := os.ReadDir(r.Dir); err == nil && len(left) == 0 {
 		_ = os.Remove(r.Dir)
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// Summary returns the summary of the launch. It reads the numbers of all nodes, but not their series. A file that
-// cannot be read makes it Incomplete, and is its verdict.
+// Summary returns the summary of the launch. It reads the numbers of all nodes, but not their series. An unreadable
+// file makes it Incomplete, with the error as its verdict.
 func (l *Launch) Summary() summary.Overview {
 	sources := make([]reporter.SourceReport, len(l.Nodes))
-	for i := range l.Nodes { // one after the other: several launches are read at a time
+	for i := range l.Nodes { // sequentially: several launches are read in parallel
 		report, err := l.Nodes[i].ReadWithoutSeries(0)
 		if err != nil {
 			return l.unreadable(err)
@@ -41,7 +41,7 @@ func (l *Launch) Summary() summary.Overview {
 	return o
 }
 
-// ReadMerged returns the report of nodes together, several of which are read at a time. One is as it is in its file.
+// ReadMerged reads nodes in parallel, and returns their merged report. A single node's report is returned unchanged.
 func ReadMerged(nodes []Node, read func(*Node) (*reporter.Report, error)) (*reporter.Report, error) {
 	var sources []reporter.SourceReport
 	err := parallel.InOrder(len(nodes), func(i int, emit func(reporter.SourceReport) error) error {
@@ -68,7 +68,7 @@ func mergeSources(sources []reporter.SourceReport) (*reporter.Report, error) {
 	return diagnosis.Merge(sources)
 }
 
-// unreadable returns the summary of a launch of which a file cannot be read.
+// unreadable returns the summary of a launch with an unreadable file.
 func (l *Launch) unreadable(err error) summary.Overview {
 	o := summary.NewOverview(&reporter.Report{Run: reporter.Run{ID: l.RunID}}, l.Nodes[0].Entries[0].Path(), "")
 	o.ID, o.State, o.Verdict = l.ID(), l.stateOf(nil, summary.StateIncomplete), text.Printable(err.Error())
@@ -77,12 +77,12 @@ func (l *Launch) unreadable(err error) summary.Overview {
 	return o
 }
 
-// IsActive reports whether anything of the run is being recorded.
+// IsActive reports whether any part of the run is being recorded.
 func (r *Run) IsActive() bool {
 	return slices.ContainsFunc(r.entries, func(one *Entry) bool { return one.isActive(nil) })
 }
 
-// stateOf returns Running if anything of the launch is being recorded, else what the report says. report may be nil.
+// stateOf returns summary.StateRunning if any part of the launch is being recorded, else otherwise. report may be nil.
 func (l *Launch) stateOf(report *reporter.Report, otherwise string) string {
 	for i := range l.Nodes {
 		n := &l.Nodes[i]

@@ -10,13 +10,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A bucket is a bucket of the ring in a snapshot. It is as short as possible, because a thousand of them
-// are written again and again. Its numbers keep few decimals (ColumnInfo.Digits): random digits cannot
-// be packed, and with all of them a journal with every column in use would exceed its maximum size. The
+// A bucket is the compact form of a ring's bucket in a snapshot, because a thousand of them
+// are written repeatedly. Its numbers keep few decimals (ColumnInfo.Digits): random digits do not
+// compress, and with all of them a journal with every column in use would exceed its maximum size. The
 // summaries, from which metrics come, are written exactly.
 type bucket struct {
 	Values reporter.Numbers `json:"v"`
-	// Weight and Count hold for the columns whose Stats have none.
+	// Weight and Count apply to the columns with none in Stats.
 	Weight float64 `json:"w"`
 	Count  int64   `json:"n"`
 	// Stats has per column: [] for a single measured value; [mean, max] if min is the value; [min,
@@ -55,8 +55,8 @@ func newBucket(b series.Bucket, columns []collector.Column) bucket {
 	return out
 }
 
-// append appends the bucket as JSON. It is written by hand because each rewrite of a journal has
-// thousands of them.
+// append appends the bucket as JSON. It is written by hand because each rewrite of a journal contains
+// thousands of buckets.
 func (b bucket) append(out []byte) []byte {
 	out = text.AppendFloats(append(out, `{"v":`...), b.Values)
 	out = text.AppendFloat(append(out, `,"w":`...), b.Weight)
@@ -71,7 +71,7 @@ func (b bucket) append(out []byte) []byte {
 	return append(out, "]}\n"...)
 }
 
-// toSeries is the inverse. RestoreRing rejects invalid values.
+// toSeries is the inverse of newBucket. RestoreRing rejects invalid values.
 func (b bucket) toSeries() series.Bucket {
 	out := series.Bucket{Values: b.Values, Stats: make([]series.Stat, len(b.Stats))}
 	for i, f := range b.Stats {
@@ -95,7 +95,7 @@ func (b bucket) toSeries() series.Bucket {
 			continue
 		}
 		s.Sum = mean * s.Weight
-		if s.Weight == 0 { // then the sum is that of the values themselves
+		if s.Weight == 0 { // the sum is unweighted
 			s.Sum = mean * float64(s.Count)
 		}
 		out.Stats[i] = s
@@ -104,5 +104,5 @@ func (b bucket) toSeries() series.Bucket {
 	return out
 }
 
-// notMeasured returns the entry in Stats of a column in which nothing was measured.
+// notMeasured returns the entry in Stats of an unmeasured column.
 func notMeasured() reporter.Numbers { return reporter.Numbers{0} }

@@ -13,28 +13,28 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Follower reads a journal while its agent writes it. Each Look reads what is new, or everything if the
+// A Follower reads a journal while its agent writes it. Each Poll reads the new lines, or everything if the
 // agent has replaced the file with a snapshot. A Follower only reads, so it does not affect the agent.
 // It is not safe for concurrent use.
 type Follower struct {
 	path string
-	// file stays open, so that no other file gets its inode number, by which a replaced journal is
-	// recognized.
+	// file stays open so that no other file gets its inode number, which identifies a replaced
+	// journal.
 	file   *os.File
-	seen   int64 // size of the file at the last Look
-	read   int64 // bytes of its whole lines
+	seen   int64 // size of the file at the last Poll
+	read   int64 // bytes of complete lines
 	parser parser
 }
 
 // Follow returns a Follower of the journal at path. It reads nothing yet.
 func Follow(path string) *Follower { return &Follower{path: path} }
 
-// Path returns the journal's file.
+// Path returns the path of the journal.
 func (f *Follower) Path() string { return f.path }
 
-// Poll reads what was added to the journal since the last Look. It reports whether that was at least a
-// line, and leaves an incomplete line for later. The error is fs.ErrNotExist once the journal is gone,
-// because its report has replaced it. After an error, what was read before stays.
+// Poll reads the lines added to the journal since the last Poll. It reports whether there were any,
+// and leaves an incomplete line for later. The error is fs.ErrNotExist once the report has
+// replaced the journal. After an error, the lines read before are kept.
 func (f *Follower) Poll() (changed bool, err error) {
 	there, err := os.Stat(f.path)
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *Follower) Poll() (changed bool, err error) {
 	return f.continueReading()
 }
 
-// isOpen reports whether the file with the journal's name is the open one.
+// isOpen reports whether the file at path is the open one.
 func (f *Follower) isOpen(there os.FileInfo) bool {
 	if f.file == nil {
 		return false
@@ -58,7 +58,7 @@ func (f *Follower) isOpen(there os.FileInfo) bool {
 	return err == nil && os.SameFile(ours, there)
 }
 
-// start opens the file that now has the name, and reads all of it.
+// start opens the file at path, and reads all of it.
 func (f *Follower) start() (changed bool, err error) {
 	file, err := durable.OpenNoAtime(f.path)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *Follower) start() (changed bool, err error) {
 	return changed, nil
 }
 
-// continueReading reads the open file from the end of the last whole line.
+// continueReading reads the open file from the end of the last complete line.
 func (f *Follower) continueReading() (changed bool, err error) {
 	st, err := f.file.Stat()
 	switch {
@@ -106,7 +106,7 @@ func (f *Follower) continueReading() (changed bool, err error) {
 	return whole > 0, nil
 }
 
-// Report returns the report of all whole lines, as Parse does, or nil if there is no line yet.
+// Report returns the report of all complete lines, like Parse, or nil if there is no line yet.
 func (f *Follower) Report() *reporter.Report {
 	if f.parser.rec == nil {
 		return nil
@@ -114,11 +114,11 @@ func (f *Follower) Report() *reporter.Report {
 	return f.parser.report()
 }
 
-// maxValueAge is how long a value stays valid that newer samples lack. It is longer than the window that
-// they need (collector.MinWindow).
+// maxValueAge is the time for which a value stays valid if newer samples lack it. It is longer than their
+// minimum window (collector.MinWindow).
 const maxValueAge = 200 * time.Millisecond
 
-// Newest returns the newest values by column: of the newest sample or, if its window was too short, of
+// Newest returns the newest values by column: from the newest sample or, if its window was too short, from
 // one just before it. NaN means not measured. The result is nil if no sample was taken.
 func (f *Follower) Newest() []float64 {
 	var out []float64

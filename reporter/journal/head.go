@@ -43,7 +43,7 @@ func ReadHead(file io.Reader) (*reporter.Head, error) {
 	}, nil
 }
 
-// hostIn reads on to the host in the state of a sample or a snapshot; nil if there is none.
+// hostIn reads up to the host in the state of a sample or a snapshot; nil if there is none.
 func hostIn(in *jsontext.Decoder) *reporter.Host {
 	if in.PeekKind() != '{' {
 		return nil
@@ -72,8 +72,8 @@ func hostIn(in *jsontext.Decoder) *reporter.Host {
 	return nil
 }
 
-// NewestTimes returns the newest time stamp in a journal, by the clock of its node, and when the file was written, by
-// the clock of the file system. ok is false if the last line is not that of a sample.
+// NewestTimes returns the newest timestamp in a journal, by the clock of its node, and the file's modification time, by
+// the clock of the file system. ok is false if the last line is not a sample.
 func NewestTimes(path string) (newest, written time.Time, ok bool) {
 	f, err := durable.Open(path)
 	if err != nil {
@@ -106,10 +106,10 @@ func NewestTimes(path string) (newest, written time.Time, ok bool) {
 	return time.UnixMicro(int64(seconds * 1e6)), st.ModTime(), true
 }
 
-// maxLine is the size of the longest line that Stamps reads.
+// maxLine is the size of the longest line that NewestTimes reads.
 const maxLine = 1 << 20
 
-// lastLine returns the last line of a file of a size; nil if it is not whole, or too long.
+// lastLine returns the last line of a file of the given size; nil if it is incomplete or too long.
 func lastLine(f *os.File, size int64) []byte {
 	tail := make([]byte, min(size, maxLine))
 	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil || !bytes.HasSuffix(tail, []byte{'\n'}) {

@@ -21,9 +21,9 @@ import (
 const Schema = "perfagent.journal/1"
 
 const (
-	// syncAfter is how long a line may wait for fsync: less than the 5 s within which every sample
-	// is promised to be on disk. A line that comes when the oldest has waited for syncWithLine is synced
-	// with it, which costs no wake-up of its own.
+	// syncAfter is the longest time that a line waits for fsync: less than the 5 s within which every sample
+	// is promised to be on disk. A line that arrives after the oldest has waited for syncWithLine is synced
+	// with it, which saves a wake-up.
 	syncAfter    = 4500 * time.Millisecond
 	syncWithLine = 3500 * time.Millisecond
 	// maxGrowth is the number of bytes that are appended before the journal is rewritten from the
@@ -37,16 +37,16 @@ const (
 	queueLength = 64
 )
 
-// A Head is the first line of a journal: what is known at the start.
+// A Head is the first line of a journal, written at the start.
 type Head struct {
 	Journal string       `json:"journal"` // Schema
 	Run     reporter.Run `json:"run"`
 	Node    int          `json:"node"`
-	// Identity is which job, node and rank the process is; nil if nothing but the host tells it.
+	// Identity is the job, node and rank of the process; nil if only the host is known.
 	Identity *reporter.Identity `json:"identity,omitempty"`
-	// Name is the name of the files, without extension: see BaseName. "" is that of the node alone.
+	// Name is the name of the files, without extension: see BaseName. "" means the name from the node alone.
 	Name string `json:"-"`
-	// Rank is the rank of a job that is one of several on its node, as decimal text; "" if it seems to be the only one.
+	// Rank is the rank of a job among several on its node, as decimal text; "" if it seems to be the only one.
 	Rank  string         `json:"rank,omitempty"`
 	Agent reporter.Agent `json:"agent"`
 	// Interval and MaxLength are the options of the sampling.
@@ -58,19 +58,19 @@ type Head struct {
 	Counters []string `json:"counters,omitempty"`
 	// Operations reports whether operations are recorded.
 	Operations bool `json:"operations,omitzero"`
-	// CopyAggregator returns a copy of their Book if it has changed, by book.Book.Changes, else nil. It is called in
-	// the journal's goroutine. Without operations it is nil.
+	// CopyAggregator returns a copy of the Aggregator if its Changes differ from changes, else nil. The journal's
+	// goroutine calls it. It is nil without operations.
 	CopyAggregator func(changes uint64) *aggregate.Aggregator `json:"-"`
 	// Push is the destination of the report.
 	Push reporter.PushState `json:"push,omitzero"`
-	// AgentCPUSeconds returns the CPU seconds that the agent itself has used so far. It is called once per
-	// sample, in the sampling goroutine; nil = not known.
+	// AgentCPUSeconds returns the CPU seconds that the agent has used so far. The sampling goroutine calls it once per
+	// sample. nil means unknown.
 	AgentCPUSeconds func() float64 `json:"-"`
 }
 
-// A Journal keeps the samples of an active run on disk, as JSON lines beside the future report. It never
-// makes the sampling wait: lines go through a short queue to a goroutine of its own. If a disk is slow or
-// full, a later rewrite makes up for what it did not take, because the Recording has everything.
+// A Journal keeps the samples of an active run on disk, as JSON lines in the directory of the future report. It never
+// blocks the sampling: lines go through a short queue to another goroutine. If a disk is slow or
+// full, a later rewrite restores the lines that were not written, because the Recording has everything.
 type Journal struct {
 	path, reportPath string
 	head             []byte
@@ -81,7 +81,7 @@ type Journal struct {
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
 	lastStateKey stateKey     // of the last line; belongs to the sampling goroutine
-	lastMarks    marksLine    // in the last line that said something; belongs to the sampling goroutine
+	lastMarks    marksLine    // in the last line with marks; belongs to the sampling goroutine
 	table        writtenTable // belongs to the sampling goroutine
 	w            writer
 
@@ -96,8 +96,8 @@ type entry struct {
 	newest   newestSample // of the snapshot
 }
 
-// Create claims the name of a recording in dir, which must exist. It is head.Name, followed by .2 and
-// so on if there is already a recording with it. The journal itself is the claim: two agents at the
+// Create claims the name of a recording in dir, which must exist. The name is head.Name, followed by .2 and
+// so on if a recording already has it. The journal itself is the claim: two agents at the
 // same time get two names.
 func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
@@ -130,7 +130,7 @@ func Create(dir string, head Head) (*Journal, error) {
 }
 
 // BaseName returns the name of a node's first journal and report, without extensions: node-0. A node without an
-// index has the name of its host instead, and one rank of several its rank: node-gpu7.rank-3.
+// index has its host name instead, and one rank of several also its rank: node-gpu7.rank-3.
 func BaseName(node int, host, rank string) string {
 	name := "node-" + cmp.Or(host, strconv.Itoa(node))
 	if rank != "" {
@@ -140,12 +140,12 @@ func BaseName(node int, host, rank string) string {
 	return name
 }
 
-// IsNameTaken reports whether a recording has the name of a path without extension.
+// IsNameTaken reports whether a recording has the given path without extension.
 func IsNameTaken(path string) bool {
 	return exists(path+".json") || exists(path+".html") || exists(path+".jsonl")
 }
 
-// claim creates the first free journal of a name and names its report.
+// claim creates the first free journal of a name, and returns it with the path of its report.
 func claim(name string) (*os.File, string, error) {
 	for k := 1; ; k++ {
 		base := name
@@ -178,13 +178,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Path returns the journal's file.
+// Path returns the path of the journal.
 func (j *Journal) Path() string { return j.path }
 
-// ReportPath returns the claimed name of the report.
+// ReportPath returns the claimed path of the report.
 func (j *Journal) ReportPath() string { return j.reportPath }
 
-// Observe journals one sample. It is called in the sampling goroutine, by collector.Options.Observe, and
+// Observe writes one sample to the journal. The sampling goroutine calls it through collector.Options.Observe. It
 // never waits for the disk.
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	var e entry
@@ -202,7 +202,7 @@ func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// Stop ends the writing. It waits at most the given time, because a disk that hangs must not delay the
+// Stop ends the writing. It waits at most for the given time, because a blocked disk must not delay the
 // job's exit. It returns the first error of the journal.
 func (j *Journal) Stop(patience time.Duration) error {
 	close(j.queue)
@@ -214,12 +214,12 @@ func (j *Journal) Stop(patience time.Duration) error {
 	}
 }
 
-// Sync makes a stopped journal durable, if no report replaces it.
+// Sync makes a stopped journal durable, for use without a report.
 func (j *Journal) Sync() error {
 	return j.w.file.Sync()
 }
 
-// Remove deletes a stopped journal: its report is safely in place.
+// Remove deletes a stopped journal after its report was written.
 func (j *Journal) Remove() error {
 	return errors.Join(j.w.file.Close(), os.Remove(j.path))
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A layout maps the values of a journal's lines to our columns. A journal names its columns. From a
-// journal of another version, the columns that we know are taken and the others are left out; what it
-// lacks was not measured.
+// A layout maps the values of a journal's lines to the columns of package collector. A journal names its columns. From
+// a journal of another version, known columns are taken and others are ignored; missing
+// columns count as not measured.
 type layout struct {
-	columns []collector.Column // by position in a line; noColumn = not known
-	last    collector.Column   // the last of them
-	// counters are the positions in Recording.BootMB of a line's counters since boot; noCounter = not
-	// known.
+	columns []collector.Column // by position in a line; noColumn = unknown
+	last    collector.Column   // the greatest of columns
+	// counters are the positions in Recording.BootMB of a line's counters since boot; noCounter =
+	// unknown.
 	counters []int
 }
 
@@ -26,8 +26,8 @@ const (
 	noCounter = -1
 )
 
-// columnsOf returns the columns in a journal of a Recording, in the order of its lines: those that every
-// node has, and those of its devices.
+// columnsOf returns the columns of a Recording's journal, in the order of its lines: the columns of
+// every node, and those of this node's devices.
 func columnsOf(rec *collector.Recording) []collector.Column {
 	list := make([]collector.Column, 0, rec.NumColumns())
 	for c := range rec.NumColumns() {
@@ -39,7 +39,7 @@ func columnsOf(rec *collector.Recording) []collector.Column {
 	return list
 }
 
-// firstColumns returns the columns that a journal begins with.
+// firstColumns returns the columns at the start of a journal.
 func firstColumns() []collector.Column {
 	return columnsOf(collector.NewRecording(host.Instant{}, 1, 2))
 }
@@ -53,13 +53,13 @@ func keysOf(columns []collector.Column) []string {
 	return keys
 }
 
-// countersOf returns the columns that count bytes of devices, in the order of a line's counters since
+// countersOf returns those columns that count bytes of devices, in the order of a line's counters since
 // boot.
 func countersOf(columns []collector.Column) []collector.Column {
 	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return !slices.Contains(columns, c) })
 }
 
-// bootOf returns the counters since boot of columns.
+// bootOf returns the counters since boot for columns.
 func bootOf(rec *collector.Recording, columns []collector.Column) reporter.Numbers {
 	var list reporter.Numbers
 	for _, c := range countersOf(columns) {
@@ -77,7 +77,7 @@ func pick[T any](list []T, columns []collector.Column) []T {
 	return out
 }
 
-// newLayout returns the layout for the lists in the head: of columns and of counters since boot.
+// newLayout returns the layout for the head's lists of columns and of counters since boot.
 func newLayout(keys, counters []string) layout {
 	l := layout{columns: make([]collector.Column, len(keys)), counters: make([]int, len(counters))}
 	for place, key := range keys {
@@ -97,10 +97,10 @@ func newLayout(keys, counters []string) layout {
 	return l
 }
 
-// width returns the number of our columns, including those of the journal's devices.
+// width returns the number of collector's columns, including those of the journal's devices.
 func (l layout) width() int { return int(collector.ColumnsUpTo(l.last)) }
 
-// sample arranges the values and weights of a line in our order.
+// sample rearranges the values and weights of a line in collector's order.
 func (l layout) sample(line *sampleLine) error {
 	if len(line.Values) != len(l.columns) {
 		return fmt.Errorf("sample of %d columns", len(line.Values))
@@ -117,7 +117,7 @@ func (l layout) sample(line *sampleLine) error {
 	}
 
 	line.Values, line.Weights = arranged(l, line.Values, math.NaN()), weights
-	for i, v := range line.Values { // a damaged byte may leave a number
+	for i, v := range line.Values { // a damaged byte may still give a number
 		if c := collector.Column(i); v < 0 || v > 100 && c.IsPercent() {
 			return fmt.Errorf("sample with %v for %s", v, c.Key())
 		}
@@ -126,7 +126,7 @@ func (l layout) sample(line *sampleLine) error {
 	return nil
 }
 
-// boot returns the counters since boot of a line.
+// boot sets the counters since boot from a line.
 func (l layout) boot(rec *collector.Recording, mb []float64) error {
 	if len(mb) != len(l.counters) {
 		return fmt.Errorf("%d counters since boot", len(mb))
@@ -140,7 +140,7 @@ func (l layout) boot(rec *collector.Recording, mb []float64) error {
 	return nil
 }
 
-// arranged returns a list that is as long as a line in our order.
+// arranged returns the list of a line in collector's order, with absent for missing columns.
 func arranged[T any](l layout, list []T, absent T) []T {
 	out := slices.Repeat([]T{absent}, l.width())
 	for place, c := range l.columns {

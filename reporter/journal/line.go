@@ -23,22 +23,22 @@ type sampleLine struct {
 	Mono    time.Duration    `json:"mono_ns"`           // since the start
 	Boot    time.Duration    `json:"boot_ns"`
 	BootMB  reporter.Numbers `json:"boot_mb"`
-	// AgentCPU is the CPU time that the agent itself has used so far, in seconds; 0 = not known.
+	// AgentCPU is the CPU time that the agent has used so far, in seconds; 0 = unknown.
 	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
-	// JobCPU is the CPU time that the job has used since the sample before, in seconds. It is there once
-	// the job has said something: its phases need it.
+	// JobCPU is the CPU time of the job since the previous sample, in seconds. Phases need it, so it
+	// is there after the job's first mark.
 	JobCPU float64 `json:"job_cpu_s,omitzero"`
-	// MemoryHeld is that of the sample. It is there once the job has said something, too.
+	// MemoryHeld is the sample's MemoryStale. It is also there after the job's first mark.
 	MemoryHeld bool            `json:"memory_held,omitzero"`
 	Marks      *marksLine      `json:"said,omitempty"`
 	Timelines  *timelinePoints `json:"work,omitempty"`
 	State      *state          `json:"state,omitempty"`
-	// Processes are there now and then.
+	// Processes are only in some lines.
 	Processes []process.Process `json:"processes,omitempty"`
 }
 
 // line returns the line of a sample: the values and, rarely, the state. It is written by hand because it
-// is made for every sample.
+// runs for every sample.
 func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out := make([]byte, 0, 512)
 	columns := columnsOf(rec)
@@ -79,7 +79,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	return append(out, '}', '\n')
 }
 
-// appendMember adds a member to a line, unless its value has no form in JSON.
+// appendMember adds a member to a line, unless its value cannot be encoded.
 func appendMember(line []byte, name string, value any) []byte {
 	data, err := text.JSON(value)
 	if err != nil {
@@ -89,7 +89,7 @@ func appendMember(line []byte, name string, value any) []byte {
 }
 
 // ownCPU returns the CPU time that the agent has used so far, in seconds rounded to microseconds, or 0
-// if it is not known.
+// if it is unknown.
 func (j *Journal) ownCPU() float64 {
 	if j.agentCPUSeconds == nil {
 		return 0
@@ -97,7 +97,7 @@ func (j *Journal) ownCPU() float64 {
 	return text.Round(j.agentCPUSeconds(), 6)
 }
 
-// applyTo adds the line of a sample, which is in our order, to what was read before it.
+// applyTo adds the sample, which must be in collector's order, to a Recording.
 func (l *sampleLine) applyTo(rec *collector.Recording, columns layout) error {
 	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) || l.JobCPU < 0 {
 		return fmt.Errorf("sample %d after sample %d", l.Index, rec.Samples)
@@ -139,21 +139,21 @@ func (l *sampleLine) applyTo(rec *collector.Recording, columns layout) error {
 	return nil
 }
 
-// The table of processes is written when it has changed, and the more seldom the larger it is: a journal
+// The table of processes is written when it has changed, less often the larger it is: a journal
 // that grows faster is rewritten more often.
 const (
-	tableEvery = 3 * time.Second // a small one
-	tableBytes = 1 << 10         // as many more take as much longer
+	tableEvery = 3 * time.Second // for a small table
+	tableBytes = 1 << 10         // each as many bytes add tableEvery
 	tableLate  = 15 * time.Second
 )
 
-// A writtenTable is the table of processes that was written last.
+// A writtenTable is the table of processes in the last line that had one.
 type writtenTable struct {
 	list []process.Process
-	next time.Duration // when the next may be written, since the start
+	next time.Duration // earliest time for the next table, since the start
 }
 
-// appendTable adds the table of processes to the line of a sample if it is time for it.
+// appendTable adds the table of processes to the line of a sample if it is due.
 func (j *Journal) appendTable(out []byte, rec *collector.Recording) []byte {
 	at := rec.End.Mono - rec.Start.Mono
 	if len(rec.Processes) == 0 || at < j.table.next || slices.Equal(rec.Processes, j.table.list) {
@@ -165,7 +165,7 @@ func (j *Journal) appendTable(out []byte, rec *collector.Recording) []byte {
 	return line
 }
 
-// checkTable rejects what only damage can produce.
+// checkTable rejects values that only damage can produce.
 func checkTable(list []process.Process) error {
 	for _, p := range list {
 		if p.PID < 1 || p.PPID < 0 || p.Start < 0 || p.End < 0 || p.Threads < 0 ||

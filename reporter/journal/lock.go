@@ -9,7 +9,7 @@ import (
 // A WriterState is the state of the agent that writes a journal, according to the journal's lock.
 type WriterState int
 
-// Unknown means that the file system has no locks, or keeps them local to each machine.
+// WriterUnknown means that the file system has no locks, or keeps them local to each machine.
 const (
 	WriterUnknown WriterState = iota
 	WriterAlive               // the agent holds the lock
@@ -19,18 +19,18 @@ const (
 // IsLocked reports whether an agent on this machine is still writing the journal.
 func IsLocked(journal string) bool { return ReadWriterState(journal) == WriterAlive }
 
-// IsActive reports whether an agent seems to write a journal that has not grown for some time. n is the node as the
-// journal has it; nil is not known. boot is the boot ID of this machine.
+// IsActive reports whether an agent seems to write a journal that has not grown for the time silence. n is the node
+// from the journal, or nil if unknown. boot is the boot ID of this machine.
 //
-// The agent's lock is certain if the node is this machine. On another one the lock may be invisible: there the agent
-// is at work until its journal is silent for longer than MaxSilence.
+// The lock is certain if the node is this machine. The lock of another machine may be invisible: then the agent counts
+// as active until its journal is silent for longer than MaxSilence.
 func (w WriterState) IsActive(n *reporter.Node, boot string, silence time.Duration) bool {
 	here := n != nil && n.Host != nil && n.Host.BootID != "" && n.Host.BootID == boot
 	return w == WriterAlive || !(w == WriterGone && here) && silence <= MaxSilence(n)
 }
 
-// MaxSilence returns for how long the journal of a node may stay unchanged while its agent is at work: for three
-// intervals, and at least for 10 s, because a file system of several machines shows changes late. n may be nil.
+// MaxSilence returns the time for which a journal may stay unchanged while its agent is active: three
+// intervals, and at least 10 s, because a file system of several machines shows changes late. n may be nil.
 func MaxSilence(n *reporter.Node) time.Duration {
 	const least, longest = 10 * time.Second, 1e9 // seconds that fit in a Duration
 	if n == nil || n.Sampling == nil || !(n.Sampling.IntervalSeconds < longest) {

@@ -6,5 +6,5 @@ import "os"
 
 func lockShared(*os.File) {}
 
-// ReadWriterState returns Unknown on this system.
+// ReadWriterState returns WriterUnknown on this system.
 func ReadWriterState(string) WriterState { return WriterUnknown }

@@ -12,11 +12,11 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// lockShared marks a journal as being written, for as long as it is open. See Running. It does nothing on a
+// lockShared marks a journal as being written, until it is closed. See IsLocked. It does nothing on a
 // file system without locks.
 func lockShared(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
 
-// ReadWriterState queries the lock of a journal. It does not touch the lock of a new journal without a line:
+// ReadWriterState queries the lock of a journal. It does not touch the lock of a new, empty journal:
 // its agent may be about to take it, and must find it free.
 func ReadWriterState(journal string) WriterState {
 	f, err := durable.Open(journal)
@@ -38,5 +38,5 @@ func ReadWriterState(journal string) WriterState {
 	case unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil:
 		return WriterAlive
 	}
-	return WriterGone // another reader holds it just now
+	return WriterGone // another reader holds it at the moment
 }

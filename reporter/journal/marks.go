@@ -14,14 +14,14 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// marksLine is what the job has said of itself since the sample before, with times on the axis of the samples.
+// marksLine has the marks of the job since the previous sample, with times on the axis of the samples.
 type marksLine struct {
-	Lines   []json.RawMessage `json:"lines,omitempty"` // as a job writes them
+	Lines   []json.RawMessage `json:"lines,omitempty"` // in the job's format
 	Dropped marks.Dropped     `json:"lost,omitzero"`
 	Why     string            `json:"why,omitempty"`
 }
 
-// appendMarks adds what the job has said to the line of a sample. Of a job that says nothing it adds nothing.
+// appendMarks adds new marks to the line of a sample. It adds nothing if the job sends none.
 func (j *Journal) appendMarks(out []byte, s *collector.Sample, rec *collector.Recording) []byte {
 	if rec.Marks == nil {
 		return out
@@ -50,7 +50,7 @@ func (j *Journal) appendMarks(out []byte, s *collector.Sample, rec *collector.Re
 	return appendMember(out, `,"said":`, &told)
 }
 
-// applyTo adds what the job has said before the sample at a time to the Recording.
+// applyTo adds the marks to a Recording. at is the time of the sample after them.
 func (s *marksLine) applyTo(rec *collector.Recording, at float64) error {
 	news := marks.Update{Dropped: s.Dropped, Why: s.Why}
 	if s.Dropped.Marks < 0 || s.Dropped.PhaseSpans < 0 || s.Dropped.Bytes < 0 {
@@ -68,7 +68,7 @@ func (s *marksLine) applyTo(rec *collector.Recording, at float64) error {
 	return nil
 }
 
-// maxPackedMarks is more than the text of all marks and phases takes within their bounds.
+// maxPackedMarks is larger than the text of all marks and phases within their limits.
 const maxPackedMarks = 16 << 20
 
 // pack returns a value as JSON with gzip; nil for nil.
@@ -85,7 +85,7 @@ func pack[T any](v *T) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// unpack is the inverse of pack. It reads no more than the given number of bytes. what names the value.
+// unpack is the inverse of pack. It reads at most the given number of bytes. what names the value in errors.
 func unpack[T any](data []byte, most int64, what string) (*T, error) {
 	if len(data) == 0 {
 		return nil, nil

@@ -17,27 +17,26 @@ import (
 )
 
 const (
-	// operationsInterval is how often the Book of operations is written if it has changed: within the 5 s promised.
+	// operationsInterval is the interval of writing a changed Aggregator: within the promised 5 s.
 	operationsInterval = 3 * time.Second
-	// maxOperationsSize is less than the maximum size of a journal with operations, 4 MiB, by a full queue of lines.
+	// maxOperationsSize is the maximum size of a journal with operations, 4 MiB, less a full queue of lines.
 	maxOperationsSize = 4<<20 - 160<<10
-	// maxTransfers is how many transfers a state has one by one. Of more of them the sums are exact, and the quantiles
-	// are estimated.
+	// maxTransfers is the number of transfers that a state keeps one by one. With more, the sums are exact, and the
+	// quantiles are estimated.
 	maxTransfers = 16384
-	// maxTimelineCells is how many cells of the time lines are written. Of more of them every second point is left out.
+	// maxTimelineCells is the number of timeline cells in a snapshot. With more, every second point is omitted.
 	maxTimelineCells = 1000 * 24
 )
 
-// A timelinePoints is what the job has said of its operations since the sample before: the newest points of the time
-// lines.
+// A timelinePoints has the newest points of the timelines of operations, since the previous sample.
 type timelinePoints struct {
-	// Keys are those of all time lines, if there are new ones.
+	// Keys are the keys of all timelines, if there are new ones.
 	Keys []string `json:"keys,omitempty"`
-	// Points are those of pointsOf.
+	// Points are encoded by pointsOf.
 	Points reporter.Numbers `json:"points"`
 }
 
-// appendTimelines adds the newest points of the time lines to the line of a sample.
+// appendTimelines adds the newest points of the timelines to the line of a sample.
 func (j *Journal) appendTimelines(out []byte, w *collector.Operations) []byte {
 	if w == nil || len(w.Keys) == 0 {
 		return out
@@ -50,7 +49,7 @@ func (j *Journal) appendTimelines(out []byte, w *collector.Operations) []byte {
 	return appendMember(out, `,"work":`, &line)
 }
 
-// pointsOf returns four numbers of each line: min, mean, max and weight.
+// pointsOf returns four numbers per timeline: min, mean, max and weight.
 func pointsOf(stats []series.Stat) reporter.Numbers {
 	points := make(reporter.Numbers, 0, 4*len(stats))
 	for _, s := range stats {
@@ -59,7 +58,7 @@ func pointsOf(stats []series.Stat) reporter.Numbers {
 	return points
 }
 
-// roundDigits keeps six digits of a number. Random digits take much room, and pictures show fewer.
+// roundDigits keeps six significant digits. Random digits take much space, and plots show fewer.
 func roundDigits(v float64) float64 {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) || v == math.Trunc(v) && math.Abs(v) < 1e6 {
 		return v
@@ -68,10 +67,10 @@ func roundDigits(v float64) float64 {
 	return v
 }
 
-// applyTo adds the points to the time lines of a Recording, before its sample.
+// applyTo adds the points to the timelines of a Recording, before its sample.
 func (l *timelinePoints) applyTo(rec *collector.Recording) error {
 	if l == nil {
-		if w := rec.Operations; w != nil && w.Timelines != nil { // the lines are as long as the ring
+		if w := rec.Operations; w != nil && w.Timelines != nil { // timelines are as long as the ring
 			w.AddSample(rec, w.Keys, make([]series.Stat, len(w.Keys)))
 		}
 		return nil
@@ -95,7 +94,7 @@ func (l *timelinePoints) applyTo(rec *collector.Recording) error {
 	return nil
 }
 
-// statsOf is the inverse of pointsOf. The summary of numbers that are not those of a point is empty.
+// statsOf is the inverse of pointsOf. Invalid numbers give an empty Stat.
 func statsOf(points reporter.Numbers) []series.Stat {
 	stats := make([]series.Stat, 0, len(points)/4)
 	for p := range slices.Chunk(points, 4) {
@@ -112,13 +111,13 @@ func statsOf(points reporter.Numbers) []series.Stat {
 	return stats
 }
 
-// A packedTimelines is the time lines of operations in a snapshot, packed by gzip.
+// A packedTimelines has the timelines of operations in a snapshot, packed by pack.
 type packedTimelines struct {
 	Keys    []string           `json:"keys"`
-	Buckets []reporter.Numbers `json:"buckets"` // by pointsOf
+	Buckets []reporter.Numbers `json:"buckets"` // encoded by pointsOf
 }
 
-// packTimelines returns the time lines as JSON with gzip, or nil.
+// packTimelines returns the timelines as JSON with gzip, or nil.
 func packTimelines(keys []string, lines *series.Ring) ([]byte, error) {
 	if lines == nil {
 		return nil, nil
@@ -132,10 +131,10 @@ func packTimelines(keys []string, lines *series.Ring) ([]byte, error) {
 	return pack(&packed)
 }
 
-// maxPackedTimelines is more than the text of all time lines takes within their bounds.
+// maxPackedTimelines is larger than the text of all timelines within their limits.
 const maxPackedTimelines = 64 << 20
 
-// unpackTimelines rebuilds the Work of a snapshot, whose ring it lies beside. Its Book is still empty.
+// unpackTimelines restores the Operations of a snapshot with the given ring. Their Aggregator is still empty.
 func unpackTimelines(data []byte, ring *series.Ring) (*collector.Operations, error) {
 	packed, err := unpack[packedTimelines](data, maxPackedTimelines, "time lines of operations")
 	if err != nil || packed == nil {
@@ -166,12 +165,12 @@ func unpackTimelines(data []byte, ring *series.Ring) (*collector.Operations, err
 		Aggregator: aggregate.New(aggregate.Options{}, time.Time{})}, nil
 }
 
-// An operationsLine is the line of the Book of operations.
+// An operationsLine is the line of the Aggregator of operations.
 type operationsLine struct {
-	Operations []byte `json:"operations"` // by book.Book.WriteState
+	Operations []byte `json:"operations"` // by aggregate.Aggregator.WriteState
 }
 
-// encodeOperations returns the line of a Book, which it may condense.
+// encodeOperations returns the line of an Aggregator, which it may condense.
 func encodeOperations(b *aggregate.Aggregator) ([]byte, error) {
 	b.Condense(maxTransfers)
 	var line bytes.Buffer
@@ -185,8 +184,8 @@ func encodeOperations(b *aggregate.Aggregator) ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-// writeOperations appends the Book of operations if it has changed. If there is no room for it, a snapshot will have
-// it.
+// writeOperations appends the Aggregator of operations if it has changed. If there is no room for it, it requests a
+// snapshot, which includes it.
 func (w *writer) writeOperations() {
 	if w.journal.copyAggregator == nil || w.failing {
 		return

@@ -18,12 +18,12 @@ import (
 
 // The limits on unpacking a hostile journal.
 const (
-	// maxPackedNumber is more than the text of one number in a bucket takes, with what surrounds it.
+	// maxPackedNumber is larger than the text of one number in a bucket, with its surroundings.
 	maxPackedNumber = 160
-	// maxPackedSummary is more than the summary of a column takes, with its whole histogram.
+	// maxPackedSummary is larger than the text of a column's summary with its whole histogram.
 	maxPackedSummary = 128 << 10
-	// maxPackedRatio is the maximum ratio of a text to its packed form. Each of our buckets has
-	// numbers of its own, so the ratio is some tens at most.
+	// maxPackedRatio is the maximum ratio of a text to its packed form. The numbers of real buckets
+	// differ, so their ratio is below a hundred.
 	maxPackedRatio = 200
 )
 
@@ -54,7 +54,7 @@ func packRing(w io.Writer, rec *collector.Recording, ring *series.Ring, columns 
 	return encoded.Close()
 }
 
-// unpack is the inverse of packRing. The result is in our order.
+// unpack is the inverse of packRing. The result is in collector's order.
 func (snap *snapshot) unpack(l layout) (summaries []*series.Summary, buckets []series.Bucket, err error) {
 	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(snap.Packed)))
 	if err != nil {
@@ -90,8 +90,7 @@ func (snap *snapshot) unpack(l layout) (summaries []*series.Summary, buckets []s
 	}
 }
 
-// buckets returns the number of buckets in the ring of a snapshot, as far as it is known without reading
-// them.
+// buckets returns the maximum number of buckets in the ring of a snapshot, from its other fields.
 func (snap *snapshot) buckets() int64 {
 	n := int64(min(max(snap.Capacity, 0), series.MaxCapacity))
 	if snap.Stride > 0 && snap.Samples >= 0 {

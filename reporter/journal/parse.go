@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Parse rebuilds a Report from a journal: everything up to its last whole line. Damaged lines are left
-// out and counted; they never hide other lines.
+// Parse restores a Report from a journal: everything up to its last complete line. Damaged lines are
+// skipped and counted; they never hide other lines.
 func Parse(data []byte) (*reporter.Report, error) {
 	var j parser
 	for line := range lines(data) {
@@ -31,28 +31,27 @@ func Parse(data []byte) (*reporter.Report, error) {
 	return j.report(), nil
 }
 
-// A parser holds what was read from the lines of a journal so far.
+// A parser has the data from the lines of a journal so far.
 type parser struct {
 	head       Head
-	rec        *collector.Recording // nil = no head yet
+	rec        *collector.Recording // nil before the head
 	columns    layout
 	damaged    int                   // lines
-	taken      int64                 // samples up to the newest line, read or not
-	newest     []newestValue         // by column; nil = not known
-	signals    []collector.Signal    // from lines of their own
-	agentCPU   float64               // s; 0 = not known
-	aggregator *aggregate.Aggregator // of operations; nil = not asked for, or not known yet
+	taken      int64                 // samples up to the newest line, including lost ones
+	newest     []newestValue         // by column; nil = unknown
+	signals    []collector.Signal    // from signal lines
+	agentCPU   float64               // seconds; 0 = unknown
+	aggregator *aggregate.Aggregator // of operations; nil = not recorded, or unknown so far
 }
 
-// A newestValue is the newest measured value of a column, and the time since the start when it was
-// measured.
+// A newestValue is the newest measured value of a column, with its time since the start.
 type newestValue struct {
 	value float64
 	at    time.Duration
 }
 
 // take reads the next line. It counts a damaged line; a damaged head is an error, because the other lines
-// mean nothing without it.
+// have no meaning without it.
 func (j *parser) take(line []byte) error {
 	if j.rec == nil {
 		if err := json.Unmarshal(line, &j.head); err != nil {
@@ -138,7 +137,7 @@ func (j *parser) addSample(s *sampleLine) error {
 	return nil
 }
 
-// note records the newest sample, which is in our order, and the agent's cost.
+// note records the newest sample, which must be in collector's order, and the agent's CPU time.
 func (j *parser) note(values []float64, agentCPU float64) {
 	if j.newest == nil && len(values) > 0 {
 		j.newest = make([]newestValue, collector.MaxColumns)
@@ -153,7 +152,7 @@ func (j *parser) note(values []float64, agentCPU float64) {
 	}
 }
 
-// setOperations gives the Recording the newest Book of operations.
+// setOperations sets the newest Aggregator of operations in the Recording.
 func (j *parser) setOperations() {
 	if j.aggregator == nil && !j.head.Operations {
 		return
@@ -177,12 +176,12 @@ func lines(data []byte) iter.Seq[[]byte] {
 	}
 }
 
-// recording returns the Recording to which a journal's lines are added.
+// recording returns an empty Recording for the lines of a journal.
 func (h *Head) recording() *collector.Recording {
 	return collector.NewRecording(host.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
 }
 
-// report makes the Report of a run whose end is not known.
+// report returns the Report of a run with an unknown end.
 func (j *parser) report() *reporter.Report {
 	h, rec := j.head, j.rec
 	if j.agentCPU > 0 {

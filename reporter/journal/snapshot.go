@@ -20,7 +20,7 @@ const (
 	// manyCells is more than fits into a snapshot below the maximum size of a journal: a full ring
 	// with more than eight GPUs. The snapshot then has half the points. The metrics stay exact.
 	manyCells = 1000 * (int(collector.NumColumns) + 8*collector.NumGPUKeys)
-	// boundedCapacity is the capacity of the ring for which the maximum holds, the default.
+	// boundedCapacity is the default capacity of the ring, for which the maximum size is guaranteed.
 	boundedCapacity = 1000
 )
 
@@ -37,17 +37,17 @@ type snapshot struct {
 
 	Processes []process.Process `json:"processes,omitempty"`
 	// Packed has the summaries and the buckets of the ring as JSON values, with gzip and base64:
-	// unpacked, fifty columns would exceed the maximum size of a journal.
+	// without compression, fifty columns would exceed the maximum size of a journal.
 	Packed string `json:"packed"`
 	newestSample
-	// Marks are what the job has said, packed by pack.
+	// Marks has the marks of the job, packed by pack.
 	Marks []byte `json:"marks,omitempty"`
-	// Timelines has the time lines of operations, packed by packWork.
+	// Timelines has the timelines of operations, packed by packTimelines.
 	Timelines []byte `json:"work,omitempty"`
 }
 
-// A newestSample is the sample whose line a snapshot replaces. Followers need it, because a thinned ring
-// has no newest sample.
+// A newestSample is the sample that would have been the line instead of a snapshot. Followers need it, because a
+// halved ring does not have the newest sample.
 type newestSample struct {
 	Values   reporter.Numbers `json:"last,omitempty"`
 	AgentCPU float64          `json:"agent_cpu_s,omitzero"`
@@ -95,7 +95,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	return out.Flush()
 }
 
-// recording rebuilds the Recording of a snapshot's line.
+// recording restores the Recording from a snapshot.
 func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 	summaries, buckets, err := snap.unpack(l)
 	if err != nil {
@@ -113,7 +113,7 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 		return nil, err
 	}
 	for c, s := range summaries {
-		if s == nil { // the journal has none
+		if s == nil { // not in the journal
 			continue
 		}
 		if err := rec.Summaries[c].Merge(s); err != nil {

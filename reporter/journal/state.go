@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A state is what a Recording holds besides the ring and the summaries.
+// A state has the fields of a Recording other than the ring and the summaries.
 type state struct {
 	Start    host.Instant             `json:"start,omitzero"`
 	Host     host.Info                `json:"host"`
@@ -31,11 +31,11 @@ type state struct {
 	Mounts   []collector.Mount  `json:"mounts,omitempty"`
 	GPUs     []collector.GPU    `json:"gpus,omitempty"`
 	Gaps     []series.Missing   `json:"gaps,omitempty"`
-	// GPUTrouble is why there are no new numbers of the GPUs.
+	// GPUTrouble is the reason for missing new GPU numbers.
 	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }
 
-// A stateKey shows whether the state has changed since the last line, without comparing its lists, which
+// A stateKey shows whether the state has changed since the last line. It has only the lengths of lists, which
 // only grow.
 type stateKey struct {
 	host                                    host.Info
@@ -73,7 +73,7 @@ func stateOf(rec *collector.Recording) state {
 	return s
 }
 
-// listed returns the mounts with the operations that a report has of each.
+// listed returns the mounts, each with the operations that a report lists.
 func listed(mounts []collector.Mount) []collector.Mount {
 	out := slices.Clone(mounts)
 	for i := range out {
@@ -82,8 +82,8 @@ func listed(mounts []collector.Mount) []collector.Mount {
 	return out
 }
 
-// UnmarshalJSON rejects what only damage can produce: a sign in place of a digit. Only clock steps and
-// instants can be below 0.
+// UnmarshalJSON rejects values that only damage can produce: a sign instead of a digit. Only clock steps and
+// instants can be negative.
 func (s *state) UnmarshalJSON(data []byte) error {
 	type plain state
 	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
@@ -101,7 +101,7 @@ func (s *state) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// belowZero reports whether any number in a JSON value is below 0.
+// belowZero reports whether any number in a JSON value is negative.
 func belowZero(value any) bool {
 	switch v := value.(type) {
 	case float64:
@@ -118,7 +118,7 @@ func belowZero(value any) bool {
 	return false
 }
 
-// accountEvery is how often the account of the job is written: within the 5 s promised for samples.
+// accountEvery is the interval of writing the account of the job: within the 5 s promised for samples.
 const accountEvery = 4 * time.Second
 
 func (s state) applyTo(rec *collector.Recording) {

@@ -15,13 +15,13 @@ import (
 type writer struct {
 	journal  *Journal
 	file     *os.File
-	size     int64              // of the whole lines written
-	bound    int64              // size at which the journal is rewritten
-	signals  []collector.Signal // from lines; the account of a snapshot may lack them
+	size     int64              // of complete lines
+	bound    int64              // size that triggers a rewrite
+	signals  []collector.Signal // from signal lines; the account of a snapshot may lack them
 	failing  bool
 	retry    time.Time
 	firstErr error
-	changes  uint64 // of the Book of operations that was written
+	changes  uint64 // Changes of the last written Aggregator
 }
 
 // run writes until the queue is closed.
@@ -29,7 +29,7 @@ func (w *writer) run() {
 	defer close(w.journal.done)
 	timer := time.NewTimer(syncAfter)
 	timer.Stop()
-	var oldest time.Time // when the first line came that waits for fsync; zero if none does
+	var oldest time.Time // arrival of the first line that waits for fsync; zero if there is none
 	var books <-chan time.Time
 	if w.journal.copyAggregator != nil {
 		ticker := time.NewTicker(operationsInterval)
@@ -91,7 +91,7 @@ func (w *writer) take(e entry) {
 	}
 }
 
-// appendLine appends a line, and asks for a snapshot when the file has grown enough.
+// appendLine appends a line, and requests a snapshot when the file has grown enough.
 func (w *writer) appendLine(line []byte) {
 	if err := w.write(line); err != nil {
 		w.fail(err)
@@ -102,17 +102,17 @@ func (w *writer) appendLine(line []byte) {
 	}
 }
 
-// write appends whole lines, or nothing.
+// write appends complete lines, or nothing.
 func (w *writer) write(data []byte) error {
 	if _, err := w.file.Write(data); err != nil {
-		_ = w.file.Truncate(w.size) // if this fails, readers skip the torn line
+		_ = w.file.Truncate(w.size) // if this fails, readers skip the incomplete line
 		return err
 	}
 	w.size += int64(len(data))
 	return nil
 }
 
-// rewrite replaces the journal with its head and one snapshot of the Recording, which is a copy.
+// rewrite replaces the journal with its head and one snapshot of rec, which is a copy.
 func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	tmp := w.journal.path + ".tmp"
 	os.Remove(tmp) // from an earlier attempt
@@ -154,12 +154,12 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	return nil
 }
 
-// nextRewrite returns the file size that triggers the next rewrite. Near the promised maximum the rewrite
-// comes sooner, because what is queued during it must still be written.
+// nextRewrite returns the file size that triggers the next rewrite. Near the promised maximum size the rewrite
+// comes sooner, because lines that are queued meanwhile must also fit.
 func nextRewrite(size int64) int64 {
-	const near = maxSize - 160<<10 // a full queue of lines of 2 KiB, and some more
+	const near = maxSize - 160<<10 // a full queue of lines of 2 KiB, and a margin
 	switch {
-	case size > maxSize: // a large --max-length: do not rewrite it all the time
+	case size > maxSize: // a large --max-length: avoid constant rewriting
 		return size + size/2
 	case size+maxGrowth > near:
 		return max(near, size+maxGrowth/4)
@@ -175,11 +175,11 @@ func (w *writer) fail(err error) {
 	w.failing, w.retry = true, time.Now().Add(retryAfter)
 }
 
-// maxSignals is the number of newest signals from lines that are kept: an agent may receive USR1 all the
-// time. It is more than an account has.
+// maxSignals is the number of newest signals from lines that are kept: an agent may receive USR1
+// continuously. It is more than an account keeps.
 const maxSignals = 64
 
-// Signal journals at once a signal that perfagent received. The next sample has it in the account, but
+// Signal writes a signal that perfagent received to the journal immediately. The next sample has it in the account, but
 // perfagent may be killed before. Signal never waits for the disk, and may be called at any time.
 func (j *Journal) Signal(s collector.Signal) {
 	select {
@@ -192,7 +192,7 @@ func (j *Journal) Signal(s collector.Signal) {
 func (w *writer) takeSignal(s collector.Signal) {
 	w.signals = withSignal(w.signals, s)
 	if w.failing {
-		return // the snapshot will have it
+		return // the snapshot will include it
 	}
 	line, err := text.JSON(map[string]collector.Signal{"signal": s})
 	if err == nil {
@@ -210,7 +210,7 @@ func withSignal(list []collector.Signal, s collector.Signal) []collector.Signal 
 }
 
 // allSignals returns the signals of an account and of lines, oldest first, each once. A line may come
-// before or after the account with its signal. Neither list is changed.
+// before or after the account with its signal. Neither list is modified.
 func allSignals(account, lines []collector.Signal) []collector.Signal {
 	var missing []collector.Signal
 	for _, s := range lines {

@@ -1,4 +1,4 @@
-// Package reportfile is the front door to files that hold a report: it tells perfagent reports,
-// journals and perf.py's JSON apart, writes reports and pages whole or not at all, and locks a
-// report that is being pushed.
+// Package reportfile reads and writes files that contain a report: it distinguishes perfagent reports,
+// journals and perf.py's JSON, writes reports and pages completely or not at all, and locks a
+// report during a push.
 package reportfile

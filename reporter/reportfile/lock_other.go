@@ -4,5 +4,5 @@ package reportfile
 
 import "context"
 
-// Lock does nothing on this system: the server stores the same point once.
+// Lock does nothing on this system: a server stores equal points once.
 func Lock(context.Context, string) (release func(), err error) { return func() {}, nil }

@@ -14,9 +14,9 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// Lock keeps other perfagent processes from pushing the same report at the same time: on this
-// machine and, where the file system supports it, on others. The lock is advisory and ends with
-// the process. Waiting for it ends with ctx.
+// Lock prevents other perfagent processes from pushing the same report at the same time: on this
+// machine and, if the file system supports it, on others. The lock is advisory and ends with
+// the process. ctx ends the waiting for it.
 func Lock(ctx context.Context, path string) (release func(), err error) {
 	for {
 		f, err := durable.Open(path)
@@ -34,7 +34,7 @@ func Lock(ctx context.Context, path string) (release func(), err error) {
 			return func() { f.Close() }, nil
 		}
 
-		f.Close() // replaced while we waited: lock the new one
+		f.Close() // replaced meanwhile: lock the new file
 		if errThere != nil {
 			return nil, fmt.Errorf("lock report: %w", errThere)
 		}

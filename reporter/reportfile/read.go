@@ -16,14 +16,14 @@ import (
 // Kind is the format of a file.
 type Kind int
 
-// The formats.
+// Formats of files.
 const (
 	KindReport  Kind = iota // a perfagent report
-	KindJournal             // the journal of a run that is still going on or was cut off
+	KindJournal             // the journal of an active or interrupted run
 	KindPerfPy              // perf.py's JSON
 )
 
-// File is a report and the file that it was read from.
+// File is a report with its file.
 type File struct {
 	Path   string
 	Kind   Kind
@@ -32,8 +32,7 @@ type File struct {
 }
 
 // Read reads the report in a file of any Kind. cpus is the number of logical CPUs of each node
-// in perf.py's JSON, which does not say; 0 = unknown. Errors name the file and what is wrong
-// with it.
+// for perf.py's JSON, which lacks it; 0 = unknown. Errors contain the path and the problem.
 func Read(path string, cpus int) (*reporter.Report, error) {
 	f, err := Load(path, cpus)
 	if err != nil {
@@ -55,7 +54,7 @@ func Load(path string, cpus int) (*File, error) {
 	return f, nil
 }
 
-// parse parses a file in the format that it has.
+// parse parses a file in its own format.
 func parse(path string, data []byte, cpus int) (*reporter.Report, Kind, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, 0, errors.New("is empty")
@@ -74,8 +73,8 @@ func parse(path string, data []byte, cpus int) (*reporter.Report, Kind, error) {
 	return r, KindPerfPy, err
 }
 
-// notReportError returns an error for a file that does not begin like an object of JSON, as all reports do, and names
-// the report if it is a page beside one.
+// notReportError returns an error for a file that does not start like a JSON object, as all reports do. For a page, it
+// names the report next to it.
 func notReportError(path string, data []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil
@@ -116,12 +115,12 @@ func readWhole(path string) ([]byte, error) {
 	return data, err
 }
 
-// readError returns an error that names the file.
+// readError returns err with the path.
 func readError(path string, err error) error {
 	if pathErr := errors.Unwrap(err); pathErr != nil && strings.Contains(err.Error(), path) {
 		return fmt.Errorf("read report: %w", err)
 	}
-	if words := err.Error(); strings.HasPrefix(words, "is ") || strings.HasPrefix(words, "has ") { // the file
+	if words := err.Error(); strings.HasPrefix(words, "is ") || strings.HasPrefix(words, "has ") { // about the file
 		return fmt.Errorf("%s %w", path, err)
 	}
 	return fmt.Errorf("read report %s: %w", path, err)

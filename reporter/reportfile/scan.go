@@ -9,16 +9,16 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxScanSize is the largest report that is read node by node.
+// maxScanSize is the size of the largest report that is read node by node.
 const maxScanSize = 4 << 30
 
-// nodeFunc takes a node; the run is that of all nodes.
+// nodeFunc is called with a node and the run, which all nodes share.
 type nodeFunc = func(run *reporter.Run, name string, n *reporter.Node) error
 
-// Scan reads a report node by node, as reporter.Scan does: only a few nodes are in memory at a
-// time. Journals, perf.py's JSON, pipes and devices are read whole, as Read does, with all
-// columns. An error of node ends the reading and is returned as it is; other errors are those
-// of Read.
+// Scan reads a report node by node, like reporter.Scan: only a few nodes are in memory at a
+// time. Journals, perf.py's JSON, pipes and devices are read whole, like in Read, with all
+// columns. An error of node ends the scan and is returned unchanged; other errors are
+// Read's.
 func Scan(path string, cpus int, wanted reporter.ColumnFilter,
 	node func(run *reporter.Run, name string, n *reporter.Node) error) (*reporter.Run, error) {
 	var stopped error
@@ -58,8 +58,8 @@ func scan(path string, wanted reporter.ColumnFilter, node nodeFunc) (*reporter.R
 	return run, err
 }
 
-// ReadWithoutSeries reads a report without the series of its nodes, but for the columns that
-// reporter.Node.WithoutSeries keeps. Of a report of one node it reads the beginning only. Errors are those of Read.
+// ReadWithoutSeries reads a report without the series of its nodes, except for the columns that
+// reporter.Node.WithoutSeries keeps. It reads only the beginning of a report of one node. Errors are Read's.
 func ReadWithoutSeries(path string, cpus int) (*reporter.Report, error) {
 	if r, ok := scanSingleNode(path); ok {
 		return r, nil
@@ -78,7 +78,7 @@ func ReadWithoutSeries(path string, cpus int) (*reporter.Report, error) {
 	return out, nil
 }
 
-// scanSingleNode reads the report of one node as reporter.ScanHead does.
+// scanSingleNode reads the report of one node with reporter.ScanWithoutSeries.
 func scanSingleNode(path string) (*reporter.Report, bool) {
 	f, err := openRegular(path)
 	if err != nil {
@@ -88,17 +88,17 @@ func scanSingleNode(path string) (*reporter.Report, bool) {
 	return reporter.ScanWithoutSeries(f, f.size)
 }
 
-// A regularFile is an open file that has a size.
+// A regularFile is an open file with a size.
 type regularFile struct {
 	*os.File
 	size    int64
 	journal bool // it is a journal
 }
 
-// openRegular opens a file that has a size. Its error is reporter.ErrForeign for a pipe, a device, or what is
-// not there.
+// openRegular opens a regular file. Its error is reporter.ErrForeign for a pipe, a device, or a missing
+// file.
 func openRegular(path string) (*regularFile, error) {
-	// Before it is opened: whoever writes to a FIFO must not see us close it.
+	// Stat comes before opening: the writer of a FIFO must not notice that it is opened and closed.
 	st, err := os.Stat(path)
 	if err != nil || !st.Mode().IsRegular() {
 		return nil, reporter.ErrForeign
@@ -112,11 +112,11 @@ func openRegular(path string) (*regularFile, error) {
 		return nil, err
 	}
 	var start [64]byte
-	n, _ := f.ReadAt(start[:], 0) // what is wrong with it shows when more is read
+	n, _ := f.ReadAt(start[:], 0) // a later read returns the error
 	return &regularFile{f, st.Size(), isJournal(path, start[:n])}, nil
 }
 
-// scanWhole is Scan by way of Read.
+// scanWhole implements Scan with Read.
 func scanWhole(path string, cpus int, node nodeFunc) (*reporter.Run, error) {
 	r, err := Read(path, cpus)
 	if err != nil {

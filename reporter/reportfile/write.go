@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// WriteNew writes a report, by fill, to a file that must not exist yet, and waits until it is on disk.
-// The name never shows half a report. If it is taken, the error is fs.ErrExist.
+// WriteNew writes a report with fill to a new file, and waits until it is on disk.
+// The name never shows an incomplete report. If it is taken, the error is fs.ErrExist.
 func WriteNew(path string, fill func(io.Writer) error) error {
 	return writeError("report", path, durable.WriteStream(path, false, fill))
 }
@@ -20,8 +20,8 @@ func Write(path string, fill func(io.Writer) error) error {
 	return writeError("report", path, durable.WriteStream(path, true, fill))
 }
 
-// WriteStream is like Write, or WriteNew unless replace is set, for a report that fill writes part by part. An error of
-// fill is returned as it is.
+// WriteStream is like Write, or like WriteNew if replace is false, for a report that fill writes in parts. An error of
+// fill is returned unchanged.
 func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	var wrong error
 	err := durable.WriteStream(path, replace, func(w io.Writer) error {
@@ -34,9 +34,9 @@ func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	return writeError("report", path, err)
 }
 
-// WritePicture writes a page or a picture, by fill, which can be made again from its report: whole or not
-// at all, but without waiting for the disk. Unless replace is set, the error is fs.ErrExist if
-// the name is taken.
+// WritePicture writes a page or a picture with fill, completely or not
+// at all. It does not wait for the disk, because the file can be created again from its report. If replace is false and
+// the name is taken, the error is fs.ErrExist.
 func WritePicture(path string, replace bool, fill func(io.Writer) error) error {
 	what := "picture"
 	if strings.EqualFold(filepath.Ext(path), ".html") {
@@ -45,11 +45,11 @@ func WritePicture(path string, replace bool, fill func(io.Writer) error) error {
 	return writeError(what, path, durable.WriteStreamUnsynced(path, replace, fill))
 }
 
-// ErrReplaced is the error of Rewrite for a file that no longer holds the expected bytes.
+// ErrReplaced is the error of Rewrite for a file that no longer contains the expected bytes.
 var ErrReplaced = durable.ErrChanged
 
-// Rewrite replaces the bytes of a report that still holds old, keeping its name and permissions.
-// If path is a symbolic link, the file it points to is replaced.
+// Rewrite replaces a report that still contains old, keeping its name and permissions.
+// If path is a symbolic link, its target is replaced.
 func Rewrite(path string, old, data []byte) error {
 	return writeError("report", path, durable.CompareAndSwap(path, old, data))
 }
