@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// accountReport is a report of a job of 10 s whose Account is changed by a test.
+// accountReport returns the node of a job of 10 s, after change has modified its Account.
 func accountReport(t *testing.T, change func(a *collector.Account, j *reporter.Job)) *reporter.Node {
 	t.Helper()
 	in := reportertest.JobInput(10, 0, 0, "")
@@ -26,16 +26,16 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *reporter.J
 	return r.Nodes[r.NodeNames()[0]]
 }
 
-// The kernel's own peak of the limiting group counts where it says more than the samples.
+// The kernel's own peak of the limiting group counts where it is above the samples.
 func TestAccount_LimitBetweenSamples(t *testing.T) {
 	for _, c := range []struct {
 		reached     series.Optional
 		read, wrote float64 // MiB
 		killed      bool
-		want        float64 // 0 = not known
+		want        float64 // 0 = unknown
 	}{
 		{100, 0, 0, false, 100}, {70, 0, 0, false, 70}, {series.Unknown(), 0, 0, false, 0},
-		{70, 10, 30, false, 50}, {70, 100, 100, false, 0}, // it may all have been page cache
+		{70, 10, 30, false, 50}, {70, 100, 100, false, 0}, // all of it may have been page cache
 		{70, 10, 30, true, 100},
 	} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
@@ -84,7 +84,7 @@ func TestAccount_WholeCPU(t *testing.T) {
 	}
 }
 
-// A limit that was lowered in mid-run was not exceeded before.
+// A limit that was lowered during the run was not exceeded before.
 func TestAccount_LimitThatChanges(t *testing.T) {
 	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		j.UserSeconds, j.SystemSeconds, a.CPUSeconds, a.Limits.CPUs = 5, 0, 5, 0.2
@@ -122,7 +122,7 @@ func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 	for _, c := range []struct {
 		read, wrote float64
 		kills       series.Optional
-		proved      bool // that the limit was the reason
+		proved      bool // the limit is known to be the reason
 		want        float64
 	}{{0, 0, 0, false, 150}, {20, 30, 0, false, 100}, {100, 200, 0, false, 7}, {100, 200, 1, true, 150}, {100, 200, 1, false, 7}} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {

@@ -44,7 +44,7 @@ func TestBand_Fold(t *testing.T) {
 	}
 }
 
-// No sum of numbers that can be written is too large.
+// No sum of representable numbers overflows.
 func TestBand_MeanOfHugeNumbers(t *testing.T) {
 	t.Parallel()
 	b := reporter.Band{Mean: reporter.Numbers{math.MaxFloat64, math.MaxFloat64}}

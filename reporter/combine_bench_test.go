@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// manyRanks returns the encoded reports of n ranks with so many samples. Rank 0 measures the host. The values differ
-// from sample to sample, as real ones do.
+// manyRanks returns the encoded reports of n ranks with the given number of samples. Rank 0 measures the host. The
+// values differ from sample to sample, like real ones.
 func manyRanks(t testing.TB, n, samples int) [][]byte {
 	t.Helper()
 	var out [][]byte
@@ -40,7 +40,7 @@ func decodedPieces(t testing.TB, data [][]byte) []reporter.SourceReport {
 	return out
 }
 
-// BenchmarkCombine puts 64 ranks of 1,000 samples together: within 0.3 s.
+// BenchmarkCombine combines 64 ranks of 1,000 samples: within 0.3 s.
 func BenchmarkCombine(b *testing.B) {
 	pieces := decodedPieces(b, manyRanks(b, 64, 1000))
 	b.ReportAllocs()
@@ -51,7 +51,7 @@ func BenchmarkCombine(b *testing.B) {
 	}
 }
 
-// BenchmarkCombine_ReadAndWrite does what the last one out of 64 ranks does with their files: within 0.5 s.
+// BenchmarkCombine_ReadAndWrite does the work of the last of 64 ranks with their files: within 0.5 s.
 func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 	data := manyRanks(b, 64, 1000)
 	size := 0
@@ -69,7 +69,7 @@ func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 	}
 }
 
-// Putting 64 ranks together takes little more memory than the result.
+// Combining 64 ranks takes little more memory than the result.
 func TestCombine_Memory(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its many ranks")
 	pieces := decodedPieces(t, manyRanks(t, 64, 1000))

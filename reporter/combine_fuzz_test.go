@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Whatever the reports of ranks hold, putting them together is an error or a report that can be written and read.
+// Combining any reports of ranks returns an error or a report that can be written and read.
 func FuzzCombine(f *testing.F) {
 	pieces := piecesOf(f, plan{Rank: 0, OnNode: 2, End: 3, CPUs: 1, HostSpan: held(0, 3), Group: "/a"},
 		plan{Rank: 1, OnNode: 2, Start: 0.5, End: 7, CPUs: 2, HostSpan: held(4, 7), Exit: 1},

@@ -349,8 +349,8 @@ func (c *combiner) reclaim() *Reclaim {
 	})
 }
 
-// cpusMoved returns the range of the ranks' usable CPUs together, of which there are now: in proportion to the sum of
-// the ranks' ranges.
+// cpusMoved returns the range of the ranks' usable CPUs together (now so many): in proportion to the sum of the
+// ranks' ranges.
 func (c *combiner) cpusMoved(now float64) *LimitRange {
 	var sum, least, mean, most float64
 	var out *LimitRange

@@ -20,7 +20,7 @@ import (
 
 type plan = reportertest.RankPlan
 
-// pieceOf returns the report of a rank, as it is read from its file.
+// pieceOf returns the report of a rank, as read from its file.
 func pieceOf(t testing.TB, p plan) reporter.SourceReport {
 	t.Helper()
 	data := encodedReport(t, reporter.New(reportertest.RankInput(p)))
@@ -50,7 +50,7 @@ func piecesOf(t testing.TB, plans ...plan) []reporter.SourceReport {
 	return out
 }
 
-// combined returns the node of some pieces. It must be valid by the schema.
+// combined returns the node of some parts. It must be valid by the schema.
 func combined(t testing.TB, pieces ...reporter.SourceReport) (*reporter.Report, *reporter.Node) {
 	t.Helper()
 	r, err := reporter.Combine(pieces)
@@ -83,7 +83,7 @@ func lackOf(n []reporter.Missing, what string) (out []reporter.Missing) {
 
 func held(from, to float64) [2]float64 { return [2]float64{from, to} }
 
-// A rank that never measured the host says so once, and has nothing of it.
+// A rank that never measured the host has one Missing for it, and no values of it.
 func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 	r := reporter.New(reportertest.RankInput(plan{Rank: 3, End: 10, CPUs: 2, Change: func(rec *collector.Recording) {
 		rec.GPUError = "nvidia-smi does not answer"
@@ -121,7 +121,7 @@ func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 	}
 }
 
-// A rank that measured the host for a part of its life has means over that part, and counts nothing as late.
+// A rank that measured the host for a part of its run has means over that part, and no counters that started late.
 func TestNew_MeasuresTheHostForATime(t *testing.T) {
 	r := reporter.New(reportertest.RankInput(plan{Rank: 1, End: 30, HostSpan: held(10, 30), Change: func(rec *collector.Recording) {
 		rec.LateStarts = map[string]time.Duration{host.SourceNetwork: 10 * time.Second}
@@ -140,7 +140,7 @@ func TestNew_MeasuresTheHostForATime(t *testing.T) {
 	}
 }
 
-// A rank whose run was too short for a sample of the host says what a run of one rank says.
+// A rank with a run too short for a sample of the host has the same Missing as a run of one rank.
 func TestNew_IsTooShortForTheHost(t *testing.T) {
 	in := reportertest.RankInput(plan{Rank: 0, End: 0.001})
 	in.Recording = collector.NewRecording(in.Recording.Start, time.Second, 10)
@@ -152,7 +152,7 @@ func TestNew_IsTooShortForTheHost(t *testing.T) {
 	}
 }
 
-// A run of ranks at whole seconds, of which each measures the host for a time, comes out as computed from the plans.
+// Ranks at whole seconds that measure the host in turn combine to the values computed from their plans.
 func TestCombine_IsWhatThePlansSay(t *testing.T) {
 	testenv.SkipIfShort(t, "plans of many shapes")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -168,7 +168,7 @@ func TestCombine_IsWhatThePlansSay(t *testing.T) {
 				p.Start = 0
 				p.HostSpan = held(0, p.End)
 				last = p.End
-			} else if p.Start < last && p.End > last+3 { // the lock is free, and the next tick finds it so
+			} else if p.Start < last && p.End > last+3 { // the lock is free, and the next tick takes it
 				p.HostSpan = held(last+1, p.End)
 				last = p.End
 			}
@@ -178,7 +178,7 @@ func TestCombine_IsWhatThePlansSay(t *testing.T) {
 	}
 }
 
-// checkPlans compares the combined report of some ranks with a straight computation.
+// checkPlans compares the combined report of some ranks with values computed directly from their plans.
 func checkPlans(t *testing.T, round int, plans []plan) {
 	t.Helper()
 	pieces := piecesOf(t, plans...)
@@ -242,7 +242,7 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 	}
 }
 
-// The order of the pieces makes no difference, and the pieces stay as they are.
+// The order of the parts makes no difference, and Combine does not modify them.
 func TestCombine_InAnyOrder(t *testing.T) {
 	pieces := piecesOf(t,
 		plan{Rank: 4, OnNode: 5, Start: 0.25, End: 20.5, CPUs: 1, HostSpan: held(0.25, 20.5)},
@@ -281,7 +281,7 @@ func TestCombine_Golden(t *testing.T) {
 	reportertest.CompareGolden(t, "testdata/combined.golden.json", encodedReport(t, r), *update)
 }
 
-// One piece is the node as it was, whose rank has its series, too.
+// Combining one part returns an unchanged node, except that its rank has series, too.
 func TestCombine_OnePiece(t *testing.T) {
 	piece := pieceOf(t, plan{Rank: 7, OnNode: 1, Start: 0.5, End: 20, CPUs: 1, HostSpan: held(0.5, 20), Exit: 2})
 	r, n := combined(t, piece)
@@ -295,7 +295,7 @@ func TestCombine_OnePiece(t *testing.T) {
 	}
 }
 
-// Ranks without an end count up to their last sample, and the run says which they are.
+// Ranks without an end count up to their last sample, and the run names them.
 func TestCombine_Journals(t *testing.T) {
 	r, n := combined(t, piecesOf(t,
 		plan{Rank: 0, OnNode: 4, End: 20, CPUs: 1, Unfinished: true, HostSpan: held(0, 20)},
@@ -316,7 +316,7 @@ func TestCombine_Journals(t *testing.T) {
 	}
 }
 
-// What the kernel does not count since boot lacks what moved between two holders, and says so.
+// A counter that is not known since boot lacks the changes between two host spans, and a Missing reports it.
 func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
 	pieces := piecesOf(t, plan{Rank: 0, End: 10, HostSpan: held(0, 10)}, plan{Rank: 1, End: 30, HostSpan: held(13, 30)})
 	_, n := combined(t, pieces...)
@@ -339,7 +339,7 @@ func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
 	}
 }
 
-// A rank that measured the host for a moment at the end, as the next to last one's end makes it, costs nothing.
+// A rank that measured the host only for a moment, at the end of the run, costs neither percentiles nor counts.
 func TestCombine_BriefTakeover(t *testing.T) {
 	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 3000, HostSpan: held(0, 3000)}, plan{Rank: 1, End: 3002, HostSpan: held(3001, 3002)})...)
 	q := n.Summaries["mem_percent"]
@@ -349,7 +349,7 @@ func TestCombine_BriefTakeover(t *testing.T) {
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 3 * 3002})
 }
 
-// Of two ranks that measured the host at the same time the longer one is shown, and nothing is added.
+// If two ranks measured the host at the same time, the longer span is used, and nothing is added up.
 func TestCombine_TwoHoldersAtOnce(t *testing.T) {
 	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 20, CPUs: 1, HostSpan: held(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, HostSpan: held(0, 30)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 90, reporter.MetricCPUPeak: 30, reporter.MetricJobCPU: 50})
@@ -372,7 +372,7 @@ func TestCombine_NobodyMeasuredTheHost(t *testing.T) {
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 53.5, reporter.MetricJobCoresPeak: 2})
 }
 
-// Ranks of one control group have read the same counters, those of others add up.
+// Counters of ranks that share a control group count once; those of different groups add up.
 func TestCombine_ControlGroups(t *testing.T) {
 	inGroup := func(cpu, memory, kills, throttled float64) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
@@ -394,7 +394,7 @@ func TestCombine_ControlGroups(t *testing.T) {
 		t.Errorf("limits %+v", l)
 	}
 
-	_, n = combined(t, piecesOf(t, // one has no limit of its own
+	_, n = combined(t, piecesOf(t, // one has no limit
 		plan{Rank: 0, End: 10, Group: "/a", Change: inGroup(2, 1000, 0, 10)}, plan{Rank: 1, End: 10, Group: "/b"})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricThrottled: 10})
 	if l := n.Limits; l.CPUs != 8 || l.MemoryMB > 0 || l.CPUQuota > 0 {
@@ -402,7 +402,7 @@ func TestCombine_ControlGroups(t *testing.T) {
 	}
 }
 
-// Launchers give each rank CPUs of its own: together they have the sum, but not more than the node.
+// Launchers bind each rank to different CPUs: together the ranks have the sum, but at most the CPUs of the node.
 func TestCombine_BoundCPUs(t *testing.T) {
 	bound := func(cpuset, affinity int) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
@@ -424,7 +424,7 @@ func TestCombine_BoundCPUs(t *testing.T) {
 	}
 }
 
-// Groups that were made for the ranks have the CPUs of the one above them.
+// Groups created for the ranks have the CPUs of their parent group.
 func TestCombine_MadeGroups(t *testing.T) {
 	made := func(rec *collector.Recording) {
 		rec.Host.CPUs = 64
@@ -437,7 +437,7 @@ func TestCombine_MadeGroups(t *testing.T) {
 	}
 }
 
-// The same rank twice counts once; two of its recordings that differ are an error.
+// A rank that is given twice counts once; two different recordings of it are an error.
 func TestCombine_TheSameRankTwice(t *testing.T) {
 	a, b := plan{Rank: 0, End: 10, CPUs: 1}, plan{Rank: 1, End: 12, CPUs: 2}
 	pieces := piecesOf(t, a, b)
@@ -469,7 +469,7 @@ func TestCombine_TheSameRankTwice(t *testing.T) {
 	}
 }
 
-// A perfagent that believed it was alone has no number. It gets a free one.
+// A part without a rank, from a perfagent that seemed to be the only one, gets a free rank.
 func TestCombine_WithoutNumbers(t *testing.T) {
 	in := reportertest.RankInput(plan{End: 5, CPUs: 1})
 	in.Rank, in.Identity = "", nil
@@ -500,7 +500,7 @@ func TestCombine_RefusesWhatIsNoPiece(t *testing.T) {
 	}
 }
 
-// GPUs are listed once each, and their numbers follow them.
+// Each GPU is listed once, and its values keep belonging to it.
 func TestCombine_GPUs(t *testing.T) {
 	with := func(busy float64, uuids ...string) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
@@ -536,7 +536,7 @@ func TestCombine_GPUs(t *testing.T) {
 	wantMetrics(t, n.Metrics, map[string]float64{"gpu_0_energy_joules": 200, "gpu_1_energy_joules": 200})
 }
 
-// What several jobs say stays with them; of one it is the node's.
+// Operations and phases of several jobs stay with their ranks; those of a single one belong to the node.
 func TestCombine_WhatTheJobsSay(t *testing.T) {
 	pieces := piecesOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10}, plan{Rank: 2, End: 10})
 	phase := reporter.Phase{Name: "load", Start: 1, Seconds: 2, Count: 1, Metrics: reporter.Values{}, Spans: []reporter.PhaseSpan{{1, 2}}}
@@ -564,7 +564,7 @@ func TestCombine_WhatTheJobsSay(t *testing.T) {
 	}
 }
 
-// The table of processes is that of all ranks, cut as that of one job.
+// The table of processes has those of all ranks, cut as for one job.
 func TestCombine_Processes(t *testing.T) {
 	pieces := piecesOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10})
 	for rank, p := range pieces {
@@ -580,7 +580,7 @@ func TestCombine_Processes(t *testing.T) {
 	}
 }
 
-// What only some ranks lack says which.
+// A Missing of only some ranks names them.
 func TestCombine_WhatIsMissing(t *testing.T) {
 	unread := func(rec *collector.Recording) {
 		rec.Failures = []collector.Failure{{Source: host.SourceJob, Why: "no such process", Count: 2}}
@@ -601,7 +601,7 @@ func TestCombine_WhatIsMissing(t *testing.T) {
 	}
 }
 
-// A rank that was put together before takes part as one that is there.
+// A node that was combined before can be combined with further ranks.
 func TestCombine_InSteps(t *testing.T) {
 	plans := []plan{{Rank: 0, End: 20, CPUs: 1, HostSpan: held(0, 20)}, {Rank: 1, End: 20, CPUs: 2}, {Rank: 2, End: 20, CPUs: 4}}
 	two, _ := combined(t, piecesOf(t, plans[:2]...)...)
@@ -612,7 +612,7 @@ func TestCombine_InSteps(t *testing.T) {
 	}
 }
 
-// A node has as many points as a run of one rank has, however often its holder changed.
+// A combined node has at most as many points as a run of one rank, however often another rank took over the host.
 func TestCombine_BoundsThePoints(t *testing.T) {
 	var plans []plan
 	for rank := range 5 {

@@ -31,7 +31,7 @@ func showCSV(t testing.TB, r *reporter.Report) []byte {
 	return out.Bytes()
 }
 
-// showTable reads CSV back and finds its columns by name.
+// showTable reads CSV and finds its columns by name.
 func showTable(t testing.TB, data []byte) (rows [][]string, column func(row int, name string) string) {
 	t.Helper()
 	all, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
@@ -63,7 +63,7 @@ func TestWriteCSV_Golden(t *testing.T) {
 	}
 }
 
-// The columns are what the issue of the format says, in its order.
+// The columns are those of the documented format, in its order.
 func TestWriteCSV_Columns(t *testing.T) {
 	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, reporter.New(reportertest.Input(0, 3, 0, ""))))).ReadAll()
 	if err != nil {
@@ -94,7 +94,7 @@ func TestWriteCSV_Columns(t *testing.T) {
 	}
 }
 
-// The time lines of operations come last, with their units, and no name of a series is more than text.
+// The timelines of operations come last, with their units, and names of series stay plain text.
 func TestWriteCSV_Work(t *testing.T) {
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 6, 0, "")))
 	n := r.Nodes["0"]
@@ -121,8 +121,8 @@ func TestWriteCSV_Work(t *testing.T) {
 	}
 }
 
-// Every number of the report is in the table with the digits that it has in the JSON,
-// and nothing else is.
+// The table contains every number of the report, with the digits of the JSON,
+// and nothing else.
 func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 	awkward := reporter.New(reportertest.Input(0, 7, 0, ""))
 	for i, v := range []float64{0.1, 1e-7, 1e21, 123456789.000001, math.Copysign(0, -1), -5e-324, math.MaxFloat64} {
@@ -169,7 +169,7 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 	}
 }
 
-// showName is the column of a key, which may have .min, .mean or .max behind it.
+// showName returns the column of a key, which may end in .min, .mean or .max.
 func showName(key string) string {
 	of := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ".min"), ".mean"), ".max")
 	c, ok := collector.ColumnByKey(of)
@@ -187,7 +187,7 @@ func showName(key string) string {
 	return key + " [" + c.Info().Unit.Symbol() + "]"
 }
 
-// showField compares a field with a number of the JSON (null is ""), and counts it.
+// showField compares a field with a number of the JSON (null is ""). It returns 1 for a number, else 0.
 func showField(t *testing.T, name, got string, want json.Number) int {
 	t.Helper()
 	if got != string(want) {
@@ -199,7 +199,7 @@ func showField(t *testing.T, name, got string, want json.Number) int {
 	return 1
 }
 
-// showCSVBack reads CSV back and compares everything with the report.
+// showCSVBack reads CSV and compares everything with the report.
 func showCSVBack(t testing.TB, name string, r *reporter.Report) {
 	t.Helper()
 	data := showCSV(t, r)
@@ -248,7 +248,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// showCell compares a cell with the number that it is of.
+// showCell compares a cell with its number.
 func showCell(t testing.TB, what, cell string, want float64) {
 	t.Helper()
 	got, err := strconv.ParseFloat(cell, 64)
@@ -261,7 +261,7 @@ func showCell(t testing.TB, what, cell string, want float64) {
 	}
 }
 
-// showWrites counts what it is given and fails after some bytes.
+// showWrites counts the bytes written to it, and fails after limit.
 type showWrites struct{ total, largest, limit int }
 
 func (w *showWrites) Write(p []byte) (int, error) {
@@ -272,7 +272,7 @@ func (w *showWrites) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A large report is written piece by piece, and no further than it is read.
+// A large report is written in parts, and writing stops when the reader does.
 func TestWriteCSV_Streams(t *testing.T) {
 	n := 10_000
 	values := make([]float64, n)
@@ -290,8 +290,8 @@ func TestWriteCSV_Streams(t *testing.T) {
 	}
 }
 
-// No text of a report is a formula, a control character or a field of its own.
-// The seeds are hostile texts in every place that a report has for one.
+// No text of a report becomes a formula, a control character or an extra field.
+// The seeds have hostile texts in every place for text.
 func FuzzWriteCSV(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words, 1.5)

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// portsReport returns the report of a node whose RDMA ports moved so many MiB in each second.
+// portsReport returns the report of a node with RDMA ports that moved the given MiB in each second.
 func portsReport(t *testing.T, change func(*collector.Recording), received, sent float64) *reporter.Report {
 	t.Helper()
 	in := reportertest.JobInput(0, 0, 0, "")
@@ -33,7 +33,7 @@ func portsReport(t *testing.T, change func(*collector.Recording), received, sent
 	return reporter.New(in)
 }
 
-// missingOf returns what a node says of RDMA ports among what is missing.
+// missingOf returns the Missing of RDMA ports.
 func missingOf(n *reporter.Node) []reporter.Missing {
 	return slices.DeleteFunc(slices.Clone(n.Missing), func(m reporter.Missing) bool {
 		source, _ := reporter.SourceOf(m.What)
@@ -58,7 +58,7 @@ func TestNew_RDMAPorts(t *testing.T) {
 	}
 }
 
-// A node without ports says nothing of them, nor does its CSV.
+// The report and the CSV of a node without ports do not mention them.
 func TestNew_WithoutRDMAPorts(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
 	data, err := reporter.Encode(r)
@@ -76,7 +76,7 @@ func TestNew_WithoutRDMAPorts(t *testing.T) {
 	}
 }
 
-// Ports that cannot be read, or whose counters stand at their end, are missing with the reason.
+// Ports that cannot be read, or have a counter at the end of its range, are missing with the reason.
 func TestNew_RDMAPortsThatAreMissing(t *testing.T) {
 	in := reportertest.JobInput(0, 20, 0, "")
 	in.Recording.Failures = append(in.Recording.Failures,

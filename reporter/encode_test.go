@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// checkEncoding compares the file of a report with its value on one line.
+// checkEncoding compares the file of a report with its JSON on one line.
 func checkEncoding(t *testing.T, r *reporter.Report) {
 	t.Helper()
 	file, err := reporter.Encode(r)
@@ -51,7 +51,7 @@ func checkEncoding(t *testing.T, r *reporter.Report) {
 	checkLines(t, file)
 }
 
-// checkLines checks that each member down to the fourth level has a line of its own.
+// checkLines checks that each member down to the fourth level is on a separate line.
 func checkLines(t *testing.T, file []byte) {
 	t.Helper()
 	for i, line := range strings.Split(string(file), "\n") {
@@ -64,7 +64,7 @@ func checkLines(t *testing.T, file []byte) {
 	}
 }
 
-// Of a job that perfagent was attached to, nothing is written that only wait4(2) knows.
+// The report of an attached job has no values that only wait4(2) returns.
 func TestEncode_OfAnAttachedJob(t *testing.T) {
 	t.Parallel()
 	keys := func(j reporter.Job) []string {
@@ -109,7 +109,7 @@ func TestEncode_OfRealReports(t *testing.T) {
 	for _, path := range append(files, journals...) {
 		r, err := reportfile.Read(path, 0)
 		if err != nil {
-			continue // no report
+			continue // not a report
 		}
 		read++
 		checkEncoding(t, r)
@@ -151,7 +151,7 @@ func TestEncode_OfEveryFeature(t *testing.T) {
 	}
 }
 
-// What JSON has no word for is an error, or null where it may be absent.
+// NaN is an error, or null where a value may be absent.
 func TestEncode_OfNaN(t *testing.T) {
 	t.Parallel()
 	gpu := reporter.GPU{Idle: &reporter.GPUIdle{JobCPUs: series.Unknown()}}

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The reports of two nodes become one. A metric that a node does not have is NaN; its Missing says why.
+// The reports of two nodes become one. A metric that a node does not have is NaN; its Missing has the reason.
 func ExampleMerge() {
 	files := []string{`{
 		"schema": "perfagent.report/1",

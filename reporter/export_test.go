@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// What tests of the package use beyond what it exports.
+// Unexported identifiers for tests.
 const (
 	MaxSampleKeys = maxSampleKeys
 )
@@ -19,14 +19,14 @@ var (
 // Codes returns the table of codes.
 func Codes() []Reason { return codeTable }
 
-// ScanWithin scans with a bound on the size of a value.
+// ScanWithin scans with a limit on the size of a value.
 func ScanWithin(file io.ReaderAt, size, limit int64) error {
 	s := scanner{file: file, size: size, limit: limit, seen: make(map[string]bool)}
 	return s.explain(s.readReport(func(name string) error { _, err := s.node(name); return err }))
 }
 
-// CSVColumns returns the names of the columns of a report's CSV without their units, and their
-// values; named tells that the node comes before them.
+// CSVColumns returns the names of the columns of a report's CSV without their units, and a function for their
+// values. named reports that a column for the node comes before them.
 func CSVColumns(r *Report) (named bool, names []string, values func(column int, n *Node) []float64) {
 	t := newCSVTable(r)
 	for _, c := range t.columns {
@@ -35,17 +35,17 @@ func CSVColumns(r *Report) (named bool, names []string, values func(column int, 
 	return t.named, names, func(column int, n *Node) []float64 { return t.columns[column].values(n) }
 }
 
-// Halve merges neighbouring points of a node's series.
+// Halve merges neighboring points of a node's series.
 func Halve(n *Node) { n.halve() }
 
-// Sizes returns what a node takes in a report, and what its seriesText takes.
+// Sizes returns the size of a node in a report, and the size of its encoded series.
 func Sizes(n *Node) (whole, series int, err error) {
 	whole, err = (&Report{Nodes: map[string]*Node{"7": n}}).encodedSize()
 	text, errSeries := n.encodeSeries()
 	return whole, len(text), errors.Join(err, errSeries)
 }
 
-// MergeWithin merges in memory, and halves all series until the result fits: what a Spool does by way of a file.
+// MergeWithin merges in memory, and halves all series until the result fits, as a Merger does with a file.
 func MergeWithin(inputs []SourceReport, limit int) (*Report, error) {
 	r, err := Merge(inputs)
 	for err == nil {

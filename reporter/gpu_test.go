@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// What an account in a file does not tell is not known; 0 would be a claim.
+// A value missing from an account in a file is unknown, not 0.
 func TestAccount_OfAFileThatHasLittle(t *testing.T) {
 	var a collector.Account
 	if err := json.Unmarshal([]byte(`{"source":"tree","cpu_seconds":1.5,"oom_kills":null,"limits":{"cpus":2}}`), &a); err != nil {
@@ -31,7 +31,7 @@ func TestAccount_OfAFileThatHasLittle(t *testing.T) {
 	}
 }
 
-// The columns of GPUs stand last in the table, and only those that there are.
+// The columns of the existing GPUs come last in the table.
 func TestWriteCSV_GPUs(t *testing.T) {
 	w := reportertest.NewWideStream(5, 3, 2)
 	rec := w.Recording(10)
@@ -60,7 +60,7 @@ func TestWriteCSV_GPUs(t *testing.T) {
 	}
 }
 
-// Energy is what the device has counted, or else the power that was drawn, over the time that was measured.
+// Energy is the device's counter, or else the power integrated over the measured time.
 func TestGPU_Energy(t *testing.T) {
 	w := reportertest.NewWideStream(5, 3, 3)
 	rec := w.Recording(10)
@@ -69,7 +69,7 @@ func TestGPU_Energy(t *testing.T) {
 	}
 	rec.GPUs[1].EnergyJoules, rec.GPUs[2].EnergyJoules = series.Unknown(), series.Unknown()
 	power := series.NewSummary()
-	for _, s := range [][2]float64{{100, 1}, {300, 2}, {math.NaN(), 4}, {50, 0.5}} { // of the 4 s nothing is known
+	for _, s := range [][2]float64{{100, 1}, {300, 2}, {math.NaN(), 4}, {50, 0.5}} { // the 4 s are unknown
 		power.Add(s[0], s[1])
 	}
 	rec.Summaries[collector.GPUColumn(1, collector.GPUPower)] = power
@@ -83,8 +83,8 @@ func TestGPU_Energy(t *testing.T) {
 	}
 }
 
-// Merging keeps what a node has, and a report that has been merged can be merged again
-// with the original: findings follow from the nodes that a report has.
+// Merging keeps everything of a node, and a merged report can be merged again
+// with the original: findings depend on the nodes of a report.
 func TestMerge_KeepsWhatANodeHas(t *testing.T) {
 	node := func(i int) reporter.SourceReport {
 		w := reportertest.NewWideStream(uint64(i), 2, 2)
@@ -117,7 +117,7 @@ func TestMerge_KeepsWhatANodeHas(t *testing.T) {
 	mustMerge(t, node(1), reporter.SourceReport{Path: "both", Report: both})
 }
 
-// The metrics of a device are found by their own names, as those of the table are.
+// The metrics of one GPU are found by their names, like those of the table.
 func TestMetricNamed_OfGPUs(t *testing.T) {
 	for _, m := range reporter.GPUMetrics() {
 		name := strings.Replace(m.Name, "{i}", "3", 1)

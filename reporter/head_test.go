@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// headReport returns a report with everything that a head has, and its bytes.
+// headReport returns a report with everything that a head contains, and its encoding.
 func headReport(t testing.TB) (*reporter.Report, []byte) {
 	t.Helper()
 	r := reporter.New(reportertest.JobInput(3, 200, 0, ""))
@@ -29,7 +29,7 @@ func headReport(t testing.TB) (*reporter.Report, []byte) {
 	return r, data
 }
 
-// A head says what the whole report says.
+// A head equals the values of the whole report.
 func TestReadHead_IsTheBeginning(t *testing.T) {
 	t.Parallel()
 	_, data := headReport(t)
@@ -67,8 +67,8 @@ func TestReadHead_InAnotherOrder(t *testing.T) {
 	}
 }
 
-// Members that another program moved behind the numbers or the series count as in their place, however it lays them
-// out.
+// Members that another program wrote after the numbers or the series count as in their usual place, with any line
+// breaks.
 func TestHeads_OfOtherPrograms(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestHeads_OfOtherPrograms(t *testing.T) {
 	}
 }
 
-// movedToEnd returns a report as other programs write it, with a member of its first node behind all others.
+// movedToEnd returns a report in the format of other programs, with a member of its first node moved to its end.
 func movedToEnd(t *testing.T, report []byte, member, indent string) []byte {
 	t.Helper()
 	in := json.NewDecoder(bytes.NewReader(report))
@@ -143,7 +143,7 @@ func movedToEnd(t *testing.T, report []byte, member, indent string) []byte {
 	return out.Bytes()
 }
 
-// jsonKeys returns the keys of an object in their order.
+// jsonKeys returns the keys of an object in order.
 func jsonKeys(t *testing.T, object []byte) []string {
 	t.Helper()
 	in := json.NewDecoder(bytes.NewReader(object))
@@ -185,7 +185,7 @@ func FuzzReadHead(f *testing.F) {
 			t.Fatalf("%v, %v", head, err)
 		}
 
-		// What reads as a whole has the head that was read.
+		// If Decode accepts the data, ReadHead returns the same head.
 		whole, errWhole := reporter.Decode(data)
 		if errWhole != nil || err != nil {
 			return

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Limits of ranks that moved, or that the ranks have bound themselves to, are put together as the limits are.
+// Ranges of the ranks' limits, and CPU bindings by the ranks, are combined like the limits.
 func TestCombination_LimitsOfRanks(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)
 	of := func(group string, l Limits) *rankPart {

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// However samples fall into buckets, no mean is outside of its own extremes: these may be exact where it is rounded.
+// With any distribution of samples over buckets, a rounded mean stays within its exact extremes.
 func TestNew_MeansAreInsideTheirExtremes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(testenv.Rounds(20, 6)) {
@@ -29,7 +29,7 @@ func TestNew_MeansAreInsideTheirExtremes(t *testing.T) {
 	}
 }
 
-// The smallest that a disk counts is a sector, 1/2048 MiB: six decimals are not enough for it.
+// The smallest amount that a disk counts is a sector, 1/2048 MiB, which needs more than six decimals.
 func TestNew_MeanOfOneValueIsNotBelowIt(t *testing.T) {
 	t.Parallel()
 	w := reportertest.NewStream(1)
@@ -48,7 +48,7 @@ func TestNew_MeanOfOneValueIsNotBelowIt(t *testing.T) {
 	}
 }
 
-// The mean of equal means is not beside them by a bit.
+// The mean of equal means equals them to the last bit.
 func TestBand_FoldedMeansAreInsideTheirExtremes(t *testing.T) {
 	t.Parallel()
 	for n := 2; n < 60; n++ {

@@ -61,7 +61,7 @@ func TestMerge_ExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		in     []*reporter.Report
-		code   int // -1: none
+		code   int // -1 = none
 		signal string
 	}{
 		{"all well", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), reportertest.NodeReport(1, 1, 0, nil)}, 0, ""},
@@ -122,7 +122,7 @@ func TestMerge_KeepsWhatIsIncomplete(t *testing.T) {
 	}
 }
 
-// One input, or one merged again, stays as it is.
+// Merging one input, or a merged report, leaves it unchanged.
 func TestMerge_Identity(t *testing.T) {
 	r := reportertest.NodeReport(3, 10, 7, map[string]string{"a": "b"})
 	once := mustMerge(t, reporter.SourceReport{Path: "a", Report: r})
@@ -134,7 +134,7 @@ func TestMerge_Identity(t *testing.T) {
 	}
 }
 
-// In any order and in any steps, where no two inputs disagree.
+// Merging in any order and in any steps gives the same result, if no two inputs disagree.
 func TestMerge_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range testenv.Rounds(12, 3) {

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// spooled merges reports by way of a file.
+// spooled merges reports with a Merger.
 func spooled(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byte, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func ranked(node, seconds int) *reporter.Report {
 	return r
 }
 
-// spoolCases are reports to merge.
+// spoolCases returns reports to merge.
 func spoolCases(t *testing.T) map[string][]reporter.SourceReport {
 	t.Helper()
 	list := func(reports ...*reporter.Report) (out []reporter.SourceReport) {
@@ -91,7 +91,7 @@ func spoolCases(t *testing.T) map[string][]reporter.SourceReport {
 	}
 
 	gaps := reportertest.NodeReport(3, 90, 0, nil)
-	for i, column := range gaps.Nodes["3"].Samples.Columns { // keys that appear in another order once thinned
+	for i, column := range gaps.Nodes["3"].Samples.Columns { // keys that appear in another order after halving
 		for row := range column {
 			if row < 7-i || row%(i+2) == 1 {
 				column[row] = math.NaN()
@@ -127,7 +127,7 @@ func spoolCases(t *testing.T) map[string][]reporter.SourceReport {
 	return cases
 }
 
-// By way of a file comes what comes without one, at any limit.
+// A Merger returns the same bytes as merging in memory, with any limit.
 func TestSpool_MergesAsMerge(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds of CPU for merging large reports")
 	for name, inputs := range spoolCases(t) {
@@ -162,7 +162,7 @@ func TestSpool_MergesAsMerge(t *testing.T) {
 	}
 }
 
-// firstDifference returns what is around the first byte in which two texts differ.
+// firstDifference returns the surroundings of the first differing byte of two texts.
 func firstDifference(a, b []byte) string {
 	i := 0
 	for i < min(len(a), len(b)) && a[i] == b[i] {
@@ -194,7 +194,7 @@ func TestSpool_NeedsADirectory(t *testing.T) {
 	}
 }
 
-// The size of a report is known to the byte without encoding it.
+// The size of the encoded report is known exactly from the sizes of its series.
 func TestSpool_KnowsTheSizeOfSeries(t *testing.T) {
 	t.Parallel()
 	for name, inputs := range spoolCases(t) {

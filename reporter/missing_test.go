@@ -20,13 +20,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The baseline reads a job only if it is running: one that cannot be read failed once more then.
+// The baseline reads a job only if it is running: an unreadable one then has one failure more.
 func TestNew_CountsTheReadingsOfAJob(t *testing.T) {
 	for running, want := range map[bool]string{false: "hidden (1 of 1 readings)", true: "hidden (2 of 2 readings)"} {
 		job := host.JobOptions{Source: host.JobFromTree, Running: running, TreeErr: errors.New("hidden")}
 		reader := host.NewReader(host.Options{Job: job, DiskPaths: []string{t.TempDir()}})
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // the closing Reading is the only one after the baseline
+		cancel() // the last Reading is the only one after the baseline
 		rec := collector.NewSampler(reader, collector.Options{Interval: time.Hour}).Run(ctx)
 
 		var got []string
@@ -57,7 +57,7 @@ func TestCodes_AreUniqueAndHaveATextOfTheirOwn(t *testing.T) {
 	}
 }
 
-// The page about reports lists each code with its usual reason, those first of which nothing is amiss.
+// The page about reports lists each code with its usual reason, normal ones first.
 func TestCodes_AreThoseOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/report.md")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestCodes_AreThoseOfTheSchema(t *testing.T) {
 	}
 }
 
-// Whoever says that something is missing says it with a code.
+// Every Missing in the code has a Code.
 func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
 	made := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -125,7 +125,7 @@ func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
 		case err != nil:
 			return err
 		case d.IsDir() && len(name) > 2 && (strings.HasPrefix(name, ".") || name == "testdata" || name == "plotter" || strings.HasSuffix(name, "test")):
-			return fs.SkipDir // the page makes an entry of its own of entries that it leaves out
+			return fs.SkipDir // the page has an entry for the omitted entries
 		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
@@ -175,7 +175,7 @@ func hasCode(t *testing.T, path string, literal *ast.CompositeLit) int {
 	}
 	for _, e := range literal.Elts {
 		pair, ok := e.(*ast.KeyValueExpr)
-		if !ok { // without names, all fields are given
+		if !ok { // without field names, all fields are given
 			return 1
 		}
 		if key, isName := pair.Key.(*ast.Ident); isName && key.Name == "Code" {

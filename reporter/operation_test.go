@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A report's work comes back from its file, and the file is valid by the schema.
+// Operations are unchanged after writing and reading a report, and the file is valid by the schema.
 func TestWork_ReadBack(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	data, err := reporter.Encode(r)
@@ -35,14 +35,14 @@ func TestWork_ReadBack(t *testing.T) {
 	}
 }
 
-// A report without operations has no word of them.
+// A report without operations does not mention them.
 func TestWork_None(t *testing.T) {
 	if w := reportertest.ThreeNodes().PooledOperations(); w != nil {
 		t.Errorf("Work is %+v, want nil", w)
 	}
 }
 
-// Over nodes counts add up, averages weigh by counts, and the worst node's quantiles count.
+// Over nodes, counts add up, averages are weighted by counts, and quantiles are the worst node's.
 func TestWork_Pooled(t *testing.T) {
 	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	get := w.Times["store.get"]
@@ -64,7 +64,7 @@ func TestWork_Pooled(t *testing.T) {
 	}
 }
 
-// Nodes pool to the standard deviation of all their times. A single time adds none of its own.
+// The pooled standard deviation is that of all times together. A single time on a node has none.
 func TestWork_PooledStd(t *testing.T) {
 	of := func(list ...float64) aggregate.Timing {
 		sum, squares := 0.0, 0.0
@@ -105,7 +105,7 @@ func TestWork_PooledStd(t *testing.T) {
 	}
 }
 
-// Of nodes with impossible counts, as a damaged report may have them, no mean is NaN.
+// Impossible counts, as in a damaged report, give no NaN.
 func TestWork_ImpossibleCounts(t *testing.T) {
 	for _, counts := range [][2]int64{{0, 0}, {-1, 1}, {1, -1}, {-1, -1}} {
 		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
@@ -123,7 +123,7 @@ func TestWork_ImpossibleCounts(t *testing.T) {
 	}
 }
 
-// Each number of each series is found by its name, and no other name is one.
+// Each number of each series is found by its name, and other names are not found.
 func TestWorkMetric(t *testing.T) {
 	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	names := make(map[string]bool)
@@ -151,7 +151,7 @@ func TestWorkMetric(t *testing.T) {
 	}
 }
 
-// null in place of a part of the work is not there, and damages nothing.
+// null for a part of the operations means absent.
 func TestWork_Null(t *testing.T) {
 	const text = `{"schema":"perfagent.report/1","run":{"id":"x"},"nodes":{"0":{"metrics":{},"samples":[],
 		"operations":{"sources":null,"times":{"a":{"count":1,"avg_time_ms":null}},"keys":{"a":null}},"transfers":{"n":{}}}}}`

@@ -74,7 +74,7 @@ func TestNode_WorkLines(t *testing.T) {
 	}
 }
 
-// A reader that wants the time lines of operations gets them, and nothing else.
+// A reader that selects the timelines of operations gets only them.
 func TestScan_ReadsWorkLines(t *testing.T) {
 	t.Parallel()
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 3, 0, "")))
@@ -93,7 +93,7 @@ func TestScan_ReadsWorkLines(t *testing.T) {
 	}
 }
 
-// Every time line that is recorded has a name here: what is not known by name is not drawn and has no unit.
+// Every recorded timeline has a name in the table: others would not be drawn and have no unit.
 func TestWorkLineOf_WhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	b := aggregate.New(aggregate.Options{}, time.Unix(0, 0))

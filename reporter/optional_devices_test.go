@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// rareInput is a job of five seconds on a node that has everything most nodes have not.
+// rareInput returns a job of five seconds on a node with all optional devices.
 func rareInput() reporter.Input {
 	in := reportertest.JobInput(0, 0, 0, "")
 	rec := reportertest.Recording(0)
@@ -77,7 +77,7 @@ func TestNew_RareSources(t *testing.T) {
 	}
 }
 
-// rareWords are in no report of a node that has none of it.
+// rareWords do not occur in a report of a node without optional devices.
 var rareWords = []string{"nfs", "lustre", "energy", "node_power", "cpu_temperature", "throttle", "mounts", "thermal"}
 
 func TestNew_WithoutRareSources(t *testing.T) {
@@ -94,7 +94,7 @@ func TestNew_WithoutRareSources(t *testing.T) {
 	}
 }
 
-// What only root may read is missing with that reason, in the source and its metrics, and people are not told.
+// Sources and metrics that only root may read are missing with that reason, which summaries omit.
 func TestNew_RootOnlySources(t *testing.T) {
 	in := reportertest.JobInput(0, 20, 0, "")
 	why := "/sys/class/powercap/intel-rapl:0/energy_uj: only root may read the counters of energy"
@@ -113,7 +113,7 @@ func TestNew_RootOnlySources(t *testing.T) {
 	}
 }
 
-// Ranks that measure the host one after the other add up what servers and CPUs did, each mount once.
+// Ranks that measured the host in turn add up mounts and CPU counters, each mount once.
 func TestCombine_RareSources(t *testing.T) {
 	with := func(n float64) func(*collector.Recording) {
 		return func(rec *collector.Recording) {

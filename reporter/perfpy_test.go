@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// goldenMetrics is what perf.py makes of them with 8 CPUs, in the order of the
+// goldenMetrics are perf.py's metrics for these rows with 8 CPUs, in the order of the
 // table; its hours end at the last sample here, 4 s × 8 CPUs.
 var goldenMetrics = []float64{100.0, 49.980000000000004, 20.0, 20.0, 60.0, 80.0, 100.0, 100.0, 4 * 8 / 3600.0,
 	4 * 8 / 3600.0 * (100 - 49.98) / 100, 60.3, 70.2, 1030.0, 2222.0, 6.25, 111.5, 6.25, 421.0}
@@ -88,8 +88,8 @@ func TestNewPerfPyReport_KeepsTheTimesOfTheRun(t *testing.T) {
 	checkGolden(t, r.Nodes["0"])
 }
 
-// perf.py's ring, its file, and what is read from it: the golden table of a
-// capacity of 10.
+// perf.py's ring, its file, and the report read from it have the golden table of
+// capacity 10.
 func TestPerfPy_GoldenRingThroughTheFile(t *testing.T) {
 	for n, kept := range map[int][]float64{
 		10: {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 11: {1, 3, 5, 7, 9}, 12: {1, 3, 5, 7, 9, 12}, 13: {1, 3, 5, 7, 9, 12},
@@ -231,7 +231,7 @@ func pythonFloats() []float64 {
 	return out
 }
 
-// Byte for byte what Python's json.dump writes, keys and numbers.
+// The encoding equals Python's json.dump byte for byte, in keys and numbers.
 func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
 	python := testenv.Python(t)
 	samples := map[string][]collector.Sample{"0": nil, "3": reportertest.PerfPySamples(), "12": {reportertest.PerfPySample(nil)}}
@@ -262,7 +262,7 @@ func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
 	}
 }
 
-// kept turns columns back into samples.
+// kept converts columns to samples.
 func kept(s reporter.Samples) []collector.Sample {
 	out := make([]collector.Sample, s.Len())
 	for i := range out {
@@ -274,8 +274,8 @@ func kept(s reporter.Samples) []collector.Sample {
 	return out
 }
 
-// FuzzPerfPy feeds anything: no panic, errors of one plain line; and what is
-// accepted is a report that can be written, shown and encoded for perf.py again.
+// FuzzPerfPy checks that any input gives no panic and only errors of one plain line, and that accepted
+// input gives a report that can be written, shown and encoded for perf.py again.
 func FuzzPerfPy(f *testing.F) {
 	f.Add([]byte(reportertest.PerfPyJSON()), 8)
 	for _, seed := range []string{

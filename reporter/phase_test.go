@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// spoken returns what a report is made from of a job that keeps two CPUs busy for 20 s and says lines
+// spoken returns the input of a job that keeps two CPUs busy for 20 s and sends lines
 // before the first sample.
 func spoken(lines ...marks.Line) reporter.Input {
 	in := reportertest.Input(0, 0, 0, "")
@@ -41,8 +41,8 @@ func begin(name string) marks.Line {
 	return marks.Line{IsPhase: true, Text: name, At: float64(reportertest.RunStart.Unix())}
 }
 
-// A phase that is on at the end lasts as long as the job. One that spans the run has the run's numbers,
-// but for those that the job's end tells exactly.
+// A phase that is on at the end lasts as long as the job. A phase of the whole run has the run's metrics,
+// except for those that are exact only at the job's end.
 func TestNew_PhaseOfTheWholeRun(t *testing.T) {
 	n := reporter.New(spoken(begin("all"))).Nodes["0"]
 	p := n.Phase("all")
@@ -56,7 +56,7 @@ func TestNew_PhaseOfTheWholeRun(t *testing.T) {
 		switch {
 		case !ok:
 			t.Errorf("only the phase has %s", name)
-		case name == reporter.MetricJobMemoryPeak: // of the run also from the largest process
+		case name == reporter.MetricJobMemoryPeak: // the run's value includes the largest process
 		case math.Abs(v-whole) > 1e-9*max(1, math.Abs(whole)):
 			t.Errorf("%s: %v in the phase, %v in the run", name, v, whole)
 		default:
@@ -116,7 +116,7 @@ func TestNode_PhaseAt(t *testing.T) {
 	}
 }
 
-// A phase that goes on is the one at the newest sample, although its length is rounded.
+// An open phase is the one at the newest sample, although its length is rounded.
 func TestNode_PhaseAtTheNewestSample(t *testing.T) {
 	const newest = 1795402537.641
 	n := &reporter.Node{
@@ -131,7 +131,7 @@ func TestNode_PhaseAtTheNewestSample(t *testing.T) {
 	}
 }
 
-// Reports with phases are read as they were written, are valid, and merge as they are.
+// Reports with phases are unchanged after writing and reading, valid, and unchanged after merging.
 func TestDecode_Phases(t *testing.T) {
 	r := reportertest.AddMarks(reporter.New(spoken(begin("all"))))
 	data, err := reporter.Encode(r)
@@ -182,7 +182,7 @@ func TestPhaseMetric(t *testing.T) {
 	}
 }
 
-// Each number that a phase can have is named by PhaseNumbers, and its phase gives it.
+// PhaseNumbers lists each number that a phase can have, and Values returns it.
 func TestPhase_Values(t *testing.T) {
 	n := reporter.New(spoken(begin("a.b"))).Nodes["0"]
 	for name, want := range n.PhaseValues() {
@@ -199,7 +199,7 @@ func TestPhase_Values(t *testing.T) {
 	}
 }
 
-// The table of samples has the phase of each, and no such column where there is none.
+// The table of samples has the phase of each sample, and no phase column without phases.
 func TestWriteCSV_Phase(t *testing.T) {
 	r := reporter.New(reportertest.Input(0, 60, 0, ""))
 	var bare, out bytes.Buffer
@@ -216,7 +216,7 @@ func TestWriteCSV_Phase(t *testing.T) {
 	plain := strings.Split(bare.String(), "\n")
 	for i, row := range rows {
 		want := "phase"
-		if i > 0 { // sample i is taken after i seconds
+		if i > 0 { // sample i is at i seconds
 			want = strings.ReplaceAll(r.Nodes["0"].PhaseAt(float64(reportertest.RunStart.Unix())+float64(i)), "\x1b", `\x1b`)
 		}
 		if got := row[len(row)-1]; got != want {

@@ -14,12 +14,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// somePush is a state with letters that JSON escapes.
+// somePush is a state with characters that JSON escapes.
 func somePush() reporter.PushState {
 	return reporter.PushState{State: reporter.PushPending, RunID: "0123", URI: "http://h:5000/a?b&c", Error: "<no> \"answer\"\n\x1b \u2028 é", ExperimentName: "e", Invocation: "i"}
 }
 
-// states are those of some nodes.
+// states returns states for some nodes.
 func states(nodes ...string) map[string]reporter.PushState {
 	out := make(map[string]reporter.PushState)
 	for _, n := range nodes {
@@ -28,7 +28,7 @@ func states(nodes ...string) map[string]reporter.PushState {
 	return out
 }
 
-// decoded is any JSON with its numbers as they were written.
+// decoded decodes JSON and keeps the text of its numbers.
 func decoded(t testing.TB, data []byte) (v any) {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -39,7 +39,7 @@ func decoded(t testing.TB, data []byte) (v any) {
 	return v
 }
 
-// wanted is what a file is to hold with other push parts.
+// wanted returns the expected content of a file with new push parts.
 func wanted(t testing.TB, data []byte, to map[string]reporter.PushState) any {
 	t.Helper()
 	v := decoded(t, data)
@@ -61,7 +61,7 @@ func wanted(t testing.TB, data []byte, to map[string]reporter.PushState) any {
 	return v
 }
 
-// Every byte but those of the push part is as it was, whatever else is in the file.
+// WithPush changes only the bytes of the push part, whatever else is in the file.
 func TestWithPush(t *testing.T) {
 	t.Parallel()
 	const old = `{"mlflow":{"state":"off"}}`
@@ -119,7 +119,7 @@ func TestWithPush(t *testing.T) {
 	}
 }
 
-// The states of MLflow and of a store do not disturb each other, and a report is the same recording whatever they are.
+// The states of MLflow and of a store are independent, and SameRecording ignores them.
 func TestWithStore(t *testing.T) {
 	t.Parallel()
 	report := reportertest.NodeReport(3, 20, 0, nil)
@@ -158,7 +158,7 @@ func TestWithStore(t *testing.T) {
 	}
 }
 
-// The state of a store makes a push part where there is none, as a report of perf.py's numbers has none.
+// The state of a store adds a push part to reports without one, such as those from perf.py's numbers.
 func TestWithStore_OfNoPush(t *testing.T) {
 	t.Parallel()
 	pending := &reporter.StoreState{State: reporter.PushPending, URI: "u", Error: "e"}
@@ -169,7 +169,7 @@ func TestWithStore_OfNoPush(t *testing.T) {
 	}
 }
 
-// A key that is there twice counts as its last one does for readers.
+// If a key appears twice, the last one counts, as for readers.
 func TestWithPush_DuplicateKeys(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -189,7 +189,7 @@ func TestWithPush_DuplicateKeys(t *testing.T) {
 	}
 }
 
-// What is not a report is an error, never damage.
+// Anything but a report is an error, and stays undamaged.
 func TestWithPush_Refuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "  ", "null", "[]", "3", `"nodes"`, `{`, `{"nodes":`, `{"nodes":{"0":{"push":{}`, `{"nodes":[]}`, `{"nodes":null}`, `{"nodes":{"0":[]}}`,
@@ -223,12 +223,12 @@ func FuzzWithPush(f *testing.F) {
 	})
 }
 
-// duplicates reports whether some object has a key twice, also once what is not UTF-8 is
-// replaced: readers differ in what they make of it.
+// duplicates reports whether some object has a key twice, also after invalid UTF-8 is
+// replaced: readers treat duplicates differently.
 func duplicates(data []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	type level struct {
-		keys  map[string]bool // nil = a list
+		keys  map[string]bool // nil for a list
 		value bool            // a key was read
 	}
 	var open []level
@@ -259,7 +259,7 @@ func duplicates(data []byte) bool {
 	}
 }
 
-// A real report stays what it was, to the byte, but for its push part.
+// A real report stays unchanged, to the byte, except for its push part.
 func TestWithPush_RealReport(t *testing.T) {
 	t.Parallel()
 	s := reportertest.NewStream(5)

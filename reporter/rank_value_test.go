@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// TestRankValues: ranks survive a file, and their numbers have names of their own.
+// TestRankValues: ranks survive writing and reading, and RankValues names their numbers.
 func TestRankValues(t *testing.T) {
 	data, err := reporter.Encode(reportertest.KilledRank())
 	if err != nil {

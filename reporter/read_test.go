@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// What is null in a report is absent, not 0.
+// null in a report means absent, not 0.
 func TestDecode_NullIsAbsent(t *testing.T) {
 	text := `{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{"0":{"metrics":{"max_t_mem_percent":null,"node_cpu_hours":2},"samples":[]}}}`
 	r, err := reporter.Decode([]byte(text))
@@ -29,7 +29,7 @@ func TestDecode_NullIsAbsent(t *testing.T) {
 	}
 }
 
-// A step of the wall clock is in no length, also after a merge.
+// A step of the wall clock affects no length, also after a merge.
 func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
 	r := reportertest.NodeReport(0, 10, 0, nil)
 	r.Run.End = reporter.Time{Time: r.Run.End.Add(time.Hour)}

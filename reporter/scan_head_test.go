@@ -50,7 +50,7 @@ func TestScanHead_IsTheReportWithoutSeries(t *testing.T) {
 	}
 }
 
-// A report of a thousand samples takes as long as one of ten.
+// Reading a report of a thousand samples reads at most twice the bytes of one of a hundred.
 func TestScanHead_ReadsTheBeginning(t *testing.T) {
 	t.Parallel()
 	read := func(seconds int) int {
@@ -68,7 +68,7 @@ func TestScanHead_ReadsTheBeginning(t *testing.T) {
 	}
 }
 
-// Where the beginning does not tell everything, nothing is told.
+// If the beginning does not contain all numbers, ScanWithoutSeries returns false.
 func TestScanHead_LeavesOthersToScan(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 20)
@@ -99,7 +99,7 @@ func TestScanHead_LeavesOthersToScan(t *testing.T) {
 	}
 }
 
-// What is not the whole report is either as the whole report says, or not told.
+// For any file, ScanWithoutSeries returns the numbers of the whole report, or false.
 func FuzzScanHead(f *testing.F) {
 	f.Add([]byte(`{"schema": "perfagent.report/1", "run": {"id": "r"}, "nodes": {
     "0": {"sampling": {}, "findings": [], "missing": [], "metrics": {}, "samples": []

@@ -8,13 +8,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The names that the summary picks are those of the table, and each metric of a
-// source says so.
+// The metrics that the summary names are in the table, and SourceOf finds the source of each metric that has one.
 func TestSourceOf_KnowsTheTable(t *testing.T) {
 	own := map[string]bool{reporter.MetricCPUHours: true, reporter.MetricUnusedCPUHours: true, reporter.MetricLimitCPU: true}
 	for _, m := range reporter.Metrics() {
 		source, isSource := reporter.SourceOf(m.Name)
-		if isSource == own[m.Name] && !needsJob(m.Name) { // without a job there is no reason but that
+		if isSource == own[m.Name] && !needsJob(m.Name) { // without a job, that is the reason
 			t.Errorf("%s is of %s", m.Name, source)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// streamPage is what a page of many nodes needs.
+// streamPage selects the columns that a page of many nodes needs.
 func streamPage() reporter.ColumnFilter {
 	w := reporter.ColumnFilter{Samples: []string{"timestamp"}, Envelope: []string{"timestamp"}}
 	for c := range collector.NumColumns {
@@ -52,7 +52,7 @@ func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
 	return path, st.Size()
 }
 
-// streamScan reads what a page needs of a file.
+// streamScan reads the columns that a page needs from a file.
 func streamScan(t testing.TB, path string, node func(*reporter.Run, string, *reporter.Node) error) (*reporter.Run, error) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -89,12 +89,12 @@ func TestScan_FindsTheBurst(t *testing.T) {
 	}
 }
 
-// BenchmarkScan1000Nodes reads 1 GB: what a page of 1,000 nodes × 1,000 buckets needs.
+// BenchmarkScan1000Nodes reads 1 GB: the columns for a page of 1,000 nodes × 1,000 buckets.
 func BenchmarkScan1000Nodes(b *testing.B) {
 	testenv.SkipIfShort(b, "a file of 1 GB")
 	path, size := streamLarge(b, 1000, 1000)
 	b.SetBytes(size)
-	// Linux begins anew with the peak when asked so.
+	// Linux resets the peak on this write.
 	forgotten := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	for b.Loop() {
 		if _, err := streamScan(b, path, func(*reporter.Run, string, *reporter.Node) error { return nil }); err != nil {
@@ -108,7 +108,7 @@ func BenchmarkScan1000Nodes(b *testing.B) {
 	}
 }
 
-// BenchmarkRead100Nodes reads all of a report of 100 nodes.
+// BenchmarkRead100Nodes reads a whole report of 100 nodes.
 func BenchmarkRead100Nodes(b *testing.B) {
 	path, size := streamLarge(b, 100, 1000)
 	b.SetBytes(size)

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// What reads a report slowly and simply, by encoding/json alone, for comparison.
+// A slow and simple reader of reports, with only encoding/json, for comparison.
 
 type streamSlowReport struct {
 	Schema string
@@ -130,7 +130,7 @@ func streamSlowly(data []byte) (*reporter.Report, error) {
 	return r, nil
 }
 
-// streamDoubtful reports whether JSON has keys twice, capital or small letters, of which our reader refuses some.
+// streamDoubtful reports whether JSON has duplicate keys, ignoring case; the product's reader refuses some of them.
 func streamDoubtful(data []byte) bool {
 	return !jsontext.Value(bytes.ToLower(data)).IsValid(jsontext.AllowInvalidUTF8(true))
 }

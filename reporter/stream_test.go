@@ -27,7 +27,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// streamAll puts together what Scan hands over. Goroutines that it leaves behind fail
+// streamAll collects the nodes of Scan into a report. Goroutines that Scan leaves behind fail
 // the test.
 func streamAll(t *testing.T, data []byte, wanted reporter.ColumnFilter) (r *reporter.Report, order []string, err error) {
 	t.Helper()
@@ -54,7 +54,7 @@ func streamAll(t *testing.T, data []byte, wanted reporter.ColumnFilter) (r *repo
 	return r, order, err
 }
 
-// streamReports are perfagent reports as files.
+// streamReports returns perfagent reports as files.
 func streamReports(t *testing.T) map[string][]byte {
 	out := make(map[string][]byte)
 	for name, r := range reportertest.Golden() {
@@ -68,7 +68,7 @@ func streamReports(t *testing.T) map[string][]byte {
 	return out
 }
 
-// streamMerged is the file of a report of three nodes.
+// streamMerged returns the file of a report of three nodes.
 func streamMerged(t *testing.T) []byte {
 	t.Helper()
 	return encodedReport(t, mustMerge(t,
@@ -77,7 +77,7 @@ func streamMerged(t *testing.T) []byte {
 		reporter.SourceReport{Path: "c", Report: reportertest.NodeReport(10, 5, -1, nil)}))
 }
 
-// sameNumbers compares lists of numbers, in which NaN is NaN, without a look at each by reflection.
+// sameNumbers compares lists of numbers, with NaN equal to NaN, without reflection for each.
 func sameNumbers() cmp.Option {
 	return cmp.Comparer(func(a, b []float64) bool {
 		return (a == nil) == (b == nil) && slices.EqualFunc(a, b, func(x, y float64) bool {
@@ -109,7 +109,7 @@ func TestScan_GivesWhatDecodeGives(t *testing.T) {
 		}
 		streamSame(t, name+", Scan", want, scanned)
 		streamSame(t, name+", Decode", want, read)
-		if !slices.Equal(order, slices.Sorted(maps.Keys(want.Nodes))) { // as encoding/json writes them
+		if !slices.Equal(order, slices.Sorted(maps.Keys(want.Nodes))) { // encoding/json's order
 			t.Errorf("%s: nodes came as %q", name, order)
 		}
 	}
@@ -117,7 +117,7 @@ func TestScan_GivesWhatDecodeGives(t *testing.T) {
 
 func TestScan_ReadsWhatIsWanted(t *testing.T) {
 	data := streamMerged(t)
-	// That numbers of others are not parsed is seen by one that cannot be.
+	// A number that cannot be parsed shows that unwanted columns are not parsed.
 	words := regexp.MustCompile(`"disk_io_read_mb":(\d)`).ReplaceAllString(string(data), `"disk_io_read_mb":1e999, "x":$1`)
 	words = strings.ReplaceAll(words, `"disk_io_read_mb": {"min":[`, `"disk_io_read_mb": {"min":["]}{",{"min":[[]]},1e999,`)
 	if _, _, err := streamAll(t, []byte(words), reporter.ColumnFilter{All: true}); err == nil {
@@ -146,7 +146,7 @@ func TestScan_ReadsWhatIsWanted(t *testing.T) {
 	streamSame(t, "no column", want, got)
 }
 
-// Whatever the order of the keys, the run is known with the first node, and another
+// With any order of the keys, the run is known at the first node, and another
 // schema is refused before it.
 func TestScan_AnyOrderOfKeys(t *testing.T) {
 	data := streamMerged(t)
@@ -184,10 +184,10 @@ func TestScan_AnyOrderOfKeys(t *testing.T) {
 	}
 }
 
-// Wherever a report is cut off, both readers say so, and where.
+// Both readers report a file that is cut off anywhere, with the position.
 func TestScan_CutOff(t *testing.T) {
 	r := mustMerge(t, reporter.SourceReport{Path: "a", Report: reportertest.NodeReport(0, 2, 0, nil)}, reporter.SourceReport{Path: "b", Report: reportertest.NodeReport(1, 1, 7, nil)})
-	for _, n := range r.Nodes { // keys more would be the same once more
+	for _, n := range r.Nodes { // more keys would only repeat the same checks
 		cutKeys(n.Metrics, 3)
 		cutKeys(n.Summaries, 3)
 		cutKeys(n.Envelope, 3)
@@ -200,7 +200,7 @@ func TestScan_CutOff(t *testing.T) {
 		if _, err := reporter.Decode(data[:cut]); err == nil || err.Error() != want {
 			t.Fatalf("cut off at %d: %v, want %s", cut, err, want)
 		}
-		if cut%5 != 0 { // prime to the step
+		if cut%5 != 0 { // 5 and the step have no common factor
 			continue
 		}
 		_, scanErr := reporter.Scan(bytes.NewReader(data[:cut]), int64(cut), reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
@@ -217,7 +217,7 @@ func cutKeys[V any](m map[string]V, n int) {
 	}
 }
 
-// streamHostile are faulty reports and what is said of them.
+// streamHostile returns faulty reports with their errors.
 func streamHostile() map[string]string {
 	var columns []string
 	for i := range reporter.MaxSampleKeys {
@@ -296,7 +296,7 @@ func TestScan_HostileReports(t *testing.T) {
 	}
 }
 
-// A node, and any other value, is bounded.
+// The size of a node, and of any other value, is limited.
 func TestScan_ValuesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<13)
 	for words, want := range map[string]string{
@@ -312,7 +312,7 @@ func TestScan_ValuesAreBounded(t *testing.T) {
 	}
 }
 
-// Nodes of any size come whole and in order, also those that are read alone.
+// Nodes of any size are complete and in order, also if only one is read.
 func TestScan_LargeNodes(t *testing.T) {
 	var words bytes.Buffer
 	words.WriteString(`{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{`)
@@ -336,7 +336,7 @@ func TestScan_LargeNodes(t *testing.T) {
 	}
 }
 
-// The caller's error ends the reading, wherever that is, and comes back as it is.
+// An error of the caller ends the scan at any node, and is returned unchanged.
 func TestScan_StopsWithTheCaller(t *testing.T) {
 	var sources []reporter.SourceReport
 	for i := range 30 {
@@ -345,7 +345,7 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 	data := encodedReport(t, mustMerge(t, sources...))
 	full := errors.New("no more room")
 	for stop := 1; stop <= 30; stop++ {
-		synctest.Test(t, func(t *testing.T) { // fails where goroutines stay behind
+		synctest.Test(t, func(t *testing.T) { // fails if goroutines remain
 			calls := 0
 			_, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(*reporter.Run, string, *reporter.Node) error {
 				if calls++; calls == stop {
@@ -356,7 +356,7 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 			if err != full || calls != stop {
 				t.Errorf("%v after %d nodes, want %d", err, calls, stop)
 			}
-			synctest.Wait() // one that ends may not be gone yet
+			synctest.Wait() // a goroutine may still be ending
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			if bytes.Contains(stacks, []byte("reporter.(*scan)")) || bytes.Contains(stacks, []byte("reporter.decodeNode")) {
@@ -366,7 +366,7 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 	}
 }
 
-// Nodes that the caller has had are garbage, if it does not keep them.
+// Nodes that the caller does not keep become garbage.
 func TestScan_KeepsNoNode(t *testing.T) {
 	var sources []reporter.SourceReport
 	for i := range 10 {
@@ -375,7 +375,7 @@ func TestScan_KeepsNoNode(t *testing.T) {
 	data := encodedReport(t, mustMerge(t, sources...))
 	var had []weak.Pointer[reporter.Node]
 	if _, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
-		// Again where a stack that was just stopped may seem to hold one.
+		// Collect again: a goroutine that has just stopped may still seem to hold one.
 		kept := func(p weak.Pointer[reporter.Node]) bool { return p.Value() != nil }
 		for try := 0; try < 10 && (try == 0 || slices.ContainsFunc(had, kept)); try++ {
 			runtime.GC()
@@ -391,7 +391,7 @@ func TestScan_KeepsNoNode(t *testing.T) {
 	}
 }
 
-// streamSeeds are what the fuzz tests begin with.
+// streamSeeds adds the seeds of the fuzz tests.
 func streamSeeds(f *testing.F) {
 	for words := range streamHostile() {
 		if len(words) < 4000 {
@@ -413,7 +413,7 @@ func streamSeeds(f *testing.F) {
 	}
 }
 
-// FuzzScan compares with a reader that is made of encoding/json alone.
+// FuzzScan compares Scan with a reader that uses only encoding/json.
 func FuzzScan(f *testing.F) {
 	streamSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -452,8 +452,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// FuzzSeries compares the readers of samples and of numbers with slow ones. What is
-// not JSON makes no reader panic, or go on for ever.
+// FuzzSeries compares the readers of samples and of numbers with slow ones. Invalid
+// JSON makes no reader panic, or run forever.
 func FuzzSeries(f *testing.F) {
 	for _, words := range []string{`[]`, `null`, `[null,1,-2.5e-3,0.1]`, `[{"a":1,"b":null},{},{"b":2,"a":1e5}]`, `[{"a":"x"}]`, `[[1]]`, `{"min":[1]}`, `[1e999]`, `"`, `[{"a":`, `[,`, `[}`, `{"a"}`} {
 		f.Add([]byte(words))
@@ -468,7 +468,7 @@ func FuzzSeries(f *testing.F) {
 		var slowSamples streamSlowSamples
 		var slowNumbers streamSlowNumbers
 		slowSamplesErr, slowNumbersErr := json.Unmarshal(data, &slowSamples), json.Unmarshal(data, &slowNumbers)
-		if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // json.Unmarshal itself takes it where there is no pointer
+		if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // json.Unmarshal accepts it for non-pointers
 			slowSamplesErr = errors.New("null")
 		}
 		if (samplesErr == nil) != (slowSamplesErr == nil) || (numbersErr == nil) != (slowNumbersErr == nil) {
@@ -483,7 +483,7 @@ func FuzzSeries(f *testing.F) {
 	})
 }
 
-// streamTorn fails where its text ends.
+// streamTorn fails at the end of its text.
 type streamTorn string
 
 func (words streamTorn) ReadAt(p []byte, at int64) (int, error) {

@@ -44,7 +44,7 @@ func TestWriteLarge_IsAReport(t *testing.T) {
 	}
 }
 
-// The file is what merging the reports of the nodes gives.
+// The file equals the merged reports of the nodes.
 func TestWriteLarge_IsAsMerged(t *testing.T) {
 	const nodes, buckets = 9, 6
 	var inputs []reporter.SourceReport
@@ -93,7 +93,7 @@ func TestWriteLarge_ReturnsErrors(t *testing.T) {
 	}
 }
 
-// narrow takes a number of bytes.
+// narrow accepts a number of bytes.
 type narrow struct{ room int }
 
 func (n *narrow) Write(p []byte) (int, error) {

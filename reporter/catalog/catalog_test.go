@@ -18,7 +18,7 @@ import (
 // began is the start of the first run of a test.
 var began = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 
-// report writes a report of a node that ended with a code, so many minutes after began.
+// report writes a report of a node that ended with the exit code, the given minutes after began.
 func report(t *testing.T, path string, minutes, code int, push string) {
 	t.Helper()
 	start := reporter.Time{Time: began.Add(time.Duration(minutes) * time.Minute)}
@@ -52,7 +52,7 @@ func write(t *testing.T, path, data string) {
 	}
 }
 
-// threeRuns makes the runs c (the newest, of two nodes, of which node 1 failed), a, and b (the oldest).
+// threeRuns writes the runs c (the newest, with two nodes; node 1 failed), a, and b (the oldest).
 func threeRuns(t *testing.T) (out string) {
 	t.Helper()
 	out = t.TempDir()
@@ -91,7 +91,7 @@ func TestList_NewestFirst(t *testing.T) {
 func TestFind(t *testing.T) {
 	out := threeRuns(t)
 	t.Chdir(t.TempDir())
-	report(t, "b/node-0.json", 0, 0, reporter.PushOff) // a directory with reports wins
+	report(t, "b/node-0.json", 0, 0, reporter.PushOff) // a directory with reports takes precedence
 	write(t, "a/notes.txt", "a directory without reports does not")
 	write(t, "c", "a file wins")
 
@@ -122,7 +122,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Of two recordings of a node the second one counts, whatever the names of their files sort like.
+// The later of two recordings of a node counts, in any order of their file names.
 func TestRun_OfRepeatedRecordings(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -164,7 +164,7 @@ func TestObject_NamesTheFailure(t *testing.T) {
 	}
 }
 
-// A journal that an agent holds is a run that goes on; one that nobody holds is incomplete.
+// A journal that an agent has locked is an active run; an unlocked one is incomplete.
 func TestObject_OfAJournal(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -206,7 +206,7 @@ func TestObject_OfAJournal(t *testing.T) {
 	}
 }
 
-// A batch job and a step of it have one RUN-ID. The step is the newer recording, and ends first.
+// A batch job and its step have one RUN-ID. The step is the newer recording, and ends first.
 func TestObject_EarlierRecordingGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -238,7 +238,7 @@ func TestObject_EarlierRecordingGoesOn(t *testing.T) {
 	}
 }
 
-// Between the list and the removal a terminal waits for an answer.
+// Between listing and removal a terminal waits for an answer.
 func TestRemove_RecordedMeanwhile(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
@@ -258,7 +258,7 @@ func TestRemove_RecordedMeanwhile(t *testing.T) {
 	}
 }
 
-// A link stays as long as what it leads to.
+// A link remains if its target does.
 func TestRemove_Link(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)

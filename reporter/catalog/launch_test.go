@@ -21,7 +21,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// A made is a recording for a test: a report or a journal that nobody writes any more.
+// A made is a recording for a test: a report, or a journal without a writer.
 type made struct {
 	name     string  // of the file
 	from, to float64 // in seconds after a day ago
@@ -29,13 +29,13 @@ type made struct {
 
 	run, launch string
 	restart     int
-	told        bool // the index of the node
+	told        bool // with an index from the environment
 	host, boot  string
-	ranks       []int // of a report: one of a piece, several of a node that was put together
+	ranks       []int // of a report: one for a rank part, several for a combined node
 	rank        *int  // in the identity
 }
 
-// yesterday is when the recordings of a test began. Their journals are silent for long.
+// yesterday is the start of the recordings of a test. Their journals have been silent for a long time.
 var yesterday = time.Now().Add(-24 * time.Hour).Truncate(time.Second)
 
 // at returns a time of a test.
@@ -43,7 +43,7 @@ func at(seconds float64) reporter.Time {
 	return reporter.Time{Time: yesterday.Add(time.Duration(seconds * float64(time.Second)))}
 }
 
-// identity returns what the environment told.
+// identity returns the identity from the environment.
 func (m made) identity() *reporter.Identity {
 	name, _ := catalog.ParseFileName(m.name)
 	if !m.told && m.launch == "" && m.restart == 0 && m.rank == nil && name.Host == "" {
@@ -131,7 +131,7 @@ func (m made) writeJournal(t *testing.T, dir string, name catalog.FileName, run 
 	}
 }
 
-// described says what a run consists of: "r@1: 0=node-0, 1=node-1.rank-4+node-1.rank-5; not node-0.2".
+// described describes a run: "r@1: 0=node-0, 1=node-1.rank-4+node-1.rank-5; not node-0.2".
 func described(r *catalog.Run) string {
 	bases := func(list []*catalog.Entry) []string {
 		var out []string
@@ -303,7 +303,7 @@ func TestLaunches(t *testing.T) {
 	}
 }
 
-// A name with a host, and without a rank, may be that of another program's file. What is in it decides.
+// A file name with a host but without a rank may belong to another program. The content decides.
 func TestAt_OtherFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -342,7 +342,7 @@ func TestAt_OtherFiles(t *testing.T) {
 	}
 }
 
-// Pieces that somebody names are one node, files of one node are not.
+// Rank parts given by path are one node; other files of one node are not.
 func TestNodesOf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -377,7 +377,7 @@ func TestNodesOf(t *testing.T) {
 	}
 }
 
-// A merged report keeps the indices of its nodes, also of those that nobody had given one.
+// A merged report keeps the indexes of its nodes, including those that were assigned.
 func TestNodesOf_MergedBefore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -423,7 +423,7 @@ func TestNodesOf_MergedBefore(t *testing.T) {
 	}
 }
 
-// The name of a launch, and what there is instead.
+// The name of a launch finds it; the error for a wrong one lists the existing ones.
 func TestFind_Launch(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -478,7 +478,7 @@ func TestFind_Launch(t *testing.T) {
 	}
 }
 
-// A clock that is ahead shows, one that is right or cannot be known does not.
+// A clock that is ahead is reported; one that is right or unknown is not.
 func TestClocks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -486,7 +486,7 @@ func TestClocks(t *testing.T) {
 	made{name: "node-0.json", to: time.Since(yesterday).Seconds() - 1, told: true}.write(t, dir)
 	made{name: "node-1.json", to: ahead, told: true, host: "fast"}.write(t, dir)
 	made{name: "node-2.json", to: ahead, told: true}.write(t, dir)
-	old := time.Now().Add(-time.Hour) // as a copy that keeps times
+	old := time.Now().Add(-time.Hour) // like a copy that preserves times
 	if err := os.Chtimes(filepath.Join(dir, "node-2.json"), old, old); err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +496,7 @@ func TestClocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	clocks := run.Latest().ClockWarnings()
-	if runtime.GOOS != "linux" { // the time of a change is not read there
+	if runtime.GOOS != "linux" { // the change time is not available there
 		if len(clocks) != 0 {
 			t.Error(clocks)
 		}
@@ -512,7 +512,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// What perfagent calls a file is known again, whatever the host is called.
+// Names that perfagent gives to files are parsed again for any host name.
 func TestParseName_OfAnyHost(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"gpu7", "10.0.0.1", "4711", "node-1", "_x", ".", "", "a.example.org", "日本", "c-2.3", strings.Repeat("x", 300)} {

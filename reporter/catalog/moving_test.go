@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// twoRanks writes the pieces of a node: the report of rank 0, and the journal of rank 1.
+// twoRanks writes the rank parts of a node: the report of rank 0, and the journal of rank 1.
 func twoRanks(t *testing.T, launch string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "r")
@@ -21,8 +21,8 @@ func twoRanks(t *testing.T, launch string) (dir string) {
 	return dir
 }
 
-// A node is read although its files are replaced by others after they were found: those of its ranks by that of the
-// node. A file that somebody named is not.
+// A node can be read although its files were replaced after they were found: its ranks' files by the node's.
+// This does not apply to files given by path.
 func TestNode_FilesAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, launch := range []string{"", "mpi-1"} {
@@ -64,7 +64,7 @@ func TestNode_FilesAreReplaced(t *testing.T) {
 	}
 }
 
-// What another node, or a launch that began later, has left is not taken for what is gone.
+// Files of another node, or of a later launch, are not taken for missing ones.
 func TestNode_FilesAreGone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -83,7 +83,7 @@ func TestNode_FilesAreGone(t *testing.T) {
 	}
 }
 
-// While recordings come and go, a list of them has the heads of all.
+// While recordings appear and disappear, each list has the heads of all.
 func TestAt_FilesAreReplaced(t *testing.T) {
 	t.Parallel()
 	dir, spare := twoRanks(t, "mpi-1"), t.TempDir()
@@ -94,7 +94,7 @@ func TestAt_FilesAreReplaced(t *testing.T) {
 	}
 
 	done, moved := make(chan struct{}), make(chan error, 1)
-	go func() { // as a rank that ends and begins, again and again
+	go func() { // like ranks that end and start repeatedly
 		for {
 			for _, move := range [][2]string{{journal, report}, {report, journal}} {
 				in, out := move[0], move[1]
@@ -135,7 +135,7 @@ func TestAt_FilesAreReplaced(t *testing.T) {
 	}
 }
 
-// A journal that was not begun, or whose beginning is lost, hides nothing else of its run.
+// A journal that is empty, or has lost its beginning, hides no other recording of its run.
 func TestAt_BlankJournals(t *testing.T) {
 	t.Parallel()
 	dir := twoRanks(t, "mpi-1")
@@ -167,7 +167,7 @@ func TestAt_BlankJournals(t *testing.T) {
 		t.Errorf("a run is not removed whole: %v", err)
 	}
 
-	write(t, filepath.Join(dir, blank[0]), "") // all that there is
+	write(t, filepath.Join(dir, blank[0]), "") // the only file
 	if run, err = catalog.ReadRun(dir); err != nil || len(run.Unreadable) > 0 || len(run.Latest().Nodes) != 1 {
 		t.Errorf("%+v, %v", run, err)
 	}

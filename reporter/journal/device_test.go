@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// portsJournal returns the journal of a run of n seconds whose RDMA ports are found at a second, and
+// portsJournal returns the journal of a run of n seconds with RDMA ports that appear after found seconds, and
 // the report of the same run. GPUs are found before them.
 func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte, want *reporter.Report) {
 	t.Helper()
@@ -54,7 +54,7 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 	return data, (&parser{head: h, rec: rec}).report()
 }
 
-// A journal has the ports' columns from when they are found, and gives the same metrics.
+// A journal has the ports' columns from their discovery, and gives the same metrics.
 func TestJournal_RDMAPorts(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		data, want := portsJournal(t, 12, 5, 2, snapshot)
@@ -75,7 +75,7 @@ func TestJournal_RDMAPorts(t *testing.T) {
 	}
 }
 
-// The journal of a node without ports says nothing of them, also where it has GPUs.
+// The journal of a node without ports does not mention them, even if it has GPUs.
 func TestJournal_WithoutRDMAPorts(t *testing.T) {
 	for _, gpus := range []int{0, 2} {
 		data, _ := portsJournal(t, 5, 5, gpus, true)

@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// followed is a Follower of a new file in the test's folder, which is empty yet.
+// followed returns a Follower of a new, empty file in the test's directory.
 func followed(t testing.TB) (f *Follower, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "node-3.jsonl")
@@ -44,7 +44,7 @@ func followAppend(t testing.TB, path string, data []byte) {
 	}
 }
 
-// followLook looks, without an error.
+// followLook polls without an error.
 func followLook(t testing.TB, f *Follower) (changed bool) {
 	t.Helper()
 	changed, err := f.Poll()
@@ -54,7 +54,7 @@ func followLook(t testing.TB, f *Follower) (changed bool) {
 	return changed
 }
 
-// followText is a report as text; "" = none.
+// followText returns a report as text; "" for none.
 func followText(t testing.TB, r *reporter.Report) string {
 	t.Helper()
 	if r == nil {
@@ -67,8 +67,8 @@ func followText(t testing.TB, r *reporter.Report) string {
 	return string(data)
 }
 
-// Wherever the bytes are cut, what was read before and after the cut gives what reading
-// the whole file gives, and before it what the whole lines give.
+// At any cut of the bytes, following before and after the cut gives the same as reading
+// the whole file, and before the cut the same as its complete lines.
 func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 			}
 			every := map[bool]int{false: testenv.Rounds(11, 31), true: testenv.Rounds(47, 149)}[snapshot]
 			if cut%every > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
-				continue // not every byte of a long line
+				continue // skip most bytes of a long line
 			}
 			if err := os.WriteFile(path, data[:cut], 0o644); err != nil {
 				t.Fatal(err)
@@ -113,14 +113,14 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 	}
 }
 
-// A journal of every kind that the agent writes is followed through its rewrites, and
-// gives at each moment what reading the file gives.
+// A Follower follows a real journal through its rewrites, and
+// always gives the same as reading the file.
 func TestFollower_FollowsRewrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, followRewrites)
 }
 
-// followRewrites runs in a bubble of synctest.
+// followRewrites runs in a synctest bubble.
 func followRewrites(t *testing.T) {
 	s := reportertest.NewStream(4)
 	rec := s.Recording(40)
@@ -133,7 +133,7 @@ func followRewrites(t *testing.T) {
 	for i := range 3000 {
 		spent = float64(i+1) / 1000
 		sample := s.Next(rec)
-		if i%7 == 3 { // a window that was too short to be measured
+		if i%7 == 3 { // a window too short to be measured
 			sample.Values[collector.CPUAvg] = math.NaN()
 		}
 		replaced := j.wantSnapshot.Load()
@@ -144,7 +144,7 @@ func followRewrites(t *testing.T) {
 		if i%59 != 0 && !replaced {
 			continue
 		}
-		synctest.Wait() // or the queue becomes full
+		synctest.Wait() // else the queue overflows
 		if i%testenv.Rounds(59, 413) != 0 && !replaced {
 			continue
 		}
@@ -183,7 +183,7 @@ func followRewrites(t *testing.T) {
 	}
 }
 
-// followUntil looks once the writer is done, and then so many samples are known.
+// followUntil polls after the writer is done, and expects the given number of samples.
 func followUntil(t testing.TB, f *Follower, samples int64) {
 	t.Helper()
 	synctest.Wait()
@@ -208,7 +208,7 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 		t.Errorf("a torn line (-read +followed):\n%s", d)
 	}
 
-	// Cut short by somebody: what is left counts, and what comes later.
+	// After another program truncates the file, its remaining and later lines count.
 	if err := os.Truncate(path, int64(len(lines[0])+len(lines[1]))); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 		t.Errorf("one more: %d samples", got)
 	}
 
-	// What is not a journal takes nothing away of what is known.
+	// A file that is not a journal does not affect the data read before.
 	for name, damage := range map[string]func(path string) error{
 		"a directory":        func(p string) error { return os.Mkdir(p, 0o755) },
 		"no head":            func(p string) error { return os.WriteFile(p, []byte("{\n"), 0o644) },
@@ -251,7 +251,7 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 	}
 }
 
-// A journal that is followed is read as it grows, whoever replaces it by what.
+// A Follower reads any journal that appears at its path, including replacements.
 func TestFollower_OfNothing(t *testing.T) {
 	f, path := followed(t)
 	if followLook(t, f) || f.Report() != nil || f.Newest() != nil {
@@ -270,7 +270,7 @@ func TestFollower_OfNothing(t *testing.T) {
 	}
 }
 
-// Values that the newest sample lacks for once stand; what is not measured any more does
+// Values that only the newest sample lacks stay valid; values that are no longer measured do
 // not.
 func TestFollower_NewestValuesAreNew(t *testing.T) {
 	s := reportertest.NewStream(2)
@@ -286,7 +286,7 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 	was := math.NaN()
 	for i, want := range []bool{true, true, true, false, false} {
 		sample := s.Next(rec)
-		if i == 2 { // the job has ended just after the sample before
+		if i == 2 { // the job ended just after the previous sample
 			rec.End.Mono -= 900 * time.Millisecond
 		}
 		if i >= 2 {
@@ -302,7 +302,7 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 	}
 }
 
-// The line of a sample costs what it did: what the agent used is a number more.
+// The agent's CPU time makes a line longer by only one number.
 func TestJournal_LineWithItsCost(t *testing.T) {
 	s := reportertest.NewStream(2)
 	rec := s.Recording(10)
@@ -319,8 +319,8 @@ func TestJournal_LineWithItsCost(t *testing.T) {
 	}
 }
 
-// BenchmarkFollower is what a watcher does for a sample of a journal at its bound, and
-// when the agent has rewritten it.
+// BenchmarkFollower measures a poll for one sample of a journal at its size limit, and
+// after the agent has rewritten it.
 func BenchmarkFollower(b *testing.B) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(1000)

@@ -26,8 +26,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// wideJournal makes a journal of n samples, with a snapshot after some of them where that
-// is not negative, and the Recording that it is of. The queue has room for all of them.
+// wideJournal returns a journal of n samples, with a snapshot after sample snapshotAt unless
+// that is negative, and its Recording. The queue has room for all samples.
 func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([]byte, *collector.Recording) {
 	t.Helper()
 	if n > queueLength {
@@ -72,7 +72,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 	if d := cmp.Diff(want.Samples.Keys, n.Samples.Keys); d != "" || len(want.Envelope) != len(n.Envelope) {
 		t.Errorf("%s: %d bands, want %d; keys (-want +got):\n%s", what, len(n.Envelope), len(want.Envelope), d)
 	}
-	for key, band := range want.Envelope { // as many decimals as a bucket keeps
+	for key, band := range want.Envelope { // with the decimals of a bucket
 		c, _ := collector.ColumnByKey(key)
 		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-c.Info().Digits)), cmpopts.EquateNaNs()}
 		for i, pair := range [][2]any{{band, n.Envelope[key]}, {want.Samples.Column(key), n.Samples.Column(key)}} {
@@ -92,8 +92,8 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 	return got
 }
 
-// GPUs that are found in mid-run make the lines wider: the journal gives what the
-// Recording has, with and without a snapshot before and after, and whatever it is cut at.
+// GPUs found during the run make the lines longer: the journal gives the same as the
+// Recording, with a snapshot before, after or never, and with any cut.
 func TestJournal_GPUsFoundInMidRun(t *testing.T) {
 	snapshots := []int{-1, 13, 12, 0, 7, 20}
 	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
@@ -104,8 +104,8 @@ func TestJournal_GPUsFoundInMidRun(t *testing.T) {
 	}
 }
 
-// kill -9: whatever of the last line is on disk, the samples before it are read, the account
-// is at most accountEvery old, and nothing of the GPUs is lost.
+// kill -9: with any part of the last line on disk, the samples before it are read, the account
+// is at most accountEvery old, and all GPU values are kept.
 func TestParse_CutOff(t *testing.T) {
 	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
@@ -134,8 +134,8 @@ func TestParse_CutOff(t *testing.T) {
 	}
 }
 
-// A line that is damaged just where the GPUs are found costs the lines up to the next
-// state, and no more.
+// Damage in the line in which the GPUs are found loses only the lines up to the next
+// state.
 func TestParse_DamagedWhereGPUsAreFound(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
 	lines := bytes.SplitAfter(data, []byte{'\n'})
@@ -150,7 +150,7 @@ func TestParse_DamagedWhereGPUsAreFound(t *testing.T) {
 	}
 }
 
-// Account, GPUs and Gaps come back as they were.
+// The account, the GPUs and Missing are restored unchanged.
 func TestJournal_KeepsTheAccount(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 32} {
 		data, rec := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 33, snapshotAt)
@@ -160,7 +160,7 @@ func TestJournal_KeepsTheAccount(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if snapshotAt < 0 { // as of the last state, at most 4 s ago
+		if snapshotAt < 0 { // from the last state, at most 4 s old
 			last := reportertest.NewWideStream(5, 3, 2)
 			rec = last.Recording(10)
 			for range 32 { // the sample at 32 s has the state
@@ -179,7 +179,7 @@ func TestJournal_KeepsTheAccount(t *testing.T) {
 	}
 }
 
-// widePacked is a snapshot's line with other packed buckets.
+// widePacked returns a snapshot's line with other packed buckets.
 func widePacked(t testing.TB, data []byte, packed string) []byte {
 	t.Helper()
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
@@ -197,7 +197,7 @@ func wideGzip(parts ...string) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// Packed buckets that are damaged or made to harm are one damaged line, in bounded memory.
+// Damaged or hostile packed buckets count as one damaged line, in bounded memory.
 func TestParse_HostilePackedBuckets(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 20, 10)
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
@@ -236,7 +236,7 @@ func TestParse_HostilePackedBuckets(t *testing.T) {
 	}
 }
 
-// The capacity that a hostile snapshot claims is no licence to unpack without end.
+// A hostile capacity in a snapshot does not allow unlimited unpacking.
 func TestParse_HostileCapacity(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 0), 20, 10)
 	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
@@ -253,8 +253,8 @@ func TestParse_HostileCapacity(t *testing.T) {
 	}
 }
 
-// wideSize feeds samples of which every column is busy to a journal on disk, the GPUs from
-// the start, in a bubble of synctest. It gives the greatest size of the journal and that of the report.
+// wideSize writes samples with values in every column to a journal on disk, with GPUs from
+// the start, in a synctest bubble. It returns the greatest size of the journal and the size of the report.
 func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	tb.Helper()
 	w := reportertest.NewWideStream(7, 0, gpus)
@@ -263,7 +263,7 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	dir := filepath.Dir(j.Path())
 	for i := range n {
 		j.Observe(w.Next(rec), rec)
-		settle(j) // in a run a second passes, and the writer is never behind
+		settle(j) // in a real run the writer has a second per sample
 		if i%queueLength == 0 || j.wantSnapshot.Load() {
 			most = max(most, sizeOf(tb, dir))
 		}
@@ -280,8 +280,8 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	return most, int64(len(data))
 }
 
-// The promise on the disk holds where every column of a host and its job is busy, up to
-// where the ring is as full as it can get.
+// The promised maximum size holds with values in every column of a host and its job, up to
+// the fullest possible ring.
 func TestJournal_StaysSmallWithGPUs(t *testing.T) {
 	all := []int{0, 8, 16}
 	for _, gpus := range all[testenv.Rounds(0, 2):] {

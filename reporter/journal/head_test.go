@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// headJournal writes a journal of a rank with n samples. With snapshot it is rewritten from the Recording before.
+// headJournal writes a journal of a rank with n samples. With snapshot it is then rewritten from the Recording.
 func headJournal(t testing.TB, n int, snapshot bool) (path string, want *reporter.Head) {
 	t.Helper()
 	s := reportertest.NewStream(1)
@@ -63,7 +63,7 @@ func TestReadHead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Host != nil { // the stream has more of it
+		if got.Host != nil { // the stream has more host fields
 			got.Host = &reporter.Host{Hostname: got.Host.Hostname, BootID: got.Host.BootID}
 		}
 		if d := cmp.Diff(want, got); d != "" {
@@ -99,7 +99,7 @@ func FuzzReadHead(f *testing.F) {
 	})
 }
 
-// The newest time stamp is that of the last sample; a line that is not whole, or no sample, has none.
+// The newest timestamp is the last sample's; an incomplete line and other lines have none.
 func TestStamps(t *testing.T) {
 	t.Parallel()
 	path, _ := headJournal(t, 5, false)

@@ -36,7 +36,7 @@ func head(s *reportertest.Stream, maxLength int) Head {
 		Node: 3, Interval: time.Second, MaxLength: maxLength, Agent: reporter.Agent{Version: "test"}}
 }
 
-// read reads the journal in a file.
+// read reads a journal.
 func read(path string) (*reporter.Report, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -45,11 +45,11 @@ func read(path string) (*reporter.Report, error) {
 	return Parse(data)
 }
 
-// settle waits until the writer has nothing left to do. It is for the bubbles of synctest.
+// settle waits until the writer is idle, in a synctest bubble.
 func settle(*Journal) { synctest.Wait() }
 
-// createFor creates a journal that is stopped at the end of its test, also of one that fails: a bubble
-// of synctest ends only when its goroutines have.
+// createFor creates a journal that is stopped at the end of its test, even if it fails: a synctest
+// bubble ends only with its goroutines.
 func createFor(t testing.TB, h Head) *Journal {
 	t.Helper()
 	j, err := Create(t.TempDir(), h)
@@ -66,7 +66,7 @@ func createFor(t testing.TB, h Head) *Journal {
 	return j
 }
 
-// drain waits, in a benchmark, until the writer has taken everything.
+// drain waits in a benchmark until the writer has taken everything.
 func drain(j *Journal) {
 	for len(j.queue) > 0 {
 		runtime.Gosched()
@@ -82,8 +82,8 @@ func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
 	}
 }
 
-// journaled writes n samples of a stream to a journal, each after a call of before. It returns the journal and the
-// report that is read from it.
+// journaled writes n samples of a stream to a journal, and calls before ahead of each. It returns the journal and the
+// report read from it.
 func journaled(
 	t *testing.T, s *reportertest.Stream, rec *collector.Recording, n int, before func(i int, j *Journal),
 ) (*Journal, *reporter.Report) {
@@ -106,14 +106,14 @@ func journaled(
 	return j, got
 }
 
-// givesTheReport compares the report of a journal of n samples with that of the Recording.
+// givesTheReport compares the report from a journal of n samples with that of the Recording.
 func givesTheReport(t *testing.T, n int) {
 	t.Helper()
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
 	rec.ReaderName = host.Gopsutil
 	j, got := journaled(t, s, rec, n, func(int, *Journal) {})
-	if n == 0 { // no line told the state
+	if n == 0 { // no line has the state
 		rec = collector.NewRecording(host.Instant{Wall: s.Start.Wall}, time.Second, 10)
 	}
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
@@ -171,7 +171,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 	}
 	for cut := bytes.IndexByte(whole, '\n') + 1; cut < len(whole); cut += testenv.Rounds(97, 499) {
 		want := int64(bytes.Count(whole[:cut], []byte{'\n'}) - 1)
-		if whole[cut] == '\n' { // a whole line that lacks only its end
+		if whole[cut] == '\n' { // only the line end is missing
 			want++
 		}
 		if got := samplesOf(whole[:cut]); got != want {
@@ -179,8 +179,8 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		}
 	}
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n')
-	for at := last; at < len(whole); at++ { // a point that has become a digit, or a digit a sign, leaves a number
-		damage := byte('-') // of a number's first digit
+	for at := last; at < len(whole); at++ { // a number may stay valid if a point or sign changes
+		damage := byte('-') // instead of a number's first digit
 		switch before := whole[at-1]; {
 		case whole[at] == '.':
 			damage = '4'
@@ -199,7 +199,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		from := bytes.IndexByte(whole, '\n') + 1
 		at := from + rnd.IntN(len(data)-from)
 		data[at] ^= byte(1 + rnd.IntN(255))
-		if got := samplesOf(data); got < 58 { // one line, or two that ran together
+		if got := samplesOf(data); got < 58 { // one damaged line, or two joined ones
 			t.Fatalf("a byte flipped at %d: %d samples of 60", at, got)
 		}
 	}
@@ -237,8 +237,8 @@ func TestJournal_TwoRecordingsOfOneNodeGetTwoNames(t *testing.T) {
 	}
 }
 
-// journalSize feeds n samples to a journal on disk and then writes the report. It
-// gives the greatest size of both together, and that of the report. wait is for the writer.
+// journalSize writes n samples to a journal on disk and then the report. It
+// returns the greatest size of both together, and that of the report. wait waits for the writer.
 func journalSize(tb testing.TB, n int, wait func(*Journal)) (most, report int64) {
 	tb.Helper()
 	s := reportertest.NewStream(7)
@@ -266,8 +266,8 @@ func journalSize(tb testing.TB, n int, wait func(*Journal)) (most, report int64)
 	return max(most, sizeOf(tb, dir)), int64(len(data))
 }
 
-// TestJournal_StaysSmall is the promise on the disk, up to where the ring is as
-// full as it can get; BenchmarkJournalWeek goes on for a week.
+// TestJournal_StaysSmall checks the promised maximum size up to the fullest
+// possible ring; BenchmarkJournalWeek continues for a week.
 func TestJournal_StaysSmall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -349,8 +349,8 @@ func TestJournal_MakesUpForADiskThatWasFull(t *testing.T) {
 	}
 }
 
-// A sign in the place of a digit of the state is damage: the line is left out, and nothing
-// in the report is below 0 that cannot be. A clock that was set back is none.
+// A sign instead of a digit in the state is damage: the line is skipped, and no value
+// in the report is wrongly negative. A clock step may be negative.
 func TestJournal_StateBelowZero(t *testing.T) {
 	t.Parallel()
 	const whole = `{"host":{"cpus":2,"memory_mb":1000},"missed_ticks":3,"longest_gap_ns":5,"failures":[{"source":"cpu","count":4}],` +
@@ -367,7 +367,7 @@ func TestJournal_StateBelowZero(t *testing.T) {
 	}
 }
 
-// A damaged name of what the host was read through does not get into a report, where it would be none of the known.
+// An unknown reader name from a damaged line does not get into a report.
 func TestJournal_DamagedReader(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"auto": "auto", "gopsutil": "gopsutil", "autp": "", "": ""} {
@@ -410,7 +410,7 @@ func TestJournal_SaysWhatIsLost(t *testing.T) {
 	}
 }
 
-// What a journal tells of a run that is still going on has findings, too.
+// The report from a journal of an active run has findings.
 func TestHead_ReportHasFindings(t *testing.T) {
 	in := reportertest.Input(0, 60, 0, "")
 	in.Recording.Account.Source = host.JobFromTree
@@ -425,7 +425,7 @@ func TestHead_ReportHasFindings(t *testing.T) {
 	}
 }
 
-// Whatever is read can be written again, as a report.
+// Every report that is read can be written.
 func FuzzParse(f *testing.F) {
 	s := reportertest.NewStream(5)
 	rec := s.Recording(4)

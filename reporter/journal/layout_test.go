@@ -23,7 +23,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// laterColumns are those that perf.py does not have, as another journal may lack them.
+// laterColumns returns the columns that perf.py does not have, which another journal may lack.
 func laterColumns() []string {
 	return append([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, keysOf(firstColumns())[collector.JobCPU:]...)
 }
@@ -71,8 +71,8 @@ func toAny[T any](list []T) (out []any) {
 	return out
 }
 
-// journalOf makes a journal of n samples and the Recording that it is of. With so
-// small a bound it has a snapshot, too. The queue has room for all of them.
+// journalOf returns a journal of n samples, with a snapshot in the middle if snapshot is set, and its Recording.
+// The queue has room for all samples.
 func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording) {
 	t.Helper()
 	if n > queueLength {
@@ -89,7 +89,6 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 			j.wantSnapshot.Store(true)
 		}
 		sample := s.Next(rec)
-		// Values of the later columns, of which newStream knows nothing.
 		j.Observe(sample, rec)
 	}
 	if err := j.Stop(time.Minute); err != nil {
@@ -102,8 +101,8 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 	return data, rec
 }
 
-// rewritten changes the columns of a journal: move gives for each new place the old one, −1 for a
-// column that we don't know. counters does so for those since boot, which are named by names; nil are our names.
+// rewritten changes the columns of a journal: move has the old position of each new one, −1 for an
+// unknown column. counters does the same for the counters since boot with the keys names; nil for the known keys.
 func rewritten(t *testing.T, data []byte, columns []string, move, counters []int, names []string) []byte {
 	t.Helper()
 	if names == nil {
@@ -166,7 +165,7 @@ func moved(list any, move []int, unknown any) (out []any) {
 	return out
 }
 
-// without are the places of our columns, and of the counters since boot, but for some.
+// without returns the positions of all columns, and of the counters since boot, except for some.
 func without(keys []string) (columns []string, move, counters []int) {
 	for i, key := range keysOf(firstColumns()) {
 		if !slices.Contains(keys, key) {
@@ -181,7 +180,7 @@ func without(keys []string) (columns []string, move, counters []int) {
 	return columns, move, counters
 }
 
-// firstCounters are the counters since boot that a journal of a host without devices of its own has.
+// firstCounters returns the counters since boot in a journal of a host without optional devices.
 func firstCounters() []collector.Column {
 	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return c.Info().Scope == collector.ScopeDevice })
 }
@@ -216,7 +215,7 @@ func sameBut(t *testing.T, what string, want, got *reporter.Report, without ...s
 	}
 }
 
-// A journal with fewer columns is read; what it lacks is absent, never 0.
+// A journal with fewer columns can be read; missing columns are absent, never 0.
 func TestParse_JournalWithFewerColumns(t *testing.T) {
 	t.Parallel()
 	lacking := append(laterColumns(), "net_io_ext_recv_mb", "net_io_ext_recv_mb_per_second")
@@ -250,8 +249,8 @@ func TestParse_JournalWithFewerColumns(t *testing.T) {
 	}
 }
 
-// Columns and counters of a later version, wherever they stand, are left out, and an order that is
-// another one is understood.
+// Unknown columns and counters of a later version are ignored at any position, and any order
+// of columns is accepted.
 func TestParse_JournalOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	ours := keysOf(firstColumns())
@@ -262,7 +261,7 @@ func TestParse_JournalOfALaterVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		columns, move := []string{"gpu_percent"}, []int{-1}
-		for i := range ours { // the last first, with a new one in the middle
+		for i := range ours { // in reverse order, with a new one in the middle
 			k := len(ours) - 1 - i
 			columns, move = append(columns, ours[k]), append(move, k)
 			if i == 9 {
@@ -270,7 +269,7 @@ func TestParse_JournalOfALaterVersion(t *testing.T) {
 			}
 		}
 		counters, names := []int{-1}, []string{"tape_io_read_mb"}
-		for i, c := range firstCounters() { // the last first, too, with two new ones
+		for i, c := range firstCounters() { // also in reverse order, with two new ones
 			counters, names = slices.Insert(counters, 1, i), slices.Insert(names, 1, c.Key())
 		}
 		got, err := Parse(rewritten(t, data, columns, move, append(counters, -1), append(names, "tape_io_write_mb")))
@@ -281,7 +280,7 @@ func TestParse_JournalOfALaterVersion(t *testing.T) {
 	}
 }
 
-// Lines of another width than the head says are damaged, and counted.
+// Lines with another number of columns than in the head are damaged, and counted.
 func TestParse_LinesOfAnotherWidth(t *testing.T) {
 	t.Parallel()
 	data, _ := journalOf(t, 20, false)
@@ -311,8 +310,8 @@ func TestParse_LinesOfAnotherWidth(t *testing.T) {
 	}
 }
 
-// Journals that perfagent left behind when it was killed: of a few samples, with a snapshot, after SIGTERM, with a GPU,
-// and of a job with phases and operations. Beside each are the numbers that were made of it then.
+// Journals of killed perfagents can be read: of a few samples, with a snapshot, after SIGTERM, with a GPU,
+// and of a job with phases and operations. The metrics computed at that time are stored next to each.
 func TestParse_JournalsOfKilledRuns(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.jsonl")
@@ -334,7 +333,7 @@ func TestParse_JournalsOfKilledRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := r.Nodes["0"]
-		delete(n.Metrics, "gpu_0_energy_joules") // which that version did not estimate
+		delete(n.Metrics, "gpu_0_energy_joules") // that version did not estimate it
 		maps.Copy(n.Metrics, n.PhaseValues())
 		maps.Copy(n.Metrics, n.OperationValues())
 		if d := cmp.Diff(want["0"], n.Metrics); d != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The lock decides on this machine; on others it is silence, too.
+// On this machine the lock decides; on others the silence does, too.
 func TestWriter_AtWork(t *testing.T) {
 	t.Parallel()
 	node := func(boot string, interval float64) *reporter.Node {

@@ -20,7 +20,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// speak lets the job of a Recording say something before its next sample, now and then.
+// speak sends marks from the job of a Recording before some of its samples.
 func speak(rec *collector.Recording, i int) {
 	news := marks.Update{}
 	at := rec.NewestTimestamp()
@@ -39,7 +39,7 @@ func speak(rec *collector.Recording, i int) {
 	rec.AddMarks(news)
 }
 
-// What a killed perfagent leaves has all marks, and the phases' numbers to the last bit, whether they are
+// The journal of a killed perfagent has all marks, and the phases' numbers to the last bit, whether they are
 // read from lines or from a snapshot.
 func TestJournal_KeepsMarksAndPhases(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 0, 9, 50, 99} {
@@ -72,12 +72,12 @@ func keepsMarks(t *testing.T, n, snapshotAt int) {
 	}
 }
 
-// about returns what is missing of one thing.
+// about returns the Missing with the given What.
 func about(what string, list []reporter.Missing) []reporter.Missing {
 	return slices.DeleteFunc(slices.Clone(list), func(m reporter.Missing) bool { return m.What != what })
 }
 
-// The lines of a job that says nothing are what they were.
+// The lines of a job without marks are unchanged.
 func TestJournal_NothingSaid(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
@@ -89,7 +89,7 @@ func TestJournal_NothingSaid(t *testing.T) {
 	}
 }
 
-// A line whose marks are damaged is left out, and hides no other.
+// A line with damaged marks is skipped, and hides no other.
 func TestJournal_DamagedMarks(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
@@ -123,7 +123,7 @@ func TestJournal_DamagedMarks(t *testing.T) {
 	}
 }
 
-// At all bounds a snapshot stays small, and hostile ones are refused.
+// A snapshot with the maximum of marks stays small, and hostile snapshots are refused.
 func TestJournal_PackedMarks(t *testing.T) {
 	rec := reportertest.Recording(0)
 	news := marks.Update{}

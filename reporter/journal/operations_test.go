@@ -25,7 +25,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// tell lets the job say lines of StatsD or JSON before its next sample, and draws the time lines.
+// tell sends lines of StatsD or JSON from the job before its next sample, and adds the points of the timelines.
 func tell(t testing.TB, rec *collector.Recording, at time.Time, lines ...string) {
 	t.Helper()
 	if rec.Operations == nil {
@@ -38,7 +38,7 @@ func tell(t testing.TB, rec *collector.Recording, at time.Time, lines ...string)
 		if reason := e.Parse([]byte(line), wire.StatsD); reason != wire.Accepted {
 			t.Fatalf("%s: %v", line, reason)
 		}
-		account.Add(&e, at) // it counts what is beyond its bounds
+		account.Add(&e, at) // it counts events beyond its limits
 	}
 
 	var sample []series.Stat
@@ -52,7 +52,7 @@ func tell(t testing.TB, rec *collector.Recording, at time.Time, lines ...string)
 	rec.Operations.AddSample(rec, account.TimelineKeys(), sample)
 }
 
-// work lets the job say something, with new series now and then.
+// work sends operations from the job, sometimes with new series.
 func work(t testing.TB, s *reportertest.Stream, rec *collector.Recording, i int) {
 	var lines []string
 	if i > 2 && i%3 > 0 {
@@ -65,12 +65,12 @@ func work(t testing.TB, s *reportertest.Stream, rec *collector.Recording, i int)
 	tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
 }
 
-// What a killed perfagent leaves has the operations of the newest account, and all points of the time lines, whether
-// they are read from lines or from a snapshot.
+// The journal of a killed perfagent has the operations of the newest Aggregator, and all points of the timelines,
+// whether they are read from lines or from a snapshot.
 func TestJournal_KeepsOperations(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 0, 9, 50, 51, 96} {
 		t.Run(fmt.Sprint(snapshotAt), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { keepsOperations(t, 97, snapshotAt) }) // the last one writes the account
+			synctest.Test(t, func(t *testing.T) { keepsOperations(t, 97, snapshotAt) }) // the last one writes operations
 		})
 	}
 }
@@ -112,7 +112,7 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	}
 }
 
-// bookOf returns what a Journal asks for the account.
+// bookOf returns the CopyAggregator for a Recording.
 func bookOf(rec *collector.Recording) func(changes uint64) *aggregate.Aggregator {
 	return func(changes uint64) *aggregate.Aggregator {
 		if rec.Operations == nil || rec.Operations.Aggregator.Changes() == changes {
@@ -122,7 +122,7 @@ func bookOf(rec *collector.Recording) func(changes uint64) *aggregate.Aggregator
 	}
 }
 
-// guarded is bookOf for a Recording that changes while the journal looks.
+// guarded is bookOf for a Recording that changes concurrently.
 func guarded(mu *sync.Mutex, rec *collector.Recording) func(changes uint64) *aggregate.Aggregator {
 	return func(changes uint64) *aggregate.Aggregator {
 		mu.Lock()
@@ -131,8 +131,8 @@ func guarded(mu *sync.Mutex, rec *collector.Recording) func(changes uint64) *agg
 	}
 }
 
-// The account is written within 5 s whether there are samples or not, and only if it has changed. A journal of a job
-// that said nothing knows that it was asked.
+// The Aggregator is written within 5 s with or without samples, and only if it has changed. A journal of a job
+// without operations records that they were requested.
 func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := reportertest.NewStream(7)
@@ -171,7 +171,7 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 	})
 }
 
-// A job with as many lists, series and names as are taken, all of them as bad to pack as can be, leaves a journal of at
+// A job with the maximum number of lists, series and names, all of them incompressible, leaves a journal of at
 // most 4 MiB.
 func TestJournal_OperationsBound(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
@@ -228,7 +228,7 @@ func boundOperations(t *testing.T) {
 	}
 }
 
-// Lines whose operations are damaged are left out, and hide no others.
+// Lines with damaged operations are skipped, and hide no others.
 func TestJournal_DamagedOperations(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)

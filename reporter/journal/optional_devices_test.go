@@ -14,8 +14,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// The journal of a killed perfagent has the mounts of a few seconds ago, and all columns; that of a node
-// without such sources has none.
+// The journal of a killed perfagent has the mounts from a few seconds before, and all columns; the journal of a node
+// without optional devices has none.
 func TestJournal_RareSources(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		s := reportertest.NewStream(1)
@@ -63,7 +63,7 @@ func TestJournal_RareSources(t *testing.T) {
 		if diff := cmp.Diff(want.Metrics, n.Metrics); diff != "" {
 			t.Errorf("snapshot %v: metrics (-want +got):\n%s", snapshot, diff)
 		}
-		if !snapshot { // the lines have it every 4 s
+		if !snapshot { // lines have it every 4 s
 			want.Mounts[0].ReadMB = n.Mounts[0].ReadMB
 			if n.Mounts[0].ReadMB < 11-4 {
 				t.Errorf("the mounts are those of second %v", n.Mounts[0].ReadMB)

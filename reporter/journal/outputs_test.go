@@ -22,7 +22,7 @@ import (
 // update rewrites the golden files: go test ./reporter/journal -run Outputs -update.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// What /metrics would have served at the end of each recording is as its golden file has it, but for the order of
+// The output of /metrics at the end of each recording equals its golden file, except for the order of
 // lines. The other outputs of the recordings are tested in cmd/perfagent.
 func TestOutputs_Metrics(t *testing.T) {
 	paths, err := filepath.Glob("../../cmd/perfagent/testdata/outputs/*/*.jsonl")

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// The table is written when it has changed, and the more seldom the larger it is.
+// The table is written when it has changed, less often the larger it is.
 func TestJournal_TableNowAndThen(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows  int
@@ -43,7 +43,7 @@ func TestJournal_TableNowAndThen(t *testing.T) {
 	}
 }
 
-// A table with a number below 0, or a process without an ID, is damage.
+// A table with a negative number, or a process without an ID, is damage.
 func TestCheckTable(t *testing.T) {
 	if err := checkTable([]process.Process{{PID: 1, CPUSeconds: 2, PeakMemory: 3}}); err != nil {
 		t.Error(err)

@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// signalAt is a signal that was sent some seconds after the start.
+// signalAt returns a signal that was sent some seconds after the start.
 func signalAt(name string, seconds, pid int) collector.Signal {
 	return collector.Signal{Signal: name, At: reportertest.RunStart.Add(time.Duration(seconds) * time.Second), PID: pid, Process: "sender"}
 }
 
-// signalNames are the signals that a journal tells of, in words; "damaged" if it has lines that cannot be read, as one
-// that is being written has.
+// signalNames returns the signals in a journal, in words, and "damaged" if it has unreadable lines, such as
+// one that is being written.
 func signalNames(t *testing.T, path string) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -42,8 +42,8 @@ func signalNames(t *testing.T, path string) []string {
 	return names
 }
 
-// A signal is told once, in its order, whether it stands in a line, with the account, in
-// both, or whether the file was replaced after its line was written.
+// A signal is reported once, in its order, whether it is in a line, in the account or in
+// both, or the file was replaced after its line was written.
 func TestJournal_Signals(t *testing.T) {
 	s := reportertest.NewStream(4)
 	rec := s.Recording(40)
@@ -66,7 +66,7 @@ func TestJournal_Signals(t *testing.T) {
 	j.Signal(second) // before any sample
 	told("SIGTERM of 8")
 	rec.Account.Signals = []collector.Signal{first}
-	j.Observe(s.Next(rec), rec) // by a state that does not have it yet
+	j.Observe(s.Next(rec), rec) // with a state that does not have it yet
 	told("SIGUSR1 of 7", "SIGTERM of 8")
 	rec.Account.Signals = []collector.Signal{first, second}
 	j.Observe(s.Next(rec), rec)
@@ -77,7 +77,7 @@ func TestJournal_Signals(t *testing.T) {
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	j.Signal(third) // too late, and no harm
+	j.Signal(third) // too late, but harmless
 	told("SIGUSR1 of 7", "SIGTERM of 8", "SIGTERM of 9")
 	if data, err := os.ReadFile(j.Path()); err != nil || strings.Contains(string(data), `{"signal":{`) {
 		t.Errorf("the file was not replaced: %v\n%.3000s", err, data)

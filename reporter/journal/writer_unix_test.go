@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// writerJournal makes a journal that is being written by this process.
+// writerJournal creates a journal that this process is writing.
 func writerJournal(t *testing.T, dir string) *Journal {
 	t.Helper()
 	s := reportertest.NewStream(1)
@@ -35,11 +35,11 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if got := ReadWriterState(j.Path()); got != WriterAlive { // its report is still to be written
+	if got := ReadWriterState(j.Path()); got != WriterAlive { // its report is not written yet
 		t.Errorf("a journal that was stopped: %v", got)
 	}
 	j.w.file.Close()
-	// A process that another test just starts has a copy of it until its exec, and so the lock.
+	// A child of another test holds a copy of the file, and so the lock, until its exec.
 	for begin := time.Now(); ReadWriterState(j.Path()) == WriterAlive && time.Since(begin) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
@@ -68,7 +68,7 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 	}
 }
 
-// However often somebody asks, an agent that makes its journal gets the lock.
+// Frequent queries never keep an agent from locking its new journal.
 func TestWriting_NeverKeepsTheLockFromItsAgent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A file that is no report at all is said to be none, and a page names the report that it was made from.
+// The error for a file that is not a report names that problem, and for a page also its report.
 func TestRead_FileThatIsNoReport(t *testing.T) {
 	dir := t.TempDir()
 	for name, words := range map[string]string{

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// lockVariable makes the test binary a second process that locks the named file, says
-// so and keeps it until its standard input ends.
+// lockVariable makes the test binary a second process that locks the named file, reports
+// it, and keeps the lock until its standard input ends.
 const lockVariable = "REPORTER_TEST_LOCK"
 
 func init() {
@@ -34,11 +34,11 @@ func init() {
 	os.Exit(0)
 }
 
-// holder is a process that waits for a lock, or has it.
+// holder is a process that waits for a lock, or holds it.
 type holder struct {
 	cmd    *exec.Cmd
 	locked chan string
-	end    func() // makes it end
+	end    func() // ends the process
 }
 
 func hold(t *testing.T, path string) *holder {
@@ -65,7 +65,7 @@ func hold(t *testing.T, path string) *holder {
 	return h
 }
 
-// has waits until the process has the lock.
+// has waits until the process holds the lock.
 func (h *holder) has(t *testing.T) {
 	t.Helper()
 	select {
@@ -78,7 +78,7 @@ func (h *holder) has(t *testing.T) {
 	}
 }
 
-// opens waits until the process has opened the file, where the kernel tells.
+// opens waits until the process has opened the file, where the kernel reports it.
 func (h *holder) opens(t *testing.T, path string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", h.cmd.Process.Pid)
@@ -126,13 +126,13 @@ func TestLock_KeepsASecondProcessOut(t *testing.T) {
 	select {
 	case line := <-second.locked:
 		t.Errorf("the other process is not kept out: %q", line)
-	case <-time.After(200 * time.Millisecond): // that nothing happens cannot be waited for
+	case <-time.After(200 * time.Millisecond): // the absence of an event needs a time limit
 	}
 	release()
 	second.has(t)
 }
 
-// The lock goes with a process that is killed.
+// The lock of a killed process is released.
 func TestLock_EndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	path := lockable(t)
@@ -150,7 +150,7 @@ func TestLock_EndsWithItsProcess(t *testing.T) {
 	release()
 }
 
-// Who waits while the file is replaced gets the lock of the new one.
+// A process that waits while the file is replaced gets the lock of the new file.
 func TestLock_OfAFileThatIsReplaced(t *testing.T) {
 	t.Parallel()
 	path := lockable(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// scanned puts together what Scan hands over. Goroutines that it leaves behind fail the test.
+// scanned collects the nodes of Scan into a report. Goroutines that Scan leaves behind fail the test.
 func scanned(t *testing.T, path string, cpus int, wanted reporter.ColumnFilter) (r *reporter.Report, order []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestRead_TellsTheKindsApart(t *testing.T) {
 	}
 }
 
-// Journals and perf.py's JSON come with all columns, whatever is wanted.
+// Journals and perf.py's JSON have all columns, whatever is selected.
 func TestScan_OtherFiles(t *testing.T) {
 	perfpy := filepath.Join(t.TempDir(), "perf.json")
 	if err := os.WriteFile(perfpy, []byte(reportertest.PerfPyJSON()), 0o600); err != nil {
@@ -116,7 +116,7 @@ func TestScan_OtherFiles(t *testing.T) {
 	}
 }
 
-// An error of the caller's comes back as it is, from files that are read whole, too.
+// An error of the caller is returned unchanged, also for files that are read whole.
 func TestScan_StopsWithTheCaller(t *testing.T) {
 	t.Parallel()
 	report := filepath.Join(t.TempDir(), "r.json")
@@ -135,7 +135,7 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 	}
 }
 
-// What is not there, no file, or too large.
+// Missing, irregular and too large files are errors.
 func TestScan_Files(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.json")
@@ -171,7 +171,7 @@ func TestScan_Files(t *testing.T) {
 	}
 }
 
-// Errors name the file and what is wrong with it.
+// Errors contain the path and the problem.
 func TestRead_Errors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Read(dir, 0); err == nil || !strings.Contains(err.Error(), dir+" is a directory") {
@@ -210,7 +210,7 @@ func TestRead_Errors(t *testing.T) {
 	}
 }
 
-// Whatever is read can be written again.
+// Every report that is read can be written.
 func FuzzRead(f *testing.F) {
 	s := reportertest.NewStream(5)
 	rec := s.Recording(4)

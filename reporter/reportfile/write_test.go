@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// An error names the file and what was to be written there.
+// An error contains the path and the kind of file.
 func TestWrite_Errors(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.html")
@@ -48,7 +48,7 @@ func TestWrite_Errors(t *testing.T) {
 	}
 }
 
-// An error of what fills a file is told, and leaves no file.
+// An error of fill is returned, and leaves no file.
 func TestWrite_FillFails(t *testing.T) {
 	t.Parallel()
 	dir, failed := t.TempDir(), errors.New("failed")
