@@ -73,8 +73,8 @@ func New(in Input) *Report {
 	}
 
 	if rec.Operations != nil {
-		b := rec.Operations.CopyAggregator()
-		node.Operations, node.Transfers = new(b.Operations(run.End.Time)), b.Transfers()
+		aggregator := rec.Operations.CopyAggregator()
+		node.Operations, node.Transfers = new(aggregator.Operations(run.End.Time)), aggregator.Transfers()
 	}
 
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
@@ -291,14 +291,14 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 }
 
 // addTimelines adds the timelines of the job's operations.
-func addTimelines(envelope Envelope, work *collector.Operations, from, to int) {
-	if work == nil || work.Timelines == nil {
+func addTimelines(envelope Envelope, operations *collector.Operations, from, to int) {
+	if operations == nil || operations.Timelines == nil {
 		return
 	}
-	for place, key := range work.Keys {
+	for place, key := range operations.Keys {
 		var band Band
 		for i := from; i < to; i++ {
-			s := work.Timelines.Bucket(i).Stats[place]
+			s := operations.Timelines.Bucket(i).Stats[place]
 			least, greatest := text.RoundSignificant(s.Min), text.RoundSignificant(s.Max)
 			band.Min, band.Max = append(band.Min, least), append(band.Max, greatest)
 			band.Mean = append(band.Mean, clamped(text.RoundSignificant(s.Mean()), least, greatest))

@@ -19,8 +19,8 @@ import (
 // and differ, are an error with the names of both files. docs/report.md describes how each number is combined.
 //
 // The result lacks the verdict and the findings of the node. Programs use diagnosis.Combine, which adds them.
-func Combine(pieces []SourceReport) (*Report, error) {
-	list, err := newParts(pieces)
+func Combine(sources []SourceReport) (*Report, error) {
+	list, err := newParts(sources)
 	if err != nil {
 		return nil, fmt.Errorf("combine: %w", err)
 	}
@@ -124,20 +124,20 @@ func dropDuplicateRanks(list []*rankPart) ([]*rankPart, error) {
 	var out []*rankPart
 	taken := make(map[int]*rankPart)
 	for _, p := range list {
-		held := 0
+		duplicates := 0
 		for _, r := range p.ranks {
 			other := taken[r.Rank]
 			if other == nil {
 				continue
 			}
-			if held++; !supersedes(other, r) {
+			if duplicates++; !supersedes(other, r) {
 				return nil, fmt.Errorf("rank %d is in %s and in %s: %w", r.Rank, other.path, p.path, errTwoRecordings)
 			}
 		}
-		if held == len(p.ranks) {
+		if duplicates == len(p.ranks) {
 			continue
 		}
-		if held > 0 {
+		if duplicates > 0 {
 			return nil, fmt.Errorf("ranks of %s are in other files, too, but not all: %w", p.path, errTwoRecordings)
 		}
 
@@ -222,9 +222,9 @@ func (c *combiner) incomplete() string {
 }
 
 // rankNumbers returns the ranks in parts, in order.
-func rankNumbers(pieces ...*rankPart) []int {
+func rankNumbers(parts ...*rankPart) []int {
 	var out []int
-	for _, p := range pieces {
+	for _, p := range parts {
 		for _, r := range p.ranks {
 			out = append(out, r.Rank)
 		}

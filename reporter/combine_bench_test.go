@@ -27,11 +27,11 @@ func manyRanks(t testing.TB, n, samples int) [][]byte {
 	return out
 }
 
-func decodedPieces(t testing.TB, data [][]byte) []reporter.SourceReport {
+func decodedParts(t testing.TB, data [][]byte) []reporter.SourceReport {
 	t.Helper()
 	var out []reporter.SourceReport
-	for _, piece := range data {
-		r, err := reporter.Decode(piece)
+	for _, part := range data {
+		r, err := reporter.Decode(part)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,10 +42,10 @@ func decodedPieces(t testing.TB, data [][]byte) []reporter.SourceReport {
 
 // BenchmarkCombine combines 64 ranks of 1,000 samples: within 0.3 s.
 func BenchmarkCombine(b *testing.B) {
-	pieces := decodedPieces(b, manyRanks(b, 64, 1000))
+	parts := decodedParts(b, manyRanks(b, 64, 1000))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := reporter.Combine(pieces); err != nil {
+		if _, err := reporter.Combine(parts); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -61,7 +61,7 @@ func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := reporter.Combine(decodedPieces(b, data))
+		r, err := reporter.Combine(decodedParts(b, data))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -72,10 +72,10 @@ func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 // Combining 64 ranks takes little more memory than the result.
 func TestCombine_Memory(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its many ranks")
-	pieces := decodedPieces(t, manyRanks(t, 64, 1000))
+	parts := decodedParts(t, manyRanks(t, 64, 1000))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := reporter.Combine(pieces); err != nil {
+	if _, err := reporter.Combine(parts); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)

@@ -8,10 +8,10 @@ import (
 
 // Combining any reports of ranks returns an error or a report that can be written and read.
 func FuzzCombine(f *testing.F) {
-	pieces := piecesOf(f, plan{Rank: 0, OnNode: 2, End: 3, CPUs: 1, HostSpan: held(0, 3), Group: "/a"},
-		plan{Rank: 1, OnNode: 2, Start: 0.5, End: 7, CPUs: 2, HostSpan: held(4, 7), Exit: 1},
+	parts := partsOf(f, plan{Rank: 0, OnNode: 2, End: 3, CPUs: 1, HostSpan: between(0, 3), Group: "/a"},
+		plan{Rank: 1, OnNode: 2, Start: 0.5, End: 7, CPUs: 2, HostSpan: between(4, 7), Exit: 1},
 		plan{Rank: 2, End: 5, Unfinished: true})
-	a, b, c := encodedReport(f, pieces[0].Report), encodedReport(f, pieces[1].Report), encodedReport(f, pieces[2].Report)
+	a, b, c := encodedReport(f, parts[0].Report), encodedReport(f, parts[1].Report), encodedReport(f, parts[2].Report)
 	f.Add(a, b)
 	f.Add(b, c)
 	f.Add(a, []byte(`{"schema":"perfagent.report/1","run":{"id":"x"},"nodes":{"0":{"samples":[{"timestamp":1e308},{"timestamp":-1e308},{}],`+
@@ -23,15 +23,15 @@ func FuzzCombine(f *testing.F) {
 		`{"min":[1],"mean":[1],"max":[1]}}},"4":{"job":{"pids":[1]}}},"samples":[{"timestamp":5}]}}}`), a)
 
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		var pieces []reporter.SourceReport
+		var parts []reporter.SourceReport
 		for _, data := range [][]byte{first, second} {
 			r, err := reporter.Decode(data)
 			if err != nil {
 				return
 			}
-			pieces = append(pieces, reporter.SourceReport{Path: "x", Report: r})
+			parts = append(parts, reporter.SourceReport{Path: "x", Report: r})
 		}
-		r, err := reporter.Combine(pieces)
+		r, err := reporter.Combine(parts)
 		if err != nil {
 			return
 		}

@@ -254,9 +254,9 @@ func (c *combiner) hostSummary(key string) Summary {
 
 // hostRanks returns the ranks that measured the host.
 func (c *combiner) hostRanks() []int {
-	var pieces []*rankPart
+	var parts []*rankPart
 	for _, h := range c.hostTotals {
-		pieces = append(pieces, h.rankPart)
+		parts = append(parts, h.rankPart)
 	}
-	return rankNumbers(pieces...)
+	return rankNumbers(parts...)
 }

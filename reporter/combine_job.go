@@ -35,8 +35,8 @@ func (c *combiner) wholeJob() *Job {
 }
 
 // joinedOf combines the values of the parts with add; nil if none has one.
-func joinedOf[T any](pieces []*rankPart, of func(*rankPart) *T, add func(have, more *T)) (out *T) {
-	for _, p := range pieces {
+func joinedOf[T any](parts []*rankPart, of func(*rankPart) *T, add func(have, more *T)) (out *T) {
+	for _, p := range parts {
 		switch v := of(p); {
 		case v == nil:
 		case out == nil:

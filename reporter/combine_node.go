@@ -183,7 +183,9 @@ func (s axisSpan) within(events []ClockEvent) []ClockEvent {
 // gpus returns each GPU once. It is the job's if it is any rank's.
 func (c *combiner) gpus() []GPU {
 	var out []GPU
-	for _, p := range c.gpuOrder() {
+	parts := slices.Clone(c.parts) // the parts that measured the host come first
+	slices.SortStableFunc(parts, func(a, b *rankPart) int { return cmp.Compare(b.hostSeconds(), a.hostSeconds()) })
+	for _, p := range parts {
 		for _, g := range p.GPUs {
 			i := slices.IndexFunc(out, g.same)
 			if i < 0 {
@@ -200,13 +202,6 @@ func (c *combiner) gpus() []GPU {
 		}
 	}
 	return out
-}
-
-// gpuOrder returns the parts in the order of their GPUs in the list: the parts that measured the host come first.
-func (c *combiner) gpuOrder() []*rankPart {
-	list := slices.Clone(c.parts)
-	slices.SortStableFunc(list, func(a, b *rankPart) int { return cmp.Compare(b.hostSeconds(), a.hostSeconds()) })
-	return list
 }
 
 // same reports whether two entries describe one device.
@@ -312,12 +307,12 @@ func (c *combiner) partsWith(has func(*rankPart) bool) []*rankPart {
 }
 
 // keepPerRank reports whether several parts have some data. It then adds a Missing for the node.
-func (c *combiner) keepPerRank(what string, pieces []*rankPart) bool {
-	if len(pieces) < 2 {
+func (c *combiner) keepPerRank(what string, parts []*rankPart) bool {
+	if len(parts) < 2 {
 		return false
 	}
 	c.nodeMissing = append(c.nodeMissing, Missing{What: what, Code: NotCombined,
-		Why: rankNames(rankNumbers(pieces...)) + " have their own: they are with the ranks"})
+		Why: rankNames(rankNumbers(parts...)) + " have their own: they are with the ranks"})
 	return true
 }
 

@@ -113,18 +113,18 @@ func (c *combiner) newAxis() {
 
 // extend adds the points of a part after the end of the axis. A part that does not show the host only fills the
 // rest: for less than half an interval it adds no point.
-func (c *combiner) extend(p *rankPart, held bool) {
+func (c *combiner) extend(p *rankPart, hasHost bool) {
 	end := math.Inf(-1)
 	if n := len(c.spans); n > 0 {
 		s := c.spans[n-1]
 		end = s.axis.ends[s.j-1]
-		if !held {
+		if !hasHost {
 			end += p.interval() / 2
 		}
 	}
 
 	if i := p.axis.after(end); i < len(p.axis.ends) {
-		c.spans = append(c.spans, axisSpan{p, i, len(p.axis.ends), held})
+		c.spans = append(c.spans, axisSpan{p, i, len(p.axis.ends), hasHost})
 	}
 }
 

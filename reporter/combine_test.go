@@ -20,8 +20,8 @@ import (
 
 type plan = reportertest.RankPlan
 
-// pieceOf returns the report of a rank, as read from its file.
-func pieceOf(t testing.TB, p plan) reporter.SourceReport {
+// partOf returns the report of a rank, as read from its file.
+func partOf(t testing.TB, p plan) reporter.SourceReport {
 	t.Helper()
 	data := encodedReport(t, reporter.New(reportertest.RankInput(p)))
 	reportertest.Validate(t, data)
@@ -41,19 +41,19 @@ func readBack(t testing.TB, data []byte) *reporter.Report {
 	return r
 }
 
-func piecesOf(t testing.TB, plans ...plan) []reporter.SourceReport {
+func partsOf(t testing.TB, plans ...plan) []reporter.SourceReport {
 	t.Helper()
 	var out []reporter.SourceReport
 	for _, p := range plans {
-		out = append(out, pieceOf(t, p))
+		out = append(out, partOf(t, p))
 	}
 	return out
 }
 
 // combined returns the node of some parts. It must be valid by the schema.
-func combined(t testing.TB, pieces ...reporter.SourceReport) (*reporter.Report, *reporter.Node) {
+func combined(t testing.TB, parts ...reporter.SourceReport) (*reporter.Report, *reporter.Node) {
 	t.Helper()
-	r, err := reporter.Combine(pieces)
+	r, err := reporter.Combine(parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func lackOf(n []reporter.Missing, what string) (out []reporter.Missing) {
 	return out
 }
 
-func held(from, to float64) [2]float64 { return [2]float64{from, to} }
+func between(from, to float64) [2]float64 { return [2]float64{from, to} }
 
 // A rank that never measured the host has one Missing for it, and no values of it.
 func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
@@ -123,7 +123,7 @@ func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 
 // A rank that measured the host for a part of its run has means over that part, and no counters that started late.
 func TestNew_MeasuresTheHostForATime(t *testing.T) {
-	r := reporter.New(reportertest.RankInput(plan{Rank: 1, End: 30, HostSpan: held(10, 30), Change: func(rec *collector.Recording) {
+	r := reporter.New(reportertest.RankInput(plan{Rank: 1, End: 30, HostSpan: between(10, 30), Change: func(rec *collector.Recording) {
 		rec.LateStarts = map[string]time.Duration{host.SourceNetwork: 10 * time.Second}
 	}}))
 	n := r.Nodes["0"]
@@ -166,10 +166,10 @@ func TestCombine_IsWhatThePlansSay(t *testing.T) {
 			p.Memory = func(at float64) float64 { return base + math.Mod(at*step, 97) }
 			if rank == 0 {
 				p.Start = 0
-				p.HostSpan = held(0, p.End)
+				p.HostSpan = between(0, p.End)
 				last = p.End
 			} else if p.Start < last && p.End > last+3 { // the lock is free, and the next tick takes it
-				p.HostSpan = held(last+1, p.End)
+				p.HostSpan = between(last+1, p.End)
 				last = p.End
 			}
 			plans = append(plans, p)
@@ -181,9 +181,9 @@ func TestCombine_IsWhatThePlansSay(t *testing.T) {
 // checkPlans compares the combined report of some ranks with values computed directly from their plans.
 func checkPlans(t *testing.T, round int, plans []plan) {
 	t.Helper()
-	pieces := piecesOf(t, plans...)
-	rand.New(rand.NewPCG(uint64(round), 7)).Shuffle(len(pieces), func(i, j int) { pieces[i], pieces[j] = pieces[j], pieces[i] })
-	_, node := combined(t, pieces...)
+	parts := partsOf(t, plans...)
+	rand.New(rand.NewPCG(uint64(round), 7)).Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+	_, node := combined(t, parts...)
 
 	end, cpu, read, memory, cores, tasks := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	begin, until := math.NaN(), 0.0
@@ -244,26 +244,26 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 
 // The order of the parts makes no difference, and Combine does not modify them.
 func TestCombine_InAnyOrder(t *testing.T) {
-	pieces := piecesOf(t,
-		plan{Rank: 4, OnNode: 5, Start: 0.25, End: 20.5, CPUs: 1, HostSpan: held(0.25, 20.5)},
-		plan{Rank: 5, OnNode: 5, End: 40, CPUs: 2, HostSpan: held(22, 40)},
+	parts := partsOf(t,
+		plan{Rank: 4, OnNode: 5, Start: 0.25, End: 20.5, CPUs: 1, HostSpan: between(0.25, 20.5)},
+		plan{Rank: 5, OnNode: 5, End: 40, CPUs: 2, HostSpan: between(22, 40)},
 		plan{Rank: 6, OnNode: 5, Start: 0.7, End: 30, CPUs: 0.5, Unfinished: true},
 		plan{Rank: 10, OnNode: 5, Start: 0.1, End: 44.3, Exit: 3})
 	var before [][]byte
-	for _, p := range pieces {
+	for _, p := range parts {
 		before = append(before, encodedReport(t, p.Report))
 	}
-	first, _ := combined(t, pieces...)
+	first, _ := combined(t, parts...)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 10 {
-		random.Shuffle(len(pieces), func(i, j int) {
-			pieces[i], pieces[j], before[i], before[j] = pieces[j], pieces[i], before[j], before[i]
+		random.Shuffle(len(parts), func(i, j int) {
+			parts[i], parts[j], before[i], before[j] = parts[j], parts[i], before[j], before[i]
 		})
-		r, _ := combined(t, pieces...)
+		r, _ := combined(t, parts...)
 		if !bytes.Equal(encodedReport(t, r), encodedReport(t, first)) {
 			t.Fatal("another order has another result")
 		}
-		for i, p := range pieces {
+		for i, p := range parts {
 			if !bytes.Equal(encodedReport(t, p.Report), before[i]) {
 				t.Fatalf("%s was changed", p.Path)
 			}
@@ -272,9 +272,9 @@ func TestCombine_InAnyOrder(t *testing.T) {
 }
 
 func TestCombine_Golden(t *testing.T) {
-	_, n := combined(t, piecesOf(t,
-		plan{Rank: 0, OnNode: 4, End: 4.5, CPUs: 1, HostSpan: held(0, 4.5), Group: "/job", OOMKills: 1},
-		plan{Rank: 1, OnNode: 4, Start: 0.5, End: 8.5, CPUs: 2, HostSpan: held(5, 8.5), Group: "/job", OOMKills: 1,
+	_, n := combined(t, partsOf(t,
+		plan{Rank: 0, OnNode: 4, End: 4.5, CPUs: 1, HostSpan: between(0, 4.5), Group: "/job", OOMKills: 1},
+		plan{Rank: 1, OnNode: 4, Start: 0.5, End: 8.5, CPUs: 2, HostSpan: between(5, 8.5), Group: "/job", OOMKills: 1,
 			Exit: 137, Signal: "SIGKILL"},
 		plan{Rank: 2, OnNode: 4, Start: 0.25, End: 6, CPUs: 0.5, Unfinished: true, Group: "/job"})...)
 	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "golden"}, Nodes: map[string]*reporter.Node{"0": n}}
@@ -283,22 +283,22 @@ func TestCombine_Golden(t *testing.T) {
 
 // Combining one part returns an unchanged node, except that its rank has series, too.
 func TestCombine_OnePiece(t *testing.T) {
-	piece := pieceOf(t, plan{Rank: 7, OnNode: 1, Start: 0.5, End: 20, CPUs: 1, HostSpan: held(0.5, 20), Exit: 2})
-	r, n := combined(t, piece)
-	was := piece.Report.Nodes["0"]
+	part := partOf(t, plan{Rank: 7, OnNode: 1, Start: 0.5, End: 20, CPUs: 1, HostSpan: between(0.5, 20), Exit: 2})
+	r, n := combined(t, part)
+	was := part.Report.Nodes["0"]
 	if len(n.Ranks["7"].Envelope) == 0 || len(was.Ranks["7"].Envelope) != 0 || n.Identity.Rank != nil || *r.Run.ExitCode != 2 {
 		t.Errorf("rank %+v, identity %+v, run %+v", n.Ranks["7"], n.Identity, r.Run)
 	}
 	n.Ranks["7"].Envelope, n.Identity = nil, was.Identity
-	if got := encodedReport(t, r); !bytes.Equal(got, encodedReport(t, piece.Report)) {
-		t.Errorf("the node is\n%s\nit was\n%s", got, encodedReport(t, piece.Report))
+	if got := encodedReport(t, r); !bytes.Equal(got, encodedReport(t, part.Report)) {
+		t.Errorf("the node is\n%s\nit was\n%s", got, encodedReport(t, part.Report))
 	}
 }
 
 // Ranks without an end count up to their last sample, and the run names them.
 func TestCombine_Journals(t *testing.T) {
-	r, n := combined(t, piecesOf(t,
-		plan{Rank: 0, OnNode: 4, End: 20, CPUs: 1, Unfinished: true, HostSpan: held(0, 20)},
+	r, n := combined(t, partsOf(t,
+		plan{Rank: 0, OnNode: 4, End: 20, CPUs: 1, Unfinished: true, HostSpan: between(0, 20)},
 		plan{Rank: 1, OnNode: 4, End: 21, CPUs: 2, Exit: 1},
 		plan{Rank: 2, OnNode: 4, End: 20, CPUs: 4, Unfinished: true, Group: "/job"})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 20 + 42 + 80})
@@ -311,15 +311,15 @@ func TestCombine_Journals(t *testing.T) {
 	if m := lackOf(n.Missing, "ranks"); len(m) != 1 || m[0].Code != reporter.NoRecording || m[0].Count != 1 || m[0].Total != 4 {
 		t.Errorf("missing %+v", m)
 	}
-	if r, _ := combined(t, pieceOf(t, plan{Rank: 0, End: 5, Unfinished: true})); r.Run.ExitCode != nil {
+	if r, _ := combined(t, partOf(t, plan{Rank: 0, End: 5, Unfinished: true})); r.Run.ExitCode != nil {
 		t.Errorf("exit %v", *r.Run.ExitCode)
 	}
 }
 
 // A counter that is not known since boot lacks the changes between two host spans, and a Missing reports it.
 func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
-	pieces := piecesOf(t, plan{Rank: 0, End: 10, HostSpan: held(0, 10)}, plan{Rank: 1, End: 30, HostSpan: held(13, 30)})
-	_, n := combined(t, pieces...)
+	parts := partsOf(t, plan{Rank: 0, End: 10, HostSpan: between(0, 10)}, plan{Rank: 1, End: 30, HostSpan: between(13, 30)})
+	_, n := combined(t, parts...)
 	wantMetrics(t, n.Metrics, map[string]float64{
 		reporter.MetricSwapIn: 0.25 * (10 + 17), reporter.MetricDiskRead: 3 * 30, reporter.MetricCPUMean: (10*5.5 + 17*22) / 27,
 		"psi_cpu_some_avg_pct": 10,
@@ -331,8 +331,8 @@ func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
 		t.Errorf("missing %+v", n.Missing)
 	}
 
-	pieces[1].Report.Nodes["0"].Sampling.Disks = []string{"nvme0n1", "nvme1n1"} // its counters are of other devices
-	_, n = combined(t, pieces...)
+	parts[1].Report.Nodes["0"].Sampling.Disks = []string{"nvme0n1", "nvme1n1"} // its counters are of other devices
+	_, n = combined(t, parts...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 3 * (10 + 17), reporter.MetricNetworkSent: 30})
 	if m := lackOf(n.Missing, host.SourceDiskIO); len(m) != 1 {
 		t.Errorf("missing %+v", n.Missing)
@@ -341,7 +341,7 @@ func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
 
 // A rank that measured the host only for a moment, at the end of the run, costs neither percentiles nor counts.
 func TestCombine_BriefTakeover(t *testing.T) {
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 3000, HostSpan: held(0, 3000)}, plan{Rank: 1, End: 3002, HostSpan: held(3001, 3002)})...)
+	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 3000, HostSpan: between(0, 3000)}, plan{Rank: 1, End: 3002, HostSpan: between(3001, 3002)})...)
 	q := n.Summaries["mem_percent"]
 	if q.P50 == nil || *q.P50 != 25 || len(lackOf(n.Missing, "swap"))+len(lackOf(n.Missing, "summaries")) != 0 {
 		t.Errorf("%+v, missing %+v", q, n.Missing)
@@ -351,7 +351,7 @@ func TestCombine_BriefTakeover(t *testing.T) {
 
 // If two ranks measured the host at the same time, the longer span is used, and nothing is added up.
 func TestCombine_TwoHoldersAtOnce(t *testing.T) {
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 20, CPUs: 1, HostSpan: held(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, HostSpan: held(0, 30)})...)
+	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 20, CPUs: 1, HostSpan: between(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, HostSpan: between(0, 30)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 90, reporter.MetricCPUPeak: 30, reporter.MetricJobCPU: 50})
 	if h := n.Sampling.HostSpans; len(h) != 1 || h[0].Rank != 1 || len(lackOf(n.Missing, "summaries")) != 0 {
 		t.Errorf("holders %+v", h)
@@ -359,7 +359,7 @@ func TestCombine_TwoHoldersAtOnce(t *testing.T) {
 }
 
 func TestCombine_NobodyMeasuredTheHost(t *testing.T) {
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 20, CPUs: 1}, plan{Rank: 1, Start: 2, End: 35.5, CPUs: 1})...)
+	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 20, CPUs: 1}, plan{Rank: 1, Start: 2, End: 35.5, CPUs: 1})...)
 	if m := lackOf(n.Missing, "host"); len(m) != 1 || m[0].Code != reporter.HostByAnother {
 		t.Errorf("missing %+v", n.Missing)
 	}
@@ -382,8 +382,8 @@ func TestCombine_ControlGroups(t *testing.T) {
 			a.OOMKills, a.Periods, a.ThrottledPeriods, a.ThrottledSeconds = series.Optional(kills), 100, series.Optional(throttled), 3
 		}
 	}
-	_, n := combined(t, piecesOf(t,
-		plan{Rank: 0, End: 10, CPUs: 1, HostSpan: held(0, 10), Group: "/a", Change: inGroup(2, 1000, 2, 10)},
+	_, n := combined(t, partsOf(t,
+		plan{Rank: 0, End: 10, CPUs: 1, HostSpan: between(0, 10), Group: "/a", Change: inGroup(2, 1000, 2, 10)},
 		plan{Rank: 1, End: 20, CPUs: 1, Group: "/a", Change: inGroup(2, 1000, 3, 20)},
 		plan{Rank: 2, End: 10, CPUs: 1, Group: "/b", Change: inGroup(1, 500, 1, 50)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{
@@ -394,7 +394,7 @@ func TestCombine_ControlGroups(t *testing.T) {
 		t.Errorf("limits %+v", l)
 	}
 
-	_, n = combined(t, piecesOf(t, // one has no limit
+	_, n = combined(t, partsOf(t, // one has no limit
 		plan{Rank: 0, End: 10, Group: "/a", Change: inGroup(2, 1000, 0, 10)}, plan{Rank: 1, End: 10, Group: "/b"})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricThrottled: 10})
 	if l := n.Limits; l.CPUs != 8 || l.MemoryMB > 0 || l.CPUQuota > 0 {
@@ -418,7 +418,7 @@ func TestCombine_BoundCPUs(t *testing.T) {
 		for rank := range 3 {
 			plans = append(plans, plan{Rank: rank, End: 5, Group: "/step", Change: bound(c.cpuset, c.affinity)})
 		}
-		if _, n := combined(t, piecesOf(t, plans...)...); n.Limits.CPUs != c.want {
+		if _, n := combined(t, partsOf(t, plans...)...); n.Limits.CPUs != c.want {
 			t.Errorf("cpuset of %d, each bound to %d: %+v", c.cpuset, c.affinity, n.Limits)
 		}
 	}
@@ -430,7 +430,7 @@ func TestCombine_MadeGroups(t *testing.T) {
 		rec.Host.CPUs = 64
 		rec.Account.Source = host.JobFromCreated
 	}
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 5, Group: "/step/perfagent-0", Change: made},
+	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 5, Group: "/step/perfagent-0", Change: made},
 		plan{Rank: 1, End: 5, Group: "/step/perfagent-1", Change: made})...)
 	if n.Limits.CPUs != 8 || n.Job.Source != host.JobFromCreated || n.Job.Cgroup != "" {
 		t.Errorf("limits %+v, job %+v", n.Limits, n.Job)
@@ -440,8 +440,8 @@ func TestCombine_MadeGroups(t *testing.T) {
 // A rank that is given twice counts once; two different recordings of it are an error.
 func TestCombine_TheSameRankTwice(t *testing.T) {
 	a, b := plan{Rank: 0, End: 10, CPUs: 1}, plan{Rank: 1, End: 12, CPUs: 2}
-	pieces := piecesOf(t, a, b)
-	whole, err := reporter.Combine(pieces)
+	parts := partsOf(t, a, b)
+	whole, err := reporter.Combine(parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,10 +449,10 @@ func TestCombine_TheSameRankTwice(t *testing.T) {
 	journal := b
 	journal.Unfinished, journal.End = true, 9
 	for name, more := range map[string][]reporter.SourceReport{
-		"twice": {pieceOf(t, a)}, "and its journal": {pieceOf(t, journal)},
+		"twice": {partOf(t, a)}, "and its journal": {partOf(t, journal)},
 		"and the node that it was put into": {{Path: "4711/node-0.json", Report: readBack(t, encodedReport(t, whole))}},
 	} {
-		r, n := combined(t, append(slices.Clone(pieces), more...)...)
+		r, n := combined(t, append(slices.Clone(parts), more...)...)
 		if n.Metrics[reporter.MetricJobCPU] != 10+24 || len(n.Ranks) != 2 || r.Run.Incomplete != "" {
 			t.Errorf("%s: %v CPU seconds, %d ranks, %q", name, n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
 		}
@@ -460,9 +460,9 @@ func TestCombine_TheSameRankTwice(t *testing.T) {
 
 	other := b
 	other.End = 13
-	two := pieceOf(t, other)
+	two := partOf(t, other)
 	two.Path = "4711/node-0.rank-1.2.json"
-	_, err = reporter.Combine(append(slices.Clone(pieces), two))
+	_, err = reporter.Combine(append(slices.Clone(parts), two))
 	if err == nil || !strings.Contains(err.Error(), "4711/node-0.rank-1.json") || !strings.Contains(err.Error(), two.Path) ||
 		!strings.Contains(err.Error(), "rank 1") {
 		t.Errorf("%v", err)
@@ -474,7 +474,7 @@ func TestCombine_WithoutNumbers(t *testing.T) {
 	in := reportertest.RankInput(plan{End: 5, CPUs: 1})
 	in.Rank, in.Identity = "", nil
 	alone := reporter.SourceReport{Path: "4711/node-0.jsonl", Report: readBack(t, encodedReport(t, reporter.New(in)))}
-	_, n := combined(t, alone, pieceOf(t, plan{Rank: 0, End: 5, CPUs: 1}))
+	_, n := combined(t, alone, partOf(t, plan{Rank: 0, End: 5, CPUs: 1}))
 	if n.Ranks["1"] == nil || n.Ranks["0"].Command[1] != "0" || n.Metrics[reporter.MetricJobCPU] != 10 {
 		t.Errorf("ranks %+v", n.Ranks)
 	}
@@ -523,9 +523,9 @@ func TestCombine_GPUs(t *testing.T) {
 			}
 		}
 	}
-	first := plan{Rank: 0, End: 10, HostSpan: held(0, 10), Change: with(10, "GPU-a", "GPU-b")}
-	then := plan{Rank: 1, End: 30, HostSpan: held(11, 30), Change: with(50, "GPU-b", "GPU-a")}
-	_, n := combined(t, piecesOf(t, then, first)...)
+	first := plan{Rank: 0, End: 10, HostSpan: between(0, 10), Change: with(10, "GPU-a", "GPU-b")}
+	then := plan{Rank: 1, End: 30, HostSpan: between(11, 30), Change: with(50, "GPU-b", "GPU-a")}
+	_, n := combined(t, partsOf(t, then, first)...)
 	if len(n.GPUs) != 2 || n.GPUs[0].UUID != "GPU-b" || !n.GPUs[0].OfJob || n.GPUs[1].OfJob {
 		t.Fatalf("GPUs %+v", n.GPUs)
 	}
@@ -538,23 +538,23 @@ func TestCombine_GPUs(t *testing.T) {
 
 // Operations and phases of several jobs stay with their ranks; those of a single one belong to the node.
 func TestCombine_WhatTheJobsSay(t *testing.T) {
-	pieces := piecesOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10}, plan{Rank: 2, End: 10})
+	parts := partsOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10}, plan{Rank: 2, End: 10})
 	phase := reporter.Phase{Name: "load", Start: 1, Seconds: 2, Count: 1, Metrics: reporter.Values{}, Spans: []reporter.PhaseSpan{{1, 2}}}
 	say := func(rank int, marks ...string) {
-		n := pieces[rank].Report.Nodes["0"]
+		n := parts[rank].Report.Nodes["0"]
 		for i, m := range marks {
 			n.Marks = append(n.Marks, reporter.Mark{Timestamp: float64(10*i + rank), Text: m})
 		}
 		n.Phases = []reporter.Phase{phase}
 	}
 	say(1, "epoch 1", "epoch 2")
-	_, n := combined(t, pieces...)
+	_, n := combined(t, parts...)
 	if len(n.Marks) != 2 || n.Marks[0].Text != "epoch 1" || len(n.Phases) != 1 || n.Ranks["1"].Phases != nil {
 		t.Errorf("marks %v, phases %v", n.Marks, n.Phases)
 	}
 
 	say(0, "epoch 1")
-	_, n = combined(t, pieces...)
+	_, n = combined(t, parts...)
 	if len(n.Marks) != 3 || n.Marks[0].Text != "rank 0: epoch 1" || n.Marks[1].Text != "rank 1: epoch 1" {
 		t.Errorf("marks %v", n.Marks)
 	}
@@ -566,14 +566,14 @@ func TestCombine_WhatTheJobsSay(t *testing.T) {
 
 // The table of processes has those of all ranks, cut as for one job.
 func TestCombine_Processes(t *testing.T) {
-	pieces := piecesOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10})
-	for rank, p := range pieces {
+	parts := partsOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10})
+	for rank, p := range parts {
 		for i := range 40 {
 			p.Report.Nodes["0"].Processes = append(p.Report.Nodes["0"].Processes, reporter.Process{PID: 100*rank + i,
 				Command: "x", CPUSeconds: float64(i), PeakMemoryMB: float64(1000*rank + 100 - i)})
 		}
 	}
-	_, n := combined(t, pieces...)
+	_, n := combined(t, parts...)
 	first := n.Processes[0]
 	if len(n.Processes) != 40 || first.CPUSeconds != 39 || !slices.ContainsFunc(n.Processes, func(p reporter.Process) bool { return p.PID == 100 }) {
 		t.Errorf("%d processes, the first is %+v", len(n.Processes), first)
@@ -586,7 +586,7 @@ func TestCombine_WhatIsMissing(t *testing.T) {
 		rec.Failures = []collector.Failure{{Source: host.SourceJob, Why: "no such process", Count: 2}}
 		rec.Account.CPUIncomplete = true
 	}
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 10, HostSpan: held(0, 10)}, plan{Rank: 1, End: 10, Change: unread},
+	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 10, HostSpan: between(0, 10)}, plan{Rank: 1, End: 10, Change: unread},
 		plan{Rank: 2, End: 10, Change: unread})...)
 	m := lackOf(n.Missing, host.SourceJob)
 	if len(m) != 1 || m[0].Why != "ranks 1, 2: no such process (4 of 20 readings)" || m[0].Count != 4 {
@@ -603,9 +603,9 @@ func TestCombine_WhatIsMissing(t *testing.T) {
 
 // A node that was combined before can be combined with further ranks.
 func TestCombine_InSteps(t *testing.T) {
-	plans := []plan{{Rank: 0, End: 20, CPUs: 1, HostSpan: held(0, 20)}, {Rank: 1, End: 20, CPUs: 2}, {Rank: 2, End: 20, CPUs: 4}}
-	two, _ := combined(t, piecesOf(t, plans[:2]...)...)
-	_, n := combined(t, reporter.SourceReport{Path: "node-0.json", Report: two}, pieceOf(t, plans[2]))
+	plans := []plan{{Rank: 0, End: 20, CPUs: 1, HostSpan: between(0, 20)}, {Rank: 1, End: 20, CPUs: 2}, {Rank: 2, End: 20, CPUs: 4}}
+	two, _ := combined(t, partsOf(t, plans[:2]...)...)
+	_, n := combined(t, reporter.SourceReport{Path: "node-0.json", Report: two}, partOf(t, plans[2]))
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 140, reporter.MetricDiskRead: 60, reporter.MetricJobCoresPeak: 7})
 	if len(n.Ranks) != 3 || n.Ranks["1"].Envelope["job_cpu_cores"].Max[5] != 2 || n.Ranks["2"].Envelope["job_cpu_cores"].Max[5] != 4 {
 		t.Errorf("ranks %+v", n.Ranks)
@@ -617,17 +617,17 @@ func TestCombine_BoundsThePoints(t *testing.T) {
 	var plans []plan
 	for rank := range 5 {
 		from := 20 * float64(rank)
-		plans = append(plans, plan{Rank: rank, End: from + 19, HostSpan: held(from, from+19), CPUs: 1, Capacity: 100})
+		plans = append(plans, plan{Rank: rank, End: from + 19, HostSpan: between(from, from+19), CPUs: 1, Capacity: 100})
 	}
-	_, n := combined(t, piecesOf(t, plans...)...)
+	_, n := combined(t, partsOf(t, plans...)...)
 	if n.Samples.Len() != 99 {
 		t.Errorf("%d points", n.Samples.Len())
 	}
-	pieces := piecesOf(t, plans...)
-	for _, p := range pieces {
+	parts := partsOf(t, plans...)
+	for _, p := range parts {
 		p.Report.Nodes["0"].Sampling.MaxLength = 60
 	}
-	_, n = combined(t, pieces...)
+	_, n = combined(t, parts...)
 	if n.Samples.Len() != 50 || n.Sampling.Stride != 2 || len(n.Ranks["3"].Envelope["job_cpu_cores"].Max) != 50 {
 		t.Errorf("%d points, %+v", n.Samples.Len(), n.Sampling)
 	}

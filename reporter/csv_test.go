@@ -95,7 +95,7 @@ func TestWriteCSV_Columns(t *testing.T) {
 }
 
 // The timelines of operations come last, with their units, and names of series stay plain text.
-func TestWriteCSV_Work(t *testing.T) {
+func TestWriteCSV_Operations(t *testing.T) {
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 6, 0, "")))
 	n := r.Nodes["0"]
 	n.Envelope["op:=1+1\x1b[31m,\"\n:time_ms"] = n.Envelope["gauge:queue"]
@@ -173,9 +173,9 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 func showName(key string) string {
 	of := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ".min"), ".mean"), ".max")
 	c, ok := collector.ColumnByKey(of)
-	line, work := reporter.ParseTimelineKey(of)
+	line, isTimeline := reporter.ParseTimelineKey(of)
 	switch {
-	case work && line.Unit() != "":
+	case isTimeline && line.Unit() != "":
 		return key + " [" + string(line.Unit()) + "]"
 	case !ok:
 		return key

@@ -118,7 +118,7 @@ func TestMerge_KeepsWhatANodeHas(t *testing.T) {
 }
 
 // The metrics of one GPU are found by their names, like those of the table.
-func TestMetricNamed_OfGPUs(t *testing.T) {
+func TestMetricByName_OfGPUs(t *testing.T) {
 	for _, m := range reporter.GPUMetrics() {
 		name := strings.Replace(m.Name, "{i}", "3", 1)
 		if got, ok := reporter.MetricByName(name); !ok || got.Name != name || got.Unit != m.Unit {

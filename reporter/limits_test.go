@@ -8,7 +8,7 @@ import (
 )
 
 // Ranges of the ranks' limits, and CPU bindings by the ranks, are combined like the limits.
-func TestCombination_LimitsOfRanks(t *testing.T) {
+func TestCombine_LimitsOfRanks(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)
 	of := func(group string, l Limits) *rankPart {
 		l.CPUGroup, l.MemoryMB = group, series.Unknown()

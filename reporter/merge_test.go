@@ -162,7 +162,7 @@ func TestMerge_Laws(t *testing.T) {
 	}
 }
 
-func TestSpool_ThinsToTheLimit(t *testing.T) {
+func TestMerger_HalvesToTheLimit(t *testing.T) {
 	inputs := []reporter.SourceReport{{Path: "a", Report: reportertest.NodeReport(0, 200, 0, nil)}, {Path: "b", Report: reportertest.NodeReport(1, 111, 0, nil)}}
 	old, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil {
@@ -172,7 +172,7 @@ func TestSpool_ThinsToTheLimit(t *testing.T) {
 	before := encodedReport(t, inputs[0].Report)
 	full := encodedReport(t, mustMerge(t, inputs...))
 	for _, limit := range []int{len(full) + 2000, len(full) - 1, len(full) / 3, len(full) / 20, 50000} {
-		data, err := spooled(t, inputs, limit)
+		data, err := mergeByFile(t, inputs, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestSpool_ThinsToTheLimit(t *testing.T) {
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {
 		t.Error("an input was changed")
 	}
-	if _, err := spooled(t, inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
+	if _, err := mergeByFile(t, inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
 		t.Errorf("%v", err)
 	}
 }

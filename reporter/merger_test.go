@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// spooled merges reports with a Merger.
-func spooled(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byte, error) {
+// mergeByFile merges reports with a Merger.
+func mergeByFile(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byte, error) {
 	t.Helper()
 	dir := t.TempDir()
 	s, err := reporter.NewSpoolWithin(dir, limit)
@@ -80,8 +80,8 @@ func ranked(node, seconds int) *reporter.Report {
 	return r
 }
 
-// spoolCases returns reports to merge.
-func spoolCases(t *testing.T) map[string][]reporter.SourceReport {
+// mergerCases returns reports to merge.
+func mergerCases(t *testing.T) map[string][]reporter.SourceReport {
 	t.Helper()
 	list := func(reports ...*reporter.Report) (out []reporter.SourceReport) {
 		for i, r := range reports {
@@ -128,9 +128,9 @@ func spoolCases(t *testing.T) map[string][]reporter.SourceReport {
 }
 
 // A Merger returns the same bytes as merging in memory, with any limit.
-func TestSpool_MergesAsMerge(t *testing.T) {
+func TestMerger_MergesAsMerge(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds of CPU for merging large reports")
-	for name, inputs := range spoolCases(t) {
+	for name, inputs := range mergerCases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := encodedReport(t, mustMerge(t, inputs...))
@@ -138,7 +138,7 @@ func TestSpool_MergesAsMerge(t *testing.T) {
 			for _, part := range []int{200, 101, 99, 50, 33, 12, 3} {
 				limit := len(whole) * part / 100
 				want, wrong := reporter.MergeWithin(inputs, limit)
-				got, err := spooled(t, inputs, limit)
+				got, err := mergeByFile(t, inputs, limit)
 				if wrong != nil {
 					if err == nil || err.Error() != wrong.Error() {
 						t.Errorf("%d %%: %v; want %v", part, err, wrong)
@@ -172,7 +172,7 @@ func firstDifference(a, b []byte) string {
 	return around(a) + "\nwant\n" + around(b)
 }
 
-func TestSpool_RefusesTwoRecordings(t *testing.T) {
+func TestMerger_RefusesTwoRecordings(t *testing.T) {
 	t.Parallel()
 	series, numbers := reportertest.NodeReport(4, 10, 0, nil), reportertest.NodeReport(4, 10, 0, nil)
 	series.Nodes["4"].Envelope["mem_percent"].Mean[3]++
@@ -180,14 +180,14 @@ func TestSpool_RefusesTwoRecordings(t *testing.T) {
 	for _, other := range []*reporter.Report{series, numbers} {
 		inputs := []reporter.SourceReport{{Path: "x/node-4.json", Report: reportertest.NodeReport(4, 10, 0, nil)}, {Path: "y/node-4.json", Report: other}}
 		_, want := reporter.Merge(inputs)
-		_, err := spooled(t, inputs, 1<<20)
+		_, err := mergeByFile(t, inputs, 1<<20)
 		if want == nil || err == nil || err.Error() != want.Error() {
 			t.Errorf("%v; want %v", err, want)
 		}
 	}
 }
 
-func TestSpool_NeedsADirectory(t *testing.T) {
+func TestMerger_NeedsADirectory(t *testing.T) {
 	t.Parallel()
 	if _, err := reporter.NewMerger("/does/not/exist"); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
 		t.Error(err)
@@ -195,9 +195,9 @@ func TestSpool_NeedsADirectory(t *testing.T) {
 }
 
 // The size of the encoded report is known exactly from the sizes of its series.
-func TestSpool_KnowsTheSizeOfSeries(t *testing.T) {
+func TestMerger_KnowsTheSizeOfSeries(t *testing.T) {
 	t.Parallel()
-	for name, inputs := range spoolCases(t) {
+	for name, inputs := range mergerCases(t) {
 		for _, in := range inputs {
 			for _, n := range in.Report.Nodes {
 				whole, series, err := reporter.Sizes(n)

@@ -68,17 +68,12 @@ func gpuEnergy(device int) Metric {
 		if v := f.gpus[device].EnergyJoules; v.Known() {
 			return float64(v), nil
 		}
-		return integral(f, column)
+		s := f.summaryOf(column)
+		if mean, ok := s.Mean(); ok && s.Weight() > 0 {
+			return mean * s.Weight(), nil // watts integrated over time
+		}
+		return 0, newMissingError(NoEnergyCounter)
 	}, column).withGroup(GroupGPU, collector.Joules, collector.Sum)
-}
-
-// integral returns the sum of a column's values over their time: joules for watts.
-func integral(f *facts, c collector.Column) (float64, error) {
-	s := f.summaryOf(c)
-	if mean, ok := s.Mean(); ok && s.Weight() > 0 {
-		return mean * s.Weight(), nil
-	}
-	return 0, newMissingError(NoEnergyCounter)
 }
 
 // GPUMetricName returns the name of a device's metric: pattern with the device's index for {i}.

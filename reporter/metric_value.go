@@ -277,7 +277,7 @@ func jobMaxRSS(f *facts) (float64, error) {
 // compute evaluates the table. Absent metrics are returned with their reasons.
 func (f *facts) compute() (Values, []Missing) {
 	values := make(Values, len(metricTable))
-	var lacking []Missing
+	var missing []Missing
 	table := metricTable
 	for i := range f.gpus {
 		table = append(table[:len(table):len(table)], gpuMetrics(i)...)
@@ -289,10 +289,10 @@ func (f *facts) compute() (Values, []Missing) {
 		switch v, err := m.value(f); {
 		case errors.Is(err, errNoDevice): // not missing on a node without such a device
 		case err != nil:
-			lacking = append(lacking, newMissingMetric(m.Name, err))
+			missing = append(missing, newMissingMetric(m.Name, err))
 		default:
 			values[m.Name] = v
 		}
 	}
-	return values, lacking
+	return values, missing
 }

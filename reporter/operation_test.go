@@ -14,7 +14,7 @@ import (
 )
 
 // Operations are unchanged after writing and reading a report, and the file is valid by the schema.
-func TestWork_ReadBack(t *testing.T) {
+func TestOperations_ReadBack(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	data, err := reporter.Encode(r)
 	if err != nil {
@@ -36,14 +36,14 @@ func TestWork_ReadBack(t *testing.T) {
 }
 
 // A report without operations does not mention them.
-func TestWork_None(t *testing.T) {
+func TestOperations_None(t *testing.T) {
 	if w := reportertest.ThreeNodes().PooledOperations(); w != nil {
 		t.Errorf("Work is %+v, want nil", w)
 	}
 }
 
 // Over nodes, counts add up, averages are weighted by counts, and quantiles are the worst node's.
-func TestWork_Pooled(t *testing.T) {
+func TestOperations_Pooled(t *testing.T) {
 	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	get := w.Times["store.get"]
 	if get.Count != 3*1234 || math.Abs(*get.P90-3.3) > 1e-9 || *get.Max != 12 || get.Errors != 9 {
@@ -65,7 +65,7 @@ func TestWork_Pooled(t *testing.T) {
 }
 
 // The pooled standard deviation is that of all times together. A single time on a node has none.
-func TestWork_PooledStd(t *testing.T) {
+func TestOperations_PooledStd(t *testing.T) {
 	of := func(list ...float64) aggregate.Timing {
 		sum, squares := 0.0, 0.0
 		for _, v := range list {
@@ -106,7 +106,7 @@ func TestWork_PooledStd(t *testing.T) {
 }
 
 // Impossible counts, as in a damaged report, give no NaN.
-func TestWork_ImpossibleCounts(t *testing.T) {
+func TestOperations_ImpossibleCounts(t *testing.T) {
 	for _, counts := range [][2]int64{{0, 0}, {-1, 1}, {1, -1}, {-1, -1}} {
 		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 		for i, name := range []string{"0", "1"} {
@@ -124,7 +124,7 @@ func TestWork_ImpossibleCounts(t *testing.T) {
 }
 
 // Each number of each series is found by its name, and other names are not found.
-func TestWorkMetric(t *testing.T) {
+func TestOperationMetric(t *testing.T) {
 	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	names := make(map[string]bool)
 	for _, m := range w.Metrics() {
@@ -152,7 +152,7 @@ func TestWorkMetric(t *testing.T) {
 }
 
 // null for a part of the operations means absent.
-func TestWork_Null(t *testing.T) {
+func TestOperations_Null(t *testing.T) {
 	const text = `{"schema":"perfagent.report/1","run":{"id":"x"},"nodes":{"0":{"metrics":{},"samples":[],
 		"operations":{"sources":null,"times":{"a":{"count":1,"avg_time_ms":null}},"keys":{"a":null}},"transfers":{"n":{}}}}}`
 	r := new(reporter.Report)

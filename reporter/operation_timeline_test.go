@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-func TestWorkLineOf(t *testing.T) {
+func TestParseTimelineKey(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]struct {
 		line reporter.OperationTimeline
@@ -54,7 +54,7 @@ func TestWorkLineOf(t *testing.T) {
 	}
 }
 
-func TestNode_WorkLines(t *testing.T) {
+func TestNode_Timelines(t *testing.T) {
 	t.Parallel()
 	r := reporter.New(reportertest.Input(0, 3, 0, ""))
 	if lines := r.Nodes["0"].Timelines(); lines != nil {
@@ -75,7 +75,7 @@ func TestNode_WorkLines(t *testing.T) {
 }
 
 // A reader that selects the timelines of operations gets only them.
-func TestScan_ReadsWorkLines(t *testing.T) {
+func TestScan_ReadsTimelines(t *testing.T) {
 	t.Parallel()
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 3, 0, "")))
 	data, err := reporter.Encode(r)
@@ -94,7 +94,7 @@ func TestScan_ReadsWorkLines(t *testing.T) {
 }
 
 // Every recorded timeline has a name in the table: others would not be drawn and have no unit.
-func TestWorkLineOf_WhatIsRecorded(t *testing.T) {
+func TestParseTimelineKey_OfRecordedKeys(t *testing.T) {
 	t.Parallel()
 	b := aggregate.New(aggregate.Options{}, time.Unix(0, 0))
 	var e wire.Event

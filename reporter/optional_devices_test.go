@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// rareInput returns a job of five seconds on a node with all optional devices.
-func rareInput() reporter.Input {
+// optionalDevicesInput returns a job of five seconds on a node with all optional devices.
+func optionalDevicesInput() reporter.Input {
 	in := reportertest.JobInput(0, 0, 0, "")
 	rec := reportertest.Recording(0)
 	rec.EnsureColumn(collector.NumColumns - 1)
@@ -46,8 +46,8 @@ func rareInput() reporter.Input {
 	return in
 }
 
-func TestNew_RareSources(t *testing.T) {
-	r := reporter.New(rareInput())
+func TestNew_OptionalDevices(t *testing.T) {
+	r := reporter.New(optionalDevicesInput())
 	data := encodedReport(t, r)
 	reportertest.Validate(t, data)
 	n := readBack(t, data).Nodes["0"]
@@ -77,17 +77,17 @@ func TestNew_RareSources(t *testing.T) {
 	}
 }
 
-// rareWords do not occur in a report of a node without optional devices.
-var rareWords = []string{"nfs", "lustre", "energy", "node_power", "cpu_temperature", "throttle", "mounts", "thermal"}
+// optionalDeviceWords do not occur in a report of a node without optional devices.
+var optionalDeviceWords = []string{"nfs", "lustre", "energy", "node_power", "cpu_temperature", "throttle", "mounts", "thermal"}
 
-func TestNew_WithoutRareSources(t *testing.T) {
+func TestNew_WithoutOptionalDevices(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
 	var csv bytes.Buffer
 	if err := reporter.WriteCSV(&csv, r); err != nil {
 		t.Fatal(err)
 	}
 	all := strings.ReplaceAll(string(encodedReport(t, r))+csv.String(), "job_throttled", "")
-	for _, word := range rareWords {
+	for _, word := range optionalDeviceWords {
 		if strings.Contains(all, word) {
 			t.Errorf("it speaks of %s", word)
 		}
@@ -114,7 +114,7 @@ func TestNew_RootOnlySources(t *testing.T) {
 }
 
 // Ranks that measured the host in turn add up mounts and CPU counters, each mount once.
-func TestCombine_RareSources(t *testing.T) {
+func TestCombine_OptionalDevices(t *testing.T) {
 	with := func(n float64) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
 			rec.EnsureColumn(collector.NumColumns - 1)
@@ -134,7 +134,7 @@ func TestCombine_RareSources(t *testing.T) {
 			}
 		}
 	}
-	_, n := combined(t, piecesOf(t, plan{Rank: 0, End: 10, HostSpan: held(0, 10), Change: with(1)}, plan{Rank: 1, End: 30, HostSpan: held(11, 30), Change: with(2)})...)
+	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 10, HostSpan: between(0, 10), Change: with(1)}, plan{Rank: 1, End: 30, HostSpan: between(11, 30), Change: with(2)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{"total_nfs_read_mb": 30, "node_energy_joules": 300, "max_t_cpu_temperature_celsius": 52,
 		"total_cpu_throttle_seconds": 3, "total_cpu_throttle_events": 6})
 	if len(n.Mounts) != 2 || n.Mounts[0].Source != "nfs1:/data" || n.Mounts[1].ReadMB != 30 || n.Mounts[1].Calls != 3 || *n.Mounts[1].RTTSeconds != 0 ||

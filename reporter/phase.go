@@ -40,8 +40,8 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 		of := &m.Phases[i]
 		p := Phase{Name: of.Name, Count: of.SpanCount, Spans: phaseSpans(m, i, end)}
 		p.Start = p.Spans[0][0]
-		for _, st := range p.Spans {
-			p.Seconds += st[1]
+		for _, span := range p.Spans {
+			p.Seconds += span[1]
 		}
 		p.Seconds = text.Round(p.Seconds, 6)
 		p.Metrics, _ = phaseFacts(rec, of, p.Seconds).compute() // phases do not list Missing
@@ -54,14 +54,14 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 // phaseSpans returns the spans of a phase.
 func phaseSpans(m *collector.Marks, phase int, end Time) []PhaseSpan {
 	var out []PhaseSpan
-	for i, st := range m.PhaseSpans {
-		if st.Phase != phase {
+	for i, span := range m.PhaseSpans {
+		if span.Phase != phase {
 			continue
 		}
 		if open := m.InPhase && i == len(m.PhaseSpans)-1; open {
-			st.End = max(st.Start, min(st.End, float64(end.UnixMicro())/1e6))
+			span.End = max(span.Start, min(span.End, float64(end.UnixMicro())/1e6))
 		}
-		out = append(out, PhaseSpan{st.Start, text.Round(st.End-st.Start, 6)})
+		out = append(out, PhaseSpan{span.Start, text.Round(span.End-span.Start, 6)})
 	}
 
 	return out
@@ -96,13 +96,13 @@ const timeResolution = 0.001
 func (n *Node) PhaseAt(at float64) string {
 	name, start, newest := "", math.Inf(-1), n.newest()
 	for _, p := range n.Phases {
-		for _, st := range p.Spans {
-			end := st[0] + st[1]
+		for _, span := range p.Spans {
+			end := span[0] + span[1]
 			if at >= newest {
 				end += 2 * timeResolution
 			}
-			if st[0] <= at && at < end-timeResolution/2 && st[0] >= start {
-				name, start = p.Name, st[0]
+			if span[0] <= at && at < end-timeResolution/2 && span[0] >= start {
+				name, start = p.Name, span[0]
 			}
 		}
 	}

@@ -71,7 +71,7 @@ type HostSpan struct {
 	End   Time `json:"end"`
 }
 
-// newRank returns the rank with the given number from the node of its own report.
+// newRank returns the rank with the given number from the node of the rank's report.
 func newRank(run *Run, n *Node, number int) *Rank {
 	r := &Rank{
 		Rank: number, Command: run.Command, Start: run.Start, End: run.End,
@@ -196,11 +196,11 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 		return
 	}
 
-	held, ok := hostSpanOf(rec, number)
+	span, ok := hostSpanOf(rec, number)
 	switch {
 	case ok:
-		n.Sampling.HostSpans = []HostSpan{held}
-		if held.Start.After(rec.Start.Wall) { // another rank measured before
+		n.Sampling.HostSpans = []HostSpan{span}
+		if span.Start.After(rec.Start.Wall) { // another rank measured before
 			n.Missing = slices.DeleteFunc(n.Missing, func(m Missing) bool {
 				return m.Code == CountedLate && ofHost(m.What)
 			})
@@ -269,11 +269,11 @@ func hostSecondsOf(rec *collector.Recording, rank string) float64 {
 	if rank == "" {
 		return 0
 	}
-	held, ok := hostSpanOf(rec, 0)
-	if !ok || !held.Start.After(rec.Start.Wall) {
+	span, ok := hostSpanOf(rec, 0)
+	if !ok || !span.Start.After(rec.Start.Wall) {
 		return 0
 	}
-	return held.seconds()
+	return span.seconds()
 }
 
 func (h HostSpan) seconds() float64 { return max(0, h.End.Sub(h.Start.Time).Seconds()) }

@@ -191,12 +191,8 @@ func (s *Samples) column(key string, n int, wanted ColumnFilter) int {
 	if i := slices.Index(s.Keys, key); i >= 0 || !wanted.hasSample(key) || len(s.Keys) >= maxSampleKeys {
 		return i
 	}
-	fresh := make([]float64, n)
-	for i := range fresh {
-		fresh[i] = math.NaN()
-	}
 	s.Keys = append(s.Keys, key)
-	s.Columns = append(s.Columns, fresh)
+	s.Columns = append(s.Columns, absentNumbers(n))
 	return len(s.Keys) - 1
 }
 

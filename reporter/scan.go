@@ -40,12 +40,12 @@ func (w ColumnFilter) hasBand(key string) bool {
 	if w.All || slices.Contains(w.Envelope, key) {
 		return true
 	}
-	_, work := ParseTimelineKey(key)
-	return w.Timelines && work
+	_, isTimeline := ParseTimelineKey(key)
+	return w.Timelines && isTimeline
 }
 
-// nodeFunc is called with a node and the run, which all nodes share.
-type nodeFunc = func(run *Run, name string, n *Node) error
+// NodeFunc is called with a node and the run, which all nodes share.
+type NodeFunc = func(run *Run, name string, n *Node) error
 
 // ErrForeign is the error of Decode and Scan for data that are not a perfagent report.
 var ErrForeign = errors.New("is not a perfagent report")
@@ -58,8 +58,7 @@ var ErrForeign = errors.New("is not a perfagent report")
 //
 // An error of node ends the scan and is returned unchanged. Other errors are
 // Decode's; node may have been called for nodes before the fault in the file.
-func Scan(file io.ReaderAt, size int64, wanted ColumnFilter, node func(run *Run, name string, n *Node) error) (*Run,
-	error) {
+func Scan(file io.ReaderAt, size int64, wanted ColumnFilter, node NodeFunc) (*Run, error) {
 	r, err := scanReport(file, size, wanted, node)
 	if err != nil {
 		return nil, err
@@ -68,7 +67,7 @@ func Scan(file io.ReaderAt, size int64, wanted ColumnFilter, node func(run *Run,
 }
 
 // scanReport implements Scan. Its result has no nodes.
-func scanReport(file io.ReaderAt, size int64, wanted ColumnFilter, node nodeFunc) (*Report, error) {
+func scanReport(file io.ReaderAt, size int64, wanted ColumnFilter, node NodeFunc) (*Report, error) {
 	s := scanner{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
 	var stopped error
 	err := s.readReport(func(name string) error {

@@ -29,7 +29,7 @@ func concluded(t *testing.T, seconds int) *reporter.Report {
 	return r
 }
 
-func TestScanHead_IsTheReportWithoutSeries(t *testing.T) {
+func TestScanWithoutSeries_IsTheReportWithoutSeries(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 1000)
 	data := encodedReport(t, r)
@@ -51,7 +51,7 @@ func TestScanHead_IsTheReportWithoutSeries(t *testing.T) {
 }
 
 // Reading a report of a thousand samples reads at most twice the bytes of one of a hundred.
-func TestScanHead_ReadsTheBeginning(t *testing.T) {
+func TestScanWithoutSeries_ReadsTheBeginning(t *testing.T) {
 	t.Parallel()
 	read := func(seconds int) int {
 		r := concluded(t, seconds)
@@ -69,7 +69,7 @@ func TestScanHead_ReadsTheBeginning(t *testing.T) {
 }
 
 // If the beginning does not contain all numbers, ScanWithoutSeries returns false.
-func TestScanHead_LeavesOthersToScan(t *testing.T) {
+func TestScanWithoutSeries_LeavesOthersToScan(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 20)
 	whole := encodedReport(t, r)

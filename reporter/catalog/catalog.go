@@ -117,13 +117,13 @@ func readRunExcept(dir string, files []string) (*Run, error) {
 	}
 
 	r := &Run{Name: NameOf(dir), Dir: dir, entries: all}
-	telling := slices.DeleteFunc(slices.Clone(all), (*Entry).isUnreadable)
-	if len(telling) == 0 {
-		telling = all
+	readable := slices.DeleteFunc(slices.Clone(all), (*Entry).isUnreadable)
+	if len(readable) == 0 {
+		readable = all
 	} else {
 		r.Unreadable = slices.DeleteFunc(slices.Clone(all), func(one *Entry) bool { return !one.isUnreadable() })
 	}
-	launches := launchesOf(telling)
+	launches := launchesOf(readable)
 	for i, l := range launches {
 		l.resolveNodes()
 		assignIndexes(l.Nodes, nil)

@@ -142,7 +142,7 @@ func TestRun_OfRepeatedRecordings(t *testing.T) {
 	}
 }
 
-func TestObject_NamesTheFailure(t *testing.T) {
+func TestSummary_NamesTheFailure(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	runs, err := catalog.List(out)
@@ -165,7 +165,7 @@ func TestObject_NamesTheFailure(t *testing.T) {
 }
 
 // A journal that an agent has locked is an active run; an unlocked one is incomplete.
-func TestObject_OfAJournal(t *testing.T) {
+func TestSummary_OfAJournal(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -207,7 +207,7 @@ func TestObject_OfAJournal(t *testing.T) {
 }
 
 // A batch job and its step have one RUN-ID. The step is the newer recording, and ends first.
-func TestObject_EarlierRecordingGoesOn(t *testing.T) {
+func TestSummary_OlderEntryIsActive(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -311,7 +311,7 @@ func TestRemove_OnlyOwnFiles(t *testing.T) {
 	}
 }
 
-func TestParseName(t *testing.T) {
+func TestParseFileName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]catalog.FileName{
 		"node-0.json":                       {Rank: -1, Nth: 1, Ext: ".json"},

@@ -15,25 +15,25 @@ func assignIndexes(nodes []Node, merged []nodeKey) {
 	for _, p := range merged {
 		taken[p.index] = true
 	}
-	var untold []*Node
+	var unindexed []*Node
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Index = n.index; n.keepsIndex() {
 			taken[n.Index] = true
 		} else {
-			untold = append(untold, n)
+			unindexed = append(unindexed, n)
 		}
 	}
 
-	sortUnindexed(untold)
+	sortUnindexed(unindexed)
 	next := 0
-	for i, n := range untold {
+	for i, n := range unindexed {
 		if at := slices.IndexFunc(merged, n.matches); at >= 0 {
 			n.Index = merged[at].index
 			continue
 		}
-		if at := slices.IndexFunc(untold[:i], func(o *Node) bool { return n.matches(o.nodeKey) }); at >= 0 {
-			n.Index = untold[at].Index
+		if at := slices.IndexFunc(unindexed[:i], func(o *Node) bool { return n.matches(o.nodeKey) }); at >= 0 {
+			n.Index = unindexed[at].Index
 			continue
 		}
 

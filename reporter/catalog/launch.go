@@ -196,8 +196,8 @@ func (l *Launch) isConcurrentWith(o *Launch) bool {
 // resolveNodes keeps the entries that count in the nodes, and moves the others to OlderEntries.
 func (l *Launch) resolveNodes() {
 	for i := range l.Nodes {
-		pieces, earlier := l.Nodes[i].resolve()
-		l.Nodes[i].Entries = pieces
-		l.OlderEntries = append(l.OlderEntries, earlier...)
+		current, older := l.Nodes[i].resolve()
+		l.Nodes[i].Entries = current
+		l.OlderEntries = append(l.OlderEntries, older...)
 	}
 }

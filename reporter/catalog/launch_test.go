@@ -29,7 +29,7 @@ type made struct {
 
 	run, launch string
 	restart     int
-	told        bool // with an index from the environment
+	hasIndex    bool // with an index from the environment
 	host, boot  string
 	ranks       []int // of a report: one for a rank part, several for a combined node
 	rank        *int  // in the identity
@@ -46,11 +46,11 @@ func at(seconds float64) reporter.Time {
 // identity returns the identity from the environment.
 func (m made) identity() *reporter.Identity {
 	name, _ := catalog.ParseFileName(m.name)
-	if !m.told && m.launch == "" && m.restart == 0 && m.rank == nil && name.Host == "" {
+	if !m.hasIndex && m.launch == "" && m.restart == 0 && m.rank == nil && name.Host == "" {
 		return nil
 	}
 	id := &reporter.Identity{NodeFrom: "none", Launch: m.launch, Restart: m.restart, Rank: m.rank}
-	if m.told {
+	if m.hasIndex {
 		id.Node, id.NodeFrom = &name.Node, "SLURM_NODEID"
 	}
 	return id
@@ -165,59 +165,59 @@ func TestLaunches(t *testing.T) {
 	}{
 		"one rank alone": {[]made{{name: "node-0.json", to: 5}}, "r: 0=0"},
 		"ranks of two nodes": {[]made{
-			{name: "node-1.rank-3.json", to: 5, told: true, launch: "s", ranks: []int{3}},
-			{name: "node-0.rank-1.json", to: 5, told: true, launch: "s", ranks: []int{1}},
-			{name: "node-1.rank-2.jsonl", to: 5, told: true, launch: "s"},
-			{name: "node-0.rank-0.json", to: 5, told: true, launch: "s", ranks: []int{0}},
+			{name: "node-1.rank-3.json", to: 5, hasIndex: true, launch: "s", ranks: []int{3}},
+			{name: "node-0.rank-1.json", to: 5, hasIndex: true, launch: "s", ranks: []int{1}},
+			{name: "node-1.rank-2.jsonl", to: 5, hasIndex: true, launch: "s"},
+			{name: "node-0.rank-0.json", to: 5, hasIndex: true, launch: "s", ranks: []int{0}},
 		}, "r: 0=0.rank-0+0.rank-1, 1=1.rank-2.jsonl+1.rank-3"},
 		"three ranks and one": {[]made{
-			{name: "node-0.json", to: 5, told: true, launch: "s", ranks: []int{0, 1, 2}},
-			{name: "node-1.json", to: 5, told: true, launch: "s", rank: new(3)},
+			{name: "node-0.json", to: 5, hasIndex: true, launch: "s", ranks: []int{0, 1, 2}},
+			{name: "node-1.json", to: 5, hasIndex: true, launch: "s", rank: new(3)},
 		}, "r: 0=0, 1=1"},
 		"two steps, one after the other": {[]made{
-			{name: "node-0.json", to: 5, told: true, launch: "step-0"},
-			{name: "node-1.json", to: 5, told: true, launch: "step-0"},
-			{name: "node-0.2.json", from: 6, to: 9, told: true, launch: "step-1"},
+			{name: "node-0.json", to: 5, hasIndex: true, launch: "step-0"},
+			{name: "node-1.json", to: 5, hasIndex: true, launch: "step-0"},
+			{name: "node-0.2.json", from: 6, to: 9, hasIndex: true, launch: "step-1"},
 		}, "r@1: 0=0, 1=1 | r@2: 0=0.2"},
 		"two steps, side by side": {[]made{
-			{name: "node-0.rank-0.json", from: 1, to: 5, told: true, launch: "step-0", ranks: []int{0}},
-			{name: "node-0.rank-0.2.json", from: 2, to: 5, told: true, launch: "step-1", ranks: []int{0}},
-			{name: "node-0.rank-1.json", from: 3, to: 5, told: true, launch: "step-0", ranks: []int{1}},
+			{name: "node-0.rank-0.json", from: 1, to: 5, hasIndex: true, launch: "step-0", ranks: []int{0}},
+			{name: "node-0.rank-0.2.json", from: 2, to: 5, hasIndex: true, launch: "step-1", ranks: []int{0}},
+			{name: "node-0.rank-1.json", from: 3, to: 5, hasIndex: true, launch: "step-0", ranks: []int{1}},
 		}, "r@1: 0=0.rank-0+0.rank-1 | r@2: 0=0.rank-0.2"},
 		"a requeued job": {[]made{
-			{name: "node-0.json", to: 5, told: true, launch: "step-0"},
-			{name: "node-0.2.json", from: 1, to: 9, told: true, launch: "step-0", restart: 1},
+			{name: "node-0.json", to: 5, hasIndex: true, launch: "step-0"},
+			{name: "node-0.2.json", from: 1, to: 9, hasIndex: true, launch: "step-0", restart: 1},
 		}, "r@1: 0=0 | r@2: 0=0.2"},
 		"a wrapped batch script and its step": {[]made{
-			{name: "node-0.json", to: 9, told: true, command: "job.sh"},
-			{name: "node-0.2.json", from: 1, to: 5, told: true, launch: "step-0"},
-			{name: "node-1.json", from: 1, to: 5, told: true, launch: "step-0"},
+			{name: "node-0.json", to: 9, hasIndex: true, command: "job.sh"},
+			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true, launch: "step-0"},
+			{name: "node-1.json", from: 1, to: 5, hasIndex: true, launch: "step-0"},
 		}, "r@1: 0=0 | r@2: 0=0.2, 1=1"},
 		"a wrapped batch script and what it starts over ssh": {[]made{
-			{name: "node-0.json", to: 9, told: true, command: "job.sh"},
-			{name: "node-0.2.json", from: 1, to: 5, told: true},
-			{name: "node-1.json", from: 1.1, to: 5, told: true},
-			{name: "node-2.json", from: 1.2, to: 5, told: true},
+			{name: "node-0.json", to: 9, hasIndex: true, command: "job.sh"},
+			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true},
+			{name: "node-1.json", from: 1.1, to: 5, hasIndex: true},
+			{name: "node-2.json", from: 1.2, to: 5, hasIndex: true},
 		}, "r@1: 0=0 | r@2: 0=0.2, 1=1, 2=2"},
 		"a perfagent inside of another on each node": {[]made{
-			{name: "node-0.json", from: 0, to: 9, told: true, command: "perfagent"},
-			{name: "node-0.2.json", from: 0.5, to: 8, told: true},
-			{name: "node-1.json", from: 1, to: 9, told: true, command: "perfagent"},
-			{name: "node-1.2.json", from: 1.5, to: 8, told: true},
+			{name: "node-0.json", from: 0, to: 9, hasIndex: true, command: "perfagent"},
+			{name: "node-0.2.json", from: 0.5, to: 8, hasIndex: true},
+			{name: "node-1.json", from: 1, to: 9, hasIndex: true, command: "perfagent"},
+			{name: "node-1.2.json", from: 1.5, to: 8, hasIndex: true},
 		}, "r@1: 0=0, 1=1 | r@2: 0=0.2, 1=1.2"},
 		"a perfagent inside of a rank does not stand for the run": {[]made{
-			{name: "node-0.json", to: 9, told: true, launch: "s", ranks: []int{0, 1}},
-			{name: "node-0.2.json", from: 1, to: 5, told: true, launch: "s", rank: new(1), command: "inner"},
+			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
+			{name: "node-0.2.json", from: 1, to: 5, hasIndex: true, launch: "s", rank: new(1), command: "inner"},
 		}, "r@1: 0=0.2 | r@2: 0=0"},
 		"a repeated run": {[]made{
 			{name: "node-0.json", to: 5}, {name: "node-0.2.json", from: 6, to: 9}, {name: "node-0.10.json", from: 10, to: 12},
 		}, "r@1: 0=0 | r@2: 0=0.2 | r@3: 0=0.10"},
 		"one node after the other": {[]made{
-			{name: "node-0.json", to: 5, told: true}, {name: "node-1.json", from: 6, to: 9, told: true},
+			{name: "node-0.json", to: 5, hasIndex: true}, {name: "node-1.json", from: 6, to: 9, hasIndex: true},
 		}, "r: 0=0, 1=1"},
 		"a pod that was started again": {[]made{
-			{name: "node-0.json", to: 9, told: true}, {name: "node-1.json", to: 2, told: true, host: "pod-a"},
-			{name: "node-1.2.json", from: 3, to: 9, told: true, host: "pod-b"},
+			{name: "node-0.json", to: 9, hasIndex: true}, {name: "node-1.json", to: 2, hasIndex: true, host: "pod-a"},
+			{name: "node-1.2.json", from: 3, to: 9, hasIndex: true, host: "pod-b"},
 		}, "r: 0=0, 1=1.2; not 1"},
 		"a sidecar beside runs": {[]made{
 			{name: "node-0.json", to: 99, command: "-"}, {name: "node-0.2.json", from: 1, to: 5},
@@ -242,48 +242,48 @@ func TestLaunches(t *testing.T) {
 			{name: "node-0.json", to: 5, boot: "x"}, {name: "node-0.2.json", from: 1, to: 5, boot: "y"},
 		}, "r: 0=0, 1=0.2"},
 		"the index of another counts": {[]made{
-			{name: "node-0.json", to: 5, told: true, launch: "m"}, {name: "node-z.json", to: 5, launch: "m", host: "z"},
+			{name: "node-0.json", to: 5, hasIndex: true, launch: "m"}, {name: "node-z.json", to: 5, launch: "m", host: "z"},
 		}, "r: 0=0, 1=z"},
 
 		"a crash while the node was closed": {[]made{
-			{name: "node-0.json", to: 9, told: true, launch: "s", ranks: []int{0, 1, 2}},
-			{name: "node-0.rank-1.json", to: 5, told: true, launch: "s", ranks: []int{1}},
-			{name: "node-0.rank-2.jsonl", to: 5, told: true, launch: "s"},
+			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1, 2}},
+			{name: "node-0.rank-1.json", to: 5, hasIndex: true, launch: "s", ranks: []int{1}},
+			{name: "node-0.rank-2.jsonl", to: 5, hasIndex: true, launch: "s"},
 		}, "r: 0=0"},
 		"pieces of ranks that ran beside those that were put together": {[]made{
-			{name: "node-0.json", from: 2, to: 9, told: true, launch: "s", ranks: []int{0, 1}},
-			{name: "node-0.rank-0.jsonl", from: 1, to: 5, told: true, launch: "s"},
-			{name: "node-0.rank-1.json", from: 3, to: 12, told: true, launch: "s", ranks: []int{1}},
+			{name: "node-0.json", from: 2, to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
+			{name: "node-0.rank-0.jsonl", from: 1, to: 5, hasIndex: true, launch: "s"},
+			{name: "node-0.rank-1.json", from: 3, to: 12, hasIndex: true, launch: "s", ranks: []int{1}},
 		}, "r: 0=0; not 0.rank-0.jsonl+0.rank-1"},
 		"a rank that came when the node was closed": {[]made{
-			{name: "node-0.json", to: 9, told: true, launch: "s", ranks: []int{0, 1}},
-			{name: "node-0.rank-2.json", from: 8, to: 15, told: true, launch: "s", ranks: []int{2}},
+			{name: "node-0.json", to: 9, hasIndex: true, launch: "s", ranks: []int{0, 1}},
+			{name: "node-0.rank-2.json", from: 8, to: 15, hasIndex: true, launch: "s", ranks: []int{2}},
 		}, "r: 0=0+0.rank-2"},
 		"ranks that torchrun started again": {[]made{
-			{name: "node-0.json", to: 5, told: true, launch: "t", ranks: []int{0, 1}},
-			{name: "node-0.rank-0.json", from: 6, to: 9, told: true, launch: "t", ranks: []int{0}},
-			{name: "node-0.rank-1.jsonl", from: 6, to: 9, told: true, launch: "t"},
+			{name: "node-0.json", to: 5, hasIndex: true, launch: "t", ranks: []int{0, 1}},
+			{name: "node-0.rank-0.json", from: 6, to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-1.jsonl", from: 6, to: 9, hasIndex: true, launch: "t"},
 		}, "r: 0=0.rank-0+0.rank-1.jsonl; not 0"},
 		"a rank that was started again": {[]made{
-			{name: "node-0.rank-0.json", to: 9, told: true, launch: "t", ranks: []int{0}},
-			{name: "node-0.rank-1.json", to: 2, told: true, launch: "t", ranks: []int{1}},
-			{name: "node-0.rank-1.2.jsonl", from: 3, to: 9, told: true, launch: "t"},
+			{name: "node-0.rank-0.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-1.json", to: 2, hasIndex: true, launch: "t", ranks: []int{1}},
+			{name: "node-0.rank-1.2.jsonl", from: 3, to: 9, hasIndex: true, launch: "t"},
 		}, "r: 0=0.rank-0+0.rank-1.2.jsonl; not 0.rank-1"},
 		"a report and the journal of a rank": {[]made{
-			{name: "node-0.rank-0.json", to: 9, told: true, launch: "t", ranks: []int{0}},
-			{name: "node-0.rank-0.jsonl", to: 9, told: true, launch: "t"},
+			{name: "node-0.rank-0.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-0.jsonl", to: 9, hasIndex: true, launch: "t"},
 		}, "r: 0=0.rank-0"},
 		"a rank that is there twice": {[]made{
-			{name: "node-0.rank-0.jsonl", to: 9, told: true, launch: "t"},
-			{name: "node-0.rank-0.2.json", to: 9, told: true, launch: "t", ranks: []int{0}},
-			{name: "node-0.rank-0.3.json", to: 9, told: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-0.jsonl", to: 9, hasIndex: true, launch: "t"},
+			{name: "node-0.rank-0.2.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
+			{name: "node-0.rank-0.3.json", to: 9, hasIndex: true, launch: "t", ranks: []int{0}},
 		}, "r: 0=0.rank-0.2"},
 		"a journal of a rank that believed itself alone": {[]made{
-			{name: "node-0.jsonl", to: 9, told: true, launch: "t"},
-			{name: "node-0.rank-1.json", from: 1, to: 9, told: true, launch: "t", ranks: []int{1}},
+			{name: "node-0.jsonl", to: 9, hasIndex: true, launch: "t"},
+			{name: "node-0.rank-1.json", from: 1, to: 9, hasIndex: true, launch: "t", ranks: []int{1}},
 		}, "r: 0=0.jsonl+0.rank-1"},
 
-		"other run ids": {[]made{{name: "node-0.json", to: 5, told: true, run: "a"}, {name: "node-1.json", from: 1, to: 5, told: true, run: "b"}},
+		"other run ids": {[]made{{name: "node-0.json", to: 5, hasIndex: true, run: "a"}, {name: "node-1.json", from: 1, to: 5, hasIndex: true, run: "b"}},
 			"r@1: 0=0 | r@2: 1=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestLaunches(t *testing.T) {
 }
 
 // A file name with a host but without a rank may belong to another program. The content decides.
-func TestAt_OtherFiles(t *testing.T) {
+func TestReadRun_OtherFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	for name, data := range map[string]string{
@@ -348,10 +348,10 @@ func TestNodesOf(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
 	for _, f := range []made{
-		{name: "node-2.rank-5.json", to: 5, told: true, launch: "s", ranks: []int{5}},
-		{name: "node-2.rank-4.json", to: 5, told: true, launch: "s", ranks: []int{4}},
-		{name: "node-2.rank-4.2.json", from: 6, to: 9, told: true, launch: "other", ranks: []int{4}},
-		{name: "node-7.json", to: 5, told: true}, {name: "node-7.2.json", from: 1, to: 5, told: true},
+		{name: "node-2.rank-5.json", to: 5, hasIndex: true, launch: "s", ranks: []int{5}},
+		{name: "node-2.rank-4.json", to: 5, hasIndex: true, launch: "s", ranks: []int{4}},
+		{name: "node-2.rank-4.2.json", from: 6, to: 9, hasIndex: true, launch: "other", ranks: []int{4}},
+		{name: "node-7.json", to: 5, hasIndex: true}, {name: "node-7.2.json", from: 1, to: 5, hasIndex: true},
 		{name: "node-0.json", to: 5, run: "x", host: "b"}, {name: "node-0.2.json", to: 5, run: "x", host: "a"},
 		{name: "node-0.3.json", to: 5, run: "x", host: "a"},
 	} {
@@ -428,7 +428,7 @@ func TestFind_Launch(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for i, launch := range []string{"step-0", "step-1", "step-2"} {
-		made{name: fmt.Sprintf("node-0.%d.json", i+1), from: float64(10 * i), to: float64(10*i + 5), told: true, launch: launch}.
+		made{name: fmt.Sprintf("node-0.%d.json", i+1), from: float64(10 * i), to: float64(10*i + 5), hasIndex: true, launch: launch}.
 			write(t, filepath.Join(out, "r"))
 	}
 	made{name: "node-0.json", from: 12, to: 13}.write(t, filepath.Join(out, "s"))
@@ -483,9 +483,9 @@ func TestClocks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	ahead := time.Since(yesterday).Seconds() + 30
-	made{name: "node-0.json", to: time.Since(yesterday).Seconds() - 1, told: true}.write(t, dir)
-	made{name: "node-1.json", to: ahead, told: true, host: "fast"}.write(t, dir)
-	made{name: "node-2.json", to: ahead, told: true}.write(t, dir)
+	made{name: "node-0.json", to: time.Since(yesterday).Seconds() - 1, hasIndex: true}.write(t, dir)
+	made{name: "node-1.json", to: ahead, hasIndex: true, host: "fast"}.write(t, dir)
+	made{name: "node-2.json", to: ahead, hasIndex: true}.write(t, dir)
 	old := time.Now().Add(-time.Hour) // like a copy that preserves times
 	if err := os.Chtimes(filepath.Join(dir, "node-2.json"), old, old); err != nil {
 		t.Fatal(err)
@@ -513,7 +513,7 @@ func TestClocks(t *testing.T) {
 }
 
 // Names that perfagent gives to files are parsed again for any host name.
-func TestParseName_OfAnyHost(t *testing.T) {
+func TestParseFileName_OfAnyHost(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"gpu7", "10.0.0.1", "4711", "node-1", "_x", ".", "", "a.example.org", "日本", "c-2.3", strings.Repeat("x", 300)} {
 		safe := scheduler.SafeHost(host)

@@ -76,7 +76,7 @@ func TestNode_FilesAreGone(t *testing.T) {
 	if err := os.Remove(run.Latest().Paths()[0]); err != nil {
 		t.Fatal(err)
 	}
-	made{name: "node-1.json", to: 6, told: true}.write(t, dir)
+	made{name: "node-1.json", to: 6, hasIndex: true}.write(t, dir)
 	made{name: "node-0.json", from: 100, to: 106}.write(t, dir)
 	if _, err := run.Latest().Nodes[0].Read(0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
@@ -84,7 +84,7 @@ func TestNode_FilesAreGone(t *testing.T) {
 }
 
 // While recordings appear and disappear, each list has the heads of all.
-func TestAt_FilesAreReplaced(t *testing.T) {
+func TestReadRun_FilesAreReplaced(t *testing.T) {
 	t.Parallel()
 	dir, spare := twoRanks(t, "mpi-1"), t.TempDir()
 	made{name: "node-0.rank-0.jsonl", to: 5, launch: "mpi-1"}.write(t, spare)
@@ -136,7 +136,7 @@ func TestAt_FilesAreReplaced(t *testing.T) {
 }
 
 // A journal that is empty, or has lost its beginning, hides no other recording of its run.
-func TestAt_BlankJournals(t *testing.T) {
+func TestReadRun_UnreadableJournals(t *testing.T) {
 	t.Parallel()
 	dir := twoRanks(t, "mpi-1")
 	blank := []string{"node-0.rank-2.jsonl", "node-3.rank-9.jsonl"}

@@ -131,25 +131,25 @@ func (n *Node) ReadWithoutSeries(cpus int) (*reporter.Report, error) {
 // readEach reads the files of the node with read and combines them.
 func (n *Node) readEach(read func(path string) (*reporter.Report, error)) (report *reporter.Report, err error) {
 	err = n.Retry(func() error {
-		var pieces []reporter.SourceReport
+		var sources []reporter.SourceReport
 		for _, path := range n.Paths() {
-			piece, err := read(path)
+			part, err := read(path)
 			if err != nil {
 				return err
 			}
-			pieces = append(pieces, reporter.SourceReport{Path: path, Report: piece})
+			sources = append(sources, reporter.SourceReport{Path: path, Report: part})
 		}
-		report, err = n.Combine(pieces)
+		report, err = n.Combine(sources)
 		return err
 	})
 	return report, err
 }
 
 // Combine combines the reports of the node's entries, and gives the node its name in the launch.
-func (n *Node) Combine(pieces []reporter.SourceReport) (*reporter.Report, error) {
-	out := pieces[0].Report
-	if len(pieces) > 1 {
-		combined, err := diagnosis.Combine(pieces)
+func (n *Node) Combine(sources []reporter.SourceReport) (*reporter.Report, error) {
+	out := sources[0].Report
+	if len(sources) > 1 {
+		combined, err := diagnosis.Combine(sources)
 		if err != nil {
 			return nil, err
 		}
@@ -166,8 +166,7 @@ func (n *Node) Combine(pieces []reporter.SourceReport) (*reporter.Report, error)
 }
 
 // Scan calls take with the node, like reportfile.Scan. It reads ranks that were not combined yet as a whole.
-func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter,
-	take func(run *reporter.Run, name string, n *reporter.Node) error) (run *reporter.Run, err error) {
+func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter, take reporter.NodeFunc) (run *reporter.Run, err error) {
 	var failed error
 	begun := false
 	err = n.Retry(func() (err error) {
@@ -184,8 +183,7 @@ func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter,
 }
 
 // scan is Scan without Retry.
-func (n *Node) scan(cpus int, wanted reporter.ColumnFilter,
-	take func(run *reporter.Run, name string, n *reporter.Node) error) (*reporter.Run, error) {
+func (n *Node) scan(cpus int, wanted reporter.ColumnFilter, take reporter.NodeFunc) (*reporter.Run, error) {
 	if len(n.Entries) == 1 {
 		return reportfile.Scan(n.Path(), cpus, wanted, func(run *reporter.Run, name string, node *reporter.Node) error {
 			return take(run, n.nameOf(name), node)
@@ -215,7 +213,7 @@ func (n *Node) nameOf(inFile string) string {
 
 // resolve returns the recordings of the node that count, and those replaced by newer ones. A report with combined
 // ranks takes precedence over remaining rank parts.
-func (n *Node) resolve() (pieces, earlier []*Entry) {
+func (n *Node) resolve() (current, older []*Entry) {
 	last := len(n.Entries) - 1
 	if last == 0 || !slices.ContainsFunc(n.Entries, (*Entry).hasRanks) { // all but the last were restarted
 		return n.Entries[last:], n.Entries[:last]
@@ -225,10 +223,10 @@ func (n *Node) resolve() (pieces, earlier []*Entry) {
 	for _, r := range slices.Backward(n.Entries) {
 		switch {
 		case !r.isCombined():
-		case len(pieces) > 0 || n.begunAfter(r):
-			earlier = append(earlier, r)
+		case len(current) > 0 || n.begunAfter(r):
+			older = append(older, r)
 		default:
-			pieces = append(pieces, r)
+			current = append(current, r)
 			maps.Copy(taken, rankStarts(r))
 		}
 	}
@@ -237,16 +235,16 @@ func (n *Node) resolve() (pieces, earlier []*Entry) {
 		rank, known := rankOf(r)
 		switch start, ok := taken[rank]; {
 		case !known:
-			pieces = append(pieces, r)
+			current = append(current, r)
 		case !ok:
-			pieces, taken[rank] = append(pieces, r), r.start
+			current, taken[rank] = append(current, r), r.start
 		case !start.IsZero() && !start.Equal(r.start):
-			earlier = append(earlier, r)
+			older = append(older, r)
 		}
 	}
-	slices.SortFunc(pieces, compareByRank)
+	slices.SortFunc(current, compareByRank)
 
-	return pieces, sortByStart(earlier)
+	return current, sortByStart(older)
 }
 
 // begunAfter reports whether a recording of the node started after the end of r.
@@ -256,11 +254,11 @@ func (n *Node) begunAfter(r *Entry) bool {
 
 // byAge returns the rank parts of a node, newest first. If one exists twice, the report comes first.
 func byAge(list []*Entry) []*Entry {
-	pieces := slices.DeleteFunc(slices.Clone(list), (*Entry).isCombined)
-	slices.SortStableFunc(pieces, func(a, b *Entry) int {
+	parts := slices.DeleteFunc(slices.Clone(list), (*Entry).isCombined)
+	slices.SortStableFunc(parts, func(a, b *Entry) int {
 		return cmp.Or(b.start.Compare(a.start), cmp.Compare(len(a.Journal), len(b.Journal)), cmp.Compare(a.Nth, b.Nth))
 	})
-	return pieces
+	return parts
 }
 
 // compareByRank orders rank parts by rank.

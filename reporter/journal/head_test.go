@@ -100,7 +100,7 @@ func FuzzReadHead(f *testing.F) {
 }
 
 // The newest timestamp is the last sample's; an incomplete line and other lines have none.
-func TestStamps(t *testing.T) {
+func TestNewestTimes(t *testing.T) {
 	t.Parallel()
 	path, _ := headJournal(t, 5, false)
 	data, err := os.ReadFile(path)

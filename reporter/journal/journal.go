@@ -204,13 +204,13 @@ func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 
 // Stop ends the writing. It waits at most for the given time, because a blocked disk must not delay the
 // job's exit. It returns the first error of the journal.
-func (j *Journal) Stop(patience time.Duration) error {
+func (j *Journal) Stop(timeout time.Duration) error {
 	close(j.queue)
 	select {
 	case <-j.done:
 		return j.w.firstErr
-	case <-time.After(patience):
-		return fmt.Errorf("write journal %s: the disk did not answer within %v", j.path, patience)
+	case <-time.After(timeout):
+		return fmt.Errorf("write journal %s: the disk did not answer within %v", j.path, timeout)
 	}
 }
 

@@ -446,7 +446,7 @@ func FuzzParse(f *testing.F) {
 	sample := (&Journal{}).line(s.Next(rec), rec)
 	f.Add(slices.Concat(head, sample, sample))
 	for i := range 9 {
-		work(f, s, rec, i)
+		sendOperations(f, s, rec, i)
 		s.Next(rec)
 	}
 	snapshot.Reset()
@@ -454,7 +454,7 @@ func FuzzParse(f *testing.F) {
 	if err := errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})); err != nil {
 		f.Fatal(err)
 	}
-	work(f, s, rec, 9)
+	sendOperations(f, s, rec, 9)
 	f.Add(slices.Concat(head, snapshot.Bytes(), operations, (&Journal{}).line(s.Next(rec), rec)))
 	f.Add(append(head[:len(head):len(head)], `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
 	f.Fuzz(func(t *testing.T, data []byte) {

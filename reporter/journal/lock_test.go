@@ -8,7 +8,7 @@ import (
 )
 
 // On this machine the lock decides; on others the silence does, too.
-func TestWriter_AtWork(t *testing.T) {
+func TestWriterState_IsActive(t *testing.T) {
 	t.Parallel()
 	node := func(boot string, interval float64) *reporter.Node {
 		return &reporter.Node{Host: &reporter.Host{BootID: boot}, Sampling: &reporter.Sampling{IntervalSeconds: interval}}

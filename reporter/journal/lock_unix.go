@@ -29,11 +29,11 @@ func ReadWriterState(journal string) WriterState {
 		return WriterUnknown
 	}
 
-	alone := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
-	case alone == nil:
+	case err == nil:
 		return WriterGone
-	case !errors.Is(alone, unix.EWOULDBLOCK):
+	case !errors.Is(err, unix.EWOULDBLOCK):
 		return WriterUnknown
 	case unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil:
 		return WriterAlive

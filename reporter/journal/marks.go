@@ -34,25 +34,25 @@ func (j *Journal) appendMarks(out []byte, s *collector.Sample, rec *collector.Re
 		out = append(out, `,"memory_held":true`...)
 	}
 
-	news := rec.MarksUpdate
-	told := marksLine{Dropped: marks.Dropped{Bytes: news.Dropped.Bytes}, Why: news.Why}
-	if len(news.Lines) == 0 && news.Dropped == told.Dropped && told.Dropped == j.lastMarks.Dropped &&
-		told.Why == j.lastMarks.Why {
+	update := rec.MarksUpdate
+	line := marksLine{Dropped: marks.Dropped{Bytes: update.Dropped.Bytes}, Why: update.Why}
+	if len(update.Lines) == 0 && update.Dropped == line.Dropped && line.Dropped == j.lastMarks.Dropped &&
+		line.Why == j.lastMarks.Why {
 		return out
 	}
 
-	j.lastMarks = told
-	told.Dropped = news.Dropped
-	for _, l := range news.Lines {
-		told.Lines = append(told.Lines, bytes.TrimSpace(l.Append(nil)))
+	j.lastMarks = line
+	line.Dropped = update.Dropped
+	for _, l := range update.Lines {
+		line.Lines = append(line.Lines, bytes.TrimSpace(l.Append(nil)))
 	}
 
-	return appendMember(out, `,"said":`, &told)
+	return appendMember(out, `,"said":`, &line)
 }
 
 // applyTo adds the marks to a Recording. at is the time of the sample after them.
 func (s *marksLine) applyTo(rec *collector.Recording, at float64) error {
-	news := marks.Update{Dropped: s.Dropped, Why: s.Why}
+	update := marks.Update{Dropped: s.Dropped, Why: s.Why}
 	if s.Dropped.Marks < 0 || s.Dropped.PhaseSpans < 0 || s.Dropped.Bytes < 0 {
 		return errors.New("a count of marks below 0")
 	}
@@ -61,9 +61,9 @@ func (s *marksLine) applyTo(rec *collector.Recording, at float64) error {
 		if !ok || math.IsNaN(l.At) || l.At > at || l.IsPhase && l.At < rec.NewestTimestamp() {
 			return fmt.Errorf("a mark at %v before the sample at %v", l.At, at)
 		}
-		news.Lines = append(news.Lines, l)
+		update.Lines = append(update.Lines, l)
 	}
-	rec.AddMarks(news)
+	rec.AddMarks(update)
 
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// speak sends marks from the job of a Recording before some of its samples.
-func speak(rec *collector.Recording, i int) {
+// addMarks sends marks from the job of a Recording before some of its samples.
+func addMarks(rec *collector.Recording, i int) {
 	news := marks.Update{}
 	at := rec.NewestTimestamp()
 	switch i % 7 {
@@ -54,7 +54,7 @@ func keepsMarks(t *testing.T, n, snapshotAt int) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	_, got := journaled(t, s, rec, n, func(i int, j *Journal) {
-		speak(rec, i)
+		addMarks(rec, i)
 		if i == snapshotAt {
 			j.wantSnapshot.Store(true)
 		}
@@ -78,7 +78,7 @@ func about(what string, list []reporter.Missing) []reporter.Missing {
 }
 
 // The lines of a job without marks are unchanged.
-func TestJournal_NothingSaid(t *testing.T) {
+func TestJournal_NoMarks(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	sample := s.Next(rec)

@@ -37,14 +37,14 @@ type timelinePoints struct {
 }
 
 // appendTimelines adds the newest points of the timelines to the line of a sample.
-func (j *Journal) appendTimelines(out []byte, w *collector.Operations) []byte {
-	if w == nil || len(w.Keys) == 0 {
+func (j *Journal) appendTimelines(out []byte, operations *collector.Operations) []byte {
+	if operations == nil || len(operations.Keys) == 0 {
 		return out
 	}
 
-	line := timelinePoints{Points: pointsOf(w.LastSample)}
-	if len(w.Keys) != j.timelineCount {
-		line.Keys, j.timelineCount = w.Keys, len(w.Keys)
+	line := timelinePoints{Points: pointsOf(operations.LastSample)}
+	if len(operations.Keys) != j.timelineCount {
+		line.Keys, j.timelineCount = operations.Keys, len(operations.Keys)
 	}
 	return appendMember(out, `,"work":`, &line)
 }
@@ -70,8 +70,9 @@ func roundDigits(v float64) float64 {
 // applyTo adds the points to the timelines of a Recording, before its sample.
 func (l *timelinePoints) applyTo(rec *collector.Recording) error {
 	if l == nil {
-		if w := rec.Operations; w != nil && w.Timelines != nil { // timelines are as long as the ring
-			w.AddSample(rec, w.Keys, make([]series.Stat, len(w.Keys)))
+		// Timelines are as long as the ring.
+		if operations := rec.Operations; operations != nil && operations.Timelines != nil {
+			operations.AddSample(rec, operations.Keys, make([]series.Stat, len(operations.Keys)))
 		}
 		return nil
 	}
@@ -79,7 +80,7 @@ func (l *timelinePoints) applyTo(rec *collector.Recording) error {
 	if rec.Operations == nil {
 		rec.Operations = &collector.Operations{Aggregator: aggregate.New(aggregate.Options{}, time.Time{})}
 	}
-	w, keys := rec.Operations, rec.Operations.Keys
+	operations, keys := rec.Operations, rec.Operations.Keys
 	if len(l.Keys) > 0 {
 		if len(l.Keys) < len(keys) || !slices.Equal(l.Keys[:len(keys)], keys) || len(l.Keys) > series.MaxWidth {
 			return errors.New("the time lines of operations are not those of the lines before")
@@ -90,7 +91,7 @@ func (l *timelinePoints) applyTo(rec *collector.Recording) error {
 		return fmt.Errorf("%d numbers for %d time lines of operations, not 4 each", len(l.Points), len(keys))
 	}
 
-	w.AddSample(rec, keys, statsOf(l.Points))
+	operations.AddSample(rec, keys, statsOf(l.Points))
 	return nil
 }
 
@@ -118,14 +119,14 @@ type packedTimelines struct {
 }
 
 // packTimelines returns the timelines as JSON with gzip, or nil.
-func packTimelines(keys []string, lines *series.Ring) ([]byte, error) {
-	if lines == nil {
+func packTimelines(keys []string, timelines *series.Ring) ([]byte, error) {
+	if timelines == nil {
 		return nil, nil
 	}
 
 	packed := packedTimelines{Keys: keys}
-	for i := range lines.Len() {
-		packed.Buckets = append(packed.Buckets, pointsOf(lines.Bucket(i).Stats))
+	for i := range timelines.Len() {
+		packed.Buckets = append(packed.Buckets, pointsOf(timelines.Bucket(i).Stats))
 	}
 
 	return pack(&packed)
@@ -156,12 +157,12 @@ func unpackTimelines(data []byte, ring *series.Ring) (*collector.Operations, err
 		}
 		buckets = append(buckets, b)
 	}
-	lines, err := series.RestoreRing(ring.Capacity(), width, ring.Stride(), ring.Count(), buckets)
+	timelines, err := series.RestoreRing(ring.Capacity(), width, ring.Stride(), ring.Count(), buckets)
 	if err != nil {
 		return nil, fmt.Errorf("packed time lines of operations: %w", err)
 	}
 
-	return &collector.Operations{Keys: packed.Keys, Timelines: lines,
+	return &collector.Operations{Keys: packed.Keys, Timelines: timelines,
 		Aggregator: aggregate.New(aggregate.Options{}, time.Time{})}, nil
 }
 
@@ -171,12 +172,12 @@ type operationsLine struct {
 }
 
 // encodeOperations returns the line of an Aggregator, which it may condense.
-func encodeOperations(b *aggregate.Aggregator) ([]byte, error) {
-	b.Condense(maxTransfers)
+func encodeOperations(aggregator *aggregate.Aggregator) ([]byte, error) {
+	aggregator.Condense(maxTransfers)
 	var line bytes.Buffer
 	line.WriteString(`{"operations":"`)
 	text := base64.NewEncoder(base64.StdEncoding, &line)
-	if err := errors.Join(b.WriteState(text), text.Close()); err != nil {
+	if err := errors.Join(aggregator.WriteState(text), text.Close()); err != nil {
 		return nil, err
 	}
 	line.WriteString("\"}\n")
@@ -190,13 +191,13 @@ func (w *writer) writeOperations() {
 	if w.journal.copyAggregator == nil || w.failing {
 		return
 	}
-	b := w.journal.copyAggregator(w.changes)
-	if b == nil {
+	aggregator := w.journal.copyAggregator(w.changes)
+	if aggregator == nil {
 		return
 	}
 
-	changes := b.Changes()
-	line, err := encodeOperations(b)
+	changes := aggregator.Changes()
+	line, err := encodeOperations(aggregator)
 	switch {
 	case err != nil:
 		w.fail(err)

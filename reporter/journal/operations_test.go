@@ -25,8 +25,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// tell sends lines of StatsD or JSON from the job before its next sample, and adds the points of the timelines.
-func tell(t testing.TB, rec *collector.Recording, at time.Time, lines ...string) {
+// sendLines sends lines of StatsD or JSON from the job before its next sample, and adds the points of the timelines.
+func sendLines(t testing.TB, rec *collector.Recording, at time.Time, lines ...string) {
 	t.Helper()
 	if rec.Operations == nil {
 		rec.Operations = &collector.Operations{Aggregator: aggregate.New(aggregate.Options{}, at.Add(-time.Second))}
@@ -52,8 +52,8 @@ func tell(t testing.TB, rec *collector.Recording, at time.Time, lines ...string)
 	rec.Operations.AddSample(rec, account.TimelineKeys(), sample)
 }
 
-// work sends operations from the job, sometimes with new series.
-func work(t testing.TB, s *reportertest.Stream, rec *collector.Recording, i int) {
+// sendOperations sends operations from the job, sometimes with new series.
+func sendOperations(t testing.TB, s *reportertest.Stream, rec *collector.Recording, i int) {
 	var lines []string
 	if i > 2 && i%3 > 0 {
 		lines = append(lines, "a:1.5|ms", `{"op":"b","ms":0.25,"key":"k","bytes":7}`, fmt.Sprintf("rate:%d|g", -i), "n:5|c",
@@ -62,7 +62,7 @@ func work(t testing.TB, s *reportertest.Stream, rec *collector.Recording, i int)
 	if i > 50 {
 		lines = append(lines, fmt.Sprintf("late.%d:1|c", i%2))
 	}
-	tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
+	sendLines(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
 }
 
 // The journal of a killed perfagent has the operations of the newest Aggregator, and all points of the timelines,
@@ -80,10 +80,10 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	h := head(s, 10)
-	h.CopyAggregator = bookOf(rec)
+	h.CopyAggregator = aggregatorOf(rec)
 	j := createFor(t, h)
 	for i := range n {
-		work(t, s, rec, i)
+		sendOperations(t, s, rec, i)
 		if i == snapshotAt {
 			j.wantSnapshot.Store(true)
 		}
@@ -112,8 +112,8 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	}
 }
 
-// bookOf returns the CopyAggregator for a Recording.
-func bookOf(rec *collector.Recording) func(changes uint64) *aggregate.Aggregator {
+// aggregatorOf returns the CopyAggregator for a Recording.
+func aggregatorOf(rec *collector.Recording) func(changes uint64) *aggregate.Aggregator {
 	return func(changes uint64) *aggregate.Aggregator {
 		if rec.Operations == nil || rec.Operations.Aggregator.Changes() == changes {
 			return nil
@@ -122,12 +122,12 @@ func bookOf(rec *collector.Recording) func(changes uint64) *aggregate.Aggregator
 	}
 }
 
-// guarded is bookOf for a Recording that changes concurrently.
-func guarded(mu *sync.Mutex, rec *collector.Recording) func(changes uint64) *aggregate.Aggregator {
+// guardedAggregatorOf is aggregatorOf for a Recording that changes concurrently.
+func guardedAggregatorOf(mu *sync.Mutex, rec *collector.Recording) func(changes uint64) *aggregate.Aggregator {
 	return func(changes uint64) *aggregate.Aggregator {
 		mu.Lock()
 		defer mu.Unlock()
-		return bookOf(rec)(changes)
+		return aggregatorOf(rec)(changes)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 		rec := s.Recording(100)
 		h := head(s, 100)
 		var mu sync.Mutex
-		h.CopyAggregator = guarded(&mu, rec)
+		h.CopyAggregator = guardedAggregatorOf(&mu, rec)
 		j := createFor(t, h)
 		if r, err := read(j.Path()); err != nil || r.Nodes["3"].Operations == nil {
 			t.Errorf("before the first account: %v, %v", r, err)
@@ -148,7 +148,7 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 		for i := range 60 {
 			if i < 20 {
 				mu.Lock()
-				tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), "a:1|c")
+				sendLines(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), "a:1|c")
 				mu.Unlock()
 			}
 			time.Sleep(time.Second)
@@ -194,7 +194,7 @@ func boundOperations(t *testing.T) {
 	rec := s.Recording(1000)
 	h := head(s, 1000)
 	var mu sync.Mutex
-	h.CopyAggregator = guarded(&mu, rec)
+	h.CopyAggregator = guardedAggregatorOf(&mu, rec)
 	j := createFor(t, h)
 	most := int64(0)
 	for i := range 1100 {
@@ -207,7 +207,7 @@ func boundOperations(t *testing.T) {
 				r.ExpFloat64()*1e4, r.ExpFloat64()*1e3, r.IntN(1<<30)))
 		}
 		mu.Lock()
-		tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
+		sendLines(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
 		mu.Unlock()
 		j.Observe(s.Next(rec), rec)
 		time.Sleep(50 * time.Millisecond)
@@ -233,10 +233,10 @@ func TestJournal_DamagedOperations(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	h := head(s, 10)
-	h.CopyAggregator = bookOf(rec)
+	h.CopyAggregator = aggregatorOf(rec)
 	j := createFor(t, h)
 	for i := range 6 {
-		work(t, s, rec, i)
+		sendOperations(t, s, rec, i)
 		j.Observe(s.Next(rec), rec)
 	}
 	if err := j.Stop(time.Minute); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // The journal of a killed perfagent has the mounts from a few seconds before, and all columns; the journal of a node
 // without optional devices has none.
-func TestJournal_RareSources(t *testing.T) {
+func TestJournal_OptionalDevices(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		s := reportertest.NewStream(1)
 		rec := s.Recording(1000)

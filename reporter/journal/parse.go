@@ -89,9 +89,9 @@ func (j *parser) add(line []byte) error {
 		j.signals = withSignal(j.signals, *kind.Signal)
 		return nil
 	case kind.Operations != nil:
-		b, err := aggregate.Restore(kind.Operations)
+		aggregator, err := aggregate.Restore(kind.Operations)
 		if err == nil {
-			j.aggregator = b
+			j.aggregator = aggregator
 		}
 		return err
 	case kind.Snapshot == nil:

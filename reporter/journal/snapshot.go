@@ -56,28 +56,28 @@ type newestSample struct {
 // writeSnapshot writes a Recording as one line. It writes bucket by bucket, because the whole line would
 // take several times the memory of the ring.
 func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) error {
-	ring, work := rec.Ring, collector.Operations{}
+	ring, operations := rec.Ring, collector.Operations{}
 	if rec.Operations != nil {
-		work = *rec.Operations
+		operations = *rec.Operations
 	}
-	many := ring.Len()*ring.Width() > manyCells || work.Timelines != nil &&
-		work.Timelines.Len()*work.Timelines.Width() > maxTimelineCells
+	many := ring.Len()*ring.Width() > manyCells || operations.Timelines != nil &&
+		operations.Timelines.Len()*operations.Timelines.Width() > maxTimelineCells
 	if many && ring.Capacity() <= boundedCapacity {
 		ring = ring.Halved()
-		if work.Timelines != nil {
-			work.Timelines = work.Timelines.Halved()
+		if operations.Timelines != nil {
+			operations.Timelines = operations.Timelines.Halved()
 		}
 	}
 
 	columns := columnsOf(rec)
-	said, errSaid := pack(rec.Marks)
-	lines, errLines := packTimelines(work.Keys, work.Timelines)
-	if err := errors.Join(errSaid, errLines); err != nil {
+	marks, errMarks := pack(rec.Marks)
+	timelines, errTimelines := packTimelines(operations.Keys, operations.Timelines)
+	if err := errors.Join(errMarks, errTimelines); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
-		newestSample: newest, Marks: said, Timelines: lines, Processes: rec.Processes}
+		newestSample: newest, Marks: marks, Timelines: timelines, Processes: rec.Processes}
 	line, err := text.JSON(map[string]*snapshot{"snapshot": &snap})
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)

@@ -30,11 +30,11 @@ func (w *writer) run() {
 	timer := time.NewTimer(syncAfter)
 	timer.Stop()
 	var oldest time.Time // arrival of the first line that waits for fsync; zero if there is none
-	var books <-chan time.Time
+	var ticks <-chan time.Time
 	if w.journal.copyAggregator != nil {
 		ticker := time.NewTicker(operationsInterval)
 		defer ticker.Stop()
-		books = ticker.C
+		ticks = ticker.C
 	}
 
 	for {
@@ -47,7 +47,7 @@ func (w *writer) run() {
 			w.take(e)
 		case s := <-w.journal.signals:
 			w.takeSignal(s)
-		case <-books:
+		case <-ticks:
 			w.writeOperations()
 		case <-timer.C:
 			oldest = time.Time{}
@@ -126,13 +126,13 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	_, errHead := f.Write(w.journal.head)
 	errLine := writeSnapshot(f, rec, newest)
 	main, errSize := f.Stat()
-	var book []byte
-	var errBook error
+	var operations []byte
+	var errOperations error
 	if rec.Operations != nil {
-		book, errBook = encodeOperations(rec.Operations.Aggregator)
+		operations, errOperations = encodeOperations(rec.Operations.Aggregator)
 	}
-	_, errWrite := f.Write(book)
-	if err = errors.Join(errHead, errLine, errSize, errBook, errWrite); err == nil {
+	_, errWrite := f.Write(operations)
+	if err = errors.Join(errHead, errLine, errSize, errOperations, errWrite); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -145,8 +145,8 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	}
 
 	w.file.Close()
-	w.file, w.size = f, main.Size()+int64(len(book))
-	w.bound = nextRewrite(main.Size()) + int64(len(book))
+	w.file, w.size = f, main.Size()+int64(len(operations))
+	w.bound = nextRewrite(main.Size()) + int64(len(operations))
 	if rec.Operations != nil {
 		w.changes = rec.Operations.Aggregator.Changes()
 	}

@@ -12,15 +12,11 @@ import (
 // maxScanSize is the size of the largest report that is read node by node.
 const maxScanSize = 4 << 30
 
-// nodeFunc is called with a node and the run, which all nodes share.
-type nodeFunc = func(run *reporter.Run, name string, n *reporter.Node) error
-
 // Scan reads a report node by node, like reporter.Scan: only a few nodes are in memory at a
 // time. Journals, perf.py's JSON, pipes and devices are read whole, like in Read, with all
 // columns. An error of node ends the scan and is returned unchanged; other errors are
 // Read's.
-func Scan(path string, cpus int, wanted reporter.ColumnFilter,
-	node func(run *reporter.Run, name string, n *reporter.Node) error) (*reporter.Run, error) {
+func Scan(path string, cpus int, wanted reporter.ColumnFilter, node reporter.NodeFunc) (*reporter.Run, error) {
 	var stopped error
 	run, err := scan(path, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
 		stopped = node(run, name, n)
@@ -38,7 +34,7 @@ func Scan(path string, cpus int, wanted reporter.ColumnFilter,
 }
 
 // scan reads a perfagent report. Its error is reporter.ErrForeign for any other file.
-func scan(path string, wanted reporter.ColumnFilter, node nodeFunc) (*reporter.Run, error) {
+func scan(path string, wanted reporter.ColumnFilter, node reporter.NodeFunc) (*reporter.Run, error) {
 	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
@@ -117,7 +113,7 @@ func openRegular(path string) (*regularFile, error) {
 }
 
 // scanWhole implements Scan with Read.
-func scanWhole(path string, cpus int, node nodeFunc) (*reporter.Run, error) {
+func scanWhole(path string, cpus int, node reporter.NodeFunc) (*reporter.Run, error) {
 	r, err := Read(path, cpus)
 	if err != nil {
 		return nil, err
