@@ -59,6 +59,7 @@ func TestLine(t *testing.T) {
 		"a kill that it survived": {survived, "p", "perfagent: exited with code 0, although its control group had 1 out-of-memory kill; ask for 12 GiB; p\n", true},
 		"failed":                  {failed, "p", "perfagent: exited with code 9\\n\\x1b[31m; p\n", true},
 		"18 minutes":              {good(1080, true), "p", "perfagent: exit 0 after 18 min; CPU 1.44 of 4 (36 %); memory 2.7 of 8.0 GiB (34 %); GPU 58 %; p\n", false},
+		"two hours":               {good(7320, false), "p", "perfagent: exit 0 after 2 h 02 min; CPU 1.44 of 4 (36 %); memory 2.7 of 8.0 GiB (34 %); p\n", false},
 		"18 seconds":              {good(18.3, false), "p", "perfagent: exit 0 after 18.3 s; CPU 1.44 of 4 (36 %); memory 2.7 of 8.0 GiB (34 %); p\n", false},
 		"little":                  {small, "p", "perfagent: exit 0 after 2.0 s; CPU 0.04 of 4 (1 %); memory 40 MiB of 8.0 GiB (<1 %); p\n", false},
 		"no file":                 {failed, "", "perfagent: exited with code 9\\n\\x1b[31m\n", true},
