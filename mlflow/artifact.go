@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	// maxUpload is how many bytes the server takes for a store that it does not offer as a proxy.
+	// maxUpload is the maximum size in bytes of a file that the server stores for a store without a proxy.
 	maxUpload = 10 << 20
 
-	// maxUploadTries limits how often the server is asked to write to such a store.
+	// maxUploadTries limits the requests to the server to write to such a store.
 	maxUploadTries = 3
 )
 
-// An ArtifactError says that a file was not uploaded and why: the run's store cannot be reached
-// from here, or does not take the file. It does not pass by itself, and says nothing about the rest
-// of the run.
+// An ArtifactError reports that a file was not uploaded: the run's store cannot be reached from this host, or does not
+// accept the file. It is permanent, and concerns this file only.
 type ArtifactError struct {
 	Path   string // of the file
 	Reason string
-	Err    error // the server's refusal, or nil
+	Err    error // the server's error, or nil
 }
 
-// Error names the file and the reason.
+// Error returns the file and the reason.
 func (e *ArtifactError) Error() string {
 	return "artifact " + quote(e.Path) + " was not uploaded: " + e.Reason
 }
@@ -35,18 +34,17 @@ func (e *ArtifactError) Error() string {
 // Unwrap returns Err.
 func (e *ArtifactError) Unwrap() error { return e.Err }
 
-// UploadArtifact stores a file under a path (plots/cpu.svg) in a run's artifacts. It replaces a
-// file that is there. The content type may be empty.
+// UploadArtifact stores a file under a path (plots/cpu.svg) in a run's artifacts, and replaces an existing file. The
+// content type may be empty.
 //
-// If the server offers its store (the run's ArtifactURI begins with mlflow-artifacts:), the file is
-// sent there and may have any size. If the URI names another host or port than the tracking
-// server's, it is sent without credentials. For every other store (s3:, gs:, file: …), whose
-// credentials we do not have, the server is asked to put the file there. It does so for 1 byte to
-// 10 MiB.
+// If the server is a proxy for its store (the run's ArtifactURI begins with mlflow-artifacts:), the file goes there and
+// may have any size. If the URI names another host or port than the tracking server's, the request has no credentials.
+// For every other store (s3:, gs:, file: …) we lack credentials, so the server is asked to store the file. It does so
+// for 1 byte to 10 MiB.
 //
-// A file that cannot be stored in either way is an *ArtifactError. What may pass by itself, or
-// concerns more than this file (a server that is down, credentials that are refused, a run that
-// does not exist), is an error like that of any other call.
+// A file that cannot be stored in either way is an *ArtifactError. A failure that is temporary, or that concerns more
+// than this file (the server is down, the credentials are refused, the run does not exist), is an *Error as from any
+// other call.
 func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType string, data []byte) error {
 	if !localPath(name) {
 		reason := "its path must be relative, with slashes, and without empty parts and dots"
@@ -56,7 +54,7 @@ func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType
 		contentType = "application/octet-stream"
 	}
 	if data == nil {
-		data = []byte{} // a body without content, not no body
+		data = []byte{} // an empty body, not none
 	}
 
 	op := "upload artifact " + quote(name) + " to run " + quote(run.ID)
@@ -71,14 +69,14 @@ func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType
 	return uploadError(q, run, name, c.do(ctx, q))
 }
 
-// localPath reports whether name is the path of a file below a folder, in its shortest form.
+// localPath reports whether name is the shortest path of a file below a folder.
 func localPath(name string) bool {
 	return name != "" && name != "." && name != ".." && path.Clean(name) == name &&
 		!strings.HasPrefix(name, "../") && !strings.HasPrefix(name, "/") && !strings.Contains(name, `\`)
 }
 
-// toProxy directs an upload to the store that a server offers. It returns why that cannot be done,
-// or "".
+// toProxy directs an upload to the proxy of a server's store. It returns the reason if that is impossible, otherwise
+// "".
 func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 	host := c.base.Host
 	root, _ := cutScheme(run.ArtifactURI, "mlflow-artifacts")
@@ -90,7 +88,7 @@ func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 		}
 	}
 	if i := strings.IndexAny(root, "?#"); i >= 0 {
-		root = root[:i] // as MLflow does
+		root = root[:i] // as in MLflow
 	}
 
 	target, err := url.Parse(c.base.Scheme + "://" + host)
@@ -107,8 +105,8 @@ func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 	return ""
 }
 
-// toServer directs an upload to the server, which passes it on to the run's store. It
-// returns why that cannot be done, or "".
+// toServer directs an upload to the server, which writes it to the run's store. It returns the reason if that is
+// impossible, otherwise "".
 func (c *Client) toServer(q *call, run *Run, name string) (reason string) {
 	switch size := len(q.body); {
 	case size == 0:
@@ -125,17 +123,15 @@ func (c *Client) toServer(q *call, run *Run, name string) (reason string) {
 	return ""
 }
 
-// uploadError turns the error of an upload into an *ArtifactError if it concerns nothing but that
-// file or its store.
+// uploadError turns the error of an upload into an *ArtifactError if it concerns only that file or its store.
 func uploadError(q *call, run *Run, name string, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
 	}
 	if e.Status == http.StatusInternalServerError && q.method == http.MethodPost {
-		// Seen when the server lacks the store's credentials or driver. It may also be in trouble,
-		// but was asked three times, and the run's numbers must not wait for a store that is out of
-		// its reach.
+		// Seen when the server lacks the store's credentials or driver. The server itself may be in trouble, but it has
+		// had maxUploadTries requests, and an unreachable store must not delay the run's numbers.
 		e.permanent = true
 		e.advice = "can the server itself write to the store " + storeOf(run) + "?"
 	}
@@ -149,7 +145,7 @@ func uploadError(q *call, run *Run, name string, err error) error {
 	return &ArtifactError{Path: name, Reason: err.Error(), Err: err}
 }
 
-// storeOf returns where a run's artifacts are, for an error.
+// storeOf returns the location of a run's artifacts, for an error.
 func storeOf(run *Run) string {
 	if run.ArtifactURI == "" {
 		return "of the run"
@@ -157,13 +153,13 @@ func storeOf(run *Run) string {
 	return shorten(PublicURI(run.ArtifactURI), 100)
 }
 
-// cutScheme cuts "scheme:" off a URI that begins with it.
+// cutScheme removes "scheme:" from the beginning of a URI. ok is false if the URI has another scheme.
 func cutScheme(uri, scheme string) (rest string, ok bool) {
 	s, rest, ok := strings.Cut(uri, ":")
 	return rest, ok && strings.EqualFold(s, scheme)
 }
 
-// escapePath escapes the parts of a file's path for a URL.
+// escapePath escapes the elements of a file's path for a URL.
 func escapePath(p string) string {
 	parts := strings.Split(p, "/")
 	for i, s := range parts {

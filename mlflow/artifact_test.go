@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// upload asks a client to upload a small file.
+// upload uploads a small file.
 func upload(c *Client, artifactURI, name string) error {
 	run := &Run{ID: "r1", ArtifactURI: artifactURI}
 	return c.UploadArtifact(context.Background(), run, name, "text/plain", []byte("data"))
@@ -110,7 +110,7 @@ func TestUploadArtifact_TellsNotesFromFailures(t *testing.T) {
 		"a page, no yes": {200, "<html><title>Log in</title>", true, false},
 	} {
 		for _, uri := range []string{"mlflow-artifacts:/0/r1", "s3://bucket/r1"} {
-			if tt.status == 500 && strings.HasPrefix(uri, "s3:") { // its store is out of the server's reach
+			if tt.status == 500 && strings.HasPrefix(uri, "s3:") { // the server cannot reach its store
 				tt.note, tt.temporary = true, false
 			}
 			err := upload(answering(t, tt.status, tt.body), uri, "plots/a.svg")

@@ -192,7 +192,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue signs a certificate. Without an authority it signs it with its own key.
+// issue signs a certificate. A nil authority signs it with the certificate's key.
 func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -219,8 +219,7 @@ func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa
 	return cert, key
 }
 
-// server starts a server with a certificate of the authority. demand makes it ask clients for
-// theirs.
+// server starts a server with a certificate of the authority. demand makes it require client certificates.
 func (a *authority) server(template *x509.Certificate, demand bool) *httptest.Server {
 	cert, key := a.issue(template)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(
@@ -285,8 +284,8 @@ func TestClient_ShowsItsCertificate(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	server := ca.server(loopback(), true)
-	// The server refuses after the client's part of the handshake: net/http may find the connection
-	// closed before it has read why. That is temporary, and the next try tells.
+	// The server refuses after the client's part of the handshake: net/http may find the connection closed before it
+	// has read the reason. That is temporary, and the next try gets the reason.
 	err := getRun(client(t, Config{URI: server.URL, CAPath: ca.file, MaxRetries: 9}))
 	if wantText(t, err, "MLFLOW_TRACKING_CLIENT_CERT_PATH"); Temporary(err) {
 		t.Error("temporary")

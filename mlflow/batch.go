@@ -12,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// errTooLarge reports a batch that breaks one of MLflow's limits.
+// errTooLarge reports a batch beyond one of MLflow's limits.
 var errTooLarge = errors.New("batch too large")
 
-// MLflow's limits for one batch. For the bytes it is 1 MB there, which some servers enforce. Ours
-// leaves room for the rest of the request.
+// MLflow's limits for one batch. MLflow's limit in bytes is 1 MB, which some servers enforce; ours leaves room for the
+// rest of the request.
 const (
 	maxBatch      = 1000 // metrics and tags
 	maxTags       = 100
 	maxBatchBytes = 900_000
 
-	maxEnvelope = 1024 // bytes of a request's body beside its items
+	maxEnvelope = 1024 // bytes of a request's body without its items
 )
 
 // A Metric is one point of a run's metric.
@@ -39,19 +39,18 @@ type Tag struct {
 	Value string `json:"value"`
 }
 
-// A Batch is what one request logs to a run.
+// A Batch is the content of one request that logs to a run.
 type Batch struct {
 	Metrics []Metric
 	Tags    []Tag
 }
 
-// LogBatch logs a batch to a run in one request. An empty batch needs none. A point that the run
-// already has, with the same key, value, timestamp and step, is not stored again. A tag replaces
-// the one with the same key.
+// LogBatch logs a batch to a run in one request; an empty batch needs none. The server does not store a point again
+// that the run already has, with the same key, value, timestamp and step. A tag replaces the one with the same key.
 //
-// What servers refuse or, worse, store as something else is an error before anything is sent: more
-// than 1000 items or 100 tags or 900 kB, a key that CheckKey refuses, a value that is not finite, a
-// negative timestamp. Split keeps the limits.
+// LogBatch fails without a request if servers would refuse the batch or, worse, store something else: more than 1000
+// items, 100 tags or 900 kB, a key that CheckKey refuses, a value that is not finite, a negative timestamp. Split keeps
+// the limits of size.
 func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 	if len(b.Metrics) == 0 && len(b.Tags) == 0 {
 		return nil
@@ -73,7 +72,7 @@ func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 	return c.do(ctx, q)
 }
 
-// check returns what is wrong with a batch, except for its size in bytes.
+// check returns an error for an invalid batch. It does not check the size in bytes.
 func (b Batch) check() error {
 	if len(b.Tags) > maxTags || len(b.Metrics)+len(b.Tags) > maxBatch {
 		return fmt.Errorf("%d metrics and %d tags, at most %d and %d, %d in all: %w",
@@ -92,8 +91,7 @@ func (b Batch) check() error {
 	return nil
 }
 
-// check returns what is wrong with a point. Python's servers answer 200 to NaN and Inf, and store
-// 0.
+// check returns an error for an invalid point. Python's servers respond to NaN and Inf with status 200, and store 0.
 func (m Metric) check() error {
 	switch {
 	case math.IsNaN(m.Value) || math.IsInf(m.Value, 0):
@@ -104,9 +102,8 @@ func (m Metric) check() error {
 	return CheckKey(m.Key)
 }
 
-// Split cuts a batch into as many as it takes to keep each within all limits: first the metrics,
-// then the tags, both in their order. An item that is too large by itself gets a batch of its own,
-// which LogBatch will refuse.
+// Split cuts a batch into batches within all limits: first the metrics, then the tags, both in their order. An item
+// that exceeds a limit alone gets a separate batch, which LogBatch will refuse.
 func Split(b Batch) []Batch {
 	var full []Batch
 	var last Batch
@@ -134,8 +131,8 @@ func Split(b Batch) []Batch {
 	return full
 }
 
-// sizeOf returns an item's size in a request, with its comma. What has no JSON (NaN) has size 0:
-// LogBatch refuses it anyway.
+// sizeOf returns an item's size in a request, with its comma. It is 0 for an item without JSON (NaN), which LogBatch
+// refuses.
 func sizeOf(item any) int {
 	b, err := json.Marshal(item)
 	if err != nil {
@@ -157,10 +154,9 @@ func (c *Client) SetTag(ctx context.Context, runID string, t Tag) error {
 // maxKey is the maximum length of a key in characters.
 const maxKey = 250
 
-// CheckKey returns an error if not every MLflow server takes a key of a metric, a parameter or a
-// tag. A key has 1 to 250 characters: letters, digits, underscore, dash, dot, space and slash. It
-// may become a file's name on the server, so it must not change when it is normalized as a path.
-// The colon, which only some servers take, is refused.
+// CheckKey returns an error if some MLflow server refuses a key of a metric, a parameter or a tag. A key has 1 to 250
+// characters: letters, digits, underscore, dash, dot, space and slash. It may become the name of a file on the server,
+// so normalizing it as a path must not change it. The colon is refused, because only some servers accept it.
 func CheckKey(key string) error {
 	switch n := utf8.RuneCountInString(key); {
 	case key == "":

@@ -114,7 +114,7 @@ func TestSplit_KeepsTheLimits(t *testing.T) {
 	}
 }
 
-// FuzzSplit checks the contract of Split. LogBatch itself judges the limits.
+// FuzzSplit checks the contract of Split with the limits of LogBatch.
 func FuzzSplit(f *testing.F) {
 	f.Add(uint64(1), uint16(2500), uint16(250), uint16(8000))
 	f.Add(uint64(2), uint16(5), uint16(1000), uint16(60000))

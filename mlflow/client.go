@@ -18,12 +18,11 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// A Client talks to one tracking server. Several goroutines may use it at once.
+// A Client sends requests to one tracking server. It is safe for concurrent use.
 //
-// Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects are followed (307 and 308;
-// 301 and 302 if the request is a GET) if they stay on the same scheme, host and port, or go from
-// http on port 80 to https on port 443 of the same host name. Any other redirect is an error that
-// names the new address. So the credentials go to one server only.
+// Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects (307 and 308; 301 and 302 for GET) are followed if
+// scheme, host and port stay the same, or change from http on port 80 to https on port 443 of the same host name. Any
+// other redirect is an error with the new address. So the credentials are sent to one server only.
 type Client struct {
 	config    Config
 	base      *url.URL
@@ -32,8 +31,8 @@ type Client struct {
 	clock     *clock
 }
 
-// New returns a client. It reads the certificates that the config names and does not use the
-// network. With an http URI, certificates that cannot be read are no error.
+// New returns a client. It reads the certificates in cfg and does not use the network. With an http URI, unreadable
+// certificates are no error.
 func New(cfg Config) (*Client, error) {
 	if err := CheckURI(cfg.URI); err != nil {
 		return nil, err
@@ -66,8 +65,8 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// newTransport returns a transport that shares nothing with the rest of the process. The parts of a
-// request have no time limits, because the whole of it has one.
+// newTransport returns a transport that shares nothing with the rest of the process. There is no limit for the
+// response, because Config.Timeout limits the whole request.
 func newTransport(tlsConfig *tls.Config) *http.Transport {
 	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
@@ -82,8 +81,7 @@ func newTransport(tlsConfig *tls.Config) *http.Transport {
 	}
 }
 
-// newTLSConfig reads the certificates that a config names. What it could read is returned also with
-// an error.
+// newTLSConfig reads the certificates in cfg. With an error, it returns the part that it has read.
 func newTLSConfig(cfg Config) (*tls.Config, error) {
 	c := &tls.Config{InsecureSkipVerify: cfg.InsecureTLS}
 	if cfg.CAPath != "" {
@@ -136,7 +134,7 @@ func readCAs(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Close closes the connections that are kept for the next request.
+// Close closes idle connections.
 func (c *Client) Close() {
 	if t, ok := c.transport.(*http.Transport); ok {
 		t.CloseIdleConnections()
@@ -149,25 +147,25 @@ func (c *Client) URI() string { return c.config.URI }
 // String returns the URI.
 func (c Client) String() string { return c.config.URI }
 
-// Format writes the URI for every verb, so that none shows the fields.
+// Format writes the URI for every verb, so that no verb prints the fields.
 func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
 
-// dateAge is how old the Date of an answer may be: it has whole seconds, and a server may make it once a second. That
-// of a busy server is older now and then.
+// dateAge is the assumed maximum age of a response's Date, which has whole seconds and which servers may update once a
+// second. A busy server may exceed it now and then.
 const dateAge = 2 * time.Second
 
-// A clock is what the Date headers of a server's answers say of this machine's clock. By at least low it is ahead of
-// the server's, and by at most high: the least of all answers.
+// A clock estimates from Date headers how far this machine's clock is ahead of the server's: at least low, and at most
+// high, which is the minimum of all responses.
 type clock struct {
 	mu        sync.Mutex
-	known     bool // there was an answer with a Date
+	known     bool // there was a response with a Date
 	low, high time.Duration
 }
 
-// note takes the answer to a request that was sent and answered at times of this machine's clock.
+// note adds a response. sent and answered are times of this machine's clock.
 func (c *clock) note(sent, answered time.Time, header http.Header) {
 	date, err := http.ParseTime(header.Get("Date"))
-	if err != nil || header.Get("Age") != "" { // the answer of a cache is older
+	if err != nil || header.Get("Age") != "" { // a cached response is older
 		return
 	}
 	c.mu.Lock()
@@ -179,8 +177,8 @@ func (c *clock) note(sent, answered time.Time, header http.Header) {
 	c.known, c.low, c.high = true, low, high
 }
 
-// ClockAhead returns by how much this machine's clock is ahead of the server's, at least, as the answers so far tell;
-// below 0 if it is behind. It is 0 if neither is known.
+// ClockAhead returns by how much this machine's clock is at least ahead of the server's, or, if negative, behind it,
+// according to the responses so far. It is 0 if neither is known.
 func (c *Client) ClockAhead() time.Duration {
 	c.clock.mu.Lock()
 	defer c.clock.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// What is known of the clocks is what the Date of an answer leaves no doubt of.
+// ClockAhead reports only the difference that the Date of a response proves.
 func TestClient_ClockAhead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
-		server      time.Duration // by which the server's clock is ahead
+		server      time.Duration // how far the server's clock is ahead
 		age         string
 		least, most time.Duration
 	}{
@@ -37,7 +37,7 @@ func TestClient_ClockAhead(t *testing.T) {
 		if _, err := client.Run(context.Background(), "r"); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); c.least != 0 { // in which the Date got older
+		if took := time.Since(begin); c.least != 0 { // meanwhile the Date got older
 			c.least, c.most = c.least-took, c.most+took
 		}
 		if got := client.ClockAhead(); got < c.least || got > c.most {
@@ -46,7 +46,7 @@ func TestClient_ClockAhead(t *testing.T) {
 	}
 }
 
-// A busy server's Date is old now and then: what one answer shows counts only if all of them show it.
+// A busy server's Date is old now and then: a difference counts only if all responses show it.
 func TestClock_OldDate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)

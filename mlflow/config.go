@@ -11,76 +11,72 @@ import (
 	"time"
 )
 
-// A Config says where the server is and how to talk to it. NewConfig makes one from the
-// environment. One made by hand needs only URI, and then there are no retries.
+// A Config has the address of the server and the settings of the client. NewConfig makes one from the environment. A
+// Config made by hand needs only URI; it has no retries.
 //
-// There are secrets in it. Printing it, logging it and encoding it as JSON show none of them.
+// It contains secrets. Printing, logging and encoding it as JSON reveal none of them.
 type Config struct {
-	// URI is the server's address: http(s)://host[:port][/prefix], without user info, query and
-	// fragment.
+	// URI is the server's address, http(s)://host[:port][/prefix], without user info, query and fragment.
 	URI string
 
-	// Username and Password are sent as Basic authentication if neither is empty. Otherwise Token
-	// is sent as a Bearer token, unless it is empty.
+	// Username and Password are sent as Basic authentication if neither is empty. Otherwise Token, if not empty, is
+	// sent as a Bearer token.
 	Username, Password, Token string
 
-	// InsecureTLS leaves the server's certificate unchecked. It excludes CAPath.
+	// InsecureTLS disables the check of the server's certificate. It excludes CAPath.
 	InsecureTLS bool
 
-	// CAPath is a file of certificates (PEM), or a folder of such files, that the server's
-	// certificate must come from. They replace the system's. ClientCertPath is a PEM file with our
-	// certificate and its key. "" means none. Only regular files of up to 16 MiB are read.
+	// CAPath is a file of certificates (PEM), or a folder of such files, that replace the system's authorities.
+	// ClientCertPath is a PEM file with the client's certificate and key. "" means none. Only regular files of up to 16
+	// MiB are read.
 	CAPath, ClientCertPath string
 
-	// Workspace is sent as X-MLFLOW-WORKSPACE, for servers with several workspaces. "" is not sent.
+	// Workspace is sent as X-MLFLOW-WORKSPACE unless empty, for servers with several workspaces.
 	Workspace string
 
-	// MaxRetries is how often a request is sent again after the first try. There is no wait before
-	// the first retry. Before retry n ≥ 2 the wait is BackoffFactor·2^(n-1) seconds plus a random
-	// part of BackoffJitter seconds, and at most MaxBackoff (0: 120 s). These are urllib3's rules.
+	// MaxRetries limits the retries of a request. There is no wait before the first retry. Before retry n ≥ 2 the wait
+	// is BackoffFactor·2^(n-1) seconds plus a random part of BackoffJitter seconds, and at most MaxBackoff (0: 120 s).
+	// These are urllib3's rules.
 	MaxRetries                   int
 	BackoffFactor, BackoffJitter float64
 	MaxBackoff                   time.Duration
 
-	// Timeout is for one request, from dialling to the last byte of the answer. 0 means 120 s.
+	// Timeout limits one request, from dialling to the last byte of the response. 0 means 120 s.
 	Timeout time.Duration
 
-	// MaxResponse limits how many bytes of an answer are read, after decompression. The default,
-	// which cannot be exceeded, is 64 MiB, and 64 KiB for what is shown of errors. An answer that is
-	// longer is an error that does not pass by itself.
+	// MaxResponse limits the bytes of a response, after decompression. The default and maximum is 64 MiB. Of an error,
+	// at most 64 KiB are read. A longer response is a permanent error.
 	MaxResponse int64
 
-	// IgnoreRetryAfter waits as described above even if the server says how long to wait.
+	// IgnoreRetryAfter ignores the server's Retry-After.
 	IgnoreRetryAfter bool
 
 	// NoRedirects makes every redirect an error.
 	NoRedirects bool
 
-	// OnRetry, if not nil, is called before a request is sent again. err is what went wrong, and
-	// wait is how long it will be until then. If it returns false, there is no further try.
+	// OnRetry, if not nil, is called before the wait for a retry. err is the failure, and wait the time until the
+	// retry. If it returns false, there is no retry.
 	OnRetry func(err error, wait time.Duration) (again bool)
 
-	// OnWait, if not nil, is called in a goroutine of its own when a request has waited for its answer for 5 s, and may
-	// wait until limit is over. op says what was requested.
+	// OnWait, if not nil, is called in another goroutine after a request has waited 5 s for its response. It may wait
+	// until limit is over. op describes the request.
 	OnWait func(op string, limit time.Duration)
 
-	// UserAgent is sent as User-Agent. "" means that of package net/http.
+	// UserAgent is sent as User-Agent. "" means the default of net/http.
 	UserAgent string
 
-	// userInfo is true if the credentials come from the URI. Then they are used even if one of the
-	// two is empty.
+	// userInfo means that the credentials come from the URI. They are used even if one of the two is empty.
 	userInfo bool
 }
 
 const (
-	defaultTimeout    = 120 * time.Second // of MLflow
-	defaultMaxBackoff = 120 * time.Second // of urllib3
+	defaultTimeout    = 120 * time.Second // MLflow's
+	defaultMaxBackoff = 120 * time.Second // urllib3's
 )
 
-// NewConfig returns a Config for a tracking URI, which is the value of MLFLOW_TRACKING_URI or
-// another one, and the MLFLOW_* variables, which lookup returns (os.LookupEnv). They have the
-// meaning and the defaults of MLflow's Python client, but an empty one counts as not set. A value
-// that makes no sense is an error that names the variable.
+// NewConfig returns a Config for a tracking URI, usually the value of MLFLOW_TRACKING_URI, and the MLFLOW_* variables,
+// which lookup returns (os.LookupEnv). They have the meaning and the defaults of MLflow's Python client, but an empty
+// one counts as not set. An invalid value is an error that names the variable.
 //
 //	MLFLOW_TRACKING_USERNAME, _PASSWORD      each, if not set, from the section [mlflow] of ~/.mlflow/credentials
 //	MLFLOW_TRACKING_TOKEN                    used when user name or password is missing
@@ -96,9 +92,9 @@ const (
 //	MLFLOW_ALLOW_HTTP_REDIRECTS              default true
 //	MLFLOW_TRACKING_AWS_SIGV4, _AUTH         not supported: an error, because the server would refuse every request
 //
-// User info in the URI (http://user:password@host) beats user name, password and token of the
-// variables, because the Python client's HTTP library lets it overwrite their header. As there, a
-// user name without a colon is ignored.
+// User info in the URI (http://user:password@host) takes precedence over user name, password and token of the
+// variables, because the Python client's HTTP library overwrites their header with it. As there, a user name without a
+// colon is ignored.
 func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	if err := CheckURI(uri); err != nil {
 		return Config{}, err
@@ -133,12 +129,12 @@ func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	return cfg, nil
 }
 
-// setServer splits a URI that has passed CheckURI into address and credentials. If it has
-// none, the credentials of the environment are used.
+// setServer splits a URI that has passed CheckURI into address and credentials. Without credentials in the URI, those
+// of the environment are used.
 func (c *Config) setServer(uri string, e *environment) {
 	u, err := url.Parse(strings.TrimSpace(uri))
 	if err != nil {
-		return // not after CheckURI
+		return // impossible after CheckURI
 	}
 	c.URI = baseURL(u)
 	c.Username, c.Password = e.credentials()
@@ -149,7 +145,7 @@ func (c *Config) setServer(uri string, e *environment) {
 	}
 }
 
-// check returns what is wrong with a config, as far as that can be known without a server.
+// check returns an error for a config that is invalid regardless of the server.
 func (c *Config) check() error {
 	if c.InsecureTLS && c.CAPath != "" {
 		return errors.New("MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH exclude each other:" +
@@ -164,10 +160,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// usesBasicAuth reports whether user name and password are sent.
+// usesBasicAuth reports whether requests have user name and password.
 func (c *Config) usesBasicAuth() bool { return c.userInfo || c.Username != "" && c.Password != "" }
 
-// String returns what is not secret.
+// String returns the address and the kind of credentials, without secrets.
 func (c Config) String() string {
 	auth := "no credentials"
 	switch {
@@ -179,8 +175,8 @@ func (c Config) String() string {
 	return fmt.Sprintf("%s (%s)", PublicURI(c.URI), auth)
 }
 
-// Format writes String for every verb, so that none shows the fields.
+// Format writes String for every verb, so that no verb prints the fields.
 func (c Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 
-// MarshalJSON encodes what String returns.
+// MarshalJSON encodes the result of String.
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }

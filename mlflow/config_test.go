@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// defaults returns what NewConfig makes of http://h:5000 and no variables.
+// defaults returns the result of NewConfig for http://h:5000 without variables.
 func defaults() Config {
 	return Config{URI: "http://h:5000", MaxRetries: 7, BackoffFactor: 2, BackoffJitter: 1,
 		MaxBackoff: 120 * time.Second, Timeout: 120 * time.Second}
@@ -75,7 +75,7 @@ func TestNewConfig_ReadsTheEnvironment(t *testing.T) {
 			want := defaults()
 			tt.want(&want)
 			if !reflect.DeepEqual(got, want) {
-				// Not printed as they are: a Config shows nothing.
+				// Not printed with %v, because a Config hides its fields.
 				t.Errorf("got %s\nwant %s", fields(got), fields(want))
 			}
 		})

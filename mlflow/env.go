@@ -20,13 +20,13 @@ const (
 	maxCertificate = 16 << 20 // bytes of a file of certificates
 )
 
-// An environment reads variables and collects in err what is wrong with them.
+// An environment reads variables and collects errors about them in err.
 type environment struct {
 	lookup func(string) (string, bool)
 	err    error
 }
 
-// text returns a variable's value, or "" if it is not set.
+// text returns the value of a variable, or "" if it is not set.
 func (e *environment) text(name string) string {
 	v, _ := e.lookup(name)
 	return v
@@ -74,8 +74,8 @@ func (e *environment) seconds(name string, def float64) float64 {
 	return n
 }
 
-// rejectUnsupportedAuth refuses the kinds of authentication that this client does not have. Without them
-// the server would refuse its requests, or take them for another user's.
+// rejectUnsupportedAuth rejects kinds of authentication that this client lacks. Without them the server would refuse
+// its requests, or attribute them to another user.
 func (e *environment) rejectUnsupportedAuth() {
 	if e.boolean("MLFLOW_TRACKING_AWS_SIGV4", false) {
 		e.fail(errors.New("MLFLOW_TRACKING_AWS_SIGV4: requests cannot be signed for AWS: unset it:" +
@@ -87,14 +87,12 @@ func (e *environment) rejectUnsupportedAuth() {
 	}
 }
 
-// bad records a value that cannot be used. It does not quote it: a secret may have got into the
-// wrong variable.
+// bad records an invalid value. It does not quote it, because the wrong variable may contain a secret.
 func (e *environment) bad(name, want string) { e.fail(fmt.Errorf("%s: %s", name, want)) }
 
 func (e *environment) fail(err error) { e.err = errors.Join(e.err, err) }
 
-// credentials returns user name and password, each from its variable or else from the credentials
-// file.
+// credentials returns user name and password, each from its variable or else from the credentials file.
 func (e *environment) credentials() (user, password string) {
 	user, password = e.text("MLFLOW_TRACKING_USERNAME"), e.text("MLFLOW_TRACKING_PASSWORD")
 	home := e.text("HOME")
@@ -106,7 +104,7 @@ func (e *environment) credentials() (user, password string) {
 	text, err := durable.ReadRegular(file, maxCredentials)
 	info, missing := os.Stat(file)
 	if missing != nil || info.IsDir() || errors.Is(err, fs.ErrPermission) {
-		return user, password // Python's parser also passes over what it may not read
+		return user, password // Python's parser also ignores a file that it may not read
 	}
 
 	section := make(map[string]string)
@@ -120,10 +118,9 @@ func (e *environment) credentials() (user, password string) {
 	return user, cmp.Or(password, section["mlflow_tracking_password"])
 }
 
-// parseCredentials parses the section [mlflow] of a file in the format of Python's configparser, as
-// far as two plain keys need it: sections, "key = value" or "key: value" with keys in upper or
-// lower case, comment lines that begin with # or ;, %% for a percent sign, [DEFAULT] for what the
-// section lacks. No line's text gets into an error.
+// parseCredentials parses the section [mlflow] of a file in the format of Python's configparser, as far as two plain
+// keys need it: sections, "key = value" or "key: value" with keys in upper or lower case, comment lines that begin with
+// # or ;, %% for a percent sign, [DEFAULT] for keys that the section lacks. Errors contain no line of the file.
 func parseCredentials(text string) (map[string]string, error) {
 	defaults, section := map[string]string{}, map[string]string{}
 	var in map[string]string // the section of the line; nil before the first
@@ -139,7 +136,7 @@ func parseCredentials(text string) (map[string]string, error) {
 			case "[DEFAULT]":
 				in = defaults
 			default:
-				in = map[string]string{} // not for us
+				in = map[string]string{} // ignored
 			}
 			continue
 		case in == nil:

@@ -19,35 +19,34 @@ import (
 	"github.com/perfagent/perfagent/internal/retry"
 )
 
-// An Error describes a failed request and, where known, how to fix it.
+// An Error describes a failed request and, where known, a remedy.
 type Error struct {
-	// Op is what was requested: "create run", "log batch to run 3f…".
+	// Op describes the request: "create run", "log batch to run 3f…".
 	Op string
 
 	// URL is the address of the request, without query.
 	URL string
 
-	// Status is the HTTP status, or 0 if there was no answer.
+	// Status is the HTTP status, or 0 without a response.
 	Status int
 
-	// Code is MLflow's error code (RESOURCE_DOES_NOT_EXIST), or "" if the answer has none. Message
-	// says what is wrong, in the server's words or ours, in at most 300 characters of one line,
-	// without secrets.
+	// Code is MLflow's error code (RESOURCE_DOES_NOT_EXIST), or "" if the response has none. Message describes the
+	// failure, in the server's words or ours, in one line of at most 300 characters, without secrets.
 	Code, Message string
 
-	// RetryAfter is how long the server asks to wait, or 0 if it does not ask.
+	// RetryAfter is the wait that the server asks for, or 0.
 	RetryAfter time.Duration
 
 	// Err is the underlying failure, or nil.
 	Err error
 
-	advice    string // how to fix it
-	tries     int    // number of tries that failed; 0 counts as one
-	retryable bool   // worth trying again, even if the status does not say so
-	permanent bool   // not worth it, even if the status says so
+	advice    string // a remedy
+	tries     int    // number of failed tries; 0 counts as one
+	retryable bool   // worth another try, even if the status is permanent
+	permanent bool   // not worth another try, even if the status is temporary
 }
 
-// Error returns what was requested from whom, what went wrong, and how to fix it.
+// Error returns the request, its address, the failure, and the remedy.
 func (e *Error) Error() string {
 	var b strings.Builder
 	for _, s := range []string{e.Op, e.URL} {
@@ -86,7 +85,7 @@ func (e *Error) temporary() bool {
 	return !e.permanent && (e.retryable || retryStatus(e.Status))
 }
 
-// maybeDone reports whether the server may have done what was requested.
+// maybeDone reports whether the server may have executed the request.
 func (e *Error) maybeDone() bool {
 	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
 		return false
@@ -95,16 +94,16 @@ func (e *Error) maybeDone() bool {
 	return !ok || op.Op != "dial" && op.Op != "proxyconnect"
 }
 
-// retryStatus reports whether MLflow's Python client tries again after an HTTP status.
+// retryStatus reports whether MLflow's Python client retries after an HTTP status.
 func retryStatus(status int) bool {
 	return slices.Contains([]int{408, 429, 500, 502, 503, 504}, status)
 }
 
-// NotFound reports whether the server says that what was requested does not exist. The 404 of a
-// server that does not know the URL is another matter: it is not an MLflow server, or an old one.
+// NotFound reports whether the server responded that the requested object does not exist. A 404 for an unknown URL is
+// different: the server is not an MLflow server, or an old one.
 func NotFound(err error) bool { return hasCode(err, "RESOURCE_DOES_NOT_EXIST", "NOT_FOUND") }
 
-// alreadyExists reports whether the server says that what was to be created exists.
+// alreadyExists reports whether the server responded that the object to create exists.
 func alreadyExists(err error) bool { return hasCode(err, "RESOURCE_ALREADY_EXISTS", "ALREADY_EXISTS") }
 
 // hasCode reports whether an error has one of MLflow's error codes.
@@ -113,12 +112,11 @@ func hasCode(err error, codes ...string) bool {
 	return ok && slices.Contains(codes, e.Code)
 }
 
-// Temporary reports whether an error of this package may pass by itself, so that the same call is
-// worth repeating later: the statuses 408, 429, 500, 502, 503 and 504, a name that does not
-// resolve, a connection that is refused or breaks off, an answer that ends in its middle, no answer
-// in time, a context that ended. Everything else is permanent: any other status, a certificate that
-// is not accepted (ours or the server's), an answer that is not MLflow's, a redirect to another
-// server, a file that the store does not take, a batch that breaks a limit.
+// Temporary reports whether an error of this package is temporary, so that the same call may succeed later: the
+// statuses 408, 429, 500, 502, 503 and 504, a name that does not resolve, a connection that is refused or breaks off, a
+// truncated response, no response in time, a context that ended. Every other error is permanent: any other status, a
+// certificate that is not accepted (ours or the server's), a response that is not MLflow's, a redirect to another
+// server, a file that the store does not accept, a batch beyond a limit.
 func Temporary(err error) bool {
 	if _, ok := errors.AsType[*ArtifactError](err); ok {
 		return false
@@ -127,7 +125,7 @@ func Temporary(err error) bool {
 	return ok && e.temporary()
 }
 
-// RetryAfter returns how long the server asks to wait before the next try, or 0 if it does not ask.
+// RetryAfter returns the wait that the server asks for before the next try, or 0.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
@@ -135,10 +133,10 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// adviceNotMLflow is for answers that no MLflow server would give.
+// adviceNotMLflow is the advice about responses that no MLflow server would send.
 const adviceNotMLflow = "is this an MLflow server? check host, port and path of MLFLOW_TRACKING_URI"
 
-// statusError returns the error for an answer whose status is not 2xx.
+// statusError returns the error for a response with a status other than 2xx.
 func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 	var answer struct {
 		Code    flexString `json:"error_code"`
@@ -161,13 +159,13 @@ func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 		e.Message = http.StatusText(e.Status)
 	}
 	e.advice = c.adviceOn(e.Status, q, message, isMLflow)
-	// It will say so until it is started in another way.
+	// Only a restart of the server with other options changes this.
 	disabled := strings.Contains(message, "disabled due to the mlflow server running")
 	e.permanent = disabled && e.Status == http.StatusServiceUnavailable
 	return e
 }
 
-// adviceOn returns what to do about a refusal. message is the server's, with all its secrets.
+// adviceOn returns a remedy for an error status. message is the server's, including secrets.
 func (c *Client) adviceOn(status int, q *call, message string, isMLflow bool) string {
 	says := func(words string) bool { return strings.Contains(message, words) }
 	switch {
@@ -183,7 +181,7 @@ func (c *Client) adviceOn(status int, q *call, message string, isMLflow bool) st
 	return ""
 }
 
-// adviceOnCredentials returns what to do about a 401.
+// adviceOnCredentials returns a remedy for a 401.
 func (c *Client) adviceOnCredentials(q *call) string {
 	switch {
 	case q.foreign:
@@ -197,15 +195,15 @@ func (c *Client) adviceOnCredentials(q *call) string {
 	return "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
 }
 
-// clean makes a text of unknown origin fit for an error.
+// clean prepares a text of unknown origin for an error.
 func (c *Client) clean(text string) string { return c.redactor.clean(text) }
 
-// pageText returns the text of an answer that is not MLflow's. Secrets are hidden before its tags
-// are cut, because a < in a password would begin one.
+// pageText returns the text of a response that is not MLflow's. Secrets are hidden before the tags are removed, because
+// a < in a password would begin a tag.
 func (c *Client) pageText(body []byte) string { return pageText(c.redactor.hide(string(body))) }
 
-// notMLflow returns the error for an answer with status 2xx that is not JSON: a proxy's login page,
-// another service. It is final, because such an answer rarely goes away by itself.
+// notMLflow returns the error for a response with status 2xx that is not JSON: a proxy's login page, another service.
+// It is permanent, because such a response rarely goes away without a change.
 func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, permanent: true, advice: adviceNotMLflow}
 	e.Message = "the answer is not MLflow's"
@@ -215,7 +213,7 @@ func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 	return e
 }
 
-// missingField returns the error for an answer without a field that every server puts into it.
+// missingField returns the error for a response without a field that every server sends.
 func (c *Client) missingField(q *call, field string) *Error {
 	return &Error{
 		Op: q.op, URL: q.url, Status: http.StatusOK, Message: "the answer has no " + field,
@@ -223,7 +221,7 @@ func (c *Client) missingField(q *call, field string) *Error {
 	}
 }
 
-// transportError returns the error for a request that got no answer or only a part of one.
+// transportError returns the error for a request without a complete response.
 func (c *Client) transportError(q *call, err error) *Error {
 	e := &Error{Op: q.op, URL: q.url, Err: err}
 	if errors.Is(err, errBadURL) {
@@ -235,13 +233,13 @@ func (c *Client) transportError(q *call, err error) *Error {
 
 	e.Message = c.clean(e.Message)
 	if text := err.Error(); c.clean(text) != shorten(oneLine(text), maxMessage) {
-		e.Err = errors.New(e.Message) // it has a secret in it
+		e.Err = errors.New(e.Message) // err contains a secret
 	}
 	return e
 }
 
-// explainTLS says why there is no encrypted connection, which is permanent, and what to do about it. It returns "" if
-// err is no such failure.
+// explainTLS returns the reason of a failed TLS connection, which is permanent, and a remedy. It returns "" if err is
+// no such failure.
 func explainTLS(err error) (message, advice string) {
 	says := func(words string) bool { return strings.Contains(err.Error(), words) }
 	remote, _ := errors.AsType[*net.OpError](err)
@@ -266,7 +264,7 @@ func explainTLS(err error) (message, advice string) {
 	return "", ""
 }
 
-// explainConnection says why there is no connection, or no longer one, and what to do about it.
+// explainConnection returns the reason of a failed or broken connection, and a remedy.
 func explainConnection(err error, timeout time.Duration) (message, advice string) {
 	op, _ := errors.AsType[*net.OpError](err)
 	network, _ := errors.AsType[net.Error](err)

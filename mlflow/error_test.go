@@ -148,7 +148,7 @@ func TestTemporary_ClassifiesErrors(t *testing.T) {
 	}
 }
 
-// The limit of an answer applies after decompression.
+// The limit of a response applies after decompression.
 func TestAnswer_LimitsUnzippedBytes(t *testing.T) {
 	t.Parallel()
 	zipped := func(write func(io.Writer)) *Client {
@@ -175,7 +175,7 @@ func TestAnswer_LimitsUnzippedBytes(t *testing.T) {
 	}
 }
 
-// The servers send back everything that they were sent, in every way that a call can fail.
+// Errors have no secrets, even if servers send back everything that they received, in every way that a call can fail.
 func TestClient_HidesSecretsInErrors(t *testing.T) {
 	t.Parallel()
 	const user, token = "alice.user", "tok_en-123/=="
@@ -224,7 +224,7 @@ func TestClient_HidesSecretsInErrors(t *testing.T) {
 			err5 := c.UploadArtifact(context.Background(),
 				&Run{ID: "r", ArtifactURI: "mlflow-artifacts://" + user + ":hunter22@127.0.0.1:1/x"}, "a", "", nil)
 			for i, err := range []error{err1, err2, err3, err4, err5} {
-				// the answer to an upload may be anything
+				// an upload accepts any response
 				if err == nil && !(i == 2 && (name == "200" || name == "half")) {
 					t.Errorf("%s %d: no error", name, i)
 				}

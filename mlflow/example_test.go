@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// The server of this example is one in memory.
+// This example uses a server in memory.
 func Example() {
 	fake := mlflowtest.NewFake()
 	server := httptest.NewServer(fake)
@@ -73,7 +73,7 @@ func trial(ctx context.Context, c *mlflow.Client) error {
 	return c.UpdateRun(ctx, run.ID, mlflow.Finished, start.Add(time.Minute))
 }
 
-// The error of a URI that cannot be used says what to do.
+// The error for an unsupported URI contains a remedy.
 func ExampleCheckURI() {
 	fmt.Println(mlflow.CheckURI("https://mlflow.example"))
 	fmt.Println(mlflow.CheckURI("localhost:5000"))
@@ -84,7 +84,7 @@ func ExampleCheckURI() {
 	// the tracking URI is an AWS resource, and only http:// and https:// can be reached from here: use an MLflow server's address
 }
 
-// PublicURI makes the address of a server fit for a log.
+// PublicURI prepares the address of a server for a log.
 func ExamplePublicURI() {
 	fmt.Println(mlflow.PublicURI("https://alice:secret@mlflow.example/team/?key=secret"))
 	// Output: https://mlflow.example/team

@@ -17,7 +17,7 @@ type Experiment struct {
 	LifecycleStage string `json:"lifecycle_stage"`
 }
 
-// UnmarshalJSON decodes an experiment of an answer, where the ID may be a number.
+// UnmarshalJSON decodes an experiment of a response, where the ID may be a number.
 func (e *Experiment) UnmarshalJSON(b []byte) error {
 	type plain Experiment
 	in := struct {
@@ -29,15 +29,15 @@ func (e *Experiment) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// ExperimentByName returns the experiment of that name. It may be a deleted one, which keeps its
-// name. If there is none, NotFound reports true for the error.
+// ExperimentByName returns the experiment of that name, which may be a deleted one, because these keep their names. If
+// there is none, NotFound is true for the error.
 func (c *Client) ExperimentByName(ctx context.Context, name string) (*Experiment, error) {
 	op := "get experiment " + quote(name)
 	return c.experiment(ctx, op, "experiments/get-by-name", url.Values{"experiment_name": {name}})
 }
 
-// Experiment returns the experiment with that ID. It may be a deleted one. If there is none,
-// NotFound reports true for the error.
+// Experiment returns the experiment with that ID, which may be a deleted one. If there is none, NotFound is true for
+// the error.
 func (c *Client) Experiment(ctx context.Context, id string) (*Experiment, error) {
 	op := "get experiment with id " + quote(id)
 	return c.experiment(ctx, op, "experiments/get", url.Values{"experiment_id": {id}})
@@ -57,10 +57,9 @@ func (c *Client) experiment(ctx context.Context, op, path string, query url.Valu
 	return &out.Experiment, nil
 }
 
-// EnsureExperiment returns the experiment of that name and creates it if there is none. It does not
-// matter if somebody else creates it at the same time. Of a new one only ID, Name and
-// LifecycleStage are known. A deleted one is an error: it can hold no new runs, and no other
-// experiment can have its name.
+// EnsureExperiment returns the experiment of that name, and creates it if there is none. Another process may create it
+// at the same time. A new experiment has only ID, Name and LifecycleStage. A deleted one is an error: it can have no
+// new runs, and no other experiment can have its name.
 func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment, error) {
 	e, err := c.ExperimentByName(ctx, name)
 	if NotFound(err) {
@@ -80,8 +79,7 @@ func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment
 	return e, nil
 }
 
-// createExperiment creates an experiment. It may safely be sent twice: the second time is an error
-// that the caller knows.
+// createExperiment creates an experiment. It is safe to send twice: the caller handles the error of the second time.
 func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment, error) {
 	var out struct {
 		ID flexString `json:"experiment_id"`

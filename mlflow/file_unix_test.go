@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// odd returns, by name, functions that create what is not a regular file.
+// odd returns, by name, functions that create files that are not regular.
 func odd(t *testing.T) map[string]func(path string) error {
 	t.Helper()
 	return map[string]func(string) error{
@@ -66,7 +66,7 @@ func TestNew_ReadsNoOddCertificates(t *testing.T) {
 			_, err := New(cfg)
 			wantText(t, err, path)
 		}
-		// Beside a good one it is passed over.
+		// Next to a good one it is ignored.
 		if err := os.Rename(path, filepath.Join(filepath.Dir(ca.file), name)); err != nil &&
 			!strings.Contains(err.Error(), "cross-device") {
 			t.Error(err)

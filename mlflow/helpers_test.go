@@ -28,7 +28,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	return client(t, Config{URI: server.URL})
 }
 
-// answering starts a server that always gives the same answer, and returns a client.
+// answering starts a server that always sends the same response, and returns a client.
 func answering(t *testing.T, status int, body string) *Client {
 	t.Helper()
 	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -53,7 +53,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// response returns an answer without a server.
+// response returns a response without a server.
 func response(status int, body string, header ...string) *http.Response {
 	r := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -82,7 +82,7 @@ func getRun(c *Client) error {
 	return err
 }
 
-// wantText checks that an error has all of the words, and returns it as an *Error if it is one.
+// wantText checks that an error contains all words, and returns it as an *Error if it is one.
 func wantText(t *testing.T, err error, words ...string) *Error {
 	t.Helper()
 	if err == nil {

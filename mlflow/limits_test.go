@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A flood is the body of an answer: a head, one text over and over, and a tail. It records how much of it is read.
+// A flood is the body of a response: a head, a repeated item, and a tail. It counts the bytes read.
 type flood struct {
 	head, item, tail string
 	items            int
@@ -40,7 +40,7 @@ func (f *flood) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// flooded returns a client that gets such an answer, each time from its beginning.
+// flooded returns a client that gets f as the response to each request.
 func flooded(t *testing.T, f *flood) *Client {
 	t.Helper()
 	c := client(t, Config{URI: "http://h"})
@@ -71,11 +71,11 @@ func history(c *Client) error {
 	return err
 }
 
-// Not parallel: it measures the memory of the whole process. The collector keeps the garbage small, because by default
-// that may be as much as what is in use, and more on a busy machine.
+// Not parallel, because it measures the memory of the whole process. The low percentage keeps the garbage small: by
+// default there may be as much garbage as used memory, and more on a busy machine.
 func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
-	const text = 8 << 20 // of one answer
+	const text = 8 << 20 // of one response
 	for name, tt := range map[string]struct {
 		flood flood
 		call  func(*Client) error
@@ -98,7 +98,7 @@ func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := flooded(t, &tt.flood)
 			c.config.MaxResponse = text
-			debug.FreeOSMemory() // what other tests have left
+			debug.FreeOSMemory() // free the garbage of other tests
 			if err := tt.call(c); Temporary(err) {
 				t.Errorf("%v is temporary", err)
 			} else {
@@ -116,7 +116,7 @@ func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// An answer may be large for good reasons.
+// A response may be large for good reasons.
 func TestAnswer_ReadsLargeRuns(t *testing.T) {
 	t.Parallel()
 	var metrics strings.Builder
@@ -221,7 +221,7 @@ func TestList_Ends(t *testing.T) {
 	}
 }
 
-// No more runs are requested than are wanted.
+// No more runs are requested than the limit.
 func TestSearchRuns_AsksForNoMore(t *testing.T) {
 	t.Parallel()
 	var asked []float64
@@ -240,7 +240,7 @@ func TestSearchRuns_AsksForNoMore(t *testing.T) {
 	}
 }
 
-// What all pages of a list take together is bounded.
+// The memory of all pages of a list together is limited.
 func TestSearchRuns_LargePages(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -12,24 +12,24 @@ import (
 const (
 	maxItems      = 2_000_000 // of a list of unknown length
 	maxPages      = 10_000
-	maxEmptyPages = 100 // among others that are not empty
+	maxEmptyPages = 100 // mixed with others that are not empty
 )
 
-// A list describes a list that the server hands out in pages.
+// A list describes a list that the server returns in pages.
 type list[T any] struct {
 	op    string // for errors: "search runs"
-	noun  string // what the items are called in errors
-	limit int    // more items are an error, and with so many no further page is requested; 0: all are wanted
+	noun  string // name of the items in errors
+	limit int    // more items are an error, and with this many no page follows; 0: all items are wanted
 
 	maxPages int  // more are an error
-	memory   int  // bytes that all pages may take
-	small    bool // items are so small that their number bounds them: memory is that of one page
+	memory   int  // maximum bytes of all pages
+	small    bool // items are so small that their number bounds them: memory is the limit of one page
 
 	items   func(*page) []T
-	request func(token string, have int) *call // of the page with that token; have is the number of items before
+	request func(token string, have int) *call // for the page with that token; have is the number of items before
 }
 
-// A page is one of a list.
+// A page is one page of a list.
 type page struct {
 	Runs        array[runJSON]    `json:"runs"`
 	Experiments array[Experiment] `json:"experiments"`
@@ -74,8 +74,8 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 	}
 }
 
-// endless returns why no further page is requested although the server names one, or "". MLflow
-// 3.10 had answers that named themselves as their next page.
+// endless returns why fetch requests no further page although the server has one, or "". MLflow 3.10 sent pages with
+// their own token as the next.
 func (l *list[T]) endless(pages, empty int, sameToken bool) string {
 	switch {
 	case sameToken:
@@ -88,12 +88,12 @@ func (l *list[T]) endless(pages, empty int, sameToken bool) string {
 	return ""
 }
 
-// historyPage is how many points are requested at once, which is MLflow's maximum. Without a
-// number, MLflow 3.10 answers with empty pages for ever. Servers of 2.x send all points at once.
+// historyPage is the number of points per request, which is MLflow's maximum. Without a number, MLflow 3.10 responds
+// with empty pages for ever. Servers of 2.x send all points at once.
 const historyPage = 25000
 
-// MetricHistory returns all points of a run's metric in the server's order, by time and then by
-// step. No points are no error; more than 2,000,000 are one.
+// MetricHistory returns all points of a run's metric in the server's order, by time and then by step. No points are no
+// error; more than 2,000,000 are one.
 func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric, error) {
 	op := "get history of " + quote(key) + " of run " + quote(runID)
 	return fetch(ctx, c, list[Metric]{
@@ -101,7 +101,7 @@ func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric
 		items: func(p *page) (out []Metric) {
 			for _, m := range p.Metrics {
 				if m.Key == key {
-					m.Key = key // one text for all of them
+					m.Key = key // share one string
 				}
 				out = append(out, m.metric())
 			}

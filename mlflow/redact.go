@@ -14,30 +14,29 @@ import (
 // maxMessage is the maximum length of Error.Message in characters.
 const maxMessage = 300
 
-// minSecret is the length in bytes below which a password or token is not looked for, because
-// hiding it would make all texts unreadable.
+// minSecret is the minimum length in bytes of a password or token to hide, because hiding shorter ones would make all
+// texts unreadable.
 const minSecret = 4
 
 // hidden replaces secrets in texts.
 const hidden = "***"
 
-// A redactor hides credentials in texts of unknown origin. A server may send back what it was sent,
-// and so may a proxy.
+// A redactor hides credentials in texts of unknown origin. A server or a proxy may send back parts of a request.
 type redactor struct {
 	secrets []secret // password, token and Basic credentials, the longest first
 	opaque  bool     // one of them is unrecognizable once it is escaped
 
-	user     *regexp.Regexp // the user name as a word of its own; nil if there is none
+	user     *regexp.Regexp // the user name as a whole word; nil if there is none
 	userInfo *regexp.Regexp
 	escape   *regexp.Regexp
 }
 
-// A secret is a text that must not be shown: as it is, and as unescape leaves it. The latter is ""
-// if that is too short to be looked for.
+// A secret is a text that must not be shown, raw and as the result of unescape. plain is "" if it is too short to look
+// for.
 type secret struct{ raw, plain string }
 
-// newRedactor returns a redactor for the credentials of a config. The expressions are compiled
-// here, not when the program starts, because most programs never need them.
+// newRedactor returns a redactor for the credentials of a config. It compiles the expressions here, not at the start of
+// the program, because most programs never need them.
 func newRedactor(cfg Config) *redactor {
 	const hex = "[0-9a-fA-F]"
 	r := &redactor{
@@ -68,8 +67,8 @@ func newRedactor(cfg Config) *redactor {
 	return r
 }
 
-// hide replaces passwords and tokens in a text. A text that has one in an escaped form is returned
-// with all escapes undone.
+// hide replaces passwords and tokens in a text. If it contains one in an escaped form, all escapes of the text are
+// undone.
 func (r *redactor) hide(text string) string {
 	if r.opaque && strings.ContainsAny(text, `%&\+`) {
 		return hidden
@@ -86,13 +85,13 @@ func (r *redactor) hide(text string) string {
 	return text
 }
 
-// clean makes a text fit for an error: one line of at most maxMessage characters without control
-// characters and credentials.
+// clean prepares a text for an error: one line of at most maxMessage characters without control characters and
+// credentials.
 func (r *redactor) clean(text string) string {
 	text = r.hide(oneLine(text))
 	if r.user != nil {
-		// A user name may be an ordinary word: "test" is not hidden in "latest". Of two that share
-		// the character between them the first pass hides only one.
+		// A user name may be an ordinary word: "test" is not hidden in "latest". If two share the character between
+		// them, the first pass hides only one.
 		for range 2 {
 			text = r.user.ReplaceAllString(text, "${1}"+hidden+"${2}")
 		}
@@ -100,10 +99,9 @@ func (r *redactor) clean(text string) string {
 	return shorten(r.userInfo.ReplaceAllLiteralString(text, "://"+hidden+"@"), maxMessage)
 }
 
-// unescape undoes the escapes of URLs, HTML, JSON, Python and Go, also where one is inside another,
-// so that an escaped text can be compared. It leaves out what the escapes do not write
-// alike: backslashes, and the characters that Python writes as a byte, JSON as two
-// numbers, or that are replaced because they are not UTF-8.
+// unescape undoes the escapes of URLs, HTML, JSON, Python and Go, even nested ones, so that an escaped text can be
+// compared. It drops characters that the escapes write differently: backslashes, and characters that Python writes as a
+// byte, JSON as two numbers, or that are replaced because they are not UTF-8.
 func (r *redactor) unescape(text string) string {
 	for range 4 {
 		next := r.escape.ReplaceAllStringFunc(text, unescapeOne)
@@ -122,7 +120,7 @@ func (r *redactor) unescape(text string) string {
 	}, text)
 }
 
-// unescapeOne returns what an escape stands for.
+// unescapeOne returns the text that an escape represents.
 func unescapeOne(escape string) string {
 	if escape[0] == '&' {
 		entity := strings.TrimSuffix(escape, ";")
@@ -141,11 +139,11 @@ func unescapeOne(escape string) string {
 		n, _ := strconv.ParseUint(strings.Trim(digits, "uU{}"), 16, 32)
 		return string(rune(n))
 	}
-	return " " // \n and its like
+	return " " // \n and similar
 }
 
-// oneLine replaces control characters and runs of white space by single spaces. It drops what is
-// not UTF-8 or changes the direction of writing.
+// oneLine replaces control characters and runs of white space by single spaces. It drops characters that are not UTF-8
+// or change the direction of writing.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -170,8 +168,8 @@ func shorten(text string, n int) string {
 // quote quotes a name of unknown length and contents.
 func quote(name string) string { return strconv.Quote(shorten(name, 100)) }
 
-// pageText returns the text of an answer that is not JSON. Of an HTML page that is its title or, if
-// it has none, its words.
+// pageText returns the text of a response that is not JSON. For an HTML page it is the title or, without one, the words
+// of the page.
 func pageText(page string) string {
 	if !strings.HasPrefix(strings.TrimSpace(page), "<") {
 		return page

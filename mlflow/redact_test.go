@@ -109,7 +109,7 @@ func TestRedactor_HidesTheLongestSecret(t *testing.T) {
 	}
 }
 
-// A text without a secret stays as it is.
+// A text without a secret is unchanged.
 func TestRedactor_LeavesOtherTexts(t *testing.T) {
 	t.Parallel()
 	r := newRedactor(Config{Username: "test", Password: "hunter2"})
@@ -167,7 +167,7 @@ func FuzzRedactor(f *testing.F) {
 	f.Add("a+b/c==%41", "a%b\\", uint16(0x4321))
 	f.Fuzz(func(t *testing.T, secret, before string, ways uint16) {
 		if len(secret) < minSecret || strings.ContainsAny(secret, "*") || !utf8.ValidString(secret) {
-			return // what is not UTF-8 is replaced by some escapes, so that nothing is to be recognized
+			return // some escapes replace invalid UTF-8, so that the secret is unrecognizable
 		}
 		r := newRedactor(Config{Token: secret})
 		text := secret

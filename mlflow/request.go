@@ -18,7 +18,7 @@ import (
 
 const apiPath = "/api/2.0/mlflow/"
 
-// A call is one request and what becomes of its answer.
+// A call is one request and the destination of its response.
 type call struct {
 	op     string // for errors: "create run in experiment 1"
 	method string
@@ -28,50 +28,49 @@ type call struct {
 	body        []byte
 	contentType string
 
-	out any // what the JSON of the answer is decoded into; nil if the answer has no content
+	out any // destination of the response's JSON; nil if the response has no content
 
-	// creates is set if doing it twice makes two of something. Then it is not sent again where the
-	// server may have done it.
+	// creates means that a second execution would create a second object, so the call is not repeated if the server may
+	// have executed it.
 	creates bool
 
-	// maxTries, if positive, limits how often the call is tried while the server answers with
-	// status 500.
+	// maxTries, if positive, limits the tries while the server responds with status 500.
 	maxTries int
 
-	// Of what is decoded, in bytes: what there was before, of other pages; how much that and the answer may take; and
-	// how much they took, about.
+	// Memory of the decoded response, in bytes: the use by earlier pages, the limit for them and the response, and the
+	// approximate total.
 	before, maxMemory, memory int
 
-	// foreign is set if the call goes to another host than the tracking server, and therefore
-	// without credentials.
+	// foreign means that the call goes to another host than the tracking server, and so has no credentials.
 	foreign bool
 }
 
-// newGet returns a call that reads something below apiPath.
+// newGet returns a call that reads a resource below apiPath.
 func (c *Client) newGet(op, path string, query url.Values, out any) *call {
 	return &call{op: op, method: http.MethodGet, url: c.config.URI + apiPath + path, query: query, out: out}
 }
 
-// newPost returns a call that sends in as JSON to something below apiPath. If out is nil, the answer may be any object.
+// newPost returns a call that sends in as JSON to a resource below apiPath. If out is nil, the response may be any
+// object.
 func (c *Client) newPost(op, path string, in, out any) *call {
 	if out == nil {
 		out = new(struct{})
 	}
 	q := c.newGet(op, path, nil, out)
 	q.method, q.contentType = http.MethodPost, "application/json"
-	q.body, _ = json.Marshal(in) // it fails for numbers alone that are not finite
+	q.body, _ = json.Marshal(in) // fails only for numbers that are not finite
 	return q
 }
 
-// post sends in as JSON to something below apiPath, and decodes the answer into out.
+// post sends in as JSON to a resource below apiPath, and decodes the response into out.
 func (c *Client) post(ctx context.Context, op, path string, in, out any) error {
 	return c.do(ctx, c.newPost(op, path, in, out))
 }
 
-// longWait is after which time Config.OnWait is called.
+// longWait is the wait for a response before Config.OnWait is called.
 const longWait = 5 * time.Second
 
-// try sends a call once and follows redirects. Config.Timeout covers all of it.
+// try sends a call once and follows redirects, all within Config.Timeout.
 func (c *Client) try(ctx context.Context, q *call) *Error {
 	ctx, stop := context.WithTimeout(ctx, c.config.Timeout)
 	defer stop()
@@ -103,11 +102,10 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 	return &Error{Op: q.op, URL: q.url, Message: "too many redirects", permanent: true}
 }
 
-// errBadURL reports that the address of an artifact store makes no sense. All other addresses are
-// checked before.
+// errBadURL reports a malformed address of an artifact store. All other addresses are checked earlier.
 var errBadURL = errors.New("the address is malformed")
 
-// send sends one HTTP request and returns the response, whose body is still to be read.
+// send sends one HTTP request and returns the response. The caller reads and closes its body.
 func (c *Client) send(ctx context.Context, q *call, target string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, q.method, target, bytes.NewReader(q.body))
 	if err != nil {
@@ -144,11 +142,11 @@ func (c *Client) send(ctx context.Context, q *call, target string) (*http.Respon
 	return resp, err
 }
 
-// maxRedirects is how many answers in a row may be redirects, including the last one.
+// maxRedirects limits the requests of one try. The last one must not be redirected.
 const maxRedirects = 10
 
-// redirect returns where to send a call next. That is "" if the answer is not a redirect, and an error
-// if it is one that is not followed.
+// redirect returns the next address for a call. It is "" if the response is no redirect, and "" with an error if the
+// redirect is not followed.
 func (c *Client) redirect(q *call, from string, resp *http.Response) (next string, e *Error) {
 	follow := !c.config.NoRedirects
 	switch resp.StatusCode {
@@ -185,9 +183,9 @@ func (c *Client) redirect(q *call, from string, resp *http.Response) (next strin
 	return "", e
 }
 
-// sameServer reports whether credentials for one URL may go to another. Both must have the same
-// scheme, host and port. The step from the default port of http to that of https is allowed,
-// because the certificate proves the host's name.
+// sameServer reports whether credentials for one URL may be sent to another. Both must have the same scheme, host and
+// port. The step from http on its default port to https on its default port is allowed, because the certificate proves
+// the host's name.
 func sameServer(from, to *url.URL) bool {
 	if !strings.EqualFold(from.Hostname(), to.Hostname()) {
 		return false
@@ -198,22 +196,21 @@ func sameServer(from, to *url.URL) bool {
 	return from.Scheme == "http" && to.Scheme == "https" && portOf(from) == "80" && portOf(to) == "443"
 }
 
-// portOf returns a URL's port, also if it is the default of the scheme.
+// portOf returns a URL's port, including the default of the scheme.
 func portOf(u *url.URL) string {
 	return cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80")
 }
 
-// movedBase returns the tracking URI that would have led to where a request was redirected: the new
-// URL without what the request had added to the old base.
+// movedBase returns the tracking URI that corresponds to the target of a redirect: the new URL without the part that
+// the request added to the old base.
 func movedBase(asked, base string, to *url.URL) string {
 	added := strings.TrimPrefix(asked, base)
 	return strings.TrimRight(strings.TrimSuffix(PublicURI(to.String()), added), "/")
 }
 
-// do sends a call until it succeeds, fails for good, or runs out of retries or time. Its error is
-// an *Error.
+// do sends a call until it succeeds, fails permanently, or runs out of retries or time. Its error is an *Error.
 func (c *Client) do(ctx context.Context, q *call) error {
-	var before *Error // what the try before returned
+	var before *Error // error of the previous try
 	for try := 1; ; try++ {
 		e := c.try(ctx, q)
 		if e == nil {
@@ -253,7 +250,7 @@ func (q *call) mayRetry(e *Error) bool {
 	return e.Status != http.StatusInternalServerError || e.tries != q.maxTries
 }
 
-// backoff returns how long to wait after the try that failed with e. It is urllib3's arithmetic.
+// backoff returns the wait after the try that failed with e, by urllib3's rules.
 func (c *Client) backoff(e *Error) time.Duration {
 	switch {
 	case e.RetryAfter > 0 && !c.config.IgnoreRetryAfter:
@@ -270,8 +267,8 @@ func (c *Client) backoff(e *Error) time.Duration {
 	return time.Duration(max(seconds, 0) * float64(time.Second))
 }
 
-// deadlineError turns e, the error of a try during which the context ended, into one that says so. It
-// mentions the error of the try before, if there was one.
+// deadlineError turns e, the error of a try during which the context ended, into an error about that end. It includes
+// the error of the previous try, if there was one.
 func deadlineError(ctx context.Context, e, before *Error) *Error {
 	e.Err, e.Status, e.Code, e.advice, e.retryable, e.permanent = ctx.Err(), 0, "", "", true, false
 	e.Message = "no answer before the time was up"

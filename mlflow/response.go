@@ -10,17 +10,17 @@ import (
 	"net/http"
 )
 
-// Limits, in bytes, of what is read of an answer after decompression, and of what it takes in memory.
+// Limits, in bytes, of a response after decompression, and of its memory.
 const (
 	maxResponse     = 64 << 20
-	maxTextResponse = 64 << 10  // of anything that is not MLflow's JSON; 300 characters of it are shown
-	maxMemory       = 32 << 20  // of one answer, or of a list of few
+	maxTextResponse = 64 << 10  // of a response that is not MLflow's JSON; 300 characters of it are shown
+	maxMemory       = 32 << 20  // of one response, or of a list with a limit
 	maxListMemory   = 256 << 20 // of a list of all runs or experiments, or of a page of points
 	itemMemory      = 128       // of an object or a null in an array, about, without its texts
 )
 
-// readResponse reads an answer and decodes it. If there is nothing to decode, any answer will do but an HTML page,
-// such as a login.
+// readResponse reads a response and decodes it. If there is nothing to decode, any response is accepted but an HTML
+// page, such as a login.
 func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	limit := int64(maxResponse)
 	if c.config.MaxResponse > 0 {
@@ -55,8 +55,8 @@ func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	return c.notMLflow(q, resp, data)
 }
 
-// decode decodes the JSON of an answer, unless that would take more memory than is left for it: of a short text
-// encoding/json makes as many items as there are objects.
+// decode decodes the JSON of a response, unless that would exceed the memory limit: encoding/json makes as many items
+// as there are objects, even from a short text.
 func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	most := cmp.Or(q.maxMemory, maxMemory)
 	q.memory = q.before + len(data) + itemMemory*(bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")))
@@ -83,13 +83,13 @@ func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	return e
 }
 
-// tooMany says that an answer has more of something than any MLflow server would send.
+// tooMany returns the message for a response with more items than any MLflow server would send.
 func tooMany(what string) string {
 	return "the answer is not MLflow's: there are more than " + what + " in it"
 }
 
-// An array is one of an answer, of objects or nulls. It ends at the first item that is something else: encoding/json
-// would go on to the last one.
+// An array is an array of objects or nulls in a response. Decoding ends at the first item of another kind:
+// encoding/json would continue to the last one.
 type array[T any] []T
 
 func (a *array[T]) UnmarshalJSON(b []byte) error {

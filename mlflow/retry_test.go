@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// scripted returns a client of a server that gives one answer after the other, the last one for
-// ever, and the times of its requests in seconds. It is for a synctest bubble.
+// scripted returns a client of a server that sends one response after the other, the last one for ever, and the times
+// of its requests in seconds. It is for a synctest bubble.
 func scripted(t *testing.T, cfg Config, answers ...func() (*http.Response, error)) (*Client, *[]float64) {
 	t.Helper()
 	cfg.URI = "http://h"
@@ -256,7 +256,7 @@ func TestTimeout_EndsARequest(t *testing.T) {
 	})
 }
 
-// A body that comes byte by byte does not outlast the timeout.
+// A body that arrives byte by byte does not outlast the timeout.
 func TestTimeout_EndsASlowBody(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -278,7 +278,7 @@ func TestTimeout_EndsASlowBody(t *testing.T) {
 	}
 }
 
-// Whoever waits for long is told what for, once for each try.
+// OnWait reports a long wait and its operation, once for each try.
 func TestConfig_OnWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

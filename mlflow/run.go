@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A Status says where a run is in its life.
+// A Status is the state of a run.
 type Status = string
 
 // The values of Status. MLflow also has SCHEDULED.
 const (
 	Running  Status = "RUNNING"
-	Finished Status = "FINISHED" // ended well
+	Finished Status = "FINISHED" // successfully
 	Failed   Status = "FAILED"
 	Killed   Status = "KILLED"
 )
@@ -25,13 +25,13 @@ type Run struct {
 	// Status is one of the constants or another word.
 	Status Status
 
-	// ArtifactURI says where the run's files are. UploadArtifact needs it.
+	// ArtifactURI is the location of the run's files, for UploadArtifact.
 	ArtifactURI string
 
 	// LifecycleStage is "active" or "deleted". Nothing can be logged to a deleted run.
 	LifecycleStage string
 
-	// StartTime and EndTime are zero if not known.
+	// StartTime and EndTime are zero if unknown.
 	StartTime, EndTime time.Time
 
 	Tags map[string]string
@@ -40,17 +40,16 @@ type Run struct {
 	Metrics map[string]Metric
 }
 
-// A NewRun describes a run to create. Name may be empty. If StartTime is zero, the server
-// has none either.
+// A NewRun describes a run to create. Name may be empty. A zero StartTime is not sent.
 type NewRun struct {
 	ExperimentID, Name string
 	StartTime          time.Time
 	Tags               []Tag
 }
 
-// CreateRun creates a run with status RUNNING. It is tried again only if the server has certainly
-// not created it. If the connection breaks at a bad moment, an error is returned although the
-// server may have created the run: look for it by a tag before creating another one.
+// CreateRun creates a run with status RUNNING. It retries only if the server has certainly not created the run. If the
+// connection breaks at a bad moment, it returns an error although the server may have created the run: search for it by
+// a tag before you create another one.
 func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	in := struct {
 		ExperimentID string `json:"experiment_id"`
@@ -64,13 +63,12 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	return c.oneRun(ctx, q)
 }
 
-// Run returns the run with that ID. It may be a deleted one. If there is none, NotFound reports
-// true for the error.
+// Run returns the run with that ID, which may be a deleted one. If there is none, NotFound is true for the error.
 func (c *Client) Run(ctx context.Context, id string) (*Run, error) {
 	return c.oneRun(ctx, c.newGet("get run "+quote(id), "runs/get", url.Values{"run_id": {id}}, nil))
 }
 
-// oneRun sends a call whose answer is one run.
+// oneRun sends a call that returns one run.
 func (c *Client) oneRun(ctx context.Context, q *call) (*Run, error) {
 	var out struct {
 		Run runJSON `json:"run"`
@@ -86,8 +84,7 @@ func (c *Client) oneRun(ctx context.Context, q *call) (*Run, error) {
 	return &run, nil
 }
 
-// UpdateRun sets a run's status and, unless end is zero, its end. An empty status leaves the run's
-// as it is.
+// UpdateRun sets a run's status and its end. It leaves out an empty status and a zero end.
 func (c *Client) UpdateRun(ctx context.Context, id string, status Status, end time.Time) error {
 	in := struct {
 		ID     string `json:"run_id"`
@@ -102,7 +99,7 @@ func (c *Client) DeleteRun(ctx context.Context, id string) error {
 	return c.post(ctx, "delete run "+quote(id), "runs/delete", map[string]string{"run_id": id}, nil)
 }
 
-// A RunQuery says which runs to search. Filter and OrderBy are in MLflow's language:
+// A RunQuery selects runs. Filter and OrderBy are in MLflow's language:
 //
 //	tags.`team.name` = 'vision' and attributes.start_time > 1700000000000
 //	attributes.start_time ASC
@@ -115,8 +112,7 @@ type RunQuery struct {
 	Limit         int
 }
 
-// SearchRuns returns the active runs that match a query. It requests page by page, and no more runs
-// than the limit.
+// SearchRuns returns the active runs that match a query. It requests them in pages, and no more than the limit.
 func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) {
 	const op = "search runs"
 	memory := maxListMemory

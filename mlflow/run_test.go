@@ -22,7 +22,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 		`"artifact_location":"s3://x"}}`
 	for name, tt := range map[string]struct {
 		exists  bool
-		create  int // status of the answer to create; 0: never asked
+		create  int // status of the response to create; 0: no request
 		deleted bool
 	}{
 		"there":               {exists: true},
@@ -64,7 +64,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 				return
 			}
 			want := Experiment{"3", "a b", "s3://x", "active"}
-			if tt.create == 200 { // the answer tells no more, and asking again would cost a request
+			if tt.create == 200 { // the response has no more, and a query would cost a request
 				want.ArtifactLocation = ""
 			}
 			if err != nil || *e != want {
@@ -74,7 +74,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 	}
 	c := answering(t, 404, "<title>404 Not Found</title>")
 	_, err := c.EnsureExperiment(context.Background(), "x")
-	wantText(t, err, "is this an MLflow server") // and not made there
+	wantText(t, err, "is this an MLflow server") // and not created there
 	if _, err := answering(t, 404, absent).Experiment(context.Background(), "9"); !NotFound(err) {
 		t.Error(err)
 	}
@@ -245,7 +245,7 @@ func TestMetricHistory_ReadsAllPages(t *testing.T) {
 	}
 }
 
-// FuzzAnswer gives any answer to every method. None may panic, hang or show a control character.
+// FuzzAnswer sends any response to every method. None may panic, hang or show a control character.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{goodRun, "", "{", "null", "<title>x</title>", "<", "<script",
 		`{"run":{"info":{"start_time":"1e400"}}}`, `{"experiment":{"experiment_id":[]}}`,

@@ -9,23 +9,23 @@ import (
 	"unicode"
 )
 
-// An UnsupportedURIError reports a tracking URI that MLflow's Python client may understand and that
-// no client of the REST interface can talk to.
+// An UnsupportedURIError reports a tracking URI that MLflow's Python client may support, but no client of the REST
+// interface can.
 type UnsupportedURIError struct {
-	// Kind is what the URI means: "a folder", "an SQL database".
+	// Kind is the meaning of the URI: "a folder", "an SQL database".
 	Kind string
-	// Advice is what to do, the second half of Error.
+	// Advice is the remedy, the second half of Error.
 	Advice string
 }
 
-// Error says in one sentence what the URI is and what to do instead.
+// Error describes the URI and the remedy in one sentence.
 func (e *UnsupportedURIError) Error() string {
 	return "the tracking URI is " + e.Kind + ", and only http:// and https:// can be reached from here: " + e.Advice
 }
 
-// CheckURI returns nil if a client can talk to a tracking URI, judged by its text. The error
-// is an *UnsupportedURIError for what MLflow understands and this client does not, and any other
-// for what is malformed. It never quotes user info or query. White space around the URI is ignored.
+// CheckURI returns nil if a client can use a tracking URI, judged by its text. The error is an *UnsupportedURIError for
+// a URI that MLflow supports and this client does not, and another one for a malformed URI. It never quotes user info
+// or query. White space around the URI is ignored.
 func CheckURI(uri string) error {
 	uri = strings.TrimSpace(uri)
 	scheme, rest, found := strings.Cut(uri, ":")
@@ -47,7 +47,7 @@ func CheckURI(uri string) error {
 	return unsupported(scheme)
 }
 
-// unsupported returns the error for a scheme, or for a word that stands for a URI.
+// unsupported returns the error for a scheme, or for a word that replaces a URI.
 func unsupported(scheme string) error {
 	const (
 		startServer = `start "mlflow server --backend-store-uri" on it and use that server's address`
@@ -71,10 +71,10 @@ func unsupported(scheme string) error {
 	return e
 }
 
-// isDatabricks reports whether MLflow takes a scheme, or a word without one, for Databricks.
+// isDatabricks reports whether MLflow interprets a scheme, or a word without one, as Databricks.
 func isDatabricks(s string) bool { return s == "databricks" || s == "databricks-uc" || s == "uc" }
 
-// checkHTTP checks a URI. rest is what follows its "http:" or "https:".
+// checkHTTP checks a URI. rest is the part after its "http:" or "https:".
 func checkHTTP(uri, rest string) error {
 	malformed := errors.New("the tracking URI is malformed: want http(s)://host[:port][/prefix]," +
 		" with special characters in user name and password percent-encoded")
@@ -83,14 +83,14 @@ func checkHTTP(uri, rest string) error {
 		return malformed
 	}
 
-	// An @ behind the host most likely belongs to a password with a slash in it, which then is no
-	// password but a path that would be shown to everybody.
+	// An @ after the host most likely belongs to a password with a slash. Such a password would be parsed as a path,
+	// and paths are shown.
 	if _, path := splitAuthority(rest[2:]); strings.Contains(path, "@") {
 		return malformed
 	}
 	u, err := url.Parse(uri)
 	if err != nil || u.Hostname() == "" {
-		return malformed // err quotes parts of what may be a password
+		return malformed // err quotes parts of a possible password
 	}
 	if u.Port() != "" && !isPort(u.Port()) {
 		return malformed
@@ -98,8 +98,8 @@ func checkHTTP(uri, rest string) error {
 	return nil
 }
 
-// PublicURI returns a URI of any kind as it may be shown and written to files: without user info,
-// query and fragment. If it is not certain where those are, little more than the scheme is left.
+// PublicURI returns a URI of any kind in a form that may be shown and written to files: without user info, query and
+// fragment. If their positions are uncertain, little more than the scheme is left.
 func PublicURI(uri string) string {
 	uri = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -129,7 +129,7 @@ func baseURL(u *url.URL) string {
 	return strings.TrimRight(a.String(), "/")
 }
 
-// splitAuthority splits what follows the "//" of a URI into the authority and the rest.
+// splitAuthority splits the part after the "//" of a URI into the authority and the rest.
 func splitAuthority(s string) (authority, rest string) {
 	if i := strings.IndexAny(s, "/?#"); i >= 0 {
 		return s[:i], s[i:]
@@ -137,7 +137,7 @@ func splitAuthority(s string) (authority, rest string) {
 	return s, ""
 }
 
-// cutQuery drops query, fragment, and parameters, in which databases have their passwords.
+// cutQuery drops query, fragment, and parameters, which contain passwords in addresses of databases.
 func cutQuery(s string) string {
 	if i := strings.IndexAny(s, "?#;"); i >= 0 {
 		return s[:i]
@@ -145,13 +145,13 @@ func cutQuery(s string) string {
 	return s
 }
 
-// isFolder reports whether MLflow takes a URI, cut at its first colon, for a path. C:\runs is one.
+// isFolder reports whether MLflow interprets a URI, cut at its first colon, as a path. C:\runs is one.
 func isFolder(uri, scheme string, colon bool) bool {
 	drive := colon && len(scheme) == 1 && isScheme(scheme) && len(uri) > 2 && (uri[2] == '/' || uri[2] == '\\')
 	return drive || uri[0] == '/' || uri[0] == '.' || uri[0] == '~' || !colon && strings.ContainsAny(uri, `/\`)
 }
 
-// isPort reports whether what follows a colon is a port, and what is before it therefore a host.
+// isPort reports whether the text after a colon is a port, so that the text before it is a host.
 func isPort(s string) bool {
 	s, _, _ = strings.Cut(s, "/")
 	n, err := strconv.Atoi(s)

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// The types of this file decode what servers write in more than one way. Unknown members are
-// ignored everywhere.
+// The types of this file decode values that servers write in more than one way. Unknown members are ignored everywhere.
 
 // A flexString is a JSON string, or a number where some servers write one (ids).
 type flexString string
@@ -22,8 +21,7 @@ func (t *flexString) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// A flexInt is a whole number. Python servers write it as a number, servers that use protojson as a
-// string.
+// A flexInt is a whole number. Python servers write it as a number, servers that use protojson as a string.
 type flexInt int64
 
 func (n *flexInt) UnmarshalJSON(b []byte) error {
@@ -60,7 +58,7 @@ func (n *flexFloat) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// unquote returns the contents of a JSON string, any other JSON value as it is, and "" for null.
+// unquote returns the contents of a JSON string, any other JSON value unchanged, and "" for null.
 func unquote(b []byte) (string, error) {
 	if string(b) == "null" {
 		return "", nil
@@ -73,8 +71,7 @@ func unquote(b []byte) (string, error) {
 	return s, err
 }
 
-// millis returns a time as MLflow has it, in milliseconds since 1970. No time is 0, which requests
-// leave out.
+// millis returns a time in MLflow's format, milliseconds since 1970. The zero time is 0, which requests leave out.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// A codec is the form of objects in a store.
+// A codec converts objects to and from their stored form.
 type codec interface {
 	encode(data []byte) (stored []byte, err error)
 	decode(stored []byte) (data []byte, err error)
 }
 
-// plainCodec is the coding of a store that keeps objects as they are.
+// plainCodec is the codec of a store with unchanged objects.
 type plainCodec struct{}
 
 func (plainCodec) encode(data []byte) ([]byte, error)   { return data, nil }
@@ -27,7 +27,7 @@ func IsAddress(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, ".") || strings.Contains(s, "://")
 }
 
-// SplitReference splits STORE#NAME. It reports false for a text of another form.
+// SplitReference splits STORE#NAME. ok is false for a text of another form.
 func SplitReference(s string) (address, name string, ok bool) {
 	at := strings.LastIndexByte(s, '#')
 	if at < 0 || at == len(s)-1 || !IsAddress(s[:at]) {
@@ -36,9 +36,8 @@ func SplitReference(s string) (address, name string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// newConnector returns the connector of an address and the form of its objects. credentials are those of Options. It
-// looks at nothing but the address and, of S3, the environment. No error repeats the address, since it may have a
-// password.
+// newConnector returns the connector of an address and the codec of its objects. credentials is Options.Credentials. It
+// uses only the address and, for S3, the environment. No error repeats the address, because it may contain a password.
 func newConnector(address, credentials string) (Connector, codec, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
 		return directory{layout: outLayout, dir: filepath.Clean(address)}, plainCodec{}, nil
@@ -70,7 +69,7 @@ func newConnector(address, credentials string) (Connector, codec, error) {
 		"proxystore+file and proxystore+redis")
 }
 
-// serializerOf returns the form of the objects in a ProxyStore.
+// serializerOf returns the codec of a ProxyStore's objects.
 func serializerOf(u *url.URL) (proxyStoreCodec, error) {
 	tag := tagText
 	if u.Query().Has("serializer") {
@@ -82,7 +81,7 @@ func serializerOf(u *url.URL) (proxyStoreCodec, error) {
 	return proxyStoreCodec{tag}, nil
 }
 
-// checkFileURL checks the URL of a directory, which may have so many options.
+// checkFileURL checks the URL of a directory. options are the allowed options.
 func checkFileURL(u *url.URL, options ...string) error {
 	if u.Host != "" && u.Host != "localhost" || u.User != nil || !strings.HasPrefix(u.Path, "/") {
 		return fmt.Errorf("open store: the address of a directory is %s:///DIR, with three slashes", u.Scheme)
@@ -91,7 +90,7 @@ func checkFileURL(u *url.URL, options ...string) error {
 	return err
 }
 
-// optionsOf returns the options of a URL, each of which it may have once.
+// optionsOf returns the options of a URL. It may have each of them once.
 func optionsOf(u *url.URL, options ...string) (url.Values, error) {
 	if u.Fragment != "" {
 		return nil, errors.New("open store: the address has a #NAME, which is that of an object")

@@ -12,31 +12,31 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// How long Await waits before it asks again: longer each time.
+// The first and the greatest wait of Await between two lists of the store.
 const (
 	minPollDelay = 500 * time.Millisecond
 	maxPollDelay = 10 * time.Second
 )
 
-// ErrUnknownNodes is the error of Await where no report says how many nodes the run has.
+// ErrUnknownNodes is the error of Await if no report has the number of the run's nodes.
 var ErrUnknownNodes = errors.New("no report says how many nodes the run has")
 
-// An AwaitOptions is what Await waits for.
+// AwaitOptions configures Await.
 type AwaitOptions struct {
-	Nodes    int                 // so many nodes; 0 = as many as the reports say
-	Limit    time.Duration       // but not longer than this
-	Progress func(final, of int) // called when more of them are there; of is 0 as long as it is not known
+	Nodes    int                 // number of nodes; 0: the number in the reports
+	Limit    time.Duration       // of the wait
+	Progress func(final, of int) // called when more nodes have final reports; of is 0 while it is unknown
 }
 
-// Await waits until nodes of a run have final reports in a store, or the time is up, and returns how long that took.
-// What may pass by itself, as a server that is away for a while, it waits for, too, unless it is there at the end.
+// Await waits until all nodes of a run have final reports in a store, or until the time limit, and returns the time
+// waited. A temporary error, such as an unreachable server, is returned only if it persists at the time limit.
 func (s *Store) Await(ctx context.Context, run string, a AwaitOptions) (time.Duration, error) {
 	begun, told := time.Now(), -1
 	there := reportCounter{s, run, make(map[string]*reporter.Head)}
 	for delay := minPollDelay; ; delay = min(delay*3/2, maxPollDelay) {
 		final, of, err := there.count(ctx, a.Nodes)
 		all := err == nil && of > 0 && final >= of
-		if err == nil && !all && final != told { // also where counting took all of the time
+		if err == nil && !all && final != told { // even if counting took until the time limit
 			a.Progress(final, of)
 			told = final
 		}
@@ -51,19 +51,19 @@ func (s *Store) Await(ctx context.Context, run string, a AwaitOptions) (time.Dur
 			return time.Since(begun), nil
 		}
 
-		_ = retry.Wait(ctx, min(delay, left)) // the next round looks at ctx
+		_ = retry.Wait(ctx, min(delay, left)) // the next round checks ctx
 	}
 }
 
-// reportCounter knows which reports of a run are there.
+// A reportCounter counts the nodes of a run with final reports.
 type reportCounter struct {
 	store *Store
 	run   string
-	heads map[string]*reporter.Head // of those that were looked into, by name
+	heads map[string]*reporter.Head // of the reports that were read, by name
 }
 
-// count returns how many nodes have a final report, of how many. Unless somebody said, the first report does; before it
-// is there it is 0.
+// count returns the number of nodes with a final report, and the number of all nodes: nodes or, if that is 0, the
+// number in the first readable report. It is 0 while there is none.
 func (a *reportCounter) count(ctx context.Context, nodes int) (final, of int, err error) {
 	list, err := a.store.listReports(ctx, a.run+"/")
 	if err != nil {
@@ -90,8 +90,8 @@ func (a *reportCounter) count(ctx context.Context, nodes int) (final, of int, er
 	return final, nodes, err
 }
 
-// countNodes returns how many nodes the final reports of one name are of: one that was recorded again or, where nobody
-// gave it an index, several hosts. What cannot be read is of none of its own.
+// countNodes returns the number of nodes among the final reports with one name: one node that was recorded several
+// times or, if nodes have no index, several hosts. Unreadable reports do not count as further nodes.
 func (a *reportCounter) countNodes(ctx context.Context, list []listedReport) (int, error) {
 	if len(list) == 1 {
 		return 1, nil
@@ -111,7 +111,7 @@ func (a *reportCounter) countNodes(ctx context.Context, list []listedReport) (in
 	return max(1, len(different)), nil
 }
 
-// nodes returns how many nodes the run has, as the first report says that can be read.
+// nodes returns the number of the run's nodes according to the first readable report.
 func (a *reportCounter) nodes(ctx context.Context, list []listedReport) (int, error) {
 	for _, r := range list {
 		head, err := a.head(ctx, r.String())
@@ -127,7 +127,7 @@ func (a *reportCounter) nodes(ctx context.Context, list []listedReport) (int, er
 	return 0, nil
 }
 
-// head returns the head of a report. Of what is no report it is empty.
+// head returns the head of a report. It is empty for an object that is no report.
 func (a *reportCounter) head(ctx context.Context, name string) (*reporter.Head, error) {
 	if head := a.heads[name]; head != nil {
 		return head, nil

@@ -18,28 +18,28 @@ import (
 	"time"
 )
 
-// A credentialsProvider finds the keys for S3 when they are first needed, where the tools of AWS look for them: in the
-// environment, in ~/.aws/credentials, and where the pod or the instance gets its own.
+// A credentialsProvider finds the credentials for S3 when they are first needed, in the places that AWS tools use: the
+// environment, ~/.aws/credentials, and the services of the pod or the instance.
 type credentialsProvider struct {
 	region string
 
 	mu   sync.Mutex
-	keys credentials // ID is "" as long as they are not known
+	keys credentials // ID is "" until they are known
 }
 
 const (
-	// metadataTime is how long a pod or an instance is asked.
+	// metadataTime limits the requests to the services of a pod or an instance.
 	metadataTime = 2 * time.Second
 
-	// beforeExpiry is how long before their end keys are asked for again.
+	// beforeExpiry is how long before their expiry credentials are renewed.
 	beforeExpiry = 5 * time.Minute
 
-	maxMetadata = 1 << 20 // bytes of an answer or a file
+	maxMetadata = 1 << 20 // bytes of a response or a file
 )
 
 var errNoCredentials = errors.New("no keys are known: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
 
-// get returns the keys.
+// get returns valid credentials.
 func (r *credentialsProvider) get(ctx context.Context) (credentials, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *credentialsProvider) get(ctx context.Context) (credentials, error) {
 	return k, nil
 }
 
-// find looks in all places, one after the other. Keys without an id are none.
+// find tries all places in turn. Credentials without an ID mean that there are none.
 func (r *credentialsProvider) find(ctx context.Context) (credentials, error) {
 	k := credentials{ID: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY")}
 	k.Token = os.Getenv("AWS_SESSION_TOKEN")
@@ -86,8 +86,8 @@ func (r *credentialsProvider) find(ctx context.Context) (credentials, error) {
 	return k, nil
 }
 
-// profileCredentials reads the profile AWS_PROFILE of ~/.aws/credentials. A file that is not there has no keys, unless
-// the profile was named.
+// profileCredentials reads the profile AWS_PROFILE of ~/.aws/credentials. A missing file has no credentials; it is an
+// error if AWS_PROFILE is set.
 func profileCredentials() (credentials, error) {
 	path := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
 	if path == "" {
@@ -113,7 +113,7 @@ func profileCredentials() (credentials, error) {
 	return k, nil
 }
 
-// readSmall reads a file of a person's settings.
+// readSmall reads a regular file of at most maxMetadata bytes.
 func readSmall(path string) ([]byte, error) {
 	if err := checkRegular(path); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func readSmall(path string) ([]byte, error) {
 	return data, err
 }
 
-// parseProfile reads a profile of a file of credentials, which has lines of the form [PROFILE] and NAME = VALUE.
+// parseProfile reads a profile of a credentials file, which has lines of the form [PROFILE] and NAME = VALUE.
 func parseProfile(data []byte, profile string) (k credentials, found bool) {
 	in := false
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
@@ -151,7 +151,7 @@ func parseProfile(data []byte, profile string) (k credentials, found bool) {
 	return k, found
 }
 
-// containerCredentials asks the service of a container, as ECS and EKS have it.
+// containerCredentials queries the credentials service of a container, as in ECS and EKS.
 func containerCredentials(ctx context.Context) (credentials, error) {
 	at, full := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
 	if u, err := url.Parse(full); at != "" {
@@ -171,7 +171,7 @@ func containerCredentials(ctx context.Context) (credentials, error) {
 	return fetchCredentials(ctx, full, [2]string{"Authorization", token})
 }
 
-// instanceCredentials asks the metadata service of an instance (IMDSv2).
+// instanceCredentials queries the metadata service of an instance (IMDSv2).
 func instanceCredentials(ctx context.Context) (credentials, error) {
 	at := strings.TrimRight(cmp.Or(os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254"), "/")
 	token, err := fetchMetadata(ctx, http.MethodPut, at+"/latest/api/token",
@@ -190,7 +190,7 @@ func instanceCredentials(ctx context.Context) (credentials, error) {
 	return fetchCredentials(ctx, at+roles+escape(first, false), header)
 }
 
-// webIdentityCredentials exchanges the token of a pod for keys (AssumeRoleWithWebIdentity of AWS STS).
+// webIdentityCredentials exchanges the token of a pod for credentials (AssumeRoleWithWebIdentity of AWS STS).
 func (r *credentialsProvider) webIdentityCredentials(ctx context.Context) (credentials, error) {
 	token, err := readSmall(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *credentialsProvider) webIdentityCredentials(ctx context.Context) (crede
 	return answer.Keys, nil
 }
 
-// fetchCredentials asks a service for its JSON document of keys.
+// fetchCredentials requests a JSON document with credentials from a service.
 func fetchCredentials(ctx context.Context, at string, header [2]string) (k credentials, err error) {
 	data, err := fetchMetadata(ctx, http.MethodGet, at, header)
 	if err != nil {
@@ -228,7 +228,7 @@ func fetchCredentials(ctx context.Context, at string, header [2]string) (k crede
 	return k, nil
 }
 
-// fetchMetadata asks a service that hands out keys. No error repeats what was sent or answered.
+// fetchMetadata queries a service that returns credentials. No error repeats the request or the response.
 func fetchMetadata(ctx context.Context, method, at string, header [2]string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, at, nil)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// gzipCodec is the coding of a store that keeps objects in memory: gzip, with the time of the put in its header.
+// gzipCodec is the codec of a store that keeps objects in memory: gzip, with the time of the put in its header.
 type gzipCodec struct{}
 
 func (gzipCodec) encode(data []byte) ([]byte, error) {
@@ -27,7 +27,7 @@ func (gzipCodec) encode(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// decode unpacks an object, up to MaxSize: a small one may hold a huge one.
+// decode unpacks an object of at most MaxSize bytes: a small object may expand to a huge one.
 func (gzipCodec) decode(stored []byte) ([]byte, error) {
 	if len(stored) == 0 {
 		return nil, errors.New("it is empty")

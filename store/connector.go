@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// MaxSize is the size of the largest object that is read, as stored and unpacked.
+// MaxSize is the maximum size of an object to read, both as stored and unpacked.
 const MaxSize = 256 << 20
 
 var (
-	// ErrExists is the error of Put for a name that is taken.
+	// ErrExists is the error of Put for a taken name.
 	ErrExists = errors.New("the name is taken")
 
 	// ErrNotFound is the error of Get for a name without an object.
 	ErrNotFound = errors.New("there is no such object")
 
-	// ErrName is the error of all operations for a text that no object of the store can have as its name.
+	// ErrName is the error of all operations for a text that cannot be the name of an object in the store.
 	ErrName = errors.New("no object has such a name")
 )
 
-// A Connector keeps bytes under names in one place. Its methods may be called from several goroutines. What it returns
-// is the caller's. Every name that it gets has passed its check, if it is a checker.
+// A Connector stores bytes under names in one place. Its methods are safe for concurrent use. The caller owns the
+// results. Names have passed the connector's check, if it is a checker.
 type Connector interface {
-	// Put stores an object under a name that is free. If it is taken, the error is ErrExists, and nothing changes.
+	// Put stores an object under a free name. If the name is taken, the error is ErrExists, and nothing changes.
 	Put(ctx context.Context, name string, data []byte) error
 
-	// Replace stores an object under a name, taken or not. Where an object never changes, the error is
+	// Replace stores an object under a name, taken or not. If objects never change in this place, the error is
 	// errors.ErrUnsupported.
 	Replace(ctx context.Context, name string, data []byte) error
 
@@ -39,29 +39,29 @@ type Connector interface {
 	// Evict deletes an object. A missing one is no error.
 	Evict(ctx context.Context, name string) error
 
-	// List returns the objects whose names begin with a prefix, in any order. Others may be among them.
+	// List returns the objects whose names begin with a prefix, in any order. The result may have others, too.
 	List(ctx context.Context, prefix string) ([]ObjectInfo, error)
 
-	// Key returns what the place calls the object of a name.
+	// Key returns the key of an object in the place.
 	Key(name string) string
 
 	// URL returns an address, without user and password, by which Open finds the same objects.
 	URL() string
 
-	// Close lets go of what the Connector holds. It deletes nothing.
+	// Close releases the resources of the Connector. It deletes nothing.
 	Close() error
 }
 
-// A checker is a Connector that does not take every text as a name.
+// A checker is a Connector that does not accept every text as a name.
 type checker interface {
-	// check returns ErrName for a text that no object can have as its name, and another error if ctx has ended or a
-	// link leads out of the place.
+	// check returns ErrName for a text that cannot be a name, and another error if ctx has ended or a link leads out of
+	// the place.
 	check(ctx context.Context, name string) error
 }
 
-// An ObjectInfo is what a store tells of an object without fetching it.
+// ObjectInfo describes an object in a list.
 type ObjectInfo struct {
 	Name     string
 	Size     int64     // bytes, as stored
-	Modified time.Time // zero if the store does not tell
+	Modified time.Time // zero if unknown
 }

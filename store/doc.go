@@ -1,9 +1,8 @@
-// Package store keeps objects, which are bytes under names, in places that people already run: a directory, a Redis
-// server, a bucket of S3, or a directory or a Redis server with ProxyStore's layout. It is the class Store of
-// ProxyStore with the same operations and the same metrics, so that Python programs find what perfagent stores, and
-// perfagent what they store.
+// Package store stores objects, which are bytes under names, in existing places: a directory, a Redis server, an S3
+// bucket, or a directory or a Redis server with ProxyStore's layout. Its Store has the operations and the metrics of
+// ProxyStore's class Store, so Python programs find objects from perfagent, and perfagent finds theirs.
 //
-// A store has an address and an object a name, and together they are a reference, STORE#NAME. The addresses:
+// A store has an address and an object a name; together they are a reference, STORE#NAME. The addresses:
 //
 //	/DIR, ./DIR, file:///DIR                   DIR/RUN-ID/node-N.json, the layout of --out
 //	redis://[USER:PW@]HOST[:6379][/DB][?prefix=perfagent&ttl=168h], rediss:// for TLS
@@ -17,9 +16,9 @@
 //
 // A name is RUN-ID/node-N, whatever the store. In a ProxyStore layout any key that Python made is a name, too.
 //
-// Objects are written once and read often. Nothing is ever deleted but by Evict.
+// Objects are written once and read often. Only Evict deletes objects, and the ttl of a Redis server.
 //
-// The report of a node is RUN-ID/node-N, where N is the index of the node, or its host's name where no index is known.
-// A further recording of the same node is node-N.2, node-N.3 and so on: nothing is ever overwritten. PutReport and
-// Partial put reports, Runs and Nodes list them, Await waits for them, and FetchRun and Fetch copy them to files.
+// The report of a node is RUN-ID/node-N, where N is the index of the node or, if that is unknown, its host's name.
+// Further recordings of the same node are node-N.2, node-N.3 and so on: no recording replaces another. PutReport and
+// PartialReport put reports, Runs and Nodes list them, Await waits for them, and FetchRun and Fetch copy them to files.
 package store

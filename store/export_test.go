@@ -5,25 +5,25 @@ import (
 	"errors"
 )
 
-// ReadAnswer is readAnswer for tests, with the bytes that the answer may take.
+// ReadAnswer is readResponse for tests, with the memory limit of the response.
 func ReadAnswer(in *bufio.Reader, most int64) (any, error) {
 	a := responseReader{in: in, left: most}
 	return a.read(0)
 }
 
-// DecodeProxyStore is what a ProxyStore's objects are decoded with, for tests.
+// DecodeProxyStore decodes an object of a ProxyStore, for tests.
 func DecodeProxyStore(stored []byte) ([]byte, error) { return proxyStoreCodec{}.decode(stored) }
 
 // ParseListing is parseListing for tests.
 var ParseListing = parseListing
 
-// ParseProfile is parseProfile for tests: the id, the secret and the token of a profile.
+// ParseProfile is parseProfile for tests: the ID, the secret and the token of a profile.
 func ParseProfile(data []byte, profile string) (id, secret, token string, found bool) {
 	k, found := parseProfile(data, profile)
 	return k.ID, k.Secret, k.Token, found
 }
 
-// New returns a store on a connector, which keeps objects as they are.
+// New returns a store on a connector, with unchanged objects.
 func New(connector Connector, o Options) (*Store, error) { return newStore(connector, plainCodec{}, o) }
 
 // OpenRef opens the store of a reference, STORE#NAME, and returns it with a Ref. No error repeats the text.

@@ -13,12 +13,12 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A faulty is a store of which some operations fail on the way: a put after the object is there, a get before it.
+// A faulty is a store with failing operations: a put fails after the object is stored, a get before it is read.
 type faulty struct {
 	store.Connector
 	objects   map[string][]byte
-	lostPuts  int // so many answers to a put are lost
-	lostGets  int // so many gets do not reach the store
+	lostPuts  int // number of puts with a lost response
+	lostGets  int // number of gets that do not reach the store
 	afterPuts func()
 }
 
@@ -74,7 +74,7 @@ func openFaulty(t *testing.T, f *faulty) *store.Store {
 	return s
 }
 
-// wantObjects wants these objects in the store and no others.
+// wantObjects checks that the store has these objects and no others.
 func (f *faulty) wantObjects(t *testing.T, want map[string][]byte) {
 	t.Helper()
 	if diff := cmp.Diff(want, f.objects); diff != "" {
@@ -82,7 +82,7 @@ func (f *faulty) wantObjects(t *testing.T, want map[string][]byte) {
 	}
 }
 
-// An object with a name that leads elsewhere is copied where all others are.
+// An object with a name that leads elsewhere is copied to the same directory as all others.
 func TestFetch_LeadsNowhereElse(t *testing.T) {
 	f := new(faulty)
 	s, above := openFaulty(t, f), t.TempDir()
@@ -99,15 +99,15 @@ func TestFetch_LeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// A partial report whose put reached the store, though the answer was lost, is this recording's: it is replaced, and it
-// is deleted at the end.
+// A partial report whose put reached the store, although the response was lost, is this recording's: it is replaced,
+// and deleted at the end.
 func TestPartial_AnswerIsLost(t *testing.T) {
 	for lost := range 3 {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			f := &faulty{lostPuts: lost}
 			s, p := openFaulty(t, f), store.NewPartialReport("job", "node-0")
 			for i := range 4 {
-				_ = p.Put(t.Context(), s, fmt.Appendf(nil, "part %d", i)) // one that fails is dropped
+				_ = p.Put(t.Context(), s, fmt.Appendf(nil, "part %d", i)) // a failed one is dropped
 			}
 			f.wantObjects(t, map[string][]byte{"job/node-0.partial": []byte("part 3")})
 			if err := p.Evict(t.Context(), s); err != nil {
@@ -118,7 +118,7 @@ func TestPartial_AnswerIsLost(t *testing.T) {
 	}
 }
 
-// A job that ends while its first partial report is on its way leaves none.
+// A job that ends during the put of its first partial report leaves none.
 func TestPartial_CutWhileItIsPut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &faulty{lostPuts: 1, afterPuts: cancel}
@@ -133,7 +133,7 @@ func TestPartial_CutWhileItIsPut(t *testing.T) {
 	f.wantObjects(t, map[string][]byte{"job/node-0.partial": []byte("of another recording")})
 }
 
-// A name whose object cannot be read for now may hold this recording: it is not put a second time.
+// If the object of a name cannot be read now, it may be this recording: it is not put a second time.
 func TestPut_GetIsLost(t *testing.T) {
 	f := &faulty{lostGets: 1}
 	s, data := openFaulty(t, f), report(t, 0, 20)

@@ -20,28 +20,29 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A FetchResult is what became of an object of a run.
+// A FetchResult is the result of fetching one object of a run.
 type FetchResult struct {
 	Name  string // RUN-ID/node-N
 	Node  string // N: its index, or its host's name
-	Final bool   // it is not what was known while the node ran
+	Final bool   // the report is not partial
 
-	Path   string // the file that has the report
+	Path   string // file with the report
 	Bytes  int64  // as stored
-	SHA256 string // of these bytes, in hexadecimal digits
-	Err    error  // why it could not be fetched; then there is no file
+	SHA256 string // of these bytes, hexadecimal
+	Err    error  // why the object could not be fetched; then there is no file
 }
 
-// FetchRun copies the reports of a run to files DIR/RUN-ID/node-N.json, the layout of --out. In a store that has this
-// layout they are read as well, but stay where they are. A partial report may be fetched beside a final one of the same
-// name: hosts without an index share it. An error says that the store or the directory is of no use.
+// FetchRun copies the reports of a run to files DIR/RUN-ID/node-N.json, the layout of --out. If the store is a
+// directory with this layout, it reads the reports but does not copy them. It may return a partial report next to a
+// final one of the same name, because hosts without an index share names. An error concerns the store or the directory;
+// errors of objects are in the results.
 func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]FetchResult, error) {
 	list, err := s.listReports(ctx, run+"/")
 	if err != nil {
 		return nil, err
 	}
 
-	final := make(map[string]bool) // nodes
+	final := make(map[string]bool) // by node
 	for _, r := range list {
 		final[r.node] = final[r.node] || !r.partial
 	}
@@ -61,11 +62,11 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]FetchResult, e
 	return out, err
 }
 
-// fetchReport fetches a report. What is wrong with the object is part of the result.
+// fetchReport fetches a report. An error of the object is in the result.
 func (s *Store) fetchReport(ctx context.Context, n objectName, dir string) (FetchResult, error) {
 	out := FetchResult{Name: n.String(), Node: strings.TrimPrefix(n.node, "node-"), Final: !n.partial}
 	in, lies := s.Dir()
-	data, stored, err := s.getReport(ctx, out.Name, !lies) // what is wrong with the rest of a file shows when it is read
+	data, stored, err := s.getReport(ctx, out.Name, !lies) // reading the report later finds other errors in the file
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
@@ -84,7 +85,8 @@ func (s *Store) fetchReport(ctx context.Context, n objectName, dir string) (Fetc
 	return out, err
 }
 
-// write writes the file of an object and returns its path. The error says where there is no room: not in the store.
+// write writes the file of an object and returns its path. Its error names dir, so that a full disk is not taken for a
+// full store.
 func write(name string, data []byte, dir string) (string, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name)+".json")
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
@@ -97,11 +99,11 @@ func write(name string, data []byte, dir string) (string, error) {
 	return path, err
 }
 
-// ObjectBaseName is the name of the file, without extension, of an object whose name Python has made.
+// ObjectBaseName is the base name, without extension, of the file for an object that Python named.
 const ObjectBaseName = "object"
 
-// Fetch copies an object to a file DIR/RUN-ID/node-N.json, or to one named Object, and returns its path. An error names
-// the reference of an object that is no report.
+// Fetch copies an object to the file DIR/RUN-ID/node-N.json or, if its name has another form, to DIR/object.json, and
+// returns the path. The error for an object that is no report has its reference.
 func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err error) {
 	data, _, err := s.getReport(ctx, object, true)
 	switch {
@@ -118,8 +120,8 @@ func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err
 	return write(name, data, dir)
 }
 
-// getReport returns an object, and its bytes as they are stored. The error says why there is none or, if that is to be
-// checked, that it is no report, but not which object it is.
+// getReport returns an object, and its bytes as stored. If check is set, an object that is no report is an error.
+// Errors do not name the object.
 func (s *Store) getReport(ctx context.Context, object string, check bool) (data, stored []byte, err error) {
 	data, stored, err = s.GetStored(ctx, object)
 	switch {
@@ -132,9 +134,9 @@ func (s *Store) getReport(ctx context.Context, object string, check bool) (data,
 	return data, stored, err
 }
 
-// checkReport returns an error for what is no report: neither ours nor perf.py's.
+// checkReport returns an error if data is no report, neither of perfagent nor of perf.py.
 func checkReport(data []byte) error {
-	// As encoding/json takes it, which is a third as fast.
+	// The same rules as encoding/json, which takes three times as long.
 	if !jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
 		return errors.New("it is not JSON, or cut short")
 	}

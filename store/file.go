@@ -15,17 +15,17 @@ import (
 
 // A directory is a Connector of a directory. In the layout of --out the object RUN-ID/node-N is DIR/RUN-ID/node-N.json.
 //
-// In that of ProxyStore's FileConnector (0.6.1 and later) an object is DIR/KEY, and DIR/KEY.ready is an empty file that
-// is made after it. Without both there is no object, though either takes the name. The object RUN-ID/node-N has the key
-// perfagent.RUN-ID.node-N.json; every other name is a key itself.
+// In the layout of ProxyStore's FileConnector (0.6.1 and later) an object is DIR/KEY, followed by the empty marker file
+// DIR/KEY.ready. An object exists if both files do, but each of them alone takes the name. The object RUN-ID/node-N has
+// the key perfagent.RUN-ID.node-N.json; every other name is a key itself.
 type directory struct {
 	layout
 	dir        string
-	proxyStore bool       // it is a ProxyStore
+	proxyStore bool       // ProxyStore's layout
 	options    url.Values // of its address
 }
 
-const readySuffix = ".ready" // ends the name of a marker
+const readySuffix = ".ready" // suffix of a marker
 
 var (
 	outLayout   = layout{separator: "/", suffix: ".json"}
@@ -35,10 +35,10 @@ var (
 	errOutside   = errors.New("a link leads out of the store")
 )
 
-// path returns where the object of a name lies.
+// path returns the path of an object.
 func (d directory) path(name string) string { return filepath.Join(d.dir, d.Key(name)) }
 
-// files returns the files that an object needs, the last made first.
+// files returns the files of an object, the last one written first.
 func (d directory) files(name string) []string {
 	path := d.path(name)
 	if d.proxyStore {
@@ -62,8 +62,8 @@ func (d directory) check(ctx context.Context, name string) error {
 	return cmp.Or(ctx.Err(), CheckInside(d.dir, d.path(name)))
 }
 
-// CheckInside returns an error if a symbolic link leads from a path below a directory out of that directory. What
-// cannot be found leads nowhere.
+// CheckInside returns an error if a symbolic link leads from a path below dir out of dir. It ignores missing files and
+// directories.
 func CheckInside(dir, path string) error {
 	home, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func CheckInside(dir, path string) error {
 
 	for dir = filepath.Clean(dir); path != dir && path != filepath.Dir(path); path = filepath.Dir(path) {
 		at, err := filepath.EvalSymlinks(path)
-		if errors.Is(err, fs.ErrNotExist) { // the object is yet to be put, perhaps the run's directory, too
+		if errors.Is(err, fs.ErrNotExist) { // the object, and perhaps the run's directory, do not exist yet
 			continue
 		}
 		if rel, errRel := filepath.Rel(home, at); err == nil && (errRel != nil || !filepath.IsLocal(rel)) {
@@ -83,7 +83,7 @@ func CheckInside(dir, path string) error {
 	return nil
 }
 
-// Put implements Connector. A directory or a FIFO under the name has taken it, too.
+// Put implements Connector. A directory or a FIFO also takes the name.
 func (d directory) Put(_ context.Context, name string, data []byte) error {
 	if d.proxyStore {
 		return putMarked(d.path(name), data)
@@ -91,7 +91,7 @@ func (d directory) Put(_ context.Context, name string, data []byte) error {
 	return writeFile(d.path(name), data, durable.WriteNew)
 }
 
-// putMarked puts an object of a ProxyStore. A reader never sees a part of it: the marker comes last.
+// putMarked puts an object of a ProxyStore. It writes the marker last, so that a reader never gets a partial object.
 func putMarked(path string, data []byte) error {
 	if _, err := os.Lstat(path + readySuffix); !errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(err, ErrExists)
@@ -103,7 +103,7 @@ func putMarked(path string, data []byte) error {
 			return err
 		}
 		if err := writeFile(path+readySuffix, nil, durable.WriteNew); err != nil {
-			return errors.Join(err, removeFile(path)) // else the name would be taken for ever
+			return errors.Join(err, removeFile(path)) // otherwise the name would be taken for ever
 		}
 
 		if err := checkRegular(path); !errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,7 @@ func putMarked(path string, data []byte) error {
 	return errors.New("the directory is cleared again and again: give Python's FileConnector clear=False")
 }
 
-// Replace implements Connector. In a ProxyStore an object never changes, because workers keep copies by its key.
+// Replace implements Connector. In a ProxyStore an object never changes, because workers cache objects by key.
 func (d directory) Replace(_ context.Context, name string, data []byte) error {
 	if d.proxyStore {
 		return errors.ErrUnsupported
@@ -124,7 +124,7 @@ func (d directory) Replace(_ context.Context, name string, data []byte) error {
 	return writeFile(d.path(name), data, durable.Write)
 }
 
-// writeFile writes a file, and makes its directory if that is not there.
+// writeFile writes a file, and creates its directory if it is missing.
 func writeFile(path string, data []byte, write func(string, []byte) error) error {
 	err := write(path, data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +147,7 @@ func (d directory) Get(_ context.Context, name string) (data []byte, err error) 
 	if err == nil {
 		data, err = durable.ReadFile(d.path(name), MaxSize)
 	}
-	if errors.Is(err, fs.ErrNotExist) { // perhaps it has been evicted in between
+	if errors.Is(err, fs.ErrNotExist) { // it may have been evicted meanwhile
 		err = ErrNotFound
 	}
 	return data, err
@@ -165,7 +165,7 @@ func (d directory) Exists(_ context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// checkRegular returns nil for a file, fs.ErrNotExist for nothing, and another error for anything else.
+// checkRegular returns nil for a regular file, fs.ErrNotExist for a missing one, and another error for anything else.
 func checkRegular(path string) error {
 	st, err := os.Stat(path)
 	switch {
@@ -177,7 +177,7 @@ func checkRegular(path string) error {
 	return err
 }
 
-// Evict implements Connector. It leaves the directory of the run behind. A marker goes first, so that a reader finds
+// Evict implements Connector. It keeps the directory of the run. It removes the marker first, so that a reader finds
 // either the object or none.
 func (d directory) Evict(_ context.Context, name string) error {
 	for _, file := range d.files(name) {
@@ -239,7 +239,7 @@ func (d directory) listRun(ctx context.Context, run, prefix string) ([]ObjectInf
 	return entries(path, prefix, func(file string) (name string, ok bool) { return d.nameOf(run + "/" + file) })
 }
 
-// listKeys returns the objects of a ProxyStore that have keys of ours.
+// listKeys returns the objects of a ProxyStore with keys in perfagent's form.
 func (d directory) listKeys(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func (d directory) listKeys(ctx context.Context, prefix string) ([]ObjectInfo, e
 	})
 }
 
-// readDir returns what is in a directory. One that is not there is empty, and so is a file.
+// readDir returns the entries of a directory. A missing directory is empty, and so is a file.
 func readDir(path string) ([]os.DirEntry, error) {
 	list, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -262,8 +262,7 @@ func readDir(path string) ([]os.DirEntry, error) {
 	return list, err
 }
 
-// entries returns the objects among the files of a directory: those that are regular and of which nameOf knows the
-// name.
+// entries returns the objects among the files of a directory: the regular files with a name according to nameOf.
 func entries(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]ObjectInfo, error) {
 	files, err := readDir(dir)
 	if err != nil {
@@ -283,7 +282,7 @@ func entries(dir, prefix string, nameOf func(file string) (name string, ok bool)
 	return list, nil
 }
 
-// URL implements Connector. Only here a relative path becomes an absolute one: the working directory may hang.
+// URL implements Connector. It makes a relative path absolute. Only URL does, because the working directory may hang.
 func (d directory) URL() string {
 	u := url.URL{Scheme: "file", Path: d.dir, RawQuery: d.options.Encode()}
 	if dir, err := filepath.Abs(d.dir); err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// What is no object is not listed, and takes its name all the same.
+// Entries that are no objects are not listed, but take their names.
 func TestStore_StrangeFiles(t *testing.T) {
 	dir := t.TempDir()
 	must := func(errs ...error) {
@@ -66,7 +66,7 @@ func TestStore_StrangeFiles(t *testing.T) {
 	}
 }
 
-// A link out of a store leads to nothing: neither the object nor the run is there. One within the store does.
+// A link out of a store is not followed: neither the object nor the run exists. A link within the store is.
 func TestStore_Links(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "store")
@@ -121,9 +121,9 @@ func TestStore_Links(t *testing.T) {
 	}
 }
 
-// A disk that takes nothing costs one error, and leaves nothing behind.
+// A full disk causes one error, and the put leaves nothing behind.
 func TestStore_PutFails(t *testing.T) {
-	const full = "/dev/full" // no directory can be made below it
+	const full = "/dev/full" // no directory can be created below it
 	for _, address := range []string{full, "proxystore+file://" + full} {
 		s := open(t, address)
 		err := s.Put(t.Context(), "job/node-0", []byte("x"))
@@ -144,8 +144,7 @@ func TestStore_PutFails(t *testing.T) {
 	}
 }
 
-// An object that Python clears away before its marker is there is put again: a marker alone would take the name for
-// ever.
+// If Python deletes an object before its marker exists, it is put again: a marker alone would take the name for ever.
 func TestProxyStore_ClearedDuringPut(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its hundred races")
 	dir := filepath.Join(t.TempDir(), "ps")
@@ -190,7 +189,7 @@ func TestProxyStore_ClearedDuringPut(t *testing.T) {
 	}
 }
 
-// A disk that is full or read-only takes nothing of an object, and takes the object when there is room.
+// A full or read-only disk stores no part of an object. When there is room, it stores the object.
 func TestStore_Disks(t *testing.T) {
 	if dir := os.Getenv("STORE_TEST_DISK"); dir != "" {
 		testDisk(t, dir)

@@ -12,14 +12,14 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// Copies are the reports of a store that have been copied to this machine. They stay until Remove is called.
+// Copies are the reports that were copied from a store to this machine. They exist until Remove.
 type Copies struct {
-	Incomplete bool // something could not be copied
+	Incomplete bool // some objects could not be copied
 
 	list []localCopy
 }
 
-// localCopy is a directory with what was copied for one reference, or the one of a store that is a directory.
+// A localCopy is the directory with the copies for one reference, or the directory of a store that is one.
 type localCopy struct{ dir, store, object string }
 
 // referenceOf returns the reference of a file below the directory.
@@ -31,7 +31,7 @@ func (c localCopy) referenceOf(path string) string {
 	return c.store + "#" + rest
 }
 
-// WithReferences returns a text in which files that were copied have the names that people know: their references.
+// WithReferences replaces the paths of copies in a text by their references.
 func (c *Copies) WithReferences(words string) string {
 	for _, of := range c.list {
 		parts := strings.Split(words, of.dir+string(filepath.Separator))
@@ -45,7 +45,7 @@ func (c *Copies) WithReferences(words string) string {
 	return words
 }
 
-// localCopyChars are what the names of copied files are made of.
+// localCopyChars are the characters of the paths of copies.
 const localCopyChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/\\"
 
 // Remove removes the copies.
@@ -55,20 +55,20 @@ func (c *Copies) Remove() {
 	}
 }
 
-// RunIDOf returns the RUN-ID in the name of an object that may be a run: RUN-ID or RUN-ID@K.
+// RunIDOf returns the RUN-ID in an object name of the form RUN-ID or RUN-ID@K. ok is false for another form.
 func RunIDOf(object string) (run string, ok bool) {
 	run, _, _ = strings.Cut(object, "@")
 	return run, !strings.Contains(object, "/")
 }
 
-// A Finder finds what references stand for.
+// A Finder finds the runs and files of references.
 type Finder struct {
 	Copies *Copies
-	Warn   func(words string) // says what is left out, and what is partial
+	Warn   func(words string) // reports objects that are left out, and partial reports
 }
 
-// makeLocalDir returns the directory for what is fetched from a store. A store that is a directory has the layout of
-// --out, so nothing is copied from it.
+// makeLocalDir returns the directory for copies from a store. isDir means that the store itself is a directory with the
+// layout of --out, so that nothing is copied.
 func (f Finder) makeLocalDir(s *Store, object string) (in localCopy, isDir bool, err error) {
 	in = localCopy{store: s.URL(), object: object}
 	if in.dir, isDir = s.Dir(); isDir {
@@ -80,7 +80,7 @@ func (f Finder) makeLocalDir(s *Store, object string) (in localCopy, isDir bool,
 	return in, false, err
 }
 
-// Find returns what the name of an object of a store stands for.
+// Find returns the run or file that an object name in a store refers to.
 func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Match, error) {
 	in, isDir, err := f.makeLocalDir(s, object)
 	if err != nil {
@@ -107,7 +107,7 @@ func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Mat
 	return &catalog.Match{File: path}, nil
 }
 
-// findInDirectory returns what the name of an object stands for in a directory that is a store.
+// findInDirectory is Find for a store that is a directory.
 func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in localCopy) (*catalog.Match, error) {
 	if _, ok := RunIDOf(object); ok {
 		return f.findRun(object, in)
@@ -127,7 +127,7 @@ func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in
 	return &catalog.Match{File: filepath.Join(in.dir, filepath.FromSlash(object)+".json")}, nil
 }
 
-// findRun returns a run in a directory with what is in a store, and says what is partial.
+// findRun returns a run in a local directory, and warns about partial reports.
 func (f Finder) findRun(run string, in localCopy) (*catalog.Match, error) {
 	outside, err := f.externalLinks(run, in)
 	if err != nil {
@@ -141,12 +141,12 @@ func (f Finder) findRun(run string, in localCopy) (*catalog.Match, error) {
 	return found, nil
 }
 
-// externalLinks returns the files of a run that are links out of the directory that is a store, and says so: a store
-// has nothing but what lies in it. It returns an error if all of the run is such a link.
+// externalLinks returns the files of a run that are links out of the store's directory, and warns about them: they are
+// not part of the store. It returns an error if the directory of the run is such a link.
 func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
 	run, _ := RunIDOf(object)
 	if !IsName(run + "/node-0") {
-		return nil, nil // nor is it the name of a run
+		return nil, nil // run is no run ID either
 	}
 	dir := filepath.Join(in.dir, run)
 	if err := CheckInside(in.dir, dir); err != nil {
@@ -154,7 +154,7 @@ func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
 	}
 
 	var out []string
-	entries, _ := os.ReadDir(dir) // what is wrong with it shows when the run is read
+	entries, _ := os.ReadDir(dir) // reading the run reports its errors
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if _, ours := catalog.ParseFileName(e.Name()); !ours || e.Type()&os.ModeSymlink == 0 {
@@ -168,7 +168,7 @@ func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
 	return out, nil
 }
 
-// warnFailures says what could not be fetched, and returns how much that is.
+// warnFailures warns about objects that could not be fetched, and returns their number.
 func (f Finder) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 	for _, one := range fetched {
 		if one.Err != nil {
@@ -183,7 +183,7 @@ func (f Finder) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 // onlyPartial follows the reference of a partial report.
 const onlyPartial = " is what was known while the node ran; there is no other report of it"
 
-// warnPartial says which nodes of a launch, in the directory that is a store, have nothing but a partial report.
+// warnPartial warns about the nodes of a launch that have only a partial report.
 func (f Finder) warnPartial(l *catalog.Launch, in localCopy) {
 	for _, path := range l.Paths() {
 		if n, ok := catalog.ParseFileName(filepath.Base(path)); ok && n.Partial {

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// report returns the bytes of a node's report of so many seconds.
+// report returns the bytes of a node's report of a number of seconds.
 func report(t *testing.T, node, seconds int) []byte {
 	t.Helper()
 	data, err := reporter.Encode(reportertest.NodeReport(node, seconds, 0, nil))
@@ -29,7 +29,7 @@ func report(t *testing.T, node, seconds int) []byte {
 	return data
 }
 
-// putReport puts a report and wants it under a name.
+// putReport puts a report and checks its name.
 func putReport(t *testing.T, s *store.Store, run, node string, data []byte, want string) {
 	t.Helper()
 	if got, err := s.PutReport(t.Context(), run, node, data); err != nil || got != want {
@@ -37,7 +37,7 @@ func putReport(t *testing.T, s *store.Store, run, node string, data []byte, want
 	}
 }
 
-// A recording keeps its name, another one gets the next, and the same one is there once.
+// A recording keeps its name, another one gets the next, and the same one is stored once.
 func TestPut(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// A run whose put succeeds at once does one put and nothing else.
+// PutReport executes one put and nothing else if that succeeds at once.
 func TestPut_Golden(t *testing.T) {
 	s := open(t, t.TempDir())
 	data := report(t, 0, 20)
@@ -78,7 +78,7 @@ func TestPut_Golden(t *testing.T) {
 	}
 }
 
-// Agents of one name at once: each recording is there.
+// Simultaneous agents with one name: each recording is stored.
 func TestPut_AtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
@@ -98,7 +98,7 @@ func TestPut_AtOnce(t *testing.T) {
 	}
 }
 
-// What is listed: runs, nodes, and how many have nothing but a partial report; not pieces of ranks or strangers' files.
+// Lists have runs, nodes, and the number of nodes with only a partial report, but no parts of ranks or other files.
 func TestRuns(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -136,7 +136,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// All reports of a run are fetched, and what is no report is named, unless it is a partial one beside a final one.
+// FetchRun fetches all reports of a run, and reports objects that are no reports, unless they are partial next to a
+// final one.
 func TestFetchRun(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	ctx := t.Context()
@@ -189,7 +190,7 @@ func TestFetchRun(t *testing.T) {
 	}
 }
 
-// Where there is no room for a copy, the error names that place and not the store.
+// If there is no room for a copy, the error names the directory of the copy and not the store.
 func TestFetch_NoRoom(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	putReport(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
@@ -203,7 +204,7 @@ func TestFetch_NoRoom(t *testing.T) {
 	}
 }
 
-// A node that was recorded again counts once, and hosts that share a name each.
+// A node that was recorded several times counts once, and hosts that share a name count each.
 func TestAwait(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i, host := range []string{"a", "a", "b"} {
@@ -238,7 +239,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// A partial report is replaced, never that of another recording; in a ProxyStore nothing is replaced.
+// A partial report replaces its predecessor, never another recording's. A ProxyStore replaces nothing.
 func TestPartial(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir), open(t, dir)

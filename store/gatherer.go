@@ -13,28 +13,29 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// A Gatherer is a run in a store that is being merged.
+// A Gatherer fetches a run from a store for a merge.
 type Gatherer struct {
 	Store  *Store
 	Waited time.Duration
 
 	run      string                     // RUN-ID or RUN-ID@K
-	in       localCopy                  // where its files are
-	describe func(f FetchResult) string // says which object could not be read, and why
-	files    map[string]FetchResult     // what was fetched, by the file that has it
-	failed   []FetchResult              // what cannot be read
+	in       localCopy                  // directory of its files
+	describe func(f FetchResult) string // message about an object that could not be read
+	files    map[string]FetchResult     // fetched objects, by file
+	failed   []FetchResult              // objects that cannot be read
 }
 
-// NewGatherer returns the Gathering of a run, RUN-ID or RUN-ID@K. why says which object could not be read, and why.
+// NewGatherer returns the Gatherer of a run, RUN-ID or RUN-ID@K. why returns the message about an object that could not
+// be read.
 func NewGatherer(s *Store, run string, why func(FetchResult) string) *Gatherer {
 	return &Gatherer{Store: s, run: run, describe: why, files: make(map[string]FetchResult)}
 }
 
-// maxListedMissing is how many nodes that are missing one line names.
+// maxListedMissing limits the missing nodes that one line names.
 const maxListedMissing = 20
 
-// Fetch fetches the run and returns it. It returns nil if there is no object of such a run in a store that is not a
-// directory and optional is set: in a ProxyStore any object may have such a name.
+// Fetch fetches the run and returns it. If optional is set, it returns nil for a run without objects in a store that is
+// not a directory: in a ProxyStore any object may have such a name.
 func (g *Gatherer) Fetch(ctx context.Context, f Finder, optional bool) (*catalog.Match, error) {
 	in, isDir, err := f.makeLocalDir(g.Store, g.run)
 	if err != nil {
@@ -53,10 +54,10 @@ func (g *Gatherer) Fetch(ctx context.Context, f Finder, optional bool) (*catalog
 	return g.find(in.dir, fetched, outside)
 }
 
-// WarnPartial says which nodes of the run have nothing but a partial report.
+// WarnPartial warns about the nodes of the run that have only a partial report.
 func (g *Gatherer) WarnPartial(f Finder, l *catalog.Launch) { f.warnPartial(l, g.in) }
 
-// find returns the run in a directory that has what was fetched, without what is in some files.
+// find returns the run in the directory of the fetched files, without the files in without.
 func (g *Gatherer) find(dir string, fetched []FetchResult, without []string) (*catalog.Match, error) {
 	for _, f := range fetched {
 		if f.Err != nil {
@@ -77,7 +78,7 @@ func (g *Gatherer) find(dir string, fetched []FetchResult, without []string) (*c
 	return found, nil
 }
 
-// UnreadableError returns the error of a run of which nothing can be read: each object that was lost, and why.
+// UnreadableError returns the error of a run without a readable object. It lists the objects and the reasons.
 func (g *Gatherer) UnreadableError() error {
 	var whys []string
 	for _, f := range g.failed {
@@ -86,7 +87,7 @@ func (g *Gatherer) UnreadableError() error {
 	return fmt.Errorf("nothing of run %s can be read: %s", g.run, text.List(whys, maxListedMissing))
 }
 
-// MarkFailed notes that a file could not be read after all. It reports false for one that is not from the store.
+// MarkFailed records that a file could not be read after all. It returns false for a file that is not from the store.
 func (g *Gatherer) MarkFailed(path string, err error) bool {
 	f, ok := g.files[path]
 	if ok {
@@ -97,8 +98,8 @@ func (g *Gatherer) MarkFailed(path string, err error) bool {
 	return ok
 }
 
-// Summarize returns what the merged report says of the store. nodes are those that were merged; expected is 0 if it
-// is not known how many there are.
+// Summarize returns the description of the store for the merged report. nodes are the merged nodes. expected is the
+// number of all nodes, or 0 if unknown.
 func (g *Gatherer) Summarize(nodes []catalog.Node, expected int) *reporter.GatherResult {
 	out := &reporter.GatherResult{
 		Store: g.Store.URL(), NodesExpected: expected, Partial: []int{},
@@ -120,8 +121,8 @@ func (g *Gatherer) Summarize(nodes []catalog.Node, expected int) *reporter.Gathe
 	return out
 }
 
-// isFinal reports whether all of a node is in reports of the time after its end. In a directory that is --out there may
-// be journals and pieces of ranks, too.
+// isFinal reports whether all reports of a node are final. A directory may also have journals and parts of ranks,
+// because it may be the directory of --out.
 func (g *Gatherer) isFinal(n *catalog.Node) bool {
 	for _, path := range n.Paths() {
 		f, known := g.files[path]
@@ -132,8 +133,8 @@ func (g *Gatherer) isFinal(n *catalog.Node) bool {
 	return true
 }
 
-// missing returns the nodes that are not there. What could not be read comes first; of a node without an index it has
-// the name of the host.
+// missing returns the missing nodes, those with an unreadable object first. A node without an index has the name of its
+// host.
 func (g *Gatherer) missing(there map[int]bool, expected int) []reporter.Missing {
 	out, left := []reporter.Missing{}, expected
 	for _, f := range g.failed {
@@ -158,7 +159,7 @@ func (g *Gatherer) missing(there map[int]bool, expected int) []reporter.Missing 
 	return out
 }
 
-// Evict deletes what was merged.
+// Evict deletes the merged objects.
 func (g *Gatherer) Evict(ctx context.Context, nodes []catalog.Node) error {
 	for i := range nodes {
 		for _, path := range nodes[i].Paths() {
@@ -172,7 +173,8 @@ func (g *Gatherer) Evict(ctx context.Context, nodes []catalog.Node) error {
 	return nil
 }
 
-// ResultOf returns what stands for the series of a node; false if the store has it not in one object.
+// ResultOf returns the object that has the series of a node. ok is false if they are not in exactly one object of the
+// store.
 func (g *Gatherer) ResultOf(n *catalog.Node) (FetchResult, bool) {
 	paths := n.Paths()
 	if g == nil || len(paths) != 1 {
@@ -182,7 +184,7 @@ func (g *Gatherer) ResultOf(n *catalog.Node) (FetchResult, bool) {
 	return f, ok
 }
 
-// MissingMessage says which nodes are missing in a merged report, and why.
+// MissingMessage returns the message about the nodes that a merged report lacks, with the reasons.
 func MissingMessage(g *reporter.GatherResult) string {
 	var words []string
 	for _, m := range g.Missing {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// A Run is what a store tells of a run without fetching it.
+// A Run summarizes a run in a store.
 type Run struct {
 	ID       string    `json:"id"`
 	Nodes    int       `json:"nodes"`
-	Partial  int       `json:"partial"`           // how many of them have nothing but what was known while they ran
+	Partial  int       `json:"partial"`           // nodes with only a partial report
 	Bytes    int64     `json:"bytes"`             // of all its objects, as stored
-	Modified time.Time `json:"modified,omitzero"` // the newest of them; zero if the store does not tell
+	Modified time.Time `json:"modified,omitzero"` // of the newest object; zero if unknown
 }
 
-// A Node is what a store tells of the report of a node without fetching it.
+// A Node describes one report of a node in a store.
 type Node struct {
 	Reference string    `json:"reference"` // STORE#NAME
 	RunID     string    `json:"run_id"`
 	Node      string    `json:"node"`  // its index, or its host's name
-	Final     bool      `json:"final"` // it is not what was known while the node ran
+	Final     bool      `json:"final"` // the report is not partial
 	Bytes     int64     `json:"bytes"`
 	Modified  time.Time `json:"modified,omitzero"`
 }
@@ -33,7 +33,7 @@ type listedReport struct {
 	ObjectInfo
 }
 
-// listReports lists the reports of which the names begin with a prefix.
+// listReports lists the reports whose names begin with a prefix.
 func (s *Store) listReports(ctx context.Context, prefix string) ([]listedReport, error) {
 	list, err := s.List(ctx, prefix)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Store) listReports(ctx context.Context, prefix string) ([]listedReport,
 	return out, nil
 }
 
-// Runs returns the runs in a store, the newest first where the store tells.
+// Runs returns the runs in a store, the newest first if the store has times.
 func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 	list, err := s.listReports(ctx, "")
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 	return out, nil
 }
 
-// Nodes returns the reports of a run in a store, by name. Each recording of a node has its own.
+// Nodes returns the reports of a run in a store, by name. Each recording of a node has one.
 func (s *Store) Nodes(ctx context.Context, run string) ([]Node, error) {
 	list, err := s.listReports(ctx, run+"/")
 	out := make([]Node, 0, len(list))

@@ -8,19 +8,19 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// maxElement is the length of the longest part of a name: that of a file's name, less the longest suffix.
+// maxElement is the maximum length of a name's part: the limit of a file's name, less the longest suffix.
 const maxElement = 255 - len(".json.ready")
 
-// IsName reports whether a text is RUN-ID/node-N, the form of a name in every store. Such a name leads to no other
-// place than an object when it is made the path of a file.
+// IsName reports whether a text is RUN-ID/node-N, the form of a name in every store. As the path of a file, such a name
+// cannot leave the store.
 func IsName(s string) bool {
 	run, node, _ := strings.Cut(s, "/")
 	return isElement(run) && isElement(node) && strings.HasPrefix(node, "node-")
 }
 
-// A layout says what a place calls the object RUN-ID/node-N.
+// A layout maps the names of objects to keys.
 type layout struct {
-	prefix, separator, suffix string // what stands around RUN-ID and node-N
+	prefix, separator, suffix string // around RUN-ID and node-N
 	bare                      bool   // a name of another form is a key itself
 }
 
@@ -32,7 +32,7 @@ func (l layout) Key(name string) string {
 	return l.prefix + strings.Replace(name, "/", l.separator, 1) + l.suffix
 }
 
-// nameOf returns the name of the object with a key. It reports false for a key of another form.
+// nameOf returns the name of the object with a key. ok is false for a key of another form.
 func (l layout) nameOf(key string) (name string, ok bool) {
 	base, begins := strings.CutPrefix(key, l.prefix)
 	base, ends := strings.CutSuffix(base, l.suffix)
@@ -43,7 +43,7 @@ func (l layout) nameOf(key string) (name string, ok bool) {
 	return base[:at] + "/" + base[at+len(l.separator):], true
 }
 
-// isElement reports whether a text is a run id or the name of a node's report: letters, digits, '.', '_' and '-'.
+// isElement reports whether a text may be a run ID or the name of a node's report: letters, digits, '.', '_' and '-'.
 func isElement(s string) bool {
 	if s == "" || s == "." || s == ".." || len(s) > maxElement {
 		return false
@@ -58,12 +58,12 @@ func isElement(s string) bool {
 	return true
 }
 
-// An objectName says which recording an object is.
+// An objectName identifies the recording in an object.
 type objectName struct {
 	run     string
 	node    string // node-N
 	nth     int    // K of node-N.K; 1 for the first recording
-	partial bool   // what was known of it while it ran
+	partial bool   // a partial report, put while the node ran
 }
 
 // String returns the name of the object.
@@ -78,8 +78,8 @@ func (n objectName) String() string {
 	return out
 }
 
-// parse reads the name of an object. It reports false for one that is not the report of a whole node: the piece of a
-// rank is not.
+// parse parses the name of an object. ok is false if the object is not the report of a whole node, for instance the
+// part of a rank.
 func parse(s string) (n objectName, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
 	of, ok := catalog.ParseFileName(base + ".json")

@@ -14,22 +14,22 @@ const (
 	tagTextOld = "02"
 )
 
-// unsafeTags are the tags of objects that are pickles or may hold one, by what they say. Reading a pickle runs it.
+// unsafeTags describes the tags of objects that are, or may contain, pickles. Reading a pickle executes it.
 var unsafeTags = map[string]string{
 	"PK": "a pickle", "CP": "a pickle of cloudpickle", "NP": "an array of numpy, which may hold pickles",
 	"PD": "a pickle of pandas", "PL": "a table of polars", "03": "a pickle", "04": "a pickle of cloudpickle",
 }
 
-// A proxyStoreCodec is the form of the objects in a ProxyStore: a tag of two letters, a line feed, and the payload
+// A proxyStoreCodec is the codec of a ProxyStore: a tag of two letters, a line feed, and the payload
 // (proxystore/serialize.py).
 type proxyStoreCodec struct{ tag string }
 
-// encode returns a text as ProxyStore's serializer returns a str.
+// encode encodes data as ProxyStore's serializer encodes a str.
 func (t proxyStoreCodec) encode(data []byte) ([]byte, error) {
 	return append(append(make([]byte, 0, len(t.tag)+1+len(data)), t.tag+"\n"...), data...), nil
 }
 
-// decode returns the payload of a str or of bytes, of each generation. Anything else is an error.
+// decode returns the payload of a str or of bytes, of each generation. Any other object is an error.
 func (proxyStoreCodec) decode(stored []byte) ([]byte, error) {
 	const longest = 16 // with spaces, which Python ignores
 	head, _, found := strings.Cut(string(stored[:min(len(stored), longest)]), "\n")

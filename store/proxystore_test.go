@@ -45,8 +45,8 @@ type call struct {
 	Value string `json:"value"`
 }
 
-// randomCalls returns calls on more objects than a cache holds. No object is put twice, as in Python, where each put
-// makes a new key.
+// randomCalls returns calls on more objects than fit into a cache. No object is put twice, as in Python, where each put
+// creates a new key.
 func randomCalls(rng *rand.Rand, n int) []call {
 	var calls []call
 	put := make(map[string]bool)
@@ -68,14 +68,14 @@ func randomCalls(rng *rand.Rand, n int) []call {
 	return calls
 }
 
-// counted is what two Stores have in common after the same calls.
+// counted has the metrics that two Stores share after the same calls.
 type counted struct {
 	Counters   map[string]float64 `json:"counters"`
 	Attributes map[string]any     `json:"attributes"`
 	Times      map[string]float64 `json:"times"` // the counts
 }
 
-// do does a call on our Store, and returns what Python's returns.
+// do executes a call on our Store, and returns the result of Python's.
 func do(t *testing.T, s *store.Store, c call) any {
 	t.Helper()
 	var result any
@@ -109,7 +109,7 @@ func do(t *testing.T, s *store.Store, c call) any {
 	return result
 }
 
-// A random sequence of operations gives the results, counts, counters and sizes of ProxyStore's Store.
+// A random sequence of operations has the same results, counts, counters and sizes as in ProxyStore's Store.
 func TestStore_CountsAsProxyStore(t *testing.T) {
 	for seed := range uint64(testenv.Rounds(5, 1)) {
 		calls := randomCalls(rand.New(rand.NewPCG(seed, 5)), 400)
@@ -151,7 +151,7 @@ func TestStore_CountsAsProxyStore(t *testing.T) {
 	}
 }
 
-// What we store is, byte for byte, what ProxyStore's FileConnector stores of a str, and Python reads it.
+// Our objects equal, byte for byte, a str stored by ProxyStore's FileConnector, and Python reads them.
 func TestProxyStore_ReadsOurs(t *testing.T) {
 	const text = `{"schema": "é"}`
 	for _, c := range []struct{ environment, options, tag string }{{"OPS", "", "US"}, {"OPS_06", "?serializer=02", "02"}} {
@@ -194,7 +194,7 @@ func TestProxyStore_ReadsOurs(t *testing.T) {
 	}
 }
 
-// What Python stores as str or bytes is read, and a pickle is refused with advice.
+// We read Python's str and bytes, and refuse a pickle with advice.
 func TestProxyStore_IsReadByUs(t *testing.T) {
 	for _, environment := range []string{"OPS", "OPS_06"} {
 		t.Run(environment, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestProxyStore_IsReadByUs(t *testing.T) {
 	}
 }
 
-// wantOfPython wants the str, the bytes and the dict that connectors.py has put under keys: the first two are read,
+// wantOfPython checks the str, the bytes and the dict that connectors.py has put under keys: the first two are read,
 // and the dict is refused with advice.
 func wantOfPython(t *testing.T, s *store.Store, keys []string) {
 	t.Helper()
@@ -223,7 +223,7 @@ func wantOfPython(t *testing.T, s *store.Store, keys []string) {
 	}
 }
 
-// Python removes the directory of a store that it closes, unless clear=False; the next object makes it anew.
+// Python removes the directory of a store that it closes, unless clear=False. The next object creates it again.
 func TestProxyStore_DirectoryIsCleared(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ps")
 	s := open(t, "proxystore+file://"+dir)
@@ -242,7 +242,7 @@ func TestProxyStore_DirectoryIsCleared(t *testing.T) {
 	}
 }
 
-// glob returns the names of the files in a directory, hidden ones included.
+// glob returns the names of the files in a directory, including hidden ones.
 func glob(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := os.ReadDir(dir)

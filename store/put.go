@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// maxAgain bounds the search for a free name.
+	// maxAgain limits the search for a free name.
 	maxAgain = 1000
 
-	// maxPush is by how many bytes two reports of the same recording may differ: only by where they went.
+	// maxPush limits by how many bytes a report may exceed another one of the same recording. They differ only in the
+	// destinations.
 	maxPush = 1 << 20
 )
 
-// PutReport puts the report of a node into the store, under the first name of the node that is free, and returns the
-// name. A name that has the same recording will do: then nothing is written. node is node-N.
+// PutReport puts the report of a node into the store, under the first free name of the node, and returns the name. If
+// the same recording has a name already, it returns that and writes nothing. node is node-N.
 func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (string, error) {
 	for k := 1; k <= maxAgain; k++ {
 		at := objectName{run: run, node: node, nth: k}.String()
@@ -43,25 +44,25 @@ func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (s
 	return "", fmt.Errorf("put %s of run %s: %d names are taken by other recordings", node, run, maxAgain)
 }
 
-// A PartialReport is the report of a node that still runs, in a store. It is replaced from time to time, so that a
-// node that dies leaves what it knew.
+// A PartialReport is the report of a running node in a store. It is replaced from time to time, so that data remains if
+// the node dies.
 type PartialReport struct {
 	first objectName
-	at    string // the object's name; "" as long as it is not known that there is one
+	at    string // the object's name; "" until its existence is certain
 
-	// tried is the name of the last put if it failed, and sent what was put: the store may have it all the same, if
-	// only the answer was lost. sent is nil if there is no such put.
+	// tried is the name and sent the data of the last put, if it failed: the store may have the object if only the
+	// response was lost. sent is nil if there is no such put.
 	tried string
 	sent  []byte
 }
 
-// NewPartialReport returns the partial report of a node, which is node-N. Nothing is stored yet.
+// NewPartialReport returns the partial report of a node, which is node-N. It stores nothing.
 func NewPartialReport(run, node string) *PartialReport {
 	return &PartialReport{first: objectName{run: run, node: node, partial: true}}
 }
 
-// Put stores the report in place of the last one. It never replaces that of another recording. In a store of which no
-// object changes, the error is errors.ErrUnsupported.
+// Put replaces the last report by data. It never replaces another recording's. If objects never change in the store,
+// the error is errors.ErrUnsupported.
 func (p *PartialReport) Put(ctx context.Context, s *Store, data []byte) error {
 	if p.at != "" {
 		return s.Replace(ctx, p.at, data)
@@ -78,7 +79,7 @@ func (p *PartialReport) Put(ctx context.Context, s *Store, data []byte) error {
 	return fmt.Errorf("put %s of run %s: %d names are taken", p.first.node, p.first.run, maxAgain)
 }
 
-// putAt stores the report under a name. If another recording has it, the error is ErrExists.
+// putAt stores the report under a name. If another recording has the name, the error is ErrExists.
 func (p *PartialReport) putAt(ctx context.Context, s *Store, at string, data []byte) error {
 	err := s.Put(ctx, at, data)
 	if errors.Is(err, ErrExists) {
@@ -119,8 +120,8 @@ func (p *PartialReport) Evict(ctx context.Context, s *Store) error {
 	return s.Evict(ctx, p.at)
 }
 
-// holds reports whether the object of a name is one of these; nil is none. An object that can never be read is another.
-// An error says that the store did not answer.
+// holds reports whether the object of a name equals one of these, where nil equals none. It returns false for a
+// permanently unreadable object, and an error if the store does not respond.
 func holds(ctx context.Context, s *Store, at string, these ...[]byte) (bool, error) {
 	had, err := s.Get(ctx, at)
 	if err != nil {

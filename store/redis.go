@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// responseTimeout is how long an answer may take where the caller sets no end.
+// responseTimeout limits the wait for a response if the context has no deadline.
 const responseTimeout = time.Minute
 
-// A redisClient is a Redis server, asked over one connection, which is made when it is needed.
+// A redisClient sends commands to a Redis server over one connection, which it opens when needed.
 type redisClient struct {
 	address        string // HOST:PORT
 	user, password string
@@ -29,12 +29,12 @@ type redisClient struct {
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu   sync.Mutex
-	conn net.Conn // nil = none
+	conn net.Conn // nil: none
 	in   *bufio.Reader
 }
 
-// do sends commands at once and returns an answer for each. A redisError is an answer. It makes a new connection if the
-// old one turns out to be closed, as servers close those that are not used.
+// do sends commands together and returns one response for each, which may be a redisError. It opens a new connection if
+// the old one is closed, because servers close unused ones.
 func (s *redisClient) do(ctx context.Context, commands ...[]string) ([]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *redisClient) do(ctx context.Context, commands ...[]string) ([]any, erro
 	return answers, err
 }
 
-// try does the commands on the connection, or on a new one. After an error there is none.
+// try executes the commands on the connection, or on a new one. It drops the connection after an error.
 func (s *redisClient) try(ctx context.Context, commands [][]string) (answers []any, err error) {
 	if s.conn == nil {
 		err = s.connect(ctx)
@@ -64,7 +64,7 @@ func (s *redisClient) try(ctx context.Context, commands [][]string) (answers []a
 	return answers, err
 }
 
-// connect makes a connection and logs in.
+// connect opens a connection and logs in.
 func (s *redisClient) connect(ctx context.Context) error {
 	conn, err := s.dial(ctx, "tcp", s.address)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *redisClient) connect(ctx context.Context) error {
 	return firstError(answers)
 }
 
-// exchange writes commands and reads their answers, until ctx ends.
+// exchange writes commands and reads their responses, until ctx ends.
 func (s *redisClient) exchange(ctx context.Context, commands [][]string) ([]any, error) {
 	conn := s.conn
 	conn.SetDeadline(time.Now().Add(responseTimeout))
@@ -130,7 +130,7 @@ func (s *redisClient) drop() {
 	}
 }
 
-// one does a command. An error that the server answers is an error.
+// one executes a command. An error response is an error.
 func (s *redisClient) one(ctx context.Context, words ...string) (any, error) {
 	answers, err := s.do(ctx, words)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *redisClient) one(ctx context.Context, words ...string) (any, error) {
 	return answers[0], firstError(answers)
 }
 
-// firstError returns the first error among answers.
+// firstError returns the first error among responses.
 func firstError(answers []any) error {
 	for _, a := range answers {
 		if err, ok := a.(redisError); ok {
@@ -154,8 +154,8 @@ type redis struct {
 	layout
 	server     *redisClient
 	url        url.URL       // without user
-	ttl        time.Duration // after which an object is gone; 0 = never
-	proxyStore bool          // a ProxyStore: other keys are names, too, and no object changes or has the time of its put
+	ttl        time.Duration // lifetime of an object; 0: for ever
+	proxyStore bool          // other keys are names, too; objects neither change nor have the time of the put
 }
 
 // check implements checker.
@@ -220,13 +220,13 @@ func (r *redis) Evict(ctx context.Context, name string) error {
 	return err
 }
 
-// scanCount is how many places for keys SCAN looks at: a server is busy with them for some 2 ms.
+// scanCount is the number of slots for keys that one SCAN visits, which takes the server about 2 ms.
 const scanCount = "10000"
 
-// List implements Connector. It asks for thousands of keys at a time, and then for what is to be known of them.
+// List implements Connector. It requests thousands of keys at a time, and then their sizes and times.
 func (r *redis) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	pattern := escapeGlob(r.prefix+strings.Replace(prefix, "/", r.separator, 1)) + "*"
-	found := make(map[string]ObjectInfo) // SCAN may name a key twice
+	found := make(map[string]ObjectInfo) // SCAN may return a key twice
 	for cursor := "0"; ; {
 		answer, err := r.server.one(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", scanCount)
 		if err != nil {
@@ -250,8 +250,8 @@ func (r *redis) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	}
 }
 
-// statKeys asks for the size and the time of objects. What is not a string, or is empty, is listed, too: no report can
-// be read from it, and whoever tries says so.
+// statKeys adds the sizes and times of objects to into. It includes values that are no strings or empty: reading them
+// as reports fails with an error.
 func (r *redis) statKeys(ctx context.Context, keys []any, into map[string]ObjectInfo) error {
 	var names []string
 	var commands [][]string
@@ -273,7 +273,7 @@ func (r *redis) statKeys(ctx context.Context, keys []any, into map[string]Object
 
 	var header gzip.Reader
 	for i, name := range names {
-		if answers[3*i] == int64(0) { // it is gone
+		if answers[3*i] == int64(0) { // deleted meanwhile
 			continue
 		}
 		e := ObjectInfo{Name: name}
@@ -290,7 +290,7 @@ func (r *redis) statKeys(ctx context.Context, keys []any, into map[string]Object
 // gzipHeader is the length of gzip's header, which has the time of the put (RFC 1952).
 const gzipHeader = 10
 
-// escapeGlob escapes what means something in a pattern of Redis.
+// escapeGlob escapes the special characters of Redis patterns.
 func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }
@@ -313,7 +313,8 @@ const (
 	redisPort     = "6379"
 )
 
-// userOf returns the user of a URL or, if it has no password, that of an address of the same server.
+// userOf returns the user of a URL or, if it has no password, the user of credentials, if that is an address of the
+// same server.
 func userOf(u *url.URL, credentials string) *url.Userinfo {
 	if _, has := u.User.Password(); has {
 		return u.User
@@ -329,7 +330,7 @@ func userOf(u *url.URL, credentials string) *url.Userinfo {
 	return u.User
 }
 
-// newRedis returns the connector of a redis:, rediss: or proxystore+redis: URL.
+// newRedis returns the connector of a redis:, rediss: or proxystore+redis: URL. known are the allowed options.
 func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 	options, err := optionsOf(u, known...)
 	if err != nil {

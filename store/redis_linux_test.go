@@ -31,7 +31,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A real server does what a directory does, and tells sizes and times.
+// A real server behaves like a directory, and returns sizes and times.
 func TestRedis(t *testing.T) {
 	address := storetest.Redis(t)
 	for _, scheme := range []string{"redis", "proxystore+redis"} {
@@ -84,7 +84,7 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-// What lies in the server: keys, gzip with its time, how long it stays; and Python's key of a ProxyStore.
+// The server has the documented keys, gzip with its time, and lifetimes, and Python's key of a ProxyStore.
 func TestRedis_Bytes(t *testing.T) {
 	address := storetest.Redis(t)
 	begun := time.Now().Truncate(time.Second)
@@ -116,8 +116,8 @@ func TestRedis_Bytes(t *testing.T) {
 	}
 }
 
-// A value that is empty or no string takes its name and is listed, and whoever gets it learns why it is of no use. A
-// key that is gone is not listed.
+// A value that is empty or no string takes its name and is listed, and Get returns the reason why it is unreadable. A
+// deleted key is not listed.
 func TestRedis_StrangeValues(t *testing.T) {
 	address := storetest.Redis(t)
 	raw := rawRedis(t, address)
@@ -142,7 +142,7 @@ func TestRedis_StrangeValues(t *testing.T) {
 	}
 }
 
-// rawRedis sends commands without a word of ours, and returns what a shell would print.
+// rawRedis sends commands directly, and returns the output of a shell.
 func rawRedis(t *testing.T, address string) func(command string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -171,7 +171,7 @@ func rawRedis(t *testing.T, address string) func(command string) string {
 	}
 }
 
-// Ten thousand objects are listed, each once, in a round trip for each thousand at most: SCAN, and what is to be known
+// Ten thousand objects are listed, each once, with a round trip for at most a thousand: SCAN, and the sizes and times
 // of the keys.
 func TestRedis_ListsMany(t *testing.T) {
 	address := storetest.Redis(t)
@@ -194,7 +194,7 @@ func TestRedis_ListsMany(t *testing.T) {
 	}
 }
 
-// A password is used, taken from elsewhere for the same server only, and never told.
+// A password is used, taken from Credentials for the same server only, and never shown.
 func TestRedis_Passwords(t *testing.T) {
 	const secret = "s3cr%t/w"
 	address := storetest.Redis(t, "--requirepass", secret)
@@ -223,8 +223,8 @@ func TestRedis_Passwords(t *testing.T) {
 	}
 }
 
-// A server that does not know AUTH repeats what it was sent, and one that refuses a command may name the user. Neither
-// gets into an error; what the server means does.
+// A server without AUTH repeats its argument, and one that refuses a command may name the user. Errors contain neither,
+// but the server's code.
 func TestRedis_RepeatsSecrets(t *testing.T) {
 	const user, secret = "hugo", "s3cr3t"
 	long := strings.Repeat("0123456789", 30) // more than a server repeats
@@ -240,7 +240,7 @@ func TestRedis_RepeatsSecrets(t *testing.T) {
 		"later": {user + ":" + secret + "@" + fakeRedis(t, "+OK\r\n-"+secret+" is odd\r\n", true), "ERR"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			anew := func() *store.Store { return open(t, "redis://"+c.address) } // the fake answers once
+			anew := func() *store.Store { return open(t, "redis://"+c.address) } // the fake responds once
 			for op, err := range map[string]error{
 				"put": anew().Put(t.Context(), "job/node-0", nil), "list": second(anew().List(t.Context(), "")),
 				"get": second(anew().Get(t.Context(), "job/node-0")), "evict": anew().Evict(t.Context(), "job/node-0"),
@@ -262,7 +262,7 @@ func TestRedis_RepeatsSecrets(t *testing.T) {
 // second returns the error of a call.
 func second[T any](_ T, err error) error { return err }
 
-// What a server says is shown on terminals and in reports, so it is short and printable.
+// A server's messages are shown on terminals and in reports, so they are short and printable.
 func TestRedis_SaysTooMuch(t *testing.T) {
 	address := fakeRedis(t, "-ERR \x1b[2J\u202e\xff"+strings.Repeat("x", 60000)+"\r\n", true)
 	_, err := open(t, "redis://"+address).Get(t.Context(), "job/node-0")
@@ -271,7 +271,7 @@ func TestRedis_SaysTooMuch(t *testing.T) {
 	}
 }
 
-// TLS, with the certificates that SSL_CERT_FILE names. A process reads them once, so this one is another.
+// TLS uses the certificates in SSL_CERT_FILE. A process reads them once, so the test starts another one.
 func TestRedis_TLS(t *testing.T) {
 	if port := os.Getenv("STORE_TEST_TLS"); port != "" {
 		testTLS(t, port)
@@ -313,7 +313,7 @@ func TestRedis_TLS(t *testing.T) {
 	}
 }
 
-// testTLS uses a server whose certificate is that of 127.0.0.1.
+// testTLS uses a server with a certificate for 127.0.0.1.
 func testTLS(t *testing.T, port string) {
 	s := open(t, "rediss://127.0.0.1:"+port)
 	put(t, s, "job/node-0", "text")
@@ -323,7 +323,7 @@ func testTLS(t *testing.T, port string) {
 	}
 }
 
-// A server that comes back is used again; one that closed the connection, too.
+// A server is used again after a restart, and after it closed the connection.
 func TestRedis_ComesBack(t *testing.T) {
 	address := storetest.Redis(t)
 	s := open(t, "redis://"+address)
@@ -333,7 +333,7 @@ func TestRedis_ComesBack(t *testing.T) {
 	put(t, s, "job/node-1", "text")
 }
 
-// fakeRedis answers each request with a text, and closes the connection then unless it is to hang.
+// fakeRedis sends a text as the response to each request, and then closes the connection unless hang is set.
 func fakeRedis(t *testing.T, answer string, hang bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -364,7 +364,7 @@ func fakeRedis(t *testing.T, answer string, hang bool) string {
 	return l.Addr().String()
 }
 
-// What a server does wrong is said, within the time that there is, and it is known what may pass.
+// A server's faults are reported within the time limit, and classified as temporary or permanent.
 func TestRedis_Faults(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
@@ -410,7 +410,7 @@ func TestRedis_Faults(t *testing.T) {
 	}
 }
 
-// A put is tried again as long as there is time.
+// A put is retried until the time limit.
 func TestRedis_TriesAgain(t *testing.T) {
 	testenv.SkipIfShort(t, "a second between two tries")
 	address := storetest.FreeAddress(t)
@@ -438,7 +438,7 @@ func TestRedis_TriesAgain(t *testing.T) {
 	}
 }
 
-// A small object that unpacks to more than any report is refused.
+// A small object that expands to more than any report is refused.
 func TestRedis_ZipBomb(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	var bomb bytes.Buffer
@@ -453,7 +453,7 @@ func TestRedis_ZipBomb(t *testing.T) {
 	}
 }
 
-// Python's RedisConnector finds what we store, and we what it stores.
+// Python's RedisConnector finds our objects, and we find its.
 func TestRedis_Python(t *testing.T) {
 	address := storetest.Redis(t)
 	_, port, _ := net.SplitHostPort(address)
@@ -478,7 +478,7 @@ func TestRedis_Python(t *testing.T) {
 	}
 }
 
-// What a server may send in one answer is bounded, whatever lists it is in.
+// The size of a response is limited, whatever lists it has.
 func TestRedis_AnswerIsBounded(t *testing.T) {
 	const most = 1 << 16
 	for name, value := range map[string]string{
@@ -493,7 +493,7 @@ func TestRedis_AnswerIsBounded(t *testing.T) {
 	}
 }
 
-// Any answer is read or refused, without a panic.
+// Any response is read or refused, without a panic.
 func FuzzRedis(f *testing.F) {
 	for _, s := range []string{
 		"$4\r\ntext\r\n", "$-1\r\n", "-ERR x\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$5\r\nab:cd\r\n", ":1\r\n", "+OK\r\n", "*-1\r\n",

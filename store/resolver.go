@@ -11,17 +11,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Resolver fetches the series of nodes that were merged without them. It may be used from several goroutines.
+// A Resolver fetches the series of nodes that were merged without them. It is safe for concurrent use.
 type Resolver struct {
 	Open func(address string) (*Store, error)
-	Warn func(words string) // says what cannot be had
+	Warn func(words string) // reports series that cannot be fetched
 
 	mu     sync.Mutex
 	stores map[string]*Store // by address
 }
 
-// Resolve returns a node with its series, and with the reference to them. Those that cannot be had are missing in it,
-// and one line says why.
+// Resolve returns a node with its series, and with the reference to them. If the series cannot be fetched, it adds them
+// to the node's Missing, and warns with one line.
 func (r *Resolver) Resolve(n *reporter.Node) *reporter.Node {
 	if n.Reference == "" {
 		return n
@@ -47,7 +47,7 @@ func (r *Resolver) Fill(report *reporter.Report) {
 	}
 }
 
-// fetch gets the report of a node, if it still is the one that was merged.
+// fetch returns the report of a node, if it is unchanged since the merge.
 func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 	address, name, ok := SplitReference(n.Reference)
 	if !ok {

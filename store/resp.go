@@ -12,19 +12,19 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// The bounds of what a Redis server may answer.
+// Limits of a response of a Redis server.
 const (
 	maxLine  = 64 << 10
 	maxItems = 1 << 20
 	maxDepth = 4
 
-	valueSize = 16 // bytes that a value takes in a list
+	valueSize = 16 // memory of a value in a list, in bytes
 )
 
-// A redisError is an error that a Redis server answers: "NOAUTH Authentication required."
+// A redisError is an error response of a Redis server: "NOAUTH Authentication required."
 type redisError string
 
-// maxMessage is how much of such an error is shown.
+// maxMessage limits the bytes of such an error that are shown.
 const maxMessage = 200
 
 // Error implements error.
@@ -35,7 +35,7 @@ func (e redisError) Error() string {
 	return "the server answers: " + text.Printable(text.Clip(string(e), maxMessage))
 }
 
-// code returns the first word, in capitals; ERR if there is none.
+// code returns the first word, which is in capitals, or ERR if there is none.
 func (e redisError) code() string {
 	code, _, _ := strings.Cut(string(e), " ")
 	if code == "" || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
@@ -44,7 +44,7 @@ func (e redisError) code() string {
 	return code
 }
 
-// redact returns the error without its words if they repeat a secret.
+// redact returns the error without its message if that repeats a secret.
 func (e redisError) redact(secrets ...string) redisError {
 	for _, secret := range secrets {
 		if secret != "" && strings.Contains(string(e), secret) {
@@ -54,13 +54,13 @@ func (e redisError) redact(secrets ...string) redisError {
 	return e
 }
 
-// isTemporary reports whether the server may answer something else in a while.
+// isTemporary reports whether the server may respond differently later.
 func (e redisError) isTemporary() bool {
 	passing := []string{"LOADING", "BUSY", "OOM", "READONLY", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "MISCONF"}
 	return slices.Contains(passing, e.code())
 }
 
-// errProtocol is the error of an answer that is not in the Redis serialization protocol.
+// errProtocol is the error of a response that is not in the Redis serialization protocol.
 var errProtocol = errors.New("the answer is not that of a Redis server")
 
 // appendCommand appends a command in RESP2 (https://redis.io/docs/latest/develop/reference/protocol-spec/).
@@ -73,14 +73,14 @@ func appendCommand(out []byte, words ...string) []byte {
 	return out
 }
 
-// A responseReader is what is read of the answer to a command.
+// A responseReader reads the response to a command.
 type responseReader struct {
 	in   *bufio.Reader
-	left int64 // so many bytes it may still take of the memory, however many lists are in it
+	left int64 // remaining bytes of memory, for all lists together
 }
 
-// readResponse reads an answer: a string, an int64, a list of answers, nil, or a redisError. An error says that the
-// connection is of no use any more.
+// readResponse reads a response: a string, an int64, a list of responses, nil, or a redisError. After an error the
+// connection is unusable.
 func readResponse(in *bufio.Reader) (any, error) {
 	a := responseReader{in: in, left: MaxSize + maxLine}
 	return a.read(0)
@@ -117,7 +117,7 @@ func (a *responseReader) read(depth int) (any, error) {
 	return nil, errProtocol
 }
 
-// readLine reads a line up to its \r\n, which is no longer than the buffer.
+// readLine reads a line up to its \r\n. It must fit into the buffer.
 func readLine(in *bufio.Reader) (string, error) {
 	data, err := in.ReadSlice('\n')
 	line, ok := strings.CutSuffix(string(data), "\r\n")
@@ -130,7 +130,7 @@ func readLine(in *bufio.Reader) (string, error) {
 	return line, nil
 }
 
-// readBulk reads a string of n bytes. Memory is taken as the bytes come, since anybody may claim a length.
+// readBulk reads a string of n bytes. It allocates memory as the bytes arrive, because the length may be false.
 func (a *responseReader) readBulk(n int64) (any, error) {
 	if n > min(MaxSize, a.left) {
 		return nil, fmt.Errorf("it is too large: %d bytes", n)
@@ -149,7 +149,7 @@ func (a *responseReader) readBulk(n int64) (any, error) {
 	return value, nil
 }
 
-// readList reads a list of n answers.
+// readList reads a list of n responses.
 func (a *responseReader) readList(n int64, depth int) (any, error) {
 	list := []any{}
 	for range n {
@@ -162,7 +162,7 @@ func (a *responseReader) readList(n int64, depth int) (any, error) {
 	return list, nil
 }
 
-// unexpected returns io.ErrUnexpectedEOF for io.EOF: an answer was to come.
+// unexpected turns io.EOF into io.ErrUnexpectedEOF, because a response was expected.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

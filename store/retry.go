@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/retry"
 )
 
-// Temporary reports whether the reason for an error may pass by itself: a server that is not there, that is cut off or
-// that is busy. A wrong password or a full disk is not of that kind.
+// Temporary reports whether an error may be temporary: the server is absent, unreachable or busy. A wrong password or a
+// full disk is not.
 func Temporary(err error) bool {
 	if busy, answered := serverBusy(err); answered {
 		return busy
@@ -29,16 +29,16 @@ func Temporary(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// serverBusy reports whether an error is the answer of a server, and whether that may pass by itself.
+// serverBusy reports whether an error is an error response of a server (answered), and whether it is temporary (busy).
 func serverBusy(err error) (busy, answered bool) {
 	e, ok := errors.AsType[serverError](err)
 	return ok && e.isTemporary(), ok
 }
 
-// A serverError is what a server answers in place of a result.
+// A serverError is an error response of a server.
 type serverError interface {
 	error
-	isTemporary() bool // whether it may answer something else in a while
+	isTemporary() bool // whether the server may respond differently later
 }
 
 // The waits between two attempts.
@@ -46,14 +46,14 @@ const (
 	minRetryWait = 500 * time.Millisecond
 	maxRetryWait = 5 * time.Second
 
-	maxRetryAfter = time.Minute // that a server may ask for
+	maxRetryAfter = time.Minute // limit of the wait that a server asks for
 )
 
-// maxBusyAttempts is how often a server that is busy is asked by somebody who waits without an end.
+// maxBusyAttempts limits the attempts at a busy server if the context has no deadline.
 const maxBusyAttempts = 4
 
-// withRetries tries an operation until it succeeds, fails for good, or ctx ends. Where ctx has no end it tries once,
-// or a few times if the server answers that it is busy.
+// withRetries tries an operation until it succeeds, fails permanently, or ctx ends. If ctx has no deadline, it tries
+// once, or a few times if the server responds that it is busy.
 func (s *Store) withRetries(ctx context.Context, op, name string, try func() error) error {
 	if c, ok := s.connector.(checker); ok && op != "list" {
 		if err := c.check(ctx, name); err != nil {
@@ -62,7 +62,7 @@ func (s *Store) withRetries(ctx context.Context, op, name string, try func() err
 	}
 
 	_, ends := ctx.Deadline()
-	var last error // which tells more than that the time is up
+	var last error // more informative than the end of ctx
 	for n, wait := 1, minRetryWait; ; n, wait = n+1, min(maxRetryWait, wait*3/2) {
 		err := try()
 		if err != nil && ctx.Err() != nil && last != nil {
@@ -82,7 +82,7 @@ func (s *Store) withRetries(ctx context.Context, op, name string, try func() err
 	}
 }
 
-// retryAfter returns how long a server has asked to wait; 0 if it has not.
+// retryAfter returns the wait that a server has asked for, or 0.
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*s3Error](err); ok {
 		return min(e.after, maxRetryAfter)

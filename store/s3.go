@@ -23,24 +23,24 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// An s3 is a Connector of a bucket of Amazon S3 or of a server that speaks as it does. The object RUN-ID/node-N has the
-// key PREFIX/RUN-ID/node-N.json.
+// An s3 is a Connector of a bucket of Amazon S3 or of a compatible server. The object RUN-ID/node-N has the key
+// PREFIX/RUN-ID/node-N.json.
 type s3 struct {
 	layout
 	url         url.URL // as given
-	endpoint    url.URL // scheme and host; of style=host that of the bucket
-	bucket      string  // "" if the host has it
+	endpoint    url.URL // scheme and host; for style=host the bucket's
+	bucket      string  // "" if the host includes it
 	region      string
 	credentials *credentialsProvider
 	client      *http.Client
 
-	unconditional atomic.Bool // an object was put without a condition: the server knows none
+	unconditional atomic.Bool // an object was put without a condition: the server does not support conditions
 }
 
-// defaultRegion is where requests go if nobody says.
+// defaultRegion is the region of requests if none is set.
 const defaultRegion = "us-east-1"
 
-// newS3 returns the connector of an s3: URL. It asks nobody for anything.
+// newS3 returns the connector of an s3: URL. It sends no request.
 func newS3(u *url.URL) (*s3, error) {
 	options, err := optionsOf(u, "endpoint", "region", "style")
 	if err != nil {
@@ -68,18 +68,18 @@ func newS3(u *url.URL) (*s3, error) {
 	}
 
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // objects are taken as they are
+	transport.DisableCompression = true // objects are not decompressed
 	transport.MaxIdleConnsPerHost = 8
 	transport.ResponseHeaderTimeout = responseTimeout
 	transport.MaxResponseHeaderBytes = maxLine
 	s.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // the signature holds for one host
+		return http.ErrUseLastResponse // the signature is valid for one host
 	}}
 	s.credentials = &credentialsProvider{region: s.region}
 	return s, nil
 }
 
-// setEndpoint settles which host is asked.
+// setEndpoint sets the host for requests.
 func (s *s3) setEndpoint(options url.Values) error {
 	given := cmp.Or(options.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	style := options.Get("style")
@@ -90,7 +90,7 @@ func (s *s3) setEndpoint(options url.Values) error {
 		return errors.New("open store: endpoint and region are not empty")
 	case given == "":
 		s.endpoint = url.URL{Scheme: "https", Host: "s3." + s.region + ".amazonaws.com"}
-		if style == "" && !strings.Contains(s.bucket, ".") { // no certificate has two parts in place of *
+		if style == "" && !strings.Contains(s.bucket, ".") { // certificates with * match one label only
 			style = "host"
 		}
 	default:
@@ -116,15 +116,15 @@ func (s *s3) check(_ context.Context, name string) error {
 	return nil
 }
 
-// A request is what is asked of a server.
+// A request is a request to an S3 server.
 type request struct {
 	method, key string
 	query       url.Values
-	header      [2]string // one more; "" = none
+	header      [2]string // one more; "" if none
 	body        []byte
 }
 
-// do does a request. The error of an answer that is none of success is an *s3Error.
+// do sends a request. A response without a status of success is an *s3Error.
 func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 	k, err := s.credentials.get(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 	return nil, errorOf(answer, k)
 }
 
-// newRequest returns a request that is not signed yet.
+// newRequest returns an unsigned request.
 func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	to := s.endpoint
 	path := "/" + q.key
@@ -155,7 +155,7 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 		path = "/" + s.bucket + path
 	}
 	to.Path, to.RawPath = path, escape(path, true)
-	to.RawQuery = strings.ReplaceAll(q.query.Encode(), "+", "%20") // as it is signed
+	to.RawQuery = strings.ReplaceAll(q.query.Encode(), "+", "%20") // as signed
 
 	r, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	return r, nil
 }
 
-// plainError returns the error of a request without the address, and that of ctx if it has ended.
+// plainError returns the error of a request without the address, or the cause of ctx if it has ended.
 func plainError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -184,15 +184,15 @@ func plainError(ctx context.Context, err error) error {
 	return unexpected(err)
 }
 
-// Put implements Connector. Where the server knows no condition, another process may put an object of the same name in
-// between.
+// Put implements Connector. If the server does not support conditions, another process may put an object of the same
+// name between the check and the put.
 func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 	answer, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
 	if err == nil {
 		answer.Body.Close()
 		return ErrExists
 	}
-	if busy, answered := serverBusy(err); busy || !answered { // other answers may come to who may not list
+	if busy, answered := serverBusy(err); busy || !answered { // callers without the right to list get other responses
 		return err
 	}
 
@@ -214,13 +214,13 @@ func (s *s3) Replace(ctx context.Context, name string, data []byte) error {
 	return s.send(ctx, request{method: http.MethodPut, key: s.Key(name), body: data})
 }
 
-// send does a request that is answered without a body.
+// send sends a request that has a response without a body.
 func (s *s3) send(ctx context.Context, q request) error {
 	answer, err := s.do(ctx, q)
 	if err != nil {
 		return err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxLine)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxLine)) // so that the connection can be reused
 	return answer.Body.Close()
 }
 
@@ -238,12 +238,12 @@ func (s *s3) Get(ctx context.Context, name string) ([]byte, error) {
 	return readBody(ctx, answer, MaxSize)
 }
 
-// readBody reads an answer of so many bytes at most.
+// readBody reads a response of at most most bytes.
 func readBody(ctx context.Context, answer *http.Response, most int64) ([]byte, error) {
 	if answer.ContentLength > most {
 		return nil, fmt.Errorf("it is too large: %d bytes", answer.ContentLength)
 	}
-	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1)) // as it comes: anybody may claim a length
+	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1)) // as it arrives: the length may be false
 	if err != nil {
 		return nil, plainError(ctx, err)
 	}
@@ -274,10 +274,9 @@ func (s *s3) Evict(ctx context.Context, name string) error {
 	return err
 }
 
-// A listing is an answer to ListObjectsV2
-// (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
+// A listing is a response to ListObjectsV2 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
 type listing struct {
-	EncodingType          string // "url" if the keys are encoded as asked
+	EncodingType          string // "url" if the keys are encoded as requested
 	IsTruncated           bool
 	NextContinuationToken string
 	Contents              []struct {
@@ -287,13 +286,13 @@ type listing struct {
 	}
 }
 
-// The bounds of a listing.
+// Limits of a listing.
 const (
-	maxListing = 4 << 20 // bytes of an answer, which has a thousand objects at most
+	maxListing = 4 << 20 // bytes of a response, which has at most a thousand objects
 	maxPages   = 10000
 )
 
-// List implements Connector. It asks for a thousand objects at a time.
+// List implements Connector. It requests a thousand objects at a time.
 func (s *s3) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	var list []ObjectInfo
 	token := ""
@@ -316,7 +315,7 @@ func (s *s3) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	return nil, errors.New("the list of objects does not end")
 }
 
-// page asks for a part of the objects whose keys begin with a text. The keys are to be encoded: XML has no place for
+// page requests one page of the objects whose keys begin with a prefix. It requests encoded keys: XML cannot represent
 // control characters, and one such object would make the list unreadable.
 func (s *s3) page(ctx context.Context, prefix, token string) (*listing, error) {
 	query := url.Values{"encoding-type": {"url"}, "list-type": {"2"}, "prefix": {prefix}}
@@ -335,7 +334,7 @@ func (s *s3) page(ctx context.Context, prefix, token string) (*listing, error) {
 	return parseListing(data)
 }
 
-// parseListing reads an answer to ListObjectsV2.
+// parseListing parses a response to ListObjectsV2.
 func parseListing(data []byte) (*listing, error) {
 	out := new(listing)
 	if err := xml.Unmarshal(data, out); err != nil {
@@ -362,12 +361,12 @@ func (s *s3) Close() error {
 	return nil
 }
 
-// An s3Error is an answer that is none of success.
+// An s3Error is a response without a status of success.
 type s3Error struct {
 	status        int
-	code, message string        // as the server says; "" if it does not
-	region        string        // in which the bucket is, if it is another one
-	after         time.Duration // when to ask again, if the server says
+	code, message string        // from the server; "" if none
+	region        string        // region of the bucket, if it is another one
+	after         time.Duration // wait that the server asks for, or 0
 }
 
 // Error implements error.
@@ -382,7 +381,7 @@ func (e *s3Error) Error() string {
 	return "the server answers: " + text.Printable(text.Clip(said, maxMessage))
 }
 
-// isTemporary reports whether the server may answer something else in a while.
+// isTemporary reports whether the server may respond differently later.
 func (e *s3Error) isTemporary() bool {
 	switch e.code {
 	case "RequestTimeout", "OperationAborted", "ConditionalRequestConflict", "SlowDown":
@@ -391,12 +390,12 @@ func (e *s3Error) isTemporary() bool {
 	return e.status >= 500 && e.status != http.StatusNotImplemented || e.status == http.StatusTooManyRequests
 }
 
-// errorOf reads an answer that is none of success. Where it repeats the keys, its message is left out.
+// errorOf reads a response without a status of success. If it repeats the credentials, its message is left out.
 func errorOf(answer *http.Response, k credentials) error {
 	var said struct{ Code, Message string }
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxLine))
 	if err == nil {
-		_ = xml.Unmarshal(data, &said) // some proxy may have answered
+		_ = xml.Unmarshal(data, &said) // the response may be a proxy's
 	}
 
 	e := &s3Error{status: answer.StatusCode, code: said.Code, message: said.Message, after: retry.After(answer.Header)}
@@ -411,22 +410,23 @@ func errorOf(answer *http.Response, k credentials) error {
 	return e
 }
 
-// isStatus reports whether an error is an answer of one of these statuses.
+// isStatus reports whether an error is a response with one of these statuses.
 func isStatus(err error, statuses ...int) bool {
 	e, ok := errors.AsType[*s3Error](err)
 	return ok && slices.Contains(statuses, e.status)
 }
 
-// isNoObject reports whether an error says that there is no such object; without words, no such bucket might be meant,
-// too.
+// isNoObject reports whether an error means that there is no such object. Without a code, the bucket may be missing
+// instead.
 func isNoObject(err error) bool {
 	e, ok := errors.AsType[*s3Error](err)
 	return ok && e.status == http.StatusNotFound && (e.code == "" || e.code == "NoSuchKey")
 }
 
-// linkLocal reports whether a host is one of those that hand out keys to the machine itself: loopback, or link-local.
+// linkLocal reports whether a host may be a service that gives credentials to this machine: loopback, link-local, or
+// private IPv6.
 func linkLocal(host string) bool {
 	ip := net.ParseIP(host)
-	ours := ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsPrivate() && ip.To4() == nil // nil is none of these
+	ours := ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsPrivate() && ip.To4() == nil // false for nil
 	return host == "localhost" || ours
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// setKeys sets the keys of the servers of storetest, and nothing else that the machine may have.
+// setKeys sets the credentials of the servers of storetest, and unsets the machine's.
 func setKeys(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
@@ -32,7 +32,7 @@ func setKeys(t *testing.T) {
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 		"AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_EC2_METADATA_SERVICE_ENDPOINT",
 	} {
-		t.Setenv(name, "") // is undone after the test
+		t.Setenv(name, "") // restores it after the test
 		os.Unsetenv(name)
 	}
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -41,7 +41,7 @@ func setKeys(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", storetest.S3Secret)
 }
 
-// A real server does what a directory does.
+// A real server behaves like a directory.
 func TestS3(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
@@ -85,7 +85,7 @@ func TestS3(t *testing.T) {
 	}
 }
 
-// Of many that put the same name at once, one does.
+// Of many simultaneous puts of one name, one succeeds.
 func TestS3_AtOnce(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
@@ -110,7 +110,7 @@ func TestS3_AtOnce(t *testing.T) {
 	}
 }
 
-// A thousand objects are listed in a request. What has another name is left out.
+// One request lists a thousand objects. Other names are left out.
 func TestS3_ListsMany(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
@@ -139,8 +139,8 @@ func TestS3_ListsMany(t *testing.T) {
 	}
 }
 
-// An object with a name that XML cannot hold does not make the others unreadable: the names are asked for in another
-// form, which a server may not know.
+// A key that XML cannot represent does not make the others unreadable: the request asks for encoded keys, which a
+// server may not support.
 func TestS3_ListsStrangeKeys(t *testing.T) {
 	setKeys(t)
 	for _, knows := range []bool{true, false} {
@@ -162,7 +162,7 @@ func TestS3_ListsStrangeKeys(t *testing.T) {
 	}
 }
 
-// What Amazon's own library for Python reads and writes.
+// Amazon's Python library reads our objects, and we read its.
 func TestS3_Boto3(t *testing.T) {
 	setKeys(t)
 	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
@@ -185,7 +185,7 @@ s3.put_object(Bucket="runs", Key="p/job/node-1.json", Body=b"theirs")
 	want(t, s, "job/node-1", "theirs")
 }
 
-// What a real server refuses is said, known not to pass, and free of keys.
+// Refusals of a real server are reported, permanent, and free of credentials.
 func TestS3_Refused(t *testing.T) {
 	server := storetest.S3(t)
 	for words, wrong := range map[string]func(t *testing.T) string{
@@ -224,7 +224,7 @@ func TestS3_Refused(t *testing.T) {
 	}
 }
 
-// A fakeS3 answers in ways that a real server does not on demand.
+// A fakeS3 sends responses that a real server does not send on demand.
 func fakeS3(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -232,7 +232,7 @@ func fakeS3(t *testing.T, answer http.HandlerFunc) string {
 	return "s3://runs?endpoint=" + server.URL
 }
 
-// What a server does wrong is said, within the time that there is, and it is known what may pass.
+// A server's faults are reported within the time limit, and classified as temporary or permanent.
 func TestS3_Faults(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds between its tries")
 	setKeys(t)
@@ -303,7 +303,7 @@ func TestS3_Faults(t *testing.T) {
 	}
 }
 
-// A server that knows no condition gets the object without one, and the store says so.
+// A server without conditions gets the object without one, and the store reports it.
 func TestS3_Unconditional(t *testing.T) {
 	setKeys(t)
 	objects := make(map[string]string)
@@ -329,7 +329,7 @@ func TestS3_Unconditional(t *testing.T) {
 	}
 }
 
-// A server that is busy is asked again, not before the time that it names.
+// A busy server gets another request, not before the time that it asks for.
 func TestS3_RetryAfter(t *testing.T) {
 	testenv.SkipIfShort(t, "the second that the server asks for")
 	setKeys(t)
@@ -352,7 +352,7 @@ func TestS3_RetryAfter(t *testing.T) {
 	}
 }
 
-// Addresses, and the hosts that they lead to.
+// Addresses lead to the documented hosts.
 func TestS3_Addresses(t *testing.T) {
 	setKeys(t)
 	for address, words := range map[string]string{
@@ -394,7 +394,7 @@ func TestS3_Addresses(t *testing.T) {
 	}
 }
 
-// Keys are found where Amazon's tools find them, in their order.
+// Credentials are found in the places that Amazon's tools use, in the same order.
 func TestS3_Keys(t *testing.T) {
 	asked := make(chan string, 10)
 	s3 := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
@@ -457,7 +457,7 @@ func TestS3_Keys(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			s := open(t, s3)
-			for range 2 { // they are asked for once
+			for range 2 { // they are requested once
 				if _, err := s.Get(t.Context(), "job/node-0"); err != nil {
 					t.Fatal(err)
 				}
@@ -483,7 +483,7 @@ func TestS3_Keys(t *testing.T) {
 	}
 }
 
-// What a server says of its objects is read or refused.
+// Any list of objects is read or refused.
 func FuzzListing(f *testing.F) {
 	for _, s := range []string{
 		"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key>" +
@@ -500,7 +500,7 @@ func FuzzListing(f *testing.F) {
 	})
 }
 
-// A file of credentials is read or has no keys.
+// Any credentials file is read, or has no credentials.
 func FuzzProfile(f *testing.F) {
 	f.Add([]byte("[default]\naws_access_key_id = a\naws_secret_access_key=b=\n[other]\n"), "default")
 	f.Add([]byte("aws_access_key_id = a"), "")

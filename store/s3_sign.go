@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// credentials are what a request is signed with, as a container's or an instance's service (JSON) and AWS STS (XML)
-// return them.
+// credentials sign a request. Services of containers and instances return them as JSON, AWS STS as XML.
 type credentials struct {
 	ID     string    `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string    `json:"SecretAccessKey" xml:"SecretAccessKey"`
 	Token  string    `json:"Token" xml:"SessionToken"`
-	Expire time.Time `json:"Expiration" xml:"Expiration"` // zero = never
+	Expire time.Time `json:"Expiration" xml:"Expiration"` // zero: never
 }
 
-// The forms of times and names in Signature Version 4
+// The formats of times and names in Signature Version 4
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
 const (
 	amzTime      = "20060102T150405Z"
@@ -29,7 +28,7 @@ const (
 	amzAlgorithm = "AWS4-HMAC-SHA256"
 )
 
-// sign signs a request with Signature Version 4. body is what it sends. All of its headers are signed.
+// sign signs a request with Signature Version 4. body is its body. All headers are signed.
 func sign(r *http.Request, body []byte, k credentials, region, service string, at time.Time) {
 	r.Header.Set("X-Amz-Date", at.UTC().Format(amzTime))
 	r.Header.Set("X-Amz-Content-Sha256", hash(body))
@@ -78,8 +77,8 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// escape escapes a text as Signature Version 4 wants it: all but letters, digits and "-._~", and slashes if they are to
-// stay.
+// escape escapes a text for Signature Version 4: all characters but letters, digits and "-._~", and, if slashes is set,
+// slashes.
 func escape(s string, slashes bool) string {
 	s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 	if slashes {

@@ -15,40 +15,39 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// DefaultCacheSize is how many objects ProxyStore's Store keeps.
+// DefaultCacheSize is the default size of the cache in ProxyStore's Store, in objects.
 const DefaultCacheSize = 16
 
-// Options configure a Store.
+// Options configures a Store.
 type Options struct {
-	CacheSize int  // how many objects are kept that were used last; 0 = none
-	Metrics   bool // count and time what is done
+	CacheSize int  // number of recently used objects in the cache; 0: none
+	Metrics   bool // count and time the operations
 
-	// Debug, if not nil, gets a line for each operation that succeeds, as ProxyStore's Store of this Name logs it.
+	// Debug, if not nil, gets a line for each successful operation, as logged by ProxyStore's Store of this Name.
 	Debug func(line string)
 	Name  string
 
-	// Credentials is an address whose user and password are used for a store at the same server whose address has
-	// none. References have none, so that they can be shown.
+	// Credentials is an address with user and password, for a store at the same server without them in its address.
+	// References have none, so that they can be shown.
 	Credentials string
 }
 
-// A Store puts objects into a Connector, gets them, and keeps those that were used last. It may be used from several
-// goroutines.
+// A Store puts objects into a Connector, gets them, and caches recently used ones. It is safe for concurrent use.
 type Store struct {
 	connector Connector
 	codec     codec
-	debug     func(line string) // nil = nobody wants to know
+	debug     func(line string) // nil: no lines
 	name      string
 
 	mu       sync.Mutex
 	cache    cache
-	replaced map[string]bool       // names of objects that are not kept
-	ledger   *opstats.KeyedMetrics // nil if nothing is counted
+	replaced map[string]bool       // names of objects that are not cached
+	ledger   *opstats.KeyedMetrics // nil without metrics
 	last     map[string]any        // attribute → its last value of any object
 }
 
-// Open opens the store at an address, which the package describes. It looks at nothing but the address: what is wrong
-// with the place shows with the first operation. No error repeats the address.
+// Open opens the store at an address; the package comment describes addresses. It uses only the address: the first
+// operation finds other errors. No error repeats the address.
 func Open(address string, o Options) (*Store, error) {
 	connector, coding, err := newConnector(address, o.Credentials)
 	if err != nil {
@@ -75,25 +74,25 @@ func newStore(connector Connector, coding codec, o Options) (*Store, error) {
 // URL returns an address of the store, without user and password.
 func (s *Store) URL() string { return s.connector.URL() }
 
-// Dir returns the directory of a store that has the layout of --out, where each object is a file as it is.
+// Dir returns the directory of a store with the layout of --out, where each object is a plain file.
 func (s *Store) Dir() (string, bool) {
 	d, ok := s.connector.(directory)
 	return d.dir, ok && !d.proxyStore
 }
 
-// Unconditional reports whether an object was put into a store that cannot tell whether the name was free, so that one
-// of two at the same moment may be lost.
+// Unconditional reports whether an object was put into a store that cannot check whether the name was free. Of two
+// simultaneous puts, one may be lost.
 func (s *Store) Unconditional() bool {
 	c, ok := s.connector.(*s3)
 	return ok && c.unconditional.Load()
 }
 
-// Close lets go of what the store holds. It deletes nothing.
+// Close releases the resources of the store. It deletes nothing.
 func (s *Store) Close() error { return s.connector.Close() }
 
-// A MissingKeyError is the error of an object that is not there.
+// A MissingKeyError is the error for a missing object.
 type MissingKeyError struct {
-	Key   string // what the store calls the object
+	Key   string // the object's key
 	Store string // its URL
 }
 
@@ -105,17 +104,17 @@ func (e *MissingKeyError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
 
-// logDebug hands on what ProxyStore logs of an operation.
+// logDebug logs an operation in the words of ProxyStore.
 func (s *Store) logDebug(op, name string, took time.Duration, note string) {
 	if s.debug != nil {
 		s.debug(fmt.Sprintf(`Store(name="%s"): %s %s in %.3f ms%s`, s.name, op, s.key(name), took.Seconds()*1e3, note))
 	}
 }
 
-// maxKey is how much of a key is shown.
+// maxKey limits the bytes of a key that are shown.
 const maxKey = 200
 
-// opError counts a failure and names the operation and the object. That a name is taken is an answer, not a failure.
+// opError counts a failure and wraps err with the operation and the object. A taken name is not counted.
 func (s *Store) opError(op, name string, err error) error {
 	if !errors.Is(err, ErrExists) {
 		s.recordCount("store."+op+".errors", name)
@@ -127,7 +126,7 @@ func (s *Store) opError(op, name string, err error) error {
 	return fmt.Errorf("%s%s in %s: %w", op, what, s.URL(), err)
 }
 
-// key returns what the place calls an object, or the begin of the names of several.
+// key returns the key of an object, or the prefix of several names.
 func (s *Store) key(name string) string {
 	if name == "" || strings.HasSuffix(name, "/") {
 		return name
@@ -135,13 +134,13 @@ func (s *Store) key(name string) string {
 	return s.connector.Key(name)
 }
 
-// Put stores an object under a name that is free. If it is taken, the error is ErrExists, and nothing changes.
+// Put stores an object under a free name. If the name is taken, the error is ErrExists, and nothing changes.
 func (s *Store) Put(ctx context.Context, name string, data []byte) error {
 	return s.put(ctx, name, data, s.connector.Put)
 }
 
-// Replace stores an object under a name, taken or not. An object that has been replaced is never kept: other processes
-// may replace it, too. In the layouts of ProxyStore the error is errors.ErrUnsupported.
+// Replace stores an object under a name, taken or not. A replaced object is never cached, because other processes may
+// replace it, too. In the layouts of ProxyStore the error is errors.ErrUnsupported.
 func (s *Store) Replace(ctx context.Context, name string, data []byte) error {
 	s.mu.Lock()
 	s.replaced[name] = true
@@ -174,8 +173,8 @@ func (s *Store) put(
 	return nil
 }
 
-// Get returns an object. It must not be changed: others may get the same. If there is none, the error is a
-// *MissingKeyError.
+// Get returns an object. The caller must not change it, because others may get the same slice. If there is none, the
+// error is a *MissingKeyError.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	begun := time.Now()
 	if data, ok := s.cachedObject(name); ok {
@@ -194,8 +193,7 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	return data, nil
 }
 
-// GetStored is Get without the memory, and returns the bytes as they are in the store, too: with the tag of ProxyStore,
-// or packed.
+// GetStored is Get without the cache. It also returns the bytes as stored: with ProxyStore's tag, or packed.
 func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte, err error) {
 	begun := time.Now()
 	data, stored, err = s.fetch(ctx, name)
@@ -239,14 +237,14 @@ func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, er
 	return data, stored, nil
 }
 
-// cachedObject returns an object that is in memory.
+// cachedObject returns an object from the cache.
 func (s *Store) cachedObject(name string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cache.get(name)
 }
 
-// cacheObject keeps an object in memory.
+// cacheObject adds an object to the cache.
 func (s *Store) cacheObject(name string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +253,7 @@ func (s *Store) cacheObject(name string, data []byte) {
 	}
 }
 
-// Exists reports whether there is an object. One that is in memory exists, even if it has been evicted elsewhere.
+// Exists reports whether there is an object. A cached object exists, even if another process has evicted it.
 func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 	begun := time.Now()
 	there := s.IsCached(name)
@@ -275,7 +273,7 @@ func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 	return there, nil
 }
 
-// IsCached reports whether an object is in memory.
+// IsCached reports whether an object is in the cache.
 func (s *Store) IsCached(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,8 +298,8 @@ func (s *Store) Evict(ctx context.Context, name string) error {
 	return nil
 }
 
-// List returns the objects whose names begin with a prefix, by name. It fetches none. What has a name of another form
-// than RUN-ID/node-N is left out.
+// List returns the objects whose names begin with a prefix, by name. It fetches none. It leaves out names of another
+// form than RUN-ID/node-N.
 func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	begun := time.Now()
 	var list []ObjectInfo
@@ -322,10 +320,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	return list, nil
 }
 
-// A cache has the objects that were used last. It is small, so a list will do.
+// A cache has the most recently used objects. It is small, so a list is enough.
 type cache struct {
 	size int
-	list []cacheEntry // the last used first
+	list []cacheEntry // the most recently used first
 }
 
 type cacheEntry struct {
@@ -333,7 +331,7 @@ type cacheEntry struct {
 	data []byte
 }
 
-// get returns an object, which is the last used one from now on.
+// get returns an object and makes it the most recently used one.
 func (c *cache) get(name string) (data []byte, ok bool) {
 	i := c.index(name)
 	if i < 0 {
@@ -345,7 +343,7 @@ func (c *cache) get(name string) (data []byte, ok bool) {
 	return hit.data, true
 }
 
-// put keeps an object, in place of the one that was used longest ago if there is no room.
+// put adds an object. If the cache is full, it drops the least recently used one.
 func (c *cache) put(name string, data []byte) {
 	if c.size == 0 {
 		return
@@ -354,31 +352,31 @@ func (c *cache) put(name string, data []byte) {
 	c.list = slices.Insert(c.list[:min(len(c.list), c.size-1)], 0, cacheEntry{name, data})
 }
 
-// drop forgets an object.
+// drop removes an object.
 func (c *cache) drop(name string) {
 	if i := c.index(name); i >= 0 {
 		c.list = slices.Delete(c.list, i, i+1)
 	}
 }
 
-// index returns the place of an object in the list, or -1.
+// index returns the index of an object in the list, or -1.
 func (c *cache) index(name string) int {
 	return slices.IndexFunc(c.list, func(e cacheEntry) bool { return e.name == name })
 }
 
-// maxMetrics bounds what is kept of a store's metrics: some ten thousand objects.
+// maxMetrics limits the metrics of a store, to about ten thousand objects.
 const maxMetrics = 1 << 17
 
-// record notes something of an object, unless nothing is counted.
+// record adds to the metrics of an object, if there are metrics.
 func (s *Store) record(name string, add func(l *opstats.KeyedMetrics, key string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ledger != nil {
-		_ = add(s.ledger, s.key(name)) // refused when the ledger is full
+		_ = add(s.ledger, s.key(name)) // fails when the ledger is full
 	}
 }
 
-// recordTime notes how long an operation on an object took, and when it ended.
+// recordTime records the duration of an operation on an object, and its end.
 func (s *Store) recordTime(op, name string, took time.Duration, at time.Time) {
 	s.record(name, func(l *opstats.KeyedMetrics, key string) error { return l.AddTime(op, key, took.Seconds()*1e3, at) })
 }
@@ -388,7 +386,7 @@ func (s *Store) recordCount(counter, name string) {
 	s.record(name, func(l *opstats.KeyedMetrics, key string) error { return l.AddCounter(counter, key, 1) })
 }
 
-// recordSize notes how many bytes the connector had of an object.
+// recordSize records the stored size of an object.
 func (s *Store) recordSize(attribute, name string, bytes int) {
 	s.record(name, func(l *opstats.KeyedMetrics, key string) error {
 		s.last[attribute] = float64(bytes)
@@ -396,8 +394,8 @@ func (s *Store) recordSize(attribute, name string, bytes int) {
 	})
 }
 
-// Metrics returns what the store has done; nil if it was opened without Metrics. The names are those of ProxyStore but
-// for store.list and the counters store.OP.errors and store.OP.retries.
+// Metrics returns the metrics of the store, or nil if it was opened without them. The names are ProxyStore's, but for
+// store.list and the counters store.OP.errors and store.OP.retries.
 func (s *Store) Metrics() *opstats.StoreMetrics {
 	if s.ledger == nil {
 		return nil
@@ -419,19 +417,19 @@ func (s *Store) Metrics() *opstats.StoreMetrics {
 	return m
 }
 
-// A Ref stands for an object until somebody looks into it. It is what ProxyStore calls a proxy, but for that nothing is
-// fetched by accident: only Resolve fetches. A Ref may be used from several goroutines.
+// A Ref refers to an object. It is ProxyStore's proxy, but only Resolve fetches the object. It is safe for concurrent
+// use.
 type Ref struct {
 	url, name string
 	store     *Store
 	options   RefOptions
 
-	turn     chan struct{} // of one: held by who fetches
+	turn     chan struct{} // capacity 1: held while fetching
 	resolved bool
 	data     []byte
 }
 
-// RefOptions configure a Ref.
+// RefOptions configures a Ref.
 type RefOptions struct {
 	Evict bool // delete the object after it has been fetched
 }
@@ -448,7 +446,7 @@ func (s *Store) Proxy(ctx context.Context, name string, data []byte, o RefOption
 	return s.ProxyFromKey(name, o), nil
 }
 
-// ProxyFromKey returns a Ref to an object. It does not look whether there is one.
+// ProxyFromKey returns a Ref to an object, which may not exist.
 func (s *Store) ProxyFromKey(name string, o RefOptions) *Ref {
 	return &Ref{url: s.URL(), name: name, store: s, options: o, turn: make(chan struct{}, 1)}
 }
@@ -465,9 +463,9 @@ func (r *Ref) String() string { return r.url + "#" + r.name }
 // MarshalText implements encoding.TextMarshaler: the reference.
 func (r *Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// Resolve returns the object, which must not be changed. It is fetched once, whoever and however many ask, unless that
-// fails. If there is none, the error is a *MissingKeyError. One that cannot be deleted afterwards, if it is to be, is
-// returned together with the error.
+// Resolve returns the object, which the caller must not change. It fetches the object once for all callers, unless that
+// fails. If there is none, the error is a *MissingKeyError. If the object is to be evicted and that fails, Resolve
+// returns both the object and the error.
 func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
 	begun := time.Now()
 	select {

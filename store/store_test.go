@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// open opens a store that counts.
+// open opens a store with metrics.
 func open(t *testing.T, address string) *store.Store {
 	t.Helper()
 	s, err := store.Open(address, store.Options{CacheSize: store.DefaultCacheSize, Metrics: true})
@@ -44,12 +44,12 @@ func want(t *testing.T, s *store.Store, name, data string) {
 	}
 }
 
-// addresses are those of empty stores, one of each kind.
+// addresses returns addresses of empty stores, one of each kind.
 func addresses(t *testing.T) map[string]string {
 	return map[string]string{"directory": t.TempDir(), "ProxyStore": "proxystore+file://" + t.TempDir()}
 }
 
-// The golden numbers of ProxyStore 1.1.0.
+// The metrics equal those recorded from ProxyStore 1.1.0.
 func TestStore_GoldenMetrics(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	const name = "job-7/node-0"
@@ -97,7 +97,7 @@ func TestStore_GoldenMetrics(t *testing.T) {
 	}
 }
 
-// Each store does the same.
+// All kinds of stores behave alike.
 func TestStore(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// Of many who put one name at once, one does.
+// Of many simultaneous puts of one name, one succeeds.
 func TestStore_PutIfAbsent(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestStore_PutIfAbsent(t *testing.T) {
 	}
 }
 
-// An object that is replaced is not kept; in a ProxyStore none is replaced.
+// A replaced object is not cached. A ProxyStore replaces nothing.
 func TestStore_Replace(t *testing.T) {
 	dir := t.TempDir()
 	s, other := open(t, dir), open(t, dir)
@@ -191,7 +191,7 @@ func TestStore_Replace(t *testing.T) {
 	}
 }
 
-// The objects that were used last are kept.
+// The cache has the most recently used objects.
 func TestStore_Cache(t *testing.T) {
 	s, err := store.Open(t.TempDir(), store.Options{CacheSize: 2})
 	if err != nil {
@@ -266,7 +266,7 @@ func TestStore_Names(t *testing.T) {
 	}
 }
 
-// What is listed is counted under its prefix, and a missing object is named in bounds.
+// A list is counted under its prefix, and the error for a missing object limits and escapes its name.
 func TestStore_Keys(t *testing.T) {
 	for kind, address := range addresses(t) {
 		s := open(t, address)
@@ -300,7 +300,7 @@ func TestStore_TooLarge(t *testing.T) {
 	}
 }
 
-// A reference is fetched once, however many ask; nothing else fetches it.
+// Resolve fetches the object once for all callers. Nothing else fetches it.
 func TestRef(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestRef(t *testing.T) {
 	}
 }
 
-// A failed fetch of one does not end that of others.
+// If one caller's context ends, the others' fetch goes on.
 func TestRef_ContextOfOne(t *testing.T) {
 	s := open(t, t.TempDir())
 	put(t, s, "job/node-0", "text")
@@ -374,7 +374,7 @@ func TestRef_ContextOfOne(t *testing.T) {
 	}
 }
 
-// Addresses that are wrong are refused without a word of them, for they may have a password.
+// Invalid addresses are refused without repeating them, because they may contain a password.
 func TestOpen_Refuses(t *testing.T) {
 	const secret = "s3cr3t"
 	for _, address := range []string{
@@ -395,7 +395,7 @@ func TestOpen_Refuses(t *testing.T) {
 	}
 }
 
-// An address leads to the same place again.
+// URL returns an address of the same place.
 func TestOpen_URL(t *testing.T) {
 	for address, want := range map[string]string{
 		"/a dir/b":                            "file:///a%20dir/b",
@@ -436,8 +436,7 @@ func TestSplitReference(t *testing.T) {
 	}
 }
 
-// A reference never makes Open panic or its error repeat the address; a store that opens has an address that opens it
-// again.
+// Open never panics for a reference, and its error does not repeat the address. If a store opens, so does its URL.
 func FuzzOpen(f *testing.F) {
 	for _, s := range []string{
 		"/dir", "./dir", "file:///dir", "proxystore+file:///d?serializer=02", "proxystore+file:///d?serializer=03", "a:b@c", "file://%",
@@ -456,7 +455,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// A reference is its store's address and its object's name, and only what opens alone opens as part of it.
+// A reference is its store's address and its object's name, and only an address that opens alone opens as part of it.
 func FuzzReference(f *testing.F) {
 	for _, s := range []string{"/dir#job-7", "./d#a#job/node-0", "redis://u:p@h:1/2?ttl=0#job@2", "#", "/#", "a#b", "://#x", "/d#\x00"} {
 		f.Add(s)
@@ -477,7 +476,7 @@ func FuzzReference(f *testing.F) {
 	})
 }
 
-// What stands in a ProxyStore is read or refused.
+// Any object of a ProxyStore is read or refused.
 func FuzzProxyStore(f *testing.F) {
 	for _, s := range []string{"US\nx", " BS \nx", "02\n", "PK\n\x80", "XX\nx", "US", "", "\n", strings.Repeat(" ", 30) + "US\nx"} {
 		f.Add([]byte(s))

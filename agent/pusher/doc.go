@@ -1,20 +1,19 @@
-// Package pusher brings a Report's numbers into a run of an MLflow server. It finds the run, cuts
-// the time series into points, and sends what the server lacks.
+// Package pusher sends the numbers of a Report to a run of an MLflow server. It finds the run, converts the time series
+// to points, and sends the missing ones.
 //
-// Three things make it safe to repeat a push, to cut it off, and to do it twice at once:
+// A push can be repeated, interrupted, or run twice at once, for three reasons:
 //
-//   - What is sent is a function of the report alone (windows, metrics, tags). The same numbers get
-//     the same names, steps and timestamps each time, and the server stores the same point once.
-//   - The server is asked how far it got. Of each node the points after its last one are sent, by
-//     time. The points of a window are in one request, or their anchor, by which they are looked
-//     for, is in the last one.
-//   - Runs are recognized by their tags (TagInvocation), never by what a client remembers.
+//   - The data (windows, metrics, tags) depends on the report alone. The same numbers have the same names, steps and
+//     timestamps in each push, and the server stores an identical point once.
+//   - Each push asks the server which points it has, and sends those after the last point of each node, by time. The
+//     points of a window are in one request; if not, the last request has the anchor, the point by which remote.go
+//     finds the window.
+//   - Tags on the server identify runs (TagInvocation). No client state is needed.
 //
-// Live pushes the same points while a run goes on. Its queue is the Recording's own ring: an outage
-// of any length takes no memory. Samples that the ring has merged by then are sent merged.
+// Live pushes the same points during a run. Its queue is the Recording's ring, so an outage of any length takes no
+// memory. Samples that the ring has merged meanwhile are sent merged.
 //
-// Where to look: points.go makes the points of the time series that series.go names, metrics.go the
-// documented metrics, and tags.go the tags. group.go splits a report by the runs that its nodes go
-// to. search.go finds such a run, plan.go compares it with a report, and remote.go knows what it
-// already has. send.go and end.go send the rest.
+// points.go makes the points of the series in series.go, metrics.go the documented metrics, and tags.go the tags.
+// group.go splits a report by destination run. search.go finds a run, plan.go compares it with the report, and
+// remote.go finds out which points it has. send.go and end.go send the rest.
 package pusher

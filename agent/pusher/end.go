@@ -13,12 +13,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxEndTries limits how often the end of a run is written. More is a quarrel, not a race.
+// maxEndTries limits how often endRun writes the end of a run. A race needs fewer; more means that two writers
+// disagree.
 const maxEndTries = 4
 
-// endRun ends a run of our own. If several nodes share it, the worst status and the latest end
-// stay. Each node's exit code is a tag of its own, so that whoever looks last sees all of them, and
-// each node looks again after it has written.
+// endRun ends a run that perfagent created. If several nodes share it, the worst status and the latest end remain. Each
+// node's exit code has a separate tag, and each node reads the run again after writing, so the last node to read sees
+// all codes.
 func (p *Plan) endRun(ctx context.Context) error {
 	for range maxEndTries {
 		status, code := p.endStatus()
@@ -49,9 +50,8 @@ func (p *Plan) endRun(ctx context.Context) error {
 	return nil
 }
 
-// endStatus returns how a run ended on all nodes that are known of it, and its exit code, which is
-// the first that is not 0. It does not improve on the status that the run has, unless that is from
-// a recording whose end was not known.
+// endStatus returns the status of the run over all its known nodes, and the first exit code that is not 0. It does not
+// improve the run's present status, unless that comes from a recording without a known end.
 func (p *Plan) endStatus() (status mlflow.Status, code string) {
 	status, code = statusOf(p.report), p.exitCode()
 	if status != mlflow.Finished {
@@ -67,8 +67,8 @@ func (p *Plan) endStatus() (status mlflow.Status, code string) {
 	return status, code
 }
 
-// exitCode returns the first exit code that is not 0, in the order of the nodes, of those that the
-// run has and ours.
+// exitCode returns the first exit code that is not 0, in the order of the nodes, among the run's tags and the report's.
+// It returns "0" if all are 0, and "" if there are none.
 func (p *Plan) exitCode() string {
 	codes := make(map[string]string)
 	for _, tags := range []map[string]string{p.Run.Tags, ownTags(p.report, 0)} {
@@ -89,17 +89,17 @@ func (p *Plan) exitCode() string {
 	return code
 }
 
-// endAmongNodes settles the exit code and the end of the run among nodes that end at about the same time. Their
-// exit codes are points of one metric. That is quick to ask for, while the run itself, with the series of all of
-// them, takes a server seconds. The node that leads ends the run, so does the one that ended last so far, and of
-// those that failed the first in the order of nodes.
+// endAmongNodes writes the exit code and the end of the run when nodes end at about the same time. The nodes' exit
+// codes are points of one metric, which is quick to read; reading the run, with the series of all nodes, takes a server
+// seconds. Three nodes end the run: the one that creates it, the last one to end so far, and the first failed one in
+// the order of the nodes.
 func (p *Plan) endAmongNodes(ctx context.Context) error {
 	codes, err := p.client.MetricHistory(ctx, p.Run.ID, MetricExitCode)
 	if err != nil {
 		return err
 	}
 
-	first := mlflow.Metric{Step: math.MaxInt64} // that failed
+	first := mlflow.Metric{Step: math.MaxInt64} // of the nodes that failed
 	var last mlflow.Metric
 	for _, m := range codes {
 		if m.Value != 0 && m.Step < first.Step {
@@ -133,7 +133,7 @@ func (p *Plan) step() (step int64) {
 	return step
 }
 
-// statusOf returns how a run of our own ended.
+// statusOf returns the final status of a run that perfagent created.
 func statusOf(r *reporter.Report) mlflow.Status {
 	switch {
 	case r.Run.Incomplete != "" || r.Run.Signal != "":

@@ -12,17 +12,17 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A File is what is pushed of a node: a file or, of ranks that were not put together yet, the report that their files
-// make.
+// A File is the source of a push for one node: its file or, if the ranks' files are not combined yet, their combined
+// report.
 type File struct {
 	*reportfile.File
 
-	// parts are the files of the ranks, which record the state of the push, and key is the node in them.
+	// parts are the files of the ranks, which record the state of the push. key is the node's key in them.
 	parts []*reportfile.File
 	key   string
 }
 
-// Load reads the files of a node. cpus is for perf.py's JSON, as in reportfile.Load.
+// Load reads the files of a node. cpus is for JSON files of perf.py, as in reportfile.Load.
 func Load(n *catalog.Node, cpus int) (*File, error) {
 	var pieces []*reportfile.File
 	var sources []reporter.SourceReport
@@ -58,9 +58,9 @@ func Load(n *catalog.Node, cpus int) (*File, error) {
 	return &File{File: whole, parts: pieces, key: n.NameInFile()}, nil
 }
 
-// recordPush records the states of a push in the file, if it is a perfagent report. Of ranks that were not put
-// together yet, each report records the state of the node, and a journal records nothing: it is replaced or it is all
-// that is left.
+// recordPush records the states of a push in the file, if it is a perfagent report. If the ranks are not combined yet,
+// each rank's report records the state of the node. A journal records nothing: either its report replaces it, or it is
+// the only file left.
 func (f *File) recordPush(states map[string]reporter.PushState) error {
 	if f.parts == nil {
 		return recordPushIn(f.File, states)
@@ -75,14 +75,15 @@ func (f *File) recordPush(states map[string]reporter.PushState) error {
 	return errors.Join(errs...)
 }
 
-// recordPushIn records the states of a push in a file.
+// recordPushIn records the states of a push in file.
 func recordPushIn(file *reportfile.File, states map[string]reporter.PushState) error {
 	return rewrite(file, "the state of the push", func(data []byte) ([]byte, error) {
 		return reporter.WithPush(data, states)
 	})
 }
 
-// rewrite records something in a file, if it is a perfagent report. what is for the error.
+// rewrite replaces the content of a perfagent report by with(content). It leaves other files alone. what is for the
+// error.
 func rewrite(file *reportfile.File, what string, with func(data []byte) ([]byte, error)) error {
 	if file.Kind != reportfile.KindReport {
 		return nil
@@ -100,7 +101,8 @@ func rewrite(file *reportfile.File, what string, with func(data []byte) ([]byte,
 	return nil
 }
 
-// artifact returns the file as it will be once its nodes have the state that done returns of a run.
+// artifact returns the file as an Artifact. Its data includes the state of the nodes after the push, which done returns
+// for a run.
 func (f *File) artifact(done func(runID string) map[string]reporter.PushState) Artifact {
 	a := Artifact{Name: filepath.Base(f.Path), ContentType: "application/json"}
 	if f.Kind == reportfile.KindJournal {
@@ -115,8 +117,8 @@ func (f *File) artifact(done func(runID string) map[string]reporter.PushState) A
 	return a
 }
 
-// EncodeNode returns the report of one node as a store gets it, without where it has been put, and what it is called:
-// as its file is, or after the node.
+// EncodeNode returns the report of one node as written to a store, without its store state, and the base name of the
+// object: the file's if it has one node, otherwise one from the node's key.
 func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	base = strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
 	if of, ok := catalog.ParseFileName(base + ".json"); ok && len(f.Report.Nodes) == 1 {
@@ -140,8 +142,8 @@ func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	return data, base, err
 }
 
-// RecordStore records in the file what was put into a store. The pieces of ranks are put together later, and say
-// nothing of a store.
+// RecordStore records in the file what was put into a store. Parts of ranks record nothing about a store, because they
+// are combined later.
 func (f *File) RecordStore(states map[string]*reporter.StoreState) error {
 	if f.parts != nil || len(states) == 0 {
 		return nil

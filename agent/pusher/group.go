@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Target says where a person wants reports to go. What it leaves empty is up to the reports and to the environment.
+// A Target is the destination that the user requested. The reports and the environment supply empty fields.
 type Target struct {
 	URI        string // of the server
 	RunID      string
@@ -20,19 +20,19 @@ type Target struct {
 	DryRun     bool   // the server is only read
 }
 
-// A Group is the part of a report that goes to one run.
+// A Group is the part of a report with one destination run.
 type Group struct {
-	URI  string // of the server as given, perhaps with user info; "" if it is not known
-	From string // where the URI comes from
+	URI  string // of the server as given, perhaps with user info; "" if unknown
+	From string // source of the URI, for messages
 
 	target  Target
 	running bool               // the recording has not ended
 	state   reporter.PushState // of the last push; State is "" if there was none
 	report  *reporter.Report
-	dest    Destination // once there is a plan
+	dest    Destination // set by Prepare
 }
 
-// Groups splits a report by the destinations of its nodes. running is set if the recording has not ended.
+// Groups splits a report by the destinations of its nodes. running means that the recording has not ended.
 func (w Target) Groups(r *reporter.Report, running bool) []*Group {
 	groups := Group{target: w, running: running}.split(r, func(n *reporter.Node) reporter.PushState {
 		state := lastPush(n)
@@ -48,14 +48,14 @@ func (w Target) Groups(r *reporter.Report, running bool) []*Group {
 // lastPush returns the state of a node's last push.
 func lastPush(n *reporter.Node) reporter.PushState { return cmp.Or(n.Push, &reporter.Push{}).MLflow }
 
-// haveOneRun reports whether nodes with these states have one destination: the same run or, if a run is not known yet,
-// the one that will be found.
+// haveOneRun reports whether nodes with these states have one destination: the same run or, if one of the runs is
+// unknown, the one that a search will find.
 func haveOneRun(a, b reporter.PushState) bool {
 	return a.URI == b.URI && (a.RunID == b.RunID || a.RunID == "" || b.RunID == "") &&
 		a.ExperimentName == b.ExperimentName && a.ExperimentID == b.ExperimentID
 }
 
-// split returns groups like g with the nodes of a report, one for all nodes with states that belong together.
+// split copies g for each set of nodes with states that belong together, according to together.
 func (g Group) split(
 	r *reporter.Report, stateOf func(*reporter.Node) reporter.PushState, together func(a, b reporter.PushState) bool,
 ) []*Group {
@@ -75,12 +75,11 @@ func (g Group) split(
 	return out
 }
 
-// server returns the server for nodes with this state of their last push, and where its URI comes from. A tracking URI
-// of the shell that is no server, such as a directory, is for other programs: the server that the report records goes
-// before it.
+// server returns the server for nodes with this state of their last push, and the source of its URI. The recorded
+// server precedes an MLFLOW_TRACKING_URI that is no server: a directory, for instance, is meant for other programs.
 func (w Target) server(state reporter.PushState) (uri, from string) {
 	shell := os.Getenv("MLFLOW_TRACKING_URI")
-	remembered := state.URI != "" && state.State != reporter.PushOff // else it is a server that we cannot push to
+	remembered := state.URI != "" && state.State != reporter.PushOff // off: a server that we cannot push to
 	switch {
 	case w.URI != "":
 		return w.URI, "--mlflow"
@@ -90,10 +89,10 @@ func (w Target) server(state reporter.PushState) (uri, from string) {
 	return state.URI, "recorded in the report"
 }
 
-// isOtherServer reports whether the group goes to another server than the report records.
+// isOtherServer reports whether the group's server differs from the one in the report.
 func (g *Group) isOtherServer() bool { return g.state.URI != mlflow.PublicURI(g.URI) }
 
-// destination returns where a group goes, from the wish, the report and the environment.
+// destination combines the target, the report and the environment.
 func (g *Group) destination() Destination {
 	d := Destination{
 		RunID: g.state.RunID, Given: g.state.Given, Invocation: g.state.Invocation,
@@ -114,12 +113,12 @@ func (g *Group) destination() Destination {
 	if g.target.RunID != "" {
 		d.RunID, d.Given, d.OtherServer = g.target.RunID, true, false
 	} else if g.target.Experiment != "" {
-		d.RunID, d.Given, d.ExperimentOnly = "", false, true // a run of that experiment
+		d.RunID, d.Given, d.ExperimentOnly = "", false, true // search for a run of that experiment
 	}
 	return d
 }
 
-// Split splits a group further if the job of each node made a run of its own.
+// Split splits a group further if the jobs of its nodes created separate runs.
 func (g *Group) Split(ctx context.Context, c *mlflow.Client) ([]*Group, error) {
 	var invocations []string
 	for _, n := range g.report.Nodes {
@@ -147,8 +146,8 @@ func (g *Group) Split(ctx context.Context, c *mlflow.Client) ([]*Group, error) {
 	}, func(a, b reporter.PushState) bool { return a.RunID == b.RunID }), nil
 }
 
-// Prepare finds the run of the group's nodes, which are in a file, and what the run lacks. A failure is recorded in the
-// file.
+// Prepare finds the run of the group's nodes, which are in f, and the values that the run lacks. It records a failure
+// in f.
 func (g *Group) Prepare(ctx context.Context, c *mlflow.Client, f *File, progress func(sent, all int)) (*Plan, error) {
 	g.dest = g.destination()
 	plan, err := Prepare(ctx, c, g.report, Options{
@@ -160,7 +159,7 @@ func (g *Group) Prepare(ctx context.Context, c *mlflow.Client, f *File, progress
 	return plan, g.recordFailure(f, c, plan, err)
 }
 
-// Send sends what the run lacks. A failure is recorded in the file.
+// Send sends the values that the run lacks. It records a failure in f.
 func (g *Group) Send(ctx context.Context, p *Plan, f *File) error {
 	return g.recordFailure(f, p.client, p, p.Send(ctx))
 }
@@ -170,14 +169,14 @@ func (g *Group) RecordDone(p *Plan, f *File) error {
 	return f.recordPush(g.done(p.Run.ID, p.client, p.opts.Given, p.Notes))
 }
 
-// done returns the states of the group's nodes once the server has all of them.
+// done returns the states of the group's nodes after a complete push.
 func (g *Group) done(runID string, c *mlflow.Client, given bool, notes []string) map[string]reporter.PushState {
 	return g.each(DoneState(reporter.PushState{RunID: runID, Given: given, URI: c.URI()}, notes))
 }
 
-// recordFailure records in the file that a push failed with err, which it returns. It changes nothing in a dry run, nor
-// where the wish or a variable sent a pending report somewhere else. A push that was done before, to this server or
-// another, stays done.
+// recordFailure records in f that a push failed with err, and returns err. It records nothing in a dry run, and nothing
+// for a pending report that the target or a variable sent to another destination. A push that is done, to this server
+// or another, stays done.
 func (g *Group) recordFailure(f *File, c *mlflow.Client, p *Plan, err error) error {
 	named := g.target != Target{} || g.isOtherServer()
 	if err == nil || g.target.DryRun || named && g.state.State == reporter.PushPending ||
@@ -195,7 +194,7 @@ func (g *Group) recordFailure(f *File, c *mlflow.Client, p *Plan, err error) err
 	return errors.Join(err, f.recordPush(g.each(s)))
 }
 
-// each returns the state s for every node of the group. Each node keeps its own invocation.
+// each returns state s for every node of the group. Each node keeps its invocation.
 func (g *Group) each(s reporter.PushState) map[string]reporter.PushState {
 	out := make(map[string]reporter.PushState)
 	for name, n := range g.report.Nodes {

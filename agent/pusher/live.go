@@ -17,72 +17,70 @@ import (
 )
 
 const (
-	// ownRunAfter is how many windows pass before a run of our own is created, while the job may
-	// still create its own. Other nodes than 0 wait one more, for node 0's.
+	// ownRunAfter is the number of windows before perfagent creates a run, during which the job may create one. Nodes
+	// that do not create the run wait one window more.
 	ownRunAfter = 3
 
-	// maxLiveWindows and maxLiveBuckets limit one batch, so that catching up is no burden to the
-	// sampling goroutine. More follows with the next batch.
+	// maxLiveWindows and maxLiveBuckets limit one batch, so that catching up does not delay the sampling goroutine. The
+	// next batch has more.
 	maxLiveWindows = 100
 	maxLiveBuckets = 4000
 
 	// liveTimeout limits one push, and so the wait for a server that hangs.
 	liveTimeout = 10 * time.Second
 
-	// maxRest limits the pause after failures that will not pass by themselves.
+	// maxRest limits the pause after a failure.
 	maxRest = 5 * time.Minute
 )
 
-// Live pushes the series of one node while its run goes on. Nothing waits for it: if a server is
-// slow or gone, it falls behind, and catches up later from the Recording's ring. Once the run is
-// known, it sends one request per window.
+// Live pushes the series of one node during its run. It blocks no other part: if a server is slow or gone, Live falls
+// behind, and catches up later from the Recording's ring. Once the run is known, it sends one request per window.
 type Live struct {
 	about   journal.Head
 	dest    Destination
 	connect func() (*mlflow.Client, error)
 
-	// Shared by the sampling goroutine and ours, with at most one batch under way.
+	// The sampling goroutine and Run's share these. At most one batch is in progress.
 	batches     chan liveBatch
 	ready       atomic.Bool
 	creatingRun atomic.Bool  // a run is being created, or may have been
-	sent        atomic.Int64 // time of the last point that the server has, in ms since 1970
+	sent        atomic.Int64 // time of the last point on the server, in ms since 1970
 
-	step int64 // of the newest sample, or the node's slot; belongs to the sampling goroutine
+	step int64 // of the newest sample, or the node's slot; used by the sampling goroutine only
 
-	filter seriesFilter // of the series that is pushed
+	filter seriesFilter // selects the series to push
 
-	// These belong to our own goroutine.
+	// Used by Run's goroutine only.
 	client     *mlflow.Client
 	run        *mlflow.Run
-	nameBudget *nameBudget // nil unless the run takes few names
+	nameBudget *nameBudget // nil unless the server limits the names of metrics
 	unsure     bool        // a request failed halfway: the server may have its points
 	rest       time.Duration
 }
 
-// A liveBatch is one batch of windows for the push goroutine, with what was known when it was made.
+// A liveBatch is one batch of windows for Run's goroutine, with the state of the Recording at that time.
 type liveBatch struct {
 	id      runIdentity
 	windows []window
 	start   int64
 	thinned bool
 	pace    pace
-	at      time.Time // when it may be sent; zero: at once
+	at      time.Time // earliest time to send; zero: at once
 }
 
-// NewLive prepares the push of a run. about describes its start. connect is called in the goroutine
-// of Run once the first window is full.
+// NewLive prepares the push of a run. about describes its start. Run calls connect once the first window is full.
 func NewLive(about journal.Head, d Destination, connect func() (*mlflow.Client, error)) *Live {
 	l := &Live{about: about, dest: d, connect: connect, batches: make(chan liveBatch, 1)}
 	l.ready.Store(true)
 	return l
 }
 
-// SetHostOnly makes the push leave out the job's series: they are of one rank of several, and the node's come when all
-// have ended. It is called before Observe.
+// SetHostOnly makes the push leave out the job's series, which belong to one rank of several: the series of all ranks
+// are sent when the ranks have ended. Call it before Observe.
 func (l *Live) SetHostOnly() { l.filter = hostOnly }
 
-// Observe looks at the Recording. It is called after each sample, in the sampling goroutine. If a
-// window is full and no other batch is under way, it hands over what is to be sent.
+// Observe hands over new windows to Run, if a window is full and no batch is in progress. The sampling goroutine calls
+// it after each sample.
 func (l *Live) Observe(rec *collector.Recording) {
 	p := newPace(l.about.Identity, rec.Host.Hostname)
 	step, at := l.due(p, rec)
@@ -108,12 +106,12 @@ func (l *Live) Observe(rec *collector.Recording) {
 		createsRun: createsRun(l.about.Node, l.about.Identity),
 		recordings: map[string]string{node: recordingID(l.about.Run.ID, node, s.start)},
 	}
-	// There is room, because ready was ours.
+	// The channel has room, because we own ready.
 	l.batches <- liveBatch{id: id, windows: windows, start: s.start, thinned: s.thinned, pace: p, at: at}
 }
 
-// due returns the number of what is due by the next sample, and when it may be sent: of a node by itself the
-// window of the newest sample, and of one of many its slot, which does not wait for a sample.
+// due returns the number of the newest window or slot, and the earliest time to send it. For a node without peers, that
+// is the window of the newest sample, at once. For others it is the slot of the node, which does not wait for a sample.
 func (l *Live) due(p pace, rec *collector.Recording) (step int64, at time.Time) {
 	if !p.hasPeers() {
 		return int64((rec.End.Boot - rec.Start.Boot) / windowLength), at
@@ -125,8 +123,7 @@ func (l *Live) due(p pace, rec *collector.Recording) (step int64, at time.Time) 
 	return step, p.begin(min(step, p.slot(now)+1))
 }
 
-// newLiveSeries returns the part of a Recording's ring that ends after a time, or its first buckets
-// if there are many.
+// newLiveSeries returns the buckets of a Recording's ring that end after a time, at most maxLiveBuckets.
 func newLiveSeries(rec *collector.Recording, node string, after int64) nodeSeries {
 	first := sort.Search(rec.Ring.Len(), func(i int) bool { return bucketEnd(rec, i) > after })
 	s := nodeSeries{
@@ -153,7 +150,7 @@ func bucketEnd(rec *collector.Recording, i int) int64 {
 	return int64(rec.Ring.Bucket(i).Stats[collector.Timestamp].Max*1000 + 0.5)
 }
 
-// Run pushes what Observe hands over, until ctx ends.
+// Run pushes the batches from Observe until ctx ends.
 func (l *Live) Run(ctx context.Context) {
 	defer func() {
 		if l.client != nil {
@@ -173,16 +170,14 @@ func (l *Live) Run(ctx context.Context) {
 	}
 }
 
-// RunID returns the run that Run found or created, or "" if there is none yet. It may be called
-// once Run has returned.
+// RunID returns the run that Run found or created, or "" if there is none yet. Call it after Run has returned.
 func (l *Live) RunID() string { return cmp.Or(l.run, &mlflow.Run{}).ID }
 
-// MayHaveCreatedRun reports whether a run may have been created that RunID does not know.
+// MayHaveCreatedRun reports whether the server may have created a run that RunID does not know.
 func (l *Live) MayHaveCreatedRun() bool { return l.creatingRun.Load() }
 
-// sentUntil returns the time of the last point that was sent to a run, in ms since 1970, or −1 if
-// none was. It is not certain if the answer to a later request was lost. It may be called once Run
-// has returned.
+// sentUntil returns the time of the last point sent to a run, in ms since 1970, or −1 if there is none. It is not
+// certain if the response to a later request was lost. Call it after Run has returned.
 func (l *Live) sentUntil(runID string) (until int64, certain bool) {
 	if l.RunID() != runID || l.sent.Load() == 0 {
 		return -1, false
@@ -190,9 +185,8 @@ func (l *Live) sentUntil(runID string) (until int64, certain bool) {
 	return l.sent.Load(), !l.unsure
 }
 
-// pause waits after a failure, as long as the server asks for. If the failure will not pass by
-// itself, it waits ever longer, so that a wrong password does not lock an account. It reports
-// whether to go on.
+// pause waits after a failure, for as long as the server asks. After a permanent failure it doubles the pause each
+// time, so that a wrong password does not lock an account. It returns false if ctx ended.
 func (l *Live) pause(ctx context.Context, err error) bool {
 	if err == nil {
 		l.rest = 0
@@ -207,7 +201,7 @@ func (l *Live) pause(ctx context.Context, err error) bool {
 	return retry.Wait(ctx, wait) == nil
 }
 
-// push sends a batch, provided that the run is known.
+// push sends a batch, once the run is known.
 func (l *Live) push(ctx context.Context, b liveBatch) error {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
@@ -221,8 +215,8 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 	}
 	if l.run == nil {
 		created, err := l.findRun(ctx, b)
-		// A server takes seconds to answer with a run that has the series of many nodes. So each of them looks
-		// for the run before any of them sends.
+		// A server takes seconds to return a run that has the series of many nodes. So each node finds the run before
+		// any node sends.
 		if err != nil || l.run == nil || b.pace.hasPeers() && !created {
 			return err
 		}
@@ -237,8 +231,8 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 		}
 	}
 
-	// A given run may have other recordings, and it would take many requests to tell our points
-	// from theirs. There they are sent again: databases store them once.
+	// A given run may have other recordings, and telling our points from theirs would take many requests. There we send
+	// them again: databases store them once.
 	if l.unsure && (l.dest.RunID == "" || b.thinned) {
 		if err := l.updateSent(ctx, b); err != nil {
 			return err
@@ -247,7 +241,7 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 	return l.send(ctx, b.windows)
 }
 
-// updateSent asks for the last point that the server has, because the answer to a request was lost.
+// updateSent asks the server for its last point, after the response to a request was lost.
 func (l *Live) updateSent(ctx context.Context, b liveBatch) error {
 	run, err := l.client.Run(ctx, l.run.ID)
 	if err != nil {
@@ -263,7 +257,7 @@ func (l *Live) updateSent(ctx context.Context, b liveBatch) error {
 	return nil
 }
 
-// send sends the windows that the server does not have.
+// send sends the windows that the server lacks.
 func (l *Live) send(ctx context.Context, windows []window) error {
 	first, _ := slices.BinarySearchFunc(windows, l.sent.Load()+1, compareEnd)
 	for _, b := range pack(nil, nil, windows[first:]) {
@@ -277,7 +271,7 @@ func (l *Live) send(ctx context.Context, windows []window) error {
 	return nil
 }
 
-// findRun finds the run, or creates one if it is time to.
+// findRun finds the run, or creates one when it is time.
 func (l *Live) findRun(ctx context.Context, b liveBatch) (created bool, err error) {
 	if l.dest.RunID != "" {
 		run, err := l.client.Run(ctx, l.dest.RunID)

@@ -17,8 +17,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// metrics returns the documented metrics of a report. The step is the node, and the timestamp the
-// end of the node. Values that are not finite are left out and counted.
+// metrics returns the documented metrics of a report. The step is the node's, and the timestamp is the node's end.
+// Values that are not finite, and names that MLflow does not accept, are left out and counted.
 func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
@@ -40,7 +40,7 @@ func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 	return out, dropped
 }
 
-// nodeEnd returns when a node's numbers were final.
+// nodeEnd returns the time at which a node's numbers were final.
 func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
 	if n.Job != nil && !n.Job.End.IsZero() {
 		return n.Job.End.Time
@@ -61,7 +61,7 @@ func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
 	return time.UnixMilli(0)
 }
 
-// phaseMetrics returns the numbers of a node's phases that are pushed, as phase/NAME/seconds and so on.
+// phaseMetrics returns the numbers of a node's phases, as phase/NAME/seconds and so on.
 func phaseMetrics(n *reporter.Node) []mlflow.Metric {
 	var out []mlflow.Metric
 	taken := make(keySet)
@@ -82,18 +82,18 @@ func phaseMetrics(n *reporter.Node) []mlflow.Metric {
 	return out
 }
 
-// maxRanks is how many ranks of a node are pushed: the lowest.
+// maxRanks limits how many ranks of a node are pushed: the lowest ones.
 const maxRanks = 16
 
 const (
-	// MetricExitCode is the exit code of a node of several. The job's own run may have a metric that is called
+	// MetricExitCode is the exit code of one node of several. A run that the job created may have a metric called
 	// exit_code.
 	MetricExitCode = "node_exit_code"
 
 	rankExitCode = "exit_code" // of a rank, in its folder
 )
 
-// rankMetrics returns the numbers of a node's ranks that are pushed, as rank/R/job_cpu_seconds and so on.
+// rankMetrics returns the numbers of a node's ranks, as rank/R/job_cpu_seconds and so on.
 func rankMetrics(n *reporter.Node) []mlflow.Metric {
 	var out []mlflow.Metric
 	ranks := n.RankList()
@@ -120,17 +120,15 @@ func exitMetrics(n *reporter.Node) []mlflow.Metric {
 	return []mlflow.Metric{{Key: MetricExitCode, Value: float64(*n.Job.ExitCode)}}
 }
 
-// maxName is the most bytes of a name from the job that are kept in a key. A key may be the path of a file on the
-// server.
+// maxName limits, in bytes, the part of a key that the job named. A key may be the path of a file on the server.
 const maxName = 200
 
-// keySet are the keys that were made of the job's own names, and their folders, for which the value is false.
+// keySet has the keys made from the job's names (true) and the folders of these keys (false).
 type keySet map[string]bool
 
-// reserve returns the beginning of the keys of a phase or a series: key + "/" + number for each number, or the key
-// itself for the number "". What MLflow does not take in a key becomes "_", and so do slashes and dots where they
-// would make another path, or a folder of what is a key. Of two names that MLflow takes for one, the second gets a
-// number.
+// reserve returns the prefix of the keys of a phase or a series, which are key + "/" + number for each number, or the
+// prefix itself for the number "". Characters that MLflow does not accept become "_". So do slashes and dots that would
+// change the path, or make a key a folder. If MLflow takes two names for one, the second gets a number.
 func (n keySet) reserve(folder, name string, numbers ...string) string {
 	name = sanitizeName(name)
 	key := folder + name
@@ -153,8 +151,9 @@ func (n keySet) reserve(folder, name string, numbers ...string) string {
 	return key
 }
 
-// clash reports whether one of the keys would be the folder of a key that is there, or would have one as its folder:
-// servers without a database keep each key in a file. With same it also reports whether one of the keys is there.
+// clash reports whether one of the keys would be the folder of a reserved key, or would have a reserved key as a
+// folder: servers without a database keep each key in a file. If same is set, it also reports whether one of the keys
+// is reserved.
 func (n keySet) clash(key string, same bool, numbers []string) bool {
 	for _, number := range numbers {
 		full := path.Join(key, number)
@@ -170,7 +169,7 @@ func (n keySet) clash(key string, same bool, numbers []string) bool {
 	return false
 }
 
-// sanitizeName returns the beginning of a name, with "_" for each character that MLflow does not take in a key.
+// sanitizeName returns at most maxName bytes of a name, with "_" for characters that MLflow does not accept in a key.
 func sanitizeName(name string) string {
 	return text.Prefix(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) || strings.ContainsRune("_-. /", r) {

@@ -13,18 +13,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Some servers take few names of metrics a run, and refuse a request as a whole that has one more: Azure ML takes 50.
+// Some servers limit the names of metrics of a run, and reject a whole request with one name too many. Azure ML's limit
+// is 50.
 const (
 	maxRunNames = 50
-	endNames    = 21  // the first of a report: perf.py's eighteen and three of the job
-	fewItems    = 200 // of one request that such a server takes
+	endNames    = 21  // reserved for the report: perf.py's eighteen and three of the job
+	fewItems    = 200 // points in one request to such a server
 
-	// maxRefused is how many names by themselves are refused before the server is taken to be full: one may be refused
-	// for another reason.
+	// maxRefused is the number of names that the server refuses one by one before we consider the run full. One name
+	// may be refused for another reason.
 	maxRefused = 2
 )
 
-// LimitsMetricNames reports whether the server at a tracking URI is known to take few names of metrics a run.
+// LimitsMetricNames reports whether the server at a tracking URI is known to limit the names of metrics of a run.
 func LimitsMetricNames(uri string, lookup func(string) (string, bool)) bool {
 	if id, _ := lookup("AZUREML_RUN_ID"); id != "" {
 		return true
@@ -33,21 +34,21 @@ func LimitsMetricNames(uri string, lookup func(string) (string, bool)) bool {
 	return err == nil && strings.HasSuffix(strings.ToLower(u.Hostname()), ".azureml.ms")
 }
 
-// refused reports whether a server refuses what a request has, and may take a part of it.
+// refused reports whether a server rejected the content of a request, and may accept a part of it.
 func refused(err error) bool {
 	e, ok := errors.AsType[*mlflow.Error](err)
 	return ok && e.Status == http.StatusBadRequest && e.Code == "INVALID_PARAMETER_VALUE"
 }
 
-// A nameProbe finds out which names of metrics a run takes, by sending the first point of each.
+// A nameProbe finds out which names of metrics a run accepts, by sending the first point of each.
 type nameProbe struct {
 	send     func([]mlflow.Metric) error
 	admitted map[string]bool
-	failures int // names that were refused by themselves
+	failures int // names that were refused alone
 }
 
-// sendWithinLimit sends batches that were refused, and those after them, as far as the run has room for the names of
-// their metrics: the eighteen and the job's first. The rest is left out, with a note.
+// sendWithinLimit sends the rejected batches, as far as the run accepts the names of their metrics: perf.py's eighteen
+// and the job's first. A note names the metrics that are left out. why is the server's error.
 func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why error) error {
 	var all mlflow.Batch
 	for _, b := range batches {
@@ -71,13 +72,13 @@ func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why 
 	}
 	firsts := firstPoints(all.Metrics, run.Metrics)
 	together := why
-	if len(firsts) == 1 { // which may not be why
+	if len(firsts) == 1 { // the name may not be the reason
 		together = nil
 	}
 	if err := s.probe(firsts, together); err != nil {
 		return err
 	}
-	if len(s.admitted) == 0 { // the server refuses them for another reason
+	if len(s.admitted) == 0 { // another reason than names
 		return why
 	}
 	for piece := range slices.Chunk(p.unsentPoints(s, all.Metrics, firsts), fewItems) {
@@ -88,8 +89,8 @@ func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why 
 	return nil
 }
 
-// unsentPoints returns the points that are still to be sent once the first one of each new name was sent or refused.
-// It notes the names that were left out.
+// unsentPoints returns the points to send after the first point of each new name was sent or refused. It adds a note
+// about the names that are left out.
 func (p *Plan) unsentPoints(s *nameProbe, all, firsts []mlflow.Metric) (rest []mlflow.Metric) {
 	var leftOut []string
 	sent := make(map[mlflow.Metric]bool)
@@ -132,8 +133,8 @@ func firstPoints(points []mlflow.Metric, has map[string]mlflow.Metric) []mlflow.
 	return out
 }
 
-// importance returns a function that ranks names of metrics: perf.py's eighteen, the job's, the other metrics, what has
-// a folder of its own, and series.
+// importance returns a function that ranks names of metrics: perf.py's eighteen, the job's, the other metrics, names
+// with a folder, and series.
 func importance() func(key string) int {
 	ranks := map[string]int{MetricExitCode: 1}
 	for _, m := range reporter.Metrics() {
@@ -158,8 +159,8 @@ func importance() func(key string) int {
 	}
 }
 
-// probe sends points of different names, or each half of them if they are refused. why is not nil if it is known that
-// they are refused together.
+// probe sends points of different names. If they are refused, it probes each half. why, if not nil, is the error with
+// which the server has already refused them together.
 func (s *nameProbe) probe(points []mlflow.Metric, why error) error {
 	if len(points) == 0 || s.failures >= maxRefused {
 		return nil
@@ -187,7 +188,7 @@ func (s *nameProbe) probe(points []mlflow.Metric, why error) error {
 	return s.probe(points[half:], nil)
 }
 
-// noteOf says what was left out.
+// noteOf returns the note about names that were left out.
 func noteOf(leftOut []string) string {
 	var parts []string
 	series := 0
@@ -205,13 +206,13 @@ func noteOf(leftOut []string) string {
 	return "left out, because the server takes no more names of metrics in the run: " + strings.Join(parts, ", ")
 }
 
-// A nameBudget is how many more names of series a live push may make in a run.
+// A nameBudget limits the new names of series that a live push creates in a run.
 type nameBudget struct {
 	left  int
-	names map[string]bool // those that it may send
+	names map[string]bool // names that may be sent
 }
 
-// newNameBudget returns the room that a run has: what comes at the end has its own. Nodes share it.
+// newNameBudget returns the node's share of the names that a run has left, without those reserved for the end.
 func newNameBudget(run *mlflow.Run, nodes int) *nameBudget {
 	r := &nameBudget{left: max(0, maxRunNames-endNames-len(run.Metrics)) / max(1, nodes), names: make(map[string]bool)}
 	for key := range run.Metrics {
@@ -220,7 +221,7 @@ func newNameBudget(run *mlflow.Run, nodes int) *nameBudget {
 	return r
 }
 
-// keep returns windows with those series only that there is room for, the job's first. A window that has none is gone.
+// keep returns windows with only the series within the budget, the job's first. It leaves out windows without a point.
 func (r *nameBudget) keep(windows []window) []window {
 	var out []window
 	for _, w := range windows {

@@ -14,11 +14,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxOperations is how many operations of a node are pushed: those that took most time in all.
+// maxOperations limits how many operations of a node are pushed: those with the longest total time.
 const maxOperations = 16
 
-// operationMetrics returns the numbers of a node's operations and transfers that are pushed, as op/NAME/count and so
-// on.
+// operationMetrics returns the numbers of a node's operations and transfers, as op/NAME/count and so on.
 func operationMetrics(n *reporter.Node) []mlflow.Metric {
 	w := n.PooledOperations()
 	if w == nil {
@@ -28,8 +27,8 @@ func operationMetrics(n *reporter.Node) []mlflow.Metric {
 		operationNumbers(w, reporter.TransferKind, math.MaxInt)...)
 }
 
-// operationNumbers returns the numbers of the first series of a kind. Each has the key that it has if all are pushed,
-// which is the same on all nodes with the same series.
+// operationNumbers returns the numbers of the first series of a kind, at most most. Keys are reserved for all series,
+// so they are the same on all nodes with the same series.
 func operationNumbers(w *reporter.Operations, kind reporter.OperationKind, most int) (out []mlflow.Metric) {
 	numbers, all := reporter.OperationNumbers(kind, reporter.OutputPush), w.Series(kind)
 	var ends []string
@@ -52,14 +51,14 @@ func operationNumbers(w *reporter.Operations, kind reporter.OperationKind, most 
 	return out
 }
 
-// A jobSeries is an operation, counter, gauge or transfer that has time lines.
+// A jobSeries is an operation, counter, gauge or transfer with timelines.
 type jobSeries struct {
 	kind reporter.OperationKind
 	name string
 }
 
-// chartedSeries returns the series of the job among the keys of an envelope in the order in which they began, so that
-// none gets another name in MLflow when more of them begin. began returns the first sample that has something of a key.
+// chartedSeries returns the job's series among the keys of an envelope, in the order of their starts, so that a series
+// keeps its name in MLflow when more of them start. began returns the index of the first sample with a value of a key.
 func chartedSeries(keys iter.Seq[string], began func(key string) int) []jobSeries {
 	first := make(map[jobSeries]int)
 	for key := range keys {
@@ -81,7 +80,7 @@ func chartedSeries(keys iter.Seq[string], began func(key string) int) []jobSerie
 	return all[:min(len(all), aggregate.MaxCharts)]
 }
 
-// reportJobSeries returns the series of the job that a report has time lines of.
+// reportJobSeries returns the job's series that have timelines in a report.
 func reportJobSeries(e reporter.Envelope) []jobSeries {
 	return chartedSeries(maps.Keys(e), func(key string) int {
 		values := e[key].Mean
@@ -93,7 +92,7 @@ func reportJobSeries(e reporter.Envelope) []jobSeries {
 	})
 }
 
-// recordingJobSeries returns the series of the job that a Recording has time lines of.
+// recordingJobSeries returns the job's series that have timelines in a Recording.
 func recordingJobSeries(rec *collector.Recording) []jobSeries {
 	if rec.Operations == nil || rec.Operations.Timelines == nil {
 		return nil
@@ -109,7 +108,7 @@ func recordingJobSeries(rec *collector.Recording) []jobSeries {
 	})
 }
 
-// jobSources returns the sources of the job's time lines.
+// jobSources returns the sources of the job's timelines.
 func (s nodeSeries) jobSources() []source {
 	var out []source
 	taken := make(keySet)

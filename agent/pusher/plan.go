@@ -18,73 +18,69 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An Artifact is a file that goes to the run, under perfagent/.
+// An Artifact is a file that is uploaded to the run, below perfagent/.
 type Artifact struct {
 	Name, ContentType string
 
-	// Data returns the file's bytes. It is called once the run is known.
+	// Data returns the content of the file. It is called once the run is known.
 	Data func(runID string) ([]byte, error)
 }
 
-// Options say how to push.
+// Options configures a push.
 type Options struct {
 	Destination
 	Artifacts []Artifact
 
-	// RecordingID identifies the recordings across pushes if their run ID does not: the hash of a
-	// file of perf.py.
+	// RecordingID identifies the recordings across pushes if their run ID does not: the hash of a file of perf.py.
 	RecordingID string
 
-	// ResolveDuplicates checks, after a run was created, whether another process has created one for the same
-	// recordings at the same time, and agrees on one of the two.
+	// ResolveDuplicates makes Send check, after it created a run, whether another process created one for the same
+	// recordings at the same time, and agree on one of the two.
 	ResolveDuplicates bool
 
-	// Running is set if the recording is not at its end. Windows that are not full and the end of
-	// the run are then left to a later push.
+	// Running means that the recording has not ended. A later push sends the last window and the end of the run.
 	Running bool
 
-	// Schedule, if not nil, are when the node may send, as one of many that end at the same time.
+	// Schedule, if not nil, has the times at which this node sends, as one of many that end at the same time.
 	Schedule *Schedule
 
-	// RunTimeout is how long to wait for another node's run before creating one of our own. Node 0
+	// RunTimeout limits the wait for another node's run before this node creates one. The node that creates the run
 	// does not wait.
 	RunTimeout time.Duration
 
-	// Live, if not nil, pushed this recording while it went on, and knows how far it got. Its Run
-	// has returned.
+	// Live, if not nil, pushed this recording while it ran, and knows its last point. Its Run has returned.
 	Live *Live
 
-	// Progress, if not nil, is called with the number of values that have been sent, and of all.
+	// Progress, if not nil, is called with the numbers of values sent so far and of all values.
 	Progress func(sent, all int)
 }
 
-// A Plan is a push that knows what the server has and what it lacks. To make one, the server is
-// only read.
+// A Plan is a prepared push: the values that the server lacks. Preparing one only reads from the server.
 type Plan struct {
 	client *mlflow.Client
 	report *reporter.Report
 	opts   Options
 	id     runIdentity
 
-	// Run is where the numbers go. It is nil if that is one of our own that is still to be created.
+	// Run is the destination. It is nil if Send is to create it.
 	Run *mlflow.Run
 
-	// Metrics and Points count the values to send, and Known those that the server has.
+	// Metrics and Points count the values to send, and AlreadyStored the values that the server has.
 	Metrics, Points, AlreadyStored int
 
-	// Notes say what people should know although it is not a failure.
+	// Notes are messages for the user about things that are not failures.
 	Notes []string
 
-	sentLive    bool              // the run is as the live push knows it, and was not asked for again
-	jobRun      *mlflow.Run       // the job's own, if Run is ours and the two are still to be linked
-	experiments map[string]string // IDs by name, as far as a search has seen them
+	sentLive    bool              // the run is as the live push knows it, and was not read again
+	jobRun      *mlflow.Run       // the job's run, if Run is ours and the two are to be linked
+	experiments map[string]string // IDs by name, as far as a search has read them
 
 	metrics []mlflow.Metric
-	dropped int // values that MLflow does not take
+	dropped int // values that MLflow does not accept
 	windows []window
 }
 
-// Prepare finds the run of a report and what the run lacks.
+// Prepare finds the run of a report, and the values that the run lacks.
 func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
 	p := &Plan{client: c, report: r, opts: o, id: newRunIdentity(r, o.Destination, o.RecordingID)}
 	if err := o.Schedule.wait(ctx); err != nil {
@@ -109,12 +105,12 @@ func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Option
 	return p, nil
 }
 
-// Own reports whether the run is, or will be, one that we created, and so is ours to end.
+// Own reports whether perfagent created the run, or will create it, and so must end it.
 func (p *Plan) Own() bool {
 	return p.Run == nil || p.Run.Tags[tagCreatedBy] == createdBy && !p.opts.Given
 }
 
-// Describe returns what the push will do, as labels and words. size is the size of the first artifact, in words.
+// Describe returns the planned push as pairs of label and text. size is the size of the first artifact, as text.
 func (p *Plan) Describe(size string) [][2]string {
 	run := fmt.Sprintf("a new one, %q, in experiment %s", runName(p.report),
 		cmp.Or(p.opts.ExperimentName, p.opts.ExperimentID, "Default"))
@@ -149,7 +145,7 @@ func (p *Plan) Describe(size string) [][2]string {
 	return out
 }
 
-// Outcome says what a finished push has sent, and where it is to be seen.
+// Outcome describes a finished push: the numbers of values sent, and the URL of the run.
 func (p *Plan) Outcome() string {
 	out := fmt.Sprintf("%s and %s sent to %s", text.Count(p.Metrics, "metric", "metrics"),
 		text.Count(p.Points, "point", "points"), p.client.RunURL(p.Run))
@@ -159,7 +155,7 @@ func (p *Plan) Outcome() string {
 	return strings.Join(append([]string{out}, p.Notes...), "; ")
 }
 
-// DoneState returns the state of a push that the server has all of. It keeps what a later push needs to know of s.
+// DoneState returns the state of a complete push. It keeps the fields of s that a later push needs.
 func DoneState(s reporter.PushState, notes []string) reporter.PushState {
 	return reporter.PushState{
 		State: reporter.PushDone, RunID: s.RunID, Given: s.Given, URI: s.URI, Invocation: s.Invocation,
@@ -167,12 +163,12 @@ func DoneState(s reporter.PushState, notes []string) reporter.PushState {
 	}
 }
 
-// findRun takes the given run or searches.
+// findRun reads the given run or searches for one.
 func (p *Plan) findRun(ctx context.Context) error {
 	d := p.opts.Destination
 	if p.opts.Schedule != nil && p.opts.Live != nil {
-		// A server takes seconds to answer with a run that has the series of many nodes, so that these do not ask for
-		// the one that the live push has sent to.
+		// A server takes seconds to return a run that has the series of many nodes, so these use the run of the live
+		// push.
 		if _, p.sentLive = p.opts.Live.sentUntil(d.RunID); p.sentLive {
 			if p.Run = p.opts.Live.run; p.id.createsRun {
 				return p.findJobRun(ctx)
@@ -189,7 +185,7 @@ func (p *Plan) findRun(ctx context.Context) error {
 		case !d.OtherServer || !mlflow.NotFound(err):
 			return err
 		}
-		p.opts.Given = false // that is another server's run
+		p.opts.Given = false // the run of another server
 	}
 
 	found, err := p.searchWithRetry(ctx)
@@ -197,13 +193,13 @@ func (p *Plan) findRun(ctx context.Context) error {
 	if err != nil || found.run == nil {
 		return err
 	}
-	// Not every server returns all metrics of the runs that it finds.
+	// Not every server returns all metrics of the runs that a search finds.
 	p.jobRun = found.jobRun
 	p.Run, err = p.client.Run(ctx, found.run.ID)
 	return err
 }
 
-// findJobRun looks for the job's own run, which may have turned up after ours was created.
+// findJobRun looks for the job's run, which may have appeared after ours was created.
 func (p *Plan) findJobRun(ctx context.Context) error {
 	if !p.Own() || p.Run.Tags[tagJobRun] != "" || p.opts.Invocation == "" {
 		return nil
@@ -224,8 +220,7 @@ func checkActive(run *mlflow.Run) error {
 	return nil
 }
 
-// searchWithRetry searches. If another node may be about to create the run, it searches again for a
-// while.
+// searchWithRetry searches for the run. While another node may be about to create it, it repeats the search.
 func (p *Plan) searchWithRetry(ctx context.Context) (searchResult, error) {
 	deadline := time.Now().Add(p.opts.RunTimeout)
 	for {
@@ -239,7 +234,7 @@ func (p *Plan) searchWithRetry(ctx context.Context) (searchResult, error) {
 	}
 }
 
-// compare finds out what the run lacks of the report.
+// compare finds out which values the run lacks.
 func (p *Plan) compare(ctx context.Context) error {
 	p.metrics, p.dropped = metrics(p.report)
 	p.windows, p.AlreadyStored, p.Points = nil, 0, 0
@@ -289,8 +284,8 @@ func (p *Plan) compareMetrics(ctx context.Context) error {
 	return nil
 }
 
-// recordedSteps returns the steps of the nodes of which the run has recordings, perhaps in part, and perhaps others
-// than the report's. If it has none of a node, it has none of its metrics, unless a push was cut off.
+// recordedSteps returns the steps of the nodes with a recording in the run, which may be incomplete or another
+// recording than the report's. Without one, the run has no metrics of the node, unless a push was interrupted.
 func (p *Plan) recordedSteps() map[int64]bool {
 	steps := make(map[int64]bool)
 	for key, n := range p.report.Nodes {
@@ -302,7 +297,7 @@ func (p *Plan) recordedSteps() map[int64]bool {
 	return steps
 }
 
-// compareSeries adds the points of a node that come after the run's last one.
+// compareSeries adds the points of a node after the last one in the run.
 func (p *Plan) compareSeries(ctx context.Context, s nodeSeries) error {
 	all := s.windows()
 	until, err := p.sentUntil(ctx, s, all)
@@ -319,9 +314,8 @@ func (p *Plan) compareSeries(ctx context.Context, s nodeSeries) error {
 	return nil
 }
 
-// sentUntil returns the time of the last point of a recording that the run has. If the recording
-// was thinned, the server's answer is not certain. A process that sent the points during the run knows,
-// unless another one has pushed the journal since.
+// sentUntil returns the time of the last point of a recording in the run. If the recording was thinned, the server
+// cannot tell it with certainty; the process that pushed live can, unless another one has pushed the journal since.
 func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	sent, certain := int64(-1), false
 	if p.opts.Live != nil && p.Run != nil {
@@ -339,9 +333,9 @@ func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64
 	return max(sent, there), err
 }
 
-// compareRanks adds the points of a node of several ranks. The series of the host were sent live by the ranks that
-// measured it, each from its own start; so a window is there if the run has a point of its time. Those of the job
-// are sent when all ranks have ended.
+// compareRanks adds the points of a node of several ranks. The ranks that measured the host pushed its series live,
+// each from a different start, so a window is stored if the run has a point of its time. The job's series are sent when
+// all ranks have ended.
 func (p *Plan) compareRanks(ctx context.Context, s nodeSeries) error {
 	for _, part := range []seriesFilter{hostOnly, jobOnly} {
 		s.filter = part
@@ -369,7 +363,7 @@ func (p *Plan) compareRanks(ctx context.Context, s nodeSeries) error {
 	return nil
 }
 
-// times returns the times of the points that the run has in the series by which windows are recognized, in order.
+// times returns the sorted times of the run's points in the anchor series, by which windows are recognized.
 func (p *Plan) times(ctx context.Context, all []window) ([]int64, error) {
 	if p.Run == nil {
 		return nil, nil

@@ -12,52 +12,52 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// windowLength is the time that one point of a series stands for. The number of the window since
-// the start is the point's step.
+// windowLength is the time that one point of a series covers. The number of the window since the start is the step of
+// the point.
 const windowLength = 10 * time.Second
 
-// A window holds the points of one 10 s interval: one timestamp, one step, one value per series. It
-// is sent whole, or with its last point last.
+// A window holds the points of one 10 s interval: one timestamp, one step, one value per series. It is sent in one
+// request, or with its last point last.
 type window struct {
 	end, step int64 // end is in ms since 1970
 	points    []mlflow.Metric
 }
 
-// A nodeSeries is what a node recorded over time. Its windows become the points in MLflow.
+// A nodeSeries is a node's recording over time. Its windows become points in MLflow.
 type nodeSeries struct {
 	node  string
 	start int64 // of the recording, in ms since 1970
-	from  int64 // end of what came before the first kept sample, in ms since 1970
+	from  int64 // end of the time before the first kept sample, in ms since 1970
 
 	samples  reporter.Samples
 	envelope reporter.Envelope
 	gpus     []gpuCapacity
-	job      []jobSeries // what the job drew time lines of, in the order in which they began
+	job      []jobSeries // series of the job with timelines, in the order of their starts
 
-	thinned bool // kept samples stand for several: live points may be finer
-	running bool // more samples follow: the last window is not full, and the length of the run is not known
+	thinned bool // kept samples cover several samples each: live points may be finer
+	running bool // more samples follow: the last window is not full, and the length of the run is unknown
 
 	maxWindows int // 0 means all
 
 	filter seriesFilter
 }
 
-// A seriesFilter says which of a node's series are meant.
+// A seriesFilter selects some of a node's series.
 type seriesFilter int
 
 const (
 	wholeNode seriesFilter = iota
-	hostOnly               // without those of the job: they are of one rank of several
+	hostOnly               // not the job's: these belong to one rank of several
 	jobOnly
 )
 
-// matches reports whether a source belongs to the part.
+// matches reports whether the filter selects src.
 func (p seriesFilter) matches(src *source) bool {
 	ofJob := src.job || len(src.columns) > 0 && src.columns[0].Info().Scope == collector.ScopeJob
 	return p == wholeNode || ofJob == (p == jobOnly)
 }
 
-// newNodeSeries returns what a report has of a node.
+// newNodeSeries returns the recording of a node in a report. name is the node's name in MLflow.
 func newNodeSeries(name string, n *reporter.Node) nodeSeries {
 	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope, job: reportJobSeries(n.Envelope)}
 	for _, g := range n.GPUs {
@@ -74,9 +74,8 @@ func newNodeSeries(name string, n *reporter.Node) nodeSeries {
 	return s
 }
 
-// windows returns the points of all series, window by window, in the order of time. A kept sample
-// stands for the time since the one before it, and belongs to the window in which it was taken,
-// that is, in which it ends. Values that are not finite were not measured.
+// windows returns the points of all series by window, in the order of time. A kept sample covers the time since the one
+// before it, and belongs to the window in which it ends. Values that are not finite were not measured.
 func (s nodeSeries) windows() []window {
 	ends := s.ends()
 	steps := s.steps(ends)
@@ -104,8 +103,8 @@ func (s nodeSeries) windows() []window {
 	return out
 }
 
-// ends returns, for each kept sample, the time of the last sample that it stands for, in ms since
-// 1970. They never decrease.
+// ends returns, for each kept sample, the time of the last sample that it covers, in ms since 1970. The times never
+// decrease.
 func (s nodeSeries) ends() []int64 {
 	times := []float64(s.envelope[collector.Timestamp.Key()].Max)
 	if times == nil {
@@ -123,8 +122,8 @@ func (s nodeSeries) ends() []int64 {
 	return out
 }
 
-// steps returns the step of each kept sample. A run of 1 s to 10 s is cut in two by the middle of
-// what a sample stands for, because MLflow draws a line only from step 1 on.
+// steps returns the step of each kept sample. MLflow draws a line only from step 1 on, so a recording of 1 s to 10 s is
+// cut in two: a sample gets step 1 if the middle of its time is in the second half.
 func (s nodeSeries) steps(ends []int64) []int64 {
 	out := make([]int64, len(ends))
 	for i, end := range ends {
@@ -146,7 +145,7 @@ func (s nodeSeries) steps(ends []int64) []int64 {
 	return out
 }
 
-// begin returns the begin of the time that a kept sample stands for.
+// begin returns the start of the time that kept sample i covers.
 func (s nodeSeries) begin(ends []int64, i int) int64 {
 	if i == 0 {
 		return s.from
@@ -154,17 +153,17 @@ func (s nodeSeries) begin(ends []int64, i int) int64 {
 	return ends[i-1]
 }
 
-// A source gives the values of one series.
+// A source supplies the values of one series.
 type source struct {
 	Series
 	key    string // of its points in MLflow
 	values []columnValues
 
-	job  bool      // the job's own, in any unit
-	rate []float64 // for each kept sample, the events per second, which weigh its value; nil if only time does
+	job  bool      // one of the job's series, in any unit
+	rate []float64 // events per second of each kept sample, which weight its value; nil: only its time does
 }
 
-// weight returns how much kept sample k, which lasted the given seconds, weighs in a mean.
+// weight returns the weight in a mean of kept sample k, which lasted the given seconds.
 func (src *source) weight(k int, seconds float64) float64 {
 	switch {
 	case src.rate == nil:
@@ -175,7 +174,7 @@ func (src *source) weight(k int, seconds float64) float64 {
 	return 0
 }
 
-// rounded returns a value as it is sent. More digits are noise that would fill the requests.
+// rounded returns a value as it is sent: further digits are noise that would fill the requests.
 func (src *source) rounded(v float64) float64 {
 	if src.job {
 		return text.RoundSignificant(v)
@@ -183,8 +182,8 @@ func (src *source) rounded(v float64) float64 {
 	return text.Round(v, 6)
 }
 
-// sources returns the sources of all series. The host's come last, because they are in every window
-// (see anchors): a window whose last point is on the server is there as a whole.
+// sources returns the sources of all series. The host's come last, because they are in every window (see anchors): if
+// the last point of a window is on the server, so are the others.
 func (s nodeSeries) sources() []source {
 	var all []Series
 	for i, d := range s.gpus[:min(len(s.gpus), collector.MaxGPUs)] {
@@ -206,8 +205,7 @@ func (s nodeSeries) sources() []source {
 	return slices.DeleteFunc(out, func(src source) bool { return !s.filter.matches(&src) })
 }
 
-// points makes the points of a window, one per series that was measured, of the kept samples i to
-// j−1.
+// points returns the points of a window, one per measured series, from the kept samples i to j−1.
 func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (out []mlflow.Metric) {
 	for _, src := range sources {
 		weight := func(k int) float64 { return src.weight(k, float64(ends[k]-s.begin(ends, k))/1000) }
@@ -223,7 +221,7 @@ func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (
 	return out
 }
 
-// columnValues are a column's mean and greatest value for each kept sample.
+// columnValues has the mean and the maximum of a column for each kept sample.
 type columnValues struct{ mean, max []float64 }
 
 // values returns the values of a column.
@@ -232,13 +230,13 @@ func (s nodeSeries) values(c collector.Column) columnValues {
 		return columnValues{mean: band.Mean, max: band.Max}
 	}
 	kept := s.samples.Column(c.Key())
-	if s.envelope == nil && slices.Contains(collector.Counters(), c) { // perf.py's count since boot
+	if s.envelope == nil && slices.Contains(collector.Counters(), c) { // perf.py's counters start at boot
 		kept = sinceFirst(kept)
 	}
 	return columnValues{mean: kept, max: kept}
 }
 
-// sinceFirst subtracts the first value of a counter from all of them.
+// sinceFirst subtracts the first measured value of a counter from all values.
 func sinceFirst(counter []float64) []float64 {
 	out, first := slices.Clone(counter), math.NaN()
 	for i, v := range out {
@@ -250,8 +248,7 @@ func sinceFirst(counter []float64) []float64 {
 	return out
 }
 
-// reduce returns the mean, the peak or the last value of the kept samples i to j−1. It is NaN if
-// none was measured.
+// reduce returns the mean, maximum or last value of the kept samples i to j−1. It is NaN if none was measured.
 func (v columnValues) reduce(r reduction, i, j int, weight func(k int) float64) float64 {
 	sum, total, most, end := 0.0, 0.0, math.NaN(), math.NaN()
 	for k := i; k < min(j, len(v.mean), len(v.max)); k++ {

@@ -8,18 +8,18 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// A remoteState is what an MLflow run already has of a period. The latest point of each metric came
-// with the run. A metric's history is requested once, when it is needed.
+// A remoteState is the part of an MLflow run in a period. The run includes the latest point of each metric; the history
+// of a metric is requested once, when it is needed.
 type remoteState struct {
 	client *mlflow.Client
 	run    *mlflow.Run
 
-	exclusive bool  // of a node, the run has no other recording's points
+	exclusive bool  // no other recording of the node has points in the run
 	from, to  int64 // the period, in ms since 1970
 	histories map[string]map[mlflow.Metric]bool
 }
 
-// newRemoteState returns what a run has of a period. A run that is nil has nothing.
+// newRemoteState returns the part of a run in a period. A nil run has no points.
 func newRemoteState(c *mlflow.Client, run *mlflow.Run, from, to int64) *remoteState {
 	return &remoteState{client: c, run: cmp.Or(run, &mlflow.Run{}), from: from, to: to,
 		histories: make(map[string]map[mlflow.Metric]bool)}
@@ -35,7 +35,7 @@ func (r *remoteState) has(ctx context.Context, m mlflow.Metric) (bool, error) {
 	return history[m], err
 }
 
-// history returns the points that the run has of a metric in the period.
+// history returns the points of a metric in the period.
 func (r *remoteState) history(ctx context.Context, key string) (map[mlflow.Metric]bool, error) {
 	if history, ok := r.histories[key]; ok {
 		return history, nil
@@ -55,13 +55,11 @@ func (r *remoteState) history(ctx context.Context, key string) (map[mlflow.Metri
 	return history, nil
 }
 
-// lastPoint returns the time of the last point of a recording that the run has, or −1 if it has
-// none.
+// lastPoint returns the time of the last point of a recording that the run has, or −1 if it has none.
 //
-// Windows are sent in the order of time. Other recordings of the node may have points in the same
-// series, and some of these may by chance have the same millisecond and the same value. So the run
-// must have a point of each window up to the last one, and all points of that one. If it has not,
-// all points of each window are looked for.
+// Windows are sent in the order of time. Other recordings of the node may have points in the same series, and some may
+// by chance have the same millisecond and value. So the run must have a point of each window up to the last one, and
+// all points of that one. If it does not, lastPoint checks all points of each window.
 func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	switch last := len(all) - 1; {
 	case last < 0:
@@ -90,7 +88,7 @@ func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window)
 	return until, nil
 }
 
-// isLatest reports whether the latest points of the run are the points of a window.
+// isLatest reports whether the latest points of the run are the points of w.
 func (r *remoteState) isLatest(w window) bool {
 	return !slices.ContainsFunc(w.points, func(m mlflow.Metric) bool {
 		latest, ok := r.run.Metrics[m.Key]
@@ -98,7 +96,7 @@ func (r *remoteState) isLatest(w window) bool {
 	})
 }
 
-// anchored returns the number of windows before the first one whose anchor the run does not have.
+// anchored returns the number of windows before the first one without its anchor in the run.
 func (r *remoteState) anchored(ctx context.Context, all []window) (int, error) {
 	keys := anchors(all)
 	for i, w := range all {
@@ -110,7 +108,7 @@ func (r *remoteState) anchored(ctx context.Context, all []window) (int, error) {
 	return len(all), nil
 }
 
-// hasAll reports whether the run has all of the points.
+// hasAll reports whether the run has all points.
 func (r *remoteState) hasAll(ctx context.Context, points []mlflow.Metric) (bool, error) {
 	for _, m := range points {
 		if has, err := r.has(ctx, m); err != nil || !has {
@@ -120,8 +118,8 @@ func (r *remoteState) hasAll(ctx context.Context, points []mlflow.Metric) (bool,
 	return true, nil
 }
 
-// lastOfThinned is lastPoint for a recording that has been thinned since its points were sent.
-// Those were finer, so time and step must suffice to recognize one.
+// lastOfThinned is lastPoint for a recording that was thinned after its points were sent. Those were finer, so time and
+// step must suffice to recognize one.
 func (r *remoteState) lastOfThinned(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	until := int64(-1)
 	for _, key := range anchors(all) {
@@ -146,7 +144,7 @@ func (r *remoteState) lastOfThinned(ctx context.Context, s nodeSeries, all []win
 	return until, nil
 }
 
-// mayHaveSent reports whether a point may have been made of the series before they were thinned.
+// mayHaveSent reports whether a point may come from the series before it was thinned.
 func (s nodeSeries) mayHaveSent(m mlflow.Metric, all []window) bool {
 	if m.Timestamp < all[0].end || m.Timestamp > all[len(all)-1].end {
 		return false
@@ -161,7 +159,7 @@ func (s nodeSeries) mayHaveSent(m mlflow.Metric, all []window) bool {
 // compareEnd compares the end of a window with a time.
 func compareEnd(w window, ms int64) int { return cmp.Compare(w.end, ms) }
 
-// anchors returns the smallest set of series such that each window has a point of at least one of them.
+// anchors returns a few series such that each window has a point of at least one of them.
 func anchors(all []window) []string {
 	var keys []string
 	for rest := all; len(rest) > 0; {

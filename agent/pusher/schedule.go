@@ -11,23 +11,23 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// How many requests a second all nodes of a launch send together. A server takes about 90 batches a second.
+// Requests a second of all nodes of a launch together. A server takes about 90 batches a second.
 const (
 	liveRate = 20
 	endRate  = 40
 
-	// maxNodes bounds what a variable may say. With so many a node sends every hour and a half.
+	// maxNodes limits the count from an environment variable. With this many nodes, each sends every 83 minutes.
 	maxNodes = 100_000
 )
 
-// A pace spreads the requests of the nodes of a launch over time, so that a server sees about as many a second
-// however many nodes there are. The zero pace is that of a node by itself: it waits for nothing.
+// A pace spreads the requests of a launch's nodes over time, so that the server's load hardly depends on their number.
+// The zero pace is for a node without peers: it waits for nothing.
 type pace struct {
-	nodes    int     // 0: the node is by itself
-	fraction float64 // of this node among them, from 0 to less than 1
+	nodes    int     // 0: no peers
+	fraction float64 // position of this node among them, in [0, 1)
 }
 
-// newPace returns the pace of a node. Without an index its place comes from the name of the host.
+// newPace returns the pace of a node. Its fraction comes from its index or, without one, from the name of the host.
 func newPace(id *reporter.Identity, host string) pace {
 	nodes := min(countNodes(id), maxNodes)
 	if nodes < 2 {
@@ -43,7 +43,7 @@ func newPace(id *reporter.Identity, host string) pace {
 	return pace{nodes: nodes, fraction: float64(h.Sum32()) / (math.MaxUint32 + 1)}
 }
 
-// countNodes returns how many nodes a launch has; 0 if that is not known. Some launchers tell only the ranks.
+// countNodes returns the number of nodes of a launch, or 0 if it is unknown. Some launchers set only the ranks.
 func countNodes(id *reporter.Identity) int {
 	switch {
 	case id == nil:
@@ -59,24 +59,24 @@ func countNodes(id *reporter.Identity) int {
 // hasPeers reports whether there are other nodes.
 func (p pace) hasPeers() bool { return p.nodes > 1 }
 
-// period is the time from one live push of the node to the next.
+// period returns the time from one live push of the node to the next.
 func (p pace) period() time.Duration {
 	return max(windowLength, time.Duration(p.nodes)*time.Second/liveRate)
 }
 
-// slot returns the number of the node's last slot for a live push that has begun at a time. Slots are a matter of
-// the wall clock, so that it does not matter when the nodes began.
+// slot returns the number of the node's last slot for a live push that began at or before a time. Slots depend on the
+// wall clock, not on the start of the node.
 func (p pace) slot(at time.Time) int64 {
 	since := at.Add(-p.offset()).UnixNano()
 	return since / int64(p.period())
 }
 
-// begin returns when a slot begins.
+// begin returns the start of a slot.
 func (p pace) begin(slot int64) time.Time {
 	return time.Unix(0, slot*int64(p.period())).Add(p.offset())
 }
 
-// slack is how many windows the slot of the node that creates the run may be away.
+// slack returns the greatest distance, in windows, to the slot of the node that creates the run.
 func (p pace) slack() int64 {
 	if !p.hasPeers() {
 		return 0
@@ -86,18 +86,18 @@ func (p pace) slack() int64 {
 
 func (p pace) offset() time.Duration { return time.Duration(p.fraction * float64(p.period())) }
 
-// Schedule are the times at which a node sends at the end of its job: first what is asked for, then the numbers,
-// then the rest. Each turn is spread over all nodes. A nil Turns waits for nothing.
+// A Schedule has the times at which a node sends at the end of its job: first its queries, then the numbers, then the
+// rest. Each of these turns is spread over all nodes. A nil Schedule waits for nothing.
 type Schedule struct {
 	pace    pace
 	began   time.Time
-	from    time.Duration // begin of the next turn
+	from    time.Duration // start of the next turn
 	timeout time.Duration
 	taken   int
 }
 
-// NewSchedule returns the turns of the only node of a report in a push that begins now and may take as long as
-// timeout. It is nil if the node is by itself.
+// NewSchedule returns the schedule of a report's only node, for a push that begins now and may take timeout. It is nil
+// if the node has no peers, or if the report has several nodes.
 func NewSchedule(r *reporter.Report, timeout time.Duration) *Schedule {
 	names := r.NodeNames()
 	if len(names) != 1 {
@@ -112,8 +112,8 @@ func NewSchedule(r *reporter.Report, timeout time.Duration) *Schedule {
 	return &Schedule{pace: p, began: time.Now(), timeout: timeout}
 }
 
-// wait waits for the next turn. The first one takes at most half of the time, and each of the others half of
-// what is left then.
+// wait waits for the next turn. The first one takes at most half of the timeout, each of the others half of the
+// remaining time.
 func (t *Schedule) wait(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -121,7 +121,7 @@ func (t *Schedule) wait(ctx context.Context) error {
 
 	requests := time.Duration(1)
 	if t.taken > 0 {
-		requests = 2 // a file and a question, say
+		requests = 2 // a file and a query, for example
 	}
 	width := min(requests*time.Duration(t.pace.nodes)*time.Second/endRate, (t.timeout-t.from)/2)
 	at := t.began.Add(t.from + time.Duration(t.pace.fraction*float64(width)))

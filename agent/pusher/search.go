@@ -16,19 +16,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A runIdentity holds what the run of a recording is recognized by.
+// A runIdentity has the properties by which the run of a recording is recognized.
 type runIdentity struct {
 	runID      string
 	invocation string // of the wrapped command, or a hash of the recordings
 	start, end time.Time
-	nodes      []string          // as MLflow has them
-	createsRun bool              // it is up to this recording to create a run of our own
+	nodes      []string          // by their names in MLflow
+	createsRun bool              // this recording's push creates the run if it is missing
 	recordings map[string]string // IDs by node
 	perfpy     bool
 }
 
-// newRunIdentity returns the identity of a report. The recordings are named after base if it is not
-// empty, and otherwise after the run ID.
+// newRunIdentity returns the identity of a report. The IDs of its recordings derive from base or, if that is "", from
+// the run ID.
 func newRunIdentity(r *reporter.Report, d Destination, base string) runIdentity {
 	id := runIdentity{
 		runID:      r.Run.ID,
@@ -52,7 +52,7 @@ func newRunIdentity(r *reporter.Report, d Destination, base string) runIdentity 
 	return id
 }
 
-// recordingID identifies what a node recorded in a run from a time on.
+// recordingID identifies the recording of a node in a run that started at start.
 func recordingID(runID, node string, start int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", runID, node, start))
 	return hex.EncodeToString(sum[:8])
@@ -67,34 +67,33 @@ func (id runIdentity) hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// NewInvocation returns the tag of one start of perfagent on a node. The runs that the job creates
-// are recognized by it.
+// NewInvocation returns the tag of one start of perfagent on a node. It marks the runs that the job creates.
 func NewInvocation(node string) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(b[:]) + "." + node
 }
 
-// SharedInvocation returns the tag of all ranks of a launch on a node, so that a run that the job of any of them
-// creates is recognized by each. common is a text that only they have in common.
+// SharedInvocation returns the tag of all ranks of a launch on a node, so that each of them recognizes a run that the
+// job of any creates. common is a string known to exactly these ranks.
 func SharedInvocation(common, node string) string {
 	sum := sha256.Sum256([]byte(common))
 	return hex.EncodeToString(sum[:8]) + "." + node
 }
 
-// relatedRunsFilter returns the filter for runs of other nodes, and of other reports of the same
-// recordings. ok is false if there is none.
+// relatedRunsFilter returns the filter for runs of other nodes, and of other reports of the same recordings. ok is
+// false if there is none.
 func (id runIdentity) relatedRunsFilter() (filter string, ok bool) {
-	if id.perfpy && len(id.nodes) > 0 { // perf.py's file has no run ID that others know
+	if id.perfpy && len(id.nodes) > 0 { // perf.py's file has no shared run ID
 		return tagFilter(tagRecording(id.nodes[0]), id.recordings[id.nodes[0]]), true
 	}
-	// A run of our own on another node may have begun a little earlier.
+	// perfagent may have created the run on another node a little earlier.
 	since := id.start.Add(-time.Hour).UnixMilli()
 	return fmt.Sprintf("%s and attributes.start_time >= %d", tagFilter(TagRunID, id.runID), max(0, since)),
 		isFilterSafe(id.runID)
 }
 
-// hasRecording reports whether a run has one of these very recordings.
+// hasRecording reports whether a run has one of these recordings.
 func (id runIdentity) hasRecording(r mlflow.Run) bool {
 	return slices.ContainsFunc(id.nodes, func(name string) bool {
 		tag := r.Tags[tagRecording(name)]
@@ -102,10 +101,9 @@ func (id runIdentity) hasRecording(r mlflow.Run) bool {
 	})
 }
 
-// fits reports whether a run with our run ID belongs to the same run. That is so if it has our very
-// recording, if another node's job created it since this run began and before it ended, or if we
-// created it for other nodes at the same time. A run ID may be used twice, and by several commands
-// of one node.
+// fits reports whether a run with our run ID belongs to the recording. It does if it has one of these recordings, if
+// another node's job created it between our start and end, or if perfagent created it for other nodes at the same time.
+// A run ID may be used twice, and by several commands of one node.
 func (id runIdentity) fits(r mlflow.Run) bool {
 	switch {
 	case id.hasRecording(r):
@@ -118,8 +116,8 @@ func (id runIdentity) fits(r mlflow.Run) bool {
 	return r.EndTime.IsZero() || !r.EndTime.Before(id.start)
 }
 
-// collides reports whether a run belongs to another command on one of our nodes: it has that node's
-// numbers, or was created by or for it.
+// collides reports whether a run belongs to another command on one of our nodes: it has that node's numbers, or that
+// node or its job created it.
 func (id runIdentity) collides(r mlflow.Run) bool {
 	_, creator, _ := strings.Cut(r.Tags[TagInvocation], ".")
 	return slices.ContainsFunc(id.nodes, func(name string) bool {
@@ -127,7 +125,7 @@ func (id runIdentity) collides(r mlflow.Run) bool {
 	})
 }
 
-// ownTags returns the tags that a run of our own has from its creation on.
+// ownTags returns the initial tags of a run that perfagent creates.
 func (id runIdentity) ownTags() []mlflow.Tag {
 	tags := []mlflow.Tag{
 		{Key: tagCreatedBy, Value: createdBy},
@@ -140,7 +138,7 @@ func (id runIdentity) ownTags() []mlflow.Tag {
 	return tags
 }
 
-// tagFilter returns the filter for a tag. The value must be plain.
+// tagFilter returns the filter for a tag. The value must be filter-safe.
 func tagFilter(key, value string) string { return "tags.`" + key + "` = '" + value + "'" }
 
 // isFilterSafe reports whether a filter may contain a value.
@@ -149,16 +147,16 @@ func isFilterSafe(value string) bool {
 	return value != "" && strings.Trim(value, letters) == ""
 }
 
-// A searchResult is what a search for the run of a recording found.
+// A searchResult is the result of a search for the run of a recording.
 type searchResult struct {
 	run    *mlflow.Run // nil if there is none yet
-	jobRun *mlflow.Run // the job's own, if run is ours and the two are still to be linked
+	jobRun *mlflow.Run // the job's run, if run is ours and the two are to be linked
 
-	otherNode   bool              // run is another node's: our own job may still create one
-	experiments map[string]string // IDs by name of those that were searched
+	otherNode   bool              // run is another node's: our job may still create one
+	experiments map[string]string // IDs by name of the searched experiments
 }
 
-// search looks for the run that a recording belongs to, by tags.
+// search looks for the run of a recording by its tags.
 func (id runIdentity) search(ctx context.Context, c *mlflow.Client, d Destination) (searchResult, error) {
 	experiments, err := newExperiments(ctx, c, d)
 	if err != nil {
@@ -166,7 +164,7 @@ func (id runIdentity) search(ctx context.Context, c *mlflow.Client, d Destinatio
 	}
 	filter, ok := id.relatedRunsFilter()
 
-	// Otherwise it is a hash of the recordings, which are tags as well.
+	// Without an invocation, the ID is a hash of the recordings, which have tags, too.
 	if d.Invocation != "" || !ok {
 		runs, err := experiments.findRuns(ctx, tagFilter(TagInvocation, id.invocation), maxOfInvocation)
 		if found := pick(runs); err != nil || found.run != nil {
@@ -187,8 +185,8 @@ func (id runIdentity) search(ctx context.Context, c *mlflow.Client, d Destinatio
 	return found, nil
 }
 
-// jobRuns returns, by invocation, the IDs of the runs that the jobs created, or that were created
-// for them. An invocation without a run is left out.
+// jobRuns returns, by invocation, the IDs of the runs that the jobs created, or that perfagent created for them. It
+// leaves out an invocation without a run.
 func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations []string) (map[string]string, error) {
 	experiments, err := newExperiments(ctx, c, d)
 	if err != nil {
@@ -211,8 +209,8 @@ func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations [
 	return out, nil
 }
 
-// pick chooses a run of our own if there is one. Otherwise it takes the earliest, and of those that
-// began at the same time the outermost.
+// pick prefers a run that perfagent created. Otherwise it takes the earliest, and the outermost among runs with the
+// same start. It sorts runs.
 func pick(runs []mlflow.Run) (found searchResult) {
 	slices.SortFunc(runs, compareStart)
 	first := func(own bool) *mlflow.Run {
@@ -230,24 +228,23 @@ func pick(runs []mlflow.Run) (found searchResult) {
 	return found
 }
 
-// compareStart orders runs by their start. A parent comes before its children.
+// compareStart orders runs by their start. A parent precedes its children.
 func compareStart(a, b mlflow.Run) int {
 	const parent = "mlflow.parentRunId"
 	return cmp.Or(a.StartTime.Compare(b.StartTime), strings.Compare(a.Tags[parent], b.Tags[parent]),
 		strings.Compare(a.ID, b.ID))
 }
 
-// How many runs a search reads, the earliest first. A job may create thousands, with hundreds of
-// metrics each.
+// Limits of a search for runs, the earliest first. A job may create thousands of runs, with hundreds of metrics each.
 const (
-	maxOfInvocation = 10  // the earliest is wanted
-	maxOfRunID      = 100 // recordings of other nodes and other times are among them
+	maxOfInvocation = 10  // the earliest matter
+	maxOfRunID      = 100 // includes recordings of other nodes and other times
 )
 
-// maxSearched is how many experiments one search for runs names.
+// maxSearched limits the experiments in one search for runs.
 const maxSearched = 1000
 
-// experiments are those in which runs are searched.
+// experiments are the experiments in which to search for runs.
 type experiments struct {
 	client *mlflow.Client
 	ids    [][]string        // in lists for one search each
@@ -282,7 +279,7 @@ func newExperiments(ctx context.Context, c *mlflow.Client, d Destination) (exper
 	return e, nil
 }
 
-// findRuns searches for runs, the earliest first.
+// findRuns searches for runs, the earliest first. limit is for each list of experiments.
 func (e experiments) findRuns(ctx context.Context, filter string, limit int) ([]mlflow.Run, error) {
 	var out []mlflow.Run
 	for _, ids := range e.ids {
@@ -300,28 +297,28 @@ func (e experiments) findRuns(ctx context.Context, filter string, limit int) ([]
 	return out, nil
 }
 
-// ClientConfig returns the configuration of a client for the server at uri, from the MLFLOW_…
-// variables, for a perfagent of the given version.
+// ClientConfig returns the configuration of a client for the server at uri, from the MLFLOW_… variables, for a
+// perfagent of the given version.
 func ClientConfig(uri, version string, lookup func(key string) (value string, ok bool)) (mlflow.Config, error) {
 	cfg, err := mlflow.NewConfig(uri, lookup)
 	cfg.UserAgent = "perfagent/" + version
 	return cfg, err
 }
 
-// A Destination says where numbers go.
+// A Destination is where a push sends its numbers.
 type Destination struct {
 	// RunID is a given run, or one that already has some of the numbers.
 	RunID string
 
-	// Given is set if a person named RunID. We never end such a run.
+	// Given means that the user named RunID. A push never ends such a run.
 	Given bool
 
-	// OtherServer is set if RunID was recorded on another server. If this one has it, it is taken;
-	// otherwise the run is searched.
+	// OtherServer means that RunID was recorded on another server. The push uses it if this server has it, and
+	// otherwise searches for the run.
 	OtherServer bool
 
-	// ExperimentName says where a run of our own is created. If it is empty, ExperimentID does, and
-	// if that is empty, too, it is Default.
+	// ExperimentName is the experiment for a run that perfagent creates. If it is empty, ExperimentID is; if that is
+	// empty, too, it is Default.
 	ExperimentName, ExperimentID string
 
 	// ExperimentOnly restricts the search for a run to the experiment called ExperimentName.
@@ -330,15 +327,15 @@ type Destination struct {
 	// NoCreate looks for the experiment but does not create it, for a dry run.
 	NoCreate bool
 
-	// LimitsNames is set if the server takes few names of metrics a run. The live push then leaves room for those of
-	// the end.
+	// LimitsNames means that the server limits the names of metrics of a run. The live push then leaves room for the
+	// names that are sent at the end.
 	LimitsNames bool
 
-	// Invocation is the tag of the job's own runs, or "" if there was none.
+	// Invocation is the tag of the runs that the job creates, or "" if it has none.
 	Invocation string
 }
 
-// create creates a run of our own. known has the IDs of experiments by name.
+// create creates a run. known has the IDs of experiments by name.
 func (id runIdentity) create(
 	ctx context.Context, c *mlflow.Client, d Destination, known map[string]string, name string,
 ) (*mlflow.Run, error) {
@@ -353,8 +350,9 @@ func (id runIdentity) create(
 var errTwoExperiments = errors.New("MLFLOW_EXPERIMENT_NAME and MLFLOW_EXPERIMENT_ID name different experiments:" +
 	" unset one of them")
 
-// experiment returns the ID of the experiment for a run of our own. The name wins and is created if
-// it is not known, unless the destination is only checked: then the ID is "". The ID must exist.
+// experiment returns the ID of the experiment for a new run: the one called ExperimentName, which is created if it is
+// unknown, or otherwise ExperimentID, which must exist. If both are given, they must agree. With NoCreate the ID of an
+// unknown name is "".
 func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map[string]string) (string, error) {
 	id := d.ExperimentID
 	if id != "" {
@@ -375,7 +373,7 @@ func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map
 	named, ok := known[name]
 	if !ok && (d.NoCreate || id != "") {
 		_, err := c.ExperimentByName(ctx, name)
-		ok = mlflow.NotFound(err) // it is not created here
+		ok = mlflow.NotFound(err) // do not create it
 	}
 	if !ok {
 		e, err := c.EnsureExperiment(ctx, name)

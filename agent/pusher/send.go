@@ -14,8 +14,8 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// Send sends what the run lacks. What was sent before an error stays there: to prepare and send
-// again continues from that point.
+// Send sends the values that the run lacks. Values sent before an error stay on the server: another Prepare and Send
+// continue from there.
 func (p *Plan) Send(ctx context.Context) error {
 	if p.Run == nil {
 		run, err := p.newRun(ctx)
@@ -30,7 +30,7 @@ func (p *Plan) Send(ctx context.Context) error {
 
 	turn := p.opts.Schedule.wait
 	steps := []func(context.Context) error{p.sendValues, p.resolvePaths, turn, p.sendArtifacts, p.linkRuns}
-	if !p.sentLive { // nobody sends before all nodes have looked for the run
+	if !p.sentLive { // no node sends before all nodes have found the run
 		steps = slices.Insert(steps, 0, turn)
 	}
 	switch {
@@ -47,11 +47,11 @@ func (p *Plan) Send(ctx context.Context) error {
 	return nil
 }
 
-// maxRunTries limits how often a run is created whose creation failed halfway.
+// maxRunTries limits how often newRun tries to create a run.
 const maxRunTries = 8
 
-// newRun creates a run of our own. If the server may have created it although it did not say so, it
-// is looked for before it is created again: there must not be two.
+// newRun creates a run. If the server may have created it although the request failed, newRun searches for it before it
+// tries again, because there must not be two.
 func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 	for try := 0; ; try++ {
 		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.experiments, runName(p.report))
@@ -75,12 +75,11 @@ func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 	}
 }
 
-// resolveDelay is longer than the time between a search that finds no run and the run that is
-// created because of it.
+// resolveDelay is longer than the time between a search that finds no run and the creation that follows.
 const resolveDelay = 300 * time.Millisecond
 
-// resolveDuplicate agrees with other processes that created a run for the same recordings at the same time.
-// The lowest ID wins, and whoever created another run deletes it.
+// resolveDuplicate agrees on one run with other processes that created a run for the same recordings at the same time.
+// The lowest ID wins, and each process deletes its run if it is another.
 func (p *Plan) resolveDuplicate(ctx context.Context, created *mlflow.Run) (*mlflow.Run, error) {
 	if err := retry.Wait(ctx, resolveDelay); err != nil {
 		return nil, err
@@ -142,7 +141,7 @@ func (p *Plan) sendValues(ctx context.Context) error {
 	return nil
 }
 
-// tags returns what is said of the report and of its files, by key.
+// tags returns the tags of the report and its files, by key.
 func (p *Plan) tags() (all map[string]string, notes []string) {
 	all, notes = tags(p.report, p.dropped)
 	for _, name := range p.id.nodes {
@@ -161,7 +160,7 @@ func (p *Plan) amend(tags map[string]string) {
 	if p.Run.Tags[tagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		tags[tagIncomplete] = "false"
 	}
-	if said := p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil; said && !p.id.createsRun { // by the node that leads
+	if said := p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil; said && !p.id.createsRun { // its creator sets it
 		delete(tags, tagCommand)
 	}
 	code := p.exitCode() // of all nodes that share the run
@@ -169,12 +168,12 @@ func (p *Plan) amend(tags map[string]string) {
 	case code == "":
 	case p.opts.Schedule == nil:
 		tags[TagExitCode] = code
-	default: // endAmongNodes settles it
+	default: // endAmongNodes sets it
 		delete(tags, TagExitCode)
 	}
 }
 
-// linkRuns links a run of our own and the job's own, which turned up later.
+// linkRuns links a run that perfagent created with the job's run, which appeared later.
 func (p *Plan) linkRuns(ctx context.Context) error {
 	if p.jobRun == nil {
 		return nil
@@ -185,7 +184,7 @@ func (p *Plan) linkRuns(ctx context.Context) error {
 	return p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: tagJobRun, Value: p.jobRun.ID})
 }
 
-// sendArtifacts sends the files. What the store does not take becomes a note.
+// sendArtifacts uploads the files. If the artifact store does not accept one, that becomes a note.
 func (p *Plan) sendArtifacts(ctx context.Context) error {
 	for _, a := range p.opts.Artifacts {
 		data, err := a.Data(p.Run.ID)
@@ -202,13 +201,13 @@ func (p *Plan) sendArtifacts(ctx context.Context) error {
 	return nil
 }
 
-// claim returns the tag that gives a file its path in the run.
+// claim returns the tag that claims a path in the run for a file.
 func (p *Plan) claim(name string) mlflow.Tag {
 	return mlflow.Tag{Key: tagArtifact + name + "." + p.id.invocation, Value: p.artifactPath(name)}
 }
 
-// artifactPath returns a path in the run that no other recording's file has: the one that the file
-// already has, or the plain one, or else one with the invocation.
+// artifactPath returns a path in the run that no other recording's file has: the one that the file has claimed, or the
+// plain one, or else one with the invocation.
 func (p *Plan) artifactPath(name string) string {
 	plain := "perfagent/" + name
 	if p.Run == nil {
@@ -229,7 +228,7 @@ func (p *Plan) uniquePath(name string) string {
 	return "perfagent/" + strings.TrimSuffix(name, ext) + "." + p.id.invocation + ext
 }
 
-// isPathClaimed reports whether another recording has claimed a path. own is the key of our own claim.
+// isPathClaimed reports whether another recording has claimed a path. own is the key of our claim.
 func (p *Plan) isPathClaimed(own, path string) bool {
 	for key, value := range p.Run.Tags {
 		if strings.HasPrefix(key, tagArtifact) && key != own && value == path {
@@ -239,8 +238,8 @@ func (p *Plan) isPathClaimed(own, path string) bool {
 	return false
 }
 
-// resolvePaths checks, in a run that others may write to at this moment, whether another recording
-// has claimed the same path. Then both give it up.
+// resolvePaths checks, in a run that others may write to now, whether another recording has claimed the same path. Then
+// both give it up.
 func (p *Plan) resolvePaths(ctx context.Context) error {
 	if !p.opts.Given || len(p.opts.Artifacts) == 0 || p.sentLive {
 		return nil
@@ -269,8 +268,8 @@ const (
 	// maxItems is MLflow's limit for one request.
 	maxItems = 1000
 
-	// maxTagBytes limits the tags in a request with points. Our points are too short to reach
-	// MLflow's limit in bytes, but long tags are not.
+	// maxTagBytes limits the tags in a request with points. Our points are too short to reach MLflow's limit in bytes,
+	// but long tags are not.
 	maxTagBytes = 100_000
 )
 
@@ -302,14 +301,12 @@ func tagBytes(tags []mlflow.Tag) (n int) {
 	return n
 }
 
-// maxDeduplicated is the number of points in a request that every version of MLflow compares with
-// those that it has.
+// maxDeduplicated is the size of a request of which every version of MLflow compares the points with the stored ones.
 const maxDeduplicated = 100
 
-// logBatch sends a request. On a database, MLflow 2.x and the first 3.x refuse a larger one of
-// which they have a part: because another process sent that, because an answer was lost, or because
-// another recording has the same points. Then it is sent in pieces, which may split a window. The
-// last point of the request, the anchor, is then the last of all, too.
+// logBatch sends a request. MLflow 2.x and the first 3.x on a database refuse a larger one if they have a part of it:
+// because another process sent that, because a response was lost, or because another recording has the same points.
+// Then logBatch sends parts, which may split a window. The anchor, the last point of the request, is still sent last.
 func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batch) error {
 	err := c.LogBatch(ctx, runID, b)
 	if !partlyStored(err) {
@@ -327,7 +324,7 @@ func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batc
 	return c.LogBatch(ctx, runID, mlflow.Batch{Tags: b.Tags})
 }
 
-// logPiece sends a piece. It tries again if another process sends the same one at this moment.
+// logPiece sends a part. It tries again if another process sends the same one at this moment.
 func logPiece(ctx context.Context, c *mlflow.Client, runID string, piece []mlflow.Metric) error {
 	for try := time.Duration(1); ; try++ {
 		err := c.LogBatch(ctx, runID, mlflow.Batch{Metrics: piece})

@@ -7,16 +7,16 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// A Series describes one time series, as it is named under system/<node>/. docs/mlflow.md says what each is.
+// A Series describes one time series below system/<node>/. docs/mlflow.md describes each.
 type Series struct {
 	Name string
 
-	columns   []collector.Column // whose values are added up
+	columns   []collector.Column // their values are added up
 	reduction reduction
-	scale     float64 // of the columns' values; 0 means 1
+	scale     float64 // factor of the columns' values; 0 means 1
 }
 
-// A reduction says how the samples of a window become one point.
+// A reduction is how the samples of a window become one point.
 type reduction int
 
 const (
@@ -25,11 +25,10 @@ const (
 	last                  // the value at the end, for counters
 )
 
-// megabyte converts our MiB to MLflow's unit, 10^6 bytes.
+// megabyte converts MiB to MLflow's unit, 10^6 bytes.
 const megabyte = collector.MiB / 1e6
 
-// AllSeries returns the series of the host and of the job, without those of GPUs. No name is the
-// folder of another.
+// AllSeries returns the series of the host and of the job, without GPUs. No name is the folder of another.
 func AllSeries() []Series { return append(hostSeries(), optionalSeries()...) }
 
 // hostSeries returns the series that every node has.
@@ -41,8 +40,8 @@ func hostSeries() []Series {
 			reduction: last, scale: megabyte})
 }
 
-// optionalSeries returns the series of the job and its limits, of what holds up tasks, and of devices
-// that are no GPUs. A node has those that were measured.
+// optionalSeries returns the series of the job and its limits, of delays of tasks, and of devices other than GPUs. A
+// node has the series that were measured.
 func optionalSeries() []Series { return columnSeries(false) }
 
 // columnSeries returns the series of the columns that every node has, or of the others.
@@ -64,7 +63,7 @@ func columnSeries(always bool) []Series {
 	return out
 }
 
-// newSeries returns the mean of a column in the unit of MLflow's own series.
+// newSeries returns the series of a column's mean, in the unit of MLflow's system metrics.
 func newSeries(row collector.ColumnInfo) Series {
 	s := Series{Name: row.MLflow}
 	if row.Unit == collector.Mebibytes || row.Unit == collector.MebibytesPerSecond {
@@ -81,15 +80,15 @@ type gpuSeries struct {
 	Series
 	key collector.GPUKey
 
-	// share is what the value is a share of. It is NoBound if the value is not a share.
+	// share is the bound of which the value is a share, or NoBound if it is not a share.
 	share collector.Bound
 }
 
-// A gpuCapacity is what is known of a GPU. NaN and 0 mean that it is not known.
+// A gpuCapacity has the known limits of a GPU. NaN and 0 mean unknown.
 type gpuCapacity struct{ memoryMB, powerLimitWatts float64 }
 
-// gpuTable returns the series that each GPU of a node has. {i} in their names is the device's
-// position among the node's GPUs, counted from 0.
+// gpuTable returns the series that each GPU of a node has. {i} in their names is the position of the device among the
+// node's GPUs, from 0.
 func gpuTable() []gpuSeries {
 	var table []gpuSeries
 	for key := range collector.GPUKey(collector.NumGPUKeys) {
@@ -105,8 +104,7 @@ func gpuTable() []gpuSeries {
 	return table
 }
 
-// forDevice returns the series of one device. ok is false if the value is a share of something that
-// is not known.
+// forDevice returns the series of one device. ok is false if the value is a share of an unknown bound.
 func (s gpuSeries) forDevice(i int, d gpuCapacity) (series Series, ok bool) {
 	series = s.Series
 	series.Name = strings.Replace(series.Name, "{i}", strconv.Itoa(i), 1)

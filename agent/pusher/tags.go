@@ -13,26 +13,25 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Tags of a run. The first two come through MLFLOW_RUN_CONTEXT to every run that the job itself
-// creates.
+// Tags of a run. MLFLOW_RUN_CONTEXT gives the first two to every run that the job creates.
 const (
 	TagRunID      = "perfagent.run_id"
 	TagInvocation = "perfagent.invocation" // new for each "perfagent run"
 	TagExitCode   = "perfagent.exit_code"
 
-	tagCreatedBy  = "perfagent.created_by" // on a run of our own
+	tagCreatedBy  = "perfagent.created_by" // on a run that perfagent created
 	tagCommand    = "perfagent.command"
 	tagVersion    = "perfagent.version"
-	tagIncomplete = "perfagent.incomplete" // "true": the end of the run is not known
+	tagIncomplete = "perfagent.incomplete" // "true": the end of the run is unknown
 	tagDropped    = "perfagent.dropped_values"
 
-	// If the job's own run turns up after ours was created, tagJobRun on ours names the job's, and
-	// tagMetricsRun on the job's names ours.
+	// If the job's run appears after ours was created, tagJobRun on ours names the job's, and tagMetricsRun on the
+	// job's names ours.
 	tagJobRun     = "perfagent.job_run_id"
 	tagMetricsRun = "perfagent.metrics_run_id"
 
-	// tagArtifact, a file's name, a dot and the invocation of its recording form the tag with the
-	// file's path in the run.
+	// tagArtifact, a file's name, a dot and the invocation of its recording are the key of the tag with the file's path
+	// in the run.
 	tagArtifact = "perfagent.artifact."
 
 	// ownPrefix begins all our tags, and nodePrefix the tags of a node.
@@ -44,13 +43,13 @@ const (
 // createdBy is the value of tagCreatedBy.
 const createdBy = "perfagent"
 
-// tagHost returns the tag with a node's host name.
+// tagHost returns the key of the tag with a node's host name.
 func tagHost(node string) string { return nodePrefix + node + ".host" }
 
-// tagExit returns the tag with a node's exit code.
+// tagExit returns the key of the tag with a node's exit code.
 func tagExit(node string) string { return nodePrefix + node + exitSuffix }
 
-// tagRecording returns the tag by which a node's recording is recognized.
+// tagRecording returns the key of the tag by which a node's recording is recognized.
 func tagRecording(node string) string { return nodePrefix + node + ".recording" }
 
 const (
@@ -58,7 +57,7 @@ const (
 	maxRunName  = 80   // bytes, for a table of runs
 )
 
-// tags returns what is said of a report, by key. What MLflow would refuse becomes a note.
+// tags returns the tags of a report, by key. A tag that MLflow would refuse becomes a note.
 func tags(r *reporter.Report, dropped int) (all map[string]string, notes []string) {
 	all = ownTags(r, dropped)
 	for key, value := range r.Run.Tags {
@@ -112,7 +111,7 @@ func ownTags(r *reporter.Report, dropped int) map[string]string {
 	return all
 }
 
-// runName returns the name of a run of our own, which is its command.
+// runName returns the name of a run that perfagent creates: its command.
 func runName(r *reporter.Report) string {
 	if len(r.Run.Command) == 0 {
 		return clip("perfagent "+r.Run.ID, maxRunName)
@@ -122,7 +121,7 @@ func runName(r *reporter.Report) string {
 	return clip(ShellCommand(words), maxRunName)
 }
 
-// ShellCommand returns a command as a shell reads it back.
+// ShellCommand quotes a command for a POSIX shell.
 func ShellCommand(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -140,7 +139,7 @@ func quote(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// clip cuts a text to at most n bytes, between two characters, and makes it UTF-8.
+// clip cuts a text to at most n bytes, between two characters, and makes it valid UTF-8.
 func clip(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
@@ -149,14 +148,14 @@ func clip(s string, n int) string {
 	return text.Prefix(s, n-len("…")) + "…"
 }
 
-// withoutIndex is the NodeFrom of a node that was given no index.
+// withoutIndex is the NodeFrom of a node without an index.
 const withoutIndex = "none"
 
-// nodeName returns the name of a node in MLflow: its index or, where a launcher told none, the name of its host.
-// The key of such a node in a report depends on the other nodes that the report has.
+// nodeName returns the name of a node in MLflow: its index or, if the launcher set none, the name of its host. The key
+// of such a node in a report depends on the report's other nodes.
 func nodeName(key string, n *reporter.Node) string { return NodeName(key, n.Identity, hostOf(n)) }
 
-// NodeName returns the name in MLflow of the node of a process. key is the one that it has in reports.
+// NodeName returns the name in MLflow of the node of a process. key is the node's key in reports.
 func NodeName(key string, id *reporter.Identity, host string) string {
 	if isUnindexed(id) && isFilterSafe(host) {
 		return host
@@ -164,13 +163,13 @@ func NodeName(key string, id *reporter.Identity, host string) string {
 	return key
 }
 
-// isUnindexed reports whether a launcher with ranks did not tell the index of the node. Without a launcher the
-// index is 0.
+// isUnindexed reports whether a launcher with ranks did not set the index of the node. Without a launcher the index is
+// 0.
 func isUnindexed(id *reporter.Identity) bool {
 	return id != nil && id.NodeFrom == withoutIndex && id.WorldSize > 0
 }
 
-// hostOf returns the name of a node's host; "" if it is not known.
+// hostOf returns the name of a node's host, or "" if it is unknown.
 func hostOf(n *reporter.Node) string { return cmp.Or(n.Host, &reporter.Host{}).Hostname }
 
 // nodeStep returns the step of a node's metrics: its index, or the lowest rank on it.
@@ -190,9 +189,9 @@ func nodeStep(key string, n *reporter.Node) int64 {
 	return index
 }
 
-// createsRun reports whether it is up to a process to create the MLflow run of a launch: it is on node 0 or, without
-// indices, on the node of rank 0. Of a launcher that fills one node after the other, that is the one where ranks
-// and local ranks are the same.
+// createsRun reports whether a process creates the MLflow run of its launch: it is on node 0 or, without indices, on
+// the node of rank 0. If the launcher fills one node after the other, that node is where ranks and local ranks are the
+// same.
 func createsRun(node int, id *reporter.Identity) bool {
 	if !isUnindexed(id) || id.Rank == nil {
 		return node == 0
