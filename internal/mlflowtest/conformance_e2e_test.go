@@ -38,7 +38,7 @@ func TestE2E_Fake_IsAsStrictAsTheRealServers(t *testing.T) {
 	t.Logf("%d rows", len(rows))
 }
 
-// startAtOnce has the pool start servers, each of which takes seconds.
+// startAtOnce starts servers of the pool together, because each takes seconds.
 func startAtOnce(t *testing.T, servers ...Options) {
 	t.Helper()
 	for _, o := range servers {

@@ -14,27 +14,25 @@ import (
 	"time"
 )
 
-// A row is a request that must have the same outcome on the Fake and on the real servers. A request
-// is "METHOD path body". In it {run} stands for a new run, {gone} for a new deleted one, and
-// {long:N} for N letters.
+// A row is a request that must have the same outcome on the Fake and on the real servers. A request is "METHOD path
+// body". In it {run} is replaced by a new run, {gone} by a new deleted one, and {long:N} by N letters.
 type row struct {
 	name    string
-	before  []string // what comes first; its outcome does not matter
+	before  []string // earlier requests; their outcomes do not matter
 	request string
-	kind    string // Content-Type; "" = application/json, "-" = none
+	kind    string // Content-Type; "": application/json, "-": none
 	want    string // status and error code
-	// real3 and real2 are the answers of the real servers if they differ. why says why the Fake's
-	// does.
+	// real3 and real2 are the responses of the real servers if they differ. why is the reason for the Fake's.
 	real3, real2, why string
-	// cut allows the real servers to close the connection instead. Whether the client still reads
-	// the answer is then a matter of chance.
+	// cut allows the real servers to close the connection instead. Whether the client still reads the response is then
+	// random.
 	cut bool
 }
 
-// An outcome is what a request led to.
+// An outcome is the result of a request.
 type outcome struct {
 	answer string // status and error code
-	effect string // what was answered and what the run is after it, without what is by chance
+	effect string // the response and the run after it, without random values
 }
 
 // A client sends the requests of rows to one server.
@@ -42,14 +40,14 @@ type client struct {
 	t    *testing.T
 	url  string
 	http *http.Client
-	ids  map[string]string // run ids and what they are called in an effect
+	ids  map[string]string // run IDs and their names in an effect
 }
 
 func newClient(t *testing.T, url string) *client {
 	return &client{t, url, &http.Client{Timeout: time.Minute}, map[string]string{}}
 }
 
-// perform does what a row says.
+// perform sends the requests of a row.
 func (c *client) perform(r row) outcome {
 	clear(c.ids)
 	run := ""
@@ -74,7 +72,7 @@ func (c *client) perform(r row) outcome {
 	}
 	status, body := c.send(fill(r.request), r.kind)
 	o := outcome{answer: answer(status, body)}
-	if status < 300 { // how an error is worded is not compared
+	if status < 300 { // texts of errors are not compared
 		o.effect = c.normal(body)
 	}
 	if run != "" {
@@ -94,7 +92,7 @@ func answer(status int, body []byte) string {
 	return strings.TrimSpace(fmt.Sprint(status, " ", e.Code))
 }
 
-// send sends "METHOD path body". A path without a leading slash is below that of the API.
+// send sends "METHOD path body". A path without a leading slash is below the API's path.
 func (c *client) send(text, kind string) (int, []byte) {
 	parts := append(strings.SplitN(text, " ", 3), "")
 	path := parts[1]
@@ -119,7 +117,7 @@ func (c *client) send(text, kind string) (int, []byte) {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil { // the server closed the connection behind its answer
+	if err != nil { // the server closed the connection after its response
 		return 0, []byte(err.Error())
 	}
 	return response.StatusCode, body
@@ -141,7 +139,7 @@ func (c *client) newRun() string {
 	return answer.Run.Info.ID
 }
 
-// state returns everything that the server has of a run.
+// state returns all data of a run on the server.
 func (c *client) state(run string) string {
 	_, body := c.send("GET runs/get?run_id="+run, "")
 	text := c.normal(body)
@@ -162,14 +160,14 @@ func (c *client) state(run string) string {
 	return text
 }
 
-// chance has the keys whose values are random, or that only one version has.
+// chance has the keys with random values, and those that only one version has.
 var chance = []string{"creation_time", "last_update_time", "message", "run_uuid", "inputs", "outputs",
 	"trace_location", "workspace",
 	"next_page_token", "error_code", "effective_trace_archival_retention"}
 
 var hexID = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// normal returns an answer without random values. Run IDs are numbered.
+// normal returns a response without random values. Run IDs are numbered.
 func (c *client) normal(body []byte) string {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -222,7 +220,7 @@ func (c *client) walk(v any) any {
 	return v
 }
 
-// walkList sorts items by their keys, for which the servers have no order.
+// walkList sorts items by their keys, which the servers return in any order.
 func (c *client) walkList(list []any) any {
 	for i := range list {
 		list[i] = c.walk(list[i])
@@ -481,7 +479,7 @@ func point(name, want, fields string) row {
 		`}]}`}
 }
 
-// wrong returns a row with a metric that the real servers take without understanding it.
+// wrong returns a row with a metric that the real servers accept and misinterpret.
 func wrong(name, fields string) row {
 	r := point(name, badValue, fields)
 	r.real3, r.real2, r.why = ok, ok, silently

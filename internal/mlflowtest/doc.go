@@ -1,3 +1,3 @@
-// Package mlflowtest provides MLflow servers for tests: real ones of two major versions, and a fake
-// that is as strict as they are and can be made to fail.
+// Package mlflowtest provides MLflow servers for tests: real ones of two major versions, and a fake that is as strict
+// and can simulate failures.
 package mlflowtest

@@ -16,24 +16,22 @@ import (
 	"time"
 )
 
-// maxBody is how much of a request's body the Fake reads.
+// maxBody limits the bytes of a request's body that the Fake reads.
 const maxBody = 64 << 20
 
-// A Fake is an MLflow server in memory that is as strict as the real ones together: it refuses what
-// one of them refuses or silently stores as something else. With the zero values of its options it
-// is a server with its defaults. Set them before it is used.
+// A Fake is an MLflow server in memory that is as strict as the real ones together: it refuses a value that one of them
+// refuses or silently changes. The zero options are those of a server with defaults. Set options before the first
+// request.
 type Fake struct {
-	// Int64Strings makes 64-bit numbers in answers strings, as servers do that are not written in
-	// Python.
+	// Int64Strings makes 64-bit numbers in responses strings, as in servers that are not written in Python.
 	Int64Strings bool
-	// ArtifactRoot is where the artifacts of new runs are said to be. "" means the server itself.
+	// ArtifactRoot is the location of the artifacts of new runs. "" means the server.
 	ArtifactRoot string
-	// NoServeArtifacts refuses requests to the server's own artifact store.
+	// NoServeArtifacts refuses requests to the server's artifact store.
 	NoServeArtifacts bool
-	// FileStore keeps every point, even one that it has, in the order of arrival, as a server does
-	// that keeps runs in files.
+	// FileStore keeps every point, even a repeated one, in the order of arrival, as servers with file stores do.
 	FileStore bool
-	// Version is what /version says. "" means a 3.x.
+	// Version is the response of /version. "" means a 3.x.
 	Version string
 
 	mu          sync.Mutex
@@ -44,7 +42,7 @@ type Fake struct {
 	files       map[string][]byte // artifacts by path
 }
 
-// A Request is one that the Fake received.
+// A Request is a request that the Fake received.
 type Request struct {
 	Method string
 	Path   string // with the query
@@ -53,10 +51,10 @@ type Request struct {
 	Time   time.Time
 }
 
-// A Hook may answer a request in place of the Fake. It reports whether it did.
+// A Hook may respond to a request in place of the Fake. It reports whether it did.
 type Hook func(w http.ResponseWriter, r *http.Request) (handled bool)
 
-// NewFake returns a server that has only the experiment Default.
+// NewFake returns a server with only the experiment Default.
 func NewFake() *Fake {
 	return &Fake{
 		experiments: []*experiment{{id: "0", name: "Default", created: now()}},
@@ -71,14 +69,14 @@ func (f *Fake) SetBefore(h Hook) {
 	f.before = h
 }
 
-// Requests returns all requests, answered or not, in the order of arrival.
+// Requests returns all requests, with or without a response, in the order of arrival.
 func (f *Fake) Requests() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
 }
 
-// ServeHTTP records the request, calls the hook, and answers.
+// ServeHTTP records the request, calls the hook, and responds.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	f.mu.Lock()
@@ -102,17 +100,17 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.answer(w, r, body)
 }
 
-// Applied returns a hook that does what the request asks for and then answers with a fault, so that
-// the client does not learn that its request was carried out.
+// Applied returns a hook that executes the request and then responds with a fault, so that the client cannot know that
+// its request was executed.
 func (f *Fake) Applied(then Hook) Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		body, _ := io.ReadAll(r.Body) // it is in memory
+		body, _ := io.ReadAll(r.Body) // in memory
 		f.answer(&discard{header: http.Header{}}, r, body)
 		return then(w, r)
 	}
 }
 
-// discard takes an answer that is not sent.
+// discard is a ResponseWriter that sends nothing.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }
@@ -144,7 +142,7 @@ func (f *Fake) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// call answers one of the documented calls.
+// call handles one of the documented calls.
 func (f *Fake) call(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	c, ok := calls[name]
 	if !ok {
@@ -172,7 +170,7 @@ func (f *Fake) call(w http.ResponseWriter, r *http.Request, name string, body []
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// queryBody turns the query into a body, so that the same code reads both.
+// queryBody turns the query into a JSON body, so that the same code decodes both.
 func queryBody(r *http.Request) []byte {
 	fields := map[string]string{}
 	for k, v := range r.URL.Query() {
@@ -182,7 +180,7 @@ func queryBody(r *http.Request) []byte {
 	return body
 }
 
-// wantJSON refuses a request that does not say that its body is JSON.
+// wantJSON refuses a request without the content type of JSON.
 func wantJSON(r *http.Request) *apiError {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return invalid("Bad Request. Content-Type must be one of ['application/json'].")
@@ -190,18 +188,18 @@ func wantJSON(r *http.Request) *apiError {
 	return nil
 }
 
-// A call is one of the documented ones.
+// A call is a documented call.
 type call struct {
 	methods []string
 	handle  func(f *Fake, body []byte) (any, *apiError)
 }
 
-// get returns a GET call that is handled by h, a function of its decoded arguments.
+// get returns a GET call with handler h, a function of the decoded arguments.
 func get[T any](h func(*Fake, *T) (any, *apiError)) call {
 	return call{methods: []string{http.MethodGet}, handle: decoded(h)}
 }
 
-// post returns a POST call that is handled by h, a function of its decoded arguments.
+// post returns a POST call with handler h, a function of the decoded arguments.
 func post[T any](h func(*Fake, *T) (any, *apiError)) call {
 	return call{methods: []string{http.MethodPost}, handle: decoded(h)}
 }
@@ -225,7 +223,7 @@ func decoded[T any](h func(*Fake, *T) (any, *apiError)) func(*Fake, []byte) (any
 	}
 }
 
-// required refuses arguments in which a field with the tag "need" is empty.
+// required refuses arguments with an empty field that has the tag "need".
 func required(in any) *apiError {
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
@@ -242,7 +240,7 @@ func missing(name string) *apiError {
 		" See the API docs for more information about request parameters.", name)
 }
 
-// calls has all calls that the Fake knows, by the end of their path.
+// calls has the calls of the Fake, by the end of their path.
 var calls = map[string]call{
 	"experiments/get-by-name": get((*Fake).experimentByName),
 	"experiments/get":         get((*Fake).getExperiment),
@@ -264,7 +262,7 @@ var calls = map[string]call{
 	"artifacts/list":          get((*Fake).listArtifacts),
 }
 
-// An apiError is a refusal.
+// An apiError is an error response.
 type apiError struct {
 	status        int
 	code, message string
@@ -307,7 +305,7 @@ func html(w http.ResponseWriter, status int, title string) {
 // An integer is a whole number, or a string of one.
 type integer int64
 
-// UnmarshalJSON refuses what a real server would round or store as 0.
+// UnmarshalJSON refuses values that a real server would round or store as 0.
 func (n *integer) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -317,7 +315,7 @@ func (n *integer) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// int64 returns a number in the form that answers have.
+// int64 returns a number in the form for responses.
 func (f *Fake) int64(n int64) any {
 	if f.Int64Strings {
 		return strconv.FormatInt(n, 10)

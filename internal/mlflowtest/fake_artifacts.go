@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// folder returns where the artifacts of a run are kept.
+// folder returns the folder of the artifacts of a run.
 func (r *run) folder() string { return r.experiment.id + "/" + r.id + "/artifacts" }
 
 func newArtifact(name string, data []byte) Artifact {
@@ -24,7 +24,7 @@ func newArtifact(name string, data []byte) Artifact {
 	return a
 }
 
-// uploadArtifact answers the call that takes small files for any store.
+// uploadArtifact handles the call that uploads small files to any store.
 func (f *Fake) uploadArtifact(w http.ResponseWriter, r *http.Request, body []byte) {
 	if r.Method != http.MethodPost {
 		html(w, http.StatusMethodNotAllowed, "Method Not Allowed")
@@ -37,7 +37,7 @@ func (f *Fake) uploadArtifact(w http.ResponseWriter, r *http.Request, body []byt
 		err.write(w)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json") // and nothing in it
+	w.Header().Set("Content-Type", "application/json") // without a body
 }
 
 func (f *Fake) upload(id, name string, body []byte) *apiError {
@@ -61,7 +61,7 @@ func (f *Fake) upload(id, name string, body []byte) *apiError {
 	return f.store(r.folder()+"/"+name, body)
 }
 
-// store keeps a file, unless a folder has its name or a file has that of its folder.
+// store stores a file, unless a folder has its name or a file has the name of its folder.
 func (f *Fake) store(name string, body []byte) *apiError {
 	name = path.Clean(name)
 	if err := collides(f.files, name); err != nil {
@@ -71,7 +71,7 @@ func (f *Fake) store(name string, body []byte) *apiError {
 	return nil
 }
 
-// proxied answers for the server's own artifact store.
+// proxied handles requests to the server's artifact store.
 func (f *Fake) proxied(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +131,7 @@ func (f *Fake) listArtifacts(in *artifactQuery) (any, *apiError) {
 	return answer, nil
 }
 
-// list returns the contents of a folder, with a prefix before the name of each entry.
+// list returns the entries of a folder. Their names begin with prefix.
 func (f *Fake) list(folder, prefix string) map[string]any {
 	entries := map[string]map[string]any{}
 	for name, data := range f.files {
@@ -141,7 +141,7 @@ func (f *Fake) list(folder, prefix string) map[string]any {
 		}
 		first, _, isDir := strings.Cut(rest, "/")
 		entry := map[string]any{"path": path.Join(prefix, first), "is_dir": isDir}
-		if len(data) > 0 && !isDir { // the servers leave out 0
+		if len(data) > 0 && !isDir { // servers omit a size of 0
 			entry["file_size"] = f.int64(int64(len(data)))
 		}
 		entries[first] = entry

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// An experiment is one of the Fake's.
+// An experiment is an experiment of the Fake.
 type experiment struct {
 	id, name, location string
 	created, updated   int64
@@ -16,7 +16,7 @@ type experiment struct {
 	tags               []pair
 }
 
-// A pair is a tag or a param, in requests and answers.
+// A pair is a tag or a param, in requests and responses.
 type pair struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -41,7 +41,7 @@ func stage(deleted bool) string {
 	return "active"
 }
 
-// location returns where the artifacts of an experiment are.
+// location returns the location of an experiment's artifacts.
 func (f *Fake) location(e *experiment) string {
 	switch {
 	case e.location != "":
@@ -52,7 +52,7 @@ func (f *Fake) location(e *experiment) string {
 	return "mlflow-artifacts:/" + e.id
 }
 
-// experiment returns the one with an ID, active or deleted.
+// experiment returns the experiment with an ID, active or deleted.
 func (f *Fake) experiment(id string) (*experiment, *apiError) {
 	if _, err := strconv.Atoi(id); err != nil {
 		return nil, invalid("Invalid experiment ID '%s'. Experiment ID must be a valid integer.", id)
@@ -153,7 +153,7 @@ func (f *Fake) setDeleted(id string, deleted bool) (any, *apiError) {
 
 type experimentSearch struct {
 	ViewType   string   `json:"view_type"`
-	MaxResults integer  `json:"max_results" need:"yes"` // without it a server says that 0 is not possible
+	MaxResults integer  `json:"max_results" need:"yes"` // servers interpret a missing one as 0 and refuse that
 	OrderBy    []string `json:"order_by"`
 	Filter     string   `json:"filter"`
 	PageToken  string   `json:"page_token"`
@@ -194,7 +194,7 @@ func (f *Fake) searchExperiments(in *experimentSearch) (any, *apiError) {
 	return withToken(map[string]any{"experiments": out}, next), nil
 }
 
-// field returns what a filter or an order sees of an experiment.
+// field returns a value of an experiment for a filter or an order.
 func (e *experiment) field(kind, key string) (any, bool) {
 	if kind == "tag" {
 		return tagValue(e.tags, key)
@@ -203,7 +203,7 @@ func (e *experiment) field(kind, key string) (any, bool) {
 	case "name":
 		return e.name, true
 	case "experiment_id":
-		n, _ := strconv.ParseInt(e.id, 10, 64) // we made it
+		n, _ := strconv.ParseInt(e.id, 10, 64) // made by createExperiment
 		return n, true
 	case "creation_time":
 		return e.created, true
@@ -220,7 +220,7 @@ func tagValue(tags []pair, key string) (any, bool) {
 	return nil, false
 }
 
-// DeleteExperiment deletes the experiment of a name, as a user does in the browser.
+// DeleteExperiment deletes the experiment with a name, as a user does in the browser.
 func (f *Fake) DeleteExperiment(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

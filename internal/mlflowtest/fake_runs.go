@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A run is one of the Fake's. Its name is a tag.
+// A run is a run of the Fake. Its name is a tag.
 type run struct {
 	id, user, status string
 	experiment       *experiment
@@ -21,10 +21,10 @@ type run struct {
 	tags, params     map[string]string
 	metrics          map[string][]Point // histories, in the order of comparePoints
 	folders          folders            // of the metrics
-	root             string             // of its artifacts
+	root             string             // location of its artifacts
 }
 
-// nameTag is the tag that is a run's name.
+// nameTag is the tag with a run's name.
 const nameTag = "mlflow.runName"
 
 func (f *Fake) run(id string) (*run, *apiError) {
@@ -36,7 +36,7 @@ func (f *Fake) run(id string) (*run, *apiError) {
 	return nil, absent("Run with id=%s not found", id)
 }
 
-// active returns a run that may be changed.
+// active returns a run that is not deleted.
 func (f *Fake) active(id string) (*run, *apiError) {
 	r, err := f.run(id)
 	if err == nil && r.deleted {
@@ -78,7 +78,7 @@ func (f *Fake) runJSON(r *run) map[string]any {
 	return map[string]any{"info": f.infoJSON(r), "data": data, "inputs": struct{}{}}
 }
 
-// A pointJSON is a point in an answer. It is no map, because a history may have very many.
+// A pointJSON is a point in a response. It is no map, because a history may have very many points.
 type pointJSON struct {
 	Key       string  `json:"key"`
 	Value     float64 `json:"value"`
@@ -127,7 +127,7 @@ func (f *Fake) createRun(in *newRun) (any, *apiError) {
 	}
 
 	id := make([]byte, 16)
-	_, _ = rand.Read(id) // it does not fail
+	_, _ = rand.Read(id) // never fails
 	r := &run{
 		id:         hex.EncodeToString(id),
 		user:       in.UserID,
@@ -235,10 +235,10 @@ func (f *Fake) restoreRun(in *runID) (any, *apiError) {
 func (f *Fake) DeleteRun(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, _ = f.deleteRun(&runID{id}) // it was never there
+	_, _ = f.deleteRun(&runID{id}) // a missing run is no error
 }
 
-// A metric is one point in a request. The pointers distinguish 0 from nothing.
+// A metric is one point in a request. The pointers distinguish 0 from missing.
 type metric struct {
 	Key       string   `json:"key"`
 	Value     *float64 `json:"value"`
@@ -268,7 +268,7 @@ type batch struct {
 	Tags    []pair   `json:"tags"`
 }
 
-// check refuses a batch that is wrong for every run.
+// check refuses a batch that is invalid for every run.
 func (b *batch) check() *apiError {
 	for i := range b.Metrics {
 		if err := b.Metrics[i].check(); err != nil {
@@ -292,7 +292,7 @@ func (b *batch) check() *apiError {
 		atMost(maxItems, "metrics, params, and tags", m+p+t))
 }
 
-// atMost refuses a batch with n items of a kind if that is more than max.
+// atMost refuses a batch with more than max items of a kind.
 func atMost(max int, kind string, n int) *apiError {
 	if n <= max {
 		return nil
@@ -347,7 +347,7 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	return struct{}{}, nil
 }
 
-// checkMetrics refuses keys that are the folder of another, or the other way round.
+// checkMetrics refuses keys that are the folder of another, or have another as a folder.
 func (r *run) checkMetrics(metrics []metric) *apiError {
 	added, needed := map[string]bool{}, folders{}
 	known := func(key string) bool { return r.metrics[key] != nil || added[key] }
@@ -369,13 +369,11 @@ func (r *run) checkMetrics(metrics []metric) *apiError {
 	return nil
 }
 
-// maxDeduplicated is the number of metrics in a batch that a database of 2.x compares with those
-// that it has.
+// maxDeduplicated is the maximum size of a batch that a database of 2.x compares with its metrics.
 const maxDeduplicated = 100
 
-// logKnown does what a database of 2.x does with a larger batch if it has a part of it. For a
-// hundred metrics at a time it looks which of them are there and then logs all others of the batch,
-// until one of these is there, too. What was logged stays.
+// logKnown imitates a database of 2.x with a part of a larger batch. For each hundred metrics it finds the known ones
+// and then logs all others of the batch, until one of those is known, too. Logged metrics remain.
 func (r *run) logKnown(metrics []metric) *apiError {
 	for some := range slices.Chunk(metrics, maxDeduplicated) {
 		var others []metric
@@ -414,7 +412,7 @@ func (m *metric) point() Point {
 	return Point{Timestamp: int64(*m.Timestamp), Step: int64(m.Step), Value: *m.Value}
 }
 
-// param sets a param, which can be done once.
+// param sets a param. Its value cannot be changed.
 func (r *run) param(p pair) *apiError {
 	value := cut(p.Value, maxParam)
 	if have, ok := r.params[p.Key]; ok && have != value {
@@ -428,7 +426,7 @@ func (r *run) param(p pair) *apiError {
 	return nil
 }
 
-// log adds a point that checkMetrics has not refused, unless it is there. A store of files adds it in any case.
+// log adds a point that checkMetrics has accepted. Without asFile it skips a point that the run has.
 func (r *run) log(m *metric, asFile bool) {
 	points, known := r.metrics[m.Key]
 	if !known {
@@ -482,8 +480,8 @@ type historyQuery struct {
 	PageToken  string  `json:"page_token"`
 }
 
-// history answers a request without max_results as some 3.x do, with no point and a token that
-// leads nowhere. A run that does not exist has an empty history, as in SQL.
+// history responds to a request without max_results like some 3.x, with no point and a token for the same page. The
+// history of a missing run is empty, as in SQL.
 func (f *Fake) history(in *historyQuery) (any, *apiError) {
 	var all []Point
 	if r, err := f.run(in.RunID); err == nil {
@@ -510,7 +508,7 @@ func (f *Fake) history(in *historyQuery) (any, *apiError) {
 	return withToken(answer, next), nil
 }
 
-// Runs returns all runs, also deleted ones, the earliest first.
+// Runs returns all runs, including deleted ones, the earliest first.
 func (f *Fake) Runs() []RunData {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -522,7 +520,7 @@ func (f *Fake) Runs() []RunData {
 	return out
 }
 
-// data returns a copy of what is known of a run.
+// data returns a copy of all data of a run.
 func (f *Fake) data(r *run) RunData {
 	d := RunData{
 		Info: RunInfo{

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// attributes says which keys runs or experiments have, and whether they are numbers.
+// attributes has the keys of runs or experiments, and whether their values are numbers.
 type attributes map[string]bool
 
 var (
@@ -24,7 +24,7 @@ var (
 	}
 )
 
-// fields looks up what a condition or an order refers to. ok is false if it is not there.
+// fields returns the value of a key in a condition or an order. ok is false if there is none.
 type fields func(kind, key string) (value any, ok bool)
 
 // A condition is one comparison of a filter.
@@ -36,12 +36,11 @@ type condition struct {
 
 type conditions []condition
 
-// clause matches one comparison: of everything that the servers understand, what they all
-// understand in the same way.
+// clause matches one comparison, in the syntax that all servers interpret in the same way.
 var clause = regexp.MustCompile("^\\s*(?:(\\w+)\\.)?(`[^`]+`|\"[^\"]+\"|[\\w.]+)" +
 	"\\s*(=|!=|>=|<=|>|<)\\s*('[^'\\\\]*'|\"[^\"\\\\]*\"|-?[0-9]+(?:\\.[0-9]+)?)\\s*")
 
-// and matches what joins two comparisons.
+// and matches the word between two comparisons.
 var and = regexp.MustCompile(`^(?i:and)\b`)
 
 // parseFilter parses comparisons that are joined by AND.
@@ -74,7 +73,7 @@ func parseFilter(text string, known attributes) (conditions, *apiError) {
 	return out, nil
 }
 
-// kinds has the words before the dot and what they mean.
+// kinds has the words before the dot and their meanings.
 var kinds = map[string]string{
 	"": "attribute", "attribute": "attribute", "attributes": "attribute", "run": "attribute", "attr": "attribute",
 	"tag": "tag", "tags": "tag",
@@ -107,12 +106,12 @@ func parseCondition(kind, key, op, value string, known attributes) (condition, *
 	case quoted:
 		c.text = value[1 : len(value)-1]
 	default:
-		c.number, _ = strconv.ParseFloat(value, 64) // the expression lets only numbers through
+		c.number, _ = strconv.ParseFloat(value, 64) // clause matches numbers only
 	}
 	return c, nil
 }
 
-// match reports whether all conditions hold. None holds for what is not there.
+// match reports whether all conditions hold. A condition on a missing value does not hold.
 func (list conditions) match(get fields) bool {
 	return !slices.ContainsFunc(list, func(c condition) bool {
 		value, ok := get(c.kind, c.key)
@@ -179,7 +178,7 @@ func parseOrder(terms []string, known attributes) (order, *apiError) {
 	return out, nil
 }
 
-// compare orders two items. What lacks a key comes last.
+// compare orders two items. An item without a key comes last.
 func (o order) compare(a, b fields) int {
 	for _, t := range o {
 		x, okX := a(t.kind, t.key)
@@ -223,7 +222,7 @@ func parseView(name string) (func(deleted bool) bool, *apiError) {
 	return nil, invalid("Invalid view type '%s'", name)
 }
 
-// page checks the size of a page and returns where it begins.
+// page checks the size of a page and returns its offset.
 func page(size integer, token string) (int, *apiError) {
 	if size <= 0 || size > maxPage {
 		return 0, invalid("Invalid value %d for parameter 'max_results' supplied."+
@@ -259,7 +258,7 @@ func cutPage[T any](list []T, from int, size integer) ([]T, string) {
 
 // pageToken returns a token that is opaque to clients.
 func pageToken(offset int) string {
-	token, _ := json.Marshal(map[string]int{"offset": offset}) // it does not fail
+	token, _ := json.Marshal(map[string]int{"offset": offset}) // never fails
 	return base64.StdEncoding.EncodeToString(token)
 }
 
@@ -309,7 +308,7 @@ func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
 	return withToken(answer, next), nil
 }
 
-// findRuns returns all runs that a search asks for, in its order.
+// findRuns returns all runs that match a search, in its order.
 func (f *Fake) findRuns(in *runSearch) ([]*run, *apiError) {
 	conditions, err := parseFilter(in.Filter, runKeys)
 	if err != nil {
@@ -342,7 +341,7 @@ func (f *Fake) findRuns(in *runSearch) ([]*run, *apiError) {
 	return found, nil
 }
 
-// field returns what a filter or an order sees of a run.
+// field returns a value of a run for a filter or an order.
 func (r *run) field(kind, key string) (any, bool) {
 	switch kind {
 	case "tag":

@@ -16,10 +16,10 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// quiet returns a logger for the complaints of test servers.
+// quiet returns a logger that discards the messages of test servers.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// Status answers every request with a status and a body.
+// Status responds to every request with a status and a body.
 func Status(code int, contentType, body string) Hook {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Type", contentType)
@@ -29,7 +29,7 @@ func Status(code int, contentType, body string) Hook {
 	}
 }
 
-// RetryAfter says that there were too many requests and when to try again.
+// RetryAfter responds that there were too many requests, with a Retry-After.
 func RetryAfter(seconds int) Hook {
 	status := Status(http.StatusTooManyRequests, "application/json",
 		`{"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Too many requests"}`)
@@ -39,19 +39,19 @@ func RetryAfter(seconds int) Hook {
 	}
 }
 
-// HTML502 answers like a gateway whose server is away.
+// HTML502 responds like a gateway without its server.
 func HTML502() Hook {
 	return Status(http.StatusBadGateway, "text/html",
 		"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"+
 			"<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n")
 }
 
-// HalfJSON answers with the first half of a JSON text, as if that were all of it.
+// HalfJSON responds with the first half of a JSON text as if it were complete.
 func HalfJSON() Hook {
 	return Status(http.StatusOK, "application/json", `{"run": {"info": {"run_id": "0123`)
 }
 
-// Hang does not answer until the client leaves.
+// Hang does not respond until the client disconnects.
 func Hang() Hook {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
 		<-r.Context().Done()
@@ -67,7 +67,7 @@ func Slow() Hook {
 			if _, err := w.Write([]byte(" ")); err != nil {
 				return true
 			}
-			_ = http.NewResponseController(w).Flush() // the next write shows it
+			_ = http.NewResponseController(w).Flush() // the next write shows an error
 			select {
 			case <-r.Context().Done():
 				return true
@@ -77,7 +77,7 @@ func Slow() Hook {
 	}
 }
 
-// Drop closes the connection instead of answering.
+// Drop closes the connection without a response.
 func Drop() Hook {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
@@ -95,7 +95,7 @@ func First(n int, h Hook) Hook {
 	}
 }
 
-// On calls h only for requests whose path contains a text.
+// On calls h only for requests whose URL path contains path.
 func On(path string, h Hook) Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		return strings.Contains(r.URL.Path, path) && h(w, r)
@@ -113,7 +113,7 @@ type Listener struct {
 	server  *http.Server // nil if it is closed
 }
 
-// Serve starts a server that runs until the test ends or it is closed.
+// Serve starts a server that runs until the end of the test or Close.
 func Serve(tb testing.TB, handler http.Handler) *Listener {
 	tb.Helper()
 	l := &Listener{tb: tb, handler: handler, address: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(tb))}
@@ -144,7 +144,7 @@ func (l *Listener) Reopen() {
 
 	listener, err := net.Listen("tcp", l.address)
 	for begin := time.Now(); err != nil && time.Since(begin) < 10*time.Second; {
-		// A process that is just being started may still hold the closed socket.
+		// A process that is just starting may still have the closed socket.
 		time.Sleep(time.Millisecond)
 		listener, err = net.Listen("tcp", l.address)
 	}
@@ -157,7 +157,7 @@ func (l *Listener) Reopen() {
 	go func() { _ = server.Serve(listener) }() // until it is closed
 }
 
-// Silent returns the URL of a port that accepts connections and never answers.
+// Silent returns the URL of a port that accepts connections and never responds.
 func Silent(tb testing.TB) string {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

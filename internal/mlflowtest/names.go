@@ -23,8 +23,8 @@ const (
 	maxUploadSize = 10 << 20
 )
 
-// checkKey refuses keys of metrics, params and tags. Like servers on Windows and before 2.16 it
-// refuses a colon.
+// checkKey refuses invalid keys of metrics, params and tags. It refuses a colon, like servers on Windows and before
+// 2.16.
 func checkKey(key string) *apiError {
 	for _, c := range key {
 		if !strings.ContainsRune("_-. /", c) && !unicode.IsLetter(c) && !unicode.IsNumber(c) {
@@ -52,10 +52,10 @@ func cut(value string, max int) string {
 	return value
 }
 
-// collides refuses a key that is the folder of another, or the other way round. A store that keeps
-// each key in a file fails then.
+// collides refuses a key that is the folder of another, or has another as a folder. A store with a file for each key
+// would fail.
 func collides[V any](have map[string]V, key string) *apiError {
-	if _, known := have[key]; known { // and was looked at then
+	if _, known := have[key]; known { // and was checked then
 		return nil
 	}
 	for other := range have {
@@ -79,8 +79,8 @@ func isFolder(key string) *apiError {
 	}
 }
 
-// folders are those in which a store of files keeps the metrics of a run. A run may have too many metrics to look
-// at each whenever one is added.
+// folders has the folders of a run's metrics in a file store. A run may have too many metrics to check each of them for
+// every new one.
 type folders map[string]bool
 
 // add adds the folders of a key.

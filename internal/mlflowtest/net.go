@@ -19,8 +19,7 @@ import (
 	"time"
 )
 
-// TLSProxy starts an HTTPS front of a server. The authority of its certificate is in the file
-// caPath and known nowhere else.
+// TLSProxy starts an HTTPS proxy of a server. The certificate of its authority is only in the file caPath.
 func TLSProxy(tb testing.TB, target string) (address, caPath string) {
 	tb.Helper()
 	to, err := url.Parse(target)
@@ -66,7 +65,7 @@ func certify(tb testing.TB) (certificate tls.Certificate, ca []byte) {
 	return certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})
 }
 
-// sign creates a certificate with a new key. Without a parent it signs itself.
+// sign creates a certificate with a new key. Without a parent it is self-signed.
 func sign(
 	tb testing.TB, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey,
 ) (*x509.Certificate, *ecdsa.PrivateKey) {

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// maxIdle is how many unused servers a Pool lets run. Each takes half a gigabyte.
+// maxIdle limits the unused servers that a Pool keeps running. Each takes half a gigabyte.
 const maxIdle = 2
 
-// A Pool shares servers among the tests of a package, because one takes seconds to start. The zero
-// Pool is ready for use. TestMain closes it:
+// A Pool shares servers among the tests of a package, because a start takes seconds. The zero Pool is ready for use.
+// TestMain closes it:
 //
 //	var servers mlflowtest.Pool
 //
@@ -21,7 +21,7 @@ const maxIdle = 2
 //		os.Exit(code)
 //	}
 //
-// Tests that share a server must not stop it, and use experiments of their own.
+// Tests that share a server must not stop it, and must use separate experiments.
 type Pool struct {
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -34,12 +34,11 @@ type entry struct {
 	server  *Server
 	running bool
 	failed  bool
-	users   int // number of tests that have it; guarded by the Pool
-	used    int // when it was last requested; guarded by the Pool
+	users   int // number of tests that use it; guarded by the Pool
+	used    int // time of the last request, by Pool.clock; guarded by the Pool
 }
 
-// Get returns a running server, which the test has until it ends. The test is skipped if Start
-// would skip it.
+// Get returns a running server for use until the end of the test. It skips the test if Start would.
 func (p *Pool) Get(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	if o.Version == 0 {
@@ -66,7 +65,7 @@ func (p *Pool) Get(tb testing.TB, o Options) *Server {
 	return e.server
 }
 
-// take returns the entry of a key and holds it until the test ends.
+// take returns the entry of a key and marks it as used until the test ends.
 func (p *Pool) take(tb testing.TB, key string) *entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,8 +89,8 @@ func (p *Pool) take(tb testing.TB, key string) *entry {
 	return e
 }
 
-// makeRoom stops servers that no test has, the longest unused first, until there is room for the
-// wanted one. Their stores stay for when they are wanted again.
+// makeRoom stops servers that no test uses, the longest unused first, until there is room for the wanted one. Their
+// stores remain for the next use.
 func (p *Pool) makeRoom(wanted *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

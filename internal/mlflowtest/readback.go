@@ -17,7 +17,7 @@ import (
 //go:embed testdata/readback.py
 var readback string
 
-// RunData is everything that a server has of a run.
+// RunData has all data of a run on a server.
 type RunData struct {
 	Info      RunInfo            `json:"info"`
 	Tags      map[string]string  `json:"tags"`
@@ -27,7 +27,7 @@ type RunData struct {
 	Artifacts []Artifact         `json:"artifacts"` // of all folders, by path
 }
 
-// RunInfo describes a run. Times are in ms since 1970, and 0 if there is none.
+// RunInfo describes a run. Times are in ms since 1970, and 0 if unset.
 type RunInfo struct {
 	RunID          string `json:"run_id"`
 	RunName        string `json:"run_name"`
@@ -75,14 +75,14 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// ReadBack reads a run with MLflow's own client.
+// ReadBack reads a run with MLflow's client.
 func (s *Server) ReadBack(tb testing.TB, runID string) RunData {
 	tb.Helper()
 	return s.ask(tb, runID)[0]
 }
 
-// Runs reads all runs of the named experiment, or of all experiments if the name is "": also
-// deleted ones, the earliest first.
+// Runs reads all runs of the named experiment, or of all experiments if the name is "", including deleted ones, the
+// earliest first.
 func (s *Server) Runs(tb testing.TB, experiment string) []RunData {
 	tb.Helper()
 	if experiment == "" {
@@ -91,7 +91,7 @@ func (s *Server) Runs(tb testing.TB, experiment string) []RunData {
 	return s.ask(tb, "--experiment", experiment)
 }
 
-// ask asks the reader, which the first question starts: importing MLflow takes seconds.
+// ask sends a query to the reader. The first query starts it, because importing MLflow takes seconds.
 func (s *Server) ask(tb testing.TB, args ...string) []RunData {
 	tb.Helper()
 	s.mu.Lock()
@@ -113,7 +113,7 @@ func (s *Server) ask(tb testing.TB, args ...string) []RunData {
 	return runs
 }
 
-// A reader is a process that answers with what the server has.
+// A reader is a process that reads data of the server.
 type reader struct {
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -140,7 +140,7 @@ func (s *Server) newReader() (*reader, error) {
 	return r, r.process.Start()
 }
 
-// ask sends one question and returns its answer.
+// ask sends one query and returns its result.
 func (r *reader) ask(args []string) ([]RunData, error) {
 	question, err := json.Marshal(args)
 	if err != nil {

@@ -20,25 +20,24 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// maxWait is how long a server may take to start, and a script to end, on a machine that is busy
-// with other things.
+// maxWait limits the start of a server, and the run of a script, on a busy machine.
 const maxWait = 2 * time.Minute
 
 //go:embed testdata/guard.py
 var guard string
 
-// Options say which real server to start, and how.
+// Options configures a real server.
 type Options struct {
 	// Version is the major version: 3 or 2. 0 means 3.
 	Version int
 	// FileStore keeps runs in a directory instead of a database.
 	FileStore bool
-	// BasicAuth demands a user and a password.
+	// BasicAuth requires a user and a password.
 	BasicAuth bool
-	// NoServeArtifacts sends the artifacts of runs to a directory on the server's machine, for
-	// clients that can write to it.
+	// NoServeArtifacts puts the artifacts of runs into a directory on the server's machine, for clients that can write
+	// to it.
 	NoServeArtifacts bool
-	// Defaults starts the server with nothing but a host and a port.
+	// Defaults starts the server with a host and a port only.
 	Defaults bool
 	// Args are further arguments of "mlflow server".
 	Args []string
@@ -48,23 +47,23 @@ type Options struct {
 type Server struct {
 	URL      string
 	Version  int    // major
-	Python   string // an interpreter that has MLflow's client in the same version
-	Dir      string // holds its store and its log
+	Python   string // an interpreter with the same version of MLflow
+	Dir      string // contains its store and its log
 	Port     int
-	User     string // "" if the server demands none
+	User     string // "" without authentication
 	Password string
 
 	options Options
 
 	mu      sync.Mutex
 	process *exec.Cmd // nil if it is stopped
-	hold    io.Closer // ends the process when it is closed
+	hold    io.Closer // closing it ends the process
 	ended   chan struct{}
 	reader  *reader
 }
 
-// Start starts a server that runs until the test ends. Under -short, and if there is no MLflow, the
-// test is skipped. In CI it fails if there is none.
+// Start starts a server that runs until the test ends. It skips the test under -short, and without MLflow; in CI, a
+// missing MLflow fails the test.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	s := newServer(tb, o, tb.TempDir())
@@ -74,7 +73,7 @@ func Start(tb testing.TB, o Options) *Server {
 	return s
 }
 
-// newServer returns a server in a directory, not yet started.
+// newServer returns a server in a directory, not started.
 func newServer(tb testing.TB, o Options, dir string) *Server {
 	tb.Helper()
 	if o.Version == 0 {
@@ -87,7 +86,7 @@ func newServer(tb testing.TB, o Options, dir string) *Server {
 	return s
 }
 
-// python returns the interpreter of a major version.
+// python returns the interpreter for a major version.
 func python(tb testing.TB, version int) string {
 	tb.Helper()
 	testenv.SkipIfShort(tb, fmt.Sprintf("a server of MLflow %d", version))
@@ -103,7 +102,7 @@ func python(tb testing.TB, version int) string {
 	return ""
 }
 
-// start starts the process. Somebody else may take the port first, so it tries a few.
+// start starts the process. Another process may take the port first, so it tries a few.
 func (s *Server) start(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -150,7 +149,7 @@ func (s *Server) launch() error {
 
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // it is always killed
+		_ = cmd.Wait() // always killed
 		close(ended)
 	}()
 	s.process, s.hold, s.ended = cmd, hold, ended
@@ -180,8 +179,8 @@ func (s *Server) args() []string {
 	return append(args, s.options.Args...)
 }
 
-// ours matches the variables that tests must not pass on: MLflow's, perfagent's, and the
-// one that would make each start of a server three times as slow.
+// ours matches the variables that the environment of servers and clients must not inherit: MLflow's, perfagent's, and
+// the one that would make each start of a server three times as slow.
 var ours = regexp.MustCompile(`^(MLFLOW_|_MLFLOW_|PERFAGENT_|PYTHONDONTWRITEBYTECODE=|PYTHONPATH=|PYTHONHOME=|` +
 	`GUNICORN_|HOME=|PATH=)`)
 
@@ -215,11 +214,11 @@ func (s *Server) authConfig() string {
 		"admin_username = %s\nadmin_password = %s\n"+
 		"authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n",
 		filepath.Join(s.Dir, "basic_auth.db"), s.User, s.Password)
-	_ = os.WriteFile(path, []byte(text), 0o600) // without it the server does not start, and says so
+	_ = os.WriteFile(path, []byte(text), 0o600) // without it the server fails to start, with an error
 	return path
 }
 
-// healthy waits until the server answers.
+// healthy waits until the server responds.
 func (s *Server) healthy() error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for begin := time.Now(); time.Since(begin) < maxWait; {
@@ -238,7 +237,7 @@ func (s *Server) healthy() error {
 	return fmt.Errorf("MLflow's server did not answer within %v", maxWait)
 }
 
-// Stop kills the server, as a power cut would. Its store stays.
+// Stop kills the server, like a power cut. Its store remains.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -246,7 +245,7 @@ func (s *Server) Stop(tb testing.TB) {
 	s.kill()
 }
 
-// Restart starts a server again, with the same port and store. If it runs, it is stopped first.
+// Restart starts a server again, with the same port and store. It stops a running server first.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	s.Stop(tb)
@@ -279,11 +278,11 @@ func (s *Server) logFile() string { return filepath.Join(s.Dir, "server.log") }
 // tail returns the end of the server's log.
 func (s *Server) tail() string {
 	const length = 4 << 10
-	data, _ := os.ReadFile(s.logFile()) // if there is none, nothing was logged
+	data, _ := os.ReadFile(s.logFile()) // a missing log is empty
 	return string(data[max(0, len(data)-length):])
 }
 
-// logTail shows the end of the server's log if the test failed.
+// logTail logs the end of the server's log if the test failed.
 func (s *Server) logTail(tb testing.TB) {
 	tb.Helper()
 	if tb.Failed() {
@@ -300,8 +299,7 @@ func (s *Server) Env(more ...string) []string {
 	return append(env, more...)
 }
 
-// Run runs the text of a Python script, with MLflow's client set to the server, and returns what it
-// printed.
+// Run runs a Python script with MLflow's client configured for the server, and returns its output.
 func (s *Server) Run(tb testing.TB, script string, args ...string) string {
 	tb.Helper()
 	cmd := exec.Command(s.Python, append([]string{"-c", guard, s.Python, "-c", script}, args...)...)

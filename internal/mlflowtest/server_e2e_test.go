@@ -9,7 +9,7 @@ import (
 )
 
 func TestE2E_Server_KeepsItsStoreThroughARestart(t *testing.T) {
-	s := pool.Get(t, Options{Version: 2, BasicAuth: true}) // which is not busy meanwhile
+	s := pool.Get(t, Options{Version: 2, BasicAuth: true}) // idle meanwhile
 	id, _, _ := strings.Cut(s.Run(t, logSome, "named"), "\n")
 	s.Stop(t)
 	if _, err := http.Get(s.URL + "/health"); err == nil {

@@ -60,7 +60,7 @@ func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
 	}
 }
 
-// Everything that a server has started must end with the test binary, even if that is killed.
+// All processes of a server end with the test binary, even if that is killed.
 func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
 	cmd := exec.Command(testenv.Python(t), "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
 	hold, err := cmd.StdinPipe()
@@ -82,7 +82,7 @@ func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
 	if n, err := out.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Error("something is written after the end")
 	}
-	// Both sleeps held this output open. It has ended, so they have, too.
+	// Both sleeps have this output open. Its end proves that they have ended.
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -1,7 +1,7 @@
-// Package storetest starts the servers that stores are tested with.
+// Package storetest starts the servers for tests of stores.
 package storetest
 
-// The keys of a server of S3 that was started by a test.
+// The credentials of the S3 server that S3 starts.
 const (
 	S3KeyID  = "perfagentkey"
 	S3Secret = "s3cr3t-of-s3"

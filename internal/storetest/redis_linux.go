@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Redis starts a Redis server with more arguments, which keeps nothing on disk, and returns HOST:PORT. It ends with
-// the test.
+// Redis starts a Redis server with further arguments and returns HOST:PORT. It writes nothing to disk and ends with the
+// test.
 func Redis(t testing.TB, arguments ...string) string {
 	t.Helper()
 	program, libraries := redisProgram(t)
@@ -49,7 +49,7 @@ func Redis(t testing.TB, arguments ...string) string {
 	return ""
 }
 
-// RedisSays returns what a Redis server without a password answers to a command.
+// RedisSays returns the response of a Redis server without a password to a command.
 func RedisSays(t testing.TB, address, command string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -67,8 +67,8 @@ func RedisSays(t testing.TB, address, command string) string {
 	return string(answer)
 }
 
-// redisProgram returns the server and where its libraries are: Debian's packages below PERFAGENT_TEST_REDIS, else what
-// is installed.
+// redisProgram returns the server and the directories of its libraries: Debian's packages below PERFAGENT_TEST_REDIS,
+// otherwise the installed one.
 func redisProgram(t testing.TB) (program, libraries string) {
 	t.Helper()
 	root := os.Getenv("PERFAGENT_TEST_REDIS")
@@ -84,8 +84,7 @@ func redisProgram(t testing.TB) (program, libraries string) {
 	return program, strings.Join(dirs, ":")
 }
 
-// FreeAddress returns HOST:PORT of this machine that nobody listens on until the test ends, but for what the test
-// starts.
+// FreeAddress returns HOST:PORT of this machine that is free until the test listens on it.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))

@@ -15,13 +15,13 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// An S3Server is a real server of S3 with the bucket "runs".
+// An S3Server is a real S3 server with the bucket "runs".
 type S3Server struct {
 	Endpoint string // http://HOST:PORT
 	log      string
 }
 
-// S3 starts a versitygw, which keeps objects in a directory of the test. It ends with the test.
+// S3 starts a versitygw with a directory of the test. It ends with the test.
 func S3(t testing.TB) *S3Server {
 	t.Helper()
 	program := filepath.Join(os.Getenv("PERFAGENT_TEST_S3"), "versitygw")
@@ -59,7 +59,7 @@ func S3(t testing.TB) *S3Server {
 	return nil
 }
 
-// wait waits until the server listens: it says so before it does.
+// wait waits until the server listens: it prints its address before that.
 func (s *S3Server) wait(t testing.TB, address string) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -79,7 +79,7 @@ func (s *S3Server) Address(folder string) string {
 	return "s3://runs/" + folder + "?endpoint=" + s.Endpoint
 }
 
-// Requests returns how many requests of a kind, such as GetObject, the server has answered.
+// Requests returns the number of requests of a kind, such as GetObject, in the server's log.
 func (s *S3Server) Requests(t testing.TB, kind string) int {
 	t.Helper()
 	data, err := os.ReadFile(s.log)
