@@ -8,15 +8,15 @@
 //	redis://[USER:PW@]HOST[:6379][/DB][?prefix=perfagent&ttl=168h], rediss:// for TLS
 //	                                           the key PREFIX:RUN-ID:node-N, packed by gzip
 //	s3://BUCKET[/PREFIX][?endpoint=URL&region=us-east-1&style=path]
-//	                                           the key PREFIX/RUN-ID/node-N.json, as it is
-//	proxystore+file:///DIR[?serializer=02]     DIR/perfagent.RUN-ID.node-N.json and an empty ….json.ready beside it,
-//	                                           as ProxyStore's FileConnector has it
+//	                                           the key PREFIX/RUN-ID/node-N.json, unchanged
+//	proxystore+file:///DIR[?serializer=02]     DIR/perfagent.RUN-ID.node-N.json and an empty ….json.ready,
+//	                                           as in ProxyStore's FileConnector
 //	proxystore+redis://HOST[:6379][?serializer=02&ttl=168h]
-//	                                           the key perfagent:RUN-ID:node-N, as its RedisConnector has it
+//	                                           the key perfagent:RUN-ID:node-N, as in its RedisConnector
 //
 // A name is RUN-ID/node-N, whatever the store. In a ProxyStore layout any key that Python made is a name, too.
 //
-// Objects are written once and read often. Only Evict deletes objects, and the ttl of a Redis server.
+// Objects are written once and read often. They are deleted by Evict, and after the ttl on a Redis server.
 //
 // The report of a node is RUN-ID/node-N, where N is the index of the node or, if that is unknown, its host's name.
 // Further recordings of the same node are node-N.2, node-N.3 and so on: no recording replaces another. PutReport and

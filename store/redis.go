@@ -87,7 +87,7 @@ func (s *redisClient) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if refused, ok := answers[0].(redisError); ok && s.password != "" { // servers repeat what they do not understand
+	if refused, ok := answers[0].(redisError); ok && s.password != "" { // servers repeat unknown commands
 		return redisError(refused.code() + " to the user and password")
 	}
 	return firstError(answers)

@@ -174,7 +174,7 @@ func (src *source) weight(k int, seconds float64) float64 {
 	return 0
 }
 
-// rounded returns a value as it is sent: further digits are noise that would fill the requests.
+// rounded returns a value with the digits to send. More digits would be noise that fills the requests.
 func (src *source) rounded(v float64) float64 {
 	if src.job {
 		return text.RoundSignificant(v)

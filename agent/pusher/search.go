@@ -244,7 +244,7 @@ const (
 // maxSearched limits the experiments in one search for runs.
 const maxSearched = 1000
 
-// experiments are the experiments in which to search for runs.
+// experiments are the experiments to search for runs.
 type experiments struct {
 	client *mlflow.Client
 	ids    [][]string        // in lists for one search each

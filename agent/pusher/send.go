@@ -301,7 +301,7 @@ func tagBytes(tags []mlflow.Tag) (n int) {
 	return n
 }
 
-// maxDeduplicated is the size of a request of which every version of MLflow compares the points with the stored ones.
+// maxDeduplicated is the number of points in a request up to which every version of MLflow recognizes stored ones.
 const maxDeduplicated = 100
 
 // logBatch sends a request. MLflow 2.x and the first 3.x on a database refuse a larger one if they have a part of it:

@@ -80,7 +80,7 @@ type gpuSeries struct {
 	Series
 	key collector.GPUKey
 
-	// share is the bound of which the value is a share, or NoBound if it is not a share.
+	// share is the bound of a relative value, or NoBound.
 	share collector.Bound
 }
 
