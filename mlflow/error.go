@@ -136,6 +136,11 @@ func RetryAfter(err error) time.Duration {
 // adviceNotMLflow is the advice about responses that no MLflow server would send.
 const adviceNotMLflow = "is this an MLflow server? check host, port and path of MLFLOW_TRACKING_URI"
 
+// failed returns a permanent error of the call. status is 0 without a response.
+func (q *call) failed(status int, message string) *Error {
+	return &Error{Op: q.op, URL: q.url, Status: status, Message: message, permanent: true}
+}
+
 // statusError returns the error for a response with a status other than 2xx.
 func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 	var answer struct {
@@ -205,8 +210,8 @@ func (c *Client) pageText(body []byte) string { return pageText(c.redactor.hide(
 // notMLflow returns the error for a response with status 2xx that is not JSON: a proxy's login page, another service.
 // It is permanent, because such a response rarely goes away without a change.
 func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
-	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, permanent: true, advice: adviceNotMLflow}
-	e.Message = "the answer is not MLflow's"
+	e := q.failed(resp.StatusCode, "the answer is not MLflow's")
+	e.advice = adviceNotMLflow
 	if what := c.clean(c.pageText(body)); what != "" {
 		e.Message = shorten(e.Message+": "+what, maxMessage)
 	}
@@ -215,10 +220,9 @@ func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 
 // missingField returns the error for a response without a field that every server sends.
 func (c *Client) missingField(q *call, field string) *Error {
-	return &Error{
-		Op: q.op, URL: q.url, Status: http.StatusOK, Message: "the answer has no " + field,
-		advice: adviceNotMLflow, permanent: true,
-	}
+	e := q.failed(http.StatusOK, "the answer has no "+field)
+	e.advice = adviceNotMLflow
+	return e
 }
 
 // transportError returns the error for a request without a complete response.

@@ -100,7 +100,7 @@ const (
 func (c *Client) SearchExperiments(ctx context.Context) ([]Experiment, error) {
 	const op = "search experiments"
 	return fetch(ctx, c, list[Experiment]{
-		op: op, noun: "experiments", maxPages: maxExperimentPages, memory: maxListMemory,
+		noun: "experiments", maxPages: maxExperimentPages, memory: maxListMemory,
 		items: func(p *page) []Experiment { return p.Experiments },
 		request: func(token string, _ int) *call {
 			in := struct {

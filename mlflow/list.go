@@ -17,7 +17,6 @@ const (
 
 // A list describes a list that the server returns in pages.
 type list[T any] struct {
-	op    string // for errors: "search runs"
 	noun  string // name of the items in errors
 	limit int    // more items are an error, and with this many no page follows; 0: all items are wanted
 
@@ -58,17 +57,14 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 		if len(items) == 0 {
 			empty++
 		}
-		failed := &Error{Op: l.op, URL: q.url, permanent: true}
 		switch most := cmp.Or(l.limit, maxItems); {
 		case len(all) > most:
-			failed.Message = tooMany(fmt.Sprintf("%d %s", most, l.noun))
-			return nil, failed
+			return nil, q.failed(0, tooMany(fmt.Sprintf("%d %s", most, l.noun)))
 		case p.Next == "" || l.limit > 0 && len(all) == l.limit:
 			return all, nil
 		}
 		if why := l.endless(pages, empty, p.Next == token); why != "" {
-			failed.Message = "the server's pages do not end: " + why
-			return nil, failed
+			return nil, q.failed(0, "the server's pages do not end: "+why)
 		}
 		token = p.Next
 	}
@@ -97,7 +93,7 @@ const historyPage = 25000
 func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric, error) {
 	op := "get history of " + quote(key) + " of run " + quote(runID)
 	return fetch(ctx, c, list[Metric]{
-		op: op, noun: "points", maxPages: maxPages, memory: maxListMemory, small: true,
+		noun: "points", maxPages: maxPages, memory: maxListMemory, small: true,
 		items: func(p *page) (out []Metric) {
 			for _, m := range p.Metrics {
 				if m.Key == key {

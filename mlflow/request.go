@@ -99,7 +99,7 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 		resp.Body.Close()
 		target = next
 	}
-	return &Error{Op: q.op, URL: q.url, Message: "too many redirects", permanent: true}
+	return q.failed(0, "too many redirects")
 }
 
 // errBadURL reports a malformed address of an artifact store. All other addresses are checked earlier.
@@ -159,7 +159,7 @@ func (c *Client) redirect(q *call, from string, resp *http.Response) (next strin
 		return "", nil
 	}
 
-	e = &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: "a redirect to nowhere", permanent: true}
+	e = q.failed(resp.StatusCode, "a redirect to nowhere")
 	old, err := url.Parse(from)
 	if err != nil {
 		return "", e

@@ -45,8 +45,7 @@ func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 		e.Status, e.Message = resp.StatusCode, "the answer broke off: "+e.Message
 		return e
 	case wanted && tooLong:
-		why := fmt.Sprintf("the answer is longer than %d bytes", limit)
-		return &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: why, permanent: true}
+		return q.failed(resp.StatusCode, fmt.Sprintf("the answer is longer than %d bytes", limit))
 	case wanted:
 		return c.decode(q, resp, data)
 	case q.out == nil && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")):
@@ -61,8 +60,7 @@ func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	most := cmp.Or(q.maxMemory, maxMemory)
 	q.memory = q.before + len(data) + itemMemory*(bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")))
 	if q.memory > most {
-		why := tooMany(fmt.Sprintf("%d MiB", most>>20))
-		return &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, Message: why, permanent: true}
+		return q.failed(resp.StatusCode, tooMany(fmt.Sprintf("%d MiB", most>>20)))
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	err := d.Decode(q.out)

@@ -120,7 +120,7 @@ func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) 
 		memory = maxMemory
 	}
 	return fetch(ctx, c, list[Run]{
-		op: op, noun: "runs", limit: max(0, query.Limit), maxPages: maxPages, memory: memory,
+		noun: "runs", limit: max(0, query.Limit), maxPages: maxPages, memory: memory,
 		items: func(p *page) (out []Run) {
 			for _, r := range p.Runs {
 				out = append(out, r.run())

@@ -10,18 +10,6 @@ import (
 	"strings"
 )
 
-// A codec converts objects to and from their stored form.
-type codec interface {
-	encode(data []byte) (stored []byte, err error)
-	decode(stored []byte) (data []byte, err error)
-}
-
-// plainCodec is the codec of a store with unchanged objects.
-type plainCodec struct{}
-
-func (plainCodec) encode(data []byte) ([]byte, error)   { return data, nil }
-func (plainCodec) decode(stored []byte) ([]byte, error) { return stored, nil }
-
 // IsAddress reports whether a text has the form of a store's address: it begins with '/' or '.', or is a URL.
 func IsAddress(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, ".") || strings.Contains(s, "://")

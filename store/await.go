@@ -31,24 +31,24 @@ type AwaitOptions struct {
 // Await waits until all nodes of a run have final reports in a store, or until the time limit, and returns the time
 // waited. A temporary error, such as an unreachable server, is returned only if it persists at the time limit.
 func (s *Store) Await(ctx context.Context, run string, a AwaitOptions) (time.Duration, error) {
-	begun, told := time.Now(), -1
+	start, reported := time.Now(), -1
 	there := reportCounter{s, run, make(map[string]*reporter.Head)}
 	for delay := minPollDelay; ; delay = min(delay*3/2, maxPollDelay) {
 		final, of, err := there.count(ctx, a.Nodes)
 		all := err == nil && of > 0 && final >= of
-		if err == nil && !all && final != told { // even if counting took until the time limit
+		if err == nil && !all && final != reported { // even if counting took until the time limit
 			a.Progress(final, of)
-			told = final
+			reported = final
 		}
 
-		left := a.Limit - time.Since(begun)
+		left := a.Limit - time.Since(start)
 		switch {
 		case ctx.Err() != nil:
-			return time.Since(begun), context.Cause(ctx)
+			return time.Since(start), context.Cause(ctx)
 		case err != nil && (left <= 0 || !Temporary(err)):
-			return time.Since(begun), err
+			return time.Since(start), err
 		case all, left <= 0:
-			return time.Since(begun), nil
+			return time.Since(start), nil
 		}
 
 		_ = retry.Wait(ctx, min(delay, left)) // the next round checks ctx

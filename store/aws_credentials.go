@@ -28,11 +28,11 @@ type credentialsProvider struct {
 }
 
 const (
-	// metadataTime limits the requests to the services of a pod or an instance.
-	metadataTime = 2 * time.Second
+	// metadataTimeout limits the requests to the services of a pod or an instance.
+	metadataTimeout = 2 * time.Second
 
-	// beforeExpiry is how long before their expiry credentials are renewed.
-	beforeExpiry = 5 * time.Minute
+	// expiryMargin is how long before their expiry credentials are renewed.
+	expiryMargin = 5 * time.Minute
 
 	maxMetadata = 1 << 20 // bytes of a response or a file
 )
@@ -43,7 +43,7 @@ var errNoCredentials = errors.New("no keys are known: set AWS_ACCESS_KEY_ID and 
 func (r *credentialsProvider) get(ctx context.Context) (credentials, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.keys.ID != "" && (r.keys.Expire.IsZero() || time.Until(r.keys.Expire) > beforeExpiry) {
+	if r.keys.ID != "" && (r.keys.Expire.IsZero() || time.Until(r.keys.Expire) > expiryMargin) {
 		return r.keys, nil
 	}
 
@@ -69,7 +69,7 @@ func (r *credentialsProvider) find(ctx context.Context) (credentials, error) {
 		return k, err
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, metadataTime)
+	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
 	switch {
 	case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
@@ -156,7 +156,7 @@ func containerCredentials(ctx context.Context) (credentials, error) {
 	at, full := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
 	if u, err := url.Parse(full); at != "" {
 		full = "http://169.254.170.2" + at
-	} else if err != nil || u.Scheme != "https" && !linkLocal(u.Hostname()) {
+	} else if err != nil || u.Scheme != "https" && !isMetadataHost(u.Hostname()) {
 		return credentials{}, errors.New("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine")
 	}
 
@@ -207,13 +207,13 @@ func (r *credentialsProvider) webIdentityCredentials(ctx context.Context) (crede
 		return credentials{}, err
 	}
 
-	var answer struct {
+	var response struct {
 		Keys credentials `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
 	}
-	if err := xml.Unmarshal(data, &answer); err != nil {
+	if err := xml.Unmarshal(data, &response); err != nil {
 		return credentials{}, errors.New("the answer to AWS_WEB_IDENTITY_TOKEN_FILE has no keys")
 	}
-	return answer.Keys, nil
+	return response.Keys, nil
 }
 
 // fetchCredentials requests a JSON document with credentials from a service.
@@ -239,17 +239,17 @@ func fetchMetadata(ctx context.Context, method, at string, header [2]string) ([]
 	}
 
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if linkLocal(r.URL.Hostname()) {
+	if isMetadataHost(r.URL.Hostname()) {
 		transport.Proxy = nil
 	}
 	defer transport.CloseIdleConnections()
-	answer, err := transport.RoundTrip(r)
+	response, err := transport.RoundTrip(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the keys of this machine: %w", plainError(ctx, err))
+		return nil, fmt.Errorf("ask for the keys of this machine: %w", requestError(ctx, err))
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask for the keys of this machine: %w", &s3Error{status: answer.StatusCode})
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask for the keys of this machine: %w", &s3Error{status: response.StatusCode})
 	}
-	return readBody(ctx, answer, maxMetadata)
+	return readBody(ctx, response, maxMetadata)
 }

@@ -9,6 +9,18 @@ import (
 	"time"
 )
 
+// A codec converts objects to and from their stored form.
+type codec interface {
+	encode(data []byte) (stored []byte, err error)
+	decode(stored []byte) (data []byte, err error)
+}
+
+// plainCodec is the codec of a store with unchanged objects.
+type plainCodec struct{}
+
+func (plainCodec) encode(data []byte) ([]byte, error)   { return data, nil }
+func (plainCodec) decode(stored []byte) ([]byte, error) { return stored, nil }
+
 // gzipCodec is the codec of a store that keeps objects in memory: gzip, with the time of the put in its header.
 type gzipCodec struct{}
 

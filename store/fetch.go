@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,8 +63,8 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]FetchResult, e
 // fetchReport fetches a report. An error of the object is in the result.
 func (s *Store) fetchReport(ctx context.Context, n objectName, dir string) (FetchResult, error) {
 	out := FetchResult{Name: n.String(), Node: strings.TrimPrefix(n.node, "node-"), Final: !n.partial}
-	in, lies := s.Dir()
-	data, stored, err := s.getReport(ctx, out.Name, !lies) // reading the report later finds other errors in the file
+	in, isDir := s.Dir()
+	data, stored, err := s.getReport(ctx, out.Name, !isDir) // reading the report later finds other errors in the file
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
@@ -74,10 +72,9 @@ func (s *Store) fetchReport(ctx context.Context, n objectName, dir string) (Fetc
 		out.Err = err
 		return out, nil
 	}
-	sum := sha256.Sum256(stored)
-	out.Bytes, out.SHA256 = int64(len(stored)), hex.EncodeToString(sum[:])
+	out.Bytes, out.SHA256 = int64(len(stored)), sha256Hex(stored)
 
-	if lies {
+	if isDir {
 		out.Path = filepath.Join(in, filepath.FromSlash(out.Name)+".json")
 		return out, nil
 	}
@@ -114,7 +111,7 @@ func (s *Store) Fetch(ctx context.Context, object, dir string) (path string, err
 	}
 
 	name := ObjectBaseName
-	if n, ok := parse(object); ok {
+	if n, ok := parseName(object); ok {
 		name = n.String()
 	}
 	return write(name, data, dir)

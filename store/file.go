@@ -31,8 +31,8 @@ var (
 	outLayout   = layout{separator: "/", suffix: ".json"}
 	proxyLayout = layout{prefix: "perfagent.", separator: ".", suffix: ".json", bare: true}
 
-	errIrregular = errors.New("it is not a regular file")
-	errOutside   = errors.New("a link leads out of the store")
+	errNotRegular = errors.New("it is not a regular file")
+	errOutside    = errors.New("a link leads out of the store")
 )
 
 // path returns the path of an object.
@@ -86,13 +86,13 @@ func CheckInside(dir, path string) error {
 // Put implements Connector. A directory or a FIFO also takes the name.
 func (d directory) Put(_ context.Context, name string, data []byte) error {
 	if d.proxyStore {
-		return putMarked(d.path(name), data)
+		return putWithMarker(d.path(name), data)
 	}
 	return writeFile(d.path(name), data, durable.WriteNew)
 }
 
-// putMarked puts an object of a ProxyStore. It writes the marker last, so that a reader never gets a partial object.
-func putMarked(path string, data []byte) error {
+// putWithMarker puts an object of a ProxyStore. The marker comes last, so that a reader never gets a partial object.
+func putWithMarker(path string, data []byte) error {
 	if _, err := os.Lstat(path + readySuffix); !errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(err, ErrExists)
 	}
@@ -156,7 +156,7 @@ func (d directory) Get(_ context.Context, name string) (data []byte, err error) 
 // Exists implements Connector.
 func (d directory) Exists(_ context.Context, name string) (bool, error) {
 	for _, file := range d.files(name) {
-		if err := checkRegular(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, errIrregular) {
+		if err := checkRegular(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -172,7 +172,7 @@ func checkRegular(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fs.ErrNotExist
 	case err == nil && !st.Mode().IsRegular():
-		return errIrregular
+		return errNotRegular
 	}
 	return err
 }
@@ -236,7 +236,7 @@ func (d directory) listRun(ctx context.Context, run, prefix string) ([]ObjectInf
 	if err := CheckInside(d.dir, path); err != nil {
 		return nil, err
 	}
-	return entries(path, prefix, func(file string) (name string, ok bool) { return d.nameOf(run + "/" + file) })
+	return listFiles(path, prefix, func(file string) (name string, ok bool) { return d.nameOf(run + "/" + file) })
 }
 
 // listKeys returns the objects of a ProxyStore with keys in perfagent's form.
@@ -244,7 +244,7 @@ func (d directory) listKeys(ctx context.Context, prefix string) ([]ObjectInfo, e
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return entries(d.dir, prefix, func(file string) (name string, ok bool) {
+	return listFiles(d.dir, prefix, func(file string) (name string, ok bool) {
 		name, ok = d.nameOf(file)
 		return name, ok && checkRegular(filepath.Join(d.dir, file)+readySuffix) == nil
 	})
@@ -262,8 +262,8 @@ func readDir(path string) ([]os.DirEntry, error) {
 	return list, err
 }
 
-// entries returns the objects among the files of a directory: the regular files with a name according to nameOf.
-func entries(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]ObjectInfo, error) {
+// listFiles returns the objects among the files of a directory: the regular files with a name according to nameOf.
+func listFiles(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]ObjectInfo, error) {
 	files, err := readDir(dir)
 	if err != nil {
 		return nil, err

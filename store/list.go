@@ -42,7 +42,7 @@ func (s *Store) listReports(ctx context.Context, prefix string) ([]listedReport,
 
 	var out []listedReport
 	for _, e := range list {
-		if n, ok := parse(e.Name); ok {
+		if n, ok := parseName(e.Name); ok {
 			out = append(out, listedReport{n, e})
 		}
 	}

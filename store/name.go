@@ -78,9 +78,9 @@ func (n objectName) String() string {
 	return out
 }
 
-// parse parses the name of an object. ok is false if the object is not the report of a whole node, for instance the
-// part of a rank.
-func parse(s string) (n objectName, ok bool) {
+// parseName parses the name of an object. ok is false if the object is not the report of a whole node, for instance
+// the part of a rank.
+func parseName(s string) (n objectName, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
 	of, ok := catalog.ParseFileName(base + ".json")
 	if !ok || !IsName(s) || of.Rank >= 0 {

@@ -40,28 +40,28 @@ func (s *redisClient) do(ctx context.Context, commands ...[]string) ([]any, erro
 	defer s.mu.Unlock()
 
 	used := s.conn != nil
-	answers, err := s.try(ctx, commands)
+	responses, err := s.try(ctx, commands)
 	if err != nil && used && ctx.Err() == nil {
-		answers, err = s.try(ctx, commands)
+		responses, err = s.try(ctx, commands)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return answers, err
+	return responses, err
 }
 
 // try executes the commands on the connection, or on a new one. It drops the connection after an error.
-func (s *redisClient) try(ctx context.Context, commands [][]string) (answers []any, err error) {
+func (s *redisClient) try(ctx context.Context, commands [][]string) (responses []any, err error) {
 	if s.conn == nil {
 		err = s.connect(ctx)
 	}
 	if err == nil {
-		answers, err = s.exchange(ctx, commands)
+		responses, err = s.exchange(ctx, commands)
 	}
 	if err != nil {
 		s.drop()
 	}
-	return answers, err
+	return responses, err
 }
 
 // connect opens a connection and logs in.
@@ -83,14 +83,14 @@ func (s *redisClient) connect(ctx context.Context) error {
 	if len(first) == 0 {
 		return nil
 	}
-	answers, err := s.exchange(ctx, first)
+	responses, err := s.exchange(ctx, first)
 	if err != nil {
 		return err
 	}
-	if refused, ok := answers[0].(redisError); ok && s.password != "" { // servers repeat unknown commands
+	if refused, ok := responses[0].(redisError); ok && s.password != "" { // servers repeat unknown commands
 		return redisError(refused.code() + " to the user and password")
 	}
-	return firstError(answers)
+	return firstError(responses)
 }
 
 // exchange writes commands and reads their responses, until ctx ends.
@@ -108,18 +108,18 @@ func (s *redisClient) exchange(ctx context.Context, commands [][]string) ([]any,
 		return nil, err
 	}
 
-	answers := make([]any, 0, len(commands))
+	responses := make([]any, 0, len(commands))
 	for range commands {
-		answer, err := readResponse(s.in)
+		response, err := readResponse(s.in)
 		if err != nil {
 			return nil, err
 		}
-		if refused, ok := answer.(redisError); ok {
-			answer = refused.redact(s.user, s.password)
+		if refused, ok := response.(redisError); ok {
+			response = refused.redact(s.user, s.password)
 		}
-		answers = append(answers, answer)
+		responses = append(responses, response)
 	}
-	return answers, nil
+	return responses, nil
 }
 
 // drop closes the connection.
@@ -132,16 +132,16 @@ func (s *redisClient) drop() {
 
 // one executes a command. An error response is an error.
 func (s *redisClient) one(ctx context.Context, words ...string) (any, error) {
-	answers, err := s.do(ctx, words)
+	responses, err := s.do(ctx, words)
 	if err != nil {
 		return nil, err
 	}
-	return answers[0], firstError(answers)
+	return responses[0], firstError(responses)
 }
 
 // firstError returns the first error among responses.
-func firstError(answers []any) error {
-	for _, a := range answers {
+func firstError(responses []any) error {
+	for _, a := range responses {
 		if err, ok := a.(redisError); ok {
 			return err
 		}
@@ -185,8 +185,8 @@ func (r *redis) set(ctx context.Context, name string, data []byte, options ...st
 		options = append(options, "PX", strconv.FormatInt(r.ttl.Milliseconds(), 10))
 	}
 
-	answer, err := r.server.one(ctx, append([]string{"SET", r.Key(name), string(data)}, options...)...)
-	if err == nil && answer == nil { // NX
+	response, err := r.server.one(ctx, append([]string{"SET", r.Key(name), string(data)}, options...)...)
+	if err == nil && response == nil { // NX
 		return ErrExists
 	}
 	return err
@@ -194,12 +194,12 @@ func (r *redis) set(ctx context.Context, name string, data []byte, options ...st
 
 // Get implements Connector.
 func (r *redis) Get(ctx context.Context, name string) ([]byte, error) {
-	answer, err := r.server.one(ctx, "GET", r.Key(name))
+	response, err := r.server.one(ctx, "GET", r.Key(name))
 	if err != nil {
 		return nil, err
 	}
 
-	switch v := answer.(type) {
+	switch v := response.(type) {
 	case nil:
 		return nil, ErrNotFound
 	case string:
@@ -210,8 +210,8 @@ func (r *redis) Get(ctx context.Context, name string) ([]byte, error) {
 
 // Exists implements Connector.
 func (r *redis) Exists(ctx context.Context, name string) (bool, error) {
-	answer, err := r.server.one(ctx, "EXISTS", r.Key(name))
-	return answer == int64(1), err
+	response, err := r.server.one(ctx, "EXISTS", r.Key(name))
+	return response == int64(1), err
 }
 
 // Evict implements Connector.
@@ -228,11 +228,11 @@ func (r *redis) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	pattern := escapeGlob(r.prefix+strings.Replace(prefix, "/", r.separator, 1)) + "*"
 	found := make(map[string]ObjectInfo) // SCAN may return a key twice
 	for cursor := "0"; ; {
-		answer, err := r.server.one(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", scanCount)
+		response, err := r.server.one(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", scanCount)
 		if err != nil {
 			return nil, err
 		}
-		page, _ := answer.([]any) // the next cursor and the keys
+		page, _ := response.([]any) // the next cursor and the keys
 		if len(page) != 2 {
 			return nil, errProtocol
 		}
@@ -266,19 +266,19 @@ func (r *redis) statKeys(ctx context.Context, keys []any, into map[string]Object
 	if len(names) == 0 {
 		return nil
 	}
-	answers, err := r.server.do(ctx, commands...)
+	responses, err := r.server.do(ctx, commands...)
 	if err != nil {
 		return err
 	}
 
 	var header gzip.Reader
 	for i, name := range names {
-		if answers[3*i] == int64(0) { // deleted meanwhile
+		if responses[3*i] == int64(0) { // deleted meanwhile
 			continue
 		}
 		e := ObjectInfo{Name: name}
-		e.Size, _ = answers[3*i+1].(int64)
-		begin, _ := answers[3*i+2].(string)
+		e.Size, _ = responses[3*i+1].(int64)
+		begin, _ := responses[3*i+2].(string)
 		if !r.proxyStore && header.Reset(strings.NewReader(begin)) == nil {
 			e.Modified = header.ModTime
 		}

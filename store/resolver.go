@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -61,7 +59,7 @@ func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sum := sha256.Sum256(stored); hex.EncodeToString(sum[:]) != n.SHA256 {
+	if sha256Hex(stored) != n.SHA256 {
 		return nil, errors.New("it is not what was merged: it has another hash")
 	}
 

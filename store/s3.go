@@ -136,15 +136,15 @@ func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 	}
 	sign(r, q.body, k, s.region, "s3", time.Now())
 
-	answer, err := s.client.Do(r)
+	response, err := s.client.Do(r)
 	if err != nil {
-		return nil, plainError(ctx, err)
+		return nil, requestError(ctx, err)
 	}
-	if answer.StatusCode/100 == 2 {
-		return answer, nil
+	if response.StatusCode/100 == 2 {
+		return response, nil
 	}
-	defer answer.Body.Close()
-	return nil, errorOf(answer, k)
+	defer response.Body.Close()
+	return nil, newS3Error(response, k)
 }
 
 // newRequest returns an unsigned request.
@@ -170,8 +170,8 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	return r, nil
 }
 
-// plainError returns the error of a request without the address, or the cause of ctx if it has ended.
-func plainError(ctx context.Context, err error) error {
+// requestError returns the error of a request without the address, or the cause of ctx if it has ended.
+func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -187,9 +187,9 @@ func plainError(ctx context.Context, err error) error {
 // Put implements Connector. If the server does not support conditions, another process may put an object of the same
 // name between the check and the put.
 func (s *s3) Put(ctx context.Context, name string, data []byte) error {
-	answer, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
+	response, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
 	if err == nil {
-		answer.Body.Close()
+		response.Body.Close()
 		return ErrExists
 	}
 	if busy, answered := serverBusy(err); busy || !answered { // callers without the right to list get other responses
@@ -216,36 +216,36 @@ func (s *s3) Replace(ctx context.Context, name string, data []byte) error {
 
 // send sends a request that has a response without a body.
 func (s *s3) send(ctx context.Context, q request) error {
-	answer, err := s.do(ctx, q)
+	response, err := s.do(ctx, q)
 	if err != nil {
 		return err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxLine)) // so that the connection can be reused
-	return answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxLine)) // so that the connection can be reused
+	return response.Body.Close()
 }
 
 // Get implements Connector.
 func (s *s3) Get(ctx context.Context, name string) ([]byte, error) {
-	answer, err := s.do(ctx, request{method: http.MethodGet, key: s.Key(name)})
+	response, err := s.do(ctx, request{method: http.MethodGet, key: s.Key(name)})
 	if isNoObject(err) {
 		return nil, ErrNotFound
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 
-	return readBody(ctx, answer, MaxSize)
+	return readBody(ctx, response, MaxSize)
 }
 
 // readBody reads a response of at most most bytes.
-func readBody(ctx context.Context, answer *http.Response, most int64) ([]byte, error) {
-	if answer.ContentLength > most {
-		return nil, fmt.Errorf("it is too large: %d bytes", answer.ContentLength)
+func readBody(ctx context.Context, response *http.Response, most int64) ([]byte, error) {
+	if response.ContentLength > most {
+		return nil, fmt.Errorf("it is too large: %d bytes", response.ContentLength)
 	}
-	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1)) // as it arrives: the length may be false
+	data, err := io.ReadAll(io.LimitReader(response.Body, most+1)) // as it arrives: the length may be false
 	if err != nil {
-		return nil, plainError(ctx, err)
+		return nil, requestError(ctx, err)
 	}
 	if int64(len(data)) > most {
 		return nil, fmt.Errorf("it is too large: more than %d bytes", most)
@@ -255,14 +255,14 @@ func readBody(ctx context.Context, answer *http.Response, most int64) ([]byte, e
 
 // Exists implements Connector.
 func (s *s3) Exists(ctx context.Context, name string) (bool, error) {
-	answer, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
+	response, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
 	if isStatus(err, http.StatusNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return true, answer.Body.Close()
+	return true, response.Body.Close()
 }
 
 // Evict implements Connector.
@@ -274,8 +274,8 @@ func (s *s3) Evict(ctx context.Context, name string) error {
 	return err
 }
 
-// A listing is a response to ListObjectsV2 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
-type listing struct {
+// A listResult is a response to ListObjectsV2 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
+type listResult struct {
 	EncodingType          string // "url" if the keys are encoded as requested
 	IsTruncated           bool
 	NextContinuationToken string
@@ -317,17 +317,17 @@ func (s *s3) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 
 // page requests one page of the objects whose keys begin with a prefix. It requests encoded keys: XML cannot represent
 // control characters, and one such object would make the list unreadable.
-func (s *s3) page(ctx context.Context, prefix, token string) (*listing, error) {
+func (s *s3) page(ctx context.Context, prefix, token string) (*listResult, error) {
 	query := url.Values{"encoding-type": {"url"}, "list-type": {"2"}, "prefix": {prefix}}
 	if token != "" {
 		query.Set("continuation-token", token)
 	}
-	answer, err := s.do(ctx, request{method: http.MethodGet, query: query})
+	response, err := s.do(ctx, request{method: http.MethodGet, query: query})
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
-	data, err := readBody(ctx, answer, maxListing)
+	defer response.Body.Close()
+	data, err := readBody(ctx, response, maxListing)
 	if err != nil {
 		return nil, err
 	}
@@ -335,8 +335,8 @@ func (s *s3) page(ctx context.Context, prefix, token string) (*listing, error) {
 }
 
 // parseListing parses a response to ListObjectsV2.
-func parseListing(data []byte) (*listing, error) {
-	out := new(listing)
+func parseListing(data []byte) (*listResult, error) {
+	out := new(listResult)
 	if err := xml.Unmarshal(data, out); err != nil {
 		return nil, errors.New("the list of objects is not that of an S3 server")
 	}
@@ -390,22 +390,22 @@ func (e *s3Error) isTemporary() bool {
 	return e.status >= 500 && e.status != http.StatusNotImplemented || e.status == http.StatusTooManyRequests
 }
 
-// errorOf reads a response without a status of success. If it repeats the credentials, its message is left out.
-func errorOf(answer *http.Response, k credentials) error {
+// newS3Error reads a response without a status of success. If it repeats the credentials, its message is left out.
+func newS3Error(resp *http.Response, k credentials) error {
 	var said struct{ Code, Message string }
-	data, err := io.ReadAll(io.LimitReader(answer.Body, maxLine))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxLine))
 	if err == nil {
 		_ = xml.Unmarshal(data, &said) // the response may be a proxy's
 	}
 
-	e := &s3Error{status: answer.StatusCode, code: said.Code, message: said.Message, after: retry.After(answer.Header)}
+	e := &s3Error{status: resp.StatusCode, code: said.Code, message: said.Message, after: retry.After(resp.Header)}
 	for _, secret := range []string{k.ID, k.Secret, k.Token} {
 		if secret != "" && strings.Contains(e.message+e.code, secret) {
 			e.code, e.message = "", ""
 		}
 	}
-	if answer.StatusCode/100 == 3 {
-		e.region = answer.Header.Get("X-Amz-Bucket-Region")
+	if resp.StatusCode/100 == 3 {
+		e.region = resp.Header.Get("X-Amz-Bucket-Region")
 	}
 	return e
 }
@@ -423,9 +423,9 @@ func isNoObject(err error) bool {
 	return ok && e.status == http.StatusNotFound && (e.code == "" || e.code == "NoSuchKey")
 }
 
-// linkLocal reports whether a host may be a service that gives credentials to this machine: loopback, link-local, or
-// private IPv6.
-func linkLocal(host string) bool {
+// isMetadataHost reports whether a host may be a service that gives credentials to this machine: loopback,
+// link-local, or private IPv6.
+func isMetadataHost(host string) bool {
 	ip := net.ParseIP(host)
 	ours := ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsPrivate() && ip.To4() == nil // false for nil
 	return host == "localhost" || ours

@@ -31,17 +31,17 @@ const (
 // sign signs a request with Signature Version 4. body is its body. All headers are signed.
 func sign(r *http.Request, body []byte, k credentials, region, service string, at time.Time) {
 	r.Header.Set("X-Amz-Date", at.UTC().Format(amzTime))
-	r.Header.Set("X-Amz-Content-Sha256", hash(body))
+	r.Header.Set("X-Amz-Content-Sha256", sha256Hex(body))
 	if k.Token != "" {
 		r.Header.Set("X-Amz-Security-Token", k.Token)
 	}
 
 	names, headers := canonicalHeaders(r)
 	request := strings.Join([]string{
-		r.Method, cmp.Or(r.URL.EscapedPath(), "/"), r.URL.RawQuery, headers, names, hash(body),
+		r.Method, cmp.Or(r.URL.EscapedPath(), "/"), r.URL.RawQuery, headers, names, sha256Hex(body),
 	}, "\n")
 	scope := strings.Join([]string{at.UTC().Format(amzDate), region, service, "aws4_request"}, "/")
-	text := strings.Join([]string{amzAlgorithm, at.UTC().Format(amzTime), scope, hash([]byte(request))}, "\n")
+	text := strings.Join([]string{amzAlgorithm, at.UTC().Format(amzTime), scope, sha256Hex([]byte(request))}, "\n")
 
 	key := []byte("AWS4" + k.Secret)
 	for _, part := range append(strings.Split(scope, "/"), text) {
@@ -72,7 +72,7 @@ func canonicalHeaders(r *http.Request) (names, lines string) {
 	return strings.Join(list, ";"), out.String()
 }
 
-func hash(data []byte) string {
+func sha256Hex(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -153,7 +153,7 @@ func (s *Store) Replace(ctx context.Context, name string, data []byte) error {
 func (s *Store) put(
 	ctx context.Context, name string, data []byte, put func(context.Context, string, []byte) error,
 ) error {
-	begun := time.Now()
+	start := time.Now()
 	stored, err := s.codec.encode(data)
 	encoded := time.Now()
 	if err == nil {
@@ -164,11 +164,11 @@ func (s *Store) put(
 	}
 	end := time.Now()
 
-	s.recordTime("store.put.serialize", name, encoded.Sub(begun), end)
+	s.recordTime("store.put.serialize", name, encoded.Sub(start), end)
 	s.recordTime("store.put.connector", name, end.Sub(encoded), end)
-	s.recordTime("store.put", name, end.Sub(begun), end)
+	s.recordTime("store.put", name, end.Sub(start), end)
 	s.recordSize("store.put.object_size", name, len(stored))
-	s.logDebug("PUT", name, end.Sub(begun), "")
+	s.logDebug("PUT", name, end.Sub(start), "")
 
 	return nil
 }
@@ -176,11 +176,11 @@ func (s *Store) put(
 // Get returns an object. The caller must not change it, because others may get the same slice. If there is none, the
 // error is a *MissingKeyError.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
-	begun := time.Now()
+	start := time.Now()
 	if data, ok := s.cachedObject(name); ok {
 		s.recordCount("store.get.cache_hits", name)
-		s.recordTime("store.get", name, time.Since(begun), time.Now())
-		s.logDebug("GET", name, time.Since(begun), " (cached=True)")
+		s.recordTime("store.get", name, time.Since(start), time.Now())
+		s.logDebug("GET", name, time.Since(start), " (cached=True)")
 		return data, nil
 	}
 
@@ -195,25 +195,25 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 
 // GetStored is Get without the cache. It also returns the bytes as stored: with ProxyStore's tag, or packed.
 func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte, err error) {
-	begun := time.Now()
+	start := time.Now()
 	data, stored, err = s.fetch(ctx, name)
 	missing := errors.Is(err, ErrNotFound)
 	if err != nil && !missing {
 		return nil, nil, s.opError("get", name, err)
 	}
 	s.recordCount("store.get.cache_misses", name)
-	s.recordTime("store.get", name, time.Since(begun), time.Now())
+	s.recordTime("store.get", name, time.Since(start), time.Now())
 	if missing {
 		return nil, nil, &MissingKeyError{s.connector.Key(name), s.URL()}
 	}
-	s.logDebug("GET", name, time.Since(begun), " (cached=False)")
+	s.logDebug("GET", name, time.Since(start), " (cached=False)")
 
 	return data, stored, nil
 }
 
 // fetch gets an object from the connector.
 func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, err error) {
-	begun := time.Now()
+	start := time.Now()
 	err = s.withRetries(ctx, "get", name, func() error {
 		stored, err = s.connector.Get(ctx, name)
 		return err
@@ -222,7 +222,7 @@ func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, er
 		return nil, nil, err
 	}
 	got := time.Now()
-	s.recordTime("store.get.connector", name, got.Sub(begun), got)
+	s.recordTime("store.get.connector", name, got.Sub(start), got)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -255,7 +255,7 @@ func (s *Store) cacheObject(name string, data []byte) {
 
 // Exists reports whether there is an object. A cached object exists, even if another process has evicted it.
 func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
-	begun := time.Now()
+	start := time.Now()
 	there := s.IsCached(name)
 	if !there {
 		err := s.withRetries(ctx, "exists", name, func() (err error) {
@@ -265,10 +265,10 @@ func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 		if err != nil {
 			return false, s.opError("exists", name, err)
 		}
-		s.recordTime("store.exists.connector", name, time.Since(begun), time.Now())
+		s.recordTime("store.exists.connector", name, time.Since(start), time.Now())
 	}
-	s.recordTime("store.exists", name, time.Since(begun), time.Now())
-	s.logDebug("EXISTS", name, time.Since(begun), "")
+	s.recordTime("store.exists", name, time.Since(start), time.Now())
+	s.logDebug("EXISTS", name, time.Since(start), "")
 
 	return there, nil
 }
@@ -282,18 +282,18 @@ func (s *Store) IsCached(name string) bool {
 
 // Evict deletes an object. A missing one is no error.
 func (s *Store) Evict(ctx context.Context, name string) error {
-	begun := time.Now()
+	start := time.Now()
 	if err := s.withRetries(ctx, "evict", name, func() error { return s.connector.Evict(ctx, name) }); err != nil {
 		return s.opError("evict", name, err)
 	}
 	evicted := time.Now()
-	s.recordTime("store.evict.connector", name, evicted.Sub(begun), evicted)
+	s.recordTime("store.evict.connector", name, evicted.Sub(start), evicted)
 
 	s.mu.Lock()
 	s.cache.drop(name)
 	s.mu.Unlock()
-	s.recordTime("store.evict", name, time.Since(begun), time.Now())
-	s.logDebug("EVICT", name, time.Since(begun), "")
+	s.recordTime("store.evict", name, time.Since(start), time.Now())
+	s.logDebug("EVICT", name, time.Since(start), "")
 
 	return nil
 }
@@ -301,7 +301,7 @@ func (s *Store) Evict(ctx context.Context, name string) error {
 // List returns the objects whose names begin with a prefix, by name. It fetches none. It leaves out names of another
 // form than RUN-ID/node-N.
 func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
-	begun := time.Now()
+	start := time.Now()
 	var list []ObjectInfo
 	err := s.withRetries(ctx, "list", prefix, func() (err error) {
 		list, err = s.connector.List(ctx, prefix)
@@ -311,11 +311,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 		return nil, s.opError("list", prefix, err)
 	}
 	list = slices.DeleteFunc(list, func(e ObjectInfo) bool {
-		return !strings.HasPrefix(e.Name, prefix) ||
-			!IsName(e.Name)
+		return !strings.HasPrefix(e.Name, prefix) || !IsName(e.Name)
 	})
 	slices.SortFunc(list, func(a, b ObjectInfo) int { return cmp.Compare(a.Name, b.Name) })
-	s.recordTime("store.list", prefix, time.Since(begun), time.Now())
+	s.recordTime("store.list", prefix, time.Since(start), time.Now())
 
 	return list, nil
 }
@@ -436,12 +435,12 @@ type RefOptions struct {
 
 // Proxy puts an object and returns a Ref to it.
 func (s *Store) Proxy(ctx context.Context, name string, data []byte, o RefOptions) (*Ref, error) {
-	begun := time.Now()
+	start := time.Now()
 	if err := s.Put(ctx, name, data); err != nil {
 		return nil, err
 	}
-	s.recordTime("store.proxy", name, time.Since(begun), time.Now())
-	s.logDebug("PROXY", name, time.Since(begun), "")
+	s.recordTime("store.proxy", name, time.Since(start), time.Now())
+	s.logDebug("PROXY", name, time.Since(start), "")
 
 	return s.ProxyFromKey(name, o), nil
 }
@@ -467,7 +466,7 @@ func (r *Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // fails. If there is none, the error is a *MissingKeyError. If the object is to be evicted and that fails, Resolve
 // returns both the object and the error.
 func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
-	begun := time.Now()
+	start := time.Now()
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
@@ -485,9 +484,9 @@ func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
 		if r.options.Evict {
 			errEvict = r.store.Evict(ctx, r.name)
 		}
-		r.store.recordTime("factory.resolve", r.name, time.Since(begun), time.Now())
+		r.store.recordTime("factory.resolve", r.name, time.Since(start), time.Now())
 	}
-	r.store.recordTime("factory.call", r.name, time.Since(begun), time.Now())
+	r.store.recordTime("factory.call", r.name, time.Since(start), time.Now())
 
 	return r.data, errEvict
 }

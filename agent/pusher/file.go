@@ -24,24 +24,24 @@ type File struct {
 
 // Load reads the files of a node. cpus is for JSON files of perf.py, as in reportfile.Load.
 func Load(n *catalog.Node, cpus int) (*File, error) {
-	var pieces []*reportfile.File
+	var parts []*reportfile.File
 	var sources []reporter.SourceReport
 	err := n.Retry(func() error {
-		pieces, sources = nil, nil
+		parts, sources = nil, nil
 		for _, path := range n.Paths() {
 			f, err := reportfile.Load(path, cpus)
 			if err != nil {
 				return err
 			}
-			pieces, sources = append(pieces, f), append(sources, reporter.SourceReport{Path: path, Report: f.Report})
+			parts, sources = append(parts, f), append(sources, reporter.SourceReport{Path: path, Report: f.Report})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(pieces) == 1 && n.NameInFile() == n.Name() {
-		return &File{File: pieces[0]}, nil
+	if len(parts) == 1 && n.NameInFile() == n.Name() {
+		return &File{File: parts[0]}, nil
 	}
 
 	report, err := n.Combine(sources)
@@ -55,7 +55,7 @@ func Load(n *catalog.Node, cpus int) (*File, error) {
 
 	path := strings.TrimSuffix(n.Path(), filepath.Ext(n.Path())) + ".json"
 	whole := &reportfile.File{Path: path, Kind: reportfile.KindReport, Data: data, Report: report}
-	return &File{File: whole, parts: pieces, key: n.NameInFile()}, nil
+	return &File{File: whole, parts: parts, key: n.NameInFile()}, nil
 }
 
 // recordPush records the states of a push in the file, if it is a perfagent report. If the ranks are not combined yet,
@@ -68,8 +68,8 @@ func (f *File) recordPush(states map[string]reporter.PushState) error {
 
 	var errs []error
 	for _, state := range states { // of one node
-		for _, piece := range f.parts {
-			errs = append(errs, recordPushIn(piece, map[string]reporter.PushState{f.key: state}))
+		for _, part := range f.parts {
+			errs = append(errs, recordPushIn(part, map[string]reporter.PushState{f.key: state}))
 		}
 	}
 	return errors.Join(errs...)

@@ -33,14 +33,14 @@ type Group struct {
 }
 
 // Groups splits a report by the destinations of its nodes. running means that the recording has not ended.
-func (w Target) Groups(r *reporter.Report, running bool) []*Group {
-	groups := Group{target: w, running: running}.split(r, func(n *reporter.Node) reporter.PushState {
+func (t Target) Groups(r *reporter.Report, running bool) []*Group {
+	groups := Group{target: t, running: running}.split(r, func(n *reporter.Node) reporter.PushState {
 		state := lastPush(n)
 		state.Error = ""
 		return state
 	}, haveOneRun)
 	for _, g := range groups {
-		g.URI, g.From = w.server(g.state)
+		g.URI, g.From = t.server(g.state)
 	}
 	return groups
 }
@@ -77,12 +77,12 @@ func (g Group) split(
 
 // server returns the server for nodes with this state of their last push, and the source of its URI. The recorded
 // server precedes an MLFLOW_TRACKING_URI that is no server: a directory, for instance, is meant for other programs.
-func (w Target) server(state reporter.PushState) (uri, from string) {
+func (t Target) server(state reporter.PushState) (uri, from string) {
 	shell := os.Getenv("MLFLOW_TRACKING_URI")
 	remembered := state.URI != "" && state.State != reporter.PushOff // off: a server that we cannot push to
 	switch {
-	case w.URI != "":
-		return w.URI, "--mlflow"
+	case t.URI != "":
+		return t.URI, "--mlflow"
 	case !remembered || shell != "" && mlflow.CheckURI(shell) == nil:
 		return shell, "MLFLOW_TRACKING_URI"
 	}

@@ -289,19 +289,19 @@ func (l *Live) findRun(ctx context.Context, b liveBatch) (created bool, err erro
 		l.run = found.run
 		return false, err
 	}
-	patience := int64(ownRunAfter)
+	minWindows := int64(ownRunAfter)
 	if !b.id.createsRun {
-		patience++
+		minWindows++
 	}
 	full := b.windows[len(b.windows)-1].step + 1
-	if full < patience {
+	if full < minWindows {
 		return false, nil
 	}
 	if found.run != nil { // another node's job created it, and ours has created none so far
 		l.run = found.run
 		return false, nil
 	}
-	if !b.id.createsRun && full < patience+b.pace.slack() {
+	if !b.id.createsRun && full < minWindows+b.pace.slack() {
 		return false, nil
 	}
 

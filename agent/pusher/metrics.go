@@ -3,7 +3,6 @@ package pusher
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -26,7 +25,7 @@ func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 		end := nodeEnd(r, n).UnixMilli()
 		for _, key := range n.Metrics.Names() {
 			v := n.Metrics[key]
-			if v-v != 0 || mlflow.CheckKey(key) != nil {
+			if !isFinite(v) || mlflow.CheckKey(key) != nil {
 				dropped++
 				continue
 			}
@@ -39,6 +38,9 @@ func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 	}
 	return out, dropped
 }
+
+// isFinite reports whether v is neither NaN nor infinite.
+func isFinite(v float64) bool { return v-v == 0 }
 
 // nodeEnd returns the time at which a node's numbers were final.
 func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
@@ -73,7 +75,7 @@ func phaseMetrics(n *reporter.Node) []mlflow.Metric {
 			if number == reporter.PhaseSeconds {
 				v, ok = p.Seconds, true
 			}
-			if ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			if ok && isFinite(v) {
 				out = append(out, mlflow.Metric{Key: key + "/" + number, Value: v})
 			}
 		}
@@ -100,7 +102,7 @@ func rankMetrics(n *reporter.Node) []mlflow.Metric {
 	for _, r := range ranks[:min(len(ranks), maxRanks)] {
 		folder := fmt.Sprintf("rank/%d/", r.Rank)
 		for _, name := range []string{reporter.MetricJobCPU, reporter.MetricJobMemoryPeak} {
-			if v, ok := r.Metrics[name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			if v, ok := r.Metrics[name]; ok && isFinite(v) {
 				out = append(out, mlflow.Metric{Key: folder + name, Value: v})
 			}
 		}

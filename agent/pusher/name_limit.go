@@ -81,8 +81,8 @@ func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why 
 	if len(s.admitted) == 0 { // another reason than names
 		return why
 	}
-	for piece := range slices.Chunk(p.unsentPoints(s, all.Metrics, firsts), fewItems) {
-		if err := s.send(piece); err != nil {
+	for part := range slices.Chunk(p.unsentPoints(s, all.Metrics, firsts), fewItems) {
+		if err := s.send(part); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ func operationNumbers(w *reporter.Operations, kind reporter.OperationKind, most 
 
 	for _, series := range all[:min(len(all), most)] {
 		for _, n := range numbers {
-			if v, _ := n.Value(w, series); v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
+			if v, _ := n.Value(w, series); v != nil && isFinite(*v) {
 				out = append(out, mlflow.Metric{Key: keys[series] + "/" + n.Name, Value: *v})
 			}
 		}

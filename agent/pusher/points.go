@@ -195,7 +195,7 @@ func (s nodeSeries) sources() []source {
 	}
 
 	out := s.jobSources()
-	for _, series := range slices.Concat(all, optionalSeries(), hostSeries()) {
+	for _, series := range slices.Concat(all, columnSeries(false), hostSeries()) {
 		src := source{Series: series, key: folder(s.node) + series.Name}
 		for _, c := range series.columns {
 			src.values = append(src.values, s.values(c))
@@ -214,7 +214,7 @@ func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (
 			sum += v.reduce(src.reduction, i, j, weight)
 		}
 		value := src.rounded(sum * cmp.Or(src.scale, 1))
-		if !math.IsNaN(value) && !math.IsInf(value, 0) {
+		if isFinite(value) {
 			out = append(out, mlflow.Metric{Key: src.key, Value: value, Timestamp: w.end, Step: w.step})
 		}
 	}

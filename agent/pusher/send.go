@@ -110,13 +110,13 @@ func (p *Plan) resolveDuplicate(ctx context.Context, created *mlflow.Run) (*mlfl
 
 // sendValues sends metrics and points, and the tags that the run lacks.
 func (p *Plan) sendValues(ctx context.Context) error {
-	said, notes := p.tags()
+	wanted, notes := p.tags()
 	p.Notes = append(p.Notes, notes...)
-	p.amend(said)
+	p.amend(wanted)
 	var tags []mlflow.Tag
-	for _, key := range slices.Sorted(maps.Keys(said)) {
-		if v, ok := p.Run.Tags[key]; !ok || v != said[key] {
-			tags = append(tags, mlflow.Tag{Key: key, Value: said[key]})
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if v, ok := p.Run.Tags[key]; !ok || v != wanted[key] {
+			tags = append(tags, mlflow.Tag{Key: key, Value: wanted[key]})
 		}
 	}
 
@@ -160,7 +160,7 @@ func (p *Plan) amend(tags map[string]string) {
 	if p.Run.Tags[tagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		tags[tagIncomplete] = "false"
 	}
-	if said := p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil; said && !p.id.createsRun { // its creator sets it
+	if (p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil) && !p.id.createsRun { // its creator sets it
 		delete(tags, tagCommand)
 	}
 	code := p.exitCode() // of all nodes that share the run
@@ -313,8 +313,8 @@ func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batc
 		return err
 	}
 
-	for piece := range slices.Chunk(b.Metrics, maxDeduplicated) {
-		if err := logPiece(ctx, c, runID, piece); err != nil {
+	for part := range slices.Chunk(b.Metrics, maxDeduplicated) {
+		if err := logPart(ctx, c, runID, part); err != nil {
 			return err
 		}
 	}
@@ -324,10 +324,10 @@ func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batc
 	return c.LogBatch(ctx, runID, mlflow.Batch{Tags: b.Tags})
 }
 
-// logPiece sends a part. It tries again if another process sends the same one at this moment.
-func logPiece(ctx context.Context, c *mlflow.Client, runID string, piece []mlflow.Metric) error {
+// logPart sends a part. It tries again if another process sends the same one at this moment.
+func logPart(ctx context.Context, c *mlflow.Client, runID string, part []mlflow.Metric) error {
 	for try := time.Duration(1); ; try++ {
-		err := c.LogBatch(ctx, runID, mlflow.Batch{Metrics: piece})
+		err := c.LogBatch(ctx, runID, mlflow.Batch{Metrics: part})
 		if !partlyStored(err) || try == 4 {
 			return err
 		}

@@ -29,22 +29,19 @@ const (
 const megabyte = collector.MiB / 1e6
 
 // AllSeries returns the series of the host and of the job, without GPUs. No name is the folder of another.
-func AllSeries() []Series { return append(hostSeries(), optionalSeries()...) }
+func AllSeries() []Series { return append(hostSeries(), columnSeries(false)...) }
 
 // hostSeries returns the series that every node has.
 func hostSeries() []Series {
 	return append(columnSeries(true),
-		Series{Name: "network_receive_megabytes", columns: of(collector.NetExtRecv, collector.NetLoRecv),
-			reduction: last, scale: megabyte},
-		Series{Name: "network_transmit_megabytes", columns: of(collector.NetExtSent, collector.NetLoSent),
-			reduction: last, scale: megabyte})
+		Series{Name: "network_receive_megabytes", reduction: last, scale: megabyte,
+			columns: []collector.Column{collector.NetExtRecv, collector.NetLoRecv}},
+		Series{Name: "network_transmit_megabytes", reduction: last, scale: megabyte,
+			columns: []collector.Column{collector.NetExtSent, collector.NetLoSent}})
 }
 
-// optionalSeries returns the series of the job and its limits, of delays of tasks, and of devices other than GPUs. A
-// node has the series that were measured.
-func optionalSeries() []Series { return columnSeries(false) }
-
-// columnSeries returns the series of the columns that every node has, or of the others.
+// columnSeries returns the series of the columns that every node has or, if always is false, of the others: the job and
+// its limits, delays of tasks, and devices other than GPUs. A node has the ones that were measured.
 func columnSeries(always bool) []Series {
 	var out []Series
 	for c := range collector.NumColumns {
@@ -53,7 +50,7 @@ func columnSeries(always bool) []Series {
 			continue
 		}
 		s := newSeries(row)
-		s.columns = of(c)
+		s.columns = []collector.Column{c}
 		out = append(out, s)
 		if row.MLflowPeak {
 			s.Name, s.reduction = s.Name+"_max", peak
@@ -71,9 +68,6 @@ func newSeries(row collector.ColumnInfo) Series {
 	}
 	return s
 }
-
-// of returns columns as a list.
-func of(columns ...collector.Column) []collector.Column { return columns }
 
 // A gpuSeries is a series that each GPU has.
 type gpuSeries struct {
@@ -108,7 +102,7 @@ func gpuTable() []gpuSeries {
 func (s gpuSeries) forDevice(i int, d gpuCapacity) (series Series, ok bool) {
 	series = s.Series
 	series.Name = strings.Replace(series.Name, "{i}", strconv.Itoa(i), 1)
-	series.columns = of(collector.GPUColumn(i, s.key))
+	series.columns = []collector.Column{collector.GPUColumn(i, s.key)}
 	if s.share == collector.NoBound {
 		return series, true
 	}
