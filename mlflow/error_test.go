@@ -149,7 +149,7 @@ func TestTemporary_ClassifiesErrors(t *testing.T) {
 }
 
 // The limit of a response applies after decompression.
-func TestAnswer_LimitsUnzippedBytes(t *testing.T) {
+func TestResponse_LimitsUnzippedBytes(t *testing.T) {
 	t.Parallel()
 	zipped := func(write func(io.Writer)) *Client {
 		return serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -73,7 +73,7 @@ func history(c *Client) error {
 
 // Not parallel, because it measures the memory of the whole process. The low percentage keeps the garbage small: by
 // default there may be as much garbage as used memory, and more on a busy machine.
-func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
+func TestResponse_BombsTakeLittleMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	const text = 8 << 20 // of one response
 	for name, tt := range map[string]struct {
@@ -117,7 +117,7 @@ func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 }
 
 // A response may be large for good reasons.
-func TestAnswer_ReadsLargeRuns(t *testing.T) {
+func TestResponse_ReadsLargeRuns(t *testing.T) {
 	t.Parallel()
 	var metrics strings.Builder
 	for i := range 21_000 {
@@ -145,7 +145,7 @@ func TestAnswer_ReadsLargeRuns(t *testing.T) {
 	}
 }
 
-func TestAnswer_ObeysMaxAnswer(t *testing.T) {
+func TestResponse_ObeysMaxResponse(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{"run":{"info":{"run_id":"r1"}},"x":"` + strings.Repeat("x", 2000) + `"}`,
 		strings.Repeat(" ", 2000), "{" + strings.Repeat(" ", 2000)} {
@@ -171,7 +171,7 @@ func TestAnswer_ObeysMaxAnswer(t *testing.T) {
 	}
 }
 
-func TestAnswer_ExplainsBadJSON(t *testing.T) {
+func TestResponse_ExplainsBadJSON(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{"runs":[{},]}`, `{"runs":[{}}`, `{"runs":{}}`, `{"runs" []}`, `{runs:[]}`,
 		`{"runs":[]]}`, `{"runs":[]} x`, `{"runs":nil}`, `{"runs":[5]}`,

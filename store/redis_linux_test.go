@@ -263,7 +263,7 @@ func TestRedis_RepeatsSecrets(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // A server's messages are shown on terminals and in reports, so they are short and printable.
-func TestRedis_SaysTooMuch(t *testing.T) {
+func TestRedis_LongErrors(t *testing.T) {
 	address := fakeRedis(t, "-ERR \x1b[2J\u202e\xff"+strings.Repeat("x", 60000)+"\r\n", true)
 	_, err := open(t, "redis://"+address).Get(t.Context(), "job/node-0")
 	if err == nil || len(err.Error()) > 500 || strings.ContainsAny(err.Error(), "\x1b\u202e") || !utf8.ValidString(err.Error()) {

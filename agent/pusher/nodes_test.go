@@ -213,7 +213,7 @@ func hasPoint(all []mlflowtest.Point, want mlflow.Metric) bool {
 
 // The jobs of many nodes are over before a run exists: the first node creates it, and the others find it before any
 // node sends.
-func TestTurns_OfShortJobs(t *testing.T) {
+func TestSchedule_OfShortJobs(t *testing.T) {
 	t.Parallel()
 	inCluster(t, 40, func(t *testing.T, c *cluster) {
 		c.run(8)
@@ -223,7 +223,7 @@ func TestTurns_OfShortJobs(t *testing.T) {
 }
 
 // If many nodes fail at once, the first one determines the end of the run, and few read the run from the server.
-func TestTurns_AllFail(t *testing.T) {
+func TestSchedule_AllFail(t *testing.T) {
 	t.Parallel()
 	inCluster(t, 40, func(t *testing.T, c *cluster) {
 		c.run(60)

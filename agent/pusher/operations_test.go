@@ -121,7 +121,7 @@ func pushed(kind reporter.OperationKind) int {
 	return len(reporter.OperationNumbers(kind, reporter.OutputPush))
 }
 
-func TestMetrics_WorkWithoutNumbers(t *testing.T) {
+func TestMetrics_OperationsWithoutNumbers(t *testing.T) {
 	nan := reportertest.AddOperations(reportertest.ThreeNodes()).Nodes["0"].Transfers["nixl"]
 	nan.Summary.Throughput, nan.Summary.P90Xfer = math.NaN(), math.Inf(1)
 	got := operationMetrics(&reporter.Node{Transfers: map[string]aggregate.Transfer{"nixl": nan}})
@@ -161,8 +161,8 @@ func (c *chatter) say(rnd *rand.Rand, rec *collector.Recording) {
 	rec.Operations.AddSample(rec, c.keys[:c.begun], sample)
 }
 
-// workKeys returns the keys of the timelines of all names in each kind, in any order.
-func workKeys(rnd *rand.Rand) []string {
+// timelineKeys returns the keys of the timelines of all names in each kind, in any order.
+func timelineKeys(rnd *rand.Rand) []string {
 	var all []jobSeries
 	for _, kind := range []reporter.OperationKind{reporter.OpKind, reporter.CounterKind, reporter.GaugeKind, reporter.TransferKind} {
 		for _, name := range hostileNames()[:7] {
@@ -183,12 +183,12 @@ func workKeys(rnd *rand.Rand) []string {
 }
 
 // The points that are pushed while series start are the report's, under the same names.
-func TestLiveSeries_HaveTheReportsWork(t *testing.T) {
+func TestLiveSeries_HaveTheReportsOperations(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(20)) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		h := newHost(rnd, time.Second, 1000)
-		h.job = &chatter{keys: workKeys(rnd)}
+		h.job = &chatter{keys: timelineKeys(rnd)}
 		var live []window
 		sent := int64(0)
 		for range 200 + rnd.IntN(300) {

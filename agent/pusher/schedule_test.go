@@ -60,7 +60,7 @@ func TestPace_Slots(t *testing.T) {
 }
 
 // Each turn takes a share of the time that grows with the nodes, and leaves at least half of the remaining time.
-func TestTurns(t *testing.T) {
+func TestSchedule(t *testing.T) {
 	ms := time.Millisecond
 	for _, tt := range []struct {
 		node, nodes int
@@ -114,7 +114,7 @@ func TestNodeName(t *testing.T) {
 	}
 }
 
-func TestLeads(t *testing.T) {
+func TestCreatesRun(t *testing.T) {
 	zero, two, three := 0, 2, 3
 	for _, tt := range []struct {
 		node int

@@ -133,7 +133,7 @@ func TestIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 }
 
 // Values that a filter cannot contain are not searched for.
-func TestPlain_RefusesWhatFiltersCannotHold(t *testing.T) {
+func TestIsFilterSafe(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{
 		"": false, "a.B_9-": true, "it's": false, "a b": false, "é": false, "%": false, "`": false, "\x00": false,
