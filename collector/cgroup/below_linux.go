@@ -13,11 +13,10 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxGroups is how many groups below one are visited.
+// maxGroups bounds how many groups below one are visited.
 const maxGroups = 4096
 
-// walk calls visit for a group and for all below it. It skips a group below that is removed while
-// it walks.
+// walk calls visit for a group and all groups below it. It skips groups that are removed while it walks.
 func walk(dir string, visit func(dir string) error) error {
 	todo, seen := []string{dir}, 0
 	for len(todo) > 0 {
@@ -34,8 +33,8 @@ func walk(dir string, visit func(dir string) error) error {
 	return nil
 }
 
-// children returns the groups directly below one. A directory of the kernel's has two links and one
-// for each directory in it, so most need no listing.
+// children returns the groups directly below a group. A kernel directory has two links plus one per subdirectory, so
+// most need no listing.
 func children(dir string) []string {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil || st.Nlink == 2 {
@@ -55,32 +54,32 @@ func children(dir string) []string {
 	return below
 }
 
-// countCostRatio is the ratio of the pause after a census to its duration: a census takes at most a
-// 300th of a core.
+// countCostRatio is the ratio of the pause after a count to its duration, so that counting takes at most a 300th of a
+// core while the pause is below longestPutOff.
 const countCostRatio = 300
 
-// longestPutOff is the greatest age of a count. It also bounds what a wait for a CPU, which is part
-// of the time that a count took, does to the next one.
+// longestPutOff is the maximum age of a count. It also limits the pause after a count that had to wait for a CPU.
 const longestPutOff = 2 * time.Second
 
-// So few processes are counted again soon: a group that was empty a moment ago may not be any more.
+// Up to fewProcesses are counted again after fewProcessesInterval: a group that was empty a moment ago may have
+// processes now.
 const (
 	fewProcesses         = 64
 	fewProcessesInterval = 100 * time.Millisecond
 )
 
-// putOff returns the pause after a census.
+// putOff returns the pause after a count that took this long.
 func putOff(took time.Duration) time.Duration { return min(countCostRatio*took, longestPutOff) }
 
-// A taskCounter counts processes and threads. cgroup.procs of a big group costs the kernel a sort, and
-// many groups a look each.
+// A taskCounter counts processes and threads. For the cgroup.procs of a big group the kernel sorts, and each of many
+// groups has a file to read.
 type taskCounter struct {
 	next               time.Time
 	processes, threads float64
-	zombies            float64 // in pids.current: those not waited for yet
+	zombies            float64 // ended tasks in pids.current that were not waited for yet
 }
 
-// read counts again if it is time, and sets Processes and Threads.
+// read counts again if that is due, and sets Processes and Threads.
 func (s *taskCounter) read(g *Group, c *Counters) {
 	start := time.Now()
 	if g.tasks != "" {
@@ -117,20 +116,20 @@ func (s *taskCounter) read(g *Group, c *Counters) {
 	}
 }
 
-// countZombies finds how many of those that pids.current counted before have ended: the lists of tasks
-// leave them out. If tasks come and go while it counts, it uses the lesser count.
+// countZombies counts how many of the tasks in pids.current (before) have ended: the task lists
+// omit them. If tasks come and go meanwhile, it uses the lower count.
 func (s *taskCounter) countZombies(g *Group, home *membership, before float64) {
 	s.zombies = 0
 	if !(before > s.processes) {
 		return
 	}
 	if alive, err := g.countLines(home, threadList(home)); err == nil && alive > 0 {
-		var none Counters // errors are known already
+		var none Counters // errors are recorded already
 		s.zombies = max(0, min(before, none.number(&g.r, g.tasks))-alive)
 	}
 }
 
-// threadList returns the file that lists a group's tasks.
+// threadList returns the name of the file that lists a group's threads.
 func threadList(home *membership) string {
 	if home.v2 {
 		return "cgroup.threads"
@@ -138,13 +137,12 @@ func threadList(home *membership) string {
 	return "tasks"
 }
 
-// countLines counts the lines of a file of the group and of all below it.
+// countLines counts the lines of a file in the group and all groups below it.
 func (g *Group) countLines(p *membership, name string) (float64, error) {
 	lines := 0
 	err := walk(p.dir(), func(dir string) error {
 		path := filepath.Join(dir, name)
-		// Open it each time: v1 keeps the list that it made for an open file as long as the file is
-		// read again within a second.
+		// Open it each time: v1 keeps the list of an open file for as long as the file is read again within a second.
 		data, err := g.r.readOnce(path, maxTable)
 		if err != nil {
 			return err
@@ -160,14 +158,14 @@ func (g *Group) countLines(p *membership, name string) (float64, error) {
 	return float64(lines), err
 }
 
-// descendantOOMs adds up the OOM kills of the groups below in v1, where each counts its own.
+// descendantOOMs sums the OOM kills of the groups below in v1, where each group counts only its own.
 type descendantOOMs struct {
 	next time.Time
-	seen map[string]float64 // by directory, as read last; a removed group stays
+	seen map[string]float64 // last count by directory; removed groups stay
 	sum  float64
 }
 
-// read adds up again if it is time. A file that cannot be read keeps its count.
+// read sums again if that is due. An unreadable file keeps its last count.
 func (f *descendantOOMs) read(g *Group) float64 {
 	start := time.Now()
 	if !start.After(f.next) {
@@ -203,10 +201,10 @@ func (f *descendantOOMs) read(g *Group) float64 {
 	return f.sum
 }
 
-// oomCounts are what memory.events or memory.oom_control have of running out of memory; NaN is absent.
+// oomCounts are the OOM counters of memory.events or memory.oom_control; NaN is unknown.
 type oomCounts struct{ kills, ooms, under float64 }
 
-// readOOM reads such a file. The kernel does not count kills before Linux 4.13.
+// readOOM reads memory.events or memory.oom_control. The kernel does not count kills before Linux 4.13.
 func readOOM(read func(string, int) ([]byte, error), path string) (oomCounts, error) {
 	data, err := read(path, maxFile)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // A Group is a process's membership in control groups. Only Linux has them.
 type Group struct{}
 
-// Find returns ErrNone on this system.
+// Find returns ErrNoGroups on this system.
 func Find(Options) (*Group, error) {
 	return nil, fmt.Errorf("find control groups: %w on %s", ErrNoGroups, runtime.GOOS)
 }
@@ -25,16 +25,16 @@ func (g *Group) Reclaim() Reclaim     { return Reclaim{} }
 func (g *Group) Close()               {}
 func (g *Group) PIDs() ([]int, error) { return nil, ErrNoGroups }
 
-// MemoryPIDs returns ErrNone on this system.
+// MemoryPIDs returns ErrNoGroups on this system.
 func (g *Group) MemoryPIDs() ([]int, error) { return nil, ErrNoGroups }
 
 // TaskLimits returns nil on this system.
 func (g *Group) TaskLimits() []TaskLimit { return nil }
 
-// A JobGroup is a group that was made for a job. Only Linux has them.
+// A JobGroup is a group that was created for a job. Only Linux has them.
 type JobGroup struct{}
 
-// NewJobGroup returns ErrNone on this system.
+// NewJobGroup returns ErrNoGroups on this system.
 func NewJobGroup(string) (*JobGroup, error) {
 	return nil, fmt.Errorf("make a control group: %w on %s", ErrNoGroups, runtime.GOOS)
 }

@@ -16,13 +16,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// exitTimeout is how long Remove waits for processes that are ending, in all. Freeing the memory
-// of one takes the kernel 100 to 200 ms for each GiB.
+// exitTimeout is how long Remove waits for ending processes, in total. The kernel takes 100 to 200 ms per GiB to free
+// the memory of a process.
 const exitTimeout = 500 * time.Millisecond
 
-// awaitEmpty returns nil once no process is left in the groups. A process that was killed is in its
-// group until its memory is freed, often after its parent has ended. One that lives is not waited
-// for.
+// awaitEmpty waits until no process is left in the groups. A killed process stays in its group until its memory is
+// freed, often after its parent has ended. A process that is not ending is ErrBusy at once.
 func awaitEmpty(branches []hierarchyDir) error {
 	until := time.Now().Add(exitTimeout)
 	for {
@@ -41,8 +40,8 @@ func awaitEmpty(branches []hierarchyDir) error {
 	}
 }
 
-// occupied returns a group that holds processes, how many, and whether one of them lives. It skips
-// a group that cannot be read: the kernel will say why it cannot be removed.
+// occupied returns a group that holds processes, how many, and whether one of them is not ending. It skips unreadable
+// groups: their removal then fails with the kernel's error.
 func occupied(branches []hierarchyDir) (dir string, n int, living bool) {
 	for _, b := range branches {
 		pids, err := processesIn(b.dir)
@@ -60,14 +59,14 @@ func occupied(branches []hierarchyDir) (dir string, n int, living bool) {
 	return dir, n, false
 }
 
-// populated reports whether a v2 group has processes that are no longer listed in cgroup.procs: the
-// kernel lists no process that has ended but for its memory.
+// populated reports whether a v2 group has processes, including those that cgroup.procs omits because they have ended
+// but for their memory.
 func populated(dir string) bool {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && slices.Contains(strings.Split(string(data), "\n"), "populated 1")
 }
 
-// processesIn returns the processes of a group and of all below it.
+// processesIn returns the processes of a group and all groups below it.
 func processesIn(dir string) (pids []int, err error) {
 	var file procfile.Buffer
 	err = walk(dir, func(d string) error {
@@ -78,7 +77,7 @@ func processesIn(dir string) (pids []int, err error) {
 	return pids, err
 }
 
-// ending reports whether a process has ended, or nothing can keep its threads from it.
+// ending reports whether a process has ended, or all its threads are about to.
 func ending(pid int) bool {
 	if pid <= 0 { // of another pid namespace
 		return false

@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// maxFile bounds what is read of one file of a group. The longest, io.stat and cpuset lists of
-	// the largest hosts, stay far below it.
+	// maxFile bounds the size of one file of a group. The longest, io.stat and the cpuset lists of the largest
+	// hosts, stay far below it.
 	maxFile = 256 << 10
 
 	// maxTable bounds /proc/PID/mountinfo, and cgroup.procs of half a million processes.
 	maxTable = 4 << 20
 )
 
-// A reader reads small kernel files, and keeps open those that are read in every sample.
+// A reader reads small kernel files, and keeps those open that are read in every sample.
 type reader struct{ files *procfile.Files }
 
 func newReader() reader { return reader{procfile.NewFiles()} }
 
-// readKeepOpen reads a file that is read in every sample. The next read overwrites its contents.
+// readKeepOpen reads a file that is read in every sample. The next read overwrites the result.
 func (r *reader) readKeepOpen(path string, limit int) ([]byte, error) {
 	return r.files.ReadKeepOpen(path, limit)
 }
 
-// readOnce returns the contents of a file, which the next read overwrites.
+// readOnce reads a file without keeping it open. The next read overwrites the result.
 func (r *reader) readOnce(path string, limit int) ([]byte, error) {
 	return r.files.ReadOnce(path, limit)
 }
 
-// close closes all files that are held.
+// close closes all open files.
 func (r *reader) close() { r.files.Close() }
 
-// value reads a file of one value.
+// value reads a file with a single value.
 func (r *reader) value(path string, parse func(data []byte) (float64, bool)) (float64, error) {
 	data, err := r.readKeepOpen(path, maxFile)
 	if err != nil {
@@ -48,8 +48,7 @@ func (r *reader) value(path string, parse func(data []byte) (float64, bool)) (fl
 	return v, nil
 }
 
-// keys reads the values of a file of "key value" lines. Those that are missing stay NaN; the first
-// of the keys must exist.
+// keys reads values from a file of "key value" lines. Missing keys stay NaN; the first key must exist.
 func (r *reader) keys(path string, keys []string, values []float64) error {
 	for i := range values {
 		values[i] = nan
@@ -65,7 +64,7 @@ func (r *reader) keys(path string, keys []string, values []float64) error {
 	return nil
 }
 
-// malformed returns an error that quotes what a file has instead of what it should have.
+// malformed returns an error for path that quotes its unexpected content.
 func malformed(path string, data []byte) error {
 	return fmt.Errorf("read %s: %w", path, notUnderstood(data))
 }
@@ -77,11 +76,11 @@ func notUnderstood(data []byte) error {
 	return fmt.Errorf("not understood: %q", data)
 }
 
-// exists reports whether there is such a file, readable or not.
+// exists reports whether a file exists, readable or not.
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
-// ifThere returns the path, or "" if there is no such file: a version of the kernel or a set of
-// controllers without it is not a failure.
+// ifThere returns path, or "" if the file does not exist, which is no failure: other versions of the kernel or sets of
+// controllers lack it.
 func ifThere(path string) string {
 	if exists(path) {
 		return path

@@ -15,27 +15,27 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A membership is a process's place in one hierarchy.
+// A membership is the group of a process in one hierarchy.
 type membership struct {
-	// dirs are the directories of the group and of its visible ancestors, nearest first; names are
-	// their paths in /proc/PID/cgroup.
+	// dirs are the directories of the group and its visible ancestors, nearest first; names are their paths in
+	// /proc/PID/cgroup.
 	dirs, names []string
 
 	v2     bool
-	counts bool // not the hierarchy's root, whose counters are the machine's
-	made   bool // by us, for a job: all such memberships have the same processes
-	hidden bool // it has ancestors that cannot be seen
+	counts bool // false for the hierarchy's root, which has the machine's counters
+	made   bool // by perfagent, for a job: all such memberships have the same processes
+	hidden bool // it has invisible ancestors
 
-	paths []levelFile // that were asked for
+	paths []levelFile // cache of path
 }
 
-// A levelFile is a file of the group, or of an ancestor, by its place in dirs.
+// A levelFile is a file of the group or an ancestor; level is the index in dirs.
 type levelFile struct {
 	level      int
 	name, path string
 }
 
-// path returns the path of a file of the group at a level, without making it anew each time.
+// path returns the path of a file of the group at a level. It caches the string.
 func (p *membership) path(level int, name string) string {
 	for i := range p.paths {
 		if f := &p.paths[i]; f.level == level && f.name == name {
@@ -50,18 +50,18 @@ func (p *membership) path(level int, name string) string {
 // dir returns the directory of the group.
 func (p *membership) dir() string { return p.dirs[0] }
 
-// hasCounters reports whether the group has counters of its own. A nil membership has none.
+// hasCounters reports whether the group has counters. A nil membership has none.
 func (p *membership) hasCounters() bool { return p != nil && p.counts }
 
-// A view is what is known of all hierarchies.
+// A view is the visible part of all hierarchies.
 type view struct {
-	pid     int // in our own pid namespace
+	pid     int // in this pid namespace
 	entries []entry
 	mounts  []mount
-	why     []error // why some hierarchy is not visible
+	why     []error // why some hierarchies are not visible
 }
 
-// Find finds the groups of a process. If none is visible the error is ErrNone, with the reason.
+// Find finds the groups of a process. If none is visible the error wraps ErrNoGroups and the reason.
 func Find(o Options) (*Group, error) {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -85,11 +85,11 @@ func Find(o Options) (*Group, error) {
 	return g, nil
 }
 
-// controllers are those that we read, by their index in Group.settle.
+// controllers are the controllers that are read, in the order of assignControllers.
 var controllers = [...]string{"cpu", "cpuacct", "cpuset", "memory", "pids", "blkio"}
 
-// look reads the memberships of the process and what is mounted. The mounts are our own or, where
-// these show nothing of the process, its own, by its root directory.
+// look reads the memberships of the process and the mounts: this process's own and, for another process, its mounts
+// seen through its root directory.
 func (g *Group) look(o Options) (*view, error) {
 	who := "self"
 	if o.PID != 0 {
@@ -116,7 +116,7 @@ func (g *Group) look(o Options) (*view, error) {
 	}
 	theirs, err := g.r.readOnce(filepath.Join(o.Proc, who, "mountinfo"), maxTable)
 	if err != nil {
-		return v, errOwn // our own must do, then
+		return v, errOwn // use our own mounts alone
 	}
 
 	for _, m := range parseMounts(theirs) {
@@ -131,7 +131,7 @@ func (g *Group) look(o Options) (*view, error) {
 	return v, nil
 }
 
-// relocateMounts returns the mounts of a copied tree, which has another sysfs than /sys.
+// relocateMounts moves the mounts below /sys to sys. It drops the others, unless sys is /sys.
 func relocateMounts(mounts []mount, sys string) []mount {
 	if sys == "/sys" {
 		return mounts
@@ -146,11 +146,10 @@ func relocateMounts(mounts []mount, sys string) []mount {
 	return moved
 }
 
-// onV1 reports whether a controller belongs to a v1 hierarchy, visible or not. Then v2 does not
-// have it.
+// onV1 reports whether a controller belongs to a v1 hierarchy, visible or not. Then v2 does not have it.
 func (v *view) onV1(controller string) bool { return v.entry(controller) != nil }
 
-// entry returns the line of /proc/PID/cgroup of a controller ("" = v2), or nil.
+// entry returns the line of a controller ("" = v2) in /proc/PID/cgroup, or nil.
 func (v *view) entry(controller string) *entry {
 	for i, m := range v.entries {
 		if controller == "" && m.controllers == nil || slices.Contains(m.controllers, controller) {
@@ -160,8 +159,8 @@ func (v *view) entry(controller string) *entry {
 	return nil
 }
 
-// membership finds the group in the hierarchy of a controller ("" = v2), by the mount that shows
-// most of its ancestors. It returns nil if none shows it.
+// membership finds the group in the hierarchy of a controller ("" = v2), in the mount that shows most of its ancestors.
+// It returns nil if no mount shows it.
 func (v *view) membership(controller string) *membership {
 	member := v.entry(controller)
 	if member == nil {
@@ -186,7 +185,7 @@ func (v *view) membership(controller string) *membership {
 	return best
 }
 
-// covered reports whether a later mount lies over this one.
+// covered reports whether a later mount covers mount i.
 func (v *view) covered(i int) bool {
 	return slices.ContainsFunc(v.mounts[i+1:], func(m mount) bool { return m.point == v.mounts[i].point })
 }
@@ -230,8 +229,8 @@ func parent(path string) string {
 	return cmp.Or(path[:strings.LastIndexByte(path, '/')], "/")
 }
 
-// cutParentRefs splits a path such as "/../../x/y" in a control group namespace: how many levels above
-// the namespace it begins, and what follows.
+// cutParentRefs splits a path such as "/../../x/y" in a control group namespace: the number of levels above the
+// namespace where it begins, and the rest.
 func cutParentRefs(path string) (ups int, rest string) {
 	for rest = strings.TrimRight(path, "/"); rest == "/.." || strings.HasPrefix(rest, "/../"); ups++ {
 		rest = rest[len("/.."):]
@@ -239,9 +238,9 @@ func cutParentRefs(path string) (ups int, rest string) {
 	return ups, rest
 }
 
-// search finds a group below a mount that begins further above our namespace than the group does: a
-// host's mount in a container. The names of the levels in between are unknown, so it looks for the
-// group with the process, or for the only one of that name.
+// search finds a group below a mount that begins further above our namespace than the group: a host's mount in a
+// container. The names of the levels in between are unknown, so it searches for the group that contains the process, or
+// for the only group with that name.
 func (m *mount) search(path string, pid int) (string, bool) {
 	top, rootRest := cutParentRefs(m.root)
 	ups, rest := cutParentRefs(path)
@@ -280,8 +279,8 @@ func (m *mount) search(path string, pid int) (string, bool) {
 	return "", false
 }
 
-// isRoot reports whether a directory is the root of a hierarchy, and not only the top of what a
-// container sees: only there v1 has release_agent, and v2 has no cgroup.events.
+// isRoot reports whether a directory is the root of a hierarchy, and not only the top of a container's view: in v1 only
+// the root has release_agent, in v2 only the root lacks cgroup.events.
 func isRoot(dir string, v2 bool) bool {
 	if v2 {
 		return !exists(filepath.Join(dir, "cgroup.events"))
@@ -289,7 +288,7 @@ func isRoot(dir string, v2 bool) bool {
 	return exists(filepath.Join(dir, "release_agent"))
 }
 
-// reason returns why nothing is visible.
+// reason returns why no hierarchy is visible.
 func (v *view) reason() error {
 	if len(v.why) > 0 {
 		return v.why[0]

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// One sample of the groups that we are in, without the machine's own pressure.
+// BenchmarkGroupRead measures one sample of our groups, without the host's PSI.
 func BenchmarkGroupRead(b *testing.B) {
 	g, err := Find(Options{})
 	if err != nil {
@@ -20,7 +20,7 @@ func BenchmarkGroupRead(b *testing.B) {
 	}
 }
 
-// What a sample of a job in a group of its own costs.
+// BenchmarkGroupSample measures one sample of a job in a separate group.
 func BenchmarkGroupSample(b *testing.B) {
 	m, err := NewJobGroup(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
 	if err != nil {
@@ -37,7 +37,7 @@ func BenchmarkGroupSample(b *testing.B) {
 	b.ReportMetric(float64(groupCPU()-before)/float64(b.N), "cpu-ns/op")
 }
 
-// groupCPU is what this process has used, which other load changes less than the time.
+// groupCPU is the CPU time of this process, which other load affects less than elapsed time.
 func groupCPU() int64 {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
@@ -64,7 +64,7 @@ func BenchmarkGroupFind(b *testing.B) {
 	}
 }
 
-// What it costs a job to begin in a group: made, entered and left, and removed.
+// BenchmarkGroupEnter measures a group's part in the start of a job: it is created, entered and left, and removed.
 func BenchmarkGroupEnter(b *testing.B) {
 	m, err := NewJobGroup(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupHolding starts a process with 64 MiB in the made group.
+// groupHolding starts a process with 64 MiB in the created group.
 func groupHolding(t *testing.T, m *JobGroup) *exec.Cmd {
 	t.Helper()
 	cmd := groupCommand("hold")
@@ -36,7 +36,7 @@ func groupHolding(t *testing.T, m *JobGroup) *exec.Cmd {
 	return cmd
 }
 
-// groupOf is a made group in all hierarchies, or in v2 alone.
+// groupOf creates a group in all hierarchies, or in v2 alone.
 func groupOf(t *testing.T, onlyV2 bool) *JobGroup {
 	t.Helper()
 	m := groupMake(t)
@@ -57,7 +57,7 @@ func groupOf(t *testing.T, onlyV2 bool) *JobGroup {
 	return alone
 }
 
-// A process that was killed is in its group until its memory is freed: it is waited for.
+// A killed process is in its group until its memory is freed: Remove waits for it.
 func TestMade_RemoveWaitsForTheDying(t *testing.T) {
 	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestMade_RemoveWaitsForTheDying(t *testing.T) {
 	}
 }
 
-// One that lives is not waited for, whatever ends beside it.
+// Remove does not wait for a living process, even if others are ending.
 func TestMade_RemoveWaitsForNoOther(t *testing.T) {
 	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestMade_RemoveWaitsForNoOther(t *testing.T) {
 				t.Fatal(err)
 			}
 			took := time.Hour
-			for range 5 { // the quickest: the machine may stand still
+			for range 5 { // the fastest: the machine may stall
 				begin := time.Now()
 				err := m.Remove()
 				if took = min(took, time.Since(begin)); !errors.Is(err, ErrBusy) || strings.Contains(err.Error(), "killed") {
@@ -100,8 +100,8 @@ func TestMade_RemoveWaitsForNoOther(t *testing.T) {
 	}
 }
 
-// A process that was killed and does not end, as one of a frozen group, is not waited for
-// for ever. When it ends the group can be removed.
+// Remove does not wait forever for a killed process that does not end, as in a frozen group. After its end the group
+// can be removed.
 func TestMade_RemoveGivesUpTheDying(t *testing.T) {
 	freezer := "/sys/fs/cgroup/freezer/" + groupName(t)
 	if err := os.Mkdir(freezer, 0o755); err != nil {
@@ -138,8 +138,7 @@ func TestMade_RemoveGivesUpTheDying(t *testing.T) {
 	cmd.Wait()
 }
 
-// A zombie has ended, and so has a process that is gone; of one of another pid namespace
-// nothing is known.
+// A zombie has ended, and so has a process that is gone; the state of a process in another pid namespace is unknown.
 func TestEnding_KnowsWhatCannotLive(t *testing.T) {
 	if ending(os.Getpid()) || ending(1) || ending(0) {
 		t.Error("a process that lives, or is not known, is taken for one that ends")
@@ -166,9 +165,8 @@ func TestEnding_KnowsWhatCannotLive(t *testing.T) {
 	}
 }
 
-// groupRemove removes a group of processes that were killed. A machine may stand still for as
-// long as Remove waits for them: where it has waited that long it is asked again. In v1 the
-// kernel may list a process no more and still hold the group.
+// groupRemove removes a group of killed processes. A machine may stall for as long as Remove waits: then it tries
+// again. In v1 the kernel may no longer list a process whose group is still busy.
 func groupRemove(t *testing.T, m *JobGroup) {
 	t.Helper()
 	for begin := time.Now(); ; {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Where the group of each controller is found, with its ancestors.
+// Find finds the group of each controller, with its ancestors.
 func TestFind_Memberships(t *testing.T) {
 	t.Parallel()
 	v1 := func(root, point string) string {
@@ -139,7 +139,7 @@ func TestFind_Memberships(t *testing.T) {
 	}
 }
 
-// Nothing to be seen is ErrNone, and says why.
+// Without a visible group the error is ErrNoGroups, with the reason.
 func TestFind_None(t *testing.T) {
 	t.Parallel()
 	good := groupV2()
@@ -182,8 +182,7 @@ func TestFind_None(t *testing.T) {
 	}
 }
 
-// Another process's groups are found by its root directory when our own mounts
-// don't show them.
+// Another process's groups are found through its root directory if our mounts do not show them.
 func TestFind_AnotherRoot(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
@@ -201,7 +200,7 @@ func TestFind_AnotherRoot(t *testing.T) {
 	}
 }
 
-// Of which group a path speaks, seen from a namespace.
+// The parent of a path as seen from a namespace.
 func TestParent_OfPaths(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/a/b": "/a", "/a": "/", "/": "/..", "/..": "/../..", "/../a": "/..", "/../../a/b": "/../../a", "/..a": "/"} {
@@ -223,7 +222,7 @@ func TestGroup_Limits(t *testing.T) {
 			"cpu/cgroup.procs": "42\n", "cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n",
 			"cpuset/cgroup.procs": "42\n", "cpuset/cpuset.cpus": "0\n"}}
 
-	slurm := groupTree{ // a limit on job and step, none on the task; cpuacct numbers tasks otherwise
+	slurm := groupTree{ // limits on job and step, none on the task; cpuacct numbers tasks differently
 		cgroup: "5:memory:/slurm/uid_0/job_1/step_0/task_0\n4:cpuacct:/slurm/uid_0/job_1/step_0/task_3\n2:cpu:/\n",
 		mounts: groupMount("/", "/sys/fs/cgroup/memory", "cgroup", "memory") +
 			groupMount("/", "/sys/fs/cgroup/cpuacct", "cgroup", "cpuacct") + groupMount("/", "/sys/fs/cgroup/cpu", "cgroup", "cpu"),
@@ -260,8 +259,8 @@ func TestGroup_Limits(t *testing.T) {
 	}
 }
 
-// In a made group everything is the job's, although its paths differ by hierarchy; where
-// none was made there are limits and no counters.
+// A created group is the job's, although its paths differ by hierarchy; where none was created there are limits and no
+// counters.
 func TestGroup_Inside(t *testing.T) {
 	t.Parallel()
 	tree := groupV1()
@@ -284,8 +283,7 @@ func TestGroup_Inside(t *testing.T) {
 	}
 }
 
-// A limit that changes is told by the next call, and Read then tells of the group
-// that sets it.
+// The next call returns a changed limit, and Read then returns counters of the group that sets it.
 func TestGroup_LimitsChange(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
@@ -312,10 +310,10 @@ func TestGroup_LimitsChange(t *testing.T) {
 	}
 }
 
-// A limit that cannot be understood is not a limit, and has its reason.
+// A malformed limit is no limit, and has its reason.
 func TestGroup_LimitsFaults(t *testing.T) {
 	t.Parallel()
-	// limits are those of a tree in which some files are replaced.
+	// limits returns the limits of a tree with some files replaced.
 	limits := func(o Options, files map[string]string) Limits {
 		t.Helper()
 		for name, text := range files {
@@ -355,8 +353,7 @@ func TestGroup_LimitsFaults(t *testing.T) {
 	}
 }
 
-// The limits on processes are those of the group and of all its ancestors that can be seen, in
-// the hierarchy that has them.
+// TaskLimits returns the limits of the group and all visible ancestors, in the hierarchy that has them.
 func TestGroup_TaskLimits(t *testing.T) {
 	t.Parallel()
 	v1, v2 := "/sys/fs/cgroup/pids/", "/sys/fs/cgroup/"

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// Whatever /proc says, a group is found below a mount point or not at all.
+// Whatever /proc contains, a group is found below a mount point or not at all.
 func FuzzGroupFind(f *testing.F) {
 	for _, tree := range []groupTree{groupV2(), groupV1()} {
 		f.Add([]byte(tree.cgroup), []byte(tree.mounts))
@@ -36,7 +36,7 @@ func FuzzGroupFind(f *testing.F) {
 	})
 }
 
-// No number comes out of what is none, and none is negative or infinite.
+// No number is parsed from other text, and none is negative or infinite.
 func FuzzGroupFiles(f *testing.F) {
 	for _, files := range []map[string]string{groupV1().files, groupV2().files} {
 		for _, text := range files {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupTree is a copied host: what /proc/42 says, and files below /sys/fs/cgroup.
+// A groupTree is a copied host: the files of /proc/42, and files below /sys/fs/cgroup.
 type groupTree struct {
 	cgroup, mounts string
 	files          map[string]string
 }
 
-// write puts the tree on the disk.
+// write writes the tree to disk.
 func (tree groupTree) write(t testing.TB) Options {
 	t.Helper()
 	root := t.TempDir()
@@ -41,7 +41,7 @@ func (tree groupTree) find(t testing.TB) *Group {
 	return g
 }
 
-// with is the tree with other files as well; "-" removes one.
+// with returns the tree with other files as well; "-" removes one.
 func (tree groupTree) with(files map[string]string) groupTree {
 	all := maps.Clone(tree.files)
 	for name, text := range files {
@@ -64,10 +64,10 @@ func groupWrite(t testing.TB, path, text string) {
 	}
 }
 
-// groupFile is a file of the fixture's group.
+// groupFile returns the path of a file of the fixture's group.
 func groupFile(o Options, name string) string { return filepath.Join(o.Sys, "fs/cgroup", name) }
 
-// groupSame compares whole values; NaN is NaN.
+// groupSame compares whole values; NaN equals NaN.
 func groupSame(t *testing.T, what string, got, want any) {
 	t.Helper()
 	opts := cmp.Options{cmpopts.EquateNaNs(), cmpopts.EquateApprox(1e-12, 0), cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })}
@@ -76,12 +76,12 @@ func groupSame(t *testing.T, what string, got, want any) {
 	}
 }
 
-// groupMount is a line of mountinfo.
+// groupMount returns a line of mountinfo.
 func groupMount(root, point, kind, options string) string {
 	return "31 23 0:28 " + root + " " + point + " rw,relatime shared:7 - " + kind + " " + kind + " rw," + options + "\n"
 }
 
-// groupPlaces says where a controller's group was found, below /sys/fs/cgroup.
+// groupPlaces returns where a controller's group was found, below /sys/fs/cgroup.
 func groupPlaces(o Options, p *membership) []string {
 	if p == nil {
 		return nil
@@ -140,7 +140,7 @@ func groupV2() groupTree {
 	}
 }
 
-// groupV1 is a container's group in v1, cpu and cpuacct mounted together.
+// groupV1 is a container's group in v1, with cpu and cpuacct mounted together.
 func groupV1() groupTree {
 	return groupTree{
 		cgroup: "12:pids:/job/task\n5:memory:/job/task\n4:cpu,cpuacct:/job/task\n3:cpuset:/job\n2:blkio:/job/task\n1:name=systemd:/x\n",

@@ -17,8 +17,8 @@ import (
 
 var nan = math.NaN()
 
-// A Group is a process's membership in each hierarchy, as it was when it was found. A process that
-// is moved later has to be found again. It is not safe for concurrent use.
+// A Group is a process's membership in each hierarchy when it was found. A process that is moved has to be found again.
+// It is not safe for concurrent use.
 type Group struct {
 	r   reader
 	sys string
@@ -26,27 +26,26 @@ type Group struct {
 	version string
 	path    string
 
-	// The memberships by what they are for; nil if not visible. acct counts CPU time, cpu has the
-	// quota. In v2 all are unified.
+	// The memberships by purpose; nil if not visible. acct counts CPU time, cpu has the quota. In v2 all are unified.
 	cpu, acct, cpuset, memory, pids, io, unified *membership
 
-	// primary are the memberships whose processes are the group's: the ones of the controllers of CPU
-	// time and memory, which count as the job's.
+	// primary are the memberships that define the group's processes: the groups of the controllers of CPU time and
+	// memory.
 	primary []*membership
 
 	usage      string // file of the CPU time
 	own        memoryFiles
 	traffic    []string // files of bytes read and written; the first that counts is used
-	tasks      string   // file of the number of threads, if there is one
+	tasks      string   // file of the number of threads; "" if there is none
 	stalls     [3]string
-	quotaStat  string // of the group that sets the limit, by the newest Limits
+	quotaStat  string // cpu.stat of the group that sets the quota, as of the last Limits
 	limit      memoryFiles
-	limiting   int  // the level of the group that limit is of; -1 = none
+	limiting   int  // the level of limit's group; -1 = none
 	limitsRead bool // Limits was called
 
-	stacked     map[string]bool // devices made of others
+	stacked     map[string]bool // devices stacked on others
 	taskCounter taskCounter
-	// uncounted reports that the number of processes is not needed.
+	// uncounted reports that Read does not count processes.
 	uncounted      bool
 	descendantOOMs descendantOOMs
 }
@@ -56,7 +55,7 @@ func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limit
 // memoryFiles are the files of a group's memory; "" if the kernel has none.
 type memoryFiles struct{ usage, stat, peak, oom, local, swap string }
 
-// assignControllers decides what is read from where.
+// assignControllers selects the membership for each purpose.
 func (g *Group) assignControllers(v1 [len(controllers)]*membership, onV1 func(string) bool) {
 	pick := func(i int) *membership {
 		if v1[i] == nil && !onV1(controllers[i]) {
@@ -80,7 +79,7 @@ func (g *Group) assignControllers(v1 [len(controllers)]*membership, onV1 func(st
 	g.findFiles()
 }
 
-// name returns the path for people: where memory is counted, or CPU time. In v2 all are the same.
+// name returns the displayed path: the group that counts memory, or CPU time. In v2 all are the same.
 func (g *Group) name() string {
 	for _, p := range []*membership{g.memory, g.acct, g.unified} {
 		if p.hasCounters() {
@@ -91,10 +90,10 @@ func (g *Group) name() string {
 	return p.names[0]
 }
 
-// findFiles finds out once which group counts CPU time, what the groups are called and which files exist, so that no
-// Read has to.
+// findFiles determines which group counts CPU time, the groups' names and which files exist, so that Read does not have
+// to.
 func (g *Group) findFiles() {
-	// v2 counts CPU time in every group, whoever has the controller.
+	// v2 counts CPU time in every group, whichever hierarchy has the controller.
 	if !g.acct.hasCounters() && g.unified.hasCounters() {
 		g.acct = g.unified
 	}
@@ -130,11 +129,10 @@ func (g *Group) findFiles() {
 	}
 }
 
-// stallNames are the resources of PSI, in the order of Pressure's fields.
+// stallNames are the resources of PSI, in the order of Group.stalls.
 var stallNames = [3]string{"cpu", "memory", "io"}
 
-// matchesPrimary reports whether the group of another controller holds the same processes, judged by its
-// path.
+// matchesPrimary reports whether the group of another controller holds the same processes, according to its path.
 func (g *Group) matchesPrimary(p *membership) bool {
 	if !p.hasCounters() {
 		return false
@@ -172,19 +170,18 @@ func memoryFilesIn(dir string, v2 bool) memoryFiles {
 		peak: file("memory.max_usage_in_bytes"), oom: file("memory.oom_control")}
 }
 
-// Version returns "v1", "v2" or "hybrid" (both), by what is visible.
+// Version returns "v1", "v2" or "hybrid" (both), according to the visible hierarchies.
 func (g *Group) Version() string { return g.version }
 
-// Path returns the group's path in /proc/PID/cgroup, for people: that of the v2 group, else that of
-// memory, else that of CPU time. It is a root group's only if all are.
+// Path returns the group's path in /proc/PID/cgroup, for display: of the group that counts memory, or CPU time, or the
+// v2 group. It is a root group's only if all are.
 func (g *Group) Path() string { return g.path }
 
-// Close closes the files that Read and Limits keep open. The garbage collector does so, too. A Read
-// after it opens them again.
+// Close closes the files that Read and Limits keep open. The garbage collector does so, too. A later Read opens them
+// again.
 func (g *Group) Close() { g.r.close() }
 
-// Limits reads the limits again. From then on, what Read returns about the groups that set them is
-// about those that this call found.
+// Limits reads the current limits. Later calls of Read return the counters of the limiting groups that this call found.
 func (g *Group) Limits() Limits {
 	l := noLimits()
 	g.limitsRead = true
@@ -204,7 +201,7 @@ func (g *Group) Limits() Limits {
 		}
 		for i := range g.memory.dirs {
 			switch v := g.parsed(&l, g.memory.path(i, file), parseLimit); {
-			case v == l.Memory: // the outermost fills up first: it counts what the others do, and more
+			case v == l.Memory: // of equal limits the outermost is reached first: its group includes the others
 				l.InnerMemoryGroup = cmp.Or(l.InnerMemoryGroup, l.MemoryGroup)
 				l.MemoryGroup, limiting = g.memory.names[i], i
 			case v < l.Memory || v == v && l.Memory != l.Memory:
@@ -221,7 +218,7 @@ func (g *Group) Limits() Limits {
 	return l
 }
 
-// setLimitLevels sets which groups' counters Read returns beside our own.
+// setLimitLevels sets the limiting groups that Read returns counters of.
 func (g *Group) setLimitLevels(quota, limiting int) {
 	g.quotaStat = ""
 	if quota >= 0 {
@@ -237,7 +234,7 @@ func (g *Group) setLimitLevels(quota, limiting int) {
 	}
 }
 
-// quotaOf returns the quota that the group of a level sets, in cores, or NaN.
+// quotaOf returns the quota of the group at a level, in cores, or NaN.
 func (g *Group) quotaOf(l *Limits, level int) float64 {
 	if g.cpu.v2 {
 		return g.parsed(l, g.cpu.path(level, "cpu.max"), parseQuota)
@@ -259,8 +256,7 @@ func (g *Group) quotaOf(l *Limits, level int) float64 {
 	return quota / period
 }
 
-// hiddenLimit returns what v1 says of all ancestors together. It reads that only if some are
-// hidden.
+// hiddenLimit returns v1's limit of all ancestors together, or NaN. It reads it only if some are hidden.
 func (g *Group) hiddenLimit(l *Limits) float64 {
 	if g.memory.v2 || !g.memory.hidden {
 		return nan
@@ -275,7 +271,7 @@ func (g *Group) hiddenLimit(l *Limits) float64 {
 	})
 }
 
-// cpusIn returns how many CPUs the nearest group with a cpuset has.
+// cpusIn returns the number of CPUs of the nearest group with a cpuset.
 func (g *Group) cpusIn(l *Limits) int {
 	if g.cpuset == nil {
 		return 0
@@ -299,8 +295,8 @@ func (g *Group) cpusIn(l *Limits) int {
 	return 0
 }
 
-// parsed reads one file of a group for Limits. A file that does not exist is not meant to (v2's
-// root, a controller that is not enabled): NaN.
+// parsed reads one file of a group for Limits. A file that does not exist is no failure (v2's root, a controller that
+// is not enabled): NaN.
 func (g *Group) parsed(l *Limits, path string, parse func([]byte) (float64, bool)) float64 {
 	v, err := g.r.value(path, parse)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -313,14 +309,14 @@ func (g *Group) parsed(l *Limits, path string, parse func([]byte) (float64, bool
 	return nan
 }
 
-// PIDs returns the processes of the group and of all below it: of the group of CPU time and of that
-// of memory, if these are two. 0 is a process of another pid namespace. It is an error if the
-// process is in root groups only, which is not a group.
+// PIDs returns the processes of the group and all groups below it, sorted: of the group of CPU time and the group of
+// memory, if these differ. 0 is a process of another pid namespace. It returns an error if the process is in root
+// groups only.
 func (g *Group) PIDs() ([]int, error) {
 	return g.list(g.primary...)
 }
 
-// MemoryPIDs returns the processes of the group that counts memory, and of those below it, sorted.
+// MemoryPIDs returns the processes of the group that counts memory and of all groups below it, sorted.
 func (g *Group) MemoryPIDs() ([]int, error) {
 	if !g.memory.hasCounters() {
 		return g.list()
@@ -345,8 +341,8 @@ func (g *Group) list(groups ...*membership) ([]int, error) {
 	return slices.Compact(pids), nil
 }
 
-// TaskLimits returns the limits on processes and threads (pids.max) of the group and of its visible
-// ancestors, nearest first. It leaves out what is unlimited or cannot be read.
+// TaskLimits returns the limits on processes and threads (pids.max) of the group and its visible ancestors, nearest
+// first. It omits unlimited and unreadable ones.
 func (g *Group) TaskLimits() (limits []TaskLimit) {
 	if g == nil || g.pids == nil {
 		return nil
@@ -364,7 +360,7 @@ func (g *Group) TaskLimits() (limits []TaskLimit) {
 	return limits
 }
 
-// tasksIn reads a number of processes and threads; "max" is none.
+// tasksIn reads a number of processes and threads. It reports false for "max".
 func (g *Group) tasksIn(file string) (int64, bool) {
 	data, err := g.r.readOnce(file, maxFile)
 	if err != nil {
@@ -374,15 +370,14 @@ func (g *Group) tasksIn(file string) (int64, bool) {
 	return int64(min(n, math.MaxInt64)), ok
 }
 
-// isGone reports whether err is that of a group that was removed, or of one whose processes are
-// listed in the group above (v2's threaded ones).
+// isGone reports whether err means that a group was removed, or that its processes are listed in the group above (v2's
+// threaded groups).
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
-// MemoryPath returns the path of the group to which memory is charged, as the kernel names it when
-// it kills a process there (task_memcg of its log). "/" is the root, which has no limit, and "" a
-// group that is not visible.
+// MemoryPath returns the path of the group that memory is charged to, as in the kernel's OOM log (task_memcg). "/" is
+// the root, which has no limit; "" means that the group is not visible.
 func (g *Group) MemoryPath() string {
 	if g.memory == nil {
 		return ""

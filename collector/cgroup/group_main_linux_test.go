@@ -47,8 +47,8 @@ func groupCommand(mode string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// groupWhere tells its groups and those of a child, a line each and an empty one
-// after, then waits for its input to end.
+// groupWhere prints its groups and those of a child, each followed by an empty line, then waits for the end of its
+// input.
 func groupWhere() error {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -98,7 +98,7 @@ func groupEat() error {
 	return nil
 }
 
-// groupHold takes 64 MiB of memory, says so, and keeps it until its input ends.
+// groupHold takes 64 MiB of memory, prints a line, and keeps the memory until its input ends.
 func groupHold() error {
 	held := make([]byte, 64<<20)
 	for i := 0; i < len(held); i += 4096 {
@@ -110,8 +110,8 @@ func groupHold() error {
 	return nil
 }
 
-// groupBurn uses 300 ms of CPU once it gets SIGUSR1, and more until the cpu.stat that it
-// may be given has eight throttled periods more.
+// groupBurn uses 300 ms of CPU time after SIGUSR1, and more until the given cpu.stat, if any, has eight more throttled
+// periods.
 func groupBurn() error {
 	start := make(chan os.Signal, 1)
 	signal.Notify(start, unix.SIGUSR1)
@@ -133,7 +133,7 @@ func groupBurn() error {
 	return nil
 }
 
-// groupUsed is the CPU time of this process so far.
+// groupUsed returns the CPU time of this process so far.
 func groupUsed() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -142,12 +142,12 @@ func groupUsed() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// groupOwnMounts makes this process's mounts its own; it was started with CLONE_NEWNS.
+// groupOwnMounts makes this process's mounts private; it was started with CLONE_NEWNS.
 func groupOwnMounts() error {
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 }
 
-// groupInV2View does everything where only cgroup2 is mounted, without controllers.
+// groupInV2View runs all checks with only cgroup2 mounted, without controllers.
 func groupInV2View() error {
 	err := errors.Join(groupOwnMounts(), unix.Unmount("/sys/fs/cgroup", unix.MNT_DETACH),
 		unix.Mount("none", "/sys/fs/cgroup", "cgroup2", 0, ""))
@@ -188,8 +188,8 @@ func groupInV2View() error {
 	return m.Remove()
 }
 
-// groupInNamespace is in a group of v1's memory with a limit, has a control group
-// namespace of its own, and mounts the hierarchy as a container does.
+// groupInNamespace is in a memory group of v1 with a limit, has a new control group namespace, and mounts the hierarchy
+// as a container does.
 func groupInNamespace() error {
 	dir, err := os.MkdirTemp("", "group")
 	if err != nil {
@@ -214,7 +214,7 @@ func groupInNamespace() error {
 	return unix.Unmount(dir, unix.MNT_DETACH)
 }
 
-// groupReadOnly makes a group where the control groups are mounted read-only.
+// groupReadOnly creates a group where the control groups are mounted read-only.
 func groupReadOnly() error {
 	if err := groupOwnMounts(); err != nil {
 		return err
@@ -224,7 +224,7 @@ func groupReadOnly() error {
 		return err
 	}
 
-	// First all but that of pids, which alone is of no use and must not be left.
+	// First all but that of pids, which is useless alone and must not be left.
 	for _, pids := range []bool{false, true} {
 		for _, m := range parseMounts(mounts) {
 			if slices.Contains(m.controllers, "pids") != pids {
@@ -246,8 +246,7 @@ func groupReadOnly() error {
 	return nil
 }
 
-// groupAlone is the only process of a v2 group, in which hugetlb can be enabled only
-// when it has none.
+// groupAlone is the only process of a v2 group, in which hugetlb can be enabled only when it has none.
 func groupAlone() error {
 	g, err := Find(Options{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wantV2 is what groupV2 counts, by hand.
+// wantV2 is the expected sample of groupV2, computed by hand.
 func wantV2() Counters {
 	return Counters{
 		CPUSeconds: 5.5, Periods: 300, ThrottledPeriods: 120, ThrottledSeconds: 4.5,
@@ -85,7 +85,7 @@ func TestGroup_Read(t *testing.T) {
 	}
 }
 
-// groupFields are the fields that a file of groupV2's app fills.
+// groupFields are the fields that come from a file of groupV2's app.
 var groupFields = map[string]func(*Counters){
 	"cpu.stat":            func(c *Counters) { c.CPUSeconds = nan },
 	"memory.current":      func(c *Counters) { c.Memory, c.WorkingSet = nan, nan },
@@ -101,8 +101,8 @@ var groupFields = map[string]func(*Counters){
 	"io.pressure":         func(c *Counters) { c.Pressure.IO = Stall{nan, nan} },
 }
 
-// Each file empty, short, nonsense, huge, a directory, unreadable or gone: its own
-// fields are absent, with the reason, and no others.
+// If a file is empty, short, malformed, huge, a directory, unreadable or missing, only its fields are unknown, with the
+// reason.
 func TestGroup_ReadFaults(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(t *testing.T, path string){
@@ -122,7 +122,7 @@ func TestGroup_ReadFaults(t *testing.T) {
 		"fifo":      func(t *testing.T, path string) { os.Remove(path); unix.Mkfifo(path, 0o644) },
 	}
 
-	// An empty cgroup.procs or io.stat is what the kernel writes for none.
+	// An empty cgroup.procs or io.stat is the kernel's form of none.
 	none := map[string]func(*Counters){
 		"io.stat":      func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 },
 		"cgroup.procs": func(c *Counters) { c.Processes = 3 },
@@ -178,7 +178,7 @@ func TestGroup_CountTasks(t *testing.T) {
 	groupSame(t, "counters", g.Read(), wantV2())
 }
 
-// A file that another user may not read is absent with EACCES.
+// A file that another user may not read is unknown with EACCES.
 func TestGroup_Unreadable(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
@@ -190,7 +190,7 @@ func TestGroup_Unreadable(t *testing.T) {
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755); err != nil { // MkdirTemp's own
+	if err := os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755); err != nil { // MkdirTemp's
 		t.Fatal(err)
 	}
 	var c Counters
@@ -203,7 +203,7 @@ func TestGroup_Unreadable(t *testing.T) {
 	}
 }
 
-// A group that is removed under us has nothing, and says why of each file.
+// A group that was removed has no values, and a reason for each file.
 func TestGroup_Removed(t *testing.T) {
 	t.Parallel()
 	for name, tree := range map[string]groupTree{"v1": groupV1(), "v2": groupV2()} {
@@ -254,8 +254,7 @@ func TestGroup_Pids(t *testing.T) {
 	}
 }
 
-// OOM kills of a group below stay counted when it goes, and one that is made anew
-// by the same name counts from 0.
+// OOM kills of a group below still count after its removal, and a new group with the same name counts from 0.
 func TestGroup_OOMBelow(t *testing.T) {
 	t.Parallel()
 	o := groupV1().write(t)
@@ -283,8 +282,7 @@ func TestGroup_OOMBelow(t *testing.T) {
 	want("nonsense", 7)
 }
 
-// Counting many processes is put off so that it takes a 300th of a core; what was
-// counted last is told meanwhile.
+// Counting many processes is deferred so that it takes a 300th of a core; the last count is returned meanwhile.
 func TestGroup_CensusIsBounded(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
@@ -300,7 +298,7 @@ func TestGroup_CensusIsBounded(t *testing.T) {
 	if wait := g.taskCounter.next.Sub(start); wait < 50*time.Millisecond {
 		t.Errorf("the next count is only %v away", wait)
 	}
-	g.taskCounter.next = g.taskCounter.next.Add(time.Hour) // however long it takes to write
+	g.taskCounter.next = g.taskCounter.next.Add(time.Hour) // however long writing takes
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), "1\n")
 	if n := g.Read().Processes; n != 300_003 {
 		t.Errorf("processes %v: counted again", n)
@@ -311,7 +309,7 @@ func TestGroup_CensusIsBounded(t *testing.T) {
 	}
 }
 
-// A sample is not to make garbage.
+// A sample does not allocate.
 func TestGroup_ReadAllocates(t *testing.T) {
 	g := groupV2().find(t)
 	g.Read()

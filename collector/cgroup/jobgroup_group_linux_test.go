@@ -18,12 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupName is a name that no other test and no other run has.
+// groupName returns a name unique to this test and run.
 func groupName(t testing.TB) string {
 	return fmt.Sprintf("perfagent-test-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-"))
 }
 
-// groupMake makes a group that is removed at the test's end.
+// groupMake creates a group that is removed at the test's end.
 func groupMake(t *testing.T) *JobGroup {
 	t.Helper()
 	m, err := NewJobGroup(groupName(t))
@@ -38,9 +38,9 @@ func groupMake(t *testing.T) *JobGroup {
 	return m
 }
 
-// groupStart starts a command in the made group.
+// groupStart starts a command in the created group.
 func groupStart(m *JobGroup, cmd *exec.Cmd) error {
-	cmd.SysProcAttr.Pdeathsig = 0 // it would come when the thread ends
+	cmd.SysProcAttr.Pdeathsig = 0 // it would be sent when the thread ends
 	return m.Enter(func(fd int) error {
 		if fd >= 0 {
 			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
@@ -49,7 +49,7 @@ func groupStart(m *JobGroup, cmd *exec.Cmd) error {
 	})
 }
 
-// groupPaths are the paths of a process, or of each of our threads, by hierarchy.
+// groupPaths returns the paths of a process, or of each of our threads, by hierarchy.
 func groupPaths(t *testing.T, text string) map[string]string {
 	t.Helper()
 	paths := map[string]string{}
@@ -78,8 +78,8 @@ func groupOurThreads(t *testing.T, name string) {
 	}
 }
 
-// A child and its own child find themselves inside in every hierarchy that was made;
-// we are outside; the group stays as long as they live, and goes then.
+// A child and its child are in every created group, this process in none; the group stays as long as they live, and is
+// removed then.
 func TestMake_CountsTheJob(t *testing.T) {
 	m := groupMake(t)
 	name := groupName(t)
@@ -137,7 +137,7 @@ func TestMake_CountsTheJob(t *testing.T) {
 	groupRemoved(t, m)
 }
 
-// groupRemoved removes the group and looks whether something is left.
+// groupRemoved removes the group and checks that nothing is left.
 func groupRemoved(t *testing.T, m *JobGroup) {
 	t.Helper()
 	var dirs []string
@@ -171,7 +171,7 @@ func groupRemoved(t *testing.T, m *JobGroup) {
 	}
 }
 
-// While the job is in one hierarchy's group the others stay too.
+// While the job is in the group of one hierarchy, the groups of the others stay, too.
 func TestMade_RemoveBusyInOne(t *testing.T) {
 	m := groupMake(t)
 	if len(m.v1) == 0 {
@@ -192,7 +192,7 @@ func TestMade_RemoveBusyInOne(t *testing.T) {
 	groupRemoved(t, m)
 }
 
-// Groups that the job made go with its own.
+// Groups that the job created are removed with its group.
 func TestMade_RemoveBelow(t *testing.T) {
 	m := groupMake(t)
 	for _, b := range append(slices.Clone(m.v1), hierarchyDir{dir: m.Group().primary[0].dir()}) {
@@ -205,7 +205,7 @@ func TestMade_RemoveBelow(t *testing.T) {
 	groupRemoved(t, m)
 }
 
-// What start says is told as it is, and we are outside again.
+// Enter returns start's error unchanged, and the thread is back outside.
 func TestMade_EnterFails(t *testing.T) {
 	m := groupMake(t)
 	want := errors.New("no job")
@@ -217,7 +217,7 @@ func TestMade_EnterFails(t *testing.T) {
 		return
 	}
 
-	// One that cannot be entered: what was entered before it is left again.
+	// If a group cannot be entered, those entered before it are left again.
 	last := &m.v1[len(m.v1)-1]
 	good := last.dir
 	last.dir += "-gone"
@@ -230,7 +230,7 @@ func TestMade_EnterFails(t *testing.T) {
 	groupOurThreads(t, groupName(t))
 }
 
-// A thread that cannot go back ends: nothing of us stays inside.
+// A thread that cannot go back ends, so that no part of this process stays in the group.
 func TestMade_EnterCannotGoBack(t *testing.T) {
 	m := groupMake(t)
 	if len(m.v1) == 0 {
@@ -282,13 +282,13 @@ func TestMake_Refused(t *testing.T) {
 	}
 }
 
-// groupOutput is what a mode says when it fails.
+// groupOutput returns the output of a mode, with its error if it fails.
 func groupOutput(cmd *exec.Cmd) ([]byte, error) {
 	cmd.Stderr = nil
 	return cmd.CombinedOutput()
 }
 
-// groupIsolated runs a mode of this binary with namespaces of its own.
+// groupIsolated runs a mode of this binary with new namespaces.
 func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
 	t.Helper()
 	cmd := groupCommand(mode, arg)
@@ -306,7 +306,7 @@ func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
 func TestMake_OnlyV2(t *testing.T)   { groupIsolated(t, syscall.CLONE_NEWNS, "v2", groupName(t)) }
 func TestMake_ReadOnly(t *testing.T) { groupIsolated(t, syscall.CLONE_NEWNS, "readonly", groupName(t)) }
 
-// groupV1Memory is the made group's directory in v1's memory hierarchy.
+// groupV1Memory returns the created group's directory in v1's memory hierarchy.
 func groupV1Memory(t *testing.T, m *JobGroup) string {
 	t.Helper()
 	p := m.Group().memory
@@ -331,7 +331,7 @@ func TestMake_InANamespace(t *testing.T) {
 	}
 }
 
-// A process alone in its v2 group steps aside, so that controllers can be enabled.
+// A process alone in its v2 group moves to a separate one, so that controllers can be enabled.
 func TestMake_StepsAside(t *testing.T) {
 	top := "/sys/fs/cgroup/unified"
 	there, _ := os.ReadFile(top + "/cgroup.controllers")
@@ -367,8 +367,7 @@ func groupSet(t *testing.T, path, text string) {
 	}
 }
 
-// A job that is killed at its memory limit is counted, once; the peak is the limit. So
-// it is in a group below.
+// An OOM kill at the job's memory limit is counted once, also in a group below; the peak is the limit.
 func TestGroup_OOMKill(t *testing.T) {
 	m := groupMake(t)
 	g := m.Group()
@@ -422,8 +421,8 @@ func groupEaten(t *testing.T, m *JobGroup) {
 	}
 }
 
-// Periods and throttled time are the kernel's, of the group that has the quota, which
-// is an ancestor of the process's.
+// Periods and throttled time are the kernel's, of the group with the quota, which is an ancestor of the process's
+// group.
 func TestGroup_Throttled(t *testing.T) {
 	g, err := Find(Options{})
 	if err != nil || g.cpu == nil || g.cpu.v2 {
@@ -479,7 +478,7 @@ func TestGroup_Throttled(t *testing.T) {
 		t.Errorf("throttled in %v of %v periods", n, c.Periods-before.Periods)
 	}
 
-	for _, dir := range []string{leaf, top} { // although its files are held open
+	for _, dir := range []string{leaf, top} { // although its files are kept open
 		if err := os.Remove(dir); err != nil {
 			t.Error(err)
 		}
@@ -493,7 +492,7 @@ func TestGroup_Throttled(t *testing.T) {
 	}
 }
 
-// This machine's own groups: what is read fits together.
+// This machine's groups: the numbers are consistent.
 func TestGroup_Here(t *testing.T) {
 	g, err := Find(Options{})
 	if err != nil {

@@ -19,32 +19,31 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A JobGroup is a group that was made for a job, in one hierarchy or several. It belongs to one
-// goroutine.
+// A JobGroup is a group that was created for a job, in one or several hierarchies. It belongs to one goroutine.
 type JobGroup struct {
 	group    *Group
 	v1       []hierarchyDir
 	v2       *hierarchyDir
-	agentDir string   // the v2 group that this process was moved to
-	enabled  []string // controllers that were enabled for it
+	agentDir string   // the v2 group that this process was moved to; "" = it was not
+	enabled  []string // controllers that were enabled for the group
 	missing  map[string]error
-	wanted   []string // controllers to be enabled
+	wanted   []string // controllers to enable
 }
 
-// A hierarchyDir is the group in one hierarchy: dir, made below own.
+// A hierarchyDir is the group's directory in one hierarchy, and its parent, which is perfagent's group.
 type hierarchyDir struct{ dir, parent string }
 
-// NewJobGroup makes a group below our own in the hierarchies that count something for a job: v1's of
-// cpuacct, memory and pids, and v2. It leaves the others alone, and v1's of cpu if cpuacct is
-// elsewhere: they count nothing, and a group of its own would change the job's share of the CPUs.
-// If a hierarchy is refused, Missing says why. An error says that no group could be made that
-// counts CPU time or memory, gives the reason for each hierarchy, and means that nothing is left.
+// NewJobGroup creates a group below perfagent's in the hierarchies that count something for a job: v1's of cpuacct,
+// memory and pids, and v2. It leaves the others alone, and also v1's cpu if cpuacct is elsewhere: they count nothing,
+// and a separate group would change the job's share of the CPUs. Missing has the reason for each hierarchy where that
+// failed. An error means that no group could be created that counts CPU time or memory, with the reason for each
+// hierarchy; then nothing is left behind.
 //
-// In v2, controllers are enabled for the group if possible. A group that has processes of its own
-// cannot do so: if this process is the only one, it moves to a group of its own, beside the job's,
-// until Remove. Without controllers v2 still counts CPU time, pressure and processes.
+// In v2 it enables controllers for the group if possible. A group with processes cannot enable any: if this process is
+// the only one, it moves to a separate group next to the job's, until Remove. Without controllers v2 still counts CPU
+// time, pressure and processes.
 func NewJobGroup(name string) (*JobGroup, error) {
-	// Do not enable cpu: v2 counts CPU time without it, and with it would share the CPUs out anew.
+	// Do not enable cpu: v2 counts CPU time without it, and enabling it would change the shares of the CPUs.
 	return makeGroup(name, []string{"memory", "io", "pids"})
 }
 
@@ -75,11 +74,12 @@ func makeGroup(name string, wanted []string) (*JobGroup, error) {
 	return m, nil
 }
 
-// Group returns the made group. In hierarchies that refused it has limits and no counters.
+// Group returns the created group. In hierarchies where that failed it has limits but no counters.
 func (m *JobGroup) Group() *Group { return m.group }
 
-// Missing says, by the directory of our own group, why none was made below it. nil means that
-// nothing is missing.
+// Missing returns what could not be set up, and why: by directory of perfagent's group, no group below it; by its
+// cgroup.subtree_control, no controllers; for "thread", a thread that could not go back. nil means that nothing is
+// missing.
 func (m *JobGroup) Missing() map[string]error {
 	if len(m.missing) == 0 {
 		return nil
@@ -87,14 +87,14 @@ func (m *JobGroup) Missing() map[string]error {
 	return m.missing
 }
 
-// note keeps the reason why there is no group below a directory.
+// note records why there is no group below a directory, unless err is nil.
 func (m *JobGroup) note(dir string, err error) {
 	if err != nil {
 		m.missing[dir] = err
 	}
 }
 
-// reasons joins the reasons of Missing, in a fixed order.
+// reasons joins the errors of Missing, in a fixed order.
 func (m *JobGroup) reasons() error {
 	var errs []error
 	for _, err := range m.missing {
@@ -104,13 +104,13 @@ func (m *JobGroup) reasons() error {
 	return errors.Join(errs...)
 }
 
-// has reports whether a group was made below this one of ours.
+// has reports whether a group was created below own.
 func (m *JobGroup) has(own string) bool {
 	return m.v2 != nil && m.v2.parent == own || slices.ContainsFunc(m.v1,
 		func(b hierarchyDir) bool { return b.parent == own })
 }
 
-// makeV1 makes the group in one v1 hierarchy, if a thread can go there and back.
+// makeV1 creates the group in one v1 hierarchy, if a thread can go there and back.
 func (m *JobGroup) makeV1(own, name string) error {
 	hierarchy, err := os.ReadFile(filepath.Join(own, "memory.use_hierarchy"))
 	if err == nil && string(hierarchy) == "0\n" && !isRoot(own, false) {
@@ -127,7 +127,7 @@ func (m *JobGroup) makeV1(own, name string) error {
 	return nil
 }
 
-// makeV2 makes the group in v2, if a child can be started in it.
+// makeV2 creates the group in v2, if a child can be started in it.
 func (m *JobGroup) makeV2(p *membership, name string) error {
 	own, dir := p.dir(), filepath.Join(p.dir(), name)
 	if err := cloneInto(); err != nil {
@@ -163,7 +163,7 @@ func writable(path string) error {
 	return nil
 }
 
-// enable enables the controllers for the made group.
+// enable enables the controllers for the created group.
 func (m *JobGroup) enable(name string) error {
 	there, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.controllers"))
 	if err != nil {
@@ -198,7 +198,7 @@ func (m *JobGroup) enable(name string) error {
 	return errors.Join(errs...)
 }
 
-// moveAgent moves this process into a group of its own, if it is alone in its group.
+// moveAgent moves this process to a separate group, if it is alone in its group.
 func (m *JobGroup) moveAgent(name string) error {
 	procs, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.procs"))
 	if err != nil {
@@ -219,7 +219,7 @@ func (m *JobGroup) moveAgent(name string) error {
 	return nil
 }
 
-// restore undoes enable and stepAside, once the made group has been removed.
+// restore undoes enable and moveAgent, after the created group was removed.
 func (m *JobGroup) restore() error {
 	for len(m.enabled) > 0 {
 		last := len(m.enabled) - 1
@@ -243,12 +243,12 @@ func (m *JobGroup) restore() error {
 	return nil
 }
 
-// hasWord reports whether a list of words has one.
+// hasWord reports whether a list of words contains word.
 func hasWord(list []byte, word string) bool {
 	return slices.Contains(strings.Fields(string(list)), word)
 }
 
-// writeFile writes to a file of the kernel's, in one write. It never creates one.
+// writeFile writes text to an existing kernel file, in one write.
 func writeFile(path, text string) error {
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -271,9 +271,9 @@ type cloneArgs struct {
 	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// cloneInto returns an error if clone3 cannot start a child in a group. Such a kernel answers EBADF
-// to a descriptor that is not a group's, and makes no child. Older ones do not know clone3 or the
-// field, and some containers forbid it.
+// cloneInto returns an error if clone3 cannot start a child in a group. A kernel that can returns EBADF for a
+// descriptor that is not a group's, and creates no child. Older ones lack clone3 or the field, and some containers
+// forbid it.
 func cloneInto() error {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -288,8 +288,8 @@ func cloneInto() error {
 	return nil
 }
 
-// inside returns the Group of a process in the groups that were made below g's groups. In a
-// hierarchy where none was made, it is g's own.
+// inside returns the Group of a process in the groups that were created below g's groups. In a hierarchy where none was
+// created, it has g's group.
 func (g *Group) inside(name string, made func(own string) bool) *Group {
 	in := newGroup(g.sys)
 	in.version = g.version
@@ -314,16 +314,15 @@ func (g *Group) inside(name string, made func(own string) bool) *Group {
 	return in
 }
 
-// Enter calls start, in which one child is to be forked, so that the child begins in the made
-// groups: in v2 by the descriptor fd, for SysProcAttr.CgroupFD (-1: there is none), in v1 because
-// the calling thread is in them, which every child inherits. In v1 start runs in a goroutine of its own
-// that is locked to its thread.
+// Enter calls start, which must fork one child, so that the child begins in the created groups: in v2 by the descriptor
+// fd, for SysProcAttr.CgroupFD (-1: there is none); in v1 because the calling thread is in the groups, which every
+// child inherits. With v1 groups, start runs in a new goroutine that is locked to its thread.
 //
-// The error is start's own, or says that the groups could not be entered and start was not called.
-// The thread goes back before Enter returns. If the kernel refuses that, the thread ends, so that
-// nothing of this process stays inside, and Missing says so.
+// The error is start's, or means that the groups could not be entered and start was not called. The thread goes back
+// before Enter returns. If the kernel does not allow that, the thread ends, so that no part of this process stays in
+// the groups, and Missing has the reason.
 func (m *JobGroup) Enter(start func(fd int) error) error {
-	if len(m.v1) == 0 { // no thread has to go inside: start keeps the caller's
+	if len(m.v1) == 0 { // no thread has to move: call start on the caller's
 		err, _ := m.enter(start)
 		return err
 	}
@@ -351,7 +350,7 @@ func (m *JobGroup) enterLocked(start func(fd int) error, result chan<- error) {
 	result <- err
 }
 
-// enter does Enter's work on this thread. back is why the thread is still inside.
+// enter implements Enter on this thread. back is why the thread is still in the groups.
 func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
 	fd := -1
 	if m.v2 != nil {
@@ -385,11 +384,10 @@ func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
 	return err, back
 }
 
-// retryTimeout is how long to retry what the kernel refuses only for a short time.
+// retryTimeout is how long to retry an operation that the kernel may reject temporarily.
 const retryTimeout = 100 * time.Millisecond
 
-// retryUntil repeats f until the given time while it fails with an error that the kernel may give
-// for a moment.
+// retryUntil repeats f until the given time while it fails with one of these temporary errors.
 func retryUntil(until time.Time, f func() error, refusals ...error) error {
 	for {
 		err := f()
@@ -401,13 +399,12 @@ func retryUntil(until time.Time, f func() error, refusals ...error) error {
 	}
 }
 
-// Remove removes the made groups, and those that the job made below them. If one still has
-// processes all stay, and the error is ErrBusy; Remove may be called again. It waits for processes
-// that are ending, as long as there are no others. A second call after success does nothing. No
-// Read of Group may run at the same time.
+// Remove removes the created groups, and those that the job created below them. If one still has processes all stay,
+// and the error is ErrBusy; Remove may be called again. It waits for ending processes, as long as there are no others.
+// A second call after success does nothing. No Read of Group may run at the same time.
 func (m *JobGroup) Remove() error {
 	if m.group != nil {
-		m.group.Close() // an open file of a removed group keeps its memory
+		m.group.Close() // an open file of a removed group keeps the group's memory
 	}
 	branches := slices.Clone(m.v1)
 	if m.v2 != nil {
@@ -435,8 +432,8 @@ func (m *JobGroup) Remove() error {
 	return nil
 }
 
-// removeGroup removes a group and the groups below it, deepest first. A process that has just ended
-// may keep its group for a moment.
+// removeGroup removes a group and the groups below it, deepest first. A process that has just ended may keep its group
+// busy for a moment.
 func removeGroup(dir string, until time.Time) error {
 	var all []string
 	err := walk(dir, func(d string) error {
@@ -459,9 +456,8 @@ func removeGroup(dir string, until time.Time) error {
 	return nil
 }
 
-// Kill sends KILL to all processes of the made group, and of those below it, at once: none is missed
-// that is just being made. Only v2 can do so (cgroup.kill, Linux 5.14); the error says that this group
-// cannot.
+// Kill sends SIGKILL to all processes of the created group, and of the groups below it, atomically: no process that is
+// being forked escapes. Only v2 supports this (cgroup.kill, Linux 5.14); otherwise it returns an error.
 func (m *JobGroup) Kill() error {
 	if m.v2 == nil {
 		return fmt.Errorf("kill the processes of a control group: %w", unix.ENOTSUP)

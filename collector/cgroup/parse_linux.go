@@ -9,15 +9,14 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// An entry is a line of /proc/PID/cgroup: the path of a process in one hierarchy. controllers is
-// empty for v2.
+// An entry is a line of /proc/PID/cgroup: the path of a process in one hierarchy. controllers is nil for v2.
 type entry struct {
 	controllers []string
 	path        string
 }
 
-// parseEntries parses "ID:CONTROLLERS:PATH" lines. A path may contain colons and spaces; the kernel
-// makes no group whose name has a newline.
+// parseEntries parses "ID:CONTROLLERS:PATH" lines. A path may contain colons and spaces; the kernel allows no newline
+// in a group's name.
 func parseEntries(data []byte) []entry {
 	var all []entry
 	for line := range strings.Lines(string(data)) {
@@ -36,16 +35,16 @@ func parseEntries(data []byte) []entry {
 	return all
 }
 
-// A mount shows a part of a hierarchy: root is the path, within the hierarchy, of the group that is
-// at point. controllers is nil for v2.
+// A mount shows a part of a hierarchy: root is the path, within the hierarchy, of the group at point. controllers is
+// nil for v2.
 type mount struct {
 	root, point string
 	v2          bool
 	controllers []string
 }
 
-// parseMounts finds the control groups in mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...]
-// - TYPE SOURCE SUPEROPTIONS" (proc_pid_mountinfo(5)).
+// parseMounts finds the control groups in mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...] - TYPE SOURCE
+// SUPEROPTIONS" (proc_pid_mountinfo(5)).
 func parseMounts(data []byte) []mount {
 	var all []mount
 	for line := range bytes.Lines(data) {
@@ -72,9 +71,8 @@ func parseMounts(data []byte) []mount {
 	return all
 }
 
-// relativePath returns what follows root in path: "" if they are the same group. It reports false if path
-// is not below root, and if it leads out by "..", which is how a control group namespace shows what
-// is outside.
+// relativePath returns the part of path after root: "" if they are the same group. It reports false if path is not
+// below root, or leads out by "..", as paths outside of a control group namespace do.
 func relativePath(path, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
@@ -84,7 +82,7 @@ func relativePath(path, root string) (string, bool) {
 	return rest, !slices.Contains(strings.Split(rest, "/"), "..")
 }
 
-// parseNumber parses one decimal number, and white space around it.
+// parseNumber parses one decimal number, and surrounding white space.
 func parseNumber(data []byte) (float64, bool) {
 	n, ok := procfile.ParseCount(bytes.TrimSpace(data))
 	if !ok {
@@ -93,7 +91,7 @@ func parseNumber(data []byte) (float64, bool) {
 	return float64(n), true
 }
 
-// parseKeys looks up the keys in lines of "key value".
+// parseKeys sets the values of keys from lines "key value".
 func parseKeys(data []byte, keys []string, values []float64) {
 	for line := range bytes.Lines(data) {
 		key, value, _ := bytes.Cut(line, []byte{' '})
@@ -138,10 +136,10 @@ func parseLimit(data []byte) (float64, bool) {
 	return v, ok
 }
 
-// maxCPU is more CPUs than the kernel supports.
+// maxCPU exceeds the number of CPUs that the kernel supports.
 const maxCPU = 1 << 16
 
-// parseCPUs counts the CPUs of a list like "0-3,7".
+// parseCPUs counts the CPUs of a list such as "0-3,7".
 func parseCPUs(data []byte) (int, bool) {
 	data = bytes.TrimSpace(data)
 	n := 0
@@ -165,8 +163,8 @@ func parseCPUs(data []byte) (int, bool) {
 	return n, n <= maxCPU
 }
 
-// ParseStall parses the totals of a PSI file, "some avg10=… total=MICROSECONDS" and the same for
-// "full", which files before Linux 5.13 may lack.
+// ParseStall parses the totals of a PSI file, "some avg10=… total=MICROSECONDS" and the same for "full", which files
+// before Linux 5.13 may lack.
 func ParseStall(data []byte) (Stall, error) {
 	s := Stall{nan, nan}
 	for line := range bytes.Lines(data) {
@@ -187,14 +185,14 @@ func ParseStall(data []byte) (Stall, error) {
 	return s, nil
 }
 
-// traffic is the bytes of one device.
+// traffic holds the bytes of one device.
 type traffic struct {
 	device        string // "MAJ:MIN"
 	reads, writes float64
 }
 
-// parseIOStat parses a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". The line of a device that
-// did nothing may have only its number.
+// parseIOStat parses a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". The line of an idle device may have only
+// its number.
 func parseIOStat(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
 	t, ok := traffic{device: string(device)}, isDevice(device)
@@ -218,8 +216,8 @@ func parseIOStat(line []byte) (traffic, bool) {
 	return t, ok
 }
 
-// parseBlkio parses a line of v1's io_service_bytes, "MAJ:MIN Read N" or "… Write N". Sync, Async,
-// Discard and Total count the same bytes again, or are not data.
+// parseBlkio parses a line of v1's io_service_bytes, "MAJ:MIN Read N" or "… Write N". Sync, Async, Discard and Total
+// count the same bytes again, or are not data.
 func parseBlkio(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
 	kind, value, _ := bytes.Cut(rest, []byte{' '})
@@ -236,7 +234,7 @@ func parseBlkio(line []byte) (traffic, bool) {
 	return t, ok && isDevice(device)
 }
 
-// isDevice reports whether b is a device, "MAJ:MIN".
+// isDevice reports whether b is a device number, "MAJ:MIN".
 func isDevice(b []byte) bool {
 	major, minor, ok := bytes.Cut(b, []byte{':'})
 	_, okMajor := procfile.ParseCount(major)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Read takes one sample. It is meant to be called once a second: if counting the processes of the
-// group and of those below takes long, Read does that so rarely that it takes less than a 300th of
-// a core, and otherwise returns the last numbers.
+// Read takes one sample. It is meant to be called once a second: if counting the processes of the group and the groups
+// below takes long, Read counts them less often, so that this takes less than a 300th of a core, but at least every 2
+// s. In between it returns the last count.
 func (g *Group) Read() Counters {
 	if !g.limitsRead {
 		g.Limits()
@@ -36,10 +36,10 @@ func (g *Group) Read() Counters {
 	return c
 }
 
-// CountTasks sets whether Read counts processes and threads. It does at first.
+// CountTasks sets whether Read counts processes and threads, which is the default.
 func (g *Group) CountTasks(wanted bool) { g.uncounted = !wanted }
 
-// fail records why a file is absent.
+// fail records why a file has no values.
 func (c *Counters) fail(name string, err error) {
 	if c.Failed == nil {
 		c.Failed = map[string]error{}
@@ -47,7 +47,7 @@ func (c *Counters) fail(name string, err error) {
 	c.Failed[name] = err
 }
 
-// number reads a file of one number; "" is none.
+// number reads a file with one number; NaN if path is "".
 func (c *Counters) number(r *reader, path string) float64 {
 	if path == "" {
 		return nan
@@ -119,7 +119,7 @@ func (g *Group) readMemory(c *Counters) {
 	}
 }
 
-// readOOM takes what the kernel counts of running out of memory.
+// readOOM reads the OOM counters.
 func (g *Group) readOOM(c *Counters) {
 	own, err := readOOM(g.r.files.ReadKeepOpen, g.own.oom)
 	if err != nil {
@@ -140,8 +140,8 @@ func (g *Group) readOOM(c *Counters) {
 	c.LimitOOMs = limit.ooms
 }
 
-// workingSet returns usage less what could be dropped at once, the page cache that belongs to
-// files, and, in v1, what was swapped out.
+// workingSet returns usage without the pages that can be dropped at once, the page cache of files, and, in v1, the
+// swapped-out bytes.
 func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache, swap float64) {
 	if stat == "" {
 		return nan, nan, nan
@@ -154,11 +154,11 @@ func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache,
 	if err := g.r.keys(stat, keys, v[:]); err != nil {
 		c.fail("memory.stat", err)
 	}
-	// The three numbers are not read at one instant.
+	// The numbers are not read at one instant.
 	return max(usage-v[0], 0), max(v[1]-v[2], 0), v[3]
 }
 
-// readTraffic reads the storage bytes from the first file that has some.
+// readTraffic reads the storage bytes from the first file that counts.
 func (g *Group) readTraffic(c *Counters) {
 	for _, path := range g.traffic {
 		if g.readTrafficFile(c, path) {
@@ -167,8 +167,8 @@ func (g *Group) readTraffic(c *Counters) {
 	}
 }
 
-// readTrafficFile reports whether the file has a device. If it has none, that means in v1 that
-// nothing is counted there, and in v2 that there was no traffic yet.
+// readTrafficFile reads the storage bytes from a file, and reports whether it counts. A v1 file without a device does
+// not; a v2 file without one means that there was no traffic yet.
 func (g *Group) readTrafficFile(c *Counters, path string) bool {
 	data, err := g.r.readKeepOpen(path, maxFile)
 	if err != nil {
@@ -191,7 +191,7 @@ func (g *Group) readTrafficFile(c *Counters, path string) bool {
 			return false
 		}
 		if !ok {
-			continue // v1 has sums among its lines
+			continue // v1 also has lines of sums
 		}
 		counted = true
 		if !g.isStacked(t.device) {
@@ -210,11 +210,11 @@ func (g *Group) readTrafficFile(c *Counters, path string) bool {
 	return true
 }
 
-// maxDevices bounds how many devices are remembered.
+// maxDevices bounds the cache of isStacked.
 const maxDevices = 4096
 
-// isStacked reports whether another device counts a device's bytes, too: it is made of others (LVM,
-// RAID, dm-crypt), or is a loop device, which reads and writes a file.
+// isStacked reports whether another device counts a device's bytes, too: it is made of others (LVM, RAID, dm-crypt), or
+// is a loop device, which reads and writes a file.
 func (g *Group) isStacked(device string) bool {
 	stacked, known := g.stacked[device]
 	if known {
@@ -231,7 +231,7 @@ func (g *Group) isStacked(device string) bool {
 	return stacked
 }
 
-// stall reads one file of PSI.
+// stall reads one PSI file.
 func (r *reader) stall(path string) (Stall, error) {
 	data, err := r.readKeepOpen(path, maxFile)
 	if err != nil {
@@ -244,8 +244,9 @@ func (r *reader) stall(path string) (Stall, error) {
 	return s, err
 }
 
-// Reclaim reads what may have held memory down, of the group that sets Limits.Memory by the newest Limits, or of this
-// group where none does. It is for every few seconds, as the kernel adds up memory.stat over all CPUs and groups below.
+// Reclaim reads what may have kept the memory below its need, of the group that sets Limits.Memory as of the last
+// Limits, or of this group if none does. Call it every few seconds at most, as the kernel sums memory.stat over all
+// CPUs and the groups below.
 func (g *Group) Reclaim() Reclaim {
 	h := Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan}
 	if g.memory == nil || g.limiting < 0 && !g.memory.hasCounters() {
@@ -270,7 +271,7 @@ func (g *Group) Reclaim() Reclaim {
 		return h
 	}
 
-	var none Counters // what is not there is absent
+	var none Counters // a missing file is no failure
 	h.Swap = none.number(&g.r, ifThere(g.memory.path(level, "memory.swap.current")))
 	g.readHigh(&h)
 	return h

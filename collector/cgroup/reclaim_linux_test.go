@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What held memory down is that of the group with the limit, and memory.high that of any group above.
+// Reclaim is of the group with the limit, and memory.high of any group above.
 func TestGroup_Held(t *testing.T) {
 	t.Parallel()
 	page := float64(os.Getpagesize())

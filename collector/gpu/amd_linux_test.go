@@ -27,8 +27,8 @@ func gpuTree(t *testing.T, files map[string]string) string {
 	return sys
 }
 
-// gpuCards is a node with an AMD accelerator, a desktop card, an asleep one, and
-// what is none: Intel's, connectors, render nodes.
+// gpuCards is a node with an AMD accelerator, a desktop card, a sleeping one, and others that do not count: Intel's,
+// connectors, render nodes.
 func gpuCards() map[string]string {
 	return map[string]string{
 		"card0/device/vendor": "0x8086\n", "card1-DP-1/status": "connected\n", "card1-DP-1/device/vendor": "0x1002\n",
@@ -54,9 +54,9 @@ func gpuCards() map[string]string {
 
 func TestMonitor_AMD(t *testing.T) {
 	files := gpuCards()
-	files["card10/device/pp_dpm_sclk"] = strings.Repeat("0: 500Mhz\n", 1000) + "1: 900Mhz *\n" // too much: the sensor's
+	files["card10/device/pp_dpm_sclk"] = strings.Repeat("0: 500Mhz\n", 1000) + "1: 900Mhz *\n" // too long: the sensor's value is used
 	sys := gpuTree(t, files)
-	fifo := filepath.Join(sys, "class/drm/card1/device/pcie_bw") // whoever opens it for reading is seen
+	fifo := filepath.Join(sys, "class/drm/card1/device/pcie_bw") // opening it for reading is detected
 	if err := syscall.Mkfifo(fifo, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestMonitor_AMD(t *testing.T) {
 	}
 }
 
-// AMD's are counted after NVIDIA's, and not shown before it is known where that is.
+// AMD's devices are numbered after NVIDIA's, and not shown before the first number is known.
 func TestMonitor_AMDAfterNVIDIA(t *testing.T) {
 	m := Open(Options{Sys: gpuTree(t, gpuCards()), Env: gpuEnv(t, "a100x8.txt", "")})
 	for i := range m.cards {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A shell says how it was started; it is not a Go program, which would change that.
+// A shell prints how it was started; a Go program would change that.
 func TestChild_IsClean(t *testing.T) {
 	dir := t.TempDir()
 	script := `#!/bin/sh
@@ -34,7 +34,7 @@ wait
 	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var inherited []int // such as a job's shell may have given to us
+	var inherited []int // as a job's shell may have passed to us
 	for range 3 {
 		fd, err := unix.Open("/proc/self/maps", unix.O_RDONLY, 0)
 		if err != nil {
@@ -52,7 +52,7 @@ wait
 	gpuWait(t, m, "the shell", func(Reading) bool {
 		var err error
 		text, err = os.ReadFile(out)
-		return err == nil && m.PID() > 0 // which is known a moment after the shell runs
+		return err == nil && m.PID() > 0 // it is known a moment after the shell runs
 	})
 
 	pid := m.PID()
@@ -78,7 +78,7 @@ wait
 	}
 }
 
-// gpuMask is the value of a mask in /proc/PID/status.
+// gpuMask returns the value of a mask in /proc/PID/status.
 func gpuMask(t *testing.T, line string) uint64 {
 	t.Helper()
 	f := strings.Fields(line)
@@ -89,8 +89,8 @@ func gpuMask(t *testing.T, line string) uint64 {
 	return mask
 }
 
-// When we are killed, the query does not stay: by the broken pipe, or, when it
-// hangs and writes nothing, because its parent is dead.
+// When perfagent is killed, the query ends: by the broken pipe, or, if it hangs and writes nothing, because its parent
+// is dead.
 func TestChild_EndsWhenWeAreKilled(t *testing.T) {
 	for _, fake := range []string{"", "hang:1", "stubborn"} {
 		self, err := os.Executable()
@@ -117,7 +117,7 @@ func TestChild_EndsWhenWeAreKilled(t *testing.T) {
 	}
 }
 
-// Without pidfds (before Linux 5.4) a child is known by its start time.
+// Without pidfds (before Linux 5.4) a child is identified by its start time.
 func TestChild_WithoutPidfd(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {
@@ -143,8 +143,8 @@ func TestChild_WithoutPidfd(t *testing.T) {
 	}
 }
 
-// What a script leaves of its group is killed, with a pidfd and without, but never
-// the group of a later process of the same number.
+// The rest of a script's process group is killed, with a pidfd and without, but never the group of a later process with
+// the same ID.
 func TestChild_Sweep(t *testing.T) {
 	for _, pidfd := range []bool{true, false} {
 		var p process

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestMain is also the fake nvidia-smi, when the test's binary is run by that name.
+// TestMain is also the fake nvidia-smi, when the test binary is run by that name.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "nvidia-smi":
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// gpuFake answers as nvidia-smi does: strict about flags and fields, rows of a
-// fixture in the order that is asked for. What it does wrong is in GPU_FAKE.
+// gpuFake behaves like nvidia-smi: it is strict about flags and fields, and prints rows of a fixture in the requested
+// order. GPU_FAKE selects its faults.
 func gpuFake() int {
 	fields, loop, bad := gpuFakeFlags(os.Args[1:])
 	if bad != "" {
@@ -104,14 +104,14 @@ func gpuFakeRounds(kind string, n int, fields []string, loop time.Duration) int 
 	}
 }
 
-// gpuSleep does nothing until a signal ends the process.
+// gpuSleep sleeps until a signal ends the process.
 func gpuSleep() {
 	for {
 		time.Sleep(time.Hour)
 	}
 }
 
-// gpuFakeFlags reads the command line; bad is the flag that is not nvidia-smi's.
+// gpuFakeFlags parses the command line; bad is a flag that nvidia-smi does not have.
 func gpuFakeFlags(args []string) (fields []string, loop time.Duration, bad string) {
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
@@ -121,7 +121,7 @@ func gpuFakeFlags(args []string) (fields []string, loop time.Duration, bad strin
 		case arg == "--format=csv,noheader,nounits":
 		case name == "--loop-ms":
 			ms, err := strconv.Atoi(value)
-			if err != nil || ms < 1000 { // faster than the driver's own window is never asked
+			if err != nil || ms < 1000 { // shorter than the driver's window is never requested
 				return nil, 0, arg
 			}
 			loop = time.Duration(ms) * time.Millisecond
@@ -132,7 +132,7 @@ func gpuFakeFlags(args []string) (fields []string, loop time.Duration, bad strin
 	return fields, loop, ""
 }
 
-// gpuFixtureLines is a fixture without its comments.
+// gpuFixtureLines returns a fixture without its comments.
 func gpuFixtureLines(file string) []string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -144,7 +144,7 @@ func gpuFixtureLines(file string) []string {
 	})
 }
 
-// gpuPath makes a directory with the fake in it, for the PATH.
+// gpuPath returns a directory with the fake in it, for the PATH.
 func gpuPath(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -158,7 +158,7 @@ func gpuPath(t *testing.T) string {
 	return dir
 }
 
-// gpuEnv is the environment in which the fake plays a fixture in some manner.
+// gpuEnv returns the environment in which the fake plays a fixture with a fault.
 func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join("testdata", fixture))
@@ -169,7 +169,7 @@ func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
 		"GORACE=atexit_sleep_ms=0"}, more...) // else each fake that ends by itself sleeps for a second
 }
 
-// gpuOpen opens a Monitor that is less patient than a real one.
+// gpuOpen opens a Monitor with shorter timeouts than a real one.
 func gpuOpen(t *testing.T, env []string) *Monitor {
 	t.Helper()
 	m := Open(Options{Sys: t.TempDir(), Env: env})
@@ -177,7 +177,7 @@ func gpuOpen(t *testing.T, env []string) *Monitor {
 	return m
 }
 
-// gpuRun runs a Monitor until the test, or the function that is returned, ends it.
+// gpuRun runs a Monitor until the test ends or stop is called.
 func gpuRun(t *testing.T, m *Monitor) (stop func()) {
 	t.Helper()
 	ctx, cancel := gpuContext(t)
@@ -200,8 +200,7 @@ func gpuRun(t *testing.T, m *Monitor) (stop func()) {
 	return stop
 }
 
-// gpuMonitorForEver is a program that follows GPUs until it is killed. It says the
-// process of its query.
+// gpuMonitorForEver is a program that monitors GPUs until it is killed. It prints the process of its query.
 func gpuMonitorForEver() {
 	m := Open(Options{Sys: "/nowhere"})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,6 +1,5 @@
-// Package gpu reads the GPUs of a node: NVIDIA's through one long-lived nvidia-smi, AMD's through
-// sysfs. It uses no C library, so the program that links it stays static. On a node without a GPU
-// it costs a few stats.
+// Package gpu reads the GPUs of a node: NVIDIA's through one long-lived nvidia-smi, AMD's through sysfs. It uses no C
+// library, so that a program with it can be static. On a node without a GPU it costs a few stats.
 package gpu
 
 import (
@@ -22,95 +21,95 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// maxDevices is how many devices of a vendor are followed.
+// maxDevices is how many devices of a vendor are monitored.
 const maxDevices = 16
 
-// The codes of what a Reading lacks.
+// The codes of missing values in a Reading.
 const (
-	Silent        series.ReasonCode = "gpu_silent"         // the device, or nvidia-smi, does not answer
+	Silent        series.ReasonCode = "gpu_silent"         // the device, or nvidia-smi, does not respond
 	NoValue       series.ReasonCode = "gpu_no_value"       // the driver does not report it for the device
-	NotFollowed   series.ReasonCode = "gpu_not_followed"   // there are more devices than are followed
-	Restarted     series.ReasonCode = "gpu_restarted"      // nvidia-smi was started again
-	NotUnderstood series.ReasonCode = "gpu_not_understood" // nvidia-smi says something else than was asked
-	Unsure        series.ReasonCode = "gpu_unsure"         // the environment does not say which devices are the job's
+	NotFollowed   series.ReasonCode = "gpu_not_followed"   // there are more devices than are monitored
+	Restarted     series.ReasonCode = "gpu_restarted"      // nvidia-smi was restarted
+	NotUnderstood series.ReasonCode = "gpu_not_understood" // nvidia-smi printed something unexpected
+	Unsure        series.ReasonCode = "gpu_unsure"         // the job's devices are not certain from the environment
 )
 
-// A Device is what does not change of a GPU during a run.
+// A Device holds the properties of a GPU that do not change during a run.
 type Device struct {
-	// Index is nvidia-smi's own; AMD's are counted after these.
+	// Index is nvidia-smi's; AMD's devices are numbered after NVIDIA's.
 	Index int `json:"index"`
-	// UUID is "GPU-" and what the driver says; "" is unknown.
+	// UUID is "GPU-" and the driver's ID; "" is unknown.
 	UUID string `json:"uuid,omitempty"`
 	// Name is the product's. AMD's without one are "AMD GPU" and the PCI device ID.
 	Name            string          `json:"name,omitempty"`
 	Vendor          string          `json:"-"` // "nvidia", "amd"
 	MemoryMB        series.Optional `json:"memory_mb"`
-	PowerLimitWatts series.Optional `json:"power_limit_watts"` // the limit that is enforced
+	PowerLimitWatts series.Optional `json:"power_limit_watts"` // the enforced limit
 	MIG             bool            `json:"mig,omitempty"`     // NVIDIA's multi-instance mode is on
 }
 
-// State is what a GPU did at its newest reading. NaN is absent.
+// State is the state of a GPU at its last reading. NaN is unknown.
 type State struct {
-	// UtilizationPct is the share of the driver's last 1/6 s to 1 s in which something ran. It does
-	// not say how full the GPU was.
+	// UtilizationPct is the share of the driver's last 1/6 s to 1 s in which something ran. It does not show how much
+	// of the GPU was in use.
 	UtilizationPct     float64
 	MemoryUsedMB       float64 // MiB
 	PowerWatts         float64 // of the board
 	TemperatureCelsius float64 // of the chip
 	ClockMHz           float64 // of the compute units (NVIDIA: SM, AMD: sclk)
-	// EnergyJoules is a counter, absent where there is none: nvidia-smi has no field for NVML's.
+	// EnergyJoules is a counter, NaN for NVIDIA: nvidia-smi has no field for NVML's counter.
 	EnergyJoules float64
-	// Throttle lists what holds the clocks down, by NVML's names; nil is nothing, or unknown.
+	// Throttle lists what limits the clocks, by NVML's names; nil is nothing, or unknown.
 	Throttle []string
 }
 
-// A Reading is the newest that is known of all devices.
+// A Reading is the last known state of all devices.
 type Reading struct {
 	Devices []Device         // never shrinks
 	States  []State          // in the order of Devices
-	Missing []series.Missing // what is absent from them now
-	Err     error            // why there is nothing, or nothing more, of a vendor; nil = all is well
+	Missing []series.Missing // values that are missing now
+	Err     error            // why a vendor's values are all missing, or end here; nil = no failure
 }
 
-// Options say where to look and how to start nvidia-smi.
+// Options configures a Monitor.
 type Options struct {
 	Sys      string        // "" = /sys
-	Interval time.Duration // between readings; less than a second is taken as one second
-	Env      []string      // of nvidia-smi, and its PATH is the one that is searched; nil = os.Environ()
+	Interval time.Duration // between readings; at least a second
+	Env      []string      // of nvidia-smi; its PATH is searched for nvidia-smi; nil = os.Environ()
 
-	// Start, if not nil, is called to start nvidia-smi. It calls fork at once, sees to it that
-	// nothing reaps the child before it knows it. On Linux the child is then for its caller to wait for. Elsewhere,
-	// and if Start is nil, the Monitor waits for the child, and for no other process.
+	// Start is called to start nvidia-smi, unless it is nil. It must call fork immediately, and prevent that the child
+	// is reaped before Start knows it. On Linux the caller then has to wait for the child. Elsewhere, and if Start is
+	// nil, the Monitor waits for the child, and for no other process.
 	Start func(fork func() (pid int, err error)) error
 }
 
-// A Monitor follows the GPUs of a node.
+// A Monitor monitors the GPUs of a node.
 type Monitor struct {
 	o      Options
-	smi    string      // the program; "" = none, or not found yet; written under mu
+	smi    string      // nvidia-smi; "" = none, or not found yet; written under mu
 	cards  []card      // AMD's
-	found  chan string // delivers the program, once
+	found  chan string // receives the path of nvidia-smi, once
 	timing timing
 	pid    atomic.Int64
-	child  atomic.Pointer[child] // the newest that was started
+	child  atomic.Pointer[child] // the last one started
 
 	mu     sync.Mutex
-	sought time.Time // when the search for the program began; zero = it is over
+	sought time.Time // when the search for nvidia-smi began; zero = it is over
 	nvidia vendorState
 	amd    vendorState
 }
 
-// A timing is how patient a Monitor is.
+// A timing holds the intervals and timeouts of a Monitor.
 type timing struct {
 	interval time.Duration // between readings, at least a second
-	stale    time.Duration // when a reading is too old to be the present
-	hang     time.Duration // when a silent process is ended
+	stale    time.Duration // age from which a reading is not current
+	hang     time.Duration // when a silent process is killed
 	backoff  time.Duration // before the first restart; doubled for each further one
-	grace    time.Duration // between TERM and KILL, and after KILL
+	grace    time.Duration // between SIGTERM and SIGKILL, and after SIGKILL
 }
 
-// Open finds AMD's cards in sysfs, and starts no process. It begins to look for nvidia-smi, for
-// which only Run waits: a directory of the PATH may hang.
+// Open finds AMD's cards in sysfs, and starts no process. It starts the search for nvidia-smi, but only Run waits for
+// it: a directory in the PATH may hang.
 func Open(o Options) *Monitor {
 	if o.Env == nil {
 		o.Env = os.Environ()
@@ -118,17 +117,15 @@ func Open(o Options) *Monitor {
 	m := &Monitor{o: o, sought: time.Now(), found: make(chan string, 1)}
 	go func() { m.found <- findProgram(o.Env) }()
 	m.cards = findCards(cmp.Or(o.Sys, "/sys"))
-	// The driver computes utilization over up to a second: asking more often gives the same numbers
-	// again.
+	// The driver computes utilization over up to a second: shorter intervals would return the same numbers again.
 	interval := max(o.Interval, time.Second)
 	stale := max(5*time.Second, 3*interval)
 	m.timing = timing{interval: interval, stale: stale, hang: 6 * stale, backoff: time.Second, grace: time.Second}
 	return m
 }
 
-// Run follows the GPUs until ctx ends, then ends what it started, which takes a few milliseconds,
-// or up to two seconds if nvidia-smi hangs. It returns earlier if there is nothing left to follow.
-// It may be called once.
+// Run monitors the GPUs until ctx ends, then ends its processes, which takes a few milliseconds, or up to two seconds
+// if nvidia-smi hangs. It returns earlier if nothing is left to monitor. Call it once.
 func (m *Monitor) Run(ctx context.Context) {
 	cards := make(chan struct{})
 	go func() {
@@ -148,11 +145,10 @@ func (m *Monitor) Run(ctx context.Context) {
 	case <-ctx.Done():
 	}
 
-	timeout.Receive(cards, m.timing.grace/4) // a read that hangs in the driver cannot be ended
+	timeout.Receive(cards, m.timing.grace/4) // a read that hangs in the driver cannot be stopped
 }
 
-// find waits for the search for nvidia-smi, and reports whether it was found. It returns early when
-// ctx ends.
+// find waits for the search for nvidia-smi, and reports whether it was found. It returns false when ctx ends.
 func (m *Monitor) find(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -165,10 +161,9 @@ func (m *Monitor) find(ctx context.Context) bool {
 	}
 }
 
-// Kill kills the query that runs now, with everything that it has started, and does
-// not wait for its end. It is for a program that cannot wait for Run after it has
-// ended the context: a script around nvidia-smi may end at once and leave a process
-// behind that does not. It may be called beside Run.
+// Kill kills the current query, with all its descendants, and does not wait for their end. It is for a program that
+// cannot wait for Run after ctx has ended: a script around nvidia-smi may end at once and leave a process behind. It
+// may be called concurrently with Run.
 func (m *Monitor) Kill() {
 	if c := m.child.Load(); c != nil {
 		c.send(true)
@@ -179,7 +174,7 @@ func (m *Monitor) Kill() {
 // PID returns the process of the current query; 0 if there is none.
 func (m *Monitor) PID() int { return int(m.pid.Load()) }
 
-// Read returns the newest reading. It never waits for a GPU and may be called beside Run.
+// Read returns the last reading. It never waits for a GPU and may be called concurrently with Run.
 func (m *Monitor) Read() Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,7 +189,7 @@ func (m *Monitor) Read() Reading {
 		r.Err = m.nvidia.trouble(now, m.timing.stale)
 	}
 
-	if len(m.cards) > 0 && m.nvidia.complete { // only now is it known where their numbers begin
+	if len(m.cards) > 0 && m.nvidia.complete { // the first index of AMD's devices is only known now
 		m.amd.add(&r, now, m.timing.stale, m.nvidia.next)
 		if old := now.Sub(m.amd.seen); old > m.timing.stale && !m.amd.seen.IsZero() {
 			r.Err = errors.Join(r.Err, fmt.Errorf("read GPUs: no answer of AMD's cards for %.0f s", old.Seconds()))
@@ -203,17 +198,17 @@ func (m *Monitor) Read() Reading {
 	return r
 }
 
-// unknownState returns a State with nothing known.
+// unknownState returns a State with all numbers unknown.
 func unknownState() State {
 	nan := math.NaN()
 	return State{nan, nan, nan, nan, nan, nan, nil}
 }
 
-// searchTimeout is more than searching a PATH takes on any disk that answers.
+// searchTimeout exceeds the time to search the PATH on a working disk.
 const searchTimeout = time.Second
 
-// findProgram looks for nvidia-smi as a shell would, but not in the working directory, which is the
-// job's.
+// findProgram searches the PATH for nvidia-smi as a shell would, except in the working directory, which is the job's.
+// It returns "" if there is none.
 func findProgram(env []string) string {
 	name := "nvidia-smi"
 	if runtime.GOOS == "windows" {
@@ -234,11 +229,11 @@ func findProgram(env []string) string {
 	return ""
 }
 
-// probe reads the beginning of a program, and of the interpreter of a script: if a file server is
-// dead, no process is made that would hang there.
+// probe reads the beginning of a program, and of a script's interpreter: on a dead file server this blocks here, before
+// a process exists that would hang.
 func probe(file string, script bool) {
 	f, err := os.Open(file)
-	if err != nil { // it need not be readable to be executed
+	if err != nil { // an executable may be unreadable
 		return
 	}
 	defer f.Close()
@@ -250,7 +245,7 @@ func probe(file string, script bool) {
 	}
 }
 
-// lookup returns a variable of an environment. The last one counts.
+// lookup returns a variable of an environment. The last definition counts.
 func lookup(env []string, key string) (value string, ok bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		name, value, found := strings.Cut(env[i], "=")

@@ -16,20 +16,18 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// maxLine bounds a line of nvidia-smi; one of our rows has about 150 bytes.
+// maxLine bounds a line of nvidia-smi; a row has about 150 bytes.
 const maxLine = 4096
 
-// A query is the list of fields that nvidia-smi is asked for, by the names of nvidia-smi
-// --help-query-gpu. There is none for NVML's energy counter (in drivers up to 610), and each field
-// that is refused costs another start.
+// A query is the list of requested fields, with the names of nvidia-smi --help-query-gpu. There is none for NVML's
+// energy counter (in drivers up to 610), and each unknown field costs another start.
 type query struct {
 	fields  []string
 	missing []series.Missing
 }
 
-// newQuery asks for everything. All fields but the MIG mode exist in drivers of ten years ago.
-// Since 535 clocks_throttle_reasons is called clocks_event_reasons; all drivers know the older name
-// (up to 610 at least).
+// newQuery requests all fields. All but the MIG mode exist in drivers of ten years ago. Since driver 535
+// clocks_throttle_reasons is called clocks_event_reasons; all drivers know the older name (up to 610 at least).
 func newQuery() *query {
 	return &query{fields: []string{
 		"index", "uuid", "name", "memory.total", "memory.used", "utilization.gpu", "power.draw", "power.limit",
@@ -37,7 +35,7 @@ func newQuery() *query {
 	}}
 }
 
-// args returns the command line that prints a row for each device at an interval.
+// args returns the arguments with which nvidia-smi prints a row for each device at an interval.
 func (q *query) args(interval time.Duration) []string {
 	return []string{
 		"--query-gpu=" + strings.Join(q.fields, ","), "--format=csv,noheader,nounits",
@@ -45,8 +43,8 @@ func (q *query) args(interval time.Duration) []string {
 	}
 }
 
-// dropField removes a field, or replaces it by its newer name. It reports false if that does not help,
-// because we did not ask for it or cannot do without it.
+// dropField removes a field, or replaces it by its newer name. It reports false if that does not help: the field was
+// not requested, or is required.
 func (q *query) dropField(name string) bool {
 	i := slices.Index(q.fields, name)
 	if i < 0 || name == "index" {
@@ -78,8 +76,7 @@ func (q *query) dropField(name string) bool {
 	return true
 }
 
-// parseInvalidField returns the field in 'Field "x" is not a valid field to query.', or "" for another
-// message.
+// parseInvalidField returns the field in 'Field "x" is not a valid field to query.', or "" for another message.
 func parseInvalidField(line string) string {
 	_, rest, ok := strings.Cut(line, `Field "`)
 	name, rest, ok2 := strings.Cut(rest, `"`)
@@ -89,7 +86,7 @@ func parseInvalidField(line string) string {
 	return name
 }
 
-// parse parses a row. An error means that the line is none; an invalid value is a gap of the row.
+// parse parses a row. An error means that the line is no row; an invalid value is missing from the row.
 func (q *query) parse(line []byte) (row, error) {
 	none := series.Unknown()
 	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: none, PowerLimitWatts: none}, State: unknownState()}
@@ -131,7 +128,7 @@ func (q *query) parse(line []byte) (row, error) {
 	return r, nil
 }
 
-// No GPU of the coming years exceeds these; more is nonsense.
+// Upper bounds that no GPU will exceed in the coming years.
 const (
 	maxMiB     = 1 << 26 // 64 TiB
 	maxWatts   = 1e5
@@ -139,7 +136,7 @@ const (
 	maxMHz     = 1e5
 )
 
-// set puts the text of a field into the row.
+// set stores the text of a field in the row.
 func (r *row) set(field, text string) {
 	switch field {
 	case "index":
@@ -167,7 +164,7 @@ func (r *row) set(field, text string) {
 	case "clocks.sm":
 		r.setNumber(&r.ClockMHz, "clock_mhz", text, maxMHz)
 	case "mig.mode.current":
-		r.MIG = text == "Enabled" // "Disabled"; "[N/A]" of devices that have no such mode
+		r.MIG = text == "Enabled" // "Disabled"; "[N/A]" for devices without MIG
 	case "clocks_event_reasons.active", "clocks_throttle_reasons.active":
 		var ok bool
 		if r.Throttle, ok = parseThrottle(text); !ok {
@@ -176,14 +173,14 @@ func (r *row) set(field, text string) {
 	}
 }
 
-// setNumber parses a number of a field, or notes its absence.
+// setNumber parses the number of a field, or records that it is missing.
 func (r *row) setNumber(to *float64, what, text string, most float64) {
 	if *to = number(text, most); math.IsNaN(*to) {
 		r.addMissing(what, missingReason(text))
 	}
 }
 
-// number parses a decimal number from 0 to most, and returns NaN if it is none.
+// number parses a decimal number from 0 to most, and returns NaN for other texts.
 func number(text string, most float64) float64 {
 	if text == "" || strings.Trim(text, "0123456789.") != "" { // no inf, no 0x, no sign
 		return math.NaN()
@@ -195,7 +192,7 @@ func number(text string, most float64) float64 {
 	return v
 }
 
-// deviceText returns a device's text, or "" if it is one of nvidia-smi's words for nothing.
+// deviceText returns a device's text, or "" for nvidia-smi's words for a missing value.
 func deviceText(text string) string {
 	if strings.HasPrefix(text, "[") || text == "N/A" {
 		return ""
@@ -203,8 +200,8 @@ func deviceText(text string) string {
 	return clean(text)
 }
 
-// missingReason returns the reason for an absent value, in nvidia-smi's own words: "[N/A]", "[Not
-// Supported]", "[Unknown Error]", "[GPU requires reset]"…
+// missingReason returns why a value is missing, in nvidia-smi's words: "[N/A]", "[Not Supported]", "[Unknown Error]",
+// "[GPU requires reset]"…
 func missingReason(text string) string {
 	if text == "" {
 		return "nvidia-smi gives nothing"
@@ -212,22 +209,21 @@ func missingReason(text string) string {
 	return "nvidia-smi says " + clean(text)
 }
 
-// clean makes a program's output fit for a report: one line of at most 200 bytes without control
-// characters.
+// clean makes a program's output fit for a report: one line of at most 200 bytes without control characters.
 func clean(text string) string {
 	if len(text) > 200 {
 		text = text[:200] + "…"
 	}
 	return strings.TrimSpace(strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) || c == '\uFFFD' { // control characters, marks that turn the direction of text
+		if !unicode.IsPrint(c) || c == '\uFFFD' { // control characters, and marks that change the text direction
 			return ' '
 		}
 		return c
 	}, text))
 }
 
-// parseThrottle decodes NVML's nvmlClocksEventReasons bit mask. Bit 0 says that the GPU is idle, which
-// is not throttling.
+// parseThrottle decodes NVML's nvmlClocksEventReasons bit mask. Bit 0 means that the GPU is idle, which is not
+// throttling.
 func parseThrottle(text string) (reasons []string, ok bool) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	mask, err := strconv.ParseUint(digits, 16, 64)
@@ -249,9 +245,9 @@ func parseThrottle(text string) (reasons []string, ok bool) {
 	return reasons, true
 }
 
-// readLines calls use for each line of what is read, which is valid during the call only. Of a line that is longer than
-// maxLine it has the beginning; an unfinished last line is dropped. more is given the number of bytes that came; the
-// reading ends when it returns false.
+// readLines calls use for each line that is read; the line is valid during the call only. A line longer than maxLine is
+// cut; an unfinished last line is dropped. more gets the number of bytes read; readLines returns when more returns
+// false.
 func readLines(from io.Reader, use func(line []byte), more func(n int) bool) {
 	in := bufio.NewReaderSize(from, maxLine)
 	for long := false; ; {

@@ -30,13 +30,13 @@ func TestOpen_FindsNothing(t *testing.T) {
 	}
 
 	m := Open(Options{Sys: dir, Env: []string{}})
-	m.Run(t.Context()) // there is nothing to follow
+	m.Run(t.Context()) // there is nothing to monitor
 	if r := m.Read(); m.smi != "" || len(r.Devices) != 0 || len(r.Missing) != 0 || r.Err != nil {
 		t.Errorf("no PATH: found %q, %+v", m.smi, r)
 	}
 }
 
-// Whatever the interval: the driver's window is up to a second.
+// The interval is at least a second: the driver's window is up to that long.
 func TestOpen_Pace(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755); err != nil {

@@ -18,10 +18,10 @@ import (
 
 var gpuUpdate = flag.Bool("update", false, "write the golden files anew")
 
-// all reads on to the end.
+// all accepts any number of bytes.
 func all(int) bool { return true }
 
-// gpuBoard feeds a transcript to a board, as Run would.
+// gpuBoard feeds a transcript to a vendorState, as Run would.
 func gpuBoard(data []byte, now time.Time) *vendorState {
 	b := &vendorState{began: now}
 	q := newQuery()
@@ -38,7 +38,7 @@ func gpuBoard(data []byte, now time.Time) *vendorState {
 	return b
 }
 
-// gpuDump writes a reading for people.
+// gpuDump formats a reading.
 func gpuDump(r Reading) []byte {
 	var b bytes.Buffer
 	for i, d := range r.Devices {
@@ -72,7 +72,7 @@ func TestMonitor_Transcripts(t *testing.T) {
 	}
 }
 
-// A real device's rows have every value, and its refusal names the field.
+// A real device's rows have every value, and its error message names the field.
 func TestQuery_RealDevice(t *testing.T) {
 	rows, err := os.ReadFile("testdata/device/query-ours.txt")
 	if err != nil {
@@ -160,7 +160,7 @@ func TestRefused_Fields(t *testing.T) {
 	}
 }
 
-// A round tells which devices there are; one that is not in the next ones is absent.
+// A round shows which devices there are; a device that is not in the next rounds is missing.
 func TestBoard_DevicesVanish(t *testing.T) {
 	data, err := os.ReadFile("testdata/a100x8.txt")
 	if err != nil {
@@ -177,7 +177,7 @@ func TestBoard_DevicesVanish(t *testing.T) {
 		if i == 3 {
 			continue
 		}
-		if i > 3 { // nvidia-smi then counts anew
+		if i > 3 { // nvidia-smi then renumbers
 			line = append([]byte{line[0] - 1}, line[1:]...)
 		}
 		r, err := q.parse(line)
@@ -261,7 +261,7 @@ func BenchmarkGPUParse16(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUNone is what a node without a GPU pays in all: Open and Run, once.
+// BenchmarkGPUNone measures the total cost on a node without a GPU: Open and Run, once.
 func BenchmarkGPUNone(b *testing.B) {
 	o := Options{Env: []string{"HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
 	for b.Loop() {

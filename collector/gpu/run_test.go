@@ -123,7 +123,7 @@ func TestMonitor_RunMessages(t *testing.T) {
 		"nodevice.txt": "No devices were found",
 	} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
-		m.Run(t.Context()) // returns: there is nothing to hope for
+		m.Run(t.Context()) // returns, as a restart is useless
 		if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "restarts") {
 			t.Errorf("%s: %v", fixture, err)
 		}
@@ -173,7 +173,7 @@ func TestMonitor_RunHangs(t *testing.T) {
 	}
 }
 
-// What a shell goes by does not keep the one from nvidia-smi that executes it.
+// Variables that affect shells do not prevent the shell from executing nvidia-smi.
 func TestMonitor_RunWithAShellsVariables(t *testing.T) {
 	m := gpuOpen(t, append(gpuEnv(t, "h200.txt", ""), "OPTIND=abc", "SHELLOPTS=noexec", "ENV=/nothing"))
 	gpuRun(t, m)
@@ -203,7 +203,7 @@ func TestMonitor_RunFloodAndGarbage(t *testing.T) {
 	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
 	m.timing.hang = 2 * time.Second
 	gpuRun(t, m)
-	r := gpuWait(t, m, "what is said", func(r Reading) bool { // the newest of several lines
+	r := gpuWait(t, m, "what is said", func(r Reading) bool { // the last of several lines
 		return gpuErrHas("nvidia-smi answers what is not understood: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
 	})
 	if text := r.Err.Error(); len(text) > 300 || strings.ContainsAny(text, "\x00\x1b\n") {
@@ -237,7 +237,7 @@ func TestMonitor_RunStubbornAndClosed(t *testing.T) {
 		} else {
 			gpuWait(t, m, "another process", func(Reading) bool { return m.PID() != pid && m.PID() != 0 })
 		}
-		gpuWaitEnded(t, pid) // of one that was killed: once it gets a CPU
+		gpuWaitEnded(t, pid) // a killed one ends once it gets a CPU
 		stop()
 	}
 }
@@ -276,7 +276,7 @@ func TestMonitor_RunReapedElsewhere(t *testing.T) {
 		return nil
 	}
 
-	m.Run(t.Context()) // dies and is started again, to the end
+	m.Run(t.Context()) // it dies and is restarted, to the end
 	reapers.Wait()
 	if n := len(reaped); n != 1+maxRestarts {
 		t.Errorf("%d processes, want %d", n, 1+maxRestarts)
@@ -295,7 +295,7 @@ func TestMonitor_RunReapedElsewhere(t *testing.T) {
 	}
 }
 
-// A cancelled Monitor ends a process that another reaps, too.
+// A cancelled Monitor also ends a process that is reaped elsewhere.
 func TestMonitor_RunEndsWhatAnotherReaps(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.timing.grace = 200 * time.Millisecond
@@ -315,8 +315,8 @@ func TestMonitor_RunEndsWhatAnotherReaps(t *testing.T) {
 	<-gone
 }
 
-// In a program that goes on, a process that is killed without being waited for leaves no zombie,
-// and no other child is waited for in its place.
+// In a long-running program, a process that was killed without a wait leaves no zombie, and no other child is waited
+// for in its place.
 func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.timing.grace = time.Minute
@@ -355,7 +355,7 @@ func TestMonitor_GivenUp(t *testing.T) {
 	}
 }
 
-// What comes after rows is told, too, once they are old.
+// Messages after rows are reported, too, once the rows are old.
 func TestBoard_NotUnderstood(t *testing.T) {
 	now := time.Now()
 	b := vendorState{began: now.Add(-time.Minute), seen: now.Add(-30 * time.Second), message: "WHAT", noted: now}

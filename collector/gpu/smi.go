@@ -11,30 +11,29 @@ import (
 )
 
 const (
-	maxRestarts       = 3       // of nvidia-smi after it failed, in one run
-	maxInvalidFields  = 12      // of fields that it does not know; each is one more start
-	maxBytesPerSecond = 1 << 20 // bytes a second; 16 devices take about 3 KiB
+	maxRestarts       = 3       // of nvidia-smi after a failure, per run
+	maxInvalidFields  = 12      // fields that nvidia-smi does not know; each costs a start
+	maxBytesPerSecond = 1 << 20 // 16 devices take about 3 KiB/s
 )
 
-// child is an nvidia-smi that was started. What differs between systems is in
-// fork, signal and gone.
+// A child is a started nvidia-smi. fork, signal and reap depend on the system.
 type child struct {
 	process
 	pid int
 	out *os.File // our end of its stdout and stderr
 
-	mu        sync.Mutex // Kill comes from another goroutine
+	mu        sync.Mutex // Kill is called from another goroutine
 	abandoned bool       // the process is no longer observed
 }
 
-// outcome is how a process came to its end.
+// An outcome is how a process ended.
 type outcome struct {
-	invalidField string // the field that it does not know
-	final        bool   // another start would give the same
+	invalidField string // a field that it does not know
+	final        bool   // another start would fail in the same way
 	err          error
 }
 
-// followNVIDIA keeps one nvidia-smi running until ctx ends or there is no hope.
+// followNVIDIA keeps one nvidia-smi running until ctx ends or another start is useless.
 func (m *Monitor) followNVIDIA(ctx context.Context) {
 	runtime.LockOSThread() // see attributes
 	defer runtime.UnlockOSThread()
@@ -68,21 +67,21 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 	}
 }
 
-// giveUp keeps the reason: from here on nothing is known of NVIDIA's devices.
+// giveUp records the reason: from here on nothing is known of NVIDIA's devices.
 func (m *Monitor) giveUp(err error, faults int) {
 	if faults > 0 {
 		times := "restarts"
 		if faults == 1 {
 			times = "restart"
 		}
-		err = fmt.Errorf("given up after %d %s: %w", faults, times, err) // first, so that it is not cut off
+		err = fmt.Errorf("given up after %d %s: %w", faults, times, err) // first, so that it is not truncated
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nvidia.err, m.nvidia.fault, m.nvidia.complete = err, nil, true
 }
 
-// follow starts one process and reads it to its end, or ends it.
+// follow starts one process, reads its output and returns after its end.
 func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 	m.mu.Lock()
 	m.nvidia.began, m.nvidia.message, m.nvidia.missing = time.Now(), "", q.missing
@@ -104,11 +103,11 @@ func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 
 	hung := m.watch(ctx, eof)
 	ended := c.end(ctx, eof, hung, m.timing.grace)
-	<-eof // the pipe is closed: what the reader found is ours now
+	<-eof // the pipe is closed: r belongs to this goroutine now
 	return r.outcome(hung, ended)
 }
 
-// start makes the process; what it writes comes to c.out.
+// start starts the process; its output arrives in c.out.
 func (m *Monitor) start(args []string) (*child, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -125,7 +124,7 @@ func (m *Monitor) start(args []string) (*child, error) {
 	c := &child{out: out}
 	fork := func() (int, error) {
 		pid, err := c.fork(m.smi, args, m.o.Env, null, in)
-		if err == nil { // whoever looks at all children must not take it for the job's
+		if err == nil { // a loop over all children must not take it for the job's
 			c.pid = pid
 			m.pid.Store(int64(pid))
 		}
@@ -152,8 +151,8 @@ func (m *Monitor) start(args []string) (*child, error) {
 	return c, nil
 }
 
-// watch returns when the process has closed its output or ctx has ended, and with
-// true when nothing came for too long.
+// watch waits until the process has closed its output or ctx has ended. It reports whether nothing arrived for too
+// long.
 func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 	for {
 		m.mu.Lock()
@@ -181,15 +180,14 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 	}
 }
 
-// end makes sure that the process is gone: it is asked to, unless it has ended by
-// itself, and then killed. One that hangs is killed at once. As long as ctx goes on there is
-// time to wait until the kernel has ended one that was killed.
+// end makes sure that the process has ended: it sends SIGTERM, unless the process ends by itself, and then SIGKILL. A
+// process that hangs gets SIGKILL at once. While ctx lasts there is time to wait until a killed process has ended.
 func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace time.Duration) error {
 	defer c.out.Close()
 	defer c.abandon()
 	select {
 	case <-eof:
-		if c.wait(grace / 4) { // it has closed its output because it has ended
+		if c.wait(grace / 4) { // it closed its output because it has ended
 			return nil
 		}
 	default:
@@ -215,7 +213,7 @@ func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace t
 	return errors.New("it does not end when it is killed")
 }
 
-// send is signal, unless the process was given up.
+// send is signal, unless the process was abandoned.
 func (c *child) send(kill bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,14 +222,14 @@ func (c *child) send(kill bool) {
 	}
 }
 
-// exited is gone; what was given up is gone for us.
+// exited is reap; an abandoned process counts as exited.
 func (c *child) exited() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.abandoned || c.reap()
 }
 
-// abandon gives the process up. One that is ours to reap is reaped whenever it ends.
+// abandon stops the observation of the process. If we have to reap it, that happens whenever it ends.
 func (c *child) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +240,7 @@ func (c *child) abandon() {
 	}
 }
 
-// wait waits for the end of the process; false = it is still there.
+// wait waits for the end of the process, and reports false if that takes longer than limit.
 func (c *child) wait(limit time.Duration) bool {
 	deadline := time.Now().Add(limit)
 	for pause := 200 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
@@ -256,13 +254,13 @@ func (c *child) wait(limit time.Duration) bool {
 	}
 }
 
-// reader reads what one process writes.
+// A reader reads the output of one process.
 type reader struct {
 	m            *Monitor
 	q            *query
-	rows         bool   // there was one
-	invalidField string // field
-	message      string // the first since the newest row
+	rows         bool // there was at least one
+	invalidField string
+	message      string // the first since the last row
 	flooded      bool
 }
 
@@ -279,7 +277,7 @@ func (r *reader) read(out *os.File) {
 	})
 }
 
-// line puts a row on the board. Anything else is a message.
+// line stores a row. Anything else is a message.
 func (r *reader) line(line []byte) {
 	row, err := r.q.parse(line)
 	now := time.Now()
@@ -307,8 +305,8 @@ func (r *reader) line(line []byte) {
 	r.m.nvidia.message, r.m.nvidia.noted = text, now
 }
 
-// outcome says why the process is not there any more. One that said what is wrong
-// without any row (no device, no driver, another version) would say it again.
+// outcome returns why the process has ended. If it printed only a message and no row (no device, no driver, another
+// version), it would do so again.
 func (r *reader) outcome(hung bool, ended error) outcome {
 	o := outcome{invalidField: r.invalidField}
 	switch {

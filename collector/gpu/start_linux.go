@@ -12,23 +12,23 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// process is how a child is known.
+// A process identifies a child.
 type process struct {
 	owned bool // we reap it
 	done  bool
 	pidfd int    // -1 = the kernel has none (before 5.4)
-	since string // then: its start time in /proc/PID/stat
+	since string // start time in /proc/PID/stat, if there is no pidfd
 }
 
-// attributes returns the attributes of the fork. Should we be killed while nvidia-smi hangs in
-// the driver and writes nothing, then the pipe's end would not end it; the death
-// of the thread that forks does. That is the one of Run, which keeps it.
+// attributes returns the attributes of the fork. If perfagent is killed while nvidia-smi hangs in the driver and writes
+// nothing, the end of the pipe would not end it; the death signal of the forking thread does. That thread belongs to
+// Run, which keeps it.
 func (p *process) attributes() *syscall.SysProcAttr {
 	p.pidfd = -1
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &p.pidfd}
 }
 
-// identify notes what distinguishes the child from a later process of the same number.
+// identify records what distinguishes the child from a later process with the same ID.
 func (p *process) identify(pid int, owned bool) {
 	p.owned = owned
 	if p.pidfd < 0 {
@@ -45,9 +45,8 @@ func (p *process) alive(pid int) bool {
 	return p.since != "" && since == p.since
 }
 
-// toGroup sends a signal to the group that the child leads. The kernel finds it by
-// the pidfd, whoever has the number (since Linux 6.9). An older one finds it by the
-// number, which no other process has until the child is reaped.
+// toGroup sends a signal to the process group of the child. Since Linux 6.9 the kernel finds the group by the pidfd, so
+// that the ID does not matter. Before, it needs the ID, which no other process has until the child is reaped.
 func (p *process) toGroup(pid int, sig syscall.Signal) {
 	const processGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP
 	if p.pidfd >= 0 {
@@ -60,7 +59,7 @@ func (p *process) toGroup(pid int, sig syscall.Signal) {
 	}
 }
 
-// killOrphans kills what is left of the group when the child has ended.
+// killOrphans kills the rest of the group after the child has ended.
 func (p *process) killOrphans(pid int) {
 	if p.ended(pid) {
 		p.toGroup(pid, syscall.SIGKILL)
@@ -78,7 +77,7 @@ func (p *process) ended(pid int) bool {
 	return state == "Z" || state == "X" || since != p.since || since == ""
 }
 
-// release gives back what was used to know the child.
+// release closes the pidfd.
 func (p *process) release() {
 	if p.pidfd >= 0 {
 		unix.Close(p.pidfd)
@@ -86,17 +85,15 @@ func (p *process) release() {
 	}
 }
 
-// shell is what executes nvidia-smi, in the process that becomes it.
+// shell executes nvidia-smi, in the process that becomes it.
 const shell = "/bin/sh"
 
-// fork makes the process: in a group of its own, where a terminal's Ctrl-C does
-// not reach it, with no descriptor but the pipe that its output goes to. The
-// pipe's end ends it also when we are killed: exec gives it back the default
-// action of SIGPIPE.
+// fork starts the process in a new process group, where a terminal's Ctrl-C does not reach it, with no descriptor but
+// the pipe for its output. The end of the pipe also ends it when perfagent is killed: exec restores the default action
+// of SIGPIPE.
 //
-// Until a child has executed its program the Go runtime cannot stop the world, and soon
-// nothing of ours runs any more. So what is executed here is the shell, which is at hand, and
-// nvidia-smi, which may be on a file server that is dead, by the shell.
+// Until a child has called exec the Go runtime cannot stop the world, and soon no goroutine runs any more. So it
+// executes the shell, which is local, and the shell executes nvidia-smi, which may be on a dead file server.
 func (c *child) fork(file string, args, env []string, null, out *os.File) (int, error) {
 	w := out.Fd()
 	if err := syscall.SetNonblock(int(w), false); err != nil { // a flag that both sides of a fork share
@@ -108,21 +105,21 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 		env = slices.DeleteFunc(slices.Clone(env), forShells)
 	}
 	return syscall.ForkExec(file, argv, &syscall.ProcAttr{
-		Dir:   "/", // so that it keeps no directory of the job busy
+		Dir:   "/", // so that no directory of the job is busy
 		Env:   env,
 		Files: closeInherited([]uintptr{null.Fd(), w, w}),
 		Sys:   c.attributes(),
 	})
 }
 
-// forShells reports whether a variable is one that a shell itself goes by.
+// forShells reports whether a variable affects a shell itself.
 func forShells(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
-// reapInBackground waits in the background for a child of ours that hangs in the driver, so that it is no zombie in a
-// program that goes on.
+// reapInBackground waits in the background for a child to reap that hangs in the driver, so that it does not become a
+// zombie of a long-running program.
 func (c *child) reapInBackground() {
 	if c.owned && !c.reap() {
 		go func(pid int) {
@@ -135,7 +132,7 @@ func (c *child) reapInBackground() {
 	}
 }
 
-// signal sends TERM, or KILL, to the group that the child leads.
+// signal sends SIGTERM, or SIGKILL, to the process group of the child.
 func (c *child) signal(kill bool) {
 	sig := syscall.SIGTERM
 	if kill {
@@ -146,8 +143,8 @@ func (c *child) signal(kill bool) {
 	}
 }
 
-// reap reports whether the child has ended, and reaps it if it is ours to reap. What
-// a script has left of its group is killed before.
+// reap reports whether the child has ended, and reaps it if that is up to us. Before, it kills the rest of its process
+// group.
 func (c *child) reap() bool {
 	if c.done {
 		return true
@@ -171,8 +168,8 @@ func stat(pid int) (state, since string) {
 	return string(p.State), strconv.FormatUint(p.Start, 10)
 }
 
-// closeInherited adds to the descriptors of a child that all others are closed which it
-// would inherit: those that were handed to us, for the job.
+// closeInherited extends files so that the child closes all descriptors that it would inherit: those passed to
+// perfagent for the job.
 func closeInherited(files []uintptr) []uintptr {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {

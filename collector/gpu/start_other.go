@@ -4,13 +4,13 @@ package gpu
 
 import "os"
 
-// process is how a child is known.
+// A process identifies a child.
 type process struct {
 	handle *os.Process
 	ended  chan struct{}
 }
 
-// fork makes the process, in a group of its own, where Ctrl-C does not reach it.
+// fork starts the process in a new process group, where Ctrl-C does not reach it.
 func (c *child) fork(file string, args, env []string, null, out *os.File) (int, error) {
 	handle, err := os.StartProcess(file, append([]string{file}, args...), &os.ProcAttr{
 		Env:   env,
@@ -30,7 +30,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 
 func (c *child) identify(int, bool) {}
 
-// signal kills the child. Windows has no gentler way, and elsewhere there is no driver of NVIDIA.
+// signal kills the child. Windows has no gentler way, and the other systems have no NVIDIA driver.
 func (c *child) signal(bool) { _ = c.handle.Kill() }
 
 func (c *child) reap() bool {

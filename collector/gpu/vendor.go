@@ -9,41 +9,41 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A row is what was read of one device at one time.
+// A row holds the values of one device at one time.
 type row struct {
 	Device
 	State
-	missing []series.Missing // What lacks the device: "utilization_pct"
+	missing []series.Missing // What has no device prefix: "utilization_pct"
 }
 
-// addMissing notes that a field is absent.
+// addMissing records that a value is missing.
 func (r *row) addMissing(what, why string) {
 	r.missing = append(r.missing, series.Missing{What: what, Code: NoValue, Why: why})
 }
 
-// An entry is a device with its newest row.
+// An entry is a device with its last row.
 type entry struct {
 	row
 	seen time.Time
 }
 
-// A vendorState is what is known of one vendor's devices.
+// A vendorState is the known state of one vendor's devices.
 type vendorState struct {
 	entries  []entry
-	surplus  int       // the most devices that were seen beyond maxDevices
-	extra    int       // the same for the round that is being read
+	surplus  int       // the most devices seen beyond maxDevices
+	extra    int       // the same for the current round
 	complete bool      // all devices are known, or never will be
 	next     int       // first index after the devices
-	began    time.Time // when the current or last query was started
-	seen     time.Time // when the newest row came
-	message  string    // what came last instead of a row
+	began    time.Time // start of the current or last query
+	seen     time.Time // time of the last row
+	message  string    // the last output that is no row
 	noted    time.Time
 	missing  []series.Missing // fields that no device has
 	fault    error            // why the query was restarted
-	err      error            // why there will be nothing more
+	err      error            // why there will be no more values
 }
 
-// put keeps a row. The return of the first device completes a round.
+// put stores a row. The second row of the first device completes a round.
 func (b *vendorState) put(r row, now time.Time) {
 	b.seen = now
 	for i := range b.entries {
@@ -67,8 +67,7 @@ func (b *vendorState) put(r row, now time.Time) {
 	b.next = max(b.next, r.Index+1)
 }
 
-// same reports whether an entry is of a device. A device keeps its UUID when others vanish and all
-// indexes move.
+// same reports whether an entry is of a device. A device keeps its UUID when others vanish and all indexes shift.
 func (e *entry) same(d Device) bool {
 	if e.UUID != "" && d.UUID != "" {
 		return e.UUID == d.UUID
@@ -76,7 +75,7 @@ func (e *entry) same(d Device) bool {
 	return e.Index == d.Index
 }
 
-// add appends the devices, with their indexes counted from base.
+// add appends the devices, with base added to their indexes.
 func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base int) {
 	live := b.err == nil && now.Sub(b.seen) <= stale
 	for i := range b.entries {
@@ -85,7 +84,7 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 		gpu := "gpu_" + strconv.Itoa(e.Index)
 		if old := now.Sub(e.seen); !live || old > stale {
 			e.State, e.missing = unknownState(), nil
-			if live { // or else one reason is enough for all
+			if live { // otherwise there is one reason for all
 				why := fmt.Sprintf("no reading for %.0f s", old.Seconds())
 				r.Missing = append(r.Missing, series.Missing{What: gpu, Code: Silent, Why: why})
 			}
@@ -115,7 +114,7 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 	}
 }
 
-// trouble returns why nvidia-smi does not answer, or nil if it does.
+// trouble returns why nvidia-smi does not respond, or nil if it does.
 func (b *vendorState) trouble(now time.Time, stale time.Duration) error {
 	switch {
 	case b.err != nil:

@@ -9,16 +9,16 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// JobDevices reports which of all devices of a node a job with this environment was given, and in note
-// what is uncertain about it ("" if nothing).
+// JobDevices reports which devices of a node were given to a job with this environment. note contains the
+// uncertainty, if any.
 //
-// CUDA_VISIBLE_DEVICES is read as CUDA does: in its order up to the first invalid entry; by index,
-// UUID, or a prefix of one that no other device has. "", "-1" and "NoDevFiles" are none, and so is
-// a list that names a device twice. ROCR_VISIBLE_DEVICES and, counted among what that leaves,
-// HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES are read alike for AMD's. If these are not set,
-// Slurm's SLURM_STEP_GPUS or SLURM_JOB_GPUS say it, by the node's own numbers. With none of them
-// all visible devices are the job's, which is right in a container. NVIDIA_VISIBLE_DEVICES is not
-// read: it is an order to the container runtime, and outside of a container it means nothing.
+// It reads CUDA_VISIBLE_DEVICES as CUDA does: in order up to the first invalid entry; by index, UUID, or a prefix of a
+// UUID that no other device has. "", "-1" and "NoDevFiles" select none, and so does a list that names a device twice.
+// For AMD's devices it reads ROCR_VISIBLE_DEVICES in the same way and, as a selection among the result,
+// HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. If these are not set, Slurm's SLURM_STEP_GPUS or SLURM_JOB_GPUS select
+// the devices, by the node's numbers. With none of them all visible devices are the job's, which is right in a
+// container. It ignores NVIDIA_VISIBLE_DEVICES: that is a request to the container runtime, and has no meaning outside
+// of a container.
 func JobDevices(devices []Device, env []string) (ofJob []bool, note string) {
 	var nvidia, amd []int
 	for i, d := range devices {
@@ -37,7 +37,7 @@ func JobDevices(devices []Device, env []string) (ofJob []bool, note string) {
 	return ofJob, note
 }
 
-// IsSelectionVariable reports whether OfJob reads a variable of this name.
+// IsSelectionVariable reports whether JobDevices reads a variable of this name.
 func IsSelectionVariable(name string) bool {
 	switch name {
 	case "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES":
@@ -48,7 +48,7 @@ func IsSelectionVariable(name string) bool {
 	})
 }
 
-// chooseNVIDIA returns the positions of the job's devices in the list of all.
+// chooseNVIDIA returns the positions of the job's NVIDIA devices in devices.
 func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note string) {
 	list, set := lookup(env, "CUDA_VISIBLE_DEVICES")
 	if !set {
@@ -67,7 +67,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 				note = "CUDA_VISIBLE_DEVICES names a MIG instance, which does not say of which device: " +
 					"all with MIG on are counted"
 			}
-			chosen = append(chosen, found...) // several instances of one device are no mistake
+			chosen = append(chosen, found...) // several instances of one device are valid
 			continue
 		}
 		i, ok := findDevice(devices, all, entry)
@@ -91,8 +91,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 	return chosen, note
 }
 
-// migParents returns the devices that a MIG instance may belong to. "GPU-…/1/0", the older form,
-// names it.
+// migParents returns the devices that a MIG instance may belong to. The older form, "GPU-…/1/0", names the device.
 func migParents(devices []Device, all []int, id string) (found []int, unsure bool) {
 	uuid, _, old := strings.Cut(id, "/")
 	for _, i := range all {
@@ -103,7 +102,7 @@ func migParents(devices []Device, all []int, id string) (found []int, unsure boo
 	return found, !old && len(found) > 1
 }
 
-// findDevice returns the one device with an index or a UUID that begins so.
+// findDevice returns the only device with an index or with a UUID that begins with entry.
 func findDevice(devices []Device, all []int, entry string) (place int, ok bool) {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	for _, i := range all {
@@ -121,14 +120,13 @@ func findDevice(devices []Device, all []int, entry string) (place int, ok bool) 
 	return place, ok
 }
 
-// beyond reports whether an entry may be a device that is not followed.
+// beyond reports whether an entry may be a device that is not monitored.
 func beyond(entry string) bool {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	return err == nil && index >= maxDevices || err != nil && isUUID(entry)
 }
 
-// isUUID reports whether an entry begins a UUID: "GPU-" and something, as the bare word would be
-// anybody's.
+// isUUID reports whether an entry begins a UUID: "GPU-" and something, as "GPU-" alone would match any device.
 func isUUID(entry string) bool { return len(entry) > len("GPU-") && strings.HasPrefix(entry, "GPU-") }
 
 // mixed reports whether the devices are of different models.
@@ -136,8 +134,8 @@ func mixed(devices []Device, all []int) bool {
 	return slices.ContainsFunc(all, func(i int) bool { return devices[i].Name != devices[all[0]].Name })
 }
 
-// chooseAMD is chooseNVIDIA for AMD's devices, which count from 0 among themselves.
-// CUDA_VISIBLE_DEVICES is also HIP's, but beside NVIDIA's devices it is theirs.
+// chooseAMD is chooseNVIDIA for AMD's devices, which are numbered from 0. HIP also reads CUDA_VISIBLE_DEVICES, but on a
+// node with NVIDIA's devices it selects those.
 func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	limited := false
 	filter := func(key string, from []int) []int {
@@ -168,7 +166,7 @@ func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	return chooseSlurm(devices, all, env)
 }
 
-// ordinal finds a device by its position among others, or by its UUID.
+// ordinal finds a device by its position in from, or by its UUID.
 func ordinal(devices []Device, from []int, entry string) (place int, ok bool) {
 	n, err := strconv.ParseUint(entry, 10, 16)
 	if err == nil {
@@ -185,9 +183,8 @@ func ordinal(devices []Device, from []int, entry string) (place int, ok bool) {
 	return 0, false
 }
 
-// chooseSlurm follows Slurm's list. Its numbers count the whole node's devices. If the step sees only
-// its own devices (ConstrainDevices), these are counted from 0 again, and all of them are the
-// job's.
+// chooseSlurm applies Slurm's list. Its numbers are of the whole node. If the step sees only its devices
+// (ConstrainDevices), these are numbered from 0 again, and all of them are the job's.
 func chooseSlurm(devices []Device, all []int, env []string) []int {
 	list, set := scheduler.GPUs(func(key string) (string, bool) { return lookup(env, key) })
 	numbers := slurmNumbers(list)
@@ -206,7 +203,7 @@ func chooseSlurm(devices []Device, all []int, env []string) []int {
 		}
 	}
 
-	if len(chosen) < len(numbers) { // some are not to be seen by this number
+	if len(chosen) < len(numbers) { // some are not visible by this number
 		return all
 	}
 	return chosen

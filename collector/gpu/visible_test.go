@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// gpuNode is a node of n devices of a vendor.
+// gpuNode is a node with n devices of a vendor.
 func gpuNode(vendor string, n int) []Device {
 	var devices []Device
 	for i := range n {
@@ -15,7 +15,7 @@ func gpuNode(vendor string, n int) []Device {
 	return devices
 }
 
-// gpuChosen is the indexes of the job's devices.
+// gpuChosen returns the indexes of the job's devices.
 func gpuChosen(devices []Device, env ...string) string {
 	yes, note := JobDevices(devices, env)
 	var s []string
@@ -87,8 +87,8 @@ func TestOfJob_Slurm(t *testing.T) {
 	}{
 		{8, "SLURM_JOB_GPUS=2,5", "2 5"}, {8, "SLURM_JOB_GPUS=4-6", "4 5 6"}, {8, "SLURM_STEP_GPUS=1", "1"},
 		{2, "SLURM_JOB_GPUS=2,5", "0 1"},  // constrained: as many as there are
-		{2, "SLURM_STEP_GPUS=7", "0 1"},   // not to be seen by this number
-		{4, "SLURM_JOB_GPUS=", "0 1 2 3"}, // says nothing
+		{2, "SLURM_STEP_GPUS=7", "0 1"},   // not visible by this number
+		{4, "SLURM_JOB_GPUS=", "0 1 2 3"}, // empty
 		{4, "SLURM_JOB_GPUS=all", "0 1 2 3"}, {4, "SLURM_JOB_GPUS=0-99999999999", "0 1 2 3"}, {4, "SLURM_JOB_GPUS=3-1", "0 1 2 3"},
 	} {
 		for _, vendor := range []string{"nvidia", "amd"} {
@@ -140,7 +140,7 @@ func FuzzGPUOfJob(f *testing.F) {
 	})
 }
 
-// Of more devices than are followed the job's may be others.
+// If there are more devices than are monitored, the job's may be among the others.
 func TestOfJob_NotFollowed(t *testing.T) {
 	devices := gpuNode("nvidia", maxDevices)
 	for list, want := range map[string]string{"18": "?", "3,18": "3 ?", "GPU-ffff": "?", "15": "15", "-1": "", "": "", "x": "", "1,none": "1"} {

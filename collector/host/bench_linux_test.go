@@ -11,10 +11,10 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// BenchmarkReading is one Reading of this host: all that the next one costs too.
+// BenchmarkReading measures one Reading of this host, including its garbage.
 func BenchmarkReading(b *testing.B) { benchmarkReading(b, Options{}) }
 
-// BenchmarkReadingThroughGopsutil is the same with --reader gopsutil.
+// BenchmarkReadingThroughGopsutil measures one Reading with --reader gopsutil.
 func BenchmarkReadingThroughGopsutil(b *testing.B) { benchmarkReading(b, Options{Gopsutil: true}) }
 
 func benchmarkReading(b *testing.B, o Options) {
@@ -29,7 +29,7 @@ func benchmarkReading(b *testing.B, o Options) {
 	}
 }
 
-// gopsutilCalls are those that would make a Reading.
+// gopsutilCalls are the library calls that a Reading would need.
 var gopsutilCalls = []struct {
 	name string
 	call func() error
@@ -41,8 +41,8 @@ var gopsutilCalls = []struct {
 	{"network", func() error { _, err := net.IOCounters(true); return err }},
 }
 
-// BenchmarkGopsutilCalls is what BenchmarkReading and BenchmarkSample together may
-// not exceed by more than a fifth.
+// BenchmarkGopsutilCalls is the reference: BenchmarkReading and BenchmarkSample together must not exceed it by more
+// than a fifth.
 func BenchmarkGopsutilCalls(b *testing.B) {
 	defer collectortest.CPUPerOp(b)()
 	for b.Loop() {
@@ -54,8 +54,8 @@ func BenchmarkGopsutilCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkSources compares each source with gopsutil's call for it. Ours cost less
-// than half of it together, and a fiftieth of its garbage.
+// BenchmarkSources compares each source with gopsutil's call for it. perfagent's cost less than half of it in total,
+// with a fiftieth of the garbage.
 func BenchmarkSources(b *testing.B) {
 	r := NewReader(Options{})
 	defer r.Close()

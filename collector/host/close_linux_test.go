@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// openFiles returns what the descriptors of this process refer to.
+// openFiles returns the targets of this process's descriptors.
 func openFiles(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -22,7 +22,7 @@ func openFiles(t *testing.T) map[string]string {
 	files := map[string]string{}
 	for _, e := range entries {
 		path := "/proc/self/fd/" + e.Name()
-		if to, err := os.Readlink(path); err == nil { // else it was ReadDir's own
+		if to, err := os.Readlink(path); err == nil { // else it was ReadDir's
 			files[path] = to
 		}
 	}
@@ -30,7 +30,7 @@ func openFiles(t *testing.T) map[string]string {
 	return files
 }
 
-// A closed Reader holds no file open, and may be used again.
+// A closed Reader keeps no file open, and may be used again.
 func TestReader_CloseClosesWhatIsHeld(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxCoreFiles bounds how many files that may be cores are looked at.
+// maxCoreFiles bounds the matches of the pattern that are inspected in each directory.
 const maxCoreFiles = 100
 
-// FindCoreFiles looks for core files that were written since a moment: where the kernel's pattern says, in the
-// given directories if that is the working directory of a process. It returns those on the file systems of
-// these directories, and whether the kernel writes files at all. It may take long.
+// FindCoreFiles returns the core files written since a moment: where core_pattern puts them, or in dirs if the pattern
+// is relative to the working directory. It keeps only those on the file systems of dirs. written is false if the kernel
+// writes no core files, or if the pattern cannot be read. It may take long.
 func FindCoreFiles(dirs []string, since time.Time) (cores []CoreFile, written bool) {
 	data, err := procfile.ReadFile("/proc/sys/kernel/core_pattern")
 	if err != nil {
@@ -29,7 +29,7 @@ func FindCoreFiles(dirs []string, since time.Time) (cores []CoreFile, written bo
 }
 
 func coresBy(pattern string, dirs []string, since time.Time) (cores []CoreFile, written bool) {
-	if strings.HasPrefix(pattern, "|") || strings.HasPrefix(pattern, "@") { // a program or a socket gets them
+	if strings.HasPrefix(pattern, "|") || strings.HasPrefix(pattern, "@") { // passed to a program or a socket
 		return nil, false
 	}
 	glob, seen := coreGlob(pattern), make(map[string]bool)
@@ -54,7 +54,7 @@ func coresBy(pattern string, dirs []string, since time.Time) (cores []CoreFile, 
 	return cores, true
 }
 
-// coreGlob returns a pattern of file names for the kernel's: %p, %e and others stand for anything.
+// coreGlob returns a glob for the kernel's core_pattern, with "*" for %p, %e and the like.
 func coreGlob(pattern string) string {
 	if pattern == "" {
 		pattern = "core"
@@ -79,7 +79,8 @@ func escapeGlob(name string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(name)
 }
 
-// newCore looks at a file. It reports false if that is no core of the time, or on another file system.
+// newCore returns the core file at path. It reports false if path is no core file, is older than since, or is on
+// another file system than all of dirs.
 func newCore(path string, dirs []string, since time.Time) (CoreFile, bool) {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
@@ -96,8 +97,8 @@ func newCore(path string, dirs []string, since time.Time) (CoreFile, bool) {
 	return c, len(c.Paths) > 0
 }
 
-// isCore reports whether a file is an ELF file of the type ET_CORE, or the beginning of one for which there
-// was no room.
+// isCore reports whether a file is an ELF file of type ET_CORE, or the start of an ELF file that was cut off because
+// the disk was full.
 func isCore(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {

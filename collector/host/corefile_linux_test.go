@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A core is found where the kernel's pattern says, and is known by its content and its time.
+// A core file is found according to the kernel's pattern, and recognized by its content and time.
 func TestCores(t *testing.T) {
 	core := make([]byte, 8192)
 	copy(core, "\x7fELF")

@@ -1,18 +1,17 @@
 package host
 
-// CPUTimes is one line cpuN of /proc/stat in seconds since boot (proc(5)).
+// CPUTimes holds one cpuN line of /proc/stat, in seconds since boot (proc(5)).
 type CPUTimes struct {
 	Name    string
 	Seconds [NumCPUModes]float64
-	// Guest and GuestNice are counted in ModeUser and ModeNice as well.
+	// Guest and GuestNice are part of ModeUser and ModeNice as well.
 	Guest, GuestNice float64
 }
 
-// A CPUMode is one of the states that the kernel counts a CPU's time by (proc(5)).
+// A CPUMode is one of the states by which the kernel splits a CPU's time (proc(5)).
 type CPUMode int
 
-// The modes, in the kernel's order. Time of guests is in ModeUser and ModeNice, as the kernel
-// counts it.
+// The modes, in the kernel's order. Guest time is part of ModeUser and ModeNice, as in the kernel.
 const (
 	ModeUser CPUMode = iota
 	ModeNice

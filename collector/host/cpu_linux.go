@@ -8,9 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readCPU reads the lines cpuN of /proc/stat. gopsutil makes a string of every line of the file,
-// thousands of interrupts included, at twice the cost (see BenchmarkSources), and silently leaves
-// out a CPU whose line it cannot read.
+// readCPU reads the cpuN lines of /proc/stat. gopsutil makes a string of every line, including thousands of interrupts,
+// at twice the cost (BenchmarkSources), and silently drops a CPU with a line that it cannot parse.
 func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readCPU()
@@ -20,8 +19,8 @@ func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	})
 }
 
-// parseStat returns the CPUs of /proc/stat. They follow the line of their sum and precede
-// everything else. Old kernels lack the last columns. The CPUs are appended to cpus, which is empty.
+// parseStat appends the CPUs of /proc/stat to cpus, which is empty, and returns it. The CPUs follow the line of their
+// sum and precede everything else. Old kernels lack the last columns.
 func parseStat(data []byte, names *nameCache, cpus []CPUTimes) ([]CPUTimes, error) {
 	_, data, _ = bytes.Cut(data, []byte{'\n'})
 	if cpus == nil {
@@ -36,7 +35,7 @@ func parseStat(data []byte, names *nameCache, cpus []CPUTimes) ([]CPUTimes, erro
 		if n < 8 {
 			return nil, fmt.Errorf("line %q has %d fields", bytes.TrimSuffix(line, []byte{'\n'}), n)
 		}
-		var seconds [NumCPUModes + 2]float64 // in the order of CPUMode, then the guests'
+		var seconds [NumCPUModes + 2]float64 // in the order of CPUMode, then guest and guest_nice
 		for i, field := range f[1:n] {
 			ticks, ok := procfile.ParseCount(field)
 			if !ok {

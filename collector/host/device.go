@@ -7,24 +7,24 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A DeviceKind is a kind of devices that count bytes.
+// A DeviceKind is a kind of device that counts bytes.
 type DeviceKind int
 
-// The kinds. Another one is a constant here, a row of kinds, and a file that reads it.
+// The kinds. To add one: a constant here, a row of deviceKinds, and a file that reads it.
 const (
 	Disks     DeviceKind = iota // block devices
 	NICs                        // network interfaces
-	RDMAPorts                   // of InfiniBand and other RDMA devices
+	RDMAPorts                   // ports of InfiniBand and other RDMA devices
 
-	// The file systems of servers. What they are read from most hosts do not have: see rare.
+	// Network file systems: optional sources, see OptionalDevices.
 	NFSMounts
 	LustreMounts
 	NumDeviceKinds
 )
 
-// deviceKinds describes each kind: its source, the bytes of one count, by how many counts a counter went up
-// between two Readings, what reads its devices, and in which sums they count. A kind that sets the
-// classes when it reads needs no classify.
+// deviceKinds describes each kind: its source, the bytes of one count, the function that returns how far a counter went
+// up between two Readings, the function that opens its reader, and the function that classifies its devices. classify
+// is nil if the reader sets the classes itself.
 var deviceKinds = [NumDeviceKinds]struct {
 	source   string
 	unit     uint64
@@ -41,17 +41,16 @@ var deviceKinds = [NumDeviceKinds]struct {
 	LustreMounts: {SourceLustre, 1, series.ResetDelta, openLustre, nil},
 }
 
-// isOptional reports whether most hosts have no devices of the kind. They are looked for when the job runs
-// already, and read at a pace of their own.
+// isOptional reports whether most hosts have no devices of the kind. They are first looked for after the job has
+// started, and have their own interval.
 func (k DeviceKind) isOptional() bool { return k >= NFSMounts }
 
 // rdmaUnit is the bytes of one count of port_rcv_data and port_xmit_data
 // (Documentation/ABI/stable/sysfs-class-infiniband).
 const rdmaUnit = 4
 
-// A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
-// next. Its argument is the time on the monotonic clock. Its error says what it cannot read; the
-// rest counts.
+// A deviceReader appends the devices of one kind to into, and keeps its own state between Readings. at is on the
+// monotonic clock. The devices that it returns are valid even with an error, which names the unreadable ones.
 type deviceReader func(at time.Duration, into []Device) ([]Device, error)
 
 func openDisks(r *Reader) deviceReader {
@@ -65,7 +64,7 @@ func openNICs(r *Reader) deviceReader {
 // SourceInfiniBand is the source of the bytes of RDMA ports.
 const SourceInfiniBand = "infiniband"
 
-// Source returns the name of the source that the devices are read from.
+// Source returns the name of the kind's source.
 func (k DeviceKind) Source() string { return deviceKinds[k].source }
 
 // Unit returns the bytes of one count of a device.
@@ -77,52 +76,52 @@ func (k DeviceKind) Delta(prev, cur uint64) uint64 {
 	return deviceKinds[k].delta(prev, cur, unit) * unit
 }
 
-// A Device is a block device, a network interface, an RDMA port or a file system with its counters, in
-// the kernel's own unit: sectors of 512 bytes for a disk, 4 bytes for a port, bytes for the others.
+// A Device is a block device, network interface, RDMA port or network file system with its counters, in the kernel's
+// unit: sectors of 512 bytes for disks, 4 bytes for RDMA ports, bytes for the others.
 type Device struct {
 	Name string
-	// In counts what was read from a disk or file system or received by an interface or port, Out what
-	// was written or sent.
+	// In counts reads from a disk or file system, or what an interface or port received. Out counts writes, or what was
+	// sent.
 	In, Out uint64
 	Class   DeviceClass
 }
 
-// A DeviceClass says in which sums a device counts.
+// A DeviceClass is a set of bits: the sums that a device counts in, and the state of its counters.
 type DeviceClass uint8
 
-// The classes, as bits: a device may be in several.
+// The bits. A device may have several.
 const (
-	Counted  DeviceClass = 1 << iota // our totals: each byte once
+	Counted  DeviceClass = 1 << iota // in perfagent's totals: each byte once
 	Loopback                         // a loopback interface
-	PerfPy                           // perf.py's totals (psutil's sum)
+	PerfPy                           // in perf.py's totals (psutil's sum)
 
-	// What of a device is not known at this Reading. Its count is that of an earlier one, so that
-	// nothing is lost once it can be read again.
+	// The counter could not be read: its value is from an earlier Reading, so that no bytes are lost once it can be
+	// read again.
 	StaleIn
 	StaleOut
-	// The counter is at the end of its range, where it stays. What it counted until then is in the
-	// Reading that finds it there first; in the later ones it is held, too.
+	// The counter is saturated: it stays at the end of its range. The bytes up to there belong to the first Reading
+	// that finds it saturated; later Readings set StaleIn or StaleOut, too.
 	SaturatedIn
 	SaturatedOut
 
-	// The device was made since the Reading before: what it has counted, it has counted since then.
+	// The device was added since the previous Reading: its counters began at 0 since then.
 	Added
 )
 
-// rescanInterval is how long a classification holds while the set of devices stays the same: a bond or
-// a bridge can be built from devices that were there before.
+// rescanInterval is how long a classification is valid while the set of devices stays the same: a bond or bridge can be
+// built from existing devices.
 const rescanInterval = time.Minute
 
-// A classCache caches the classes of devices. Finding them takes a few look-ups in sysfs for each
-// device, far more than reading all their counters.
+// A classCache caches the classes of devices. A classification takes several sysfs look-ups per device, far more than
+// reading all counters.
 type classCache struct {
 	names   []string
 	classes []DeviceClass
 	at      time.Duration
 }
 
-// apply sets the classes of devs. It looks them up again only when the set of names has changed or
-// the last look-up is old.
+// apply sets the classes of devs. It calls look only if the set of names has changed or the classification is older
+// than rescanInterval.
 func (t *classCache) apply(devs []Device, now time.Duration, look func([]Device) []DeviceClass) {
 	if !t.same(devs) || now-t.at >= rescanInterval {
 		t.names = t.names[:0]
@@ -137,7 +136,7 @@ func (t *classCache) apply(devs []Device, now time.Duration, look func([]Device)
 	}
 }
 
-// same reports whether devs have the names of the last look-up.
+// same reports whether devs have the names of the last classification.
 func (t *classCache) same(devs []Device) bool {
 	named := func(name string, d Device) bool { return name == d.Name }
 	return t.classes != nil && slices.EqualFunc(t.names, devs, named)

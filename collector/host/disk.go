@@ -12,46 +12,45 @@ import (
 // DiskUsage is the usage of the file system at Path, in bytes (statfs(2)).
 type DiskUsage struct {
 	Path string
-	// Used counts the blocks that hold something, Available those that unprivileged users may still
-	// write. Reserved blocks are in neither.
+	// Used counts allocated blocks, Available the blocks that unprivileged users may still write. Reserved blocks are
+	// in neither.
 	Used, Available uint64
 }
 
-// Percent returns psutil's percentage, used / (used + available to users), rounded to one decimal.
+// Percent returns psutil's percentage, used / (used + available), rounded to one decimal.
 func (d DiskUsage) Percent() float64 {
 	return series.Round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
 }
 
-// statfsTimeout is how long a Reading waits for file systems to answer. A local one needs
-// microseconds. A network one whose server is gone blocks forever; it is waited for once, not in
-// every Reading.
+// statfsTimeout is how long a Reading waits for file systems. A local one needs microseconds. A network file system
+// without its server blocks forever; only one Reading waits for it.
 const statfsTimeout = 200 * time.Millisecond
 
-// diskUsageReader asks file systems for their usage. One that hangs is absent from the Reading and does
-// not stop the sampling.
+// A diskUsageReader reads the usage of file systems. One that hangs is absent from the Reading and does not block the
+// sampling.
 type diskUsageReader struct {
 	files   []fileSystem
-	timeout time.Duration          // statfsPatience, except in tests
-	prompt  func(path string) bool // patience.Prompt, or nil where the questions are not the kernel's
+	timeout time.Duration          // statfsTimeout, except in tests
+	prompt  func(path string) bool // timeout.IsLocalFS, or nil if the kernel is not asked
 }
 
-// A fileSystem is asked again and again.
+// A fileSystem is one file system and its statfs call.
 type fileSystem struct {
 	path   string
 	statfs func() diskResult
 	caller *timeout.Caller[diskResult]
-	late   bool // the open question is an earlier Reading's
-	known  bool // whether it is prompt
-	prompt bool // it answers from memory, see patience.Prompt
+	late   bool // the call of an earlier Reading has not returned
+	known  bool // prompt is known
+	prompt bool // statfs returns from memory, see timeout.IsLocalFS
 }
 
 type diskResult struct {
 	usage  DiskUsage
 	err    error
-	prompt bool // in the first answer
+	prompt bool // set by the first call
 }
 
-// usageOf returns the question for the usage of the file system at a path.
+// usageOf returns a function that calls ask(path).
 func usageOf(ask func(path string) (DiskUsage, error), path string) func() (DiskUsage, error) {
 	return func() (DiskUsage, error) { return ask(path) }
 }
@@ -75,7 +74,8 @@ func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, e
 	return d
 }
 
-// read returns the answer to the question that was asked, or asks one that is answered promptly.
+// read waits for the pending call until the deadline, or calls statfs itself if that is prompt. ok is false on a
+// timeout.
 func (f *fileSystem) read(deadline time.Time) (a diskResult, ok bool) {
 	if f.prompt {
 		return f.statfs(), true
@@ -91,7 +91,7 @@ func (f *fileSystem) read(deadline time.Time) (a diskResult, ok bool) {
 	return a, ok
 }
 
-// paths returns the file systems that are asked.
+// paths returns the paths of the file systems.
 func (d *diskUsageReader) paths() []string {
 	var out []string
 	for _, f := range d.files {
@@ -100,9 +100,9 @@ func (d *diskUsageReader) paths() []string {
 	return out
 }
 
-// read asks all file systems at once. It returns those that answered even if others failed; the
-// error names the latter. It does not wait for one that has not answered an earlier Reading yet,
-// but takes its late answer: that is as good as another.
+// read calls statfs on all file systems in parallel and appends the results to got, including late results of earlier
+// calls, which are as good. The error names the file systems that failed or timed out. A call that is pending since an
+// earlier Reading is not waited for.
 func (d *diskUsageReader) read(got []DiskUsage) ([]DiskUsage, error) {
 	deadline := time.Now().Add(d.timeout)
 	for i := range d.files {

@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// diskUsage returns a function that returns the usage of a file system. It allocates nothing.
+// diskUsage returns a function that reads the usage of the file system at path without allocating.
 func diskUsage(path string) func() (DiskUsage, error) {
 	mount := newMount(path)
 	return func() (DiskUsage, error) {
@@ -26,16 +26,16 @@ func diskUsage(path string) func() (DiskUsage, error) {
 	}
 }
 
-// A mount is a path on a file system.
+// A mount is a path on a file system, for statfs.
 type mount struct {
 	path string
-	name []byte // ends with a 0
+	name []byte // NUL-terminated
 }
 
 func newMount(path string) *mount { return &mount{path, append([]byte(path), 0)} }
 
-// statfs calls statfs(2), and returns the bytes of a block with the result. Blocks are counted in
-// f_frsize: gopsutil multiplies by f_bsize, which is 256 times too much on virtiofs and FUSE.
+// statfs calls statfs(2) and returns the size of a block with the result. Blocks are counted in f_frsize: gopsutil
+// multiplies by f_bsize, which is 256 times too much on virtiofs and FUSE.
 func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
 	for err = m.call(&st); err == unix.EINTR; {
 		err = m.call(&st)
@@ -50,7 +50,7 @@ func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
 	return st, unit, nil
 }
 
-// call is unix.Statfs without the copy of the path. With 32 bits the system call is another one.
+// call is unix.Statfs without copying the path. 32-bit systems have another system call.
 func (m *mount) call(st *unix.Statfs_t) error {
 	if strconv.IntSize < 64 || strings.IndexByte(m.path, 0) >= 0 {
 		return unix.Statfs(m.path, st)
@@ -62,7 +62,8 @@ func (m *mount) call(st *unix.Statfs_t) error {
 	return nil
 }
 
-// freeSpace asks statfs(2). Root may use the blocks that are reserved for root.
+// freeSpace reads the free space with statfs(2). It includes the reserved blocks if the user is root on the host. A
+// read-only file system, or one without blocks, is an error.
 func freeSpace(path string) (FreeSpace, error) {
 	st, unit, err := newMount(path).statfs()
 	if err != nil {
@@ -78,12 +79,12 @@ func freeSpace(path string) (FreeSpace, error) {
 	}
 	r := FreeSpace{Path: path, FreeMB: float64(free) * float64(unit) / mib, Inodes: series.Unknown()}
 	r.ReserveMB = r.FreeMB - float64(st.Bavail)*float64(unit)/mib
-	if st.Files > 0 { // btrfs and others make inodes as they need them
+	if st.Files > 0 { // btrfs and others create inodes on demand
 		r.Inodes = series.Optional(st.Ffree)
 	}
 	return r, nil
 }
 
-// hostRoot reports whether this user is the host's root, not that of a user namespace, such as
-// a container's without root: there the reserve is somebody else's.
+// hostRoot reports whether this user is root on the host. Root of a user namespace, as in a rootless container, may not
+// use the reserve.
 func hostRoot() bool { return os.Geteuid() == 0 && procfile.InHostUserNamespace() }

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A network file system whose server is gone: its part is absent, once waited
-// for, and comes back by itself.
+// A network file system without its server is absent, delays only one Reading, and comes back by itself.
 func TestReader_HungFileSystem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := openFixture(t, "healthy")

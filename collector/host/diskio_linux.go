@@ -13,13 +13,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// diskUnit is the bytes of one count of /proc/diskstats: 512 for every sector size of a device
+// diskUnit is the bytes of one count of /proc/diskstats: 512, whatever the device's sector size
 // (Documentation/admin-guide/iostats.rst).
 const diskUnit = 512
 
-// readDiskIO reads /proc/diskstats or, where that is missing, /sys/block/*/stat, as psutil does.
-// gopsutil looks up the serial number and udev record of every device on each call, and hides quiet
-// devices, which then seem to appear later.
+// readDiskIO reads /proc/diskstats or, if that is missing, /sys/block/*/stat, as psutil does. gopsutil looks up the
+// serial number and udev record of every device on each call, and omits idle devices, which then seem to appear later.
 func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readDiskIO()
@@ -34,8 +33,8 @@ func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
 	return devs, err
 }
 
-// parseDiskstats returns the device of every line, partitions included. A line has 14 fields or
-// more (Linux 2.6, 4.18, 5.5), or 7 for partitions of old.
+// parseDiskstats returns the device of every line, including partitions. A line has at least 14 fields (Linux 2.6,
+// 4.18, 5.5), or 7 for partitions on old kernels.
 func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, error) {
 	if devs == nil {
 		devs = make([]Device, 0, len(*names))
@@ -62,7 +61,7 @@ func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, err
 	return devs, nil
 }
 
-// readSysBlock is the fallback; why is the error of /proc/diskstats.
+// readSysBlock reads /sys/block/*/stat. It returns why, the error of /proc/diskstats, if that gives no device.
 func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	entries, err := os.ReadDir(filepath.Join(r.sys, "block"))
 	if err != nil {
@@ -91,19 +90,19 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	return devs, nil
 }
 
-// unslash returns the name of the device that has this folder in sysfs.
+// unslash returns the device name of a sysfs directory.
 func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/") }
 
-// classifyBlocks marks the whole devices whose bytes are counted nowhere else: no partitions,
-// nothing stacked on a listed device (dm, md, bcache: they have slaves), no memory (ram, zram), no
-// hidden path of a multipath device. Loop devices, ZFS volumes and DRBD use another device without
-// saying so in sysfs, so they count only where no other device does.
+// classifyBlocks marks the whole devices with bytes that no other listed device counts: no partitions, no devices on
+// top of a listed one (dm, md and bcache have slaves), no memory (ram, zram), no hidden path of a multipath device.
+// Loop devices, ZFS volumes and DRBD are on top of another device without a link in sysfs, so they count only if no
+// other device does.
 func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	byName := make(map[string]Device, len(devs))
 	for _, d := range devs {
 		byName[d.Name] = d
 	}
-	// A /sys/block that has none of the devices says nothing of them.
+	// If /sys/block has none of the devices, it is not the one of this host.
 	haveSys := slices.ContainsFunc(devs, func(d Device) bool { return r.isWhole(d.Name) })
 	classes := make([]DeviceClass, len(devs))
 	counted := false
@@ -114,7 +113,7 @@ func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 		}
 		classes[i] |= PerfPy
 		switch {
-		case hasPrefix(d.Name, "loop", "zd", "drbd"): // no look-up: a host has many loops
+		case hasPrefix(d.Name, "loop", "zd", "drbd"): // no sysfs look-up: a host has many loops
 			fallback = append(fallback, i)
 		case hasPrefix(d.Name, "ram", "zram") || r.hiddenTwice(d, byName) || stacked(r.blockDir(d.Name), byName):
 		case !haveSys && hasPrefix(d.Name, "dm-", "md"):
@@ -133,19 +132,19 @@ func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	return classes
 }
 
-// blockDir returns the folder of a device in sysfs.
+// blockDir returns the sysfs directory of a device.
 func (r *Reader) blockDir(name string) string {
 	return filepath.Join(r.sys, "block", strings.ReplaceAll(name, "/", "!"))
 }
 
-// isWhole reports whether sysfs lists a device as one that is not a partition.
+// isWhole reports whether /sys/block lists a device: it is not a partition.
 func (r *Reader) isWhole(name string) bool {
 	_, err := os.Stat(r.blockDir(name))
 	return err == nil
 }
 
-// hiddenTwice reports whether a device is a hidden path to an NVMe drive whose bytes the drive
-// itself counts, too. Before Linux 6.3 it did not, and only its paths counted what it moved.
+// hiddenTwice reports whether a device is a hidden path to an NVMe drive that counts the same bytes. Before Linux 6.3
+// only the paths counted them.
 func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
 	if readWord(filepath.Join(r.blockDir(d.Name), "hidden")) != "1" {
 		return false
@@ -157,8 +156,7 @@ func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
 	return !uncounted || d.In == 0 && d.Out == 0
 }
 
-// stacked reports whether a device uses another one of the list, or a partition of one:
-// /sys/block lists no partitions.
+// stacked reports whether a device uses a listed device, or a partition of one: /sys/block lists no partitions.
 func stacked(dir string, byName map[string]Device) bool {
 	dir = filepath.Join(dir, "slaves")
 	slaves, err := os.ReadDir(dir)
@@ -177,8 +175,8 @@ func stacked(dir string, byName map[string]Device) bool {
 	return false
 }
 
-// looksLikePartition reports whether a device is a partition, by its name: sda1 beside sda,
-// nvme0n1p2 beside nvme0n1. It is for hosts without sysfs.
+// looksLikePartition reports whether a name looks like a partition of a listed device: sda1 of sda, nvme0n1p2 of
+// nvme0n1. It is for hosts without sysfs.
 func looksLikePartition(name string, byName map[string]Device) bool {
 	base := strings.TrimRight(name, "0123456789")
 	if base == name {

@@ -9,19 +9,18 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// maxZones bounds the counters of energy that are followed: two of each package.
+// maxZones bounds the number of energy counters: two per package.
 const maxZones = 64
 
-// An energyReader reads the counters of energy that CPUs have (RAPL), in /sys/class/powercap: those of the
-// packages and of their memory. That of the cores and of what is beside them in the package is part of the
-// package's, and that of the platform (psys) has the packages in it.
+// An energyReader reads the CPUs' energy counters (RAPL) in /sys/class/powercap: those named package and dram. The core
+// and uncore counters are part of the package counter, and the platform counter (psys) includes the packages.
 type energyReader struct {
 	pace  pollTimer
 	zones []energyZone
 	last  *Energy
 }
 
-// An energyZone is a counter, and its file.
+// An energyZone is an EnergyZone and its file.
 type energyZone struct {
 	EnergyZone
 	path string
@@ -60,13 +59,13 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	}
 	e.last = out
 	err := errors.Join(errs...)
-	if gone(err) { // a driver that is loaded again has other files
+	if gone(err) { // a reloaded driver has other files
 		e.zones = nil
 	}
 	return out, err
 }
 
-// look looks for the counters. Since CVE-2020-8694 only root may read them: then that is the gap.
+// look finds the counters. Since CVE-2020-8694 only root may read them: gap then reports that.
 func (e *energyReader) look(sys string) (gap series.Missing) {
 	class := filepath.Join(sys, "class", "powercap")
 	for _, name := range listed(class) {
@@ -90,5 +89,5 @@ func (e *energyReader) look(sys string) (gap series.Missing) {
 	return gap
 }
 
-// counts reports whether a zone of a name counts: each package, and the memory of each.
+// counts reports whether the zone with this name counts: each package, and the memory of each.
 func counts(name string) bool { return name == "dram" || strings.HasPrefix(name, "package-") }

@@ -7,25 +7,24 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// FreeSpace is what this user can still write to a file system.
+// FreeSpace is the space that this user may still write on a file system.
 type FreeSpace struct {
 	Path   string
 	FreeMB float64 // MiB
-	// ReserveMB is the part of FreeMB that others may not use, and that samples leave out.
+	// ReserveMB is the part of FreeMB that is reserved for root, and that samples exclude.
 	ReserveMB float64
-	Inodes    series.Optional // files that can still be made; unknown if the file system has no such bound
+	Inodes    series.Optional // files that can still be created; unknown if the file system has no such limit
 }
 
-// A CoreFile is a core file, which the kernel has written of a process that a signal ended.
+// A CoreFile is a core dump that the kernel wrote.
 type CoreFile struct {
 	File  string
-	MB    float64  // MiB that it takes
-	Paths []string // of those asked for, the ones on its file system
+	MB    float64  // allocated MiB
+	Paths []string // the requested directories on its file system
 }
 
-// FreeSpaces asks file systems for their free space, all at once, and waits at most 200 ms for the
-// answers: one whose server is gone never answers. It leaves out those that fail, that do not
-// answer or that are read-only, and returns the others in the order of paths.
+// FreeSpaces reads the free space of several file systems in parallel, for at most statfsTimeout (200 ms): one without
+// its server never returns. It omits those that fail, time out or are read-only, and keeps the order of paths.
 func FreeSpaces(paths []string) []FreeSpace {
 	type answer struct {
 		space FreeSpace

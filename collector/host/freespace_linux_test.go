@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// roomRole is the variable that has TestFreeSpaceRole say what room "/" has.
+// roomRole is the variable that makes TestFreeSpaceRole print the free space of "/".
 const roomRole = "PERFAGENT_ROOM_ROLE"
 
-// TestFreeSpaceRole is what TestFreeSpace_OfRoot starts in user namespaces.
+// TestFreeSpaceRole runs in user namespaces, started by TestFreeSpace_OfRoot.
 func TestFreeSpaceRole(t *testing.T) {
 	if os.Getenv(roomRole) == "" {
 		t.Skip("it is a part of TestFreeSpace_OfRoot")
 	}
-	for begin := time.Now(); ; { // others write there: what is said before and after must agree
+	for begin := time.Now(); ; { // others write there: before and after must agree
 		st, unit, err := newMount("/").statfs()
 		r, errRoom := freeSpace("/")
 		again, _, _ := newMount("/").statfs()
@@ -30,8 +30,7 @@ func TestFreeSpaceRole(t *testing.T) {
 	}
 }
 
-// The host's root has the blocks that are reserved for root; root of a user namespace, in
-// which it is somebody else's user, has not.
+// Root on the host may use the reserved blocks; root of a user namespace, who is another user of the host, may not.
 func TestFreeSpace_OfRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: run the tests as root")
@@ -44,7 +43,7 @@ func TestFreeSpace_OfRoot(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct {
-		users []syscall.SysProcIDMap // nil = no namespace of its own
+		users []syscall.SysProcIDMap // nil = no new namespace
 		want  string
 	}{
 		"host":           {nil, "room: 0 true false"},

@@ -15,16 +15,16 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// gopsutil reads a host through the library of that name: always on systems other than Linux, and
-// on Linux as a second opinion. It passes the library's numbers on as they are and rejects
-// impossible ones. docs/limits.md lists where they differ from psutil's.
+// gopsutil reads a host through the gopsutil library: always on systems other than Linux, and on Linux as a second
+// opinion. It passes the library's numbers on unchanged, but rejects impossible ones. docs/limits.md lists the
+// differences from psutil.
 type gopsutil struct {
 	proc     string
 	hostProc bool            // as in Reader
 	roots    context.Context // carries the roots of procfs and sysfs to the library
 }
 
-// newGopsutil returns a reader of the host with these roots.
+// newGopsutil returns a reader for these roots of procfs and sysfs.
 func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
 	env := common.EnvMap{common.HostProcEnvKey: proc, common.HostSysEnvKey: sys}
 	return &gopsutil{
@@ -34,7 +34,7 @@ func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
 	}
 }
 
-// readCPU reads CPU times. The library leaves out a CPU whose line it cannot parse.
+// readCPU reads CPU times. The library drops a CPU with a line that it cannot parse.
 func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 	stats, err := cpu.TimesWithContext(g.roots, true)
 	if err != nil {
@@ -60,8 +60,7 @@ func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 // isAmount reports whether v is finite and not negative: the library also parses "NaN" and "-1".
 func isAmount(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
 
-// readMemory reads memory. It ignores the library's own percentage, which counts the whole page
-// cache as free.
+// readMemory reads memory. It ignores the library's percentage, which counts the whole page cache as free.
 func (g *gopsutil) readMemory() (Memory, error) {
 	vm, err := mem.VirtualMemoryWithContext(g.roots)
 	if err != nil {
@@ -76,8 +75,8 @@ func (g *gopsutil) readMemory() (Memory, error) {
 	return Memory{Total: vm.Total, Available: vm.Available}, nil
 }
 
-// readDiskIO reads block devices, sorted by name. The library omits devices that have been idle
-// since boot and treats an unreadable file as empty, so an empty list is an error.
+// readDiskIO reads block devices, sorted by name. The library omits devices that have been idle since boot and treats
+// an unreadable file as empty, so an empty list is an error.
 func (g *gopsutil) readDiskIO() ([]Device, error) {
 	stats, err := disk.IOCountersWithContext(g.roots)
 	if err != nil {
@@ -95,7 +94,7 @@ func (g *gopsutil) readDiskIO() ([]Device, error) {
 	return devs, nil
 }
 
-// nicsOf converts the library's network interfaces.
+// nicsOf converts the library's network interfaces to Devices.
 func nicsOf(stats []net.IOCountersStat, err error) ([]Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gopsutil: %w", err)
@@ -111,7 +110,7 @@ func nicsOf(stats []net.IOCountersStat, err error) ([]Device, error) {
 	return nics, nil
 }
 
-// gopsutilUsage returns the usage of a file system as gopsutil reports it.
+// gopsutilUsage returns the usage of a file system according to gopsutil.
 func gopsutilUsage(path string) (DiskUsage, error) {
 	u, err := disk.Usage(path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // onlyGopsutil reports whether gopsutil is the only reader on this system.
 const onlyGopsutil = false
 
-// readNet reads network interfaces, from the same file as Reader.netDev.
+// readNet reads network interfaces, from the same file as Reader.readNet.
 func (g *gopsutil) readNet() ([]Device, error) {
 	stats, err := []net.IOCountersStat(nil), fs.ErrNotExist
 	if g.hostProc {
@@ -25,9 +25,8 @@ func (g *gopsutil) readNet() ([]Device, error) {
 	return nicsOf(stats, err)
 }
 
-// readLoad reads the load. The library takes only the means from /proc/loadavg, so the number of
-// running tasks comes from /proc/stat. The reader itself is running, so 0 means that the file does
-// not have the number.
+// readLoad reads the load. The library reads only the means of /proc/loadavg, so the number of running tasks comes from
+// /proc/stat. This process is running, so 0 means that the file has no such number.
 func (g *gopsutil) readLoad() (Load, error) {
 	avg, err := load.AvgWithContext(g.roots)
 	if err != nil {

@@ -24,8 +24,8 @@ func openThrough(t testing.TB, proc, sys string) *Reader {
 	return r
 }
 
-// gopsutil says the same of every tree that it reads as psutil does. Where it does not is in
-// package collector's table of departures.
+// gopsutil and psutil agree on every tree that gopsutil reads. The differences are in package collector's table of
+// departures.
 func TestReader_TreesAsGopsutil(t *testing.T) {
 	for _, name := range []string{"healthy", "lvm-on-raid", "bond-vlan-bridge", "container-bridge", "loopback-names", "memavailable-missing", "sidecar"} {
 		t.Run(name, func(t *testing.T) {
@@ -52,10 +52,9 @@ func TestReader_Name(t *testing.T) {
 	}
 }
 
-// Whatever stands in a file, gopsutil's panics included, the other sources go on, and this one comes
-// back by itself.
+// Whatever a file contains, and even if gopsutil panics, the other sources continue, and this one comes back by itself.
 func TestGopsutil_DamagedFileCostsOnlyItsSource(t *testing.T) {
-	also := map[string]string{SourceCPU: SourceLoad} // the running tasks are in stat, too
+	also := map[string]string{SourceCPU: SourceLoad} // it reads the running tasks from stat, too
 	for name, tt := range damages {
 		t.Run(name, func(t *testing.T) {
 			proc, sys := collectortest.CopyOfTree(t)
@@ -88,7 +87,7 @@ func TestGopsutil_DamagedFileCostsOnlyItsSource(t *testing.T) {
 	}
 }
 
-// What cannot be is refused: gopsutil takes these for numbers.
+// Impossible numbers are errors: gopsutil accepts them.
 func TestGopsutil_RefusesWhatCannotBe(t *testing.T) {
 	for name, tt := range map[string]struct{ file, text, source, why string }{
 		"NaN":       {"stat", "cpu 1\ncpu0 NaN 0 0 0 0 0 0\nprocs_running 1\n", SourceCPU, "NaN seconds of cpu0"},
@@ -112,7 +111,7 @@ func TestGopsutil_RefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// What gopsutil computes itself is not what perfagent publishes of the same numbers.
+// perfagent does not publish the numbers that gopsutil derives from the same counters.
 func TestGopsutil_FiguresThatAreNotUsed(t *testing.T) {
 	proc, sys := collectortest.Tree(t, "healthy")
 	r := openThrough(t, proc, sys)
@@ -135,8 +134,8 @@ func TestGopsutil_FiguresThatAreNotUsed(t *testing.T) {
 	same(t, "interfaces of the host", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eno1"})
 }
 
-// A file system whose f_bsize is not its f_frsize, as virtiofs and others of FUSE have it: gopsutil
-// counts its blocks 256 times too large. The percentage is the same.
+// gopsutil counts the blocks of a file system with f_bsize ≠ f_frsize, as virtiofs and other FUSE file systems, 256
+// times too large. The percentage is the same.
 func TestGopsutil_BlocksOfFUSE(t *testing.T) {
 	dir := t.TempDir()
 	mountBlocks(t, dir, 1<<20, 4<<10)
@@ -154,7 +153,7 @@ func TestGopsutil_BlocksOfFUSE(t *testing.T) {
 	same(t, "percent", theirs.Percent(), ours.Percent())
 }
 
-// The requests of FUSE that are answered (linux/fuse.h).
+// The FUSE requests that get a response (linux/fuse.h).
 const (
 	fuseInit   = 26
 	fuseStatfs = 17
@@ -186,7 +185,7 @@ func mountBlocks(t *testing.T, dir string, bsize, frsize uint32) {
 	})
 }
 
-// serveBlocks answers until the file system is unmounted.
+// serveBlocks responds until the file system is unmounted.
 func serveBlocks(fd int, bsize, frsize uint32) {
 	request := make([]byte, 1<<17)
 	for {

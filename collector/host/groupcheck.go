@@ -7,24 +7,24 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// A groupCheck holds the CPU time that the job's group has counted against what the job has used at least, by wait4(2)
-// and by its processes. A group has less where processes have moved to another one, as those of container engines do,
-// and where its counter is a stub of zeros, as in gVisor. From then on the processes are followed, too.
+// A groupCheck compares the CPU time of the job's group with the least that the job has used, according to wait4(2) and
+// its processes. The group has less if processes have moved to another group, as with container engines, or if its
+// counter is a stub of zeros, as in gVisor. From then on the processes are read, too.
 type groupCheck struct {
-	outside bool // the group has been found to lack processes
-	taken   bool // what it lacked by then has been taken
+	outside bool // the group does not count all processes
+	taken   bool // what the group lacked by then has been added
 
 	cpu              pair
-	ofGroup, ofTasks process.IO // as cpu
+	ofGroup, ofTasks process.IO // baselines of IO
 
-	last    time.Duration // the Reading before
-	scanned time.Duration // when the processes were held against the group last
+	last    time.Duration // time of the previous Reading
+	scanned time.Duration // when the processes were last compared with the group
 }
 
-// A pair is where a counter of the group and that of the processes stood at one moment. NaN is unknown.
+// A pair holds a counter of the group and the one of the processes at the same moment. NaN is unknown.
 type pair struct{ group, processes float64 }
 
-// excess returns by how much more the processes have counted since then; 0 if that is not known.
+// excess returns how much more the processes have counted than the group since p, at least 0; 0 if unknown.
 func (p pair) excess(group, processes float64) float64 {
 	if more := (processes - p.processes) - (group - p.group); more > 0 {
 		return more
@@ -32,7 +32,7 @@ func (p pair) excess(group, processes float64) float64 {
 	return 0
 }
 
-// begin takes the baseline. What the processes of a job that runs already had used by then is not known yet.
+// begin sets the baseline. The usage so far of the processes of a running job is not known yet.
 func (w *groupCheck) begin(now time.Duration, use *JobUsage, running bool) {
 	w.last, w.scanned = now, now
 	w.cpu, w.ofGroup = pair{group: use.CPUSeconds}, use.IO
@@ -41,14 +41,14 @@ func (w *groupCheck) begin(now time.Duration, use *JobUsage, running bool) {
 	}
 }
 
-// undercounts reports whether the group has counted less CPU time than was certainly used when it was read. The first
-// moments of a process, before it enters its group, are within the slack.
+// undercounts reports whether the group has counted less CPU time than was certainly used when it was read. The slack
+// covers the first moments of a process, before it enters its group.
 func (w *groupCheck) undercounts(group, atLeast float64) bool {
 	return w.cpu.excess(group, atLeast) > 0.02+0.02*(group-w.cpu.group)
 }
 
-// verifyGroup holds the group's CPU time against that of the processes, which were read after it: what they have used
-// meanwhile is no proof, so the group is read again before it is disbelieved.
+// verifyGroup compares the group's CPU time with the processes', which were read later: usage in between proves
+// nothing, so it reads the group again before it sets outside.
 func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped ReapedUsage, now time.Duration) {
 	w := &j.groupCheck
 	if !tree.Fresh {
@@ -68,7 +68,7 @@ func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped Re
 	w.scanned = now
 }
 
-// addUncountedCPU takes the CPU time of the processes, on the scale of the group, where it is more than the group's.
+// addUncountedCPU adds the CPU time that the processes have counted and the group has not.
 func (w *groupCheck) addUncountedCPU(use *JobUsage, processes float64) {
 	more := w.cpu.excess(use.CPUSeconds, processes)
 	if !w.taken && w.scanned < w.last {
@@ -78,7 +78,7 @@ func (w *groupCheck) addUncountedCPU(use *JobUsage, processes float64) {
 	use.CPUSeconds += more
 }
 
-// addUncountedIO does so with what was read from storage and written to it.
+// addUncountedIO adds the storage I/O that the processes have counted and the group has not.
 func (w *groupCheck) addUncountedIO(use *JobUsage, processes process.IO) {
 	more := processes.Minus(w.ofTasks).Minus(use.IO.Minus(w.ofGroup))
 	use.IO = use.IO.With(more, func(group, more float64) float64 {
@@ -89,10 +89,10 @@ func (w *groupCheck) addUncountedIO(use *JobUsage, processes process.IO) {
 	})
 }
 
-// addUncounted takes what the processes say of a job that is not in its group as a whole.
+// addUncounted completes the usage of a job that has processes outside its group.
 func (j *jobReader) addUncounted(use *JobUsage, a treeResult, reaped ReapedUsage) {
 	tree, w := a.use, &j.groupCheck
-	if !tree.Fresh { // what the group has would be less than before
+	if !tree.Fresh { // the group alone would be less than before
 		use.CPUSeconds = math.NaN()
 	}
 	if w.addUncountedIO(use, reaped.Plus(tree.IO)); !tree.IOFresh {

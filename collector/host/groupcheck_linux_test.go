@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// aBusyChild is a process that has used some CPU time, and goes on to.
+// aBusyChild starts a process that uses CPU time until the test ends, and returns after it has used some.
 func aBusyChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sh", "-c", "while :; do :; done")
@@ -23,7 +23,7 @@ func aBusyChild(t *testing.T) (pid int) {
 	return child.Process.Pid
 }
 
-// awaitCPU waits until a process has used so much more than before.
+// awaitCPU waits until a process has used that much more CPU time.
 func awaitCPU(t *testing.T, pid int, more time.Duration) {
 	t.Helper()
 	begin, _ := process.CPUTime(pid)
@@ -39,8 +39,8 @@ func awaitCPU(t *testing.T, pid int, more time.Duration) {
 	}
 }
 
-// A group that counts less than what the job is known to have used, because processes are elsewhere or its counter is a
-// stub, is not believed: what the processes say is taken, in the same Reading.
+// If a group counts less than the job has certainly used, because processes are in another group or its counter is a
+// stub, the numbers of the processes are used, in the same Reading.
 func TestReader_GroupThatCountsLess(t *testing.T) {
 	busy := aBusyChild(t)
 	for name, test := range map[string]struct {
@@ -85,7 +85,7 @@ func TestReader_GroupThatCountsLess(t *testing.T) {
 	}
 }
 
-// A job that the group counts as a whole is left to it, whatever its processes do while they are read.
+// If a group counts the whole job, its numbers are used, whatever the processes do while they are read.
 func TestReader_GroupThatCountsAll(t *testing.T) {
 	busy := aBusyChild(t)
 	root := t.TempDir()
@@ -103,7 +103,7 @@ func TestReader_GroupThatCountsAll(t *testing.T) {
 	for range 3 {
 		now += time.Second
 		used, _ := process.CPUTime(busy)
-		counted := 7 + used.Seconds() + 1 // what the kernel counts until it is read
+		counted := 7 + used.Seconds() + 1 // counted by the kernel until the read
 		write(t, root, "sys/fs/cgroup/job/cpu.stat", fmt.Appendf(nil, "usage_usec %.0f\n", counted*1e6))
 		if use := r.Read().Job; use.Outside || math.Abs(use.CPUSeconds-counted) > 1e-5 {
 			t.Errorf("%v s, outside %v; want %v s", use.CPUSeconds, use.Outside, counted)
@@ -112,7 +112,7 @@ func TestReader_GroupThatCountsAll(t *testing.T) {
 	}
 }
 
-// What the group lacked of several Readings is not of the newest one.
+// Usage that the group lacked in several Readings is not attributed to the newest.
 func TestWeigher(t *testing.T) {
 	var w groupCheck
 	w.begin(0, &JobUsage{CPUSeconds: 7}, false)
@@ -144,7 +144,7 @@ func TestWeigher(t *testing.T) {
 	}
 }
 
-// A memory that is judged not to have moved is that of this Reading, and can be proved.
+// Memory without signs of a change counts as measured in this Reading, and as its lower bound.
 func TestReader_MemoryThatHolds(t *testing.T) {
 	aChild(t)
 	now := time.Second
@@ -172,8 +172,8 @@ func TestJobUse_Tasks(t *testing.T) {
 	}
 }
 
-// While the main process lives, the job has a process, and no fewer threads than processes. If none is seen, procfs
-// hides them: what they use is not known, and is not 0.
+// While the main process lives, the job has at least one process, and no fewer threads than processes. If no process is
+// visible, procfs hides them: their usage is unknown, not 0.
 func TestReader_MainProcess(t *testing.T) {
 	busy := aBusyChild(t)
 	now, reaped := time.Second, ReapedUsage{MainPID: busy}

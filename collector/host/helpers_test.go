@@ -12,10 +12,10 @@ import (
 // same compares whole values, write replaces a file of a tree.
 var same, write = collectortest.Same, collectortest.Write
 
-// nan is what was not told.
+// nan is an unknown number.
 var nan = math.NaN()
 
-// cpuTicks makes the times of a CPU from the columns of /proc/stat.
+// cpuTicks makes CPUTimes from the columns of /proc/stat.
 func cpuTicks(name string, n ...float64) CPUTimes {
 	var f [NumCPUModes + 2]float64
 	for i, v := range n {
@@ -24,12 +24,12 @@ func cpuTicks(name string, n ...float64) CPUTimes {
 	return CPUTimes{name, [NumCPUModes]float64(f[:NumCPUModes]), f[NumCPUModes], f[NumCPUModes+1]}
 }
 
-// instant is the moment d after an arbitrary start, on clocks that agree.
+// instant returns the moment d after an arbitrary start, on clocks that agree.
 func instant(d time.Duration) Instant {
 	return Instant{Wall: time.Unix(1_767_225_600, 0).Add(d), Mono: time.Hour + d, Boot: time.Hour + d}
 }
 
-// openFixture opens a tree of testdata as a host of its own.
+// openFixture opens a tree of testdata as a separate host.
 func openFixture(t testing.TB, name string) *Reader {
 	t.Helper()
 	proc, sys := collectortest.Tree(t, name)
@@ -39,12 +39,12 @@ func openFixture(t testing.TB, name string) *Reader {
 func openHost(t testing.TB, proc, sys string) *Reader {
 	t.Helper()
 	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}, Now: eachSecond()})
-	r.disks.timeout = time.Minute // these answer, however busy the machine is
+	r.disks.timeout = time.Minute // these respond, however busy the machine is
 	t.Cleanup(r.Close)
 	return r
 }
 
-// eachSecond is a clock that is a second later each time: what is read now and then is due in each Reading.
+// eachSecond is a clock that advances by a second per call, so that every source is due in each Reading.
 func eachSecond() func() Instant {
 	now := Now()
 	return func() Instant {
@@ -64,7 +64,7 @@ func namesOf(devs []Device, class DeviceClass) []string {
 	return names
 }
 
-// failedOf are the failures of the sources that every tree has.
+// failedOf returns the failures of the sources that every tree has.
 func failedOf(r *Reading) map[string]error {
 	failed := maps.Clone(r.Failed)
 	for _, source := range []string{SourceLoad, SourceSwap, SourcePressure} {

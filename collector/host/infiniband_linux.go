@@ -16,29 +16,29 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// rdmaTimeout is how long the ports are waited for. The driver asks the card, which takes some
-// tenths of a millisecond, and a minute if it is broken.
+// rdmaTimeout is how long a Reading waits for the RDMA ports. The driver asks the card, which takes tenths of a
+// millisecond, and a minute if the card is broken.
 const rdmaTimeout = 500 * time.Millisecond
 
-// rdma reads the counters of the ports of RDMA devices: InfiniBand, RoCE and others. It looks for new
-// ports once a minute; a host without any is not asked for more. A port that is gone is tried at each
-// Reading, as a driver that is loaded again takes it away for a moment.
+// rdma reads the counters of the ports of RDMA devices: InfiniBand, RoCE and others. It looks for new ports once a
+// minute, and does nothing else on a host without any. It retries a vanished port in each Reading, as a driver reload
+// removes the port for a moment.
 type rdma struct {
 	class  string // /sys/class/infiniband
 	ports  []rdmaPort
-	looked time.Duration // when the ports were looked for; -1 = never
+	looked time.Duration // when the ports were last searched; -1 = never
 	caller *timeout.Caller[[]rdmaCounts]
-	last   map[string]Device // by name: what the ports had counted when they were read last
+	last   map[string]Device // last known counters, by name
 }
 
-// An rdmaPort is a port whose driver counts bytes.
+// An rdmaPort is a port with a driver that counts bytes.
 type rdmaPort struct {
 	name     string // "mlx5_0/1"
-	counters string // its folder
+	counters string // its directory
 	wide     bool   // the counters have 64 bits
 }
 
-// rdmaCounts are what was read of a port.
+// rdmaCounts holds the counters of a port.
 type rdmaCounts struct{ in, out rdmaCount }
 
 type rdmaCount struct {
@@ -82,12 +82,12 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 		}
 	}
 	if len(devs) == 0 {
-		devs = nil // nothing is known
+		devs = nil // no counter is known
 	}
 	return devs, joinedOnce(errs)
 }
 
-// withGone adds to the ports that were found those of before that are not there now.
+// withGone returns found and those ports of before that have vanished.
 func withGone(found, before []rdmaPort) []rdmaPort {
 	for _, p := range before {
 		isFound := slices.ContainsFunc(found, func(f rdmaPort) bool { return f.name == p.name })
@@ -100,8 +100,8 @@ func withGone(found, before []rdmaPort) []rdmaPort {
 
 var errRDMASilent = fmt.Errorf("the RDMA devices did not answer within %v", rdmaTimeout)
 
-// device returns a port with what it has counted, or had counted when it was read last. It reports
-// false if that is not known.
+// device returns a port with its counters, or the last known ones if they cannot be read. known is false if there are
+// none.
 func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	before, was := b.last[port.name]
 	if !was && (in.err != nil || out.err != nil) {
@@ -125,8 +125,8 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	return d, true
 }
 
-// saturatedClass returns the class of a counter that is at its end. What it counted to get there is known:
-// only from the next Reading on it is held, or from the first one if it was there before.
+// saturatedClass returns the bits of a saturated counter. The bytes up to saturation are known, so the counter is stale
+// only from the next Reading on, or at once if the first Reading finds it saturated.
 func saturatedClass(before Device, was bool, held, full DeviceClass) DeviceClass {
 	if was && before.Class&full == 0 {
 		return full
@@ -134,14 +134,14 @@ func saturatedClass(before Device, was bool, held, full DeviceClass) DeviceClass
 	return held | full
 }
 
-// isSaturated reports whether a counter is at the end of a 32-bit range. Those of old devices, or kernels, do
-// not start again from 0.
+// isSaturated reports whether a counter is at the end of a 32-bit range. The 32-bit counters of old devices and kernels
+// do not wrap.
 func (p *rdmaPort) isSaturated(n uint64) bool { return n == math.MaxUint32 && !p.wide }
 
-// lookForPorts lists the ports that count bytes. Not all drivers do.
+// lookForPorts lists the ports with byte counters. Some drivers have none.
 func lookForPorts(class string) []rdmaPort {
 	var ports []rdmaPort
-	devices, _ := os.ReadDir(class) // without RDMA there is no such folder
+	devices, _ := os.ReadDir(class) // without RDMA the directory does not exist
 	for _, device := range devices {
 		dir := filepath.Join(class, device.Name())
 		numbers, _ := os.ReadDir(filepath.Join(dir, "ports"))
@@ -151,7 +151,7 @@ func lookForPorts(class string) []rdmaPort {
 			if !exists(filepath.Join(counters, "port_rcv_data")) || countedByFunction(dir, port) {
 				continue
 			}
-			// The kernel has this file only beside counters of 64 bits.
+			// The kernel has this file only if the counters have 64 bits.
 			wide := exists(filepath.Join(counters, "unicast_rcv_packets"))
 			ports = append(ports, rdmaPort{device.Name() + "/" + number.Name(), counters, wide})
 		}
@@ -164,9 +164,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// countedByFunction reports whether a port is that of a virtual function, and its bytes are those of
-// the physical function's port, too. So it is with mlx4 on InfiniBand; a function of mlx5 counts its
-// own.
+// countedByFunction reports whether a port belongs to a virtual function with bytes that the port of the physical
+// function counts, too. This is so with mlx4 on InfiniBand; a function of mlx5 has separate counters.
 func countedByFunction(device, port string) bool {
 	if !exists(filepath.Join(device, "device", "physfn")) {
 		return false
@@ -189,7 +188,7 @@ func countsOf(ports []rdmaPort) []rdmaCounts {
 	return counts
 }
 
-// errNoRDMACount is for a driver that has the file and does not count.
+// errNoRDMACount is for a driver that has the file but does not count.
 var errNoRDMACount = errors.New("no counter")
 
 func readRDMACount(path string) (c rdmaCount) {
@@ -211,12 +210,12 @@ func readRDMACount(path string) (c rdmaCount) {
 	return c
 }
 
-// gone reports whether a counter is not there, or not any more.
+// gone reports whether err means that a counter does not exist, or no longer.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, errNoRDMACount)
 }
 
-// joinedOnce joins errors, each once.
+// joinedOnce joins errors without duplicates.
 func joinedOnce(errs []error) error {
 	var out []error
 	for _, err := range errs {

@@ -33,17 +33,17 @@ func TestReader_RDMAPorts(t *testing.T) {
 			{"mlx5_0/1", 7 << 20 * mibOfPorts, 5 << 10 * mibOfPorts, Counted},
 			{"mlx5_1/1", 3 * mibOfPorts, 2 * mibOfPorts, Counted},
 		}},
-		// Old counters stay at their end, each for itself.
+		// Old counters stay at their end, each independently.
 		"infiniband-saturated": {want: []Device{
 			{"mlx4_0/1", full, 100 * mibOfPorts, Counted | StaleIn | SaturatedIn},
 			{"mlx4_0/2", 50 * mibOfPorts, 60 * mibOfPorts, Counted},
 		}},
-		// A counter of 64 bits may have that value too, and one of 32 bits may be near its end.
+		// A 64-bit counter may have that value too, and a 32-bit counter may be near its end.
 		"infiniband-widths": {want: []Device{
 			{"mlx5_0/1", full, 8589934592, Counted},
 			{"qib0/1", mibOfPorts, full - 1, Counted},
 		}},
-		// One port says nonsense, one has a driver that does not count.
+		// One port has a malformed counter, one a driver that does not count.
 		"infiniband-damaged": {want: []Device{{"mlx5_1/1", 20 * mibOfPorts, 30 * mibOfPorts, Counted}},
 			why: `mlx5_0/ports/1/counters/port_rcv_data: "lots" is not a count`},
 		"healthy": {},
@@ -65,7 +65,7 @@ func TestReader_RDMAPorts(t *testing.T) {
 	}
 }
 
-// ports is a sysfs of RDMA ports that a test makes.
+// ports is a test's sysfs of RDMA ports.
 type ports struct{ sys string }
 
 func (p ports) dir(name string) string {
@@ -84,7 +84,7 @@ func (p ports) set(t *testing.T, name string, in, out uint64) {
 	write(t, dir, "port_xmit_data", []byte(strconv.FormatUint(out, 10)+"\n"))
 }
 
-// newPorts returns a sysfs without ports, what reads it, and a clock.
+// newPorts returns a sysfs without ports, a function that reads it, and one that advances the clock.
 func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Duration)) {
 	t.Helper()
 	p = ports{t.TempDir()}
@@ -101,7 +101,7 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 	return p, read, func(d time.Duration) { now += d }
 }
 
-// New ports are found within a minute, and no look is taken before.
+// New ports are found within a minute, and not searched for before.
 func TestRDMA_NewPorts(t *testing.T) {
 	p, read, pass := newPorts(t)
 	same(t, "at first", read(), []Device(nil))
@@ -116,8 +116,7 @@ func TestRDMA_NewPorts(t *testing.T) {
 	same(t, "a second one", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
 }
 
-// A port that goes is not a failure. It is read again as soon as it is back, also if it was away when
-// others were looked for.
+// A vanished port is no failure. It is read again once it is back, even if it was away during a search for ports.
 func TestRDMA_PortsThatComeBack(t *testing.T) {
 	byName := func(devs []Device) map[string]Device {
 		ports := make(map[string]Device)
@@ -149,8 +148,8 @@ func TestRDMA_PortsThatComeBack(t *testing.T) {
 	}
 }
 
-// A counter that comes to the end of its range has counted until there; then it is held, also while it
-// cannot be read, until it begins anew.
+// A counter that saturates has counted up to the end of its range; then it is stale, also while it cannot be read,
+// until it restarts.
 func TestRDMA_CountsUntilFull(t *testing.T) {
 	const full = 1<<32 - 1
 	p, read, _ := newPorts(t)
@@ -158,7 +157,7 @@ func TestRDMA_CountsUntilFull(t *testing.T) {
 		in, out uint64
 		class   DeviceClass
 	}{
-		{4000000000, full, Counted | StaleOut | SaturatedOut}, // where it was before is not known
+		{4000000000, full, Counted | StaleOut | SaturatedOut}, // where it was before is unknown
 		{full, full, Counted | SaturatedIn | StaleOut | SaturatedOut},
 		{full, full, Counted | StaleIn | SaturatedIn | StaleOut | SaturatedOut},
 		{7, full, Counted | StaleOut | SaturatedOut},
@@ -170,7 +169,7 @@ func TestRDMA_CountsUntilFull(t *testing.T) {
 	}
 }
 
-// What cannot be read for a moment keeps its last count, so that nothing is lost.
+// An unreadable counter keeps its last value, so that nothing is lost.
 func TestRDMA_HoldsWhatCannotBeRead(t *testing.T) {
 	p, read, _ := newPorts(t)
 	p.set(t, "mlx5_0/1", 10, 20)
@@ -193,7 +192,7 @@ func TestRDMA_HoldsWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A card that does not answer costs no more than the wait, once.
+// A card that does not respond costs one timeout, once.
 func TestRDMA_DeadCard(t *testing.T) {
 	p, _, _ := newPorts(t)
 	p.set(t, "mlx5_0/1", 10, 20)
@@ -205,7 +204,7 @@ func TestRDMA_DeadCard(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(path, 0o666); err != nil { // opening it waits for a writer
+	if err := syscall.Mkfifo(path, 0o666); err != nil { // opening it blocks until there is a writer
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -215,13 +214,13 @@ func TestRDMA_DeadCard(t *testing.T) {
 			t.Errorf("failure %v", err)
 		}
 	}
-	if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil { // let it end
+	if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil { // unblock it
 		f.Close()
 	}
 }
 
-// Of a card of old the physical function counts what its virtual functions move; one of mlx5 counts
-// for each function apart.
+// On an old card the physical function counts the bytes of its virtual functions; on mlx5 each function counts its
+// bytes separately.
 func TestRDMA_VirtualFunctions(t *testing.T) {
 	p, read, _ := newPorts(t)
 	for device, driver := range map[string]string{"mlx4_0": "mlx4_core", "mlx4_1": "mlx4_core", "mlx4_2": "mlx4_core",

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// Now reads the three clocks of the machine.
+// Now reads the machine's three clocks.
 func Now() Instant {
 	return Instant{Wall: time.Now().Round(0), Mono: clock(unix.CLOCK_MONOTONIC), Boot: clock(unix.CLOCK_BOOTTIME)}
 }

@@ -8,54 +8,54 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// The sources of the job's numbers.
+// The sources of the job's usage.
 const (
-	JobFromGroup   = "cgroup"  // a control group that holds just us and the job
-	JobFromCreated = "created" // a control group that was made for the job
+	JobFromGroup   = "cgroup"  // a control group that holds only perfagent and the job
+	JobFromCreated = "created" // a control group that was created for the job
 	JobFromTree    = "tree"    // the job's processes, from procfs
 )
 
-// The ways in which the job's memory is counted.
+// The ways to count the job's memory.
 const (
-	MemoryPSS   = "pss"    // each shared page once: its parts add up (smaps_rollup)
-	MemoryRSS   = "rss"    // resident pages of each process: shared ones several times
-	MemoryGroup = "cgroup" // what the kernel charges to the group, page cache not counted
+	MemoryPSS   = "pss"    // each shared page once, so that processes add up (smaps_rollup)
+	MemoryRSS   = "rss"    // resident pages of each process: shared pages several times
+	MemoryGroup = "cgroup" // memory charged to the group, without page cache
 )
 
-// JobOptions say where the job's usage is read. The zero value means that there is no job.
+// JobOptions configures where the job's usage is read. The zero value means that there is no job.
 type JobOptions struct {
-	// Source is one of JobFromGroup, JobFromCreated and JobFromTree; "" = there is no job.
+	// Source is JobFromGroup, JobFromCreated or JobFromTree; "" = there is no job.
 	Source string
-	// Group holds the job: a group that was made for it, or our own, whose limits are the job's
-	// too. nil means that none is visible; NoGroup may say why.
+	// Group holds the job: a group created for it, or perfagent's own, which has the job's limits, too. nil means that
+	// no group is visible; GroupErr may contain the reason.
 	Group    *cgroup.Group
 	GroupErr error
-	// Tree finds the job's processes. nil means that they cannot be found; NoTree says why.
+	// Tree finds the job's processes. nil means that they cannot be found; TreeErr contains the reason.
 	Tree    *process.Tree
 	TreeErr error
-	// Running reports whether the job is running at the baseline, which then reads what its
-	// processes have used so far.
+	// Running reports whether the job already runs at the baseline, which then reads what its processes have used so
+	// far.
 	Running bool
 	// AgentOutsideGroup reports that this process is not in Group.
 	AgentOutsideGroup bool
-	// PID is a process of the job, whose affinity and control groups are what the job was given; 0 is this process.
+	// PID is a process of the job with the affinity and control groups that the job was given; 0 = this process.
 	PID int
-	// Reaped returns what the dead processes of the job have used that we waited for. It must be
-	// set before Run. nil means nothing.
+	// Reaped returns the usage of the job's processes that were waited for. Set it before the first Reading. nil means
+	// none.
 	Reaped func() ReapedUsage
-	// IdleChildren returns how many children of this process are in its group that are not the job's, use nothing and
+	// IdleChildren returns the number of children of this process in its group that are not the job's, use nothing and
 	// have one thread. nil means none.
 	IdleChildren func() int
-	// Env is the job's environment: it says which GPUs are the job's.
+	// Env is the job's environment, which selects the job's GPUs.
 	Env []string
-	// VerifyGroup holds the CPU time of the job's group against that of its processes in each Reading: a
-	// rule is judged by it. Else that is done whenever the processes are scanned.
+	// VerifyGroup compares the CPU time of the job's group with its processes in each Reading, for a rule that depends
+	// on it. Otherwise that happens whenever the processes are scanned.
 	VerifyGroup bool
 }
 
-// ReapedUsage is the usage of processes that are dead and were waited for, with the seconds of user and system
-// time. Over reports that no process of the job is left. Main is
-// the job's main process; 0 = it has ended, or is not known.
+// ReapedUsage is the usage of processes that have ended and were waited for; CPUSeconds is user and system time.
+// JobEnded reports that the job has no process left. MainPID is the job's main process; 0 = it has ended, or is
+// unknown.
 type ReapedUsage struct {
 	CPUSeconds float64
 	process.IO
@@ -63,58 +63,56 @@ type ReapedUsage struct {
 	MainPID  int
 }
 
-// JobUsage is what the job used at one instant. NaN is unknown.
+// JobUsage is the job's usage at one instant. NaN is unknown.
 type JobUsage struct {
-	// CPUSeconds and IO are counters. In a control group they count from its creation.
+	// CPUSeconds and IO are counters. A control group's start at its creation.
 	CPUSeconds float64
 	process.IO
-	// LivingCPUSeconds is the part of CPUSeconds that belongs to processes that have not ended.
+	// LivingCPUSeconds is the part of CPUSeconds used by processes that have not ended.
 	LivingCPUSeconds float64
-	// Lag is how long after the Reading CPUSeconds was known; the job ran on until then.
+	// Lag is the time from the Reading until CPUSeconds was read; the job ran on meanwhile.
 	Lag time.Duration
-	// Outside reports that the group has not counted all processes of the job: what the processes say
-	// is taken from then on, where it is more. Late is the part of CPUSeconds that earlier Readings
-	// lacked therefore.
+	// Outside reports that the group has not counted all processes of the job: from then on the numbers of the
+	// processes count where they are greater. LateCPUSeconds is the part of CPUSeconds that earlier Readings lacked for
+	// this reason.
 	Outside        bool
 	LateCPUSeconds float64
-	// Memory is in bytes, counted as MemoryKind says. PageCache, which the kernel takes back when
-	// memory is short, is not in it.
+	// Memory is in bytes, counted according to MemoryKind. It excludes PageCache, which the kernel reclaims when memory
+	// is short.
 	Memory, PageCache float64
 	// Swap is the part of Memory that was swapped out, in bytes.
 	Swap float64
-	// Unowned is by how many bytes the host's shared memory has grown since the baseline, beyond what is in
-	// Memory: see process.Use. It is known only where Memory is that of processes.
+	// Unowned is the growth of the host's shared memory since the baseline beyond the shared memory in Memory, in
+	// bytes: see process.TreeUsage. It is known only if Memory was measured by process.
 	Unowned float64
-	// Own is what the group's memory has beside these two: our own, and what was there before the
-	// job. Bytes.
+	// Own is the rest of the group's memory: perfagent's own, and what was there before the job. Bytes.
 	Own        float64
 	MemoryKind string
-	// MemoryStale reports whether Memory was measured for an earlier Reading, and may have gone down since.
+	// MemoryStale reports that Memory was measured for an earlier Reading, and may have gone down since.
 	MemoryStale bool
-	// MemoryLowerBound is the memory that the job certainly has, in bytes: the greatest of that of its group, of
-	// its largest process and of the sum of PSS. A sum of resident sizes proves nothing.
+	// MemoryLowerBound is the memory that the job certainly has, in bytes: the maximum of its group, of its largest
+	// process and of the sum of PSS. A sum of RSS proves nothing.
 	MemoryLowerBound   float64
 	Processes, Threads float64
-	// Group has the counters of the control group that the job is in; nil if there is none. Shared
-	// reports that others are in it, too: then only its limits are the job's.
+	// Group holds the counters of the job's control group; nil if there is none. Shared reports that the group holds
+	// other processes, too: then only its limits are the job's.
 	Group  *cgroup.Counters
 	Shared bool
 	Limits Limits
-	// InnerMemoryGroup is the innermost of several groups with the memory limit, or "" if there is one.
+	// InnerMemoryGroup is the innermost of several groups with the memory limit, or "" if only one has it.
 	InnerMemoryGroup string
-	// Environs are the different environments of the job's processes, of each what gpu.OfJob reads; nil if they
-	// were not read.
+	// Environs holds the different environments of the job's processes, only with the variables that gpu.JobDevices
+	// reads; nil if they were not read.
 	Environs [][]string
-	// Reclaim is of the group that Limits.MemoryMB is of; nil if it was not read.
+	// Reclaim is of the group that Limits.MemoryMB belongs to; nil if it was not read.
 	Reclaim *cgroup.Reclaim
-	// Table has the job's processes, see process.Tree.Table. It is made now and then, else nil, and
-	// never changes. TableErr is why some or all of them could not be read, where they were read for
-	// the Table alone.
+	// Table lists the job's processes, see process.Tree.Table. It is built now and then, else nil, and is immutable.
+	// TableErr is why some or all processes could not be read, if they were read for the Table alone.
 	Table    []process.Process
 	TableErr error
 }
 
-// unknownJobUsage returns a JobUse with nothing known.
+// unknownJobUsage returns a JobUsage with all numbers unknown.
 func unknownJobUsage() JobUsage {
 	nan := math.NaN()
 	return JobUsage{CPUSeconds: nan, IO: process.UnknownIO(), LivingCPUSeconds: nan, Memory: nan, PageCache: nan,

@@ -13,50 +13,49 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// mib is the unit of limits and of the host's memory: 2^20 bytes.
+// mib is the bytes of one MiB, the unit of limits and of the host's memory.
 const mib = 1 << 20
 
-// The limits are read again, as they may change while the job runs: those of a limited job in each sample at the
-// usual interval. A job that is not limited rarely becomes so. One of many ranks of a host, which leaves the host to
-// another, does so less often in any case.
+// The intervals at which the limits are read, as they may change while the job runs: in each sample at the usual
+// interval for a limited job. A job without limits rarely gets one. One of several ranks of a host that does not
+// measure the host reads them less often in any case.
 const (
 	limitsEvery   = 900 * time.Millisecond
 	noLimitsEvery = 4900 * time.Millisecond
 )
 
-// A jobReader reads what the job uses.
+// A jobReader reads the job's usage.
 type jobReader struct {
 	JobOptions
-	limits      Limits // that it was given
+	limits      Limits // that the job was given
 	limitsAt    time.Duration
 	selfLimits  selfLimits
-	innerGroup  *cgroup.Group // that all its processes have entered, see bound; nil = none
+	innerGroup  *cgroup.Group // that all its processes have entered, see selfLimits; nil = none
 	innerLimits cgroup.Limits // of that group
-	heldAt      time.Duration // when cgroup.Held was read last
-	jobOnly     bool          // somebody else measures the host
+	heldAt      time.Duration // when Reclaim was last read
+	jobOnly     bool          // another perfagent measures the host
 	// memoryInner is the innermost of several groups with the memory limit.
 	memoryInner string
-	// limitsFailed says, by file, why some of them could not be read.
+	// limitsFailed has the reason for each unreadable limits file.
 	limitsFailed map[string]error
-	groupAt      time.Duration // when the group was read last
-	closing      bool          // the next Reading is the last
-	// before is the group's memory at the baseline, without ours: what the kernel keeps of
-	// processes that have ended.
+	groupAt      time.Duration // when the group was last read
+	closing      bool          // the next Reading is the final one
+	// before is the group's memory at the baseline without perfagent's: what the kernel keeps of ended processes.
 	before float64
-	// groupBaseline reports which counters the group had at the baseline. They are never taken from the
-	// processes, which count from elsewhere.
+	// groupBaseline holds which counters the group had at the baseline. These are never read from the processes, which
+	// have another baseline.
 	groupBaseline struct {
 		cpu bool
-		io  process.IO // NaN: it had it not
+		io  process.IO // NaN: the group did not have it
 	}
 	helper     *helper
 	self       process.UsageReader
 	gpus       *gpu.Monitor
 	tree       *jobTree
-	begun      time.Duration // the baseline
-	tabled     time.Duration // when the processes were scanned last for the table alone
+	begun      time.Duration // time of the baseline
+	tabled     time.Duration // when the processes were last scanned for the table alone
 	groupCheck groupCheck
-	hidden     bool // the main process lives, and is not seen
+	hidden     bool // the main process lives, but no process is visible
 }
 
 // helperPid returns the process that queries the GPUs; 0 if there is none.
@@ -67,15 +66,15 @@ func (j *jobReader) helperPid() int {
 	return j.gpus.PID()
 }
 
-// final makes the next reading complete and new: it is the closing one.
+// final makes the next Reading complete: it is the last one.
 func (j *jobReader) final() {
 	j.closing, j.tree.closing = true, true
-	if !j.AgentOutsideGroup { // else it may be gone with the job
+	if !j.AgentOutsideGroup { // otherwise the group may vanish with the job
 		j.limitsAt = 0
 	}
 }
 
-// close closes the files that are held open of the job's group and of its processes.
+// close closes the open files of the job's group and processes.
 func (j *jobReader) close() {
 	if j.Group != nil {
 		j.Group.Close()
@@ -84,7 +83,7 @@ func (j *jobReader) close() {
 	j.tree.close()
 }
 
-// baseline reads the counters that already run before the job starts.
+// baseline reads the counters that run before the job starts.
 func (j *jobReader) baseline(out *Reading) *JobUsage {
 	if j.Source == "" {
 		return nil
@@ -105,21 +104,21 @@ func (j *jobReader) baseline(out *Reading) *JobUsage {
 	case j.Source == JobFromTree:
 		use.CPUSeconds, use.LivingCPUSeconds = 0, 0
 	}
-	use.IO = process.IO{} // where its counters begin
+	use.IO = process.IO{} // where the counters of the processes begin
 	if j.Source != JobFromTree && use.Group != nil {
 		use.IO = ioOf(use.Group).With(use.IO, orElse)
 	}
 	return use
 }
 
-// ioOf returns what a group knows of storage.
+// ioOf returns the group's storage I/O.
 func ioOf(c *cgroup.Counters) process.IO {
 	io := process.UnknownIO()
 	io.ReadBytes, io.WriteBytes = c.ReadBytes, c.WriteBytes
 	return io
 }
 
-// read reads everything about the job.
+// read reads the job's whole usage, or nil if there is no job.
 func (j *jobReader) read(out *Reading) *JobUsage {
 	if j.Source == "" {
 		return nil
@@ -128,9 +127,9 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 	out.try(SourceJob, func() error {
 		var reaped ReapedUsage
 		if j.Reaped != nil {
-			reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
+			reaped = j.Reaped() // before the scan, so that a process that ends in between is not counted twice
 		}
-		main, lives := process.CPUTime(reaped.MainPID) // before the group is read, which has it, too
+		main, lives := process.CPUTime(reaped.MainPID) // before the group, which includes it
 		j.readGroup(use, out)
 		atLeast := reaped.CPUSeconds + main.Seconds()
 		if j.Source != JobFromTree && j.groupCheck.undercounts(use.CPUSeconds, atLeast) {
@@ -149,7 +148,7 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 	return use
 }
 
-// readGroup takes what the control group knows.
+// readGroup sets what the control group counts.
 func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	use.Limits = j.readLimits(out.At.Mono)
 	use.InnerMemoryGroup = j.memoryInner
@@ -172,8 +171,7 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	self := j.selfUsage()
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
 	use.PageCache, use.Own = c.PageCache, self.Private+j.before
-	// Our own part is an estimate: if nothing is left, the job is too small for it, and its
-	// processes are read instead.
+	// Own is an estimate: if nothing remains, the job is too small for it, and its processes are read instead.
 	if memory := c.Memory + known(c.Swap) - c.PageCache - use.Own; memory > 0 {
 		use.Memory, use.MemoryLowerBound, use.Swap = memory, memory, c.Swap
 	}
@@ -184,17 +182,16 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	}
 
 	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().JobEnded) {
-		// Without processes nothing is known of the job at this moment.
+		// Without processes the job's numbers at this moment are unknown.
 		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
 		use.MemoryLowerBound, use.Swap = math.NaN(), math.NaN()
 	}
 }
 
-// sharedGroupEvery is how often a group is read that holds others, too, and limits nothing. Only
-// its OOM kills matter.
+// sharedGroupEvery is how often a group without limits that holds other processes is read. Only its OOM kills matter.
 const sharedGroupEvery = 5 * time.Second
 
-// groupDue reports whether the group is to be read now.
+// groupDue reports whether to read the group now.
 func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 	if j.Source == JobFromTree && !l.limited() && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
 		return false
@@ -203,8 +200,8 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 	return true
 }
 
-// readTree takes from the job's processes what the control group does not know. atLeast is the CPU time that the job
-// has used, as far as that is known without them.
+// readTree sets what the control group does not count, from the job's processes. atLeast is a lower bound of the job's
+// CPU time, from its reaped and main processes.
 func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, atLeast float64) error {
 	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.ReadBytes}
 	counted := j.Source != JobFromTree && !j.groupCheck.outside && !slices.ContainsFunc(known[:], math.IsNaN)
@@ -232,7 +229,7 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 
 	q := treeRequest{
 		memory:  !counted && (j.groupCheck.outside || math.IsNaN(use.Memory)),
-		storage: !counted || table, // a group counts no calls
+		storage: !counted || table, // a group does not count calls
 		table:   table,
 	}
 	if out.Load != nil {
@@ -242,16 +239,16 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 	if err == nil {
 		err = fileErrors(a.use.Failed)
 		j.takeTree(use, a, reaped, out.At.Mono)
-	} else if j.groupCheck.outside { // what the group has would be less than before
+	} else if j.groupCheck.outside { // the group alone would be less than before
 		use.CPUSeconds, use.IO = math.NaN(), process.UnknownIO()
 	}
-	if counted { // they were scanned for the table alone
+	if counted { // scanned for the table alone
 		use.TableErr, err = err, nil
 	}
 	return err
 }
 
-// takeTree takes what the processes say of what is unknown so far.
+// takeTree sets the numbers that are still unknown from the job's processes.
 func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, now time.Duration) {
 	tree := a.use
 	if j.Source != JobFromTree {
@@ -263,14 +260,14 @@ func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, no
 	if math.IsNaN(use.CPUSeconds) && !j.groupBaseline.cpu && tree.Fresh {
 		use.CPUSeconds, use.LivingCPUSeconds, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, a.took
 	}
-	if j.Running { // the caller's own account of the job has the living processes, too
+	if j.Running { // the caller's own count of the job includes the living processes, too
 		use.LivingCPUSeconds = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
 		use.Memory, use.MemoryKind, use.MemoryStale = tree.Memory, tree.MemoryKind, !tree.MemoryUpToDate
 		use.MemoryLowerBound, use.Swap, use.Unowned = tree.MemoryLowerBound, tree.Swap, tree.Unowned
 	}
-	if tree.Processes > 0 { // without processes nothing is known of the job
+	if tree.Processes > 0 { // without processes the numbers are unknown
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)
 	}
 	if tree.IOFresh {
@@ -284,8 +281,8 @@ func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, no
 	}
 }
 
-// noteMain notes that the job's main process lives: it is a process, and has a thread. If none at all is seen,
-// processes are hidden, so what was read of them is not what the job uses.
+// noteMain counts the job's living main process, and its thread. If no process is visible at all, procfs hides
+// processes, so the numbers read so far are not the job's.
 func (j *jobReader) noteMain(use *JobUsage) error {
 	hid := j.hidden
 	j.hidden = j.Source == JobFromTree && j.Tree != nil && math.IsNaN(use.Processes)
@@ -293,14 +290,14 @@ func (j *jobReader) noteMain(use *JobUsage) error {
 		use.CPUSeconds, use.LivingCPUSeconds, use.IO = math.NaN(), math.NaN(), process.UnknownIO()
 	}
 	use.Processes = max(use.Processes, 1)
-	if hid && j.hidden { // else it may just be ending
+	if hid && j.hidden { // the first time it may just be ending
 		return errHidden
 	}
 	return nil
 }
 
-// settleTasks makes the numbers of processes and threads agree, which are not counted at one moment. Without processes
-// nothing is known.
+// settleTasks makes the numbers of processes and threads consistent, as they are not counted at the same moment.
+// Without processes both are unknown.
 func (u *JobUsage) settleTasks() {
 	switch {
 	case u.Processes == 0:
@@ -312,15 +309,15 @@ func (u *JobUsage) settleTasks() {
 
 var errHidden = errors.New("read the job's processes: procfs hides the main one (hidepid), as that of another user")
 
-// tableEarly and tableLate are how often the processes of a job that is counted by its control group
-// are scanned: in its first seconds, and then.
+// tableEarly and tableLate are the intervals at which the processes of a job with a control group are scanned: in its
+// first seconds, and later.
 const (
 	tableEarly = time.Second
 	tableLate  = 5 * time.Second
 )
 
-// tableDue reports whether the processes of a job that is counted by its control group are to be
-// scanned now: 1 s and 2 s after the start, then every 5 s, and at the end.
+// tableDue reports whether to scan the processes of a job with a control group now: 1 s and 2 s after the start, then
+// every 5 s, and at the end.
 func (j *jobReader) tableDue(now time.Duration) bool {
 	every := tableLate
 	if j.tabled-j.begun < 2*tableEarly {
@@ -333,7 +330,7 @@ func (j *jobReader) tableDue(now time.Duration) bool {
 	return true
 }
 
-// scanTree reads the job's processes. It takes their table, and to what they have bound themselves.
+// scanTree reads the job's processes, and stores their table and self-imposed limits.
 func (j *jobReader) scanTree(use *JobUsage, q treeRequest) (treeResult, error) {
 	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
 	a, err := j.tree.read(q)
@@ -345,7 +342,7 @@ func (j *jobReader) scanTree(use *JobUsage, q treeRequest) (treeResult, error) {
 	return a, nil
 }
 
-// orElse returns v, or another value if v is NaN.
+// orElse returns v, or other if v is NaN.
 func orElse(v, other float64) float64 {
 	if math.IsNaN(v) {
 		return other
@@ -353,11 +350,10 @@ func orElse(v, other float64) float64 {
 	return v
 }
 
-// known returns v, or 0 if it is not known.
+// known returns v, or 0 if v is NaN.
 func known(v float64) float64 { return orElse(v, 0) }
 
-// takeReaped takes the usage of a job that has no processes left. Its memory and its number of
-// processes are unknown then.
+// takeReaped sets the usage of a job without processes. Its memory and number of processes are unknown.
 func (j *jobReader) takeReaped(use *JobUsage, reaped ReapedUsage) {
 	if j.groupCheck.outside {
 		j.groupCheck.addUncountedCPU(use, reaped.CPUSeconds)
@@ -367,11 +363,11 @@ func (j *jobReader) takeReaped(use *JobUsage, reaped ReapedUsage) {
 		use.CPUSeconds, use.LivingCPUSeconds = reaped.CPUSeconds, 0
 	}
 	bytes := reaped.IO
-	bytes.ReadCalls, bytes.WriteCalls = math.NaN(), math.NaN() // rusage has no calls
+	bytes.ReadCalls, bytes.WriteCalls = math.NaN(), math.NaN() // rusage does not count calls
 	use.IO = use.IO.With(bytes, orElse)
 }
 
-// readLimits returns the limits of the job as they are now.
+// readLimits returns the job's current limits.
 func (j *jobReader) readLimits(now time.Duration) Limits {
 	every := noLimitsEvery
 	if j.limits.limited() && !j.jobOnly {
@@ -387,7 +383,7 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 	}
 	if j.Group != nil {
 		g := j.Group.Limits()
-		if l.take(&g); len(g.Failed) > 0 && j.limitsAt > 0 { // they are as they were, as far as is known
+		if l.take(&g); len(g.Failed) > 0 && j.limitsAt > 0 { // keep the last known ones
 			l = j.limits
 		} else {
 			j.memoryInner = g.InnerMemoryGroup

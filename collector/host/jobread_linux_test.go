@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// emptyGroup is a group of a copied host that holds no process.
+// emptyGroup returns a group without processes on a copied host.
 func emptyGroup(t *testing.T) *cgroup.Group {
 	t.Helper()
 	return emptyGroupIn(t, t.TempDir())
@@ -38,8 +38,8 @@ func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
 	return g
 }
 
-// The limits of a limited job are new in each reading at the usual interval. Where there are none, and for a rank
-// that leaves the host to another, they are read every fifth second.
+// The limits of a limited job are read in each sample at the usual interval. Without limits, and for a rank that does
+// not measure the host, they are read every fifth second.
 func TestReader_Limits(t *testing.T) {
 	root := t.TempDir()
 	group := emptyGroupIn(t, root)
@@ -73,7 +73,7 @@ func TestReader_Limits(t *testing.T) {
 	}
 }
 
-// A reader that panics costs the job's numbers, at the baseline as later, and never the run.
+// A reader that panics costs the job's numbers, at the baseline and later, but never the run.
 func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 	damaged := true
 	reader := openFixture(t, "healthy")
@@ -96,7 +96,7 @@ func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 	}
 }
 
-// Each reason for which something of the job's processes could not be read is told.
+// The error contains each reason why processes of the job could not be read.
 func TestTreeError_NamesEachReason(t *testing.T) {
 	if err := fileErrors(nil); err != nil {
 		t.Error(err)

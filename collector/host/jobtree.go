@@ -9,51 +9,49 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// treeTimeout is how long a Reading waits for the job's processes. Five thousand of them take 60
-// ms. For one that hangs in exec, or in its memory, the kernel may not answer for as long as the
-// disk does not; it is waited for once, not in every Reading.
+// treeTimeout is how long a Reading waits for the job's processes. Five thousand of them take 60 ms. For a process that
+// hangs in exec, or in its memory, the kernel may block for as long as the disk does; only one Reading waits for it.
 const treeTimeout = 2 * time.Second
 
-// longScan is the duration of a scan that was held up: what it met first is much older than what it
-// met last.
+// longScan is the duration from which a scan counts as delayed: its first processes were read much earlier than its
+// last.
 const longScan = 250 * time.Millisecond
 
 // A jobTree reads the job's processes.
 type jobTree struct {
 	tree    *process.Tree // nil = they cannot be found
 	pid     int           // see JobOptions.PID
-	home    string        // the control groups of that process at first, as procfs lists them; "" = not read yet
+	home    string        // the initial control groups of that process, as in procfs; "" = not read yet
 	caller  *timeout.Caller[treeResult]
-	scan    func() treeResult // to the open question
+	scan    func() treeResult // carries out request
 	request treeRequest
-	closing bool      // the next one is the last
-	skewed  bool      // the scan before took long
-	tabled  time.Time // when the table was made last
+	closing bool      // the next scan is the last
+	skewed  bool      // the previous scan was delayed
+	tabled  time.Time // when the table was last built
 }
 
-// A treeRequest says what is to be read beside CPU time and the number of processes: memory, storage
-// bytes, and the table, also if that is not due.
+// A treeRequest selects what to read in addition to CPU time and the number of processes: memory, storage I/O, and the
+// table, even if that is not due.
 type treeRequest struct {
 	memory, storage, table bool
-	// With the table it is read to what the processes have bound themselves: the masks of their threads and, if
-	// these are set, their control groups and environments.
+	// Read with the table, in addition to the affinity of the threads: control groups and environments.
 	groups, environs bool
 
-	newest int64 // see process.Tree.Newest; 0 = not known
-	final  bool  // it is the last one
+	newest int64 // see process.Tree.SetNewestPID; 0 = unknown
+	final  bool  // the last request
 	asked  time.Time
 }
 
 type treeResult struct {
 	use        process.TreeUsage
-	table      []process.Process // nil if it was not made
-	selfLimits selfLimits        // nothing is known where the table was not made
-	took       time.Duration     // since the question
+	table      []process.Process // nil if it was not built
+	selfLimits selfLimits        // unknown if the table was not built
+	took       time.Duration     // since the request
 	err        error
 }
 
-// tableEvery is how often a table of the processes is made where they are scanned more often. At the
-// usual interval that is in each third sample.
+// tableEvery is how often the table is built if the processes are scanned more often: in every third sample at the
+// usual interval.
 const tableEvery = 2900 * time.Millisecond
 
 func newJobTree(o JobOptions) *jobTree {
@@ -62,14 +60,14 @@ func newJobTree(o JobOptions) *jobTree {
 	return t
 }
 
-// read asks for the job's processes. A scan that took long leaves CPU time and storage to the next one,
-// unless it is the last or all scans take long.
+// read scans the job's processes. A scan that took long reports no CPU time and I/O, unless it is the last or the
+// previous one took long, too.
 func (t *jobTree) read(q treeRequest) (treeResult, error) {
 	q.final, q.asked = t.closing, time.Now()
 	q.table = q.table || q.final || q.asked.Sub(t.tabled) >= tableEvery
 
 	wait := time.Duration(0)
-	if q.final { // the scan before is worth waiting for
+	if q.final { // the pending scan is worth waiting for
 		wait = treeTimeout
 	}
 	t.caller.Result(wait)
@@ -95,7 +93,7 @@ func (t *jobTree) read(q treeRequest) (treeResult, error) {
 var errTreeHangs = fmt.Errorf("read the job's processes: no answer within %v: "+
 	"a process of this machine hangs, in exec or in its memory", treeTimeout)
 
-// scanTree answers the open question.
+// scanTree carries out the pending request.
 func (t *jobTree) scanTree() (a treeResult) {
 	q := t.request
 	a.err = guard(func() (err error) {
@@ -116,7 +114,7 @@ func (t *jobTree) scanTree() (a treeResult) {
 	return a
 }
 
-// idle returns the tree; nil if there is none, or if it is still being read.
+// idle returns the tree, or nil if there is none or a scan is pending.
 func (t *jobTree) idle() *process.Tree {
 	if t.caller.Result(0); t.caller.Pending() {
 		return nil
@@ -124,7 +122,7 @@ func (t *jobTree) idle() *process.Tree {
 	return t.tree
 }
 
-// settled returns the table of a job of which no process is left; nil if it cannot be made.
+// settled returns the final table of a job without processes; nil if a scan is pending or there is no tree.
 func (t *jobTree) settled() []process.Process {
 	tree := t.idle()
 	if tree == nil {
@@ -134,8 +132,7 @@ func (t *jobTree) settled() []process.Process {
 	return tree.Table()
 }
 
-// left returns the shared memory that a job of which no process is left may have left on the host; NaN if that is
-// not known.
+// left returns the shared memory that a job without processes may have left on the host; NaN if unknown.
 func (t *jobTree) left() float64 {
 	if t.tree == nil {
 		return math.NaN()
@@ -143,15 +140,15 @@ func (t *jobTree) left() float64 {
 	return t.tree.LeftoverShared()
 }
 
-// close closes what the tree holds open, unless it is still being read.
+// close closes the tree's open files, unless a scan is pending.
 func (t *jobTree) close() {
 	if tree := t.idle(); tree != nil {
 		_ = tree.Close()
 	}
 }
 
-// seen returns whether a process is known to be the job's (process.Tree.Seen). It is not known while
-// a question is open.
+// seen returns the relation of a process according to the scans (process.Tree.ScannedRelation). It is unknown while a
+// scan is pending.
 func (t *jobTree) seen(pid int) process.Relation {
 	if tree := t.idle(); tree != nil {
 		return tree.ScannedRelation(pid)
@@ -159,7 +156,7 @@ func (t *jobTree) seen(pid int) process.Relation {
 	return process.UnknownRelation
 }
 
-// relation does the same for a process that is there.
+// relation is seen, or else the relation of a process that exists now (process.Tree.CurrentRelation).
 func (t *jobTree) relation(pid int) process.Relation {
 	if t.tree == nil {
 		return process.UnknownRelation
@@ -170,8 +167,8 @@ func (t *jobTree) relation(pid int) process.Relation {
 	return t.tree.CurrentRelation(pid)
 }
 
-// copy returns the job's processes for another goroutine, or nil if they cannot be found. What was
-// known of them is not known while a question is open.
+// copy returns the job's processes for another goroutine, or nil if they cannot be found. While a scan is pending the
+// copy is empty.
 func (t *jobTree) copy() *process.Tree {
 	if t.tree == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// aChild is a process for the trees to find.
+// aChild starts a process for the trees to find.
 func aChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sleep", "60")
@@ -24,7 +24,7 @@ func aChild(t *testing.T) (pid int) {
 	return child.Process.Pid
 }
 
-// The job's processes are waited for once; what comes late is not told as of now.
+// Only one Reading waits for the job's processes; a late result is not reported as current.
 func TestJobTree_Hangs(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestJobTree_Hangs(t *testing.T) {
 	})
 }
 
-// What a scan met first is old when it ends late: its CPU time is not told, but where all
-// scans are so, and at the end.
+// The first processes of a long scan are outdated at its end: its CPU time is not reported, unless all scans are long
+// or it is the last.
 func TestJobTree_TakesLong(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestJobTree_TakesLong(t *testing.T) {
 			return false
 		}}
 		tell := func() bool {
-			tree.tree = process.NewTree(options) // the first scan of each puts nothing off
+			tree.tree = process.NewTree(options) // the first scan of each is not deferred
 			a, err := tree.read(treeRequest{})
 			use, took := a.use, a.took
 			if err != nil || long != (took > longScan) || use.Processes < 1 {
@@ -98,7 +98,7 @@ func TestJobTree_TakesLong(t *testing.T) {
 	})
 }
 
-// What the helper uses is what it used before, where the kernel does not say.
+// On a timeout the helper's usage is the last known one.
 func TestHelper_DoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHelper()
@@ -123,7 +123,7 @@ func TestHelper_DoesNotAnswer(t *testing.T) {
 }
 
 func TestJobTree_Panics(t *testing.T) {
-	tree := newJobTree(JobOptions{}) // its methods do
+	tree := newJobTree(JobOptions{}) // its methods panic
 	for range 2 {
 		if _, err := tree.read(treeRequest{memory: true}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
 			t.Error(err)

@@ -8,39 +8,39 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxKernelLog bounds what is read of the kernel's log at once.
+// maxKernelLog bounds the bytes read from the kernel's log at a time.
 const maxKernelLog = 8 << 20
 
-// The constraints under which the kernel ran out of memory, by its log.
+// The constraints under which the kernel ran out of memory, according to its log.
 const (
-	OOMOfGroup  = "memcg"         // at a limit of a control group
-	OOMOfHost   = "none"          // all memory of the host was in use
-	OOMOfCPUSet = "cpuset"        // the memory of the NUMA nodes of a cpuset was
-	OOMOfPolicy = "memory_policy" // that of the nodes of a process's memory policy was
+	OOMOfGroup  = "memcg"         // limit of a control group
+	OOMOfHost   = "none"          // the host had no free memory
+	OOMOfCPUSet = "cpuset"        // the NUMA nodes of a cpuset had no free memory
+	OOMOfPolicy = "memory_policy" // the NUMA nodes of a process's memory policy had no free memory
 )
 
-// A Victim is a process that the kernel's OOM killer killed.
+// A Victim is a process killed by the kernel's OOM killer.
 type Victim struct {
 	Process string    `json:"process"` // its name
 	PID     int       `json:"pid"`     // 0 = unknown
 	At      time.Time `json:"at,omitzero"`
-	Group   string    `json:"group,omitempty"` // of the victim
-	// Constraint is one of those above; "" = unknown.
+	Group   string    `json:"group,omitempty"` // the victim's group
+	// Constraint is one of the OOMOf constants; "" = unknown.
 	Constraint string `json:"constraint,omitempty"`
-	// LimitGroup is the group whose limit was hit: the victim's or one above it; "" = unknown.
+	// LimitGroup is the group that hit its limit: the victim's or one above it; "" = unknown.
 	LimitGroup string `json:"limit_group,omitempty"`
-	// Nodes are the NUMA nodes of the cpuset or policy, as the kernel lists them: "0-1,3".
+	// Nodes are the NUMA nodes of the cpuset or policy in the kernel's format: "0-1,3".
 	Nodes string `json:"nodes,omitempty"`
-	// Parent is the process that was its parent when it ended; 0 = unknown.
+	// Parent is the victim's parent when it ended; 0 = unknown.
 	Parent  int  `json:"parent,omitempty"`
 	Host    bool `json:"host"`              // no group's limit was hit
-	InJob   bool `json:"ours,omitempty"`    // it was the job's, by its parents
-	Foreign bool `json:"foreign,omitempty"` // it was not the job's, by its parents
+	InJob   bool `json:"ours,omitempty"`    // the job's, according to its parents
+	Foreign bool `json:"foreign,omitempty"` // not the job's, according to its parents
 }
 
-// Neighbours returns how many processes are in the group that counts the job's memory and are neither
-// the job's nor needed for it: perfagent's own, and those above it, which live as it does. It stops
-// at the first. It returns false if that is not known.
+// Neighbours returns 1 if the group that counts the job's memory has a process that is neither the job's nor
+// perfagent's nor an ancestor of perfagent, which lives as long as perfagent; else 0. known is false if that cannot be
+// determined.
 func (r *Reader) Neighbours() (n int, known bool) {
 	if r.job.Group == nil || r.job.Tree == nil {
 		return 0, false

@@ -16,54 +16,52 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// scarceFiles is the limit of descriptors below which none is held for the log.
+// scarceFiles is the limit of descriptors below which the log is not kept open.
 const scarceFiles = 64
 
-// maxVictims bounds how many killed processes are named.
+// maxVictims bounds the number of victims that are kept.
 const maxVictims = 20
 
-// A kernelLog is the kernel's log (/dev/kmsg) from a moment on. A nil one cannot be read.
+// A kernelLog is the kernel's log (/dev/kmsg) from a moment on. nil means that it cannot be read.
 type kernelLog struct {
 	file     *os.File
 	conn     syscall.RawConn
-	exits    *process.ExitListener // nil = the kernel does not say them
+	exits    *process.ExitListener // nil = the kernel does not report them
 	watching atomic.Bool
 
 	mu      sync.Mutex
-	tracked []trackedVictim // so far; the newest few
-	ended   []exit          // of SIGKILL; the newest few
+	tracked []trackedVictim // so far; the newest maxVictims
+	ended   []exit          // by SIGKILL; the newest ones
 	record  [8 << 10]byte
-	// pids reports that our process IDs are the log's, which are of the first pid namespace.
+	// pids reports that our process IDs are those in the log, which are of the initial pid namespace.
 	pids bool
-	// lost reports that not all victims are among those found.
+	// lost reports that tracked lacks victims.
 	lost bool
 }
 
-// An exit is that of a process that SIGKILL ended, whoever sent it.
+// An exit is the end of a process by SIGKILL, from any sender.
 type exit struct {
 	pid, parent int
 	whose       process.Relation
 }
 
-// maxEnded is more than end of SIGKILL between the kernel's decision and our reading of it.
+// maxEnded exceeds the number of processes that end by SIGKILL between the kernel's decision and our reading of it.
 const maxEnded = 256
 
-// A trackedVictim is a Victim, and whether its parents were looked at.
+// A trackedVictim is a Victim; looked reports that its relation was looked up.
 type trackedVictim struct {
 	Victim
 	looked bool
 }
 
-// openKernelLog opens the log at its end: the entries in it were written before the job. Their times
-// do not show that, because the log's clock drifts from the others by seconds in months. The job
-// does not inherit the descriptor.
+// openKernelLog opens the log at its end: earlier records are from before the job. Their timestamps would not show
+// that, because the log's clock drifts from the others by seconds in months. The job does not inherit the descriptor.
 func openKernelLog() *kernelLog {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
 		return nil // the job needs them
 	}
-	// A container may have something else there: a terminal, from which nothing may be taken, has
-	// no end to seek to.
+	// A container may have something else there, such as a terminal, which must not be read. It cannot be seeked.
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil
@@ -73,7 +71,7 @@ func openKernelLog() *kernelLog {
 		return nil
 	}
 	l := &kernelLog{file: os.NewFile(uintptr(fd), "/dev/kmsg")}
-	l.conn, _ = l.file.SyscallConn() // it fails for a nil file only
+	l.conn, _ = l.file.SyscallConn() // it fails only for a nil file
 	return l
 }
 
@@ -87,16 +85,14 @@ func (l *kernelLog) close() {
 	}
 }
 
-// watchPart is how much of each second may be spent on following the log, which may be flooded. A
-// reading takes some 10 µs.
+// watchPart is the time per second that may be spent on the log, which may be flooded. One read takes about 10 µs.
 const watchPart = 20 * time.Millisecond
 
-// givesBack is more than a process that was killed for memory needs to give it back. Until then the
-// kernel kills whoever needs a page in the same group, too: that may be us.
+// givesBack exceeds the time that a process killed for memory needs to release it. Until then the kernel kills any
+// process of the same group that needs a page, including perfagent.
 const givesBack = 50 * time.Millisecond
 
-// watch begins to follow the log, and the kernel's word on processes that SIGKILL ends, until it is
-// closed.
+// watch starts to follow the log, and the exits by SIGKILL, until close.
 func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	l.watching.Store(true)
 	if exits, err := process.OpenExitListener(); err == nil {
@@ -106,9 +102,9 @@ func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	go l.follow(start, tree.CurrentRelation)
 }
 
-// follow follows the log, and looks at the parents of each process that was killed. The kernel says
-// which one it will be before it kills, so that it is often still there. Where the kernel says the
-// exits, too, there is no hurry, and it waits until the memory was given back.
+// follow reads the log, and looks up the relation of each victim. The kernel logs a victim before it kills it, so the
+// process often still exists. If the exits are known, too, there is no hurry, and follow pauses until the memory is
+// released.
 func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
 	defer l.watching.Store(false)
 	spent, since := time.Duration(0), time.Now()
@@ -125,7 +121,7 @@ func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
 		l.checkRelations(look)
 		spent += time.Since(begin)
 		waited, tired = true, spent > watchPart
-		return tired // else wait for more
+		return tired // else wait for more records
 	}
 	for l.conn.Read(more) == nil {
 		waited = false
@@ -138,7 +134,7 @@ func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
 	}
 }
 
-// followExits looks at the parents of each process that SIGKILL ended.
+// followExits looks up the relation of each process that ended by SIGKILL.
 func (l *kernelLog) followExits(exits *process.ExitListener, look func(pid, parent int) process.Relation) {
 	for {
 		pid, parent, err := exits.Next()
@@ -158,7 +154,7 @@ func (l *kernelLog) followExits(exits *process.ExitListener, look func(pid, pare
 	}
 }
 
-// checkRelations looks at the parents of those that were found since the last call.
+// checkRelations looks up the relations of the victims since the last call.
 func (l *kernelLog) checkRelations(look func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,15 +173,14 @@ func (l *kernelLog) checkRelations(look func(pid int) process.Relation) {
 	}
 }
 
-// set sets whose process it was, if that is known.
+// set sets the relation of the victim to the job, if it is known.
 func (f *trackedVictim) set(whose process.Relation) {
 	if whose != process.UnknownRelation {
 		f.InJob, f.Foreign = whose == process.InJob, whose == process.Foreign
 	}
 }
 
-// await waits until it is known of those that were found whose they were, if somebody looks. It does
-// not wait for long.
+// await waits until the relations of all victims are known, for at most 20 ms, and only while watch runs.
 func (l *kernelLog) await() {
 	for range 20 {
 		l.mu.Lock()
@@ -198,13 +193,13 @@ func (l *kernelLog) await() {
 	}
 }
 
-// knows reports whether all that can be known of a victim is known.
+// knows reports whether a victim's relation cannot become better known.
 func (l *kernelLog) knows(f trackedVictim) bool {
 	return f.InJob || f.Foreign || f.looked && l.exits == nil ||
 		slices.ContainsFunc(l.ended, func(e exit) bool { return e.pid == f.PID })
 }
 
-// recognize sets whose those were that were gone when they were looked at, or were adopted by then.
+// recognize sets the relations of victims that were gone, or had another parent, when they were looked up.
 func (l *kernelLog) recognize(seen func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +221,7 @@ func (l *kernelLog) recognize(seen func(pid int) process.Relation) {
 	}
 }
 
-// read reads on in the log for out-of-memory kills.
+// read reads the log's new records for OOM kills.
 func (l *kernelLog) read(start, now Instant) {
 	_ = l.conn.Control(func(fd uintptr) { l.readFrom(int(fd), start, now) })
 }
@@ -237,11 +232,11 @@ func (l *kernelLog) readFrom(fd int, start, now Instant) {
 	for read := 0; read < maxKernelLog; {
 		n, err := unix.Read(fd, l.record[:]) // one record
 		switch {
-		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: overwritten before we read it; the next one is there
+		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: the record was overwritten
 			l.lost = l.lost || err == unix.EPIPE
 			read++
 			continue
-		case err != nil || n <= 0: // EAGAIN: there are no more
+		case err != nil || n <= 0: // EAGAIN: no more records
 			return
 		}
 
@@ -253,13 +248,13 @@ func (l *kernelLog) readFrom(fd int, start, now Instant) {
 	}
 }
 
-// add adds a victim. The second line about the same kill has no group.
+// add adds a victim. The second record of the same kill has no group, and is ignored.
 func (l *kernelLog) add(v Victim) {
 	if slices.ContainsFunc(l.tracked, func(f trackedVictim) bool { return f.PID == v.PID }) {
 		return
 	}
 	if len(l.tracked) == maxVictims {
-		// Keep those with the most detail.
+		// Keep the victims with the most detail.
 		i := max(0, slices.IndexFunc(l.tracked, func(f trackedVictim) bool { return f.LimitGroup == "" && !f.Host }))
 		l.tracked = slices.Delete(l.tracked, i, i+1)
 		l.lost = true
@@ -267,7 +262,7 @@ func (l *kernelLog) add(v Victim) {
 	l.tracked = append(l.tracked, trackedVictim{Victim: v})
 }
 
-// victims returns the processes that were found, the newest few.
+// victims returns the tracked victims, oldest first.
 func (l *kernelLog) victims() (list []Victim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,15 +272,15 @@ func (l *kernelLog) victims() (list []Victim) {
 	return list
 }
 
-// whole reports whether all victims were found, with process IDs that are ours.
+// whole reports whether all victims are tracked, with process IDs of our pid namespace.
 func (l *kernelLog) whole() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.lost && l.samePIDs()
 }
 
-// samePIDs reports whether we are in the first pid namespace, whose inode number is the same on
-// every machine (PROC_PID_INIT_INO).
+// samePIDs reports whether perfagent is in the initial pid namespace: its inode number is the same on every machine
+// (PROC_PID_INIT_INO).
 func (l *kernelLog) samePIDs() bool {
 	if !l.pids {
 		name, err := os.Readlink("/proc/self/ns/pid")
@@ -294,17 +289,16 @@ func (l *kernelLog) samePIDs() bool {
 	return l.pids
 }
 
-// WatchOOMKills begins to follow which processes the kernel kills: whose one was can be seen of its parents,
-// until one of them has waited for it. It is called once the job runs.
+// WatchOOMKills starts to follow the kernel's OOM kills. The relation of a victim to the job is visible from its
+// parents, until one of them has waited for it. Call it once the job runs.
 func (r *Reader) WatchOOMKills() {
 	if log := r.log; log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
 		log.watch(r.start, r.job.tree.tree)
 	}
 }
 
-// Victims returns the processes that the OOM killer is known to have killed since
-// the baseline, or nil where its log cannot be read. It reports whether they are all that the log
-// has, with process IDs that are ours.
+// Victims returns the processes that the OOM killer is known to have killed since the baseline, or nil if the log
+// cannot be read. whole reports whether these are all, with process IDs of our pid namespace.
 func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	log := r.log
 	if log == nil {
@@ -316,24 +310,22 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	return log.victims(), log.whole()
 }
 
-// recognize asks the scans for killed processes that were gone when they were looked at: only the
-// newest ones know whose a process was.
+// recognize updates the relations of victims from the newest scan, which alone knows them.
 func (r *Reader) recognize() {
 	if log := r.log; log != nil {
 		log.recognize(r.job.tree.seen)
 	}
 }
 
-// parseVictim reads a record of /dev/kmsg: "4,1234,5678901,-;message", the third number
-// microseconds of the kernel's clock, which stops while the machine sleeps. Of an OOM
-// kill the kernel says (mm/oom_kill.c, dump_oom_summary):
+// parseVictim parses a record of /dev/kmsg: "4,1234,5678901,-;message". The third number is in microseconds of the
+// kernel's clock, which stops during suspend. For an OOM kill the kernel writes (mm/oom_kill.c, dump_oom_summary):
 //
 //	oom-kill:constraint=CONSTRAINT_MEMCG,…,oom_memcg=/a,task_memcg=/a/b,task=python,pid=42,uid=0
 //	oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/c,mems_allowed=0-1,global_oom,task_memcg=…
 //	Memory cgroup out of memory: Killed process 42 (python) total-vm:…
 //
-// The first has been there since Linux 5.0, and is left out after ten kills within 5 s.
-// The second is always there; a victim known only from it has no Group.
+// The oom-kill record exists since Linux 5.0, and is dropped after ten kills within 5 s. The "Killed process" record is
+// always written; a victim known only from it has no Group.
 func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	head, message, found := bytes.Cut(record, []byte{';'})
 	fields := strings.SplitN(string(head), ",", 4)
@@ -341,7 +333,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	if !found || len(fields) < 3 {
 		return v, 0, false
 	}
-	// The kernel's own records have facility 0: a priority below 8. Others are a program's.
+	// The kernel's own records have facility 0: a priority below 8. Others are from programs.
 	if priority, err := strconv.Atoi(fields[0]); err != nil || priority < 0 || priority > 7 {
 		return v, 0, false
 	}
@@ -357,7 +349,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 		return v, at, ok
 	}
 
-	// A name may contain anything but has at most 15 bytes: look for what follows it.
+	// A name may contain anything but has at most 15 bytes, so search for the text after it.
 	before, name, found := strings.Cut(text, ",task=")
 	if end := strings.LastIndex(name, ",pid="); found && end >= 0 {
 		number, _, _ := strings.Cut(name[end+len(",pid="):], ",")
@@ -373,7 +365,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	return v, at, true
 }
 
-// setConstraint reads the part of the line before the victim's group.
+// setConstraint parses the text before the victim's group.
 func (v *Victim) setConstraint(text string) {
 	constraint, rest, _ := strings.Cut(strings.TrimPrefix(text, "constraint=CONSTRAINT_"), ",nodemask=")
 	v.Constraint = strings.ToLower(constraint)
@@ -384,17 +376,17 @@ func (v *Victim) setConstraint(text string) {
 		_, v.LimitGroup, _ = strings.Cut(rest, ",oom_memcg=")
 	case OOMOfPolicy:
 		v.Nodes = mask
-	case OOMOfCPUSet: // its name may contain anything
+	case OOMOfCPUSet: // the cpuset's name may contain anything
 		if at := strings.LastIndex(rest, ",mems_allowed="); at >= 0 {
 			v.Nodes = strings.TrimSuffix(rest[at+len(",mems_allowed="):], ",global_oom")
 		}
 	case OOMOfHost:
-	default: // of a later kernel
+	default: // of a newer kernel
 		v.Constraint = ""
 	}
 }
 
-// parseKilled parses the second of these lines.
+// parseKilled parses a "Killed process" record.
 func parseKilled(line string) (v Victim, ok bool) {
 	before, text, found := strings.Cut(line, "Killed process ")
 	if !found || !strings.HasSuffix(before, "ut of memory: ") && before != "" { // alone in its line before Linux 5.0

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// logOf is the kernel's log from now on.
+// logOf opens the kernel's log from now on.
 func logOf(t testing.TB) *kernelLog {
 	t.Helper()
 	l := openKernelLog()
@@ -25,7 +25,7 @@ func logOf(t testing.TB) *kernelLog {
 	return l
 }
 
-// hogForMemory prepares a process that the kernel kills for want of memory in a group of its own, v1.
+// hogForMemory prepares a process that the kernel kills for lack of memory in a separate v1 group.
 func hogForMemory(t *testing.T) (group string, hog *exec.Cmd) {
 	t.Helper()
 	const root = "/sys/fs/cgroup/memory"
@@ -35,7 +35,7 @@ func hogForMemory(t *testing.T) (group string, hog *exec.Cmd) {
 	}
 
 	t.Cleanup(func() {
-		for range 500 { // what was killed may still be on its way out
+		for range 500 { // a killed process may not have ended yet
 			if unix.Rmdir(root+group) == nil {
 				return
 			}
@@ -53,7 +53,7 @@ func hogForMemory(t *testing.T) (group string, hog *exec.Cmd) {
 	return group, exec.Command("/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" && exec tail /dev/zero`, root+group)
 }
 
-// killForMemory has the kernel kill such a process.
+// killForMemory has the kernel kill a process for lack of memory.
 func killForMemory(t *testing.T) (group string, pid int) {
 	t.Helper()
 	group, hog := hogForMemory(t)
@@ -63,11 +63,11 @@ func killForMemory(t *testing.T) (group string, pid int) {
 	return group, hog.Process.Pid
 }
 
-// Whose a killed process was is seen at once, by its parents, without a scan.
+// The relation of a killed process is found immediately, by its parents, without a scan.
 func TestKernelLog_LooksAtVictims(t *testing.T) {
 	for name, c := range map[string]struct {
 		root int
-		want [2]bool // ours, foreign
+		want [2]bool // in the job, foreign
 	}{
 		"the job's":       {os.Getpid(), [2]bool{true, false}},
 		"somebody else's": {os.Getppid(), [2]bool{false, true}},
@@ -93,14 +93,14 @@ func TestKernelLog_LooksAtVictims(t *testing.T) {
 		if v := victim(); v == nil || [2]bool{v.InJob, v.Foreign} != c.want {
 			t.Errorf("%s: victim %+v", name, v)
 		}
-		if err := hog.Wait(); err == nil { // until then it is there
+		if err := hog.Wait(); err == nil { // until then it exists
 			t.Error("it was not killed")
 		}
 	}
 }
 
-// What is known of a killed process does not get lost: a scan that met it as the job's is right where
-// somebody has adopted it since.
+// The known relation of a killed process is kept: a scan that found it in the job is right, even if another process has
+// adopted it since.
 func TestKernelLog_Recognizes(t *testing.T) {
 	l := &kernelLog{pids: true, tracked: []trackedVictim{{Victim: Victim{PID: 1, Foreign: true}}, {Victim: Victim{PID: 2, InJob: true}}, {Victim: Victim{PID: 3}}}}
 	l.recognize(func(pid int) process.Relation {
@@ -114,8 +114,8 @@ func TestKernelLog_Recognizes(t *testing.T) {
 	}
 }
 
-// What the log tells is of this run if it came after the beginning, whatever the clocks
-// say: the log's own runs apart from the others.
+// A record belongs to this run if it was logged after the start, whatever its time: the log's clock drifts from the
+// others.
 func TestKernelLog_FindsVictims(t *testing.T) {
 	l := logOf(t)
 	start := Now()
@@ -156,7 +156,7 @@ func TestKernelLog_FindsVictims(t *testing.T) {
 	}
 }
 
-// The newest kills are those that matter.
+// The newest kills are kept.
 func TestKernelLog_IsBounded(t *testing.T) {
 	l := logOf(t)
 	for pid := range maxVictims {
@@ -165,14 +165,14 @@ func TestKernelLog_IsBounded(t *testing.T) {
 	_, pid := killForMemory(t)
 	l.read(Now(), Now())
 	victims := l.victims()
-	// Another test's may come after it, but none of those of before.
+	// Another test's victim may follow it, but none of the earlier ones.
 	at := slices.IndexFunc(victims, func(v Victim) bool { return v.PID == pid })
 	if len(victims) != maxVictims || at < 0 || slices.ContainsFunc(victims[at:], func(v Victim) bool { return v.PID < 0 }) {
 		t.Errorf("victims %+v, want %d, the newest of them process %d", victims, maxVictims, pid)
 	}
 }
 
-// Where the log may not be read, nothing is told.
+// An unreadable log has no victims.
 func TestReader_KernelLogUnreadable(t *testing.T) {
 	r := NewReader(Options{})
 	r.WatchOOMKills()

@@ -8,76 +8,75 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Limits are the bounds on the job's use of CPUs and memory.
+// Limits are the job's limits of CPUs and memory.
 type Limits struct {
-	// CPUs is the least of the CPU quota over the visible control groups, their cpuset, and
-	// the affinity mask; 0 is unknown.
+	// CPUs is the minimum of the CPU quota of the visible control groups, their cpuset, and the affinity mask; 0 is
+	// unknown.
 	CPUs         float64         `json:"cpus,omitzero"`
-	CPUQuota     series.Optional `json:"cpu_quota,omitzero"`     // in CPUs; unknown is none
-	CPUSetCPUs   int             `json:"cpuset_cpus,omitzero"`   // 0 is unknown
-	AffinityCPUs int             `json:"affinity_cpus,omitzero"` // 0 is unknown
-	// MemoryMB is the least over the visible control groups, MiB; unknown is none.
+	CPUQuota     series.Optional `json:"cpu_quota,omitzero"`     // in CPUs; unknown = none
+	CPUSetCPUs   int             `json:"cpuset_cpus,omitzero"`   // 0 = unknown
+	AffinityCPUs int             `json:"affinity_cpus,omitzero"` // 0 = unknown
+	// MemoryMB is the minimum over the visible control groups, in MiB; unknown = none.
 	MemoryMB series.Optional `json:"memory_mb,omitzero"`
 	// CPUGroup and MemoryGroup are the groups that set the quota and the limit.
 	CPUGroup    string `json:"cpu_group,omitempty"`
 	MemoryGroup string `json:"memory_group,omitempty"`
 
-	// GivenCPUs and GivenMemoryMB are what the job was given, where it has bound itself to less: by the masks of
-	// its threads, or by a control group that its processes entered. 0 where it has not.
+	// GivenCPUs and GivenMemoryMB are what the job was given, if it limits itself to less: by the affinity of its
+	// threads, or by a control group that its processes entered. 0 if it does not.
 	GivenCPUs     float64 `json:"given_cpus,omitzero"`
 	GivenMemoryMB float64 `json:"given_memory_mb,omitzero"`
 
-	// Of a run, HeldDown is what may have kept the memory of the job below what it needs; nil if nothing was seen.
-	// It never changes.
+	// Reclaim is what may have kept the job's memory below its need during the run; nil if nothing was seen. It is
+	// immutable.
 	Reclaim *Reclaim `json:"held_down,omitempty"`
 
-	// Of a run, CPUsRange, QuotaRange and MemoryRange are how far CPUs, CPUQuota and MemoryMB moved in its
-	// course; nil if they did not. They never change.
+	// CPUsRange, QuotaRange and MemoryRange are the ranges of CPUs, CPUQuota and MemoryMB during the run; nil if they
+	// did not change. They are immutable.
 	CPUsRange   *LimitRange `json:"cpus_range,omitempty"`
 	QuotaRange  *LimitRange `json:"quota_range,omitempty"`
 	MemoryRange *LimitRange `json:"memory_range,omitempty"`
 }
 
-// Reclaim is what may have kept the memory of the job, or of the group that limits it, below what it needs. The peak
-// then does not say how much that is. MiB.
+// Reclaim is what may have kept the memory of the job, or of the group that limits it, below its need. Then the peak
+// does not show that need. MiB.
 type Reclaim struct {
-	HighMB      float64 `json:"high_mb,omitzero"`      // memory.high, if memory was taken back for it
-	SwapMB      float64 `json:"swap_mb,omitzero"`      // the most that was swapped out
-	RefaultedMB float64 `json:"refaulted_mb,omitzero"` // brought back after the kernel had dropped it
+	HighMB      float64 `json:"high_mb,omitzero"`      // memory.high, if the kernel reclaimed memory for it
+	SwapMB      float64 `json:"swap_mb,omitzero"`      // the peak of swapped-out memory
+	RefaultedMB float64 `json:"refaulted_mb,omitzero"` // read again after the kernel had dropped it
 }
 
-// A LimitRange is how far a limit moved in the course of a run.
+// A LimitRange is the range of a limit during a run.
 type LimitRange struct {
 	Min series.Optional `json:"min"`
 	Max series.Optional `json:"max,omitzero"` // unknown if there was no limit for some of the time
-	// Mean is that over time. The report has it, of CPUs.
+	// Mean is the mean over time. Only reports have it, and only for CPUs.
 	Mean      series.Optional `json:"mean,omitzero"`
 	Changes   int             `json:"changes"`
-	ChangedAt time.Time       `json:"changed_at"` // the last time
+	ChangedAt time.Time       `json:"changed_at"` // the last change
 }
 
 // limited reports whether CPU time or memory is limited.
 func (l Limits) limited() bool { return l.CPUQuota.Known() || l.MemoryMB.Known() }
 
-// minCPUs returns the least of the bounds on CPUs; 0 is unknown.
+// minCPUs returns the minimum of the limits of CPUs; 0 is unknown.
 func (l Limits) minCPUs() float64 {
 	least := 0.0
 	for _, v := range [...]float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
-		if v > 0 && (least == 0 || v < least) { // NaN is not
+		if v > 0 && (least == 0 || v < least) { // false for NaN
 			least = v
 		}
 	}
 	return least
 }
 
-// take takes the limits of a control group.
+// take sets the limits of a control group.
 func (l *Limits) take(g *cgroup.Limits) {
 	l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSetCPUs, series.Optional(g.Memory/mib)
 	l.CPUGroup, l.MemoryGroup = g.CPUGroup, g.MemoryGroup
 }
 
-// WithRanges returns the limits with how far they have moved since they were as in before, which has how far they
-// had moved by then. Limits of which nothing was known before have not.
+// WithRanges returns l with the ranges of before. They are extended to l if before is known.
 func (l Limits) WithRanges(before *Limits, at time.Time) Limits {
 	l.CPUsRange, l.QuotaRange, l.MemoryRange = before.CPUsRange, before.QuotaRange, before.MemoryRange
 	l.Reclaim = before.Reclaim
@@ -92,7 +91,7 @@ func (l Limits) WithRanges(before *Limits, at time.Time) Limits {
 	return l
 }
 
-// moved returns the range after a limit has become another.
+// moved returns the range extended by the change of a limit.
 func (r *LimitRange) moved(from, to series.Optional, at time.Time) *LimitRange {
 	if from == to || !from.Known() && !to.Known() {
 		return r
@@ -116,17 +115,17 @@ func (r *LimitRange) moved(from, to series.Optional, at time.Time) *LimitRange {
 	return &next
 }
 
-// LeastCPUs, MeanCPUs and MostCPUs return how many CPUs the job could use in the course of the run; 0 is unknown.
+// LeastCPUs returns the fewest CPUs that the job could use during the run; 0 is unknown.
 func (l *Limits) LeastCPUs() float64 {
 	return l.cpus(func(r *LimitRange) series.Optional { return r.Min })
 }
 
-// MeanCPUs is described with LeastCPUs.
+// MeanCPUs returns the mean number of CPUs that the job could use during the run; 0 is unknown.
 func (l *Limits) MeanCPUs() float64 {
 	return l.cpus(func(r *LimitRange) series.Optional { return r.Mean })
 }
 
-// MostCPUs is described with LeastCPUs.
+// MostCPUs returns the most CPUs that the job could use during the run; 0 is unknown.
 func (l *Limits) MostCPUs() float64 {
 	return l.cpus(func(r *LimitRange) series.Optional { return r.Max })
 }
@@ -138,7 +137,7 @@ func (l *Limits) cpus(of func(*LimitRange) series.Optional) float64 {
 	return l.CPUs
 }
 
-// MostMemoryMB returns the highest memory limit in the course of the run; unknown is none.
+// MostMemoryMB returns the highest memory limit of the run; unknown is none.
 func (l *Limits) MostMemoryMB() series.Optional {
 	if r := l.MemoryRange; r != nil {
 		return r.Max
@@ -146,7 +145,7 @@ func (l *Limits) MostMemoryMB() series.Optional {
 	return l.MemoryMB
 }
 
-// LeastQuota returns the lowest CPU quota in the course of the run; unknown is none.
+// LeastQuota returns the lowest CPU quota of the run; unknown is none.
 func (l *Limits) LeastQuota() series.Optional {
 	if l.QuotaRange != nil {
 		return l.QuotaRange.Min
@@ -154,7 +153,7 @@ func (l *Limits) LeastQuota() series.Optional {
 	return l.CPUQuota
 }
 
-// LeastMemoryMB returns the lowest memory limit in the course of the run; unknown is none.
+// LeastMemoryMB returns the lowest memory limit of the run; unknown is none.
 func (l *Limits) LeastMemoryMB() series.Optional {
 	if l.MemoryRange != nil {
 		return l.MemoryRange.Min

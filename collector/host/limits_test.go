@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A limit that changes leaves how far it moved, how often, and when it did last.
+// A changed limit has its range, the number of changes, and the time of the last one.
 func TestLimits_Since(t *testing.T) {
 	none := series.Unknown()
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

@@ -16,15 +16,15 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// maxLlite bounds what is read of one mount of Lustre: a line for each of some forty calls.
+// maxLlite bounds the statistics of one Lustre mount: a line for each of some forty calls.
 const maxLlite = 1 << 20
 
-// A lustre reads what the Lustre client counts of each mount, in llite/*/stats. Before Lustre 2.12 that is in
-// procfs; later it is in debugfs, which only root may enter, and sysfs lists the mounts for everybody.
+// A lustre reads the Lustre client's counters of each mount, in llite/*/stats. Before Lustre 2.12 these are in procfs;
+// later in debugfs, which only root may enter, while sysfs lists the mounts for everyone.
 type lustre struct {
 	mountReader
-	known map[string]bool // by ID, at the Reading before
-	files lliteFiles      // of the question
+	known map[string]bool // by ID, at the previous Reading
+	files lliteFiles      // used by the pending call
 }
 
 func openLustre(r *Reader) deviceReader { return newLustre(r).read }
@@ -45,11 +45,10 @@ func newLustre(r *Reader) *lustre {
 	return l
 }
 
-// loaded reports whether the client is.
+// loaded reports whether the client is loaded.
 func (l *lustre) loaded() bool { return exists(l.files.proc) || exists(l.files.sys) }
 
-// markAdded tells new mounts by their names: all that are mounted are seen, so that one that was not there before is
-// new.
+// markAdded detects new mounts by name: all mounts are visible, so one that was not there before is new.
 func (l *lustre) markAdded(a mountResult, again bool, _ time.Duration) {
 	known := make(map[string]bool, len(a.mounts))
 	for i := range a.mounts {
@@ -60,7 +59,7 @@ func (l *lustre) markAdded(a mountResult, again bool, _ time.Duration) {
 	l.known = known
 }
 
-// lliteFiles are the folders that have one for each mount.
+// lliteFiles are the directories with one entry per mount.
 type lliteFiles struct {
 	proc, sys, debug string
 	buf              procfile.Buffer
@@ -77,15 +76,15 @@ func (f *lliteFiles) read(a *mountResult) error {
 	return errors.Join(errs...)
 }
 
-// readIn reads the mounts that a folder lists, of which another one has the statistics.
+// readIn reads the mounts listed in the directory list; their statistics are in the directory stats.
 func (f *lliteFiles) readIn(list, stats string, a *mountResult) (errs []error) {
 	for _, id := range listed(list) {
 		m, err := f.mount(stats, id)
 		switch {
 		case err == nil:
 			a.mounts = append(a.mounts, m)
-		case list == stats && errors.Is(err, fs.ErrNotExist): // those of a later Lustre are elsewhere
-		case list != stats && (forbidden(err) || errors.Is(err, fs.ErrNotExist)): // debugfs is not ours, or not mounted
+		case list == stats && errors.Is(err, fs.ErrNotExist): // a newer Lustre has them elsewhere
+		case list != stats && (forbidden(err) || errors.Is(err, fs.ErrNotExist)): // debugfs is forbidden or not mounted
 			a.forbidden = true
 		default:
 			errs = append(errs, err)
@@ -108,7 +107,7 @@ func (f *lliteFiles) mount(dir, id string) (Mount, error) {
 	return m, err
 }
 
-// listed returns the names in a folder, in order; none if there is no such folder.
+// listed returns the sorted names in a directory; none if it does not exist.
 func listed(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -120,7 +119,7 @@ func listed(dir string) []string {
 	return names
 }
 
-// lustreName returns the name of the file system of a mount: "scratch" of "scratch-ffff88105db50000".
+// lustreName returns the name of a mount's file system: "scratch" for "scratch-ffff88105db50000".
 func lustreName(id string) string {
 	if at := strings.LastIndexByte(id, '-'); at > 0 {
 		return id[:at]
@@ -128,14 +127,14 @@ func lustreName(id string) string {
 	return id
 }
 
-// parseLlite takes the statistics of a mount: lines of "NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ". What has
-// not happened yet has no line. Only newer versions have times.
+// parseLlite parses the statistics of a mount: lines "NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ". A call that never
+// happened has no line. Only newer versions have times.
 func parseLlite(data []byte, m *Mount) error {
 	for line := range bytes.Lines(data) {
 		var w [7][]byte
 		n := procfile.SplitFields(line, w[:])
 		if n < 4 || string(w[2]) != "samples" {
-			continue // its time, or something newer
+			continue // the snapshot's time, or something newer
 		}
 		name, unit := string(w[0]), string(w[3])
 		isTime := (unit == "[usec]" || unit == "[usecs]") && name != "openclosetime"

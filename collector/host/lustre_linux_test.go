@@ -45,7 +45,7 @@ func TestReader_LustreDamaged(t *testing.T) {
 	}
 }
 
-// debugfs is for root, and may not be mounted: that is said where Lustre is.
+// debugfs is for root, and may not be mounted: that is reported where there is Lustre.
 func TestReader_LustreWithoutDebugfs(t *testing.T) {
 	h := openRare(t, "lustre-2.14")
 	debug := filepath.Join(h.sys, "kernel/debug")

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// What was swapped out is memory of the job, and named apart.
+// Swapped-out memory is part of the job's memory, and reported separately.
 func TestReader_SwapOfTheGroup(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -34,7 +34,7 @@ func TestReader_SwapOfTheGroup(t *testing.T) {
 	same(t, "how it is counted", use.MemoryKind, MemoryGroup)
 }
 
-// memoryHolder is a program that holds memory in one of several ways, says so, and stays until its input ends.
+// memoryHolder is a program that holds memory in one of several ways, prints a line, and runs until its input ends.
 const memoryHolder = `
 import mmap, os, sys
 how, mib = sys.argv[1], int(sys.argv[2])
@@ -58,7 +58,7 @@ print("held", flush=True)
 sys.stdin.read()
 `
 
-// The tree of processes and the control group agree on the memory of a job, whatever it is made of.
+// The process tree and the control group agree on the memory of a job, of whatever kind.
 func TestJobMemory_TreeAndGroupAgree(t *testing.T) {
 	testenv.SkipIfShort(t, "some seconds")
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -95,7 +95,7 @@ func TestJobMemory_TreeAndGroupAgree(t *testing.T) {
 	}
 }
 
-// startInGroup starts a command in a group, waits for some lines of it, and returns what ends it.
+// startInGroup starts a command in a group, waits for some lines of its output, and returns a function that ends it.
 func startInGroup(t *testing.T, made *cgroup.JobGroup, cmd *exec.Cmd, lines int) (end func()) {
 	t.Helper()
 	cmd.Stderr = os.Stderr

@@ -11,9 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readMemory reads /proc/meminfo with psutil's meaning. gopsutil makes strings of all fifty lines
-// for the two numbers that are wanted (see BenchmarkSources), and its estimate for odd kernels can
-// wrap.
+// readMemory reads /proc/meminfo with psutil's meaning. gopsutil makes strings of all fifty lines for the two numbers
+// needed (BenchmarkSources), and its estimate for odd kernels can wrap.
 func (r *Reader) readMemory() (Memory, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readMemory()
@@ -25,7 +24,7 @@ func (r *Reader) readMemory() (Memory, error) {
 	}
 
 	total, available := info.bytes[memTotal], info.bytes[memAvailable]
-	if available == 0 { // or a kernel before 3.14 has none
+	if available == 0 { // or missing, before Linux 3.14
 		available, err = r.estimateAvailable(&info)
 		if err != nil {
 			return Memory{}, err
@@ -38,7 +37,7 @@ func (r *Reader) readMemory() (Memory, error) {
 	return Memory{Total: total, Available: available}, nil
 }
 
-// The lines of /proc/meminfo that are used.
+// The keys of /proc/meminfo that are read.
 const (
 	memTotal = iota
 	memFree
@@ -54,13 +53,13 @@ var memKeys = [numMemKeys]string{
 	"MemTotal", "MemFree", "MemAvailable", "Cached", "Active(file)", "Inactive(file)", "SReclaimable",
 }
 
-// meminfo holds the bytes of each of memKeys, and which of them have a line.
+// meminfo holds the bytes of each of memKeys, and which of them the file has.
 type meminfo struct {
 	bytes [numMemKeys]uint64
 	has   [numMemKeys]bool
 }
 
-// parseMeminfo parses lines "Key: 123 kB". It does not look at lines with other keys.
+// parseMeminfo parses lines "Key: 123 kB". It ignores other keys.
 func parseMeminfo(data []byte) (meminfo, error) {
 	var info meminfo
 	for line := range bytes.Lines(data) {
@@ -85,9 +84,9 @@ func parseMeminfo(data []byte) (meminfo, error) {
 	return info, nil
 }
 
-// estimateAvailable returns psutil's estimate for kernels whose MemAvailable is 0 or missing: free
-// − low watermark + the part of page cache and reclaimable slab that can be dropped, at least 0.
-// Without /proc/zoneinfo, or on kernels that lack those lines, it is free + cached.
+// estimateAvailable returns psutil's estimate for kernels with a MemAvailable that is 0 or missing: free − low
+// watermark + the part of page cache and reclaimable slab that can be dropped, at least 0. Without /proc/zoneinfo, or
+// on kernels without those lines, it is free + cached.
 func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 	fallback := info.bytes[memFree] + info.bytes[memCached]
 	if !info.has[memActiveFile] || !info.has[memInactiveFile] || !info.has[memReclaimable] {

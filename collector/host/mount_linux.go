@@ -11,31 +11,31 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// A mountReader reads what a client of servers counts of each mount, at a pace. What is special to a client are the
-// functions and texts.
+// A mountReader reads a network file system client's counters of each mount, when its pollTimer is due. The functions
+// and texts are specific to the client.
 type mountReader struct {
 	host   *Reader
 	pace   pollTimer
-	first  time.Duration // when it was read first
+	first  time.Duration // when it was first read
 	caller *timeout.Caller[mountResult]
 
 	isLoaded   func() bool                                       // reports whether the client is loaded
 	readMounts func() mountResult                                // reads the mounts
-	markAdded  func(a mountResult, again bool, at time.Duration) // says which are new since the Reading before
-	late       string                                            // the error if the answer does not come, without the time
-	closed     series.Missing                                    // if only root may read them
+	markAdded  func(a mountResult, again bool, at time.Duration) // sets Mount.Added
+	late       string                                            // the error on a timeout, without the duration
+	closed     series.Missing                                    // reported if only root may read them
 }
 
-// A mountResult is what was read of mounts.
+// A mountResult is the result of reading the mounts.
 type mountResult struct {
 	mounts    []Mount
 	ages      []uint64
 	forbidden bool
-	took      time.Duration // of CPU time: on a busy host the clock tells how long others ran
+	took      time.Duration // CPU time: on a busy host elapsed time includes other processes
 	err       error
 }
 
-// measureRead returns what read reads, with what that took.
+// measureRead runs read and measures its CPU time.
 func measureRead(read func(*mountResult) error) (a mountResult) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -62,7 +62,7 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 		return nil, nil
 	}
 
-	// The kernel writes them from memory, but takes locks that a mount of a dead server may hold.
+	// The kernel writes them from memory, but takes locks that the mount of a dead server may hold.
 	limit := m.host.disks.timeout
 	a, ok := m.caller.Call(limit, m.readMounts)
 	if !ok {
@@ -83,7 +83,7 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 	return devs, a.err
 }
 
-// device returns the mount as a device.
+// device returns the mount as a Device.
 func (m *Mount) device() Device {
 	d := Device{Name: m.ID, In: m.Read, Out: m.Written, Class: Counted}
 	if m.Added {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// classifyNICs classifies interfaces. lo and names that contain "loopback" are Loopback. Of the
-// others each byte counts once: where any has a physical device behind it, those count and nothing
-// stacked on them. Where none has (a container), all count that are neither a member of another
-// interface (bond, bridge) nor stacked on one that counts (VLAN, macvlan).
+// classifyNICs classifies interfaces. lo and names that contain "loopback" are Loopback. Of the others each byte counts
+// once: if any interface has a physical device, only those count, and nothing stacked on them. If none has one (a
+// container), all count that are neither a member of another interface (bond, bridge) nor stacked on one that counts
+// (VLAN, macvlan).
 func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
 	classes := make([]DeviceClass, len(devs))
 	links := make(map[string]nicLinks, len(devs))
@@ -30,9 +30,8 @@ func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
 		if classes[i]&Loopback != 0 || l.physical != physical {
 			continue
 		}
-		// A member's bytes are its master's too. A bond is not a physical device, so its members
-		// count. The synthetic card of a virtual machine is one, so the card lent to it for speed,
-		// its member, does not count beside it.
+		// A member's bytes are its master's too. A bond is not a physical device, so its members count. The synthetic
+		// card of a virtual machine is one, so its member, the card that accelerates it, does not count.
 		member := l.member && (!physical || links[l.master].physical)
 		if !member && !stackedNIC(d.Name, links) {
 			classes[i] |= Counted
@@ -42,12 +41,12 @@ func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
 	return classes
 }
 
-// nicLinks is what sysfs says of one interface (Documentation/ABI/testing/sysfs-class-net).
+// nicLinks holds an interface's links in sysfs (Documentation/ABI/testing/sysfs-class-net).
 type nicLinks struct {
 	physical bool     // has a device: PCI, USB, virtio…
 	member   bool     // has a master: a bond, bridge or team
 	master   string   // its name
-	lowers   []string // interfaces that it uses
+	lowers   []string // interfaces below it
 }
 
 // nicLinks reads the links of an interface from sysfs.
@@ -63,7 +62,7 @@ func (r *Reader) nicLinks(name string) nicLinks {
 		switch lower, isLower := strings.CutPrefix(e.Name(), "lower_"); {
 		case e.Name() == "device":
 			l.physical = true
-		case e.Name() == "master": // without a name in a tree that was copied without its links
+		case e.Name() == "master": // the link has no target in a tree that was copied without links
 			target, err := os.Readlink(filepath.Join(dir, "master"))
 			l.member = true
 			if err == nil {
@@ -76,9 +75,8 @@ func (r *Reader) nicLinks(name string) nicLinks {
 	return l
 }
 
-// stackedNIC reports whether an interface uses one of its kind (physical or not) that is not
-// its member: a VLAN on eth0 carries bytes that eth0 counts too, and a bridge's ports do not count
-// beside it.
+// stackedNIC reports whether an interface is on top of one of its kind (physical or not) that is not its member: a VLAN
+// on eth0 carries bytes that eth0 counts too, and a bridge counts instead of its ports.
 func stackedNIC(name string, links map[string]nicLinks) bool {
 	for _, lower := range links[name].lowers {
 		below, known := links[lower]

@@ -15,16 +15,16 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// maxMountstats bounds what is read of the mounts. An NFS mount takes about 5 KiB.
+// maxMountstats bounds the size of mountstats and mountinfo. An NFS mount takes about 5 KiB.
 const maxMountstats = 16 << 20
 
-// An nfs reads what the NFS client counts of each superblock, in /proc/self/mountstats (fs/nfs/super.c,
-// net/sunrpc/stats.c). It asks for no mount where the client is not loaded.
+// An nfs reads the NFS client's counters of each superblock, in /proc/self/mountstats (fs/nfs/super.c,
+// net/sunrpc/stats.c). It reads no mounts while the client is not loaded.
 type nfs struct {
 	mountReader
-	client string            // a file of the client's that is there while it is loaded
-	ages   map[string]uint64 // seconds since they were mounted, by ID, at the Reading before
-	files  nfsFiles          // of the question
+	client string            // a file that exists while the client is loaded
+	ages   map[string]uint64 // seconds since they were mounted, by ID, at the previous Reading
+	files  nfsFiles          // used by the pending call
 }
 
 func openNFS(r *Reader) deviceReader { return newNFS(r).read }
@@ -48,13 +48,13 @@ func newNFS(r *Reader) *nfs {
 	return n
 }
 
-// loaded reports whether the client is.
+// loaded reports whether the client is loaded.
 func (n *nfs) loaded() bool {
 	var st unix.Stat_t
 	return unix.Lstat(n.client, &st) == nil
 }
 
-// markAdded tells new mounts by their age.
+// markAdded detects new mounts by their age.
 func (n *nfs) markAdded(a mountResult, again bool, at time.Duration) {
 	ages := make(map[string]uint64, len(a.mounts))
 	for i := range a.mounts {
@@ -62,18 +62,17 @@ func (n *nfs) markAdded(a mountResult, again bool, at time.Duration) {
 		before, was := n.ages[m.ID]
 		ages[m.ID] = age
 		switch {
-		case was: // mounted again meanwhile, and got the same number
+		case was: // unmounted and mounted again, with the same number
 			m.Added = age < before
-		case again: // unless it was there before, where we could not see it
+		case again: // unless it existed before, but was not visible to us
 			m.Added = float64(age) < (at - n.first).Seconds()
 		}
 	}
 	n.ages = ages
 }
 
-// nfsFiles are the files of mounts. Which superblock a mount is of only mountinfo tells: one that was
-// mounted by several of its folders has several sources. It is read again when the mounts have changed,
-// and once a minute.
+// nfsFiles are the files with the mounts. Only mountinfo has the superblock of a mount: a superblock with several
+// mounted directories has several sources. It is read again when the mounts have changed, and once a minute.
 type nfsFiles struct {
 	stats, info      string
 	statBuf, infoBuf procfile.Buffer
@@ -82,7 +81,7 @@ type nfsFiles struct {
 	names            map[string]string
 }
 
-// A mountPoint is where an NFS file system is mounted, as both files list it, in the same order.
+// A mountPoint is a mounted NFS file system. mountinfo and mountstats list them in the same order.
 type mountPoint struct{ path, fstype, superblock string }
 
 // readMounts reads the mounts.
@@ -119,7 +118,7 @@ func (f *nfsFiles) read(a *mountResult, now time.Time) error {
 	return err
 }
 
-// look reads which NFS file systems are mounted.
+// look reads mountinfo.
 func (f *nfsFiles) look(now time.Time) error {
 	data, err := f.infoBuf.Read(f.info, maxMountstats)
 	if err != nil {
@@ -129,8 +128,8 @@ func (f *nfsFiles) look(now time.Time) error {
 	return nil
 }
 
-// assignSuperblocks gives the entries the superblocks of their seats, and reports whether it knew all. An entry without
-// one is out of reach: it is mounted outside of our root directory.
+// assignSuperblocks sets the superblocks of entries from their mount points, and reports whether all were found. An
+// entry without one is unreachable: it is mounted outside of our root directory.
 func (f *nfsFiles) assignSuperblocks(entries []nfsEntry) bool {
 	next, all := 0, true
 	for i := range entries {
@@ -148,7 +147,7 @@ func (f *nfsFiles) assignSuperblocks(entries []nfsEntry) bool {
 	return all
 }
 
-// superblocks returns the mounts of entries, those of one superblock as one.
+// superblocks returns one mount per superblock.
 func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
 	mounts, ages = make([]Mount, 0, len(entries)), make([]uint64, 0, len(entries))
 	for _, e := range entries {
@@ -165,7 +164,7 @@ func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
 	return mounts, ages
 }
 
-// isNFS reports whether a file system is one whose mounts have counters.
+// isNFS reports whether a file system type has NFS counters.
 func isNFS(fstype []byte) bool { return string(fstype) == "nfs" || string(fstype) == "nfs4" }
 
 // parseMountPoints returns the NFS mounts of a mountinfo file (proc_pid_mountinfo(5)).
@@ -189,16 +188,16 @@ func parseMountPoints(data []byte) []mountPoint {
 // An nfsEntry is a mount in mountstats.
 type nfsEntry struct {
 	Mount
-	path  string // as the file has it
+	path  string // as in the file
 	age   uint64
-	moved bool // it has the line of its bytes
+	moved bool // its line of bytes was found
 }
 
-// parse returns the NFS mounts of a mountstats file. One that is not understood is left out, and the error
-// says so.
+// parse returns the NFS mounts of a mountstats file. It omits entries that it cannot parse, and reports them in the
+// error.
 func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 	var entries []nfsEntry
-	var e *nfsEntry // the one whose lines these are; nil if they are of another file system
+	var e *nfsEntry // the current entry; nil in an entry of another file system
 	var errs []error
 	end := func() {
 		if e != nil && !e.moved {
@@ -216,7 +215,7 @@ func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 				entries = append(entries, f.entry(w[:]))
 				e = &entries[len(entries)-1]
 			}
-		case n > 0 && string(w[0]) == "no": // "no device mounted on": it ends the one before
+		case n > 0 && string(w[0]) == "no": // "no device mounted on": it ends the previous entry
 			end()
 		case e != nil && n > 1:
 			if err := f.line(e, w[:n]); err != nil {
@@ -229,14 +228,14 @@ func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 	return entries, errors.Join(errs...)
 }
 
-// entry returns the entry of a line that begins one: "device S mounted on P with fstype T statvers=1.1".
+// entry parses the first line of an entry: "device S mounted on P with fstype T statvers=1.1".
 func (f *nfsFiles) entry(w [][]byte) nfsEntry {
 	return nfsEntry{path: f.name(w[4]), Mount: Mount{
 		Kind: NFSMounts, Source: procfile.Unescape(f.name(w[1])), Type: f.name(w[7]), Unit: time.Millisecond,
 	}}
 }
 
-// line takes another line of an entry.
+// line parses a further line of an entry.
 func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
 	switch name := w[0]; {
 	case string(name) == "age:":
@@ -261,17 +260,17 @@ func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
 	return nil
 }
 
-// isOperation reports whether a word is the name of an operation: "READ:", and not "xprt:".
+// isOperation reports whether a word is the name of an operation: "READ:", but not "xprt:".
 func isOperation(name []byte) bool {
 	word, isName := bytes.CutSuffix(name, []byte{':'})
 	other := func(c byte) bool { return !(c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') }
 	return isName && len(word) > 0 && !slices.ContainsFunc(word, other)
 }
 
-// operation takes the line of an operation: calls, transmissions, timeouts, bytes sent and received,
-// milliseconds in the queue, until the answer, and in all.
+// operation parses the line of an operation: calls, transmissions, timeouts, bytes sent and received, and the
+// milliseconds in the queue, until the reply, and in total.
 func (f *nfsFiles) operation(e *nfsEntry, w [][]byte) error {
-	if string(w[1]) == "0" { // it was never called
+	if string(w[1]) == "0" { // never called
 		return nil
 	}
 	var n [8]uint64
@@ -292,10 +291,10 @@ func (f *nfsFiles) operation(e *nfsEntry, w [][]byte) error {
 	return nil
 }
 
-// maxNames bounds the names that are kept of mounts and operations.
+// maxNames bounds the cached names of mounts and operations.
 const maxNames = 4096
 
-// name returns a name as a string, which is made once.
+// name returns word as a cached string.
 func (f *nfsFiles) name(word []byte) string {
 	if s, ok := f.names[string(word)]; ok {
 		return s

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// rareHost is a host of testdata/rare with a clock of the test's.
+// A rareHost is a host of testdata/rare with a test's clock.
 type rareHost struct {
 	*Reader
 	proc, sys string
@@ -36,21 +36,21 @@ func openRare(t testing.TB, name string) *rareHost {
 	return h
 }
 
-// begin takes the baseline and what it leaves out, and returns the latter.
+// begin takes the baseline and returns what it deferred.
 func (h *rareHost) begin() *Reading { return h.ReadDeferred(h.Baseline()) }
 
-// after takes a Reading some time later.
+// after takes a Reading that much later.
 func (h *rareHost) after(d time.Duration) *Reading {
 	h.now += d
 	return h.Read()
 }
 
-// failedRare are the failures of rare sources.
+// failedRare joins the failures of optional sources.
 func failedRare(r *Reading) error {
 	return errors.Join(r.Failed[SourceNFS], r.Failed[SourceLustre], r.Failed[SourceEnergy], r.Failed[SourceThermal])
 }
 
-// mountText says of a mount what a person would look for.
+// mountText describes a mount on one line.
 func mountText(m Mount) string {
 	ops := make([]string, 0, len(m.Ops))
 	for _, o := range m.Ops {
@@ -105,7 +105,7 @@ func TestReader_Mounts(t *testing.T) {
 	}
 }
 
-// What the baseline reads the job waits for: nothing of rare sources is in it.
+// The job waits for the baseline, which therefore reads no optional sources.
 func TestReader_BaselineHasNothingRare(t *testing.T) {
 	for _, name := range []string{"nfs-bound", "lustre-2.10", "intel-four"} {
 		r := openRare(t, name).Baseline()
@@ -115,7 +115,7 @@ func TestReader_BaselineHasNothingRare(t *testing.T) {
 	}
 }
 
-// edit replaces text in a file of a host, as often as it is there.
+// edit replaces all occurrences of a text in a host's file.
 func edit(t *testing.T, path, old, now string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -133,7 +133,7 @@ func edit(t *testing.T, path, old, now string) {
 func (h *rareHost) mountstats() string { return filepath.Join(h.proc, "1", "mountstats") }
 func (h *rareHost) mountinfo() string  { return filepath.Join(h.proc, "1", "mountinfo") }
 
-// bytesOf are the devices of a kind with their bytes, and F for one that is fresh.
+// bytesOf lists the devices of a kind with their bytes, and F for added ones.
 func bytesOf(kind DeviceKind, r *Reading) (list []string) {
 	for _, d := range r.Devices[kind] {
 		text := fmt.Sprintf("%s %d %d", d.Name, d.In, d.Out)
@@ -178,7 +178,7 @@ func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
 	same(t, "later, at the end", p.due(2*time.Second, true), true)
 }
 
-// A host without the client of NFS is asked once a minute, and by nothing but one look for one file.
+// A host without the NFS client costs one look-up of one file per minute.
 func TestReader_NFSComesAndGoes(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	client := filepath.Join(h.proc, "fs", "nfsfs")
@@ -193,7 +193,7 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 	}
 	same(t, "within the minute", bytesOf(NFSMounts, h.after(59*time.Second)), []string(nil))
 
-	// It was mounted 83520 s ago, where we could not see it: what it had counted is not ours.
+	// It was mounted 83520 s ago, outside of our view: its earlier bytes do not belong to the run.
 	same(t, "after the minute", bytesOf(NFSMounts, h.after(time.Second)), []string{"0:45 1788561151 39087991255"})
 	if err := os.Rename(h.mountstats(), h.mountstats()+"-hidden"); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 	same(t, "when it is back", bytesOf(NFSMounts, h.after(time.Minute)), []string{"0:45 1788561151 39087991255"})
 }
 
-// A file system that the job has mounted, by an automounter or in person, counts from its first byte on.
+// A file system that the job has mounted, itself or with an automounter, counts from its first byte.
 func TestReader_NFSMountedDuringTheRun(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	stats, err := os.ReadFile(h.mountstats())
@@ -244,11 +244,11 @@ func TestReader_NFSMountedDuringTheRun(t *testing.T) {
 	same(t, "its place", r.Mounts[1].Paths, []string{"/data/a b"})
 	same(t, "a second later", bytesOf(NFSMounts, h.after(time.Second)), []string{home, "0:50 1788561151 39087991255"})
 
-	// One that was there before, and is bound to a place that we can see.
+	// An old one that is now bound to a visible place.
 	add("/opt", "0:51", "/opt", "4000")
 	same(t, "an old one", bytesOf(NFSMounts, h.after(time.Second))[2], "0:51 1788561151 39087991255")
 
-	// Unmounted and mounted again between two Readings, with the number of before.
+	// Unmounted and mounted again between two Readings, with the same number.
 	edit(t, h.mountstats(), "age:\t3\n", "age:\t1\n")
 	same(t, "mounted again", bytesOf(NFSMounts, h.after(time.Second))[1], "0:50 1788561151 39087991255 F")
 
@@ -260,7 +260,7 @@ func TestReader_NFSMountedDuringTheRun(t *testing.T) {
 	same(t, "unmounted", bytesOf(NFSMounts, h.after(time.Second)), []string{home})
 }
 
-// What is mounted outside of our root directory is in mountstats alone: the job cannot use it either.
+// A mount outside of our root directory is in mountstats only: the job cannot use it either.
 func TestReader_NFSOutOfReach(t *testing.T) {
 	h := openRare(t, "nfs-bound")
 	edit(t, h.mountinfo(), "/mnt/nfs/test rw shared:144", "/elsewhere rw shared:144")
@@ -300,7 +300,7 @@ func TestReader_NFSDamaged(t *testing.T) {
 	}
 }
 
-// A kernel that does not answer costs a fifth of a second once, and nothing after that.
+// A kernel that hangs costs a fifth of a second once, and nothing later.
 func TestReader_NFSHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openRare(t, "nfs-4.1")
@@ -308,7 +308,7 @@ func TestReader_NFSHangs(t *testing.T) {
 		if err := os.Remove(h.mountstats()); err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Mkfifo(h.mountstats(), 0o600); err != nil { // whoever reads at a place in it gets an error
+		if err := unix.Mkfifo(h.mountstats(), 0o600); err != nil { // a pread of it is an error
 			t.Fatal(err)
 		}
 		release := make(chan struct{})
@@ -326,7 +326,7 @@ func TestReader_NFSHangs(t *testing.T) {
 	})
 }
 
-// nfsReader replaces the host's reader of NFS by one that the test can reach.
+// nfsReader replaces the host's NFS reader by one that the test can access.
 func (h *rareHost) nfsReader(t *testing.T) *nfs {
 	t.Helper()
 	n := newNFS(h.Reader)
@@ -334,7 +334,7 @@ func (h *rareHost) nfsReader(t *testing.T) *nfs {
 	return n
 }
 
-// asNobody runs what does not leave the thread as a user without privileges.
+// asNobody runs do, which must stay on its thread, as an unprivileged user.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -350,7 +350,7 @@ func asNobody(t *testing.T, do func()) {
 	do()
 }
 
-// What only root may read is not a failure.
+// A source that only root may read is no failure.
 func TestReader_RootOnly(t *testing.T) {
 	closed := func(h *rareHost, path string) {
 		for _, dir := range []string{h.proc, h.sys} {

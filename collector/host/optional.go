@@ -7,9 +7,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// The sources that most hosts do not have: file systems of servers, counters of energy, sensors and
-// throttling of CPUs. A run on a host without them pays for one look at each, after the job's start, and
-// for another one each minute.
+// The optional sources, which most hosts do not have: network file systems, energy counters, sensors and throttling of
+// CPUs. A run on a host without them pays for one search, after the job's start, and another one each minute.
 const (
 	SourceNFS     = "nfs"
 	SourceLustre  = "lustre"
@@ -17,98 +16,97 @@ const (
 	SourceThermal = "thermal"
 )
 
-// RootOnly is the code for a source that is there and that only root may read.
+// RootOnly is the code of a source that exists but that only root may read.
 const RootOnly series.ReasonCode = "root_only"
 
-// OptionalDevices is the part of a Reading that rare sources make. What the host does not have, and what was read a
-// moment ago, is nil.
+// OptionalDevices is the part of a Reading from optional sources. A source that the host does not have is nil.
 type OptionalDevices struct {
-	// Mounts are the file systems of servers, with what their clients count; nil if none was read.
+	// Mounts are the network file systems with their client's counters; nil if none was read.
 	Mounts  []Mount
 	Energy  *Energy
 	Thermal *Thermal
-	// Missing are the sources that are there and that we may not read.
+	// Missing are the sources that exist but that we may not read.
 	Missing []series.Missing
 }
 
-// A Mount is a file system of a server, with what its client has counted of it since it was mounted. If it
-// is mounted at several places, they are one Mount.
+// A Mount is a network file system with its client's counters since it was mounted. A file system mounted in several
+// places is one Mount.
 type Mount struct {
 	Kind   DeviceKind
 	ID     string // the name of its Device: the number of its superblock, or its name
 	Type   string // "nfs", "nfs4", "lustre"
-	Source string // "server:/export", or the name of the file system; of several the first
+	Source string // "server:/export", or the name of the file system; the first of several
 	Paths  []string
-	Added  bool // it was mounted since the Reading before
-	// Read and Written count bytes.
+	Added  bool // mounted since the previous Reading
+	// Read and Written are bytes.
 	Read, Written uint64
-	Unit          time.Duration // of the times
-	Ops           []MountOp     // what was called at least once
+	Unit          time.Duration // of the times in Ops
+	Ops           []MountOp     // operations that were called at least once
 }
 
-// A MountOp is what a Mount's client has counted of one operation, such as READ or GETATTR. Times are in
-// the Mount's unit, summed over the calls.
+// A MountOp holds the client's counters of one operation of a Mount, such as READ or GETATTR. Times are in the Mount's
+// Unit, summed over the calls.
 type MountOp struct {
 	Name  string
 	Calls uint64
-	// Sent counts the times that the calls were sent, and Timeouts those that the server did not answer in
-	// time. Of Lustre they are not known, and 0.
+	// Sent counts transmissions of calls, Timeouts the calls that the server did not answer in time. 0 for Lustre,
+	// which has neither.
 	Sent, Timeouts uint64
-	// Queue is the time before a call was sent, RTT that until the answer came, and Execute all of it. Of
-	// Lustre Execute alone is known.
+	// Queue is the time until a call was sent, RTT the time from then to the reply, Execute the total. Lustre has only
+	// Execute.
 	Queue, RTT, Execute uint64
 }
 
-// Energy is what the host's counters of energy say.
+// Energy holds the host's energy counters.
 type Energy struct {
 	At    time.Duration // when they were read, on the monotonic clock
-	Stale bool          // these are an earlier Reading's
+	Stale bool          // of an earlier Reading
 	Zones []EnergyZone
 }
 
-// An EnergyZone is a CPU package, or the memory of one. Its counter goes up to Range and starts again at 0.
+// An EnergyZone is a CPU package, or the memory of one. Its counter wraps to 0 after Range.
 type EnergyZone struct {
 	Name        string // "intel-rapl:0"
 	MicroJoules uint64
 	Range       uint64 // in microjoules; 0 = unknown
 }
 
-// Thermal is how hot the host's CPUs are, and how often they were clocked down for that.
+// Thermal is the temperature of the host's CPUs, and how often they were throttled for it.
 type Thermal struct {
 	Celsius float64 // of the hottest package; NaN = unknown
-	// Throttles are nil if they were not read now.
+	// Throttles is nil if it was not read now.
 	Throttles []ThrottleCounter
 }
 
-// A ThrottleCounter is a core or a package with what the kernel has counted of its being clocked down.
+// A ThrottleCounter counts how often a core or package was throttled.
 type ThrottleCounter struct {
-	Name   string // "package 0", "core 0/3"
+	Name   string // "package 0", "core of CPU 3"
 	Events uint64
-	Millis uint64 // for how long; 0 where the kernel does not tell
-	Timed  bool   // it does
+	Millis uint64 // duration; 0 if the kernel does not report it
+	Timed  bool   // the kernel reports Millis
 }
 
-// errNotDue is for a rare source that was read a moment ago.
+// errNotDue is for an optional source that was read a moment ago.
 var errNotDue = errors.New("not due")
 
 const (
-	// optionalInterval is how often a rare source is read that is there. It is less than a second so that each
-	// sample of a second has its own.
+	// optionalInterval is how often a present optional source is read. It is less than a second so that each one-second
+	// sample has a new value.
 	optionalInterval = 900 * time.Millisecond
-	// optionalCostRatio is the part of the time that reading a rare source may take: of a host with hundreds of
-	// mounts the kernel writes them all anew each time.
+	// optionalCostRatio times the cost of a read is the least pause until the next one: on a host with hundreds of
+	// mounts the kernel formats them all on each read.
 	optionalCostRatio = 1000
 )
 
-// A pollTimer says when a rare source is read: at first and at the end, else each rareEvery at most while it is
-// there, and each topologyAge while it is not.
+// A pollTimer schedules an optional source: the first and the last Reading read it; in between it is due each
+// optionalInterval at most while present, and each rescanInterval while absent.
 type pollTimer struct {
 	begun, there bool
-	last         time.Duration // when it was read
+	last         time.Duration // when it was last read
 	took         time.Duration
 }
 
-// due reports whether the source is to be read now.
+// due reports whether to read the source now.
 func (p *pollTimer) due(now time.Duration, closing bool) bool {
 	since := now - p.last
 	switch {
@@ -120,13 +118,13 @@ func (p *pollTimer) due(now time.Duration, closing bool) bool {
 	return closing || since >= max(optionalInterval, optionalCostRatio*p.took)
 }
 
-// done notes that the source was read.
+// done records that the source was read.
 func (p *pollTimer) done(now, took time.Duration, there bool) {
 	*p = pollTimer{begun: true, there: there, last: now, took: took}
 }
 
-// ReadDeferred returns what the baseline left out because the job was waiting: the rare sources. It is nil if
-// somebody else measures the host.
+// ReadDeferred reads what Baseline deferred because the job was waiting: the optional sources. It returns nil if
+// another perfagent measures the host.
 func (r *Reader) ReadDeferred(base *Reading) *Reading {
 	if r.jobOnly {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// BenchmarkRare is what rare sources cost: on a host without them the look after the job's start and each Reading,
-// on one with them a Reading in which all are due. The files are a file system's: the kernel's own cost of writing
-// them is not in it.
+// BenchmarkRare measures optional sources: on a host without them the search after the job's start and each Reading, on
+// a host with them a Reading in which all are due. The files are on a normal file system, so the kernel's cost of
+// generating them is not included.
 func BenchmarkRare(b *testing.B) {
 	for _, c := range []struct {
 		name, host string
@@ -31,7 +31,7 @@ func BenchmarkRare(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			defer collectortest.CPUPerOp(b)()
 			for b.Loop() {
-				h.now += 10 * time.Second // and not a minute: mountinfo and cores are not read each time
+				h.now += 10 * time.Second // less than a minute: mountinfo and cores are not read each time
 				out := &Reading{At: instant(h.now)}
 				h.readOptional(out)
 				h.readThermal(out)
@@ -62,7 +62,7 @@ func BenchmarkRare(b *testing.B) {
 	})
 }
 
-// multiply mounts the host's file system n times, each with a superblock of its own.
+// multiply mounts the host's file system n times, each with a separate superblock.
 func (h *rareHost) multiply(tb testing.TB, n int) {
 	for path, line := range map[string]string{h.mountstats(): "device fs.example", h.mountinfo(): "211 60 0:45"} {
 		data, err := os.ReadFile(path)
@@ -84,7 +84,7 @@ func (h *rareHost) multiply(tb testing.TB, n int) {
 	}
 }
 
-// A host without rare sources pays for them with nothing but a few comparisons a Reading.
+// Without optional sources a Reading pays only a few comparisons for them.
 func TestReader_AbsentSourcesCostNothing(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	r := NewReader(Options{Proc: proc, Sys: sys})

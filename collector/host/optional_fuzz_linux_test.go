@@ -27,8 +27,8 @@ func fileOfRare(f *testing.F, name, path string) []byte {
 	return data
 }
 
-// FuzzMountstats: whatever the two files say, each superblock is there once, has a place, and was in mountinfo; and
-// the same files say the same again.
+// FuzzMountstats: whatever the two files contain, each superblock occurs once, has a path, and was in mountinfo; and
+// reading the same files again gives the same result.
 func FuzzMountstats(f *testing.F) {
 	for _, name := range []string{"nfs-shared", "nfs-bound", "nfs-4.1", "nfs-rdma"} {
 		f.Add(fileOfRare(f, name, "proc/1/mountstats"), fileOfRare(f, name, "proc/1/mountinfo"))
@@ -66,7 +66,7 @@ func FuzzMountstats(f *testing.F) {
 	})
 }
 
-// FuzzLlite: the statistics of Lustre's mounts are understood or refused, and lines of others change nothing.
+// FuzzLlite: the statistics of Lustre's mounts are parsed or rejected, and unknown lines change nothing.
 func FuzzLlite(f *testing.F) {
 	f.Add(fileOfRare(f, "lustre-2.10", "proc/fs/lustre/llite/*/stats"))
 	f.Add(fileOfRare(f, "lustre-2.14", "sys/kernel/debug/lustre/llite/*/stats"))
@@ -88,8 +88,8 @@ func FuzzLlite(f *testing.F) {
 	})
 }
 
-// FuzzHeatAndEnergy: whatever sysfs says of zones, sensors, counters and CPUs, what is read of it is within its
-// bounds, or there is a reason.
+// FuzzHeatAndEnergy: whatever sysfs contains about zones, sensors, counters and CPUs, the result is within bounds, or
+// there is an error.
 func FuzzHeatAndEnergy(f *testing.F) {
 	f.Add("package-0\n", "240422366267\n", "262143328850\n", "coretemp\n", "Package id 0\n", "55000\n", "0-1,4\n", "30\n")
 	f.Add("dram", "1", "", "k10temp", "Tctl", "-1", "", "x")
@@ -119,7 +119,7 @@ func FuzzHeatAndEnergy(f *testing.F) {
 		r.readOptional(out)
 		r.readThermal(out)
 		for source, err := range out.Failed {
-			if strings.Contains(err.Error(), "damaged kernel file") { // guard's word for a panic
+			if strings.Contains(err.Error(), "damaged kernel file") { // guard's text for a panic
 				t.Fatalf("%s: %v", source, err)
 			}
 		}

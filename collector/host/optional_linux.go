@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// optionalSources are what a Reader keeps of the rare sources. What reads mounts puts them and what it may not
-// read into mounts and gaps, for the Reading that is taken now.
+// optionalSources is the state of the optional sources. Readers of mounts append to mounts and missing, for the current
+// Reading.
 type optionalSources struct {
 	mounts  []Mount
 	missing []series.Missing
@@ -21,8 +21,8 @@ type optionalSources struct {
 	thermal thermalReader
 }
 
-// readOptional reads the file systems of servers and the counters of energy. What reads them is made after
-// the job has started.
+// readOptional reads network file systems and energy counters. It opens their readers when it is first called, which is
+// after the job has started.
 func (r *Reader) readOptional(out *Reading) {
 	r.optional.mounts, r.optional.missing = nil, nil
 	for k := range deviceKinds {
@@ -46,15 +46,15 @@ func (r *Reader) readOptional(out *Reading) {
 	out.Mounts, out.Missing = r.optional.mounts, r.optional.missing
 }
 
-// readThermal reads how hot the CPUs are. A run that is over within the first second does without.
+// readThermal reads the temperature of the CPUs. A run shorter than a second has none.
 func (r *Reader) readThermal(out *Reading) {
 	out.try(SourceThermal, func() (err error) { out.Thermal, err = r.optional.thermal.read(r, out.At.Mono); return err })
 }
 
-// forbidden reports whether a file is there, and is not for us.
+// forbidden reports whether err means that we may not read a file that exists.
 func forbidden(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
-// openable returns an error if a file cannot be opened.
+// openable returns an error if a file cannot be opened for reading.
 func openable(path string) error {
 	fd, err := procfile.Open(path)
 	if err == nil {
@@ -63,19 +63,19 @@ func openable(path string) error {
 	return err
 }
 
-// count reads the number in a file that is read again and again.
+// count reads the number in a file that is read often, and keeps it open.
 func (s *scratch) count(path string) (uint64, error) {
 	data, err := s.readKeepOpen(path)
 	return numberIn(path, data, err)
 }
 
-// readCount reads the number in a file that is read now and then.
+// readCount reads the number in a file that is read rarely.
 func readCount(path string) (uint64, error) {
 	data, err := readStart(path, 64)
 	return numberIn(path, data, err)
 }
 
-// numberIn returns the number that was read of a file; err is the error of the reading.
+// numberIn parses data, the content of a file with one number; err is the error of reading it.
 func numberIn(path string, data []byte, err error) (uint64, error) {
 	n, ok := procfile.ParseCount(bytes.TrimSpace(data))
 	if err == nil && !ok {
@@ -84,7 +84,7 @@ func numberIn(path string, data []byte, err error) (uint64, error) {
 	return n, err
 }
 
-// readStart reads at most the given number of bytes from the beginning of a small file.
+// readStart reads at most the given number of bytes from the start of a small file.
 func readStart(path string, most int) ([]byte, error) {
 	fd, err := procfile.Open(path)
 	if err != nil {
@@ -99,7 +99,7 @@ func readStart(path string, most int) ([]byte, error) {
 	return data[:n], nil
 }
 
-// readWord reads the first line of a small file, such as a list of all CPUs; "" if there is none.
+// readWord returns the first line of a small file, such as a list of CPUs; "" if it cannot be read.
 func readWord(path string) string {
 	data, _ := readStart(path, 4096)
 	line, _, _ := bytes.Cut(data, []byte{'\n'})

@@ -15,7 +15,7 @@ import (
 // onlyGopsutil reports whether gopsutil is the only reader on this system.
 const onlyGopsutil = true
 
-// diskUnit is the bytes of one count: gopsutil gives bytes.
+// diskUnit is the bytes of one count: gopsutil returns bytes.
 const diskUnit = 1
 
 func (r *Reader) readCPU([]CPUTimes) ([]CPUTimes, error) { return r.gopsutil.readCPU() }
@@ -29,7 +29,7 @@ func (g *gopsutil) readNet() ([]Device, error) {
 	return nicsOf(net.IOCountersWithContext(g.roots, true))
 }
 
-// classifyBlocks counts every device: this system does not say what is stacked on what.
+// classifyBlocks counts every device: this system does not report which devices are stacked.
 func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	classes := make([]DeviceClass, len(devs))
 	for i := range classes {
@@ -44,30 +44,29 @@ func freeSpace(path string) (FreeSpace, error) {
 	return FreeSpace{Path: path, FreeMB: float64(u.Available) / mib, Inodes: series.Unknown()}, err
 }
 
-// FindCoreFiles does not look for core files on this system.
+// FindCoreFiles finds nothing: core files are not supported on this system.
 func FindCoreFiles([]string, time.Time) (cores []CoreFile, written bool) { return nil, false }
 
-// processStart anchors the monotonic clock, which Go gives only as differences.
+// processStart is the origin of the monotonic clock, which Go exposes only as differences.
 var processStart = time.Now()
 
-// Now reads the clocks. There is no boot clock here, so a suspend looks like a step of the wall
-// clock.
+// Now reads the clocks. There is no boot clock here, so a suspend looks like a step of the wall clock.
 func Now() Instant {
 	mono := time.Since(processStart)
 	return Instant{Wall: time.Now().Round(0), Mono: mono, Boot: mono}
 }
 
-// describe has nothing to add here.
+// describe does nothing: there is nothing to add here.
 func (r *Reader) describe(*Info) {}
 
-// scratch is empty: a Reader keeps nothing from one Reading to the next.
+// scratch is empty: a Reader keeps nothing between Readings.
 type scratch struct{}
 
 func newScratch(string) scratch { return scratch{} }
 
 func (s *scratch) close() {}
 
-// What follows exists on Linux only: elsewhere there is nothing to read, and nothing missing.
+// The rest exists on Linux only: elsewhere there is nothing to read, and nothing missing.
 
 func (r *Reader) readLoad() (l Load, err error)                            { return l, errAbsent }
 func (r *Reader) readVM() (v VMStat, err error)                            { return v, errAbsent }
@@ -99,7 +98,7 @@ type kernelLog struct{}
 func openKernelLog() *kernelLog { return nil }
 func (*kernelLog) close()       {}
 
-// WatchOOMKills, Victims and recognize know nothing of what the kernel kills.
+// WatchOOMKills, Victims and recognize do nothing: OOM kills are unknown here.
 func (r *Reader) WatchOOMKills()                   {}
 func (r *Reader) Victims(Instant) ([]Victim, bool) { return nil, false }
 func (r *Reader) recognize()                       {}

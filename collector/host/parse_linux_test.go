@@ -14,8 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// addFiles seeds a fuzz target with a kernel file of every tree, damaged ones
-// included.
+// addFiles seeds a fuzz target with a kernel file of every tree, including damaged ones.
 func addFiles(f *testing.F, name string) {
 	f.Helper()
 	paths, err := filepath.Glob(filepath.Join(collectortest.Root(f), "testdata/proc/*", name))
@@ -31,8 +30,7 @@ func addFiles(f *testing.F, name string) {
 	}
 }
 
-// FuzzDiskstats: each line that is not blank is one device, and its name and
-// numbers stand in it.
+// FuzzDiskstats: each non-blank line is one device, and contains its name and numbers.
 func FuzzDiskstats(f *testing.F) {
 	addFiles(f, "diskstats")
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -69,7 +67,7 @@ func checkDevices(t *testing.T, data []byte, devs []Device) {
 	}
 }
 
-// FuzzParsers: no parser panics, and what it accepts makes sense.
+// FuzzParsers: no parser panics, and accepted values are plausible.
 func FuzzParsers(f *testing.F) {
 	for _, name := range []string{"stat", "meminfo", "zoneinfo", "net/dev"} {
 		addFiles(f, name)
@@ -105,7 +103,7 @@ func FuzzParsers(f *testing.F) {
 	})
 }
 
-// What one file of PSI lacks, the others have. A kernel without PSI is said to have none.
+// A failure of one PSI file does not affect the others. A kernel without PSI is reported as such.
 func TestReader_ReadPressure(t *testing.T) {
 	proc := t.TempDir()
 	read := func() (cgroup.Pressure, bool, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// treesScript prints what psutil says of each tree named on its command line.
+// treesScript prints psutil's numbers for each tree on its command line.
 const treesScript = `
 import json, os, sys, warnings
 import psutil
@@ -29,7 +29,7 @@ for tree in sys.argv[1:]:
 print(json.dumps(out))
 `
 
-// psutilTree is what treesScript says of a tree.
+// A psutilTree is treesScript's result for a tree.
 type psutilTree struct {
 	Memory [3]float64
 	CPU    [][]float64
@@ -45,8 +45,8 @@ func TestReader_TreesAsPsutil(t *testing.T) {
 	var trees []string
 	for _, dir := range dirs {
 		base := filepath.Base(dir)
-		// psutil cuts the first two lines of net/dev off, whatever they are, and wants all columns
-		// of the host's own kernel.
+		// psutil cuts off the first two lines of net/dev, whatever they are, and requires all columns of the host's
+		// kernel.
 		if !strings.HasPrefix(base, "damaged-") && base != "netdev-without-headings" && base != "kernel-2.6" {
 			trees = append(trees, dir)
 		}
@@ -57,14 +57,13 @@ func TestReader_TreesAsPsutil(t *testing.T) {
 	for _, tree := range trees {
 		t.Run(filepath.Base(tree), func(t *testing.T) {
 			r := openFixture(t, filepath.Base(tree))
-			r.hostProc = false // psutil knows nothing of another host's process 1
+			r.hostProc = false // psutil does not read another host's process 1
 			same(t, "psutil and we", ours(t, r, want[tree].Disks), want[tree])
 		})
 	}
 }
 
-// ours is a Reading in psutil's words. disks has psutil's own, for trees where it
-// would look at this host's /sys.
+// ours converts a Reading to psutil's form. disks are psutil's, for trees where it would read this host's /sys.
 func ours(t *testing.T, r *Reader, disks map[string][2]uint64) psutilTree {
 	t.Helper()
 	got := r.Read()

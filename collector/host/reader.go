@@ -21,44 +21,44 @@ type Reader struct {
 	realTime  bool // now reads the machine's clocks
 	job       jobReader
 	start     Instant       // of the baseline
-	log       *kernelLog    // from then on; nil = it cannot be read
-	vmHeld    VMStat        // as it was read last
-	vmKnown   bool          // it was read
-	vmAt      time.Duration // when /proc/vmstat was read last
-	vmBegun   time.Duration // and first
-	gpus      *gpu.Monitor  // nil = GPUs are not followed
-	jobOnly   bool          // somebody else measures the host
+	log       *kernelLog    // nil = it cannot be read
+	vmHeld    VMStat        // the last values
+	vmKnown   bool          // vmHeld is set
+	vmAt      time.Duration // when /proc/vmstat was last read
+	vmBegun   time.Duration // when it was first read
+	gpus      *gpu.Monitor  // nil = GPUs are not monitored
+	jobOnly   bool          // another perfagent measures the host
 	optional  optionalSources
 	gopsutil  *gopsutil  // nil = the kernel's files are read
 	name      string     // Auto or Gopsutil
-	scratch              // buffers for the next Reading
-	spare     []*Reading // that were given back
+	scratch              // buffers reused by each Reading
+	spare     []*Reading // returned by Reuse
 }
 
-// The names of a Reader say how it reads CPU times, memory, disks, network and load.
+// The names of a Reader: how it reads CPU times, memory, disks, network and load.
 const (
 	Auto     = "auto"     // the kernel's files; gopsutil on systems other than Linux
 	Gopsutil = "gopsutil" // gopsutil on every system
 )
 
-// Options say where the host is. The zero value is this host.
+// Options configures a Reader. The zero value is for this host.
 type Options struct {
 	// Gopsutil reads CPU times, memory, disks, network and load through gopsutil on Linux too.
 	Gopsutil bool
-	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). A sidecar names the host's
-	// own, mounted elsewhere (HOST_PROC, HOST_SYS).
+	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). In a sidecar these are the host's, mounted
+	// elsewhere (HOST_PROC, HOST_SYS).
 	Proc, Sys string
-	// DiskPaths are the file systems whose usage is measured (none = "/").
+	// DiskPaths are the file systems to measure (none = "/").
 	DiskPaths []string
-	// Now replaces the clocks; nil is the machine's.
+	// Now replaces the clocks; nil = the machine's.
 	Now func() Instant
-	// Statfs replaces the question for a file system's usage; nil is the machine's.
+	// Statfs replaces statfs(2); nil = the machine's.
 	Statfs func(path string) (DiskUsage, error)
-	// Job says where the job's own usage is read.
+	// Job configures where the job's usage is read.
 	Job JobOptions
-	// GPUs follows the node's GPUs; nil if they are not followed. Somebody else runs it.
+	// GPUs monitors the node's GPUs; nil if they are not monitored. The caller runs it.
 	GPUs *gpu.Monitor
-	// JobOnly leaves the host and its GPUs to somebody else, until MeasureHost is called.
+	// JobOnly leaves the host and its GPUs to another perfagent, until MeasureHost is called.
 	JobOnly bool
 }
 
@@ -108,8 +108,8 @@ func NewReader(o Options) *Reader {
 // Name returns Gopsutil if the Options asked for it, else Auto.
 func (r *Reader) Name() string { return r.name }
 
-// Close closes the files that the Reader keeps open, including the job's Group and Tree. It
-// does not wait for what hangs, which ends with the program. A Reader may be used again after Close.
+// Close closes the files that the Reader keeps open, including the job's Group and Tree. It does not wait for calls
+// that hang, which end with the program. A Reader may be used again after Close.
 func (r *Reader) Close() {
 	r.log.close()
 	r.log = nil
@@ -117,10 +117,10 @@ func (r *Reader) Close() {
 	r.job.close()
 }
 
-// JobOnly reports whether somebody else measures the host.
+// JobOnly reports whether another perfagent measures the host.
 func (r *Reader) JobOnly() bool { return r.jobOnly }
 
-// MeasureHost makes all later Readings those of the host, too.
+// MeasureHost makes all later Readings include the host.
 func (r *Reader) MeasureHost() { r.jobOnly, r.job.jobOnly = false, false }
 
 // CPUs returns the number of logical CPUs, or 0 if it cannot be read.
@@ -139,19 +139,18 @@ func (r *Reader) Now() Instant { return r.now() }
 // Job returns the options of the job.
 func (r *Reader) Job() JobOptions { return r.job.JobOptions }
 
-// JobTree returns the job's processes for another goroutine, as they were at the newest Reading. It is
-// nil if they cannot be found. It belongs to the goroutine that takes the Readings.
+// JobTree returns a copy of the job's processes for another goroutine, as of the newest Reading, or nil if they cannot
+// be found. Call it from the goroutine that takes the Readings.
 func (r *Reader) JobTree() *process.Tree { return r.job.tree.copy() }
 
-// DiskPaths returns the file systems whose usage is measured.
+// DiskPaths returns the file systems that are measured.
 func (r *Reader) DiskPaths() []string { return r.disks.paths() }
 
-// Baseline takes the Reading that a run starts from: the counters alone, without the classes of
-// devices. The job waits for it: a gauge needs no baseline, a file system may hang, and only the
-// later of two Readings needs classes.
+// Baseline takes the Reading that a run starts from: the counters alone, without the classes of devices. The job waits
+// for it: a gauge needs no baseline, a file system may hang, and only the later of two Readings needs classes.
 func (r *Reader) Baseline() *Reading {
 	out := r.begin()
-	if r.job.Source != "" { // the job does not run yet: its kills come after the present end of the log
+	if r.job.Source != "" { // the job does not run yet: its OOM kills are logged later
 		r.log.close()
 		r.start, r.log = out.At, openKernelLog()
 	}
@@ -187,7 +186,7 @@ func (r *Reader) Read() *Reading {
 		out.buffers.gpus = r.gpus.Read()
 		out.GPUs = &out.buffers.gpus
 	}
-	if !r.jobOnly { // the disks come last, as one may be waited for
+	if !r.jobOnly { // disks last: one may hang
 		disk, err := r.disks.read(out.buffers.disk[:0])
 		if out.buffers.disk, out.Disk = disk, disk; err != nil {
 			out.fail(SourceDisk, err)
@@ -198,7 +197,7 @@ func (r *Reader) Read() *Reading {
 	return out
 }
 
-// begin returns a Reading of this instant, of which nothing has been read yet.
+// begin returns an empty Reading of this instant.
 func (r *Reader) begin() *Reading {
 	if n := len(r.spare); n > 0 {
 		out := r.spare[n-1]
@@ -209,10 +208,10 @@ func (r *Reader) begin() *Reading {
 	return &Reading{At: r.now()}
 }
 
-// Reuse takes back a Reading of this Reader's that nothing refers to any more. A later one takes its place.
+// Reuse takes back a Reading of this Reader that is no longer referenced. A later Reading reuses its memory.
 func (r *Reader) Reuse(old *Reading) { r.spare = append(r.spare, old) }
 
-// readGauges reads what the host says of this moment.
+// readGauges reads the host's gauges.
 func (r *Reader) readGauges(out *Reading) {
 	room := &out.buffers
 	if out.try(SourceMemory, func() (err error) { room.memory, err = r.readMemory(); return err }) {
@@ -223,7 +222,7 @@ func (r *Reader) readGauges(out *Reading) {
 	}
 }
 
-// Memory returns the host's memory. Its Total is 0 if that is not known, or somebody else measures the host.
+// Memory returns the host's memory. Its Total is 0 if it is unknown, or another perfagent measures the host.
 func (r *Reader) Memory() (m Memory) {
 	if !r.jobOnly {
 		_ = guard(func() (err error) { m, err = r.readMemory(); return err })
@@ -231,15 +230,14 @@ func (r *Reader) Memory() (m Memory) {
 	return m
 }
 
-// Final takes the last Reading of a run, which is complete: it reads anew what Read reads only now
-// and then.
+// Final takes the last Reading of a run. It is complete: it also reads what Read reads only now and then.
 func (r *Reader) Final() *Reading {
 	r.job.final()
 	return r.Read()
 }
 
-// readCounters reads the counters of the host. Of a host that somebody else measures only the OOM kills
-// matter: they tell how a job died.
+// readCounters reads the host's counters: only the OOM kills if another perfagent measures the host, as they show how a
+// job died.
 func (r *Reader) readCounters(out *Reading) {
 	r.readVMWhenDue(out)
 	if r.jobOnly {
@@ -272,14 +270,14 @@ func (r *Reader) readCounters(out *Reading) {
 }
 
 const (
-	// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for its
-	// 150 lines, and we use three.
+	// vmEvery is how often /proc/vmstat is read: the kernel sums the counters of all CPUs for its 150 lines, and
+	// perfagent needs four.
 	vmEvery = 5 * time.Second
-	// vmFirst is for how long it is read in every Reading, so that a short job has its points.
+	// vmFirst is for how long each Reading reads it, so that a short job has data points.
 	vmFirst = 20 * time.Second
 )
 
-// readVMWhenDue takes /proc/vmstat, or what was read of it before.
+// readVMWhenDue sets out.VM from /proc/vmstat, or from its last read.
 func (r *Reader) readVMWhenDue(out *Reading) {
 	if !r.vmDue(out.At.Mono) {
 		if r.vmKnown {
@@ -304,7 +302,7 @@ func (r *Reader) readVMWhenDue(out *Reading) {
 	r.vmHeld.Stale = true
 }
 
-// vmDue reports whether /proc/vmstat is to be read now.
+// vmDue reports whether to read /proc/vmstat now.
 func (r *Reader) vmDue(now time.Duration) bool {
 	first := r.vmBegun == 0
 	if first {
@@ -320,8 +318,7 @@ func (r *Reader) vmDue(now time.Duration) bool {
 	return true
 }
 
-// guard turns a panic of a reader into an error: no text in a kernel file, and no fault of
-// gopsutil, stops the sampling.
+// guard turns a panic of read into an error: no content of a kernel file, and no bug of gopsutil, stops the sampling.
 func guard(read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

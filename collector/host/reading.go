@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector/gpu"
 )
 
-// The sources of a Reading, as they are named in errors and reports.
+// The sources of a Reading, as named in errors and reports.
 const (
 	SourceCPU     = "cpu"
 	SourceMemory  = "memory"
@@ -18,10 +18,10 @@ const (
 	SourceDiskIO  = "disk_io" // bytes of block devices
 	SourceNetwork = "network"
 
-	SourceLoad     = "load"     // how many tasks want to run
+	SourceLoad     = "load"     // tasks that want to run
 	SourceSwap     = "swap"     // pages moved to and from swap
 	SourcePressure = "pressure" // PSI of the host
-	SourceJob      = "job"      // what the job itself uses
+	SourceJob      = "job"      // usage of the job
 	SourceCgroup   = "cgroup"   // the job's control group and its limits
 	SourceGPU      = "gpu"
 )
@@ -36,31 +36,29 @@ func Sources() []string {
 		SourceEnergy, SourceThermal)
 }
 
-// An Instant is one moment on the three clocks that matter: the wall clock can be stepped, the
-// monotonic clock stops while the machine is suspended, and the boot clock does neither
-// (clock_gettime(2)).
+// An Instant is one moment on three clocks: the wall clock can be stepped, the monotonic clock stops during suspend,
+// and the boot clock does neither (clock_gettime(2)).
 type Instant struct {
 	Wall time.Time
 	Mono time.Duration // CLOCK_MONOTONIC
 	Boot time.Duration // CLOCK_BOOTTIME
 }
 
-// A Reading is what the kernel said at one instant. A part whose source failed is nil, and its
-// error is in Failed. Counters are cumulative since boot.
+// A Reading holds the kernel's counters and gauges at one instant. A part is nil if its source failed; Failed then has
+// the error, by source. Counters are cumulative since boot.
 type Reading struct {
 	At     Instant
 	CPU    []CPUTimes
 	Memory *Memory
 	Disk   []DiskUsage
-	// Devices has every device of each kind that the kernel lists; nil if the kind was not read.
+	// Devices lists every device of each kind; nil if the kind was not read.
 	Devices [NumDeviceKinds][]Device
-	// Skipped reports of each kind that it was not read now, as it was read a moment ago: then Devices has
-	// none of it.
+	// Skipped reports the kinds that were read a moment ago and therefore not now: they have no Devices.
 	Skipped [NumDeviceKinds]bool
 	OptionalDevices
 	Load *Load
 	VM   *VMStat
-	// Pressure is the host's. A file that could not be read is NaN in it.
+	// Pressure is the host's. It is NaN where a file could not be read.
 	Pressure *cgroup.Pressure
 	Job      *JobUsage // nil if there is no job
 	GPUs     *gpu.Reading
@@ -69,8 +67,7 @@ type Reading struct {
 	buffers readingBuffers
 }
 
-// A readingBuffers is the memory of a Reading: what its pointers point to, and lists with room for what was read
-// before.
+// A readingBuffers is the reusable memory of a Reading: the targets of its pointers, and slices with spare capacity.
 type readingBuffers struct {
 	memory   Memory
 	load     Load
@@ -85,14 +82,14 @@ type readingBuffers struct {
 	devices [NumDeviceKinds][]Device
 }
 
-// Load is how many tasks want to run on the host (/proc/loadavg).
+// Load is the number of tasks that want to run on the host (/proc/loadavg).
 type Load struct {
-	Load1     float64 // mean of the last minute, uninterruptible sleep included
-	Running   float64 // right now, running or waiting for a CPU
-	NewestPID int64   // the ID of the process or thread that began last, in our PID namespace; 0 = not known
+	Load1     float64 // mean of the last minute, including uninterruptible sleep
+	Running   float64 // now, running or waiting for a CPU
+	NewestPID int64   // the newest process or thread, in our PID namespace; 0 = unknown
 }
 
-// A FileError is why one file of a source could not be used; the source's others may be sound.
+// A FileError is why one file of a source could not be used; other files of the source may be valid.
 type FileError struct {
 	File string
 	Err  error
@@ -101,20 +98,20 @@ type FileError struct {
 func (e FileError) Error() string { return e.File + ": " + e.Err.Error() }
 func (e FileError) Unwrap() error { return e.Err }
 
-// jobUse returns the Reading's JobUse, in which nothing is known yet.
+// jobUse returns the Reading's JobUsage with all numbers unknown.
 func (r *Reading) jobUse() *JobUsage {
 	r.buffers.job = unknownJobUsage()
 	return &r.buffers.job
 }
 
-// failFiles records why files of a source have no values.
+// failFiles records the errors of a source's files.
 func (r *Reading) failFiles(source string, failed map[string]error) {
 	if err := fileErrors(failed); err != nil {
 		r.fail(source, err)
 	}
 }
 
-// fileErrors joins the reasons why files of a source could not be used.
+// fileErrors joins errors by file, sorted by file name.
 func fileErrors(failed map[string]error) error {
 	if len(failed) == 0 {
 		return nil
@@ -129,8 +126,8 @@ func fileErrors(failed map[string]error) error {
 // errAbsent is for a source that this system does not have: nothing is missing.
 var errAbsent = errors.New("absent")
 
-// try reads a part of the Reading, and reports whether that went well. If not, it records why the source has no values,
-// unless the system does not have the source (errAbsent).
+// try runs read and reports whether it succeeded. It records the error for the source, unless the system does not have
+// the source (errAbsent).
 func (r *Reading) try(source string, read func() error) bool {
 	err := guard(read)
 	if err != nil && err != errAbsent {
@@ -139,7 +136,7 @@ func (r *Reading) try(source string, read func() error) bool {
 	return err == nil
 }
 
-// fail records why a source, or a file of it, has no values.
+// fail records why a source, or one of its files, has no values.
 func (r *Reading) fail(source string, err error) {
 	if r.Failed == nil {
 		r.Failed = make(map[string]error)

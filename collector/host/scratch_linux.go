@@ -6,18 +6,18 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxProcFile bounds what is read of one kernel file. /proc/stat of the largest hosts, with a count
-// for each interrupt, stays below it.
+// maxProcFile bounds the size of one kernel file. /proc/stat of the largest hosts, with a count for each interrupt,
+// stays below it.
 const maxProcFile = 1 << 20
 
-// scratch is what a Reader reuses in the next Reading.
+// scratch is what a Reader reuses between Readings.
 type scratch struct {
 	files                         *procfile.Files
 	paths                         paths
 	cpuNames, diskNames, nicNames nameCache
 }
 
-// paths are the files that are read in each Reading.
+// paths are the files that each Reading reads.
 type paths struct {
 	stat, meminfo, diskstats, net, hostNet, loadavg, vmstat string
 
@@ -32,15 +32,15 @@ func newScratch(proc string) scratch {
 	}}
 }
 
-// close closes the files that are held open.
+// close closes the open files.
 func (s *scratch) close() { s.files.Close() }
 
-// readKeepOpen reads a file that is read in each Reading. The next read overwrites what it returns.
+// readKeepOpen reads a file and keeps it open for the next Reading. The next read overwrites the result.
 func (s *scratch) readKeepOpen(path string) ([]byte, error) {
 	return s.files.ReadKeepOpen(path, maxProcFile)
 }
 
-// parsed returns what parse makes of a file that is read in each Reading.
+// parsed reads a file with readKeepOpen and parses it.
 func parsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) (v T, err error) {
 	data, err := s.readKeepOpen(path)
 	if err != nil {
@@ -52,14 +52,13 @@ func parsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) 
 	return v, err
 }
 
-// readFile reads a file that is read now and then. The next read overwrites what it returns.
+// readFile reads a file that is read rarely. The next read overwrites the result.
 func (r *Reader) readFile(path string) ([]byte, error) { return r.files.ReadOnce(path, maxProcFile) }
 
-// A nameCache keeps the names of a source's lines, which are the same in nearly every Reading, so
-// that no Reading makes them anew.
+// A nameCache caches the names in a source's lines, which are the same in nearly every Reading, to save allocations.
 type nameCache []string
 
-// at returns the name of line i.
+// at returns name, the name in line i, as a cached string.
 func (c *nameCache) at(i int, name []byte) string {
 	if i < len(*c) && (*c)[i] == string(name) {
 		return (*c)[i]

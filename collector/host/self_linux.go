@@ -9,15 +9,15 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// selfUsage returns the part of the group's numbers that belongs to this process and its helpers:
-// nothing where they are not in it.
+// selfUsage returns the part of the group's numbers that belongs to this process and its helpers: zero if they are not
+// in the group.
 func (j *jobReader) selfUsage() process.Usage {
 	if j.Source == JobFromCreated || j.AgentOutsideGroup {
 		return process.Usage{}
 	}
 	u := j.self.Self()
 	u.Processes = 1
-	u.CPUSeconds = 0 // /proc counts what the job's dead processes used, too
+	u.CPUSeconds = 0 // /proc includes the reaped processes of the job
 	var ru unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
 		u.CPUSeconds = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
@@ -30,24 +30,22 @@ func (j *jobReader) selfUsage() process.Usage {
 	return u
 }
 
-// A helper is the process that queries the GPUs. When one has ended, its time still has to be left
-// out of the group's.
+// A helper is the process that queries the GPUs. After it has ended, its CPU time is still part of the group's.
 type helper struct {
 	pid         int
-	ended, last float64 // CPU seconds: of those that have ended, of the one that runs
+	ended, last float64 // CPU seconds of helpers that have ended, and of the current one
 	usage       process.Usage
 	reader      process.UsageReader
 	caller      *timeout.Caller[process.Usage]
 }
 
-// helperTimeout is how long a Reading waits for what the helper uses: the driver may keep the
-// kernel from answering.
+// helperTimeout is how long a Reading waits for the helper's usage: the driver may block the kernel.
 const helperTimeout = 200 * time.Millisecond
 
 func newHelper() *helper { return &helper{caller: timeout.NewCaller[process.Usage]()} }
 
-// read returns the usage of the helper that runs now, with the CPU time of all before it; pid 0
-// means that none runs. Where the kernel does not answer, it is what it was before.
+// read returns the usage of the current helper, with the CPU time of all earlier ones; pid 0 means that none runs. On a
+// timeout the usage is the last known one.
 func (h *helper) read(pid int) process.Usage {
 	if pid != h.pid {
 		h.ended, h.last, h.pid, h.usage = h.ended+h.last, 0, pid, process.Usage{}

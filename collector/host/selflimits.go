@@ -7,19 +7,19 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 )
 
-// A selfLimits is to what the processes of the job have bound themselves, below what the job was given. Those that only
-// wait for others (process.Tree.Workers) do not count.
+// A selfLimits holds limits that the job's processes have imposed on themselves, below what the job was given.
+// Processes that only wait for others do not count (process.Tree.Workers).
 type selfLimits struct {
-	cpus int // on how many some thread of them may run; 0 = not known
-	// known reports whether the control groups of all of them are known and the same. Then groups is their list in
-	// procfs, and pid one of them; groups is "" for those of the job's beginning.
+	cpus int // CPUs that at least one thread may run on; 0 = unknown
+	// known reports whether the control groups of all these processes are known and the same. Then groups is their list
+	// in procfs, and pid one of the processes; groups is "" for the job's initial groups.
 	known    bool
 	groups   string
 	pid      int
-	environs [][]string // see JobUse
+	environs [][]string // see JobUsage
 }
 
-// setSelfLimits takes what was read of the processes. What is not known of them stays as it was.
+// setSelfLimits stores b. Unknown parts of b keep their old values.
 func (j *jobReader) setSelfLimits(b selfLimits) {
 	if b.cpus > 0 {
 		j.selfLimits.cpus = b.cpus
@@ -34,7 +34,7 @@ func (j *jobReader) setSelfLimits(b selfLimits) {
 			return
 		}
 		group, err := cgroup.Find(cgroup.Options{PID: b.pid, Groups: b.groups})
-		if err != nil { // it has ended, or its groups are not visible
+		if err != nil { // the process has ended, or its groups are not visible
 			return
 		}
 		group.CountTasks(false)
@@ -43,7 +43,7 @@ func (j *jobReader) setSelfLimits(b selfLimits) {
 	j.innerLimits = j.innerGroup.Limits()
 }
 
-// closeInnerGroup forgets the group that the processes had entered.
+// closeInnerGroup closes the group that the processes had entered.
 func (j *jobReader) closeInnerGroup() {
 	if j.innerGroup != nil {
 		j.innerGroup.Close()
@@ -51,7 +51,7 @@ func (j *jobReader) closeInnerGroup() {
 	}
 }
 
-// applySelfLimits replaces the limits that the job was given by those that its processes have bound themselves to.
+// applySelfLimits replaces the limits that the job was given by its self-imposed ones.
 func (j *jobReader) applySelfLimits(use *JobUsage, out *Reading) {
 	given, l := use.Limits, &use.Limits
 	if j.innerGroup != nil {
@@ -64,7 +64,7 @@ func (j *jobReader) applySelfLimits(use *JobUsage, out *Reading) {
 	}
 	l.CPUs = l.minCPUs()
 	j.readReclaim(use, out.At.Mono)
-	if j.Running { // what it was given is not known
+	if j.Running { // the given limits are unknown
 		return
 	}
 	if given.CPUs > l.CPUs {
@@ -75,10 +75,10 @@ func (j *jobReader) applySelfLimits(use *JobUsage, out *Reading) {
 	}
 }
 
-// reclaimInterval is how often it is read what held the job's memory down.
+// reclaimInterval is how often the group's Reclaim is read.
 const reclaimInterval = 4900 * time.Millisecond
 
-// readReclaim reads what held the job's memory down.
+// readReclaim reads the Reclaim of the innermost group, when due.
 func (j *jobReader) readReclaim(use *JobUsage, now time.Duration) {
 	group := j.Group
 	if j.innerGroup != nil {
@@ -91,8 +91,8 @@ func (j *jobReader) readReclaim(use *JobUsage, now time.Duration) {
 	use.Reclaim = new(group.Reclaim())
 }
 
-// readInnerGroup reads the counters of limits in the group that the processes have entered. Kills are those in the
-// group of the job's beginning and below it.
+// readInnerGroup reads the limit counters of the group that the processes have entered. OOM kills are still counted in
+// the job's initial group and below it.
 func (j *jobReader) readInnerGroup(use *JobUsage, out *Reading) {
 	c := j.innerGroup.Read()
 	if use.Group == nil {

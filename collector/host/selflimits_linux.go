@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// maxThreads bounds how many threads are asked for their mask at a time, which takes some 3 µs each.
+	// maxThreads bounds how many threads' affinities are read at a time, which takes some 3 µs each.
 	maxThreads = 1024
 	// maxEnvirons bounds how many environments are read at a time, which takes some 15 µs each.
 	maxEnvirons = 256
-	// maxEnviron bounds what is read of one, in bytes.
+	// maxEnviron bounds the size of an environment, in bytes.
 	maxEnviron = 1 << 20
 )
 
@@ -35,7 +35,7 @@ func affinity(pid int) int {
 	return set.Count()
 }
 
-// readSelfLimits returns to what processes of the job have bound themselves.
+// readSelfLimits returns the limits that the processes have imposed on themselves.
 func (j *jobTree) readSelfLimits(pids []int, q treeRequest) selfLimits {
 	if len(pids) == 0 {
 		return selfLimits{}
@@ -50,8 +50,8 @@ func (j *jobTree) readSelfLimits(pids []int, q treeRequest) selfLimits {
 	return b
 }
 
-// cpusOf returns on how many CPUs some thread of the processes may run: as many as this process soon ends the search.
-// It returns 0 if that is not known of each thread.
+// cpusOf returns on how many CPUs at least one thread of the processes may run. It stops once that is as many as this
+// process may use. It returns 0 if the affinity of any thread is unknown.
 func cpusOf(pids []int) int {
 	var union, set unix.CPUSet
 	enough, left := affinity(0), maxThreads
@@ -78,12 +78,12 @@ func cpusOf(pids []int) int {
 	return union.Count()
 }
 
-// ended reports whether err says that a process has ended.
+// ended reports whether err means that a process has ended.
 func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-// groupsOf returns the control groups that all processes are in, as procfs lists them, and one of the processes. It
-// returns "" if some are in those of the job's beginning, and reports false if they are in several others or if that
-// is not known.
+// groupsOf returns the control groups that all processes are in, as procfs lists them, and one of the processes. groups
+// is "" if some process is in the job's initial groups. known is false if the processes are in several other groups, or
+// if their groups are unknown.
 func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 	if j.home == "" {
 		data, err := controlGroups("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())))
@@ -109,8 +109,8 @@ func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 	return groups, pid, pid != 0
 }
 
-// controlGroups returns /proc/PID/cgroup of the process with the given directory in procfs. The error wraps
-// fs.ErrNotExist if the process is about to end: its file then names the root group in each hierarchy of version 1.
+// controlGroups returns /proc/PID/cgroup of the process with the directory dir in procfs. The error wraps
+// fs.ErrNotExist if the process is about to end: its file then contains the root group in each hierarchy of version 1.
 func controlGroups(dir string) ([]byte, error) {
 	groups, err := procfile.ReadFile(dir + "/cgroup")
 	if err != nil || !bytes.Contains(groups, []byte(":/\n")) {
@@ -122,8 +122,8 @@ func controlGroups(dir string) ([]byte, error) {
 	return groups, nil
 }
 
-// environsOf returns the different environments of processes, of each what gpu.OfJob reads. It returns nil if one is
-// not known.
+// environsOf returns the different environments of processes, only with the variables that gpu.JobDevices reads. It
+// returns nil if one is unknown.
 func environsOf(pids []int) [][]string {
 	if len(pids) > maxEnvirons {
 		return nil

@@ -48,10 +48,10 @@ func bindTo(t *testing.T, id, cpu int) {
 	}
 }
 
-// goProgram is the variable that makes TestCPUsOf wait for the end of its input, in a process of its own.
+// goProgram is the variable that makes TestCPUsOf wait for the end of its input, in a separate process.
 const goProgram = "PERFAGENT_TEST_WAITS"
 
-// aGoProgram starts a process of several threads.
+// aGoProgram starts a process with several threads.
 func aGoProgram(t *testing.T) (pid int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCPUsOf$")
@@ -74,7 +74,7 @@ func aGoProgram(t *testing.T) (pid int) {
 	return cmd.Process.Pid
 }
 
-// The job may run where one of its threads may: not only the main thread of each process.
+// The job may use every CPU that one of its threads may use, not only the main threads.
 func TestCPUsOf(t *testing.T) {
 	if os.Getenv(goProgram) != "" {
 		fmt.Print("ready")
@@ -104,7 +104,7 @@ func TestCPUsOf(t *testing.T) {
 	}
 }
 
-// ownReader reads the children of this process as a job, as of any moment.
+// ownReader reads the children of this process as a job, at any moment.
 func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
 	t.Helper()
 	r := NewReader(Options{JobOnly: true, Job: JobOptions{
@@ -122,7 +122,7 @@ func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
 	}
 }
 
-// A job that binds itself to fewer CPUs than it was given has both numbers.
+// A job that limits itself to fewer CPUs than it was given has both numbers.
 func TestReader_Bound(t *testing.T) {
 	cpu, _ := twoCPUs(t)
 	read := ownReader(t, nil)
@@ -137,7 +137,7 @@ func TestReader_Bound(t *testing.T) {
 	}
 }
 
-// A Reader of a job alone has the host's kills in the baseline and at the end, and no host's counter in between.
+// A Reader of the job alone has the host's OOM kills in the baseline and at the end, and no host counter in between.
 func TestReader_JobOnlyHasNoSwap(t *testing.T) {
 	r := NewReader(Options{JobOnly: true, Job: JobOptions{
 		Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
@@ -196,7 +196,7 @@ func TestReader_EntersGroup(t *testing.T) {
 	}
 }
 
-// A process that has begun to end is not taken for one that has gone to the root groups.
+// A process that has begun to end is not mistaken for one that was moved to the root groups.
 func TestControlGroups(t *testing.T) {
 	stat := func(flags int) string { return fmt.Sprintf("7 (a) R 1 7 7 0 -1 %d 0", flags) }
 	for _, test := range []struct {
@@ -221,7 +221,7 @@ func TestControlGroups(t *testing.T) {
 	}
 }
 
-// A process that has ended and was not waited for has not entered the root groups.
+// A zombie is not mistaken for a process that was moved to the root groups.
 func TestGroupsOf_Zombie(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {
@@ -245,7 +245,7 @@ func TestGroupsOf_Zombie(t *testing.T) {
 	}
 }
 
-// What an environment says of GPUs is read of each process, and nothing else of it.
+// Of each process's environment only the variables that select GPUs are read.
 func TestEnvironsOf(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
 	t.Setenv("A_SECRET", "hidden")

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// thermalInterval is how often the sensors and the counters of packages are read: what they say changes slowly,
-	// and a CPU that sleeps is woken to say it.
+	// thermalInterval is how often the sensors and the packages' counters are read: they change slowly, and reading
+	// them wakes a sleeping CPU.
 	thermalInterval = 5 * time.Second
-	// coresEvery is how often the counters of cores are read, of which a host has hundreds.
+	// coresEvery is how often the cores' counters are read: a host has hundreds.
 	coresEvery = time.Minute
-	// heatFrom is how old a run is when they are looked for.
+	// heatFrom is the age of a run at the first search for sensors.
 	heatFrom = time.Second
 
 	maxCelsius = 150
@@ -24,19 +24,18 @@ const (
 	maxCores   = 1024
 )
 
-// A thermalReader reads the temperatures of the CPUs' packages and how often packages and cores were clocked
-// down for heat.
+// A thermalReader reads the temperatures of CPU packages and how often packages and cores were throttled.
 type thermalReader struct {
-	looked   time.Duration // when they were looked for; 0 = never
+	looked   time.Duration // when they were last searched; 0 = never
 	sensors  []string      // files
 	packages []throttleFiles
 	cores    []throttleFiles
-	at       time.Duration // when the sensors were read; 0 = never
-	coresAt  time.Duration // and the counters of cores
-	last     *Thermal      // without the counters
+	at       time.Duration // when the sensors were last read; 0 = never
+	coresAt  time.Duration // when the cores' counters were last read
+	last     *Thermal      // without Throttles
 }
 
-// throttleFiles are the counters of a package or of a core. time is "" where the kernel does not tell it.
+// throttleFiles are the counters of a package or core. time is "" if the kernel does not have it.
 type throttleFiles struct{ name, events, time string }
 
 func (h *thermalReader) there() bool { return len(h.sensors)+len(h.packages)+len(h.cores) > 0 }
@@ -60,14 +59,14 @@ func (h *thermalReader) read(r *Reader, at time.Duration) (*Thermal, error) {
 	h.at = at
 	celsius, err := h.celsius(r)
 	throttles, errThrottles := h.throttles(r, at)
-	if err = errors.Join(err, errThrottles); gone(err) { // a CPU that was taken away and comes back has other files
+	if err = errors.Join(err, errThrottles); gone(err) { // a CPU that goes offline and comes back has other files
 		h.sensors, h.packages, h.cores, h.looked = nil, nil, nil, at
 	}
 	h.last = &Thermal{Celsius: celsius}
 	return &Thermal{Celsius: celsius, Throttles: throttles}, err
 }
 
-// celsius returns the temperature of the hottest package.
+// celsius returns the temperature of the hottest package; NaN if unknown.
 func (h *thermalReader) celsius(r *Reader) (hottest float64, err error) {
 	hottest = math.NaN()
 	var errs []error
@@ -84,7 +83,7 @@ func (h *thermalReader) celsius(r *Reader) (hottest float64, err error) {
 	return hottest, errors.Join(errs...)
 }
 
-// throttles returns what the packages have counted and, when it is time, the cores.
+// throttles returns the counters of the packages and, when due, of the cores.
 func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounter, error) {
 	out := make([]ThrottleCounter, 0, len(h.packages))
 	var errs []error
@@ -108,7 +107,7 @@ func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounte
 			t := ThrottleCounter{Name: c.name}
 			var err error
 			if t.Events, err = readCount(c.events); err != nil {
-				continue // the core is not there any more
+				continue // the core is gone
 			}
 			if c.time != "" {
 				t.Millis, err = readCount(c.time)
@@ -120,8 +119,8 @@ func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounte
 	return out, errors.Join(errs...)
 }
 
-// lookForSensors returns the sensors of packages: those of the drivers of Intel's and AMD's CPUs, or the
-// kernel's thermal zones of packages.
+// lookForSensors returns the files of the package sensors: of Intel's and AMD's hwmon drivers, or else of the kernel's
+// thermal zones.
 func lookForSensors(sys string) (files []string) {
 	add := func(path string) {
 		if len(files) < maxSensors && openable(path) == nil {
@@ -138,7 +137,7 @@ func lookForSensors(sys string) (files []string) {
 			if strings.HasPrefix(label, "Package id") || strings.HasPrefix(label, "Physical id") {
 				add(filepath.Join(dir, "temp1_input"))
 			}
-		case "k10temp", "zenpower": // Tctl is for the fans, and of some models too high
+		case "k10temp", "zenpower": // Tctl is for the fans, and too high on some models
 			sensor := "temp1_input"
 			if readWord(filepath.Join(dir, "temp2_label")) == "Tdie" {
 				sensor = "temp2_input"
@@ -159,22 +158,22 @@ func lookForSensors(sys string) (files []string) {
 	return files
 }
 
-// lookForThrottles looks for the counters of packages and cores. Each CPU of a package counts for it, and
-// each thread of a core: the first one is asked.
+// lookForThrottles finds the counters of packages and cores. Every CPU of a package has the package's counter, and
+// every thread of a core the core's: it uses the first one.
 func (h *thermalReader) lookForThrottles(sys string) {
 	cpus := filepath.Join(sys, "devices", "system", "cpu")
 	if !exists(filepath.Join(cpus, "cpu0", "thermal_throttle")) {
 		return
 	}
 
-	inPackage, inCore := map[int]bool{}, map[int]bool{} // by CPU: one of its package, of its core, was seen
+	inPackage, inCore := map[int]bool{}, map[int]bool{} // by CPU: its package or core is done
 	for _, n := range cpuNumbers(listed(cpus)) {
 		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
 		counters := filepath.Join(dir, "thermal_throttle")
 		if !inPackage[n] {
 			name := "package " + readWord(filepath.Join(dir, "topology", "physical_package_id"))
 			known := func(f throttleFiles) bool { return f.name == name }
-			if !slices.ContainsFunc(h.packages, known) { // else the kernel does not list the CPUs of a package
+			if !slices.ContainsFunc(h.packages, known) { // true if the kernel does not list the CPUs of a package
 				h.packages = appendThrottle(h.packages, name, filepath.Join(counters, "package"))
 			}
 			mark(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
@@ -186,7 +185,7 @@ func (h *thermalReader) lookForThrottles(sys string) {
 	}
 }
 
-// appendThrottle appends the counters that begin with a path, if they are there.
+// appendThrottle appends the counters with this path prefix, if they exist.
 func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	f := throttleFiles{name: name, events: path + "_throttle_count"}
 	if openable(f.events) != nil {
@@ -198,7 +197,7 @@ func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	return append(list, f)
 }
 
-// cpuNumbers returns the numbers of CPUs among names of folders, in order.
+// cpuNumbers returns the sorted CPU numbers among directory names.
 func cpuNumbers(names []string) []int {
 	var out []int
 	for _, name := range names {
@@ -212,8 +211,7 @@ func cpuNumbers(names []string) []int {
 	return out
 }
 
-// firstWord returns the first line of the first of a CPU's files that is there: newer kernels have other
-// names for them.
+// firstWord returns the first line of the first file that a CPU has: newer kernels have other names.
 func firstWord(cpu string, names ...string) string {
 	for _, name := range names {
 		if word := readWord(filepath.Join(cpu, "topology", name)); word != "" {
@@ -223,7 +221,7 @@ func firstWord(cpu string, names ...string) string {
 	return ""
 }
 
-// mark marks a CPU, and those of a list such as "0-3,64-67".
+// mark marks a CPU, and all CPUs of a list such as "0-3,64-67".
 func mark(seen map[int]bool, cpu int, list string) {
 	seen[cpu] = true
 	for part := range strings.SplitSeq(list, ",") {

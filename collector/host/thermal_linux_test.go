@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// zonesOf are the counters of a Reading of energy.
+// zonesOf returns the zones of an Energy, or nil.
 func zonesOf(e *Energy) []EnergyZone {
 	if e == nil {
 		return nil
@@ -19,7 +19,7 @@ func zonesOf(e *Energy) []EnergyZone {
 func TestReader_Energy(t *testing.T) {
 	const span = 262143328850
 	for name, want := range map[string][]EnergyZone{
-		"intel": {{"intel-rapl:0", 240422366267, span}}, // the cores are in the package
+		"intel": {{"intel-rapl:0", 240422366267, span}}, // the cores are part of the package
 		"intel-four": {
 			{"intel-rapl:0", 100000000000, span}, {"intel-rapl:0:0", 37871987688, 65712999613},
 			{"intel-rapl:1", 101000000000, span}, {"intel-rapl:1:0", 16813759539, 65712999613},
@@ -56,7 +56,7 @@ func TestReader_EnergyPace(t *testing.T) {
 	same(t, "at the end", zonesOf(h.Final().Energy)[0].MicroJoules, uint64(240422366270))
 }
 
-// A Reader may be used again after Close, and keeps nothing open.
+// A Reader may be used again after Close, and then keeps nothing open.
 func TestReader_RareFilesAreClosed(t *testing.T) {
 	before := len(openFiles(t))
 	h := openRare(t, "intel")
@@ -103,8 +103,8 @@ func TestReader_HeatPace(t *testing.T) {
 	same(t, "at the end", h.Final().Thermal, whole)
 }
 
-// The threads of a core count for one core, and those of a package for one package, as newer and older
-// kernels list them. Newer ones count the time, too.
+// The threads of a core count for one core, and those of a package for one package, with the files of newer and older
+// kernels. Newer ones count the time, too.
 func TestReader_HeatOfThreads(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	cpu := func(n string, files map[string]string) {
@@ -146,7 +146,7 @@ func TestReader_HeatDamaged(t *testing.T) {
 	}
 }
 
-// Without a sensor of a driver the kernel's thermal zone stands in.
+// Without a driver's sensor the kernel's thermal zone is used.
 func TestReader_HeatOfZones(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	write(t, h.sys, "class/thermal/thermal_zone0/type", []byte("acpitz\n"))

@@ -41,13 +41,13 @@ func TestReader_Read(t *testing.T) {
 	}
 }
 
-// A kernel of old lacks the columns of steal and guest.
+// An old kernel lacks the columns of steal and guest.
 func TestReader_OldKernel(t *testing.T) {
 	r := openFixture(t, "kernel-2.6").Read()
 	same(t, "cpu", r.CPU, []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6)})
 }
 
-// damages are the folders of testdata/proc that hold nothing but a damaged file.
+// damages are the directories of testdata/proc that contain only a damaged file.
 var damages = map[string]struct{ source, file, why string }{
 	"stat-empty":            {SourceCPU, "stat", "no line of a CPU"},
 	"stat-short-line":       {SourceCPU, "stat", `line "cpu1 2000 0 500" has 4 fields`},
@@ -130,8 +130,7 @@ func TestReader_DamagedFileCostsOnlyItsSource(t *testing.T) {
 	}
 }
 
-// without is the Reading less one source, its moment and what a real file system
-// says.
+// without returns the Reading without one source, its time and the numbers of a real file system.
 func (r *Reading) without(source string) Reading {
 	c := *r
 	c.At, c.Failed, c.Disk = Instant{}, nil, nil
@@ -150,13 +149,13 @@ func (r *Reading) without(source string) Reading {
 		c.VM = nil
 	case SourcePressure:
 		p := *c.Pressure
-		p.Memory = cgroup.Stall{} // the file that is damaged; the others are there
+		p.Memory = cgroup.Stall{} // the damaged file; the others are valid
 		c.Pressure = &p
 	}
 	return c
 }
 
-// part says what a Reading has of a source; "" = it is nan.
+// part returns source if the Reading has values of it, else "".
 func (r *Reading) part(source string) string {
 	switch {
 	case source == SourceCPU && r.CPU != nil, source == SourceMemory && r.Memory != nil,
@@ -180,8 +179,8 @@ func TestReader_EmptyHost(t *testing.T) {
 	same(t, "host", h, Info{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch})
 }
 
-// Under another host's procfs a file net/dev that belongs to the reader must not
-// stand in for one that the host has and we may not read.
+// With another host's procfs, net/dev of the reader's namespace must not replace the host's, if that exists but may not
+// be read.
 func TestReader_SidecarReadsNoNetworkOfItsOwn(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	if err := os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777); err != nil {
@@ -203,7 +202,7 @@ func TestTopology_LooksUpAgain(t *testing.T) {
 	r := NewReader(Options{Proc: proc, Sys: sys, Now: func() Instant { return now }})
 	defer r.Close()
 	same(t, "at first", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
-	// The card is taken away from under its name: a virtual one has it now.
+	// The card is replaced by a virtual one of the same name.
 	if err := os.Remove(filepath.Join(sys, "class/net/eth0/device")); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +223,7 @@ func TestTopology_LooksUpAgain(t *testing.T) {
 	same(t, "when one appears", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0", "eth1"})
 }
 
-// The names of the last Reading are used again only where they are still the same.
+// The names of the last Reading are reused only if they are still the same.
 func TestNameCache_FollowsTheNewestReading(t *testing.T) {
 	var names nameCache
 	for _, want := range [][]string{{"lo", "eth0"}, {"lo", "wan0"}, {"wan0"}, {"wan0", "eth0", "lo"}, {"lo", "eth0"}} {
@@ -241,7 +240,7 @@ func TestNameCache_FollowsTheNewestReading(t *testing.T) {
 	}
 }
 
-// repair puts the healthy tree's file in the place of a damaged one.
+// repair replaces a damaged file with that of the healthy tree.
 func repair(t *testing.T, proc, file string) {
 	t.Helper()
 	if err := os.RemoveAll(filepath.Join(proc, file)); err != nil {

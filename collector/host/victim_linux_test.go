@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The lines are the kernel's (Linux 6.18, 5.10, 5.0 and 4.19), but for the hostile ones.
+// The lines are the kernel's (Linux 6.18, 5.10, 5.0 and 4.19), except the hostile ones.
 func TestParseVictim_OfAllKernels(t *testing.T) {
 	const head = "6,568,34361325065,-;"
 	for line, want := range map[string]Victim{

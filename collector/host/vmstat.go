@@ -10,11 +10,11 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// VMStat is the part of /proc/vmstat that is used. It counts since boot. NaN is unknown.
+// VMStat holds the counters of /proc/vmstat that are used, since boot. NaN is unknown.
 type VMStat struct {
 	SwapIn, SwapOut float64 // bytes
 	MajorFaults     float64 // page faults that waited for storage
-	Stale           bool    // these are an earlier Reading's: the file is not read each time
+	Stale           bool    // of an earlier Reading: the file is not read each time
 	OOMKills        float64 // processes killed by the OOM killer, on the host and in groups; NaN before Linux 4.13
 }
 

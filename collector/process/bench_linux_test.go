@@ -10,12 +10,11 @@ import (
 func BenchmarkTree300(b *testing.B)  { treeBenchmark(b, 300) }
 func BenchmarkTree5000(b *testing.B) { treeBenchmark(b, 5000) }
 
-// treeBenchmark is the scan of n sleeping processes, of which each is read. What a
-// pass over their PSS and one over their storage bytes cost is reported apart: they
-// have a beat of their own.
+// treeBenchmark measures a scan of n sleeping processes that reads each of them. The costs of a pass over their PSS and
+// of one over their storage I/O are reported separately, as these have longer intervals.
 func treeBenchmark(b *testing.B, n int) {
 	treeSleepers(b, n)
-	runtime.LockOSThread() // its clock is read
+	runtime.LockOSThread() // it reads the thread's clock
 	defer runtime.UnlockOSThread()
 	t := NewTree(Options{Root: os.Getpid()})
 	t.pageCost = 0

@@ -6,17 +6,17 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// cpuClock is CPUCLOCK_SCHED of the kernel's posix-timers.h: the run time of a process.
+// cpuClock is the kernel's CPUCLOCK_SCHED (posix-timers.h): the run time of a process.
 const cpuClock = 2
 
-// processClock returns the CPU time of a process by its clock (clock_getcpuclockid(3)). It reports false if there is no
-// process with that ID; a thread is none.
+// processClock returns the CPU time of a process from its clock (clock_getcpuclockid(3)). It reports false if no
+// process has that ID; the ID of a thread is none.
 func processClock(pid int32) (time.Duration, bool) {
 	return procfile.ClockGettime(^pid<<3 | cpuClock)
 }
 
-// CPUTime returns the CPU time of a process, without that of its children, by its clock: the kernel answers at once,
-// whatever the process does, and also where procfs hides it. It reports false if there is no process with that ID.
+// CPUTime returns the CPU time of a process without its children, from its clock: the kernel returns it immediately,
+// whatever the process is doing, even if procfs hides the process. It reports false if no process has that ID.
 func CPUTime(pid int) (time.Duration, bool) {
 	if pid <= 0 {
 		return 0, false
@@ -24,7 +24,7 @@ func CPUTime(pid int) (time.Duration, bool) {
 	return processClock(int32(pid))
 }
 
-// clockOf returns the CPU time of a process by its clock; 0 is not known, as of processes of another system.
+// clockOf returns the CPU time of a process from its clock; 0 is unknown, as for processes in another procfs.
 func (t *Tree) clockOf(pid int32) time.Duration {
 	if !t.dir.own {
 		return 0
@@ -33,12 +33,11 @@ func (t *Tree) clockOf(pid int32) time.Duration {
 	return used
 }
 
-// sumExact adds what the ticks of /proc/PID/stat cut off, up to 20 ms for each process. The kernel
-// has a clock for the CPU time of each (clock_getcpuclockid(3)), in nanoseconds. Of short windows
-// ticks are a large part. A clock that is not near the ticks belongs to another process, which took
-// the ID.
+// sumExact adds the fractions of ticks that /proc/PID/stat lacks, up to 20 ms per process: in short windows ticks are a
+// large part. Each process has a clock in nanoseconds (clock_getcpuclockid(3)). A clock that is not near the ticks
+// belongs to another process that took the ID.
 func (t *Tree) sumExact() {
-	const most = time.Second // what a process may use between the reading of its clock and of its ticks
+	const most = time.Second // what a process may use between the reads of its clock and its ticks
 	t.clocks = false
 	for _, p := range t.jobProcs {
 		t.clocks = t.clocks || p.clock > 0

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestTree_ExactTimes: the last Read has what processes that go on have used to less than a
-// tick, which is what the scheduler's account of each says while they wait.
+// TestTree_ExactTimes: the last Read has the CPU time of waiting processes to less than a tick, compared with the
+// scheduler's statistics.
 func TestTree_ExactTimes(t *testing.T) {
 	const n = 5
 	tree := treeOwn()
@@ -47,7 +47,7 @@ func TestTree_ExactTimes(t *testing.T) {
 	}
 }
 
-// treeWaits is the state of a process.
+// treeWaits returns the state of a process.
 func treeWaits(t *testing.T, pid int) string {
 	t.Helper()
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -61,7 +61,7 @@ func treeWaits(t *testing.T, pid int) string {
 	return string(s.state)
 }
 
-// TestTree_WithoutMemory: what is not wanted is not measured.
+// TestTree_WithoutMemory: memory is not measured unless requested.
 func TestTree_WithoutMemory(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()

@@ -1,11 +1,9 @@
-// Package process measures what the processes of a job use: CPU time, memory, storage bytes, and
-// how many they are. It reads procfs, in one pass over it, and runs no other program.
+// Package process measures the processes of a job: their CPU time, memory, storage I/O and number. It reads procfs, in
+// one pass over it, and runs no other program.
 //
-// A [Tree] is the job: all descendants of one process. Each call of [Tree.Read] is a scan, unless
-// the last scan cost so much that this one is put off. What scans, memory and storage bytes cost is
-// measured as CPU time of the reading thread, and each has an interval of its own that follows from
-// its cost.
+// A [Tree] is the job: all descendants of one process. Each call of [Tree.Read] is a scan, unless the cost of the last
+// scan defers this one. The costs of scans, memory and storage I/O are measured as CPU time of the reading thread, and
+// each cost determines its interval.
 //
-// A [UsageReader] reads what single processes use. The package knows nothing of reports, control
-// groups or samples.
+// A [UsageReader] reads the usage of single processes. The package does not know reports, control groups or samples.
 package process

@@ -2,20 +2,20 @@ package process
 
 import "github.com/perfagent/perfagent/internal/procfile"
 
-// endedUsage is what processes of the job that have ended had used when they were read last, if no process
-// of the job has it in its own account: their parent was not the job's, or did not wait for them.
+// endedUsage is the last known usage of ended processes of the job that no living process of the job includes: their
+// parent was not in the job, or did not wait for them.
 type endedUsage struct {
 	cpu float64 // seconds
 	io  IO
 }
 
-// waitedSlack is by how many ticks the time of children that a process waited for may seem to grow by
-// less than these had used: user and system time are cut to a tick each.
+// waitedSlack is by how many ticks the time of a process's reaped children may seem to grow less than they had used:
+// user and system time are each cut to a tick.
 const waitedSlack = 2
 
-// keepEnded accounts for the processes of the job that have ended since the scan before.
+// keepEnded adds the processes of the job that have ended since the previous scan to ended.
 func (t *Tree) keepEnded() {
-	owed := map[*proc]float64{} // ticks of ended descendants, by the nearest ancestor that lives
+	owed := map[*proc]float64{} // ticks of ended descendants, by nearest living ancestor
 	for i := range t.all {
 		p := &t.all[i]
 		if p.class != inJob || t.living(p) != nil {
@@ -38,8 +38,7 @@ func (t *Tree) keepEnded() {
 	}
 }
 
-// living returns a process of the job of the scan before as the newest scan found it, or nil if it has
-// ended.
+// living returns the newest scan's entry of a process of the previous scan, or nil if it has ended or left the job.
 func (t *Tree) living(old *proc) *proc {
 	p := find(t.next, old.pid)
 	if p == nil || p.class != inJob || p.start != old.start {
@@ -48,8 +47,8 @@ func (t *Tree) living(old *proc) *proc {
 	return p
 }
 
-// livingAncestor returns the nearest ancestor of an ended process, of the scan before, that is the job's and
-// lives. It has what those in between had used, if each was waited for.
+// livingAncestor returns the nearest living ancestor in the job of an ended process of the previous scan. If each
+// process in between was waited for, the ancestor includes their usage.
 func (t *Tree) livingAncestor(p *proc) *proc {
 	for range t.all {
 		p = find(t.all, p.ppid)

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A process whose first thread has ended goes on, and so does what is known of its memory.
+// A process without its first thread goes on, and its memory stays known.
 func TestTree_MemoryWithoutFirstThread(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()
@@ -31,8 +31,7 @@ func TestTree_MemoryWithoutFirstThread(t *testing.T) {
 	}
 }
 
-// A process that is about to end, whose threads have given their memory back, is left out: what is known of the others
-// stays what it is.
+// A process that is about to end and has released its memory is omitted: the memory of the others stays known.
 func TestTree_MemoryBesideAProcessThatIsEnding(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()
@@ -49,7 +48,7 @@ func TestTree_MemoryBesideAProcessThatIsEnding(t *testing.T) {
 
 	treeKeepEnding(t, pid)
 	for range 2 {
-		tree := treeOwn() // it measures at once
+		tree := treeOwn() // its first measurement is not deferred
 		defer tree.Close()
 		u := treeRead(t, tree)
 		if p := find(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
@@ -61,14 +60,14 @@ func TestTree_MemoryBesideAProcessThatIsEnding(t *testing.T) {
 	}
 }
 
-// treeFailed reports whether something could not be read. The storage bytes of a process whose
-// first thread has ended are for root alone.
+// treeFailed reports whether a file could not be read. Only root may read the storage I/O of a process without its
+// first thread.
 func treeFailed(u TreeUsage) bool {
 	return u.Failed["stat"] != nil || u.Failed["memory"] != nil || u.Failed["io"] != nil && os.Geteuid() == 0
 }
 
-// treeKeepEnding kills a process and keeps it in the midst of its end until the test is over: its first thread has
-// ended, and of another, which is traced, nobody takes notice.
+// treeKeepEnding kills a process and keeps it in the middle of its end until the test is over: its first thread has
+// ended, but another is traced and not waited for.
 func treeKeepEnding(t *testing.T, pid int) {
 	t.Helper()
 	type tracee struct {
@@ -77,7 +76,7 @@ func treeKeepEnding(t *testing.T, pid int) {
 	}
 	traced, over := make(chan tracee), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // which traces
+		runtime.LockOSThread() // the tracing thread
 		defer runtime.UnlockOSThread()
 		tid, err := treeTrace(pid)
 		traced <- tracee{tid, err}
@@ -117,7 +116,7 @@ func treeStates(pid int) (states string) {
 	return states
 }
 
-// treeTrace traces a thread of a process that is not its first.
+// treeTrace traces a thread of a process other than the first.
 func treeTrace(pid int) (tid int, err error) {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {

@@ -9,21 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ExitListener are the processes of the host that SIGKILL ends, as the kernel says it (its process connector), with
-// their parents: of a process that lived for a moment only, nothing else knows whose it was.
+// An ExitListener receives the processes of the host that end by SIGKILL, with their parents, from the kernel's process
+// connector. It is the only source for the parent of a short-lived process.
 type ExitListener struct {
 	file *os.File
 	conn syscall.RawConn
 
-	// Of the newest message. They are kept here because a host may end many processes a second, and nothing is to be
-	// allocated for each.
+	// The newest message. It is kept here to avoid allocations, as a host may end many processes a second.
 	receive func(fd uintptr) bool
 	message [256]byte
 	length  int
 	failed  error
 }
 
-// The numbers of linux/connector.h and linux/cn_proc.h.
+// Numbers of linux/connector.h and linux/cn_proc.h.
 const (
 	idxProc         = 1          // CN_IDX_PROC, and CN_VAL_PROC
 	listenOp        = 1          // PROC_CN_MCAST_LISTEN
@@ -35,14 +34,14 @@ const (
 	exitMessage   = connectorHead + 16 + 24  // with struct proc_event
 )
 
-// exitsBuffer is asked for: the kernel's default holds 256 messages, and a program of 500 threads that is
-// killed makes as many.
+// exitsBuffer is the requested size of the socket's buffer: the kernel's default holds 256 messages, and a killed
+// program with 500 threads sends that many.
 const exitsBuffer = 4 << 20
 
 var errNamespace = errors.New("the kernel says it to the first namespaces only")
 
-// OpenExitListener asks the kernel for them. It needs Linux 6.6 (an older one sends nothing) and the first
-// namespaces of processes, users and networks.
+// OpenExitListener opens a listener. It needs Linux 6.6 (an older kernel sends nothing) and the initial pid, user and
+// network namespaces.
 func OpenExitListener() (*ExitListener, error) {
 	for _, first := range []string{"pid:[4026531836]", "user:[4026531837]"} {
 		name, err := os.Readlink("/proc/self/ns/" + first[:len(first)-len(":[4026531836]")])
@@ -73,7 +72,7 @@ func OpenExitListener() (*ExitListener, error) {
 	return e, err
 }
 
-// sendOp begins or ends to listen.
+// sendOp starts or stops the messages.
 func sendOp(fd int, op uint32) error {
 	m, order := make([]byte, connectorHead+8), binary.NativeEndian
 	order.PutUint32(m, uint32(len(m)))
@@ -86,11 +85,11 @@ func sendOp(fd int, op uint32) error {
 	return unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// Next waits for a process that SIGKILL ended. Its parent is 0 if it had been waited for already.
+// Next waits for a process that SIGKILL ended. parent is 0 if the process had been waited for already.
 func (e *ExitListener) Next() (pid, parent int, err error) {
 	for err == nil {
 		err = e.conn.Read(e.receive)
-		if e.failed != nil && e.failed != unix.EINTR && e.failed != unix.ENOBUFS { // some are lost
+		if e.failed != nil && e.failed != unix.EINTR && e.failed != unix.ENOBUFS { // ENOBUFS: messages were lost
 			return 0, 0, e.failed
 		}
 		if pid, parent = parseExit(e.message[:max(0, e.length)]); e.failed == nil && pid > 0 {
@@ -100,16 +99,16 @@ func (e *ExitListener) Next() (pid, parent int, err error) {
 	return 0, 0, err
 }
 
-// parseExit reads a message; pid is 0 if it is not that of a process which SIGKILL ended.
+// parseExit parses a message; pid is 0 if it is not about a process that SIGKILL ended.
 func parseExit(m []byte) (pid, parent int) {
 	word := func(i int) uint32 { return binary.NativeEndian.Uint32(m[connectorHead+4*i:]) }
 	if len(m) < exitMessage || word(0) != eventExit || word(4) != word(5) || word(6)&0x7f != uint32(unix.SIGKILL) {
-		return 0, 0 // word 4 is a thread, 5 its process
+		return 0, 0 // word 4 is the thread, word 5 its process
 	}
 	return int(word(5)), int(word(9))
 }
 
-// Close ends to listen. A Next that waits returns.
+// Close stops listening. A blocked Next returns.
 func (e *ExitListener) Close() {
 	_ = e.conn.Control(func(fd uintptr) { _ = sendOp(int(fd), ignoreOp) })
 	e.file.Close()

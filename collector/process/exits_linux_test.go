@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel says who was the parent of a process that SIGKILL ended, though it was waited for at once. It does not
-// in one of 200 cases.
+// The kernel reports the parent of a process that SIGKILL ended, even if it was waited for at once. It fails to in one
+// of 200 cases.
 func TestExits(t *testing.T) {
 	e, err := OpenExitListener()
 	if err != nil {
@@ -67,7 +67,7 @@ func TestExits(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// What is not the end of a process by SIGKILL is left out, and so is what is cut off.
+// Other messages than the end of a process by SIGKILL are ignored, and so are truncated ones.
 func TestParseExit(t *testing.T) {
 	message := func(what, pid, tgid, status uint32) []byte {
 		m := make([]byte, exitMessage)

@@ -14,33 +14,32 @@ import (
 )
 
 const (
-	// maxFile bounds what is read of one file of a process. /proc/PID/stat has 52 fields,
-	// smaps_rollup 25 lines.
+	// maxFile bounds the size of one file of a process. /proc/PID/stat has 52 fields, smaps_rollup 25 lines.
 	maxFile = 4 << 10
-	// maxPIDs is the kernel's limit of the number of processes.
+	// maxPIDs is the kernel's limit on the number of processes.
 	maxPIDs = 1 << 22
 )
 
-// contentError is the reason why the contents of a kernel file are not used.
+// A contentError is why the content of a kernel file is not used.
 type contentError string
 
 func (d contentError) Error() string { return string(d) }
 
-// A procDir is an open procfs. Its files are opened relative to it, by system calls that take their
-// path from one buffer: reading a process does not allocate.
+// A procDir is an open procfs. It opens files relative to it, by system calls with a path from one buffer: reading a
+// process does not allocate.
 type procDir struct {
 	fd   int
 	load int    // descriptor of its loadavg, plus 1; 0 = not open
-	root []byte // the path of the procfs, ends with a 0
-	path []byte // of the file that is read, ends with a 0
-	buf  []byte // what was read last
-	list []byte // entries of the directory
-	own  bool   // the procfs is that of this process's PID namespace
+	root []byte // the path of the procfs, NUL-terminated
+	path []byte // of the file being read, NUL-terminated
+	buf  []byte // the last content
+	list []byte // entries of a directory
+	own  bool   // the procfs of this process's PID namespace
 	held bool   // it stays open until letGo
 }
 
-// open opens the procfs, unless it is held. Our own may be held between scans, but not another: somebody may mount a
-// new one in its place.
+// open opens the procfs, unless it is open already. With hold it stays open between scans, but only if it is our own: a
+// new one may be mounted in the place of another.
 func (d *procDir) open(root string, hold bool) error {
 	if d.held {
 		return nil
@@ -57,14 +56,14 @@ func (d *procDir) open(root string, hold bool) error {
 	return nil
 }
 
-// close closes the procfs, unless it is held.
+// close closes the procfs, unless it stays open between scans.
 func (d *procDir) close() {
 	if !d.held {
 		unix.Close(d.fd)
 	}
 }
 
-// letGo closes what is held.
+// letGo closes a procfs that stays open between scans.
 func (d *procDir) letGo() {
 	if !d.held {
 		return
@@ -76,7 +75,7 @@ func (d *procDir) letGo() {
 	unix.Close(d.fd)
 }
 
-// read returns the contents of a file of a process, which the next read overwrites.
+// read reads a file of a process. The next read overwrites the result.
 func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	fd, err := d.openFile(pid, name)
 	if err != nil {
@@ -86,7 +85,7 @@ func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	return d.readOpen(fd)
 }
 
-// readStart returns the first bytes of a file of a process, which the next read overwrites.
+// readStart reads the first bytes of a file of a process. The next read overwrites the result.
 func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
 	fd, err := d.openFile(pid, name)
 	if err != nil {
@@ -97,10 +96,9 @@ func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
 	return d.buf[:max(n, 0)], err
 }
 
-// readOpen reads an open file from its beginning. It takes one system call: the kernel hands these
-// files over whole. It is one that the runtime's scheduler knows of, unlike procfile.PreadAtOnce: newer kernels do
-// not answer for the stat of a process as long as that hangs in exec, and then signals are still relayed, and the
-// job's end is seen, while the scan waits.
+// readOpen reads an open file from its beginning, with one system call: the kernel returns these files whole. Unlike
+// procfile.RawPread it informs the runtime's scheduler: newer kernels block reads of the stat of a process that hangs
+// in exec, and perfagent must relay signals and notice the job's end meanwhile.
 func (d *procDir) readOpen(fd int) ([]byte, error) {
 	n, err := d.fill(fd)
 	switch {
@@ -114,7 +112,7 @@ func (d *procDir) readOpen(fd int) ([]byte, error) {
 	return d.buf[:n], nil
 }
 
-// fill reads an open file from its beginning into the buffer.
+// fill reads an open file from its beginning into buf.
 func (d *procDir) fill(fd int) (n int, err error) {
 	for {
 		if n, err = unix.Pread(fd, d.buf, 0); err != unix.EINTR {
@@ -126,15 +124,15 @@ func (d *procDir) fill(fd int) (n int, err error) {
 // openFile opens a file of a process for reading.
 func (d *procDir) openFile(pid int32, name string) (int, error) { return d.openAs(pid, name, 0) }
 
-// openAs opens a file or a folder of a process.
+// openAs opens a file or a directory of a process.
 func (d *procDir) openAs(pid int32, name string, flags uintptr) (int, error) {
 	d.path = append(append(strconv.AppendInt(d.path[:0], int64(pid), 10), '/'), name...)
 	d.path = append(d.path, 0)
 	return openAt(d.fd, d.path, flags)
 }
 
-// openAt is unix.Openat for reading, without the copy of the path, which ends with a 0. A FIFO that
-// somebody put into a copied tree does not block it.
+// openAt is unix.Openat for reading, with a NUL-terminated path that it does not copy. A FIFO in a copied tree does not
+// block it.
 func openAt(dir int, path []byte, flags uintptr) (int, error) {
 	flags |= unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK
 	for {
@@ -156,19 +154,19 @@ func (d *procDir) has(pid int32, name string) bool {
 	return !gone(err)
 }
 
-// exists reports whether a process exists. One that lacks a file may have ended, or the kernel has
-// no such file.
+// exists reports whether a process exists. If a process lacks a file, it may have ended, or the kernel has no such
+// file.
 func (d *procDir) exists(pid int32) bool { return d.has(pid, "stat") }
 
-// gone reports whether err says that a process has ended since it was seen: its folder is gone, or
-// its open file has nothing to say.
+// gone reports whether err means that a process has ended since it was seen: its directory is gone, or reads of its
+// open file fail.
 func gone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
 
-// denied reports whether err says that we may not read a file.
+// denied reports whether err means that we may not read a file.
 func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
 
-// newest returns the ID of the process or thread that began last, from the end of loadavg (proc(5)), or 0 if it is
-// not known. The kernel tells it of the reader's own PID namespace, whichever procfs is read.
+// newest returns the ID of the newest process or thread, from the end of loadavg (proc(5)), or 0 if unknown. The kernel
+// returns the one of the reader's PID namespace, whichever procfs is read.
 func (d *procDir) newest() int64 {
 	if !d.own {
 		return 0
@@ -193,7 +191,7 @@ func (d *procDir) newest() int64 {
 	return int64(id)
 }
 
-// pids appends the processes of the procfs to list, by ID. It fills in only their IDs and inodes.
+// pids appends the processes of the procfs to list, by ID, with only their IDs and inodes set.
 func (d *procDir) pids(list []proc) ([]proc, error) {
 	if d.held {
 		if _, err := unix.Seek(d.fd, 0, unix.SEEK_SET); err != nil {
@@ -217,7 +215,7 @@ func (d *procDir) pids(list []proc) ([]proc, error) {
 	}
 }
 
-// appendPIDs appends the processes whose names are numbers in linux_dirent64 records.
+// appendPIDs appends the processes among linux_dirent64 records: those with a number as name.
 func appendPIDs(list []proc, records []byte) []proc {
 	for {
 		name, inode, rest := nextEntry(records)
@@ -231,8 +229,8 @@ func appendPIDs(list []proc, records []byte) []proc {
 	}
 }
 
-// nextEntry returns the name and the inode of the first of linux_dirent64 records, and the records after it. The
-// name is nil if there is none.
+// nextEntry returns the name and inode of the first linux_dirent64 record, and the remaining records. name is nil if
+// there is none.
 func nextEntry(records []byte) (name []byte, inode uint64, rest []byte) {
 	const header = 19 // d_ino 8, d_off 8, d_reclen 2, d_type 1
 	if len(records) <= header {
@@ -249,8 +247,7 @@ func nextEntry(records []byte) (name []byte, inode uint64, rest []byte) {
 	return name, binary.NativeEndian.Uint64(records), records[size:]
 }
 
-// sorted sorts by process ID, as the kernel does already, and keeps one of each: that with the
-// later reading.
+// sorted sorts by process ID, as the kernel does already, and of duplicates keeps the one that was read later.
 func sorted(list []proc) []proc {
 	byPID := func(a, b proc) int {
 		if a.pid != b.pid {
@@ -258,7 +255,7 @@ func sorted(list []proc) []proc {
 		}
 		return int(b.seq - a.seq)
 	}
-	for i := range list[min(1, len(list)):] { // a process is large to be copied
+	for i := range list[min(1, len(list)):] { // do not copy elements: they are large
 		if list[i].pid >= list[i+1].pid {
 			slices.SortStableFunc(list, byPID)
 			return slices.CompactFunc(list, func(a, b proc) bool { return a.pid == b.pid })

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeProc is a procfs that a test writes.
+// A treeProc is a procfs that a test writes.
 type treeProc struct {
 	tb  testing.TB
 	dir string
 }
 
-// treeLine is what a test says of one process.
+// A treeLine describes one process of a treeProc.
 type treeLine struct {
 	pid, parent   int
 	start         uint64
@@ -64,7 +64,7 @@ func (p treeProc) put(l treeLine) {
 	p.file(l.pid, "io", fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n", l.read, l.written))
 }
 
-// replace is another process with the id of one that ended.
+// replace writes another process with the ID of one that ended.
 func (p treeProc) replace(l treeLine) {
 	p.tb.Helper()
 	dir := filepath.Join(p.dir, fmt.Sprint(l.pid))
@@ -88,7 +88,7 @@ func (p treeProc) end(pid int) {
 	p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
 }
 
-// tree is below process 100, and none of its scans is put off.
+// tree returns a Tree below process 100 without deferred scans.
 func (p treeProc) tree(ignore func(int) bool) *Tree {
 	t := NewTree(Options{Proc: p.dir, Root: 100, Ignore: ignore})
 	treeReadFreely(t)
@@ -105,7 +105,7 @@ func treeRead(tb testing.TB, t *Tree) TreeUsage {
 	return u
 }
 
-// treeWant reads and compares the ids of the job's processes.
+// treeWant reads and compares the IDs of the job's processes.
 func treeWant(tb testing.TB, t *Tree, want ...int) TreeUsage {
 	tb.Helper()
 	u := treeRead(tb, t)
@@ -121,7 +121,7 @@ func treeWant(tb testing.TB, t *Tree, want ...int) TreeUsage {
 
 func TestTree_Fixture(t *testing.T) {
 	p := treeFixture(t)
-	p.put(treeLine{pid: 60, parent: 200, start: 90, comm: "has) R 1 (all\n) S 1", ticks: [4]int{1, 2, 3, 4}, threads: 3, pages: 10, pssKB: 16, read: 100, written: 10}) // ids start again at the end
+	p.put(treeLine{pid: 60, parent: 200, start: 90, comm: "has) R 1 (all\n) S 1", ticks: [4]int{1, 2, 3, 4}, threads: 3, pages: 10, pssKB: 16, read: 100, written: 10}) // IDs start again at the end
 	p.put(treeLine{pid: 150, parent: 1, start: 60, ticks: [4]int{100, 100, 100, 100}, pages: 1000, read: 1})
 	p.put(treeLine{pid: 200, parent: 100, start: 80, comm: "a b", ticks: [4]int{100, 50, 20, 10}, threads: 2, pages: 5, pssKB: 8, read: 1, written: 1000})
 	p.put(treeLine{pid: 201, parent: 200, start: 80, state: "Z", comm: "zombie", ticks: [4]int{5, 5, 0, 0}})
@@ -145,7 +145,7 @@ func TestTree_Fixture(t *testing.T) {
 	}
 }
 
-// The job's processes stay the job's, whoever adopts them, and so do their children.
+// The job's processes remain the job's when they are adopted, and so do their children.
 func TestTree_KeepsWhatOthersAdopt(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
@@ -169,14 +169,14 @@ func TestTree_ReusedIDs(t *testing.T) {
 	p.put(treeLine{pid: 400, parent: 100, start: 70})
 	tree := p.tree(nil)
 	treeWant(t, tree, 300, 301, 400)
-	p.replace(treeLine{pid: 300, parent: 1, start: 90})   // was the job's; its child stays
-	p.replace(treeLine{pid: 150, parent: 100, start: 91}) // is the job's now
+	p.replace(treeLine{pid: 300, parent: 1, start: 90})   // was in the job; its child stays
+	p.replace(treeLine{pid: 150, parent: 100, start: 91}) // is in the job now
 	treeWant(t, tree, 150, 301, 400)
-	p.put(treeLine{pid: 302, parent: 300, start: 89}) // cannot be a child of one that started later
+	p.put(treeLine{pid: 302, parent: 300, start: 89}) // cannot be a child of a younger process
 	treeWant(t, tree, 150, 301, 400)
-	p.put(treeLine{pid: 400, parent: 1, start: 95}) // in the same folder
+	p.put(treeLine{pid: 400, parent: 1, start: 95}) // in the same directory
 	treeWant(t, tree, 150, 301)
-	p.put(treeLine{pid: 151, parent: 100, start: 95}) // in the same folder: seen in ten scans
+	p.put(treeLine{pid: 151, parent: 100, start: 95}) // in the same directory: seen after recheck scans
 	for range recheck - 1 {
 		treeRead(t, tree)
 	}
@@ -192,9 +192,9 @@ func TestTree_Ignores(t *testing.T) {
 	which := 0
 	tree := p.tree(func(pid int) bool { return pid == which })
 	treeWant(t, tree, 200, 210, 211, 212)
-	which = 210 // said late
+	which = 210 // known late
 	treeWant(t, tree, 200)
-	which = 0 // it has ended; what it left is adopted by the root
+	which = 0 // it has ended; its children are adopted by the root
 	p.end(210)
 	p.put(treeLine{pid: 211, parent: 100, start: 61})
 	treeWant(t, tree, 200)
@@ -202,7 +202,7 @@ func TestTree_Ignores(t *testing.T) {
 	treeWant(t, tree, 200, 212)
 }
 
-// Parents in a circle, and parents that are not there.
+// Cycles of parents, and parents that do not exist.
 func TestTree_ImpossibleParents(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
@@ -213,29 +213,28 @@ func TestTree_ImpossibleParents(t *testing.T) {
 	p.put(treeLine{pid: 304, parent: 303, start: 60})
 	tree := p.tree(nil)
 	treeWant(t, tree, 200)
-	p.put(treeLine{pid: 303, parent: 200, start: 60}) // it was seen as its parent ended
+	p.put(treeLine{pid: 303, parent: 200, start: 60}) // its parent ended at that moment
 	treeWant(t, tree, 200, 303, 304)
 }
 
-// What changes between the list and the readings, and between two readings. Ignore
-// is asked when all were read once.
+// Changes between the list and the reads, and between two reads. Ignore is called after all processes were read once.
 func TestTree_ChangesWhileItIsRead(t *testing.T) {
 	p := treeFixture(t)
 	second := [4]int{100, 0, 0, 0}
 	p.put(treeLine{pid: 10, parent: 100, start: 60})
-	p.put(treeLine{pid: 20, parent: 300, start: 70, ticks: second}) // its id is below its parent's, so it is read first
+	p.put(treeLine{pid: 20, parent: 300, start: 70, ticks: second}) // its ID is below its parent's, so it is read first
 	p.put(treeLine{pid: 21, parent: 20, start: 71, ticks: second})
 	p.put(treeLine{pid: 30, parent: 300, start: 70, ticks: second})
-	p.put(treeLine{pid: 40, parent: 250, start: 70, ticks: second}) // a parent that is not listed
-	p.put(treeLine{pid: 50, parent: 260, start: 70, ticks: second}) // a parent that ends
-	p.put(treeLine{pid: 60, parent: 270, start: 70, ticks: second}) // a parent whose id was taken
+	p.put(treeLine{pid: 40, parent: 250, start: 70, ticks: second}) // its parent is not listed
+	p.put(treeLine{pid: 50, parent: 260, start: 70, ticks: second}) // its parent ends
+	p.put(treeLine{pid: 60, parent: 270, start: 70, ticks: second}) // its parent's ID was taken
 	p.put(treeLine{pid: 270, parent: 1, start: 99})
 	p.put(treeLine{pid: 300, parent: 100, start: 60, ticks: second})
 	done := false
 	tree := p.tree(func(int) bool {
 		if !done {
 			done = true
-			p.end(20) // and its parent waited for it
+			p.end(20) // its parent waited for it
 			p.put(treeLine{pid: 300, parent: 100, start: 60, ticks: [4]int{100, 0, 100, 0}})
 			p.put(treeLine{pid: 21, parent: 100, start: 71, ticks: second})
 			p.put(treeLine{pid: 250, parent: 10, start: 65})
@@ -281,7 +280,7 @@ func TestTree_WithoutRoot(t *testing.T) {
 	}
 }
 
-// treeDamages are what may stand in the place of a kernel file.
+// treeDamages are damages of a kernel file.
 var treeDamages = map[string]func(treeProc, string){
 	"empty": func(p treeProc, path string) { p.write(path, "") },
 	"short": func(p treeProc, path string) { p.write(path, "200 (x") },
@@ -323,7 +322,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 	damage(p, path)
 	for what, tree := range map[string]*Tree{"seen before": known, "new": p.tree(nil)} {
 		known := what == "seen before"
-		tree.measured = -maxInterval // memory is measured anew
+		tree.measured = -maxInterval // memory is measured again
 		u := treeRead(t, tree)
 		want := TreeUsage{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", IO: IO{6, 7, 6, 8}}
 		failed := map[string]string{"stat": "stat", "io": "io", "smaps_rollup": "memory"}[file]
@@ -335,14 +334,14 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 			}
 		case file == "io":
 			want.IO = IO{1, 1, 3, 4}
-		case file == "smaps_rollup" && missing: // it has no memory any more
+		case file == "smaps_rollup" && missing: // it has released its memory
 			want.Memory, failed = 4<<10, ""
 		case file == "smaps_rollup":
 			want.Memory, want.MemoryKind = float64(4<<10+3*os.Getpagesize()), "rss"
 		}
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
-		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // TestTree_ProvenMemory; the host's
+		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // see TestTree_ProvenMemory; Unowned is the host's
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
 		}
@@ -355,7 +354,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 	}
 }
 
-// Where no process has a file, the kernel does not make it.
+// If no process has a file, the kernel does not support it.
 func TestTree_KernelWithoutFiles(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3})
@@ -385,7 +384,7 @@ func TestTree_NoProcess(t *testing.T) {
 	}
 }
 
-// treeClock is moved by the test; each look at it takes processor time.
+// A treeClock is moved by the test; each call takes CPU time.
 type treeClock struct {
 	at   clockReading
 	look time.Duration
@@ -402,7 +401,7 @@ func TestTree_PutsScansOff(t *testing.T) {
 	tree := p.tree(nil)
 	c := &treeClock{look: 15 * time.Millisecond}
 	tree.clock = c.now
-	treeWant(t, tree, 200) // the first scan postpones nothing
+	treeWant(t, tree, 200) // the first scan defers nothing
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
 		t.Fatalf("%+v", u)
 	}
@@ -415,14 +414,14 @@ func TestTree_PutsScansOff(t *testing.T) {
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.CPUSeconds != 1 || u.MemoryFresh || u.IOFresh {
 		t.Fatalf("%+v", u)
 	}
-	c.at.mono += 4250 * time.Millisecond // 5 s since the first
+	c.at.mono += 4250 * time.Millisecond // 5 s after the first
 	if u := treeRead(t, tree); !u.MemoryFresh || !u.IOFresh || u.Memory != 9<<10 || u.ReadBytes != 7 {
 		t.Fatalf("not measured after 5 s: %+v", u)
 	}
 }
 
-// A pass over PSS that has taken 50 ms leaves the rest to the next: those of which nothing is
-// known are taken to share as much as the others, and come first then.
+// A pass over PSS that has taken 50 ms leaves the rest to the next: unmeasured processes are assumed to share as much
+// as the others, and come first in the next pass.
 func TestTree_MeasuresPSSInParts(t *testing.T) {
 	p := treeFixture(t)
 	for pid := 200; pid < 205; pid++ {
@@ -436,7 +435,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
 		t.Fatalf("the first pass: %+v", u)
 	}
-	for pid := 200; pid < 204; pid++ { // without a fault: nobody can see it
+	for pid := 200; pid < 204; pid++ { // without a fault, so that it is not noticed
 		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 500})
 	}
 
@@ -454,7 +453,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	}
 }
 
-// What a pass could not read stays unread in the passes that measure the rest.
+// A process that a pass could not read counts as unread in the passes that measure the rest.
 func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
 	p := treeFixture(t)
 	for pid := 200; pid < 206; pid++ {
@@ -474,7 +473,7 @@ func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
 	}
 }
 
-// How long memory that does not move is left alone grows with what it costs to look.
+// The pause for unchanged memory grows with the cost of measuring.
 func TestResting_GrowsWithTheCost(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1500 * time.Microsecond: maxInterval, 6 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
 		if got := idleScanInterval(cost); got != want {
@@ -491,7 +490,7 @@ func TestTree_VeryLargeProcess(t *testing.T) {
 	}
 }
 
-// A process whose first thread has ended and another runs is not a zombie.
+// A process whose first thread has ended while another runs is not a zombie.
 func TestTree_ProcessWithoutFirstThread(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, state: "Z", threads: 2})
@@ -551,7 +550,7 @@ func FuzzTreeDirectory(f *testing.F) {
 	})
 }
 
-// The last Read is not put off, however much the one before it cost.
+// The last Read is not deferred, whatever the previous one cost.
 func TestTree_Final(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
@@ -567,7 +566,7 @@ func TestTree_Final(t *testing.T) {
 	}
 }
 
-// Memory that stays as it is is not measured each time, and one that grows is at once.
+// Unchanged memory is not measured each time, growing memory is measured at once.
 func TestTree_MeasuresMemoryThatMoves(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 8})
@@ -590,8 +589,8 @@ func TestTree_MeasuresMemoryThatMoves(t *testing.T) {
 	}
 }
 
-// Pages that two processes share may part while both have as many as before: each is a
-// minor fault of one of them. What one process has is its own, so its faults say nothing.
+// Pages shared by two processes may be split while both have as many as before: each is a minor fault of one of them.
+// The pages of a single process are its own, so its faults do not matter.
 func TestTree_MeasuresMemoryThatParts(t *testing.T) {
 	p := treeFixture(t)
 	first := treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 2000, faults: 5000}
@@ -620,14 +619,14 @@ func TestTree_MeasuresMemoryThatParts(t *testing.T) {
 	if u := treeRead(t, tree); u.MemoryFresh {
 		t.Errorf("measured again, though nothing moved: %+v", u)
 	}
-	p.replace(treeLine{pid: 201, parent: 200, start: 99, pages: 1000, pssKB: 3000, faults: 90}) // fewer faults in all
+	p.replace(treeLine{pid: 201, parent: 200, start: 99, pages: 1000, pssKB: 3000, faults: 90}) // fewer faults in total
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 5000<<10 {
 		t.Errorf("not measured, though another took the place of one: %+v", u)
 	}
 }
 
-// Passes over PSS take 0.5 % of a core in the long run. What was not used of it counts for 5 s
-// back, and however dear they are, they are 5 s apart at most.
+// Passes over PSS take 0.5 % of a core in the long run. An unused budget of up to 5 s counts, and passes are at most 5
+// s apart, whatever they cost.
 func TestTree_AfterPSS(t *testing.T) {
 	at := func(wall, cpu int) clockReading {
 		return clockReading{time.Duration(wall) * time.Second, time.Duration(cpu) * time.Millisecond}

@@ -6,11 +6,11 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// ScannedRelation returns what the two newest scans say of a process. It is Foreign if one of them saw it as a
-// process that is not the job's, and Ours if one of them saw it as the job's.
+// ScannedRelation returns the relation of a process according to the two newest scans: InJob if one of them found it in
+// the job, else Foreign if one of them found it outside of the job.
 func (t *Tree) ScannedRelation(pid int) Relation {
 	seen := UnknownRelation
-	for _, list := range [][]proc{t.all, t.spare} { // spare is the scan before, until the next begins
+	for _, list := range [][]proc{t.all, t.spare} { // spare is the previous scan, until the next one begins
 		p := find(list, int32(pid))
 		switch {
 		case p == nil:
@@ -23,8 +23,8 @@ func (t *Tree) ScannedRelation(pid int) Relation {
 	return seen
 }
 
-// CurrentRelation follows the parents of a process, as they are at this moment, up to the root of the job. It
-// returns NotKnown if one of them is gone. It may be called while another goroutine uses the Tree.
+// CurrentRelation follows the current parents of a process up to the root of the job. It returns UnknownRelation if one
+// of them is gone. It may be called while another goroutine uses the Tree.
 func (t *Tree) CurrentRelation(pid int) Relation {
 	p, ok := procfile.ReadProcess(pid)
 	switch {
@@ -36,7 +36,7 @@ func (t *Tree) CurrentRelation(pid int) Relation {
 	return t.RelationByParent(pid, p.Parent)
 }
 
-// RelationByParent does the same for a process that may be gone, and had that parent.
+// RelationByParent is CurrentRelation for a process with the given parent; the process may be gone.
 func (t *Tree) RelationByParent(pid, parent int) Relation {
 	for range maxAncestors {
 		child := t.o.Root != 0 && parent == t.o.Root
@@ -60,7 +60,7 @@ func (t *Tree) RelationByParent(pid, parent int) Relation {
 	return UnknownRelation
 }
 
-// Contains reports whether the newest scan saw a process, and it is the job's.
+// Contains reports whether the newest scan found a process in the job.
 func (t *Tree) Contains(pid int) bool {
 	p := find(t.all, int32(pid))
 	return p != nil && p.class == inJob

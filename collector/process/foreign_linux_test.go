@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A process is known not to be the job's while one of the two newest scans has it, and
-// whose it is is known.
+// The relation of a process is known while one of the two newest scans has it.
 func TestTree_Seen(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 80})
@@ -36,13 +35,13 @@ func TestTree_Seen(t *testing.T) {
 	treeRead(t, tree)
 	want(Foreign, 300, 301)
 	want(InJob, 200)
-	p.put(treeLine{pid: 300, parent: 100, start: 90}) // somebody took the id
+	p.put(treeLine{pid: 300, parent: 100, start: 90}) // another process took the ID
 	treeRead(t, tree)
 	want(InJob, 300)
 	want(UnknownRelation, 301)
 }
 
-// Whose a process is follows from its parents as they are, without a scan.
+// The relation of a process follows from its current parents, without a scan.
 func TestTree_Look(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 60 & echo $!; read -r x")
 	in, err := cmd.StdinPipe()

@@ -9,38 +9,38 @@ import (
 )
 
 const (
-	// maxLooks bounds how many processes are looked at more closely in one scan: a command line and a
-	// high-water mark cost some 30 µs. The others have their turn in later scans.
+	// maxLooks bounds the inspections in one scan: a command line and a peak cost some 30 µs. The other processes are
+	// inspected in later scans.
 	maxLooks = 128
-	// lookAgain is for how long the high-water mark holds of a process that does not exceed it. If no
-	// page was faulted in, it holds for longer.
+	// lookAgain is how long the peak of a process is valid if its resident size stays below it. It is valid for longer
+	// if no page was faulted in.
 	lookAgain = 3 * time.Second
-	// maxCommand is the length of a command line in bytes.
+	// maxCommand is the maximum length of a command line in bytes.
 	maxCommand = 200
 )
 
-// An inspection is what is read of a process now and then, and not in each scan.
+// An inspection is the part of a process that is not read in each scan.
 type inspection struct {
 	name        commName
 	stack       uint64
-	commanded   bool // its command line was read since it executes this program
+	commanded   bool // its command line was read since its last exec
 	markedAt    time.Duration
-	faults      uint64  // when its high-water mark was read
-	preexisting bool    // it ran before the table began, and its high-water mark may be from then
-	initialPeak float64 // the mark as it was then, bytes
+	faults      uint64  // at markedAt
+	preexisting bool    // it ran before the table began, and its peak may be from then
+	initialPeak float64 // its peak at that time, bytes
 }
 
-// commName is the kernel's name of a process, which changes when it executes another program.
+// commName is the kernel's name of a process (comm), which changes with exec.
 type commName [16]byte
 
-// bracketed returns the name as ps(1) shows it where there is no command line.
+// bracketed returns the name as ps(1) shows it for a process without a command line.
 func (n commName) bracketed() string {
 	text, _, _ := bytes.Cut(n[:], []byte{0})
 	return "[" + strings.ToValidUTF8(string(text), "�") + "]"
 }
 
-// inspect reads the command line of a process that is new or has executed another program, and its
-// high-water mark if that may have risen.
+// inspect reads the command line of a process after its first scan and after an exec, and its peak memory if that may
+// have risen.
 func (t *Tree) inspect(e *entry, p *proc) {
 	b, resident := &t.table, float64(p.rss())
 	if p.name != e.name || p.stack != e.stack {
@@ -66,12 +66,12 @@ func (t *Tree) inspect(e *entry, p *proc) {
 	}
 }
 
-// readPeakMemory reads the high-water mark of a process. One of a process that ran before the table began
-// counts only if it has risen since.
+// readPeakMemory reads the peak memory (VmHWM) of a process. If the process ran before the table began, the peak counts
+// only once it has risen.
 func (t *Tree) readPeakMemory(e *entry) {
 	data, err := t.dir.read(int32(e.row.PID), "status")
 	if err != nil {
-		return // it has ended; or its resident size has to do
+		return // it has ended; otherwise its resident size has to do
 	}
 	kib, ok := parseValue(data, "VmHWM")
 	if !ok || kib > maxPages {
@@ -100,7 +100,7 @@ func (t *Tree) commandOf(pid int32) string {
 	return t.commandText(strings.Split(string(data), "\x00"))
 }
 
-// commandText returns arguments as one line within bounds, without the secrets that Redact knows.
+// commandText joins args to one line of at most maxCommand bytes, after Redact.
 func (t *Tree) commandText(args []string) string {
 	if t.o.Redact != nil {
 		args = t.o.Redact(args)

@@ -1,7 +1,6 @@
 package process
 
-// readIO adds up what the job's processes, and the children that they waited for, read from storage
-// and wrote to it.
+// readIO sums the storage I/O of the job's processes and of the children that they waited for.
 func (t *Tree) readIO(begin clockReading) {
 	sum := t.ended.io
 	var unread failure
@@ -32,7 +31,7 @@ func (t *Tree) readIO(begin clockReading) {
 	t.fail("io", unread.why("storage bytes and calls", len(t.jobProcs)))
 	t.use.IO, t.use.IOFresh = sum, true
 	t.ioKnown = t.ioKnown || known > 0
-	if known == 0 && (unread.n > 0 || !t.ioKnown && t.o.Root == 0) { // nobody else knows what the ended ones had
+	if known == 0 && (unread.n > 0 || !t.ioKnown && t.o.Root == 0) { // no other source has the ended ones
 		t.use.IO, t.use.IOFresh = UnknownIO(), false
 	}
 	end := t.clock()

@@ -9,31 +9,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CloneEmpty returns a Tree of the same root that has read nothing yet, for another goroutine, which is to
-// find the job's processes and to end them. It does not measure what they use.
+// CloneEmpty returns a Tree with the same root that has read nothing yet, for another goroutine that finds and kills
+// the job's processes. It measures no memory and no I/O.
 func (t *Tree) CloneEmpty() *Tree {
 	o := t.o
-	o.Reaped = nil // each ended process is told once, and to t
+	o.Reaped = nil // it returns each ended process once, for t
 	c := NewTree(o)
 	c.noMemory, c.noIO = true, true
 
 	return c
 }
 
-// Clone is Anew, with what is known from the newest scan of t: the copy finds those that were the job's
-// then, whoever has adopted them since.
+// Clone is CloneEmpty with the result of t's newest scan: the clone finds the processes that were the job's then,
+// whichever process has adopted them since.
 func (t *Tree) Clone() *Tree {
 	c := t.CloneEmpty()
 	c.all, c.scans, c.seq, c.starts = slices.Clone(t.all), t.scans, t.seq, maps.Clone(t.starts)
 	for i := range c.all {
-		c.all[i].statFD = 0 // the descriptor is t's
+		c.all[i].statFD = 0 // the descriptor belongs to t
 	}
 
 	return c
 }
 
-// CountLiving scans the processes now, whatever the newest scan cost, and returns how many of the job's
-// have not ended.
+// CountLiving scans the processes now, whatever the last scan cost, and returns how many of the job's are not zombies.
 func (t *Tree) CountLiving() (int, error) {
 	t.due.scan = 0
 	use, err := t.Read()
@@ -44,9 +43,9 @@ func (t *Tree) CountLiving() (int, error) {
 	return int(use.Processes), nil
 }
 
-// Kill scans the processes now, sends KILL to each of the job's that has not ended, and returns how
-// many there were. A process that is made meanwhile is met by the next call: only when there are none
-// has the job ended. The error is that of a process that may not be killed.
+// Kill scans the processes now, sends SIGKILL to each of the job's that is not a zombie, and returns how many there
+// were. Only the next call finds processes that are forked meanwhile: the job has ended once it returns 0. The error is
+// of a process that may not be killed.
 func (t *Tree) Kill() (int, error) {
 	living, err := t.CountLiving()
 	if living == 0 || err != nil {
@@ -69,9 +68,9 @@ func (t *Tree) Kill() (int, error) {
 	return living, err
 }
 
-// kill sends KILL to a process. The descriptor of the process is opened before its start is compared,
-// so that no other process with its ID is killed. Kernels before Linux 5.3 and some containers have no
-// such descriptors: there the ID is used, right after the comparison.
+// kill sends SIGKILL to a process. It opens the pidfd before it compares the start time, so that it kills no other
+// process with the same ID. Kernels before Linux 5.3 and some containers have no pidfds: there it uses the ID, right
+// after the comparison.
 func (t *Tree) kill(p *proc) error {
 	fd, errOpen := unix.PidfdOpen(int(p.pid), 0)
 	if errOpen == nil {

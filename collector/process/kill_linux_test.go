@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A process whose parent has ended is known from the scan before, is found by a copy in another
-// goroutine, and is killed. The other children of the root are not.
+// A process whose parent has ended is known from the previous scan, and a clone in another goroutine finds and kills
+// it, but not the other children of the root.
 func TestTree_KillsWhatItKnew(t *testing.T) {
 	other := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; exit 7"))
 	other.line(t)
@@ -22,7 +22,7 @@ func TestTree_KillsWhatItKnew(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(left, syscall.SIGKILL) })
 	tree := NewTree(Options{Root: os.Getpid(), Ignore: func(pid int) bool { return pid == other.cmd.Process.Pid }})
 	defer tree.Close()
-	for range 2 { // from the second scan on descriptors are held
+	for range 2 { // from the second scan on descriptors are kept open
 		if u := treeRead(t, tree); u.Processes != 2 {
 			t.Fatalf("%+v", u)
 		}
@@ -56,7 +56,7 @@ func TestTree_KillsWhatItKnew(t *testing.T) {
 	}
 }
 
-// A Tree that has read nothing finds what is below the root.
+// A Tree without a scan finds the processes below the root.
 func TestTree_AnewKnowsNothing(t *testing.T) {
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
 	tree := NewTree(Options{Root: os.Getpid()})

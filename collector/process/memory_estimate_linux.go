@@ -2,14 +2,14 @@ package process
 
 import "os"
 
-// A memoryEstimate says how far the memory can be trusted at the moment of a scan: see Use.
+// A memoryEstimate is the memory at the moment of a scan, and how far it can be trusted: see TreeUsage.
 type memoryEstimate struct {
 	memory, lowerBound float64
 	upToDate           bool
 }
 
-// estimateMemory judges the memory. One that was put off may be too low by now, and is raised to what the resident
-// sizes prove; or it may be too high.
+// estimateMemory estimates the current memory. A deferred measurement may be too low by now, and is raised to the lower
+// bound from the resident sizes; or it may be too high.
 func (t *Tree) estimateMemory(u TreeUsage) memoryEstimate {
 	if u.MemoryKind == "" || t.noMemory {
 		return memoryEstimate{memory: u.Memory}
@@ -32,7 +32,7 @@ func (t *Tree) estimateMemory(u TreeUsage) memoryEstimate {
 	case !off:
 	case grown < -0.01*float64(t.measuredResidency.pages):
 		j.upToDate = false
-	case now.processes == 1 && t.measuredResidency.processes == 1: // what it has got since is its own
+	case now.processes == 1 && t.measuredResidency.processes == 1: // all growth is its own
 		j.memory += max(0, grown) * float64(os.Getpagesize())
 	default:
 		j.memory = max(j.memory, largest)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A sum of resident sizes, in which pages that processes share count several times, proves no more than its largest
-// part, or than what was read of PSS.
+// The lower bound from a sum of resident sizes, which counts shared pages several times, is only its largest part, or
+// the sum of the measured PSS.
 func TestTree_ProvenMemory(t *testing.T) {
 	kib := float64(os.Getpagesize() >> 10)
 	for name, c := range map[string]struct {
 		processes []treeLine
-		unread    int // the last so many have no smaps_rollup that can be read
+		unread    int // the last processes, without a readable smaps_rollup
 		memory    float64
 		proven    float64 // KiB
 	}{
@@ -41,8 +41,8 @@ func TestTree_ProvenMemory(t *testing.T) {
 	}
 }
 
-// A memory that was measured before holds as long as nothing moves. Where measuring is put off, it is at least what the
-// resident sizes prove; once these fall, it may be too high.
+// Measured memory is up to date as long as nothing changes. A deferred measurement is at least the lower bound from the
+// resident sizes; once these fall, it may be too high.
 func TestTree_MemoryThatIsPutOff(t *testing.T) {
 	page := float64(os.Getpagesize())
 	many := func(pages ...int) (out []treeLine) {

@@ -15,49 +15,46 @@ import (
 )
 
 const (
-	// maxPSS is the CPU time after which a pass over smaps_rollup leaves the rest to the next: 1 %
-	// of the longest interval.
+	// maxPSS is the CPU time after which a pass over smaps_rollup leaves the rest to the next: 1 % of maxInterval.
 	maxPSS = 50 * time.Millisecond
-	// maxPSSWall is when a pass ends by the wall clock, which also runs while others have the CPU,
-	// and while a process is busy with its memory map. That says nothing about the cost, so the
-	// next pass asks again.
+	// maxPSSWall is the elapsed time after which a pass ends. It includes the time of other processes on the CPU, and
+	// of waiting for a busy memory map. It does not show the cost, so the next pass tries again.
 	maxPSSWall = time.Second
-	// restingPart is the share of a core that is spent on processes whose memory does not move, and
-	// maxRest is for how long they are left alone at most: other processes may come to share more
-	// with them, or less.
+	// restingPart is the share of a core for measuring unchanged memory, and maxRest the longest pause: other processes
+	// may come to share more pages with the job, or fewer.
 	restingPart = 0.0003
 	maxRest     = time.Minute
-	// maxOnePSS is the CPU time that one process may be expected to take.
+	// maxOnePSS is the maximum expected CPU time of one process's smaps_rollup.
 	maxOnePSS = 100 * time.Millisecond
-	// pacePages is how many pages a process must have for its pace to count.
+	// pacePages is how many pages a process must have to update pageCost.
 	pacePages = 4096
-	// raceSlack is by how much more than the sum of a pass a job must have for the pass to have raced.
+	// raceSlack is the relative excess of the lower bound over a pass's sum from which the pass counts as raced.
 	raceSlack = 0.01
 
 	insteadOfPSS = "resident pages are counted instead, shared ones once for each process"
 )
 
-// pageCost is the time that smaps_rollup takes for a resident page. The kernel walks over the page
-// tables, where a huge page is one entry.
+// pageCost is the time of smaps_rollup per resident page. The kernel walks the page tables, where a huge page is one
+// entry.
 type pageCost time.Duration
 
-// firstPace is that of small pages, in a virtual machine.
+// firstPace is the cost of small pages in a virtual machine.
 const firstPace = pageCost(40 * time.Nanosecond)
 
-// of returns the time that so many pages take.
+// of returns the time for so many pages.
 func (p pageCost) of(pages uint64) time.Duration {
 	return time.Duration(min(float64(p)*float64(pages), float64(time.Hour)))
 }
 
-// A measuredMemory is the memory of a process, as it was when that was measured. A pss of 0 is none.
+// A measuredMemory is the last measured memory of a process. A pss of 0 means that it was never measured.
 type measuredMemory struct {
 	rollup
-	faultsAtMeasure uint64 // its faults then
+	faultsAtMeasure uint64 // its minor faults at that time
 	pssAt           time.Duration
 }
 
-// readMemory measures the memory of the job's processes, if it is due: PSS, or RSS where there is
-// no PSS, and what they hold in shared memory otherwise. If no process is left, the last value stays.
+// readMemory measures the memory of the job's processes, if due: PSS, or RSS if there is no PSS, and other shared
+// memory that they hold open. If no process is left, the last value stays.
 func (t *Tree) readMemory() {
 	if len(t.jobProcs) == 0 {
 		return
@@ -76,8 +73,8 @@ func (t *Tree) readMemory() {
 	}
 }
 
-// measurePSS makes a pass over PSS, if one is due. One that raced with a process that began or ended
-// is repeated at the next scan, though only once: two in a row cost twice their share.
+// measurePSS makes a pass over PSS, if due. A pass that raced with the begin or end of a process is repeated at the
+// next scan, but only once: two in a row cost twice their share.
 func (t *Tree) measurePSS(begin clockReading) {
 	if begin.mono < t.due.memory && !t.again {
 		return
@@ -98,21 +95,21 @@ func (t *Tree) measurePSS(begin clockReading) {
 	t.due.memory, t.rest = t.afterPSS(begin, end), idleScanInterval(t.round.cost)
 	t.measuredResidency, t.swapped, t.measured = t.round.weighed, t.round.swapped, begin.mono
 	if !whole || raced {
-		t.measuredResidency = residency{pages: resident.pages} // another pass is due as soon as it may be
+		t.measuredResidency = residency{pages: resident.pages} // another pass is due as soon as allowed
 	}
 }
 
-// A round measures each process once, in one pass, or in several where a pass leaves the rest to the next.
+// A round measures each process once, in one or several passes.
 type round struct {
 	open    bool          // a pass has left a rest
-	began   time.Duration // when its first pass did
-	cost    time.Duration // the CPU time of its passes
-	weighed residency     // when it began
-	swapped float64       // and the host's swap in use
+	began   time.Duration // start of its first pass
+	cost    time.Duration // CPU time of its passes
+	weighed residency     // at its start
+	swapped float64       // the host's swap in use, at its start
 	unread  failure
 }
 
-// residency is the resident page count of n processes.
+// residency is the number of processes and their total resident pages.
 type residency struct {
 	processes int
 	pages     uint64
@@ -127,30 +124,29 @@ func (t *Tree) resident() residency {
 	return r
 }
 
-// steady reports whether the PSS must be about what it was when it was measured, and need not be
-// measured again. The resident pages of several processes stay the same when copy-on-write parts
-// pages that they share, but each such page is a minor fault.
+// steady reports whether the PSS must be nearly the same as measured. The total of resident pages does not change when
+// copy-on-write splits shared pages, but each such page is a minor fault.
 func (t *Tree) steady(now residency) bool {
 	was := t.measuredResidency
 	if t.use.MemoryKind == "" || now.processes != was.processes {
 		return false
 	}
-	if math.Abs(t.host.swap-t.swapped) > t.mapped/100 { // what is swapped out makes room for as much
+	if math.Abs(t.host.swap-t.swapped) > t.mapped/100 { // swapping out makes room for as many pages
 		return false
 	}
-	// Most pages of many processes may be shared, but it is the PSS that has to be right.
+	// Most pages of many processes may be shared, but it is the PSS that has to be accurate.
 	most := uint64(t.mapped) / uint64(os.Getpagesize()) / 100
 	if max(now.pages, was.pages)-min(now.pages, was.pages) > most {
 		return false
 	}
 	huge := t.hugePages()
-	if huge { // they are not resident pages, and a fault may be one of 1 GiB
+	if huge { // they are not resident pages, and one fault may be 1 GiB
 		most = 0
 	}
 	return now.processes == 1 && !huge || t.faults() <= most
 }
 
-// hasHugePages reports whether the host has a pool of huge pages, or makes one on demand.
+// hasHugePages reports whether the host has a pool of huge pages, or creates one on demand.
 func hasHugePages() bool {
 	files, _ := filepath.Glob("/sys/kernel/mm/hugepages/*/nr_*hugepages")
 	return slices.ContainsFunc(files, func(file string) bool {
@@ -160,8 +156,8 @@ func hasHugePages() bool {
 	})
 }
 
-// faults returns how many minor faults the job's processes have had since their PSS was measured.
-// For a process that was not measured it counts all of them.
+// faults returns the minor faults of the job's processes since their PSS was measured. It counts all faults of a
+// process that was never measured.
 func (t *Tree) faults() uint64 {
 	var n uint64
 	for _, p := range t.jobProcs {
@@ -170,21 +166,19 @@ func (t *Tree) faults() uint64 {
 	return n
 }
 
-// idleScanInterval returns for how long processes whose memory does not move are left alone after a pass of
-// such a cost.
+// idleScanInterval returns how long to skip measuring unchanged memory, given the cost of the last round.
 func idleScanInterval(cost time.Duration) time.Duration {
 	return min(max(time.Duration(float64(cost)/restingPart), maxInterval), maxRest)
 }
 
-// afterPSS returns when the next pass over PSS may follow one from begin to end. What was not used
-// of its share of a core counts for up to 5 s back: memory that moves after having been steady is
-// measured in each scan at first.
+// afterPSS returns when the next pass over PSS may begin. Unused budget of up to 5 s counts: memory that changes after
+// a steady phase is measured in each scan at first.
 func (t *Tree) afterPSS(begin, end clockReading) time.Duration {
 	from := max(t.due.memory, begin.mono-maxInterval)
 	return min(from+time.Duration(float64(end.cpu-begin.cpu)/pssPart), begin.mono+maxInterval)
 }
 
-// sumRSS adds up the resident pages that the scan found, and what was swapped out when that was read last.
+// sumRSS sums the resident pages from the scan, and the last known swap.
 func (t *Tree) sumRSS() {
 	var sum pssSum
 	for _, p := range t.jobProcs {
@@ -198,24 +192,23 @@ func (t *Tree) sumRSS() {
 	}
 }
 
-// take makes a sum the memory of the job.
+// take stores a sum as the memory of the job.
 func (t *Tree) take(sum *pssSum, kind string) {
 	t.mapped = sum.total() + sum.swap + sum.huge + sum.hugeShared
 	t.use.Swap, t.use.MemoryKind, t.use.MemoryFresh = sum.swap, kind, true
 }
 
-// A passEntry is what a pass makes of a process.
+// A passEntry is the result of a pass for one process.
 type passEntry struct {
 	*proc
 	bytes uint64
-	guess bool // the pass did not reach it, and none did before
+	guess bool // this pass did not reach it, nor did an earlier one
 }
 
-// readPSS adds up the PSS of the job's processes, which counts a page that n of them share as one
-// n-th for each. The RSS stands in for what cannot be read. Once the budget is spent, the other
-// processes count with the PSS that they had, and those that had none are taken to share as much as
-// the rest. It reports whether the round has measured all of them, and whether it raced with one that
-// began or ended, which had pages counted for it that are the others' alone, or the reverse.
+// readPSS sums the PSS of the job's processes; PSS counts a page that n processes share as one n-th in each. RSS
+// replaces unreadable PSS. Once the budget is spent, the remaining processes count with their last PSS; those without
+// one are assumed to share as much as the others. whole reports that the round has measured all processes. raced
+// reports that a process began or ended meanwhile, so that pages may be counted twice or not at all.
 func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	last, whole := begin, true
 	t.pass = t.pass[:0]
@@ -260,8 +253,8 @@ func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	return whole, raced
 }
 
-// dropLeft leaves out of the pass what has ended since it was measured, or has executed another program, if it shared
-// much of its memory: that is counted in full by those that were measured later. It reports whether there was any.
+// dropLeft removes processes from the pass that have since ended or called exec, if they shared much of their memory:
+// processes measured later count those pages in full. It reports whether there were any.
 func (t *Tree) dropLeft() bool {
 	var all uint64
 	for _, w := range t.pass {
@@ -274,11 +267,11 @@ func (t *Tree) dropLeft() bool {
 	return len(t.pass) < before
 }
 
-// left reports whether a process has given back the memory that it shared since the scan: it has begun to end, or what
-// it executes now is smaller. Half of it is more than the kernel's count of resident pages is off by.
+// left reports whether a process has released its shared memory since the scan: it has begun to end, or its new program
+// is smaller. Half of the memory exceeds the error of the kernel's count of resident pages.
 func (t *Tree) left(p *proc) bool {
 	if p.state == 'Z' {
-		return false // its first thread alone has ended, see dead
+		return false // only its first thread has ended, see dead
 	}
 	data, err := t.readStat(p, p)
 	if err != nil {
@@ -288,7 +281,7 @@ func (t *Tree) left(p *proc) bool {
 	return err == nil && (now.start != p.start || now.threads <= 1 && procfile.IsExiting(data) || now.rss() < p.shared()/2)
 }
 
-// sumPass adds up the processes of the pass.
+// sumPass sums the processes of the pass.
 func (t *Tree) sumPass() (sum pssSum) {
 	for _, w := range t.pass {
 		if w.guess {
@@ -300,9 +293,9 @@ func (t *Tree) sumPass() (sum pssSum) {
 	return sum
 }
 
-// raiseToLowerBound raises a sum to what its processes are proved to have, and reports whether it did. Pages that
-// others share with them belong to the job, unless its processes were not started by Root. The sum lacks them if those
-// others have ended, or have begun since the scan. If nothing has, the kernel shares pages for other reasons (KSM).
+// raiseToLowerBound raises a sum to the lower bound of its processes, and reports whether it did. Pages shared with
+// other processes belong to the job, unless Root did not start it. The sum lacks them if those processes have ended, or
+// have begun since the scan. If no process has, the kernel shares pages for other reasons (KSM).
 func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	least := sum.private + sum.beyond
 	if t.o.Root == 0 || least <= (1+raceSlack)*sum.bytes || !raced && t.dir.newest() == t.newest {
@@ -312,9 +305,8 @@ func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	return true
 }
 
-// neediest returns the job's processes in the order in which they are measured: the ones that were
-// never measured, the ones whose memory has changed, then the others; each by how long ago they were
-// measured.
+// neediest returns the job's processes in the order of measuring: those never measured, those with changed memory, then
+// the others; each by time since the last measurement.
 func (t *Tree) neediest() []*proc {
 	need := func(p *proc) int {
 		switch {
@@ -333,21 +325,21 @@ func (t *Tree) neediest() []*proc {
 	return t.byNeed
 }
 
-// A pssSum adds up the memory of processes, in bytes.
+// A pssSum is the sum of the memory of processes, in bytes.
 type pssSum struct {
 	alive          int
 	bytes          float64
-	resident       float64 // resident bytes of those that bytes counts
+	resident       float64 // resident bytes of the processes in bytes
 	guessed        int
 	guessedResides float64
-	private        float64 // the part of bytes that is of one process alone
-	beyond         float64 // the most that one process has beyond its private memory, shared pages in full
-	swap           float64 // beside bytes, as are huge pages
-	huge           float64 // of one process alone
-	hugeShared     float64 // the most of one process: how many share a page is not told
+	private        float64 // the part of bytes that only one process has mapped
+	beyond         float64 // maximum over the processes of memory beyond private, with shared pages in full
+	swap           float64 // not in bytes, nor are huge pages
+	huge           float64 // mapped by one process only
+	hugeShared     float64 // maximum over the processes: the number of sharers is unknown
 }
 
-// measured adds a process with its PSS, or what stands in for it.
+// measured adds a process with its PSS, or a replacement.
 func (s *pssSum) measured(p *proc, bytes uint64) {
 	s.alive++
 	s.bytes += float64(bytes)
@@ -367,7 +359,7 @@ func (s *pssSum) guess(p *proc) {
 	s.guessedResides += float64(p.rss())
 }
 
-// total returns the sum, with an estimate for those that were never measured.
+// total returns the sum, with an estimate for the processes that were never measured.
 func (s *pssSum) total() float64 {
 	if !(s.resident > 0) {
 		return s.bytes + s.guessedResides
@@ -375,7 +367,7 @@ func (s *pssSum) total() float64 {
 	return s.bytes + s.guessedResides*s.bytes/s.resident
 }
 
-// why returns what the sum lacks, unless there is another reason.
+// why returns other or, if that is nil, what the sum lacks.
 func (s *pssSum) why(other error) error {
 	if other != nil || s.guessed == 0 {
 		return other
@@ -385,8 +377,8 @@ func (s *pssSum) why(other error) error {
 		maxPSS.Seconds()*1e3, s.guessed, s.alive)
 }
 
-// pss returns the memory of one process. One that sleeps in the kernel may hold the lock of its
-// memory map for long: its last PSS is used, or its RSS. The error says that it has ended.
+// pss returns the memory of one process. For a process in uninterruptible sleep, which may hold the lock of its memory
+// map for long, it returns the last PSS or the RSS. An error means that the process has ended.
 func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	switch cost := t.pageCost.of(p.pages); {
 	case p.state == 'D' && p.pss > 0:
@@ -403,7 +395,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	}
 
 	file := "smaps_rollup"
-	if p.state == 'Z' { // its first thread has ended, others go on, see dead
+	if p.state == 'Z' { // its first thread has ended, others run, see dead
 		var err error
 		if file, err = t.threadRollup(p.pid); err != nil {
 			if err != errEnding {
@@ -437,7 +429,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	return p.rss(), nil
 }
 
-// status returns what the status of a process has of its memory.
+// status returns the memory of a process from its status file.
 func (t *Tree) status(p *proc) (rollup, error) {
 	data, err := t.dir.read(p.pid, "status")
 	if err != nil {
@@ -449,12 +441,11 @@ func (t *Tree) status(p *proc) (rollup, error) {
 const (
 	// errFirstThread is why the memory of a process is unknown.
 	errFirstThread = contentError("its first thread has ended, and no other thread has its memory")
-	// errEnding is why a process is left out of a pass: it has given its memory back and is about
-	// to end.
+	// errEnding is why a pass omits a process: it has released its memory and is about to end.
 	errEnding = contentError("all of its threads have ended or are about to")
 )
 
-// threadRollup returns the name of the smaps_rollup of a thread other than the first one.
+// threadRollup returns the name of the smaps_rollup of a thread other than the first.
 func (t *Tree) threadRollup(pid int32) (name string, err error) {
 	threads, err := t.otherThreads(pid)
 	if err != nil && t.dir.exists(pid) {
@@ -473,7 +464,7 @@ func (t *Tree) threadRollup(pid int32) (name string, err error) {
 	return "", err
 }
 
-// otherThreads returns the folders of the threads of a process without the first one.
+// otherThreads returns the directories of a process's threads without the first one.
 func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
 	first := strconv.Itoa(int(pid))
 	threads, err := os.ReadDir(filepath.Join(t.o.Proc, first, "task"))
@@ -485,8 +476,8 @@ func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
 	return folders, err
 }
 
-// fillResident takes the resident pages of processes whose first thread has ended from another thread: the kernel
-// tells none of such a process.
+// fillResident sets the resident pages of processes without their first thread from another thread: the kernel reports
+// none for such a process.
 func (t *Tree) fillResident() {
 	for _, p := range t.jobProcs {
 		if p.state != 'Z' || p.dead() {
@@ -506,8 +497,7 @@ func (t *Tree) fillResident() {
 	}
 }
 
-// runs reports whether a thread exists that has not begun to end. The kernel has no smaps_rollup of
-// one that has.
+// runs reports whether a thread exists that has not begun to end. The kernel has no smaps_rollup of an ending thread.
 func (t *Tree) runs(pid int32, thread string) bool {
 	data, err := t.dir.read(pid, thread+"/stat")
 	if err != nil {
@@ -516,8 +506,8 @@ func (t *Tree) runs(pid int32, thread string) bool {
 	return !procfile.IsExiting(data)
 }
 
-// withoutMap handles a process that exists and has no smaps_rollup. Either it has given its memory
-// back and is about to end, or the kernel has no such file.
+// withoutMap handles an existing process without a smaps_rollup. Either it has released its memory and is about to end,
+// or the kernel has no such file.
 func (t *Tree) withoutMap(p *proc, err error, unread *failure) (uint64, error) {
 	if t.dir.has(int32(cmp.Or(t.o.Root, os.Getpid())), "smaps_rollup") {
 		return 0, err

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// named is a Tree of named processes, none of whose scans is put off.
+// named returns a Tree with Members without deferred scans.
 func (p treeProc) named(ignore func(int) bool, pids ...int) *Tree {
 	t := NewTree(Options{Proc: p.dir, Members: pids, Ignore: ignore})
 	treeReadFreely(t)
@@ -13,7 +13,7 @@ func (p treeProc) named(ignore func(int) bool, pids ...int) *Tree {
 	return t
 }
 
-// wantUse reads the tree and compares CPU time and storage.
+// wantUse reads the tree and compares CPU time and storage I/O.
 func wantUse(tb testing.TB, t *Tree, seconds, read, written float64) {
 	tb.Helper()
 	u := treeRead(tb, t)
@@ -54,7 +54,7 @@ func TestTree_NamedMustBeThere(t *testing.T) {
 	}
 }
 
-// What has ended stays counted once: with the parent that waited for it, or as it was seen last.
+// An ended process counts once: with the parent that waited for it, or as last seen.
 func TestTree_NamedEnd(t *testing.T) {
 	const root = 28 // ticks of the fixture's process 100
 	grown := func(children int) treeLine {
@@ -94,7 +94,7 @@ func TestTree_NamedEnd(t *testing.T) {
 	}
 }
 
-// Storage bytes that could not be read do not become 0 when their process has ended.
+// Unreadable storage I/O does not become 0 when the process has ended.
 func TestTree_NamedWithoutStorage(t *testing.T) {
 	p := treeFixture(t)
 	p.file(100, "io", "nothing\n")

@@ -12,7 +12,7 @@ import (
 // A Tree is the processes of a job. Only Linux has them.
 type Tree struct{}
 
-// NewTree returns a Tree whose Read fails.
+// NewTree returns a Tree with a Read that fails.
 func NewTree(Options) *Tree { return &Tree{} }
 
 // Read returns an error: processes are not read on this system.
@@ -36,10 +36,10 @@ func (t *Tree) FinishTable() {}
 // ForceNext does nothing.
 func (t *Tree) ForceNext() {}
 
-// LeftoverShared returns NaN: it is not known.
+// LeftoverShared returns NaN: it is unknown.
 func (t *Tree) LeftoverShared() float64 { return math.NaN() }
 
-// ScannedRelation, Look and LookAbove return NotKnown.
+// ScannedRelation, CurrentRelation and RelationByParent return UnknownRelation.
 func (t *Tree) ScannedRelation(int) Relation { return UnknownRelation }
 func (t *Tree) CurrentRelation(int) Relation { return UnknownRelation }
 
@@ -48,7 +48,7 @@ func (t *Tree) RelationByParent(int, int) Relation { return UnknownRelation }
 // Workers returns nothing.
 func (t *Tree) Workers() []int { return nil }
 
-// Contains reports false: nothing is known.
+// Contains reports false.
 func (t *Tree) Contains(int) bool { return false }
 
 // SetNewestPID does nothing.
@@ -57,7 +57,7 @@ func (t *Tree) SetNewestPID(int64) {}
 // Close does nothing.
 func (t *Tree) Close() error { return nil }
 
-// CloneEmpty and Copy return Trees whose Read fails, too.
+// CloneEmpty and Clone return Trees with a Read that fails, too.
 func (t *Tree) CloneEmpty() *Tree { return &Tree{} }
 func (t *Tree) Clone() *Tree      { return &Tree{} }
 
@@ -70,14 +70,14 @@ func (t *Tree) CountLiving() (int, error) {
 // Kill returns an error: processes are not read on this system.
 func (t *Tree) Kill() (int, error) { return t.CountLiving() }
 
-// CPUTime reports false: the clocks of processes are read on Linux only.
+// CPUTime reports false: process clocks are read on Linux only.
 func CPUTime(int) (time.Duration, bool) { return 0, false }
 
-// A UsageReader reads what single processes use, on Linux only.
+// A UsageReader reads the usage of single processes, on Linux only.
 type UsageReader struct{}
 
-// Self returns nothing on this system.
+// Self returns the zero Usage on this system.
 func (*UsageReader) Self() Usage { return Usage{} }
 
-// Subtree returns nothing on this system.
+// Subtree returns the zero Usage on this system.
 func (*UsageReader) Subtree(int) Usage { return Usage{} }

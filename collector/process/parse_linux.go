@@ -7,23 +7,23 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// stat is the part of /proc/PID/stat that is used. Times are ticks of 1/100 s.
+// stat is the part of /proc/PID/stat that is used. Times are in ticks of 1/100 s.
 type stat struct {
 	ppid    int32
 	state   byte
-	ticks   float64 // user and system, of the process and of the children that it waited for
-	own     float64 // the ticks of the process itself
+	ticks   float64 // user and system time of the process and its reaped children
+	own     float64 // user and system time of the process alone
 	threads float64
 	start   uint64 // since boot
 	pages   uint64 // resident
-	faults  uint64 // minor page faults: one for each shared page that it got a copy of
+	faults  uint64 // minor page faults: one for each page copied on write
 	name    commName
-	stack   uint64 // where it begins: another place once it executes a program; 0 or 1 = not known
-	// clock is the CPU time of the process by its clock, just before the file was read; 0 = not known.
+	stack   uint64 // start of the stack, which changes with exec; 0 or 1 = unknown
+	// clock is the CPU time from the process's clock just before the file was read; 0 = unknown.
 	clock time.Duration
 }
 
-// numFields is how many fields of /proc/PID/stat are looked at.
+// numFields is how many fields of /proc/PID/stat are read.
 const numFields = procfile.StatStack + 1
 
 // maxPages bounds resident pages, so that their bytes fit in 64 bits.
@@ -72,7 +72,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	return s, nil
 }
 
-// parseValue returns the number of a line "KEY: 123" or "KEY: 123 kB".
+// parseValue returns the number in a line "KEY: 123" or "KEY: 123 kB".
 func parseValue(data []byte, key string) (uint64, bool) {
 	for line := range bytes.Lines(data) {
 		name, value, found := bytes.Cut(line, []byte{':'})
@@ -98,17 +98,17 @@ func parseIO(data []byte) (io IO, err error) {
 	return io, nil
 }
 
-// A rollup is the memory of a process, in bytes. What the kernel does not say is 0.
+// A rollup is the memory of a process, in bytes. Unknown numbers are 0.
 type rollup struct {
-	pss     uint64 // a page that n processes share counts one n-th in each
-	pssAnon uint64 // the part of pss that no file has
+	pss     uint64 // a page shared by n processes counts one n-th in each
+	pssAnon uint64 // the anonymous part of pss
 	shmem   uint64 // the part of pss in shared memory and tmpfs
-	anon    uint64 // pages that no file has, resident, in full
+	anon    uint64 // anonymous resident pages, in full
 	private uint64 // resident pages that no other process has mapped
-	swap    uint64 // swapped out, shared as in pss; not in it
-	// Huge pages of hugetlbfs, which are not in pss: its own, and those that others have mapped, too.
+	swap    uint64 // swapped out, shared as in pss; not part of pss
+	// Huge pages of hugetlbfs, which are not part of pss: private ones, and shared ones.
 	huge, hugeShared uint64
-	parts            bool // pssAnon and shmem are told, as since Linux 5.3
+	parts            bool // the kernel reports pssAnon and shmem, as since Linux 5.3
 }
 
 // shared returns the anonymous memory that counts for other processes.
@@ -120,7 +120,7 @@ func (r *rollup) shared() uint64 {
 	return r.anon - min(r.anon, counted)
 }
 
-// rollupKeys are the lines of /proc/PID/smaps_rollup that are used, see parseRollup.
+// rollupKeys are the lines of /proc/PID/smaps_rollup that parseRollup uses.
 var rollupKeys = [...]string{"Pss", "Pss_Anon", "Pss_Shmem", "Anonymous", "Private_Clean", "Private_Dirty",
 	"SwapPss", "Private_Hugetlb", "Shared_Hugetlb"}
 
@@ -134,10 +134,10 @@ func parseRollup(data []byte) (rollup, error) {
 		swap: v[6], huge: v[7], hugeShared: v[8], parts: bytes.Contains(data, []byte("Pss_Shmem:"))}, nil
 }
 
-// statusKeys are the lines of /proc/PID/status that stand in for smaps_rollup, see parseStatus.
+// statusKeys are the lines of /proc/PID/status that replace smaps_rollup, see parseStatus.
 var statusKeys = [...]string{"VmRSS", "RssShmem", "VmSwap", "HugetlbPages"}
 
-// parseStatus parses /proc/PID/status (proc(5)). Its pss is the resident size.
+// parseStatus parses /proc/PID/status (proc(5)). The result's pss is the resident size.
 func parseStatus(data []byte) (rollup, error) {
 	var v [len(statusKeys)]uint64
 	if !parseKB(data, statusKeys[:], v[:]) {
@@ -146,7 +146,7 @@ func parseStatus(data []byte) (rollup, error) {
 	return rollup{pss: v[0], shmem: v[1], swap: v[2], huge: v[3]}, nil
 }
 
-// parseKB takes the numbers of lines "KEY: 123 kB", in bytes. It reports whether the first key has one.
+// parseKB sets v from lines "KEY: 123 kB", in bytes. It reports whether the first key has a number.
 func parseKB(data []byte, keys []string, v []uint64) (ok bool) {
 	for line := range bytes.Lines(data) {
 		name, value, found := bytes.Cut(line, []byte{':'})

@@ -2,49 +2,47 @@ package process
 
 import "time"
 
-// A Relation says whether a process is the job's.
+// A Relation is the relation of a process to the job.
 type Relation int
 
-// The Relations. A process may be gone before anybody looks.
+// The Relations. A process may be gone before its relation is looked up.
 const (
 	UnknownRelation Relation = iota
 	InJob
 	Foreign
 )
 
-// A Process is what one process of the job has used, as far as it was seen.
+// A Process is the usage of one process of the job, as far as it was seen.
 type Process struct {
 	PID  int `json:"pid"`
-	PPID int `json:"ppid"` // when it was seen last
-	// Command is its command line, arguments separated by spaces, at most 200 bytes; or its name in
-	// brackets, if the kernel has no command line of it.
+	PPID int `json:"ppid"` // when it was last seen
+	// Command is its command line, arguments separated by spaces, at most 200 bytes; or its name in brackets, if the
+	// kernel has no command line.
 	Command string `json:"command"`
-	// Start and End are on the boot clock, the start to 10 ms. End is when its end was noticed, or
-	// when Root waited for it; 0 means that it was still there.
+	// Start and End are on the boot clock, Start to 10 ms. End is when its end was noticed, or when Root waited for it;
+	// 0 means that it still existed.
 	Start time.Duration `json:"start_ns"`
 	End   time.Duration `json:"end_ns,omitzero"`
-	// CPUSeconds is the user and system time of the process itself.
+	// CPUSeconds is the user and system time of the process alone.
 	CPUSeconds float64 `json:"cpu_s"`
-	// EndedChildren is that of the children that it waited for and that have no row of their own, in
-	// seconds; cut to ticks of 10 ms.
+	// EndedChildren is the CPU time, in seconds, of the reaped children without a row; cut to ticks of 10 ms.
 	EndedChildren float64 `json:"ended_children_cpu_s"`
-	// PeakMemory is the highest resident memory in bytes: the kernel's high-water mark when it was
-	// read last (VmHWM of proc(5)), or the resident size of a later scan if that was higher. 0 is not
-	// known.
+	// PeakMemory is the highest resident memory in bytes: the kernel's peak when last read (VmHWM of proc(5)), or the
+	// resident size of a later scan if higher. 0 = unknown.
 	PeakMemory float64 `json:"peak_memory,omitzero"`
-	// Threads is the most that were seen; 0 is not known.
+	// Threads is the highest number seen; 0 = unknown.
 	Threads int `json:"threads,omitzero"`
 }
 
 // A ReapedProcess is a process that Root has waited for.
 type ReapedProcess struct {
-	PID int // 0 stands for several, whose IDs were not kept
-	// CPUSeconds is the user and system time of the process and of the children that it waited for.
+	PID int // 0 stands for several processes with unknown IDs
+	// CPUSeconds is the user and system time of the process and of its reaped children.
 	CPUSeconds float64
 	At         time.Duration // when it was waited for, on the boot clock
-	// Main reports that it was the job's main process, of which more is known: when it started, on the
-	// boot clock (0 = not known), the part of CPUSeconds that its children used, and its own highest
-	// resident memory in bytes (0 = not known).
+	// Main reports that it was the job's main process. Only then the following fields are set: when it started, on the
+	// boot clock (0 = unknown), the part of CPUSeconds used by its children, and its highest resident memory in bytes
+	// (0 = unknown).
 	Main            bool
 	Start           time.Duration
 	ChildrenSeconds float64

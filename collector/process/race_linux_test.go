@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Swap and huge pages belong to the memory; huge pages that processes share count once.
+// Swap and huge pages are part of the memory; shared huge pages count once.
 func TestTree_SwapAndHugePages(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 1000, rollup: "Swap: 900 kB\nSwapPss: 300 kB\nPrivate_Hugetlb: 2048 kB\nShared_Hugetlb: 4096 kB\n"})
@@ -26,14 +26,14 @@ func TestTree_SwapAndHugePages(t *testing.T) {
 	}
 }
 
-// read returns a Tree that has been read.
+// read returns a Tree after its first Read.
 func (p treeProc) read() *Tree {
 	tree := p.tree(nil)
 	treeRead(p.tb, tree)
 	return tree
 }
 
-// Where no PSS is read, swap and huge pages are taken from the status.
+// Without PSS, swap and huge pages come from the status file.
 func TestTree_SwapWithoutPSS(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20})
@@ -46,8 +46,8 @@ func TestTree_SwapWithoutPSS(t *testing.T) {
 	}
 }
 
-// A fork-join: a process of 132 MiB shares all of it with workers that end, begin, or execute another program, while
-// they are measured. What it has is never less, and never more, and the pass is repeated at the next scan.
+// Fork-join: a process of 132 MiB shares all of it with workers that end, begin, or call exec while they are measured.
+// Its memory is never lower or higher, and the pass is repeated at the next scan.
 func TestTree_RacesWithForkJoin(t *testing.T) {
 	const kib = 132 << 10
 	line := func(pid, sharers int) treeLine {
@@ -80,7 +80,7 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 			tree := p.tree(nil)
 			clock, looks := &treeClock{look: 10 * time.Millisecond}, 0
 			tree.clock = func() clockReading {
-				if looks++; looks == 3+c.at { // of Read, of readMemory; then one for each that was measured
+				if looks++; looks == 3+c.at { // in Read, in readMemory; then once per measured process
 					c.then(p, tree)
 				}
 				return clock.now()
@@ -93,7 +93,7 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 				p.remove(filepath.Join(p.dir, strconv.Itoa(pid)))
 			}
 			p.put(line(main, 1))
-			clock.at.mono += time.Second // less than the 2 s and more for which the pass had to pay
+			clock.at.mono += time.Second // less than the 2 s and more that the pass has to pause
 			if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != kib<<10 {
 				t.Errorf("at the next scan: %+v", u)
 			}
@@ -101,8 +101,8 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 	}
 }
 
-// While a process of 120 MiB has workers fifty times, which end at once, its memory is never seen as less, or as more
-// than it and what they have of their own.
+// While a process of 120 MiB forks short-lived workers fifty times, its memory never appears lower, nor higher than its
+// own plus theirs.
 func TestTree_FiftyForkJoins(t *testing.T) {
 	python := treePython(t)
 	j := treeStart(t, exec.Command(python, "-c", `
@@ -129,7 +129,7 @@ sys.stdin.read()
 	go func() { done <- j.line(t) }()
 	passes, least, most := 0, 1e9, 0.0
 	for over := false; !over; {
-		tree := treeOwn() // it measures at once
+		tree := treeOwn() // its first measurement is not deferred
 		for range 3 {
 			u := treeRead(t, tree)
 			if u.MemoryFresh {
@@ -152,7 +152,7 @@ sys.stdin.read()
 	}
 }
 
-// The memory of a process whose first thread has ended is followed like any other.
+// The memory of a process without its first thread is followed as usual.
 func TestTree_MemoryGrowsWithoutFirstThread(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second")
 	tree := treeOwn()

@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// treeRole is the variable that makes the test binary play a part.
+// treeRole is the variable that selects a role of the test binary.
 const treeRole = "PERFAGENT_PROCESS_ROLE"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	switch part[0] {
 	case "burn":
 		treeBurn(n)
-	case "linger": // burns, says so, and stays until its input ends
+	case "linger": // uses CPU time, prints a line, and stays until its input ends
 		treeBurn(n)
 		treeReady("")
 	case "middle":
@@ -54,13 +54,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// treeReady says that there is something to be seen, and waits until it was.
+// treeReady prints a line for the test, and waits for the test.
 func treeReady(text string) {
 	fmt.Println("ready" + text)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// treeMust ends a part that cannot be played.
+// treeMust ends a role that fails.
 func treeMust(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "part of a test:", err)
@@ -68,7 +68,7 @@ func treeMust(err error) {
 	}
 }
 
-// treeSelf is the test binary in another part.
+// treeSelf is the test binary in another role.
 func treeSelf(part string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), treeRole+"="+part)
@@ -76,19 +76,18 @@ func treeSelf(part string) *exec.Cmd {
 	return cmd
 }
 
-// treeBurn uses the processor until this process has had so many milliseconds of it.
+// treeBurn uses the CPU until this process has used that many milliseconds.
 func treeBurn(ms int) {
 	for clock(unix.CLOCK_PROCESS_CPUTIME_ID) < time.Duration(ms)*time.Millisecond {
 	}
 }
 
-// treeCPU is the user and system time that an rusage tells, in seconds.
+// treeCPU returns the user and system time of an rusage, in seconds.
 func treeCPU(u *syscall.Rusage) float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// treeMiddle starts a daemon in a session of its own, which has its output and its
-// input, and stays.
+// treeMiddle starts a daemon in a separate session, with this process's output and input, and stays.
 func treeMiddle() {
 	cmd := treeSelf("linger 150")
 	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
@@ -97,7 +96,7 @@ func treeMiddle() {
 	time.Sleep(10 * time.Minute) // it is killed
 }
 
-// treeThread has a child of a thread that is not the first.
+// treeThread starts a child from a thread other than the first.
 func treeThread() {
 	runtime.LockOSThread()
 	done := make(chan int)
@@ -119,7 +118,7 @@ func treeThread() {
 	treeReady(fmt.Sprintf(" %d", <-done))
 }
 
-// treeTouched is memory that is resident.
+// treeTouched returns resident memory.
 func treeTouched(bytes int) []byte {
 	held := make([]byte, bytes)
 	for i := 0; i < len(held); i += 4096 {
@@ -150,10 +149,10 @@ func treeLeaderless(mib int) {
 		os.Exit(0)
 	}()
 
-	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // of this thread alone
+	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // this thread alone
 }
 
-// treeStat is what the kernel tells of a process.
+// treeStat returns the stat of a process.
 func treeStat(pid int) stat {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	treeMust(err)
@@ -162,7 +161,7 @@ func treeStat(pid int) stat {
 	return s
 }
 
-// treeZombie has a child that ended and that nobody waits for.
+// treeZombie has a child that ended and is not waited for.
 func treeZombie() {
 	cmd := treeSelf("burn 300")
 	treeMust(cmd.Start())
@@ -176,8 +175,7 @@ func treeZombie() {
 	treeReady(fmt.Sprintf(" %d", cmd.Process.Pid))
 }
 
-// treeReader reads the tree of a process, its own when that is 0, which then has
-// three children.
+// treeReader reads the tree of a process; 0 is this one, which then has three children.
 func treeReader(proc, root string) {
 	pid, err := strconv.Atoi(root)
 	treeMust(err)
@@ -210,7 +208,7 @@ func treeFailures(u TreeUsage, err error) error {
 	return err
 }
 
-// treeMount mounts a procfs in a mount namespace of its own, and reads it as nobody.
+// treeMount mounts a procfs in a new mount namespace, and reads it as user nobody.
 func treeMount(dir, hidepid string) {
 	treeMust(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 	treeMust(unix.Mount("proc", dir, "proc", 0, "hidepid="+hidepid))
@@ -224,11 +222,11 @@ func treeNobody() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 }
 
-// treePatience is how long a test waits for what must happen.
+// treePatience is the timeout of a test.
 const treePatience = 30 * time.Second
 
-// treeJob is a program that was started for a test. It says "ready" when there is
-// something to be seen, and ends when its standard input does.
+// A treeJob is a program that was started for a test. It prints "ready" for the test, and ends when its standard input
+// does.
 type treeJob struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser
@@ -254,10 +252,10 @@ func treeStart(tb testing.TB, cmd *exec.Cmd) *treeJob {
 	return j
 }
 
-// line is the next that the program writes.
+// line returns the next line of the program's output.
 func (j *treeJob) line(tb testing.TB) string {
 	tb.Helper()
-	timer := time.AfterFunc(2*treePatience, func() { _ = j.cmd.Process.Kill() }) // the read ends by that
+	timer := time.AfterFunc(2*treePatience, func() { _ = j.cmd.Process.Kill() }) // this ends the read
 	defer timer.Stop()
 	s, err := j.lines.ReadString('\n')
 	if err != nil {
@@ -266,7 +264,7 @@ func (j *treeJob) line(tb testing.TB) string {
 	return s[:len(s)-1]
 }
 
-// end lets the program end, and returns its usage, with that of what it reaped.
+// end lets the program end, and returns its usage, including reaped children.
 func (j *treeJob) end() *syscall.Rusage {
 	if j.cmd.ProcessState == nil {
 		_ = j.input.Close()
@@ -278,8 +276,8 @@ func (j *treeJob) end() *syscall.Rusage {
 	return u
 }
 
-// treeSleepers has n processes below this one until the test ends. They end by
-// themselves after five minutes, should the test be killed.
+// treeSleepers starts n processes below this one that run until the test ends, or for five minutes in case the test is
+// killed.
 func treeSleepers(tb testing.TB, n int) (parent int) {
 	tb.Helper()
 	script := fmt.Sprintf(`trap : TERM; i=0; while [ $i -lt %d ]; do sleep 300 <&- >&- & i=$((i+1)); done; echo ready; wait; wait`, n)
@@ -293,7 +291,7 @@ func treeSleepers(tb testing.TB, n int) (parent int) {
 	return j.cmd.Process.Pid
 }
 
-// treeReadFreely lets no Read be put off, however slow the machine is.
+// treeReadFreely makes no Read deferred, however slow the machine is.
 func treeReadFreely(t *Tree) {
 	at := clockReading{}
 	t.clock = func() clockReading {
@@ -302,8 +300,8 @@ func treeReadFreely(t *Tree) {
 	}
 }
 
-// treeNear fails when a time in seconds is not within 1 % and the ticks that the
-// kernel cuts off of each of four numbers of n processes.
+// treeNear fails unless a time in seconds is within 1 %, and the ticks that the kernel cuts off four numbers of each of
+// n processes.
 func treeNear(tb testing.TB, what string, got, want float64, n int) {
 	tb.Helper()
 	if math.Abs(got-want) > want/100+0.04*float64(n) {
@@ -318,10 +316,10 @@ func treeOwn() *Tree {
 	return t
 }
 
-// treeShort is a shell's loop that takes about 10 ms.
+// treeShort is a shell loop that takes about 10 ms.
 const treeShort = `i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done`
 
-// 200 children of 10 ms: while their parent lives, and when it has been reaped.
+// 200 children of 10 ms are counted while their parent lives, and after it was reaped.
 func TestTree_CountsShortChildren(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
@@ -336,7 +334,7 @@ func TestTree_CountsShortChildren(t *testing.T) {
 	if u.Processes != 1 || u.Failed != nil {
 		t.Errorf("%+v", u)
 	}
-	truth := treeCPU(j.end()) // it did nothing more
+	truth := treeCPU(j.end()) // it did nothing else
 	if truth < 0.5 {
 		t.Fatalf("the children took %.3f s only", truth)
 	}
@@ -344,7 +342,7 @@ func TestTree_CountsShortChildren(t *testing.T) {
 	treeNear(t, "with what was reaped", treeRead(t, tree).CPUSeconds+truth, truth, 0)
 }
 
-// Each of 200 children is reaped by the root, who adds it.
+// Each of 200 children is reaped by the root, which adds it.
 func TestTree_CountsWhatTheRootReaps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
@@ -384,7 +382,7 @@ func TestTree_FindsChildOfAThread(t *testing.T) {
 	}
 }
 
-// A daemon, whose parent has ended before anybody looked, or after.
+// A daemon is found if its parent ended before the first scan, or after it.
 func TestTree_FindsDaemon(t *testing.T) {
 	for _, adopted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("adopted by the root %v", adopted), func(t *testing.T) {
@@ -436,13 +434,13 @@ func TestTree_Zombie(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := treeRead(t, tree)
-	dead := find(tree.all, int32(zombie)) // its id may be the lower one
+	dead := find(tree.all, int32(zombie)) // its ID may be the lower one
 	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.jobProcs) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
 		t.Fatalf("%+v, %d processes", u, len(tree.jobProcs))
 	}
 }
 
-// treePython is the Python of some jobs.
+// treePython returns the Python of some jobs.
 func treePython(t *testing.T) string {
 	t.Helper()
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -452,7 +450,7 @@ func treePython(t *testing.T) string {
 	return testenv.NeedsTool(t, python, "apt-get install python3, or make test")
 }
 
-// Four processes that share 300 MB by copy on write have them once.
+// Four processes that share 300 MB by copy-on-write count them once.
 func TestTree_CountsSharedMemoryOnce(t *testing.T) {
 	python := treePython(t)
 	tree := treeOwn()
@@ -486,8 +484,8 @@ sys.stdin.read()
 	}
 }
 
-// Two processes share 200 MB by copy on write, until one writes to all of it: their resident
-// pages are as many as before, and the memory is twice as much.
+// Two processes share 200 MB by copy-on-write, until one writes to all of it: their resident pages stay the same, and
+// the memory doubles.
 func TestTree_SeesSharedMemoryPart(t *testing.T) {
 	python := treePython(t)
 	tree := treeOwn()
@@ -527,14 +525,14 @@ os.waitpid(child, 0)
 	}
 }
 
-// treeStorm is n processes, half of which are adopted by the job's first.
+// treeStorm forks n processes, half of which are adopted by the job's first.
 func treeStorm(n int) *exec.Cmd {
 	return exec.Command("sh", "-c", fmt.Sprintf(
 		`echo go; i=0; while [ $i -lt %d ]; do ( : & ) & i=$((i+1)); [ $((i %% 40)) -eq 0 ] && wait; done; wait; echo done; read x`, n/2))
 }
 
-// While 5,000 processes come and go, nothing fails, no process of others is taken
-// for the job's, and no time is counted twice.
+// While 5,000 processes come and go, nothing fails, no other process is mistaken for the job's, and no time is counted
+// twice.
 func TestTree_ForkStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
@@ -597,7 +595,7 @@ func TestTree_ForkStorm(t *testing.T) {
 	t.Logf("%d scans of %.2f ms each, at most %.0f processes seen at once, %d adopted", scans, cost.Seconds()*1e3/float64(scans), seen, adopted)
 }
 
-// treeReap waits for the dead among the children of this process, but for one.
+// treeReap waits for the zombies among the children of this process, except one.
 func treeReap(but int) (n int, cpu float64) {
 	for {
 		var info unix.Siginfo
@@ -618,7 +616,7 @@ func treeReap(but int) (n int, cpu float64) {
 	}
 }
 
-// Another user's processes: their times are told, their memory map and I/O are not.
+// The times of another user's processes are readable, their memory map and I/O are not.
 func TestTree_OtherUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to read as another user")
@@ -634,7 +632,7 @@ func TestTree_OtherUsers(t *testing.T) {
 	}
 }
 
-// A procfs that hides others' processes shows the job's.
+// A procfs that hides other users' processes shows the job's.
 func TestTree_HidePID(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to mount a procfs with hidepid in a mount namespace")

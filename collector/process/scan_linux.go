@@ -14,13 +14,13 @@ type class uint8
 const (
 	unknown class = iota
 	inJob
-	ignored // one that Ignore selects, or below one
-	foreign // neither, by a complete chain of parents
+	ignored // selected by Ignore, or below such a process
+	foreign // outside, according to a complete chain of parents
 	hidden  // we may not read its stat
-	broken  // its stat makes no sense
-	lost    // a parent is missing from the list, or took its id later
-	stray   // lost for good in this scan
-	ended   // it was gone when it was to be read
+	broken  // its stat is malformed
+	lost    // a parent is missing from the list, or is younger
+	stray   // lost, and final for this scan
+	ended   // gone when it was read
 )
 
 // A proc is one process of the procfs.
@@ -28,50 +28,50 @@ type proc struct {
 	stat
 	pid            int32
 	class          class
-	was            class // at the scan before, of the same process: ours, ignored or unknown
+	was            class // of the same process at the previous scan: inJob, ignored or unknown
 	statFD         int32 // descriptor of its open stat, plus 1; 0 = none
-	stale          bool  // ours, and not readable now: its values are of an earlier scan
+	stale          bool  // in the job, and unreadable now: its values are from an earlier scan
 	waiting        bool  // its parents are being followed
 	inode          uint64
-	cut            time.Duration // what its ticks lack, see sumExact
-	io             IO            // newest
-	seq            int64         // the order of readings: later ones have higher numbers
-	measuredMemory               // of its memory, newest
-	measured       bool          // weight was measured after this scan
-	kept           bool          // its stat is that of an earlier scan: it has not run since
-	ioAt           time.Duration // its clock when its storage bytes were read; 0 = they were not
+	cut            time.Duration // fraction of a tick, see sumExact
+	io             IO            // last known
+	seq            int64         // order of reading: later ones have higher numbers
+	measuredMemory               // last known
+	measured       bool          // its memory was measured after this scan
+	kept           bool          // its stat is from an earlier scan: it has not run since
+	ioAt           time.Duration // its clock when io was read; 0 = it was not
 }
 
-// dead reports whether nothing is left of a process but its times. One whose first thread has ended
-// while others run is in state Z, too.
+// dead reports whether only the times of a process are left. A process without its first thread, while others run, is
+// in state Z, too.
 func (s *stat) dead() bool {
 	return (s.state == 'Z' || s.state == 'X' || s.state == 'x') && s.threads <= 1
 }
 
-// recheck is in how many scans each of the others' processes is read once, and reread each of the job's that does not
-// run: the kernel takes back memory of such, too.
+// recheck and reread are periods in scans: each process outside the job is read once per recheck, each idle process of
+// the job once per reread, as the kernel reclaims memory of idle processes, too.
 const (
 	recheck = 30
 	reread  = 10
 )
 
-// maxRounds bounds how often a scan reads again what changed while it was read.
+// maxRounds bounds how often a scan rereads processes that changed meanwhile.
 const maxRounds = 4
 
-// scan lists the processes and finds the job's. A process is identified by its ID and start
-// time. It is the job's if its chain of parents leads to the root, or if it was the job's at an
-// earlier scan, whoever has adopted it since.
+// scan lists the processes and finds the job's. A process is identified by its ID and start time. It is the job's if
+// its chain of parents leads to the root, or if it was the job's at an earlier scan, whichever process has adopted it
+// since.
 //
-// Every process of the job is read each time, unless its clock says that it has not run since. Somebody else's is not
-// read as long as its folder in procfs has the same inode number: the kernel gives a new one to a folder when another
-// process takes the ID (and, which costs no more than a reading, when it had dropped it from its cache). A process gets
-// new parents only among its ancestors, so it cannot become the job's. A thirtieth of them is read again in each scan
-// all the same: file systems that procfs was copied to may reuse inodes.
+// Every process of the job is read each time, unless its clock shows that it has not run since. Another process is not
+// read as long as its procfs directory has the same inode number: the kernel assigns a new one when another process
+// takes the ID (and when it had dropped the directory from its cache, which costs no more than a read). A process gets
+// new parents only among its ancestors, so it cannot join the job. A scan with a list still reads a thirtieth of them
+// again: file systems that procfs was copied to may reuse inodes.
 //
-// Nobody else's is listed or read again in most scans: that would cost every perfagent of the host as much
-// as the host has processes. The kernel gives process IDs in order, and tells the newest one, so that what
-// has begun since the scan before is known without a list, see findBegun. If nothing has, the job's processes alone
-// are read.
+// Most scans neither list nor read processes outside the job: otherwise every perfagent of the host would pay for all
+// processes of the host. The kernel assigns process IDs in order, and reports the newest one, so that processes that
+// have begun since the previous scan are known without a list, see findBegun. If there are none, only the job's
+// processes are read.
 func (t *Tree) scan() error {
 	t.incremental = t.findBegun()
 	if t.incremental && len(t.begun) == 0 && t.refresh() {
@@ -115,16 +115,16 @@ func (t *Tree) scan() error {
 	return nil
 }
 
-// findBegun finds the processes that have begun since the two scans before, and were not met. Most IDs are those of
-// threads, or of processes that have ended: there is no process clock for them. One that is being made has its ID
-// for a moment before it has a clock, hence two scans. It reports false if only a list can tell.
+// findBegun finds the unknown processes that have begun since the last scan but one. Most IDs belong to threads, or to
+// processes that have ended: these have no process clock. A process that is being forked has an ID for a moment before
+// it has a clock, hence two scans. It reports false if a list is needed.
 func (t *Tree) findBegun() bool {
 	since, newest := t.before, t.newestHint
 	if t.newestHint = 0; newest == 0 || !t.dir.own {
 		newest = t.dir.newest()
 	}
 	t.before, t.newest, t.begun = t.newest, newest, t.begun[:0]
-	few := int64(len(t.all)) // a list costs less than asking for more
+	few := int64(len(t.all)) // a list costs less than checking more IDs
 	if t.scans%recheck == 0 || since == 0 || newest < since || newest-since > few || newest > since && !t.clocks {
 		return false
 	}
@@ -140,8 +140,8 @@ func (t *Tree) findBegun() bool {
 	return true
 }
 
-// refresh reads the job's processes again, where no process has begun. It reports false, and changes nothing, if one
-// has ended or has got another parent, or if processes cannot be read: then a whole scan is to tell.
+// refresh reads the job's processes again after no process has begun. It reports false, and changes nothing, if a
+// process has ended, has another parent or cannot be read: then a whole scan is needed.
 func (t *Tree) refresh() bool {
 	if !t.whole {
 		return false
@@ -165,9 +165,9 @@ func (t *Tree) refresh() bool {
 	return true
 }
 
-// statOf returns the stat of a process, and whether it is the one that is known, because the process has not run since:
-// its clock stands still. The clock costs a twentieth of the file. It is read before it, so that what runs meanwhile is
-// seen at the next scan.
+// statOf returns the stat of a process. kept reports that it is the known one, because the clock of the process has not
+// moved. Reading the clock costs a twentieth of reading the file. The clock is read before the file, so that the next
+// scan notices what runs in between.
 func (t *Tree) statOf(p, old *proc, again bool) (s stat, kept bool, err error) {
 	if p.statFD == 0 && old != nil && old.inode == p.inode {
 		p.statFD, old.statFD = old.statFD, 0
@@ -187,7 +187,7 @@ func (t *Tree) statOf(p, old *proc, again bool) (s stat, kept bool, err error) {
 	return s, false, err
 }
 
-// list returns the processes of the procfs, by ID, with nothing but their IDs and inodes. Some may have ended.
+// list returns the processes, by ID, with only their IDs and inodes set. Some may have ended.
 func (t *Tree) list() ([]proc, error) {
 	if !t.incremental {
 		return t.dir.pids(t.spare[:0])
@@ -201,7 +201,7 @@ func (t *Tree) list() ([]proc, error) {
 	}
 	known := len(list)
 	for _, id := range t.begun {
-		list = append(list, proc{pid: id, seq: 1}) // of two with one ID the one with the higher number is kept
+		list = append(list, proc{pid: id, seq: 1}) // of duplicates, the one with the higher number is kept
 	}
 	if len(list) == known {
 		return list, nil
@@ -209,7 +209,7 @@ func (t *Tree) list() ([]proc, error) {
 	return sorted(list), nil
 }
 
-// fill reads a process, or takes over what is known of it.
+// fill reads a process, or copies its known entry.
 func (t *Tree) fill(p *proc) {
 	old := find(t.all, p.pid)
 	if old == nil || old.inode != p.inode || old.class != foreign && old.class != hidden ||
@@ -223,8 +223,8 @@ func (t *Tree) fill(p *proc) {
 	}
 }
 
-// load reads the stat of a process, or takes over what is known of it; again means that it is to be read. It sets its
-// class to unknown, or to what keeps it from being read.
+// load reads the stat of a process, or copies the known one unless again is set. It sets the class to unknown, or
+// to why the process cannot be read.
 func (t *Tree) load(p *proc, again bool) {
 	old := find(t.all, p.pid)
 	t.seq++
@@ -258,15 +258,14 @@ func (t *Tree) load(p *proc, again bool) {
 	}
 }
 
-// readStat reads the stat of a process. The file of a process that was the job's at the last scan
-// is kept open, which halves the cost of reading it; it cannot come to mean another process with
-// the same ID.
+// readStat reads the stat of a process. It keeps the file open for a process that was the job's at the last scan, which
+// halves the cost of reading; an open file never refers to another process with the same ID.
 func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	if p.statFD > 0 {
 		if data, err := t.dir.readOpen(int(p.statFD) - 1); !gone(err) {
 			return data, err
 		}
-		p.drop(&t.held) // another process may have its ID by now
+		p.drop(&t.held) // another process may have its ID now
 	}
 
 	fd, err := t.dir.openFile(p.pid, "stat")
@@ -283,7 +282,7 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	return t.dir.readOpen(fd)
 }
 
-// release closes the files that are held of processes.
+// release closes the open files of processes.
 func (t *Tree) release(list []proc) {
 	for i := range list {
 		if list[i].statFD > 0 {
@@ -292,14 +291,14 @@ func (t *Tree) release(list []proc) {
 	}
 }
 
-// drop closes the file that is held of a process.
+// drop closes the open file of a process.
 func (p *proc) drop(count *int) {
 	unix.Close(int(p.statFD) - 1)
 	p.statFD = 0
 	*count--
 }
 
-// remembered returns the class that a process keeps, whoever adopts it.
+// remembered returns the class that a process keeps when it is adopted.
 func (p *proc) remembered() class {
 	if p.class == inJob || p.class == ignored {
 		return p.class
@@ -307,8 +306,8 @@ func (p *proc) remembered() class {
 	return unknown
 }
 
-// find returns the process with an ID in a list that is sorted by ID, or nil. It does not copy the processes that it
-// compares, as slices.BinarySearchFunc does.
+// find returns the process with an ID in a list sorted by ID, or nil. Unlike slices.BinarySearchFunc it does not copy
+// the processes.
 func find(list []proc, pid int32) *proc {
 	i := sort.Search(len(list), func(i int) bool { return list[i].pid >= pid })
 	if i == len(list) || list[i].pid != pid {
@@ -317,8 +316,8 @@ func find(list []proc, pid int32) *proc {
 	return &list[i]
 }
 
-// findRoots finds the root or the named processes. It returns an error if the root is gone, or is
-// another process than it was. A named process may end; at the first scan all must be there.
+// findRoots finds Root or Members. It returns an error if Root is gone, or is another process than before. A member may
+// end; at the first scan all must exist.
 func (t *Tree) findRoots() error {
 	if t.o.Root != 0 {
 		return t.findRoot(t.o.Root, foreign)
@@ -361,8 +360,7 @@ func (t *Tree) classify() {
 	}
 }
 
-// follow walks up from a process until it meets one whose class is known, and passes that class
-// down to all on the way.
+// follow walks up from a process to one with a known class, and passes that class down to all on the way.
 func (t *Tree) follow(p *proc) {
 	t.chain = t.chain[:0]
 	up := lost
@@ -395,8 +393,8 @@ func (t *Tree) follow(p *proc) {
 	}
 }
 
-// parent returns the parent of a process, or nil if it was not read or is younger: then it is
-// another process, which took the ID.
+// parent returns the parent of a process, or nil if the parent was not read or is younger: then it is another process
+// that took the ID.
 func (t *Tree) parent(p *proc) *proc {
 	parent := find(t.next, p.ppid)
 	if parent == nil || parent.start > p.start {
@@ -411,9 +409,8 @@ func (t *Tree) parent(p *proc) *proc {
 // belowRoot reports whether a process is a child of Root.
 func (t *Tree) belowRoot(p *proc) bool { return t.o.Root != 0 && p.ppid == int32(t.o.Root) }
 
-// inherit returns the class of a process whose parent is of class up. A process of the job's that was
-// below an ignored one is not the job's: it was adopted, which only the root and named ones and what
-// is above and below these do.
+// inherit returns the class of a process with a parent of class up. A process below an ignored one stays ignored after
+// it was adopted: only Root, Members and processes above or below these adopt.
 func (t *Tree) inherit(p *proc, up class) class {
 	if t.belowRoot(p) || t.o.Root == 0 && up == inJob {
 		if p.was == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
@@ -427,9 +424,8 @@ func (t *Tree) inherit(p *proc, up class) class {
 	return up
 }
 
-// retry reads again what changed in the midst of the scan: a parent that was not listed, a child
-// whose parent is gone (it has another now), and a process of the job that was read before its
-// parent. It reports whether to classify again.
+// retry rereads processes that changed during the scan: a parent that was not listed, a child with a vanished parent
+// (it has another now), and a process of the job that was read before its parent. It reports whether to classify again.
 func (t *Tree) retry() (changed bool) {
 	t.late = t.late[:0]
 	for i := range t.next {
@@ -450,7 +446,7 @@ func (t *Tree) retry() (changed bool) {
 		case parent != nil && t.parent(p) == nil:
 			t.reload(p)
 		default:
-			p.class = unknown // it follows its parent's new class
+			p.class = unknown // it gets its parent's new class
 		}
 		changed = true
 	}
@@ -476,21 +472,21 @@ func (t *Tree) missing(pid int32) bool {
 	return true
 }
 
-// reload reads a process again. If it still has the parent that is missing, it is a stray: so are
-// all others of the same user's where procfs hides the rest (hidepid).
+// reload reads a process again. If it still has the missing parent, it becomes a stray, as all processes of the same
+// user do if procfs hides the others (hidepid).
 func (t *Tree) reload(p *proc) {
 	before, class := p.stat, p.class
 	t.load(p, true)
 	switch {
 	case p.class != unknown:
 	case class == inJob && p.start != before.start:
-		p.class = ended // another took its ID; the next scan sees who
+		p.class = ended // another process took its ID; the next scan classifies it
 	case class == lost && p.start == before.start && p.ppid == before.ppid:
 		p.class = stray
 	}
 }
 
-// collect lists the job's processes.
+// collect fills jobProcs.
 func (t *Tree) collect() {
 	t.jobProcs = t.jobProcs[:0]
 	for i := range t.next {

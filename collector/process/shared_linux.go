@@ -12,39 +12,38 @@ import (
 )
 
 const (
-	// sharedInterval is how often descriptors are looked at where nothing says that files grew, and
-	// sharedPart the share of a core that may be spent on it where something does.
+	// sharedInterval is how often descriptors are read without a sign that files grew, sharedPart the share of a core
+	// for reading them with one.
 	sharedInterval = 10 * time.Second
 	sharedPart     = 0.001
-	// sharedMoves is by how many bytes the host's shared memory must move to be looked into.
+	// sharedMoves is by how many bytes the host's shared memory must change as a sign.
 	sharedMoves = 1 << 20
-	// maxDescriptors bounds how many are looked at in a row. The rest has its turn later.
+	// maxDescriptors bounds how many descriptors are read at a time. The rest follows later.
 	maxDescriptors = 1000
-	// maxSharedTable bounds what is read of a table of mounts or of mappings.
+	// maxSharedTable bounds the size of a table of mounts or mappings.
 	maxSharedTable = 4 << 20
-	// maxMappings bounds how many processes are asked for their mappings in a row.
+	// maxMappings bounds how many processes' mappings are read at a time.
 	maxMappings = 64
 )
 
-// sharedMemory is what the job has in shared memory beside what its processes have mapped: files of
-// tmpfs and of memfd_create(2) that they hold open. The kernel charges it to the job's control group,
-// and to no process.
+// sharedMemory is the job's shared memory that its processes have not mapped: files of tmpfs and of memfd_create(2)
+// that they hold open. The kernel charges it to the job's control group, and to no process.
 type sharedMemory struct {
 	open  float64 // bytes
 	files map[fileID]*openFile
-	next  int32 // the process to go on with; those before it have been looked at in this round
+	next  int32 // the process to continue with in this round
 	round int
 
-	begun  time.Time // files that are older have something in them that is not the job's; zero = none has
-	before float64   // bytes of shared memory of the host when the Tree was made
-	at     float64   // the same, at the newest look
-	most   float64   // the most of it that was the job's: what it has closed since is its own all the same
+	begun  time.Time // older files may have content that is not the job's; zero = no file has
+	before float64   // the host's shared memory, in bytes, when the Tree was created
+	at     float64   // the same, when descriptors were last read
+	most   float64   // the highest amount that was the job's, including files closed since
 	due    time.Duration
 	looked time.Duration
-	known  bool // there was a look
+	known  bool // descriptors were read
 
-	mounts  map[uint64]bool // by ID: whether it is of a tmpfs; of the look that goes on
-	tabled  int32           // the process whose mounts were added last
+	mounts  map[uint64]bool // by mount ID: is it a tmpfs; of the current read
+	tabled  int32           // the last process with mounts added
 	file    procfile.Buffer
 	linkBuf [64]byte // the beginning of a link
 }
@@ -58,9 +57,9 @@ type fileID struct {
 // An openFile is a file in memory that processes of the job hold open.
 type openFile struct {
 	bytes  uint64
-	base   uint64 // what it had before the job
-	mapped uint64 // bytes that processes have mapped, at most
-	round  int    // in which it was seen last
+	base   uint64 // its size before the job
+	mapped uint64 // upper bound of the bytes that processes have mapped
+	round  int    // in which it was last seen
 }
 
 // newSharedMemory returns the state before the job.
@@ -73,11 +72,11 @@ func newSharedMemory(running bool) sharedMemory {
 	return s
 }
 
-// hostMemory is what the kernel says of the host in less than a microsecond, in bytes: its shared memory, all of
-// tmpfs included (the line Shmem of /proc/meminfo), and its swap in use. NaN is unknown.
+// hostMemory is the memory of the host, in bytes: its shared memory including all tmpfs (Shmem of /proc/meminfo), and
+// its swap in use. NaN is unknown.
 type hostMemory struct{ shared, swap float64 }
 
-// readHost reads the memory of the host (sysinfo(2)).
+// readHost reads the memory of the host (sysinfo(2)), in less than a microsecond.
 func readHost() hostMemory {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -87,8 +86,8 @@ func readHost() hostMemory {
 	return hostMemory{float64(info.Sharedram) * unit, (float64(info.Totalswap) - float64(info.Freeswap)) * unit}
 }
 
-// readShared looks at what processes hold open, if that is due: at first, once the host's shared memory
-// has moved, and every 10 s as long as the job has some.
+// readShared reads the files that processes hold open, if due: at first, after the host's shared memory has changed,
+// and every 10 s as long as the job has some.
 func (t *Tree) readShared(begin clockReading) {
 	s, host := &t.shared, t.host.shared
 	t.use.Unowned = math.NaN()
@@ -110,20 +109,20 @@ func (t *Tree) readShared(begin clockReading) {
 	s.most = max(s.most, mapped+open)
 	t.use.MemoryFresh = t.use.MemoryFresh || open != s.open
 	s.open = open
-	if t.measured == begin.mono || t.rssOnly != nil || t.steady(t.resident()) { // else mapped is old
+	if t.measured == begin.mono || t.rssOnly != nil || t.steady(t.resident()) { // else mapped is outdated
 		t.use.Unowned = s.beyond(min(host, readHost().shared))
 	}
 }
 
-// beyond returns by how many bytes the host's shared memory has grown beyond what was the job's.
+// beyond returns by how many bytes the host's shared memory has grown beyond the job's highest amount.
 func (s *sharedMemory) beyond(host float64) float64 { return max(0, host-s.before-s.most) }
 
-// LeftoverShared returns what a job of which no process is left may have left in the shared memory of the host, see
-// Use.Unowned. NaN is unknown.
+// LeftoverShared returns the shared memory that a job without processes may have left on the host, see
+// TreeUsage.Unowned. NaN is unknown.
 func (t *Tree) LeftoverShared() float64 { return t.shared.beyond(readHost().shared) }
 
-// mappedShared returns the shared memory that the job's processes have mapped. Where PSS does not tell,
-// it reads their status, which also has what they have swapped out.
+// mappedShared returns the shared memory that the job's processes have mapped. Without PSS it reads their status, which
+// also has their swap.
 func (t *Tree) mappedShared() (sum float64) {
 	for i, p := range t.jobProcs {
 		if !p.dead() && i < maxDescriptors && (t.rssOnly != nil || p.pss > 0 && !p.parts) {
@@ -141,11 +140,10 @@ func (t *Tree) mappedShared() (sum float64) {
 	return sum
 }
 
-// readOpenFiles returns the bytes of the files in memory that processes hold open, without what they have
-// mapped, which is counted there.
+// readOpenFiles returns the bytes of memory files that processes hold open but have not mapped.
 func (t *Tree) readOpenFiles(mapped float64) float64 {
 	s := &t.shared
-	s.mounts, s.tabled = map[uint64]bool{}, 0 // numbers of mounts are used again
+	s.mounts, s.tabled = map[uint64]bool{}, 0 // mount IDs are reused
 	left := maxDescriptors
 	first := 0
 	for i, p := range t.jobProcs {
@@ -157,7 +155,7 @@ func (t *Tree) readOpenFiles(mapped float64) float64 {
 		left -= t.readDescriptors(t.jobProcs[i], left)
 		s.next = t.jobProcs[i].pid + 1
 	}
-	if left > 0 { // all have had their turn
+	if left > 0 { // all processes were read
 		t.endRound()
 	}
 
@@ -171,10 +169,10 @@ func (t *Tree) readOpenFiles(mapped float64) float64 {
 	if !known {
 		both = all
 	}
-	return all - min(both, mapped) // not all that is mapped has been touched
+	return all - min(both, mapped) // not all mapped pages have been touched
 }
 
-// endRound forgets the files that nobody held open in the round that ends, and begins another.
+// endRound forgets the files that no process held open in this round, and starts the next.
 func (t *Tree) endRound() {
 	s := &t.shared
 	for id, f := range s.files {
@@ -186,7 +184,7 @@ func (t *Tree) endRound() {
 	s.next = 0
 }
 
-// readDescriptors looks at the files that a process holds open, at most so many, and returns their number.
+// readDescriptors reads at most so many descriptors of a process, and returns their number.
 func (t *Tree) readDescriptors(p *proc, most int) (n int) {
 	if p.dead() || p.state == 'D' {
 		return 0
@@ -214,8 +212,8 @@ func (t *Tree) readDescriptors(p *proc, most int) (n int) {
 	}
 }
 
-// readDescriptor takes the size of a file that a process holds open, if it is in memory. No other file is asked for it:
-// one of a file server might never answer.
+// readDescriptor records the size of a memory file that a process holds open. It does not stat other files: a file
+// server might never answer.
 func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 	s := &t.shared
 	n, err := unix.Readlinkat(dir, name, s.linkBuf[:])
@@ -243,10 +241,10 @@ func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 // blockSize is the unit of st_blocks (stat(3type)).
 const blockSize = 512
 
-// clockStep is by how much the times of files may be behind: one tick of the kernel.
+// clockStep is by how much the times of files may lag: one tick of the kernel.
 const clockStep = 10 * time.Millisecond
 
-// older reports whether a file was there before the job. Old kernels do not tell when a file was made.
+// older reports whether a file existed before the job. Old kernels do not report when a file was created.
 func (s *sharedMemory) older(x *unix.Statx_t) bool {
 	made := x.Ctime
 	if x.Mask&unix.STATX_BTIME != 0 {
@@ -255,11 +253,11 @@ func (s *sharedMemory) older(x *unix.Statx_t) bool {
 	return time.Unix(made.Sec, int64(made.Nsec)).Before(s.begun.Add(-clockStep))
 }
 
-// deviceOf returns the number by which a fileID has a device.
+// deviceOf returns the device number of a fileID.
 func deviceOf(major, minor uint64) uint64 { return major<<32 | minor }
 
-// inMemory reports whether a descriptor is of a file in memory, by what it links to: one of memfd_create(2), or one of
-// a tmpfs.
+// inMemory reports whether a descriptor refers to a memory file, according to its link: of memfd_create(2), or on a
+// tmpfs.
 func (t *Tree) inMemory(p *proc, name string, link []byte) bool {
 	switch {
 	case bytes.HasPrefix(link, []byte("/memfd:")):
@@ -277,7 +275,7 @@ func (t *Tree) inMemory(p *proc, name string, link []byte) bool {
 	return ok && t.isTmpfs(p, id)
 }
 
-// isTmpfs reports whether a mount is of a tmpfs. A process may have mounts that others do not see.
+// isTmpfs reports whether a mount is a tmpfs. A process may have mounts that others do not see.
 func (t *Tree) isTmpfs(p *proc, mount uint64) bool {
 	s := &t.shared
 	is, known := s.mounts[mount]
@@ -287,13 +285,13 @@ func (t *Tree) isTmpfs(p *proc, mount uint64) bool {
 		s.addMounts(data)
 		is, known = s.mounts[mount]
 	}
-	if !known { // the kernel's own
+	if !known { // internal to the kernel
 		s.mounts[mount] = false
 	}
 	return is
 }
 
-// addMounts adds the mounts of a table (/proc/PID/mountinfo).
+// addMounts adds the mounts of /proc/PID/mountinfo.
 func (s *sharedMemory) addMounts(table []byte) {
 	for line := range bytes.Lines(table) {
 		first, _, _ := bytes.Cut(line, []byte{' '})
@@ -309,8 +307,8 @@ func (t *Tree) fileOf(p *proc, name string) string {
 	return t.proc() + "/" + strconv.Itoa(int(p.pid)) + "/" + name
 }
 
-// readMappings finds out how much of the open files processes have mapped. It reports false if that is not known of
-// all.
+// readMappings determines how much of the open files processes have mapped. It reports false if the mappings of some
+// process are unknown.
 func (t *Tree) readMappings() (whole bool) {
 	s := &t.shared
 	for _, f := range s.files {
@@ -333,7 +331,7 @@ func (t *Tree) readMappings() (whole bool) {
 	return whole
 }
 
-// addMappings adds the mappings of a process (/proc/PID/maps): lines "from-to perms offset major:minor inode path".
+// addMappings adds the mappings of /proc/PID/maps: lines "from-to perms offset major:minor inode path".
 func (s *sharedMemory) addMappings(table []byte) {
 	for line := range bytes.Lines(table) {
 		var f [6][]byte
@@ -356,7 +354,7 @@ func (s *sharedMemory) addMappings(table []byte) {
 	}
 }
 
-// parsePair parses two hexadecimal numbers with a byte between them.
+// parsePair parses two hexadecimal numbers separated by a byte.
 func parsePair(text []byte, between byte) (a, b uint64, ok bool) {
 	first, second, _ := bytes.Cut(text, []byte{between})
 	a, err := strconv.ParseUint(string(first), 16, 64)

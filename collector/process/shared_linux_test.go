@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// treeHold holds some MiB in one file in memory, once its input says so, and gives them back when it says so again.
+// treeHold holds some MiB in one memory file after one byte of input, and releases them after another.
 func treeHold(how string, mib int) {
 	next := func() { _, _ = os.Stdin.Read(make([]byte, 1)) }
 	fmt.Println("ready")
@@ -49,8 +49,7 @@ func treeHold(how string, mib int) {
 	next()
 }
 
-// What a process has in memory files counts once, whether it has mapped them or only holds them open, as in its
-// control group.
+// Memory files count once, whether processes have mapped them or only hold them open, as in their control group.
 func TestTree_CountsFilesInMemory(t *testing.T) {
 	const mib = 24 // containers have 64 MiB of /dev/shm
 	for _, how := range []string{"memfd", "tmpfs", "mapped", "half"} {
@@ -82,9 +81,9 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 	}
 }
 
-// What the host's shared memory has grown by, and no process holds, is told apart.
+// Growth of the host's shared memory that no process holds is reported separately.
 func TestTree_SharedMemoryWithoutOwner(t *testing.T) {
-	const much = 1 << 40 // more than any host has: what others do beside the test is little
+	const much = 1 << 40 // more than any host has: changes by others do not matter
 	tree := treeOwn()
 	defer tree.Close()
 	treeStart(t, treeSelf("linger 1")).line(t)
@@ -92,7 +91,7 @@ func TestTree_SharedMemoryWithoutOwner(t *testing.T) {
 	if u := treeRead(t, tree); !(u.Unowned > much/2 && u.Unowned < 2*much) || u.Memory > much/2 {
 		t.Errorf("%+v", u)
 	}
-	tree.shared.most = much // of the job, which has closed it since
+	tree.shared.most = much // the job's, which it has closed since
 	if left := tree.LeftoverShared(); left > much/2 {
 		t.Errorf("%v bytes are told twice", left)
 	}
@@ -109,7 +108,7 @@ func TestTree_SharedMemoryWithoutOwner(t *testing.T) {
 	}
 }
 
-// treeOpens makes descriptors of a process: links, by number, and the mount that each is on.
+// opens creates descriptors of a process: links by number, and the mount of each.
 func (p treeProc) opens(pid int, links map[int]string, mounts map[int]int) {
 	p.tb.Helper()
 	p.make(os.MkdirAll(filepath.Join(p.dir, strconv.Itoa(pid), "fd"), 0o755))
@@ -127,7 +126,7 @@ const treeMounts = `21 1 0:21 / / rw - ext4 /dev/vda rw
 23 21 0:23 / /net rw - nfs4 server:/export rw
 `
 
-// Only files of a tmpfs are asked for their size, each counts once, and of those from before the job what they grow by.
+// Only files on a tmpfs are measured, each counts once, and files from before the job count with their growth.
 func TestTree_OpenFiles(t *testing.T) {
 	p := treeFixture(t)
 	block := strings.Repeat("x", 256<<10)
@@ -164,13 +163,13 @@ func TestTree_OpenFiles(t *testing.T) {
 	p.write(old, strings.Repeat(block, 3))
 	var st unix.Stat_t
 	p.make(unix.Stat(old, &st))
-	tree.shared.known = false // a look is due
+	tree.shared.known = false // a read is due
 	if u := treeRead(t, tree); u.Memory != 16<<10+float64(st.Blocks*blockSize)-oldBytes {
 		t.Errorf("%v bytes, want what the old file grew by", u.Memory-16<<10)
 	}
 }
 
-// Of more descriptors than are looked at in a row the others have their turn, and what was found stays meanwhile.
+// If there are more descriptors than are read at a time, the others follow later, and known files stay meanwhile.
 func TestTree_ManyDescriptors(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second")
 	p := treeFixture(t)
@@ -203,7 +202,7 @@ func TestTree_ManyDescriptors(t *testing.T) {
 	}
 }
 
-// Mappings of an open file are found by device and inode, and only what both have counts.
+// Mappings are matched with open files by device and inode, and only files in both count.
 func TestSharedMemory_AddMappings(t *testing.T) {
 	id := fileID{deviceOf(0, 0x1d), 42}
 	s := sharedMemory{files: map[fileID]*openFile{id: {bytes: 1 << 20}}}

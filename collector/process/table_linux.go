@@ -11,53 +11,51 @@ import (
 )
 
 const (
-	// rowsPerOrder is how many rows each order has: by CPU time and by memory.
+	// rowsPerOrder is the number of rows in each order: by CPU time and by memory.
 	rowsPerOrder = 20
-	// maxLiving bounds the processes that are followed at a time, and maxEnded those that have ended
-	// and may have a row.
+	// maxLiving bounds the tracked processes, maxEnded the ended ones that may get a row.
 	maxLiving = 4096
 	maxEnded  = 4 * rowsPerOrder
-	// maxAncestors bounds how far up the process that waited for another is looked for.
+	// maxAncestors bounds the search for the process that waited for another.
 	maxAncestors = 64
 )
 
-// An entry is what the table knows of a process. CPU times are in seconds.
+// An entry is the table's state of a process. CPU times are in seconds.
 type entry struct {
 	row      Process
 	start    uint64 // ticks since boot
 	cpu      float64
-	before   float64        // of cpu, what was used before the table began
-	children float64        // of the children that it waited for, as the table has it
-	counted  float64        // the same, as the kernel counted it in the newest scan
-	owed     float64        // of ended children with rows, which children does not have yet
-	waiter   *entry         // once it has ended: who waited for it, as far as is known
-	final    *ReapedProcess // what Root learned when it waited for it
+	before   float64        // the part of cpu from before the table began
+	children float64        // of reaped children, as far as the table has accounted for it
+	counted  float64        // of reaped children, according to the newest scan
+	owed     float64        // of ended children with rows, not yet in children
+	waiter   *entry         // after its end: the process that waited for it, as far as known
+	final    *ReapedProcess // from Root's wait
 	inspection
 }
 
-// A table is the account of the job's processes one by one.
+// A table accounts for the job's processes individually.
 //
-// The kernel adds the CPU time of a process to its parent's account (cutime, cstime) when the parent
-// waits for it. The table takes from that what the rows of ended processes have, so that no time is in
-// two rows and, as long as every process has a row, the rows add up to the job's CPU time.
+// The kernel adds the CPU time of a process to its parent (cutime, cstime) when the parent waits for it. The table
+// subtracts the rows of ended processes from that, so that no time is in two rows and, as long as every process has a
+// row, the rows add up to the job's CPU time.
 type table struct {
 	living []*entry // by process ID
 	spare  []*entry
 	gone   []*entry // of living, those that the newest scan did not find; by process ID
 	ended  []*entry
-	main   *entry // the job's main process; nil = not known
-	// root stands for Root: its children are what Root waited for. What no row has of that is of
-	// orphans that were too short to be seen, and is shown with the main process.
+	main   *entry // the job's main process; nil = unknown
+	// root stands for Root: its children are the processes that Root waited for. Their time that no row has belongs to
+	// orphans that were too short-lived to be seen, and is shown with the main process.
 	root  entry
 	begun bool
 	looks int           // in this scan
 	now   time.Duration // on the boot clock
 }
 
-// Table returns the job's processes as the newest Read found them: the twenty with the most CPU time
-// and the twenty with the highest peak memory, by CPU time. A process has no row if it was too short
-// for a scan to see it, or if it has ended and others used more: then its CPU time is in EndedChildren
-// of the parent that waited for it.
+// Table returns the job's processes as of the newest Read: the twenty with the most CPU time and the twenty with the
+// highest peak memory, by CPU time. A process has no row if it was too short-lived to be scanned, or if it has ended
+// and others used more: then its CPU time is in EndedChildren of the parent that waited for it.
 func (t *Tree) Table() []Process {
 	chosen := t.table.choose()
 	out := make([]Process, 0, len(chosen))
@@ -76,13 +74,13 @@ func (t *Tree) Table() []Process {
 	return out
 }
 
-// FinishTable completes the Table of a job when no process of it is left.
+// FinishTable completes the Table of a job without processes.
 func (t *Tree) FinishTable() {
 	t.jobProcs = t.jobProcs[:0]
 	t.account()
 }
 
-// account brings the table up to the newest scan.
+// account updates the table from the newest scan.
 func (t *Tree) account() {
 	b := &t.table
 	b.now, b.looks = clock(unix.CLOCK_BOOTTIME), 0
@@ -90,7 +88,7 @@ func (t *Tree) account() {
 	b.findMain()
 
 	reaped := b.root.children
-	if t.o.Reaped != nil { // after the scan: of each process that Root reaped before, it is known
+	if t.o.Reaped != nil { // after the scan: each process that Root reaped before it is then known
 		for _, end := range t.o.Reaped() {
 			if !t.recordReaped(end) {
 				reaped += end.CPUSeconds
@@ -109,8 +107,7 @@ func (t *Tree) account() {
 	b.begun = true
 }
 
-// matchScan notes what the scan found, in the order of process IDs, and which processes it did not find any
-// more.
+// matchScan updates living, by process ID, and gone from the scan.
 func (t *Tree) matchScan() {
 	b := &t.table
 	living, old := b.spare[:0], b.living
@@ -131,8 +128,7 @@ func (t *Tree) matchScan() {
 	clear(b.spare)
 }
 
-// enter returns the entry of a process that was not seen before. What a job that ran before us had
-// used by then is not counted.
+// enter returns a new entry for a process. Usage from before we attached is not counted.
 func (t *Tree) enter(p *proc) *entry {
 	e := &entry{start: p.start, row: Process{PID: int(p.pid), Start: sinceBoot(p.start), Command: p.name.bracketed()}}
 	if t.o.Running && !t.table.begun {
@@ -142,7 +138,7 @@ func (t *Tree) enter(p *proc) *entry {
 	return e
 }
 
-// observe takes what the scan read of a process.
+// observe updates an entry from the scan.
 func (t *Tree) observe(e *entry, p *proc) {
 	e.row.PPID = int(p.ppid)
 	e.cpu, e.counted = max(e.cpu, p.ownSeconds()), max(e.children, p.childSeconds())
@@ -155,8 +151,7 @@ func (t *Tree) observe(e *entry, p *proc) {
 	t.inspect(e, p)
 }
 
-// findMain finds the job's main process in the first scan: the oldest of those whose parent is not the
-// job's.
+// findMain finds the job's main process in the first scan: the oldest process with a parent outside of the job.
 func (b *table) findMain() {
 	if b.begun {
 		return
@@ -168,7 +163,7 @@ func (b *table) findMain() {
 	}
 }
 
-// recordReaped keeps the end of a process for bury. It reports false if the process has no entry.
+// recordReaped stores the end of a process for retireEnded. It reports false if the process has no entry.
 func (t *Tree) recordReaped(end ReapedProcess) bool {
 	b := &t.table
 	e := withPID(b.gone, end.PID)
@@ -191,8 +186,7 @@ func (t *Tree) recordReaped(end ReapedProcess) bool {
 	return true
 }
 
-// retireEnded moves the processes that are gone to those that have ended, and charges their CPU time to those
-// that waited for them.
+// retireEnded moves gone to ended, and charges the CPU time of these processes to those that waited for them.
 func (t *Tree) retireEnded() {
 	b := &t.table
 	for _, e := range b.gone {
@@ -204,7 +198,7 @@ func (t *Tree) retireEnded() {
 	}
 
 	for _, e := range b.gone {
-		if e.final != nil { // after what its own children are charged for
+		if e.final != nil { // after its children were charged to it
 			e.waiter = &b.root
 			e.close()
 		}
@@ -215,8 +209,8 @@ func (t *Tree) retireEnded() {
 	b.gone = b.gone[:0]
 }
 
-// findWaiter returns the nearest ancestor of a process that lives, or of which Root knows what it used:
-// the time of those between them ends up there, too.
+// findWaiter returns the nearest ancestor of a process that lives, or was reaped by Root: the time of those in
+// between ends up there, too.
 func (t *Tree) findWaiter(e *entry) *entry {
 	b, ppid := &t.table, e.row.PPID
 	for range maxAncestors {
@@ -242,8 +236,8 @@ func (t *Tree) findWaiter(e *entry) *entry {
 	return &b.root
 }
 
-// close takes over what Root learned of a process that has ended. What it used after the newest scan
-// is its own, unless more is known.
+// close completes an ended process with Root's numbers. Its time after the newest scan is its own, unless more is
+// known.
 func (e *entry) close() {
 	children := e.children
 	if end := e.final; end.Main {
@@ -259,23 +253,22 @@ func (e *entry) close() {
 	e.row.End = e.final.At
 }
 
-// waited takes what a process has waited for so far. What the rows of ended children have of it is
-// not counted again.
+// waited updates the time of reaped children. The part that rows of ended children have is not counted again.
 func (e *entry) waited(children float64) {
 	grown := max(0, children-e.children)
 	e.children = max(e.children, children)
 	e.credit(grown)
 }
 
-// credit adds CPU time of children that have no row.
+// credit adds CPU time of children without a row.
 func (e *entry) credit(seconds float64) {
 	known := min(e.owed, seconds)
 	e.owed -= known
 	e.row.EndedChildren += seconds - known
 }
 
-// choose returns the processes that have a row. Those that have ended and have none are forgotten, and
-// their time goes to those that waited for them.
+// choose returns the processes that get a row. It forgets ended processes without one, and moves their time to the
+// processes that waited for them.
 func (b *table) choose() []*entry {
 	all := slices.Concat(b.living, b.ended)
 	var chosen []*entry
@@ -300,7 +293,7 @@ func (b *table) choose() []*entry {
 	return chosen
 }
 
-// forget gives the CPU time of a process that has ended to the one that waited for it.
+// forget moves the CPU time of an ended process to the one that waited for it.
 func (b *table) forget(e *entry) {
 	for _, other := range b.ended {
 		if other != nil && other.waiter == e {
@@ -310,7 +303,7 @@ func (b *table) forget(e *entry) {
 	e.waiter.credit(e.row.CPUSeconds + e.row.EndedChildren)
 }
 
-// withPID returns the entry with an ID in a list that is sorted by ID, or nil.
+// withPID returns the entry with an ID in a list sorted by ID, or nil.
 func withPID(list []*entry, pid int) *entry {
 	if i, ok := slices.BinarySearchFunc(list, pid, byPID); ok {
 		return list[i]
@@ -320,24 +313,24 @@ func withPID(list []*entry, pid int) *entry {
 
 func byPID(e *entry, pid int) int { return e.row.PID - pid }
 
-// sinceBoot returns a number of ticks since boot as a time on the boot clock.
+// sinceBoot converts ticks since boot to a time on the boot clock.
 func sinceBoot(ticks uint64) time.Duration {
 	return time.Duration(ticks) * time.Second / procfile.UserHZ
 }
 
-// waiterShare is the part of a core below which a process with children is taken to wait for them.
+// waiterShare is the share of a core below which a process with children counts as waiting for them.
 const waiterShare = 0.05
 
-// A cpuSample is the CPU time that a process had used at some moment of the boot clock, in seconds.
+// A cpuSample is the CPU time of a process, in seconds, at a moment of the boot clock.
 type cpuSample struct {
 	start   uint64
 	seconds float64
 	at      time.Duration
 }
 
-// Workers returns the processes of the newest scan on which the job's work depends: all but those that have a
-// child and have used less than a twentieth of a core since the call before, as a shell or a launcher that waits
-// for its command.
+// Workers returns the processes of the newest scan that do the job's work: all but those that have a child and have
+// used less than a twentieth of a core since the previous call, such as a shell or a launcher that waits for its
+// command.
 func (t *Tree) Workers() []int {
 	now, before := clock(unix.CLOCK_BOOTTIME), t.cpuSamples
 	t.cpuSamples = make(map[int32]cpuSample, len(t.jobProcs))

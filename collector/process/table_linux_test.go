@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tableFixture is a tree below process 100 whose main process is 200, and what Root was told of.
+// A tableFixture is a tree below process 100 with main process 200, and the processes that Root reaped.
 type tableFixture struct {
 	treeProc
 	*Tree
@@ -30,13 +30,12 @@ func newTableFixture(t *testing.T, o Options) *tableFixture {
 	return f
 }
 
-// proc puts a process with CPU times of itself and of the children that it waited for, in ticks.
+// proc writes a process with its CPU time and that of its reaped children, in ticks.
 func (f *tableFixture) proc(pid, parent, own, children int) {
 	f.put(treeLine{pid: pid, parent: parent, start: uint64(pid), comm: "x", ticks: [4]int{own, 0, children, 0}})
 }
 
-// scan reads the processes and compares the rows: process ID, own CPU time and that of ended children,
-// in ticks.
+// scan reads the processes and compares the rows: process ID, own CPU time and that of ended children, in ticks.
 func (f *tableFixture) scan(want string) {
 	f.tb.Helper()
 	f.due.scan = 0
@@ -59,7 +58,7 @@ func (f *tableFixture) rows(want string) {
 	}
 }
 
-// No time is in two rows, and none is lost, whatever the scans see of the processes.
+// No time is in two rows, and none is lost, whichever processes the scans see.
 func TestTable_AddsUp(t *testing.T) {
 	t.Run("a child that was seen, and others that were not", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
@@ -67,7 +66,7 @@ func TestTable_AddsUp(t *testing.T) {
 		f.proc(300, 200, 5, 0)
 		f.scan("200: 10+0, 300: 5+0")
 		f.end(300)
-		f.proc(200, 100, 11, 5+2+40) // 2 that it used after the scan, 40 of others
+		f.proc(200, 100, 11, 5+2+40) // 2 used after the scan, 40 by others
 		f.scan("200: 11+42, 300: 5+0 ended")
 	})
 	t.Run("what it had waited for before", func(t *testing.T) {
@@ -192,8 +191,8 @@ func TestTable_Running(t *testing.T) {
 	}
 }
 
-// The rows are those with the most CPU time and the highest peaks. What has ended and has no row is
-// with the parent.
+// The rows are the processes with the most CPU time and the highest peaks. Ended processes without a row are part of
+// the parent.
 func TestTable_Rows(t *testing.T) {
 	f := newTableFixture(t, Options{})
 	f.proc(200, 100, 1000, 0)
@@ -227,7 +226,7 @@ func TestTable_Rows(t *testing.T) {
 	}
 }
 
-// What is remembered does not grow with the number of processes.
+// The table's size does not grow with the number of processes.
 func TestTable_Bounded(t *testing.T) {
 	tree := NewTree(Options{Root: 1, Proc: t.TempDir()})
 	if err := tree.dir.open(tree.o.Proc, false); err != nil {
@@ -251,7 +250,7 @@ func TestTable_Bounded(t *testing.T) {
 	}
 }
 
-// The command line and the kernel's high-water mark are read once, and again when there is a reason.
+// The command line and the peak memory are read once, and again when they may have changed.
 func TestTable_Looks(t *testing.T) {
 	f := newTableFixture(t, Options{Redact: func(args []string) []string {
 		if len(args) > 1 && args[1] == "--token" {
@@ -285,7 +284,7 @@ func TestTable_Looks(t *testing.T) {
 
 	f.file(200, "cmdline", "other\x00")
 	f.file(200, "status", "VmHWM:\t   800 kB\n")
-	look("/bin/sh --token ***", 400, 4) // nothing says that either has changed
+	look("/bin/sh --token ***", 400, 4) // no sign that either has changed
 
 	line.pages, line.threads = 150, 2
 	f.put(line)
@@ -293,12 +292,12 @@ func TestTable_Looks(t *testing.T) {
 
 	line.comm = "python3"
 	f.put(line)
-	look("other", 800, 4) // it executes another program
+	look("other", 800, 4) // it called exec
 
 	line.faults = 2
 	f.put(line)
 	f.file(200, "status", "VmHWM:\t   900 kB\n")
-	look("other", 800, 4) // it has faulted pages in, but was asked just now
+	look("other", 800, 4) // it has faulted pages in, but was read just now
 	f.table.living[0].markedAt -= lookAgain
 	look("other", 900, 4)
 
@@ -312,7 +311,7 @@ func TestTable_Looks(t *testing.T) {
 	}
 }
 
-// Only so many processes are looked at more closely in one scan; the others come later.
+// The number of inspections per scan is limited; the others follow later.
 func TestTable_LooksInTurn(t *testing.T) {
 	f := newTableFixture(t, Options{})
 	f.proc(200, 100, 1000, 0)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	maxInterval = 5 * time.Second // the longest interval of memory and storage bytes
+	maxInterval = 5 * time.Second // the longest interval of memory and storage I/O
 
-	// The share of a core that may be spent on each.
+	// Shares of a core.
 	scanPart = 0.02
 	pssPart  = 0.005  // smaps_rollup
 	ioPart   = 0.0005 // /proc/PID/io
@@ -29,62 +29,62 @@ type Tree struct {
 	o   Options
 	dir procDir
 
-	all         []proc // of the newest scan, by id
-	spare, next []proc // where the next scan goes
-	late        []proc // processes that a scan met and that were not listed
+	all         []proc // of the newest scan, by ID
+	spare, next []proc // memory of the next scan
+	late        []proc // processes found during a scan that were not listed
 	jobProcs    []*proc
-	chain       []*proc // those that follow has walked over
+	chain       []*proc // processes walked by follow
 	scans       int
 	seq         int64
-	newest      int64          // the process or thread that began last, at the newest scan; 0 = not known
-	before      int64          // the same, at the scan before
-	newestHint  int64          // the same, as the caller has just read it; 0 = not told
-	begun       []int32        // the processes that have begun since then
-	incremental bool           // the newest scan listed nothing: what had begun was known
+	newest      int64          // newest process or thread at the newest scan; 0 = unknown
+	before      int64          // the same, at the previous scan
+	newestHint  int64          // the same, just read by the caller; 0 = unknown
+	begun       []int32        // processes that have begun since then
+	incremental bool           // the newest scan needed no list, as begun was known
 	whole       bool           // the newest whole scan could read every process
-	anew        []stat         // of ours, for refresh
+	anew        []stat         // stats of the job's processes, for refresh
 	clocks      bool           // the kernel has clocks for processes of the job
-	starts      map[int]uint64 // of Root and Named, as they were first found
+	starts      map[int]uint64 // of Root and Members, when first found
 	ended       endedUsage
 	held        int // open descriptors
 	maxHeld     int
 	hiddenBy    error // why the newest hidden process is hidden
 
-	unread            failure   // stat, in this scan
-	use               TreeUsage // what the last Read gave
+	unread            failure   // stat files, in this scan
+	use               TreeUsage // the last result of Read
 	failed            map[string]error
 	rssOnly           error         // why PSS is no longer measured
 	host              hostMemory    // at the newest Read that measured memory
-	swapped           float64       // swap of the host in use when PSS was measured last
-	measuredResidency residency     // when PSS was measured last
-	measured          time.Duration // and when that was
-	rest              time.Duration // and how long it holds while nothing moves
-	byNeed            []*proc       // the order of the newest pass
-	pass              []passEntry   // and what it made of them
-	measuredPSS       float64       // the sum of what it read of smaps_rollup
+	swapped           float64       // host's swap in use when PSS was last measured
+	measuredResidency residency     // when PSS was last measured
+	measured          time.Duration // time of that
+	rest              time.Duration // how long it is valid while nothing changes
+	byNeed            []*proc       // the order of the last pass
+	pass              []passEntry   // the results of the last pass
+	measuredPSS       float64       // the sum of smaps_rollup in it
 	estimate          memoryEstimate
 	again             bool // it raced, and is to be repeated
 	round             round
 	hugePages         func() bool // reports whether the host has a pool of them
-	mapped            float64     // bytes that the processes have mapped, by the newest pass
+	mapped            float64     // bytes that the processes have mapped, from the last pass
 	shared            sharedMemory
-	pageCost          pageCost // of the newest smaps_rollup that was large enough
+	pageCost          pageCost // of the last smaps_rollup that was large enough
 	due               struct{ scan, memory, io time.Duration }
 	clock             func() clockReading
 
-	noMemory bool // somebody else measures memory
-	ioKnown  bool // storage bytes of some process have been read
-	noIO     bool // and storage bytes
+	noMemory bool // memory is not needed
+	ioKnown  bool // the I/O of some process has been read
+	noIO     bool // storage I/O is not needed
 
 	table      table
 	cpuSamples map[int32]cpuSample // at the last call of Workers, by process ID
 }
 
-// A clockReading is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is
-// not stretched by other processes that have the CPU.
+// A clockReading is a moment on two clocks: the monotonic one, and the CPU time of the thread, which excludes other
+// processes on the CPU.
 type clockReading struct{ mono, cpu time.Duration }
 
-// NewTree returns the Tree of o.Root. It reads nothing yet.
+// NewTree returns a Tree. It reads nothing yet.
 func NewTree(o Options) *Tree {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -106,17 +106,16 @@ func clock(id int32) time.Duration {
 	return t
 }
 
-// Read scans the processes, and measures their memory and storage bytes when these are due. A scan
-// that took c of CPU time is followed by the next one c/2 % later, so that scans take at most that
-// share of a core; until then Read returns what it returned before. The same holds for memory (0.5
-// %) and storage bytes (0.05 %), which however are put off for at most 5 s. Memory is not measured
-// again before that unless something says that it moved by more than 1 %: resident sizes, the
-// number of processes or, if there are several, their page faults. The very first scan reads every
-// process of the host and puts nothing off.
+// Read scans the processes, and measures their memory and storage I/O when due. A scan that took c of CPU time is
+// followed by the next one c/2 % later, so that scans take at most that share of a core; until then Read returns its
+// last result. The same holds for memory (0.5 %) and storage I/O (0.05 %), but these are deferred for at most 5 s.
+// Memory is skipped for longer, up to a minute, if no sign shows a change by more than 1 %: resident sizes, the host's
+// swap, the number of processes or, if there are several, their page faults. The very first scan reads every process of
+// the host and defers nothing.
 //
-// The error says that nothing can be read: there is no procfs, or no root.
+// An error means that nothing can be read: there is no procfs, or no root.
 func (t *Tree) Read() (TreeUsage, error) {
-	runtime.LockOSThread() // the thread's clock is read
+	runtime.LockOSThread() // it reads the thread's clock
 	defer runtime.UnlockOSThread()
 	begin := t.clock()
 	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
@@ -161,10 +160,10 @@ func (t *Tree) Read() (TreeUsage, error) {
 	return use, nil
 }
 
-// maxHeld bounds the descriptors that are held. Each costs the kernel about 4.5 KiB.
+// maxHeld bounds the open descriptors. Each costs the kernel about 4.5 KiB.
 const maxHeld = 8192
 
-// descriptors returns how many files may be held open: a quarter of what this process may have.
+// descriptors returns how many files may be kept open: a quarter of the process's limit.
 func descriptors() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -176,34 +175,33 @@ func descriptors() int {
 	return int(min(limit.Cur/4, maxHeld))
 }
 
-// ForceNext makes the next Read, which is to be the last, measure CPU time and storage at any cost.
+// ForceNext makes the next Read, which is to be the last, measure CPU time and storage I/O at any cost.
 func (t *Tree) ForceNext() { t.due.scan, t.due.io = 0, 0 }
 
-// MeasureMemory sets whether Read measures memory, which is most of its cost. It does at first.
+// MeasureMemory sets whether Read measures memory, which is most of its cost. The default is true.
 func (t *Tree) MeasureMemory(wanted bool) { t.noMemory = !wanted }
 
-// MeasureStorage sets whether Read measures storage bytes. It does at first.
+// MeasureStorage sets whether Read measures storage I/O. The default is true.
 func (t *Tree) MeasureStorage(wanted bool) { t.noIO = !wanted }
 
-// SetNewestPID tells the ID of the process or thread that began last, the last number of /proc/loadavg, if the caller
-// has just read it: then the next Read does not. 0 tells nothing.
+// SetNewestPID sets the ID of the newest process or thread, the last number of /proc/loadavg, if the caller has just
+// read it: then the next Read does not. 0 means unknown.
 func (t *Tree) SetNewestPID(id int64) { t.newestHint = id }
 
-// Close closes what is held open between scans. The Tree can be read again.
+// Close closes the files kept open between scans. The Tree can be read again.
 func (t *Tree) Close() error {
 	t.release(t.all)
 	t.dir.letGo()
 	return nil
 }
 
-// after returns when something that was done from begin to end may be done again, to take at most
-// that part of a core.
+// after returns when an operation from begin to end may be repeated, to take at most that share of a core.
 func after(begin, end clockReading, part float64) time.Duration {
 	return end.mono + time.Duration(float64(end.cpu-begin.cpu)/part)
 }
 
-// fail sets or clears the reason why something failed. Callers hold the maps that they were given,
-// so a change makes a new one.
+// fail sets or clears the reason why something failed. Callers keep the maps that they got, so a change makes a new
+// one.
 func (t *Tree) fail(what string, err error) {
 	if old := t.failed[what]; err == nil && old == nil || err != nil && old != nil && err.Error() == old.Error() {
 		return
@@ -221,7 +219,7 @@ func (t *Tree) fail(what string, err error) {
 	}
 }
 
-// sum adds up what the scan read of the job's processes.
+// sum sums the scan of the job's processes.
 func (t *Tree) sum() {
 	u := &t.use
 	var ticks float64
@@ -236,29 +234,29 @@ func (t *Tree) sum() {
 	u.CPUSeconds = t.ended.cpu + ticks/procfile.UserHZ
 }
 
-// ownSeconds returns the CPU time of a process itself, exactly where that is known.
+// ownSeconds returns the CPU time of a process alone, exactly if known.
 func (p *proc) ownSeconds() float64 { return p.own/procfile.UserHZ + p.cut.Seconds() }
 
-// childSeconds returns the CPU time of the children that a process waited for.
+// childSeconds returns the CPU time of a process's reaped children.
 func (p *proc) childSeconds() float64 { return (p.ticks - p.own) / procfile.UserHZ }
 
 // rss returns the resident bytes.
 func (p *stat) rss() uint64 { return p.pages * uint64(os.Getpagesize()) }
 
-// A failure counts the processes that could not be read, and keeps the first of them.
+// A failure counts the unreadable processes, and keeps the first error.
 type failure struct {
 	n     int
 	first error
 }
 
-// note adds a process whose file could not be read.
+// note adds a process with an unreadable file.
 func (t *Tree) note(f *failure, pid int32, name string, err error) {
 	if f.n++; f.n == 1 {
 		f.first = fmt.Errorf("%s/%d/%s: %w", t.proc(), pid, name, err)
 	}
 }
 
-// why returns the reason for people, or nil if nothing failed.
+// why returns the displayed reason, or nil if nothing failed.
 func (f *failure) why(what string, of int) error {
 	if f.n == 0 {
 		return nil

@@ -1,10 +1,10 @@
 package process
 
-// Usage is what processes use at one instant. What cannot be read is 0.
+// Usage is the usage of processes at one instant. Unknown numbers are 0.
 type Usage struct {
-	// CPUSeconds is user and system time, including that of children that were waited for.
+	// CPUSeconds is user and system time, including that used by reaped children.
 	CPUSeconds float64
-	// Private is the bytes of memory that are shared with no other process.
+	// Private is the memory, in bytes, that no other process shares.
 	Private            float64
 	Processes, Threads float64
 }

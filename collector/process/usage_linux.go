@@ -7,16 +7,16 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxFamily bounds how many processes of a family are read.
+// maxFamily bounds how many processes of a subtree are read.
 const maxFamily = 32
 
-// A UsageReader reads what single processes of this host use. The zero value is ready.
+// A UsageReader reads the usage of single processes of this host. The zero value is ready.
 type UsageReader struct{ file procfile.Buffer }
 
-// Self returns what this process uses.
+// Self returns the usage of this process.
 func (r *UsageReader) Self() Usage { return r.read("/proc/self") }
 
-// Subtree returns what a process and all below it use.
+// Subtree returns the usage of a process and all its descendants, up to maxFamily processes.
 func (r *UsageReader) Subtree(pid int) (sum Usage) {
 	todo := []int{pid}
 	for i := 0; i < len(todo) && i < maxFamily; i++ {
@@ -34,7 +34,7 @@ func (r *UsageReader) Subtree(pid int) (sum Usage) {
 	return sum
 }
 
-// read reads /proc/PID/stat and /proc/PID/statm (proc(5)) of the process in a folder of procfs.
+// read reads stat and statm (proc(5)) in a process's procfs directory.
 func (r *UsageReader) read(dir string) (u Usage) {
 	data, err := r.file.Read(dir+"/stat", maxFile)
 	if err != nil {

@@ -21,7 +21,7 @@ func TestUsageReader_Self(t *testing.T) {
 	}
 }
 
-// A family is a process, its children and theirs, also while they wait for something.
+// A subtree is a process and all its descendants, also while they wait.
 func TestUsageReader_Family(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())); err != nil {
 		t.Skip("needs a kernel that lists children (CONFIG_PROC_CHILDREN)")

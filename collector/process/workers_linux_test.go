@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A process that waits for its children does not count as one that works. One without children does, and so does one
-// that works beside them.
+// A process that waits for its children is no worker. One without children is, and so is one that uses CPU time while
+// its children run.
 func TestTree_Workers(t *testing.T) {
 	p := treeFixture(t)
 	shell := treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{3, 0, 0, 0}}

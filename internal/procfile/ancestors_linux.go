@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// A Process is what /proc/PID/stat says of one (proc_pid_stat(5)).
+// A Process is a process according to /proc/PID/stat (proc_pid_stat(5)).
 type Process struct {
 	PID    int
 	Name   string // comm
 	State  byte   // R, S, D, Z, T, …
 	Parent int    // 0 if it is outside this namespace
-	Start  uint64 // clock ticks since the boot
+	Start  uint64 // clock ticks since boot
 }
 
-// ReadProcess looks at a process. It reports false if there is none, or if it may not be looked at.
+// ReadProcess reads a process. It reports false if there is none, or if it may not be read.
 func ReadProcess(pid int) (p Process, ok bool) {
 	var stat Buffer
 	data, err := stat.Read("/proc/"+strconv.Itoa(pid)+"/stat", 4096)
@@ -34,14 +34,14 @@ func ReadProcess(pid int) (p Process, ok bool) {
 	return Process{pid, string(name), f[StatState][0], parent, start}, ok && err == nil
 }
 
-// maxAncestors bounds the way up to the first process.
+// maxAncestors bounds the walk up to the first process.
 const maxAncestors = 64
 
-// Ancestors returns the processes above this one, the parent first. If one may not be looked at, it is the last, and
-// only its PID is known.
+// Ancestors returns the processes above this one, the parent first. If one may not be read, it is the last, and only
+// its PID is set.
 func Ancestors() iter.Seq[Process] { return Lineage(os.Getppid()) }
 
-// Lineage returns a process and those above it, as Ancestors does.
+// Lineage returns a process and the processes above it, as Ancestors does.
 func Lineage(pid int) iter.Seq[Process] {
 	return func(yield func(Process) bool) {
 		pid := pid

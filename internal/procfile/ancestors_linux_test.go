@@ -16,7 +16,7 @@ func TestReadProcess(t *testing.T) {
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 
-	// The state is that of the main thread, which sleeps where another thread runs this test.
+	// The state is of the main thread, which sleeps while another thread runs this test.
 	self, ok := ReadProcess(os.Getpid())
 	running := strings.ContainsRune("RSD", rune(self.State))
 	if !ok || self.PID != os.Getpid() || self.Parent != os.Getppid() || self.Name == "" || !running {

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls of this file answer from memory, at once. They are made without a word to the runtime's scheduler, as
-// RawSyscall makes them. The first call after a pause that does tell it wakes sysmon, a thread of the runtime's, which
-// then looks on every 20 µs for as long as anything runs: that would cost a sample a tenth more. The price is that no
-// other goroutine can have the CPU meanwhile, so they must be short.
+// The system calls in this file return from memory, immediately, so they bypass the runtime's scheduler, as RawSyscall
+// does. The first call after a pause that informs the scheduler wakes sysmon, a thread of the runtime, which then polls
+// every 20 µs for as long as anything runs: that would make a sample a tenth more expensive. The price is that no other
+// goroutine can use the CPU meanwhile, so they must be short.
 
-// ClockGettime returns the time of a clock of the kernel's (clock_gettime(2)). It reports false if there is none of
-// that ID.
+// ClockGettime returns the time of a kernel clock (clock_gettime(2)). It reports false if there is no clock with that
+// ID.
 func ClockGettime(id int32) (time.Duration, bool) {
 	var ts unix.Timespec
 	_, _, errno := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(id), uintptr(unsafe.Pointer(&ts)), 0)
@@ -24,10 +24,10 @@ func ClockGettime(id int32) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), true
 }
 
-// RawPread is pread(2) for a file of procfs that the kernel writes from counters. A file of another process is none,
-// not even its stat: it may wait for a lock that the process holds for as long as a disk does not answer.
+// RawPread is pread(2) for a procfs file that the kernel writes from counters. Do not use it for files of other
+// processes, not even stat: the read may wait for a lock that the process holds for as long as a disk does not respond.
 func RawPread(fd int, p []byte, offset int64) (int, error) {
-	if strconv.IntSize < 64 || len(p) == 0 { // with 32 bits the offset has two parts
+	if strconv.IntSize < 64 || len(p) == 0 { // on 32-bit systems the offset has two parts
 		return unix.Pread(fd, p, offset)
 	}
 

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a file for reading. A FIFO in a copied tree does not block it. The
-// error is an *fs.PathError.
+// Open opens a file for reading. A FIFO in a copied tree does not block it. The error is an *fs.PathError.
 func Open(path string) (fd int, err error) {
 	for {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -25,13 +24,11 @@ func Open(path string) (fd int, err error) {
 // firstSize is the initial size of a Buffer. /proc/stat of a small host fits.
 const firstSize = 8 << 10
 
-// A Buffer is the memory that files are read into, one after the other. The zero value is ready.
-// os.ReadFile would ask for the file's size, register the file with the network poller (which
-// refuses it) and allocate the contents anew each time.
+// A Buffer is reusable memory for reading files. The zero value is ready. os.ReadFile would query the file's size,
+// register the file with the network poller (which rejects it) and allocate memory each time.
 type Buffer struct{ data []byte }
 
-// Read returns the contents of a file, which the next call overwrites. More than limit bytes are an
-// error.
+// Read reads a whole file. The next call overwrites the result. More than limit bytes are an error.
 func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 	fd, err := Open(path)
 	if err != nil {
@@ -41,21 +38,19 @@ func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 	return b.ReadFrom(fd, path, limit)
 }
 
-// ReadFrom reads an open file from its beginning, wherever it was read before. The path is for
-// errors.
+// ReadFrom reads an open file from its beginning, whatever its offset. path is for errors.
 func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
 	return b.read(unix.Pread, fd, path, limit, 0)
 }
 
-// shortRead is half a page. A file of the kernel comes in pieces of at least a page, and of whole
-// lines (fs/seq_file.c). So if its lines are shorter than half a page, as little as this is all of
-// it.
+// shortRead is half a page. A kernel file arrives in pieces of at least a page, and of whole lines (fs/seq_file.c). So
+// if its lines are shorter than half a page, a first piece of at most this size is the whole file.
 const shortRead = 2048
 
-// pread is pread(2), or PreadAtOnce.
+// A pread is pread(2), or RawPread.
 type pread func(fd int, p []byte, offset int64) (int, error)
 
-// read reads up to the end of a file, or up to a first piece of at most so many bytes.
+// read reads to the end of a file, or only its first piece if that has at most whole bytes.
 func (b *Buffer) read(pread pread, fd int, path string, limit, whole int) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, firstSize)

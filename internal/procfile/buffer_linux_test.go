@@ -34,7 +34,7 @@ func TestBuffer_Sizes(t *testing.T) {
 	}
 }
 
-// What cannot be read is an error with its path, and nothing blocks.
+// A read failure is an error with the path, and nothing blocks.
 func TestBuffer_Errors(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
@@ -50,7 +50,7 @@ func TestBuffer_Errors(t *testing.T) {
 	}
 }
 
-// An open file of the kernel tells what is now, each time; no call allocates.
+// Each read of an open kernel file returns the current content, without allocating.
 func TestBuffer_ReadFromIsNew(t *testing.T) {
 	fd, err := Open("/proc/self/stat")
 	if err != nil {

@@ -6,29 +6,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files reads kernel files that are read again and again, and keeps them open: opening a file takes the kernel
-// several times as long as reading it. An open file of a control group keeps no group from being removed;
-// reading it then fails with ENODEV. It is made by NewFiles and is not safe for concurrent use.
+// Files reads kernel files repeatedly, and keeps them open: opening a file takes the kernel several times as long as
+// reading it. An open file of a control group does not prevent its removal; reads then fail with ENODEV. Create it with
+// NewFiles. It is not safe for concurrent use.
 type Files struct {
 	file    Buffer
 	open    map[string]openFile // by path
-	maxOpen int                 // how many may be held; 0 = not known yet
+	maxOpen int                 // 0 = not known yet; -1 = none
 }
 
 type openFile struct {
 	fd  int
-	raw bool // it is a file that PreadAtOnce reads
+	raw bool // it is read with RawPread
 }
 
-// NewFiles returns Files that hold nothing yet. Close them, or leave that to the garbage collector.
+// NewFiles returns Files without open files. Close them, or leave that to the garbage collector.
 func NewFiles() *Files {
 	f := &Files{open: make(map[string]openFile)}
 	runtime.AddCleanup(f, closeAll, f.open)
 	return f
 }
 
-// ReadKeepOpen returns the contents of a file whose lines are shorter than half a page. A file of procfs must be one
-// that PreadAtOnce reads. The next read overwrites the contents.
+// ReadKeepOpen reads a file with lines shorter than half a page. A file of procfs must be valid for RawPread. The next
+// read overwrites the result.
 func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 	file, open := f.open[path]
 	if !open {
@@ -56,16 +56,16 @@ func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 	return data, err
 }
 
-// ReadOnce returns the contents of a file, and does not keep it open. The next read overwrites them.
+// ReadOnce reads a file without keeping it open. The next read overwrites the result.
 func (f *Files) ReadOnce(path string, limit int) ([]byte, error) { return f.file.Read(path, limit) }
 
-// maxOpenFiles is how many files are held open, if they are a small part of what this process may have: those of a
-// host with eight sockets have 50.
+// maxOpenFiles is how many files are kept open, unless that is a large part of the process's limit: the files of a host
+// with eight sockets are 50.
 const maxOpenFiles = 80
 
-// mayHold reports whether a file may stay open. A file of a copied tree, or of a file server, may be replaced by
-// another of the same name, and is opened each time. It also reports whether it is one that PreadAtOnce reads: those of
-// control groups may take long, as the kernel sums them up over all CPUs and groups, and those of devices ask these.
+// mayHold reports whether a file may stay open. A file in a copied tree, or on a file server, may be replaced by
+// another with the same name, and is opened each time. atOnce reports whether it is read with RawPread: files of
+// control groups may take long, as the kernel sums over all CPUs and groups, and files of devices query the device.
 func (f *Files) mayHold(fd int) (hold, atOnce bool) {
 	if f.maxOpen == 0 {
 		f.maxOpen = maxOpenFiles
@@ -73,7 +73,7 @@ func (f *Files) mayHold(fd int) (hold, atOnce bool) {
 		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 			f.maxOpen = int(min(maxOpenFiles, limit.Cur/8))
 		}
-		if f.maxOpen < maxOpenFiles/8 { // where descriptors are scarce none is held
+		if f.maxOpen < maxOpenFiles/8 { // descriptors are scarce
 			f.maxOpen = -1
 		}
 	}
@@ -94,13 +94,13 @@ func (f *Files) mayHold(fd int) (hold, atOnce bool) {
 	return false, false
 }
 
-// IsOpen reports whether a file is held open.
+// IsOpen reports whether a file is kept open.
 func (f *Files) IsOpen(path string) bool {
 	_, held := f.open[path]
 	return held
 }
 
-// release closes a file that was held.
+// release closes a file that was kept open.
 func (f *Files) release(path string) {
 	if file, held := f.open[path]; held {
 		unix.Close(file.fd)
@@ -108,7 +108,7 @@ func (f *Files) release(path string) {
 	}
 }
 
-// Close closes all files that are held. Reading opens them again.
+// Close closes all open files. Reads open them again.
 func (f *Files) Close() {
 	closeAll(f.open)
 	clear(f.open)

@@ -42,7 +42,7 @@ func TestSplitStat_Names(t *testing.T) {
 	}
 }
 
-// The fields are those of the standard library, as far as they are asked for.
+// The fields equal those of the standard library, up to the requested number.
 func FuzzSplitFields(f *testing.F) {
 	f.Add([]byte(" a  bc\td\r\ne "), uint8(2))
 	f.Fuzz(func(t *testing.T, line []byte, room uint8) {
@@ -77,7 +77,7 @@ func TestExiting_Flags(t *testing.T) {
 		"7 (a) Z 1 7 7 0 -1 4194308" + rest:      true,  // PF_EXITING
 		"7 (a b) 4) S 1 7 7 0 -1 4195328" + rest: true,  // PF_SIGNALED
 		"7 (a) D 1 7 7 0 -1 4194816" + rest:      true,  // PF_DUMPCORE
-		"7 (a) R 1 7 7 0 -1":                     false, // cut off
+		"7 (a) R 1 7 7 0 -1":                     false, // truncated
 		"7 (a) R 1 7 7 0 -1 many" + rest:         false,
 		"":                                       false,
 	} {

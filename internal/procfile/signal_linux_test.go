@@ -41,7 +41,7 @@ func TestStatusValue(t *testing.T) {
 	}
 }
 
-// A stopped process does not take what it is sent.
+// A stopped process does not receive its signals: they stay pending.
 func TestHasSignal_OfAProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
