@@ -55,11 +55,11 @@ func children(dir string) []string {
 }
 
 // countCostRatio is the ratio of the pause after a count to its duration, so that counting takes at most a 300th of a
-// core while the pause is below longestPutOff.
+// core while the pause is below maxCountAge.
 const countCostRatio = 300
 
-// longestPutOff is the maximum age of a count. It also limits the pause after a count that had to wait for a CPU.
-const longestPutOff = 2 * time.Second
+// maxCountAge is the maximum age of a count. It also limits the pause after a count that had to wait for a CPU.
+const maxCountAge = 2 * time.Second
 
 // Up to fewProcesses are counted again after fewProcessesInterval: a group that was empty a moment ago may have
 // processes now.
@@ -68,8 +68,8 @@ const (
 	fewProcessesInterval = 100 * time.Millisecond
 )
 
-// putOff returns the pause after a count that took this long.
-func putOff(took time.Duration) time.Duration { return min(countCostRatio*took, longestPutOff) }
+// pauseAfter returns the pause after a count that took this long.
+func pauseAfter(took time.Duration) time.Duration { return min(countCostRatio*took, maxCountAge) }
 
 // A taskCounter counts processes and threads. For the cgroup.procs of a big group the kernel sorts, and each of many
 // groups has a file to read.
@@ -82,14 +82,14 @@ type taskCounter struct {
 // read counts again if that is due, and sets Processes and Threads.
 func (s *taskCounter) read(g *Group, c *Counters) {
 	start := time.Now()
-	if g.tasks != "" {
-		c.Threads = c.number(&g.r, g.tasks)
+	if g.threadsFile != "" {
+		c.Threads = c.number(&g.r, g.threadsFile)
 	}
 
 	if start.After(s.next) {
-		home := g.primary[0]
+		group := g.primary[0]
 		count := func(name string) float64 {
-			n, err := g.countLines(home, name)
+			n, err := g.countLines(group, name)
 			if err != nil {
 				c.fail(name, err)
 				return nan
@@ -97,19 +97,19 @@ func (s *taskCounter) read(g *Group, c *Counters) {
 			return n
 		}
 		s.processes, s.threads = count("cgroup.procs"), nan
-		if g.tasks == "" {
-			s.threads = count(threadList(home))
+		if g.threadsFile == "" {
+			s.threads = count(threadList(group))
 		} else {
-			s.countZombies(g, home, c.Threads)
+			s.countZombies(g, group, c.Threads)
 		}
-		s.next = start.Add(putOff(time.Since(start)))
+		s.next = start.Add(pauseAfter(time.Since(start)))
 		if s.processes <= fewProcesses {
-			s.next = start.Add(min(putOff(time.Since(start)), fewProcessesInterval))
+			s.next = start.Add(min(pauseAfter(time.Since(start)), fewProcessesInterval))
 		}
 	}
 
 	c.Processes = s.processes
-	if g.tasks != "" {
+	if g.threadsFile != "" {
 		c.Threads -= s.zombies
 	} else {
 		c.Threads = s.threads
@@ -118,20 +118,20 @@ func (s *taskCounter) read(g *Group, c *Counters) {
 
 // countZombies counts how many of the tasks in pids.current (before) have ended: the task lists
 // omit them. If tasks come and go meanwhile, it uses the lower count.
-func (s *taskCounter) countZombies(g *Group, home *membership, before float64) {
+func (s *taskCounter) countZombies(g *Group, group *membership, before float64) {
 	s.zombies = 0
 	if !(before > s.processes) {
 		return
 	}
-	if alive, err := g.countLines(home, threadList(home)); err == nil && alive > 0 {
+	if alive, err := g.countLines(group, threadList(group)); err == nil && alive > 0 {
 		var none Counters // errors are recorded already
-		s.zombies = max(0, min(before, none.number(&g.r, g.tasks))-alive)
+		s.zombies = max(0, min(before, none.number(&g.r, g.threadsFile))-alive)
 	}
 }
 
 // threadList returns the name of the file that lists a group's threads.
-func threadList(home *membership) string {
-	if home.v2 {
+func threadList(group *membership) string {
+	if group.v2 {
 		return "cgroup.threads"
 	}
 	return "tasks"
@@ -143,7 +143,7 @@ func (g *Group) countLines(p *membership, name string) (float64, error) {
 	err := walk(p.dir(), func(dir string) error {
 		path := filepath.Join(dir, name)
 		// Open it each time: v1 keeps the list of an open file for as long as the file is read again within a second.
-		data, err := g.r.readOnce(path, maxTable)
+		data, err := g.r.ReadOnce(path, maxTable)
 		if err != nil {
 			return err
 		}
@@ -172,12 +172,12 @@ func (f *descendantOOMs) read(g *Group) float64 {
 		return f.sum
 	}
 
-	own := g.memory.dir()
-	_ = walk(own, func(dir string) error {
-		if dir == own {
+	top := g.memory.dir()
+	_ = walk(top, func(dir string) error {
+		if dir == top {
 			return nil
 		}
-		counts, err := readOOM(g.r.files.ReadOnce, filepath.Join(dir, "memory.oom_control"))
+		counts, err := readOOM(g.r.ReadOnce, filepath.Join(dir, "memory.oom_control"))
 		if err != nil {
 			return nil
 		}
@@ -197,7 +197,7 @@ func (f *descendantOOMs) read(g *Group) float64 {
 		return nil
 	})
 
-	f.next = start.Add(putOff(time.Since(start)))
+	f.next = start.Add(pauseAfter(time.Since(start)))
 	return f.sum
 }
 

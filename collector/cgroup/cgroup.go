@@ -141,8 +141,8 @@ type Pressure struct{ CPU, Memory, IO Stall }
 // ("total=" of PSI / 1e6). NaN is unknown.
 type Stall struct{ Some, Full float64 }
 
-// absent returns Counters with all numbers unknown.
-func absent() Counters {
+// unknownCounters returns Counters with all numbers unknown.
+func unknownCounters() Counters {
 	n := math.NaN()
 	return Counters{
 		CPUSeconds: n, Periods: n, ThrottledPeriods: n, ThrottledSeconds: n,

@@ -22,10 +22,10 @@ const exitTimeout = 500 * time.Millisecond
 
 // awaitEmpty waits until no process is left in the groups. A killed process stays in its group until its memory is
 // freed, often after its parent has ended. A process that is not ending is ErrBusy at once.
-func awaitEmpty(branches []hierarchyDir) error {
+func awaitEmpty(dirs []hierarchyDir) error {
 	until := time.Now().Add(exitTimeout)
 	for {
-		dir, n, living := occupied(branches)
+		dir, n, living := findOccupied(dirs)
 		switch {
 		case n == 0:
 			return nil
@@ -40,28 +40,28 @@ func awaitEmpty(branches []hierarchyDir) error {
 	}
 }
 
-// occupied returns a group that holds processes, how many, and whether one of them is not ending. It skips unreadable
-// groups: their removal then fails with the kernel's error.
-func occupied(branches []hierarchyDir) (dir string, n int, living bool) {
-	for _, b := range branches {
+// findOccupied returns a group that holds processes, how many, and whether one of them is not ending. It skips
+// unreadable groups: their removal then fails with the kernel's error.
+func findOccupied(dirs []hierarchyDir) (dir string, n int, living bool) {
+	for _, b := range dirs {
 		pids, err := processesIn(b.dir)
-		if err == nil && len(pids) == 0 && populated(b.dir) {
+		if err == nil && len(pids) == 0 && isPopulated(b.dir) {
 			dir, n = b.dir, max(n, 1)
 		}
 		if err != nil || len(pids) == 0 {
 			continue
 		}
 		dir, n = b.dir, len(pids)
-		if slices.ContainsFunc(pids, func(pid int) bool { return !ending(pid) }) {
+		if slices.ContainsFunc(pids, func(pid int) bool { return !isEnding(pid) }) {
 			return dir, n, true
 		}
 	}
 	return dir, n, false
 }
 
-// populated reports whether a v2 group has processes, including those that cgroup.procs omits because they have ended
+// isPopulated reports whether a v2 group has processes, including those that cgroup.procs omits because they have ended
 // but for their memory.
-func populated(dir string) bool {
+func isPopulated(dir string) bool {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && slices.Contains(strings.Split(string(data), "\n"), "populated 1")
 }
@@ -77,8 +77,8 @@ func processesIn(dir string) (pids []int, err error) {
 	return pids, err
 }
 
-// ending reports whether a process has ended, or all its threads are about to.
-func ending(pid int) bool {
+// isEnding reports whether a process has ended, or all its threads are about to.
+func isEnding(pid int) bool {
 	if pid <= 0 { // of another pid namespace
 		return false
 	}
@@ -88,12 +88,12 @@ func ending(pid int) bool {
 		return errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 	}
 	return !slices.ContainsFunc(threads, func(e os.DirEntry) bool {
-		return !taskEnding(filepath.Join(tasks, e.Name()))
+		return !isTaskEnding(filepath.Join(tasks, e.Name()))
 	})
 }
 
-// taskEnding reports whether a thread has begun to end, or has a pending SIGKILL.
-func taskEnding(dir string) bool {
+// isTaskEnding reports whether a thread has begun to end, or has a pending SIGKILL.
+func isTaskEnding(dir string) bool {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err == nil && procfile.IsExiting(stat) {
 		return true

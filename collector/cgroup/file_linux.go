@@ -18,26 +18,13 @@ const (
 )
 
 // A reader reads small kernel files, and keeps those open that are read in every sample.
-type reader struct{ files *procfile.Files }
+type reader struct{ *procfile.Files }
 
 func newReader() reader { return reader{procfile.NewFiles()} }
 
-// readKeepOpen reads a file that is read in every sample. The next read overwrites the result.
-func (r *reader) readKeepOpen(path string, limit int) ([]byte, error) {
-	return r.files.ReadKeepOpen(path, limit)
-}
-
-// readOnce reads a file without keeping it open. The next read overwrites the result.
-func (r *reader) readOnce(path string, limit int) ([]byte, error) {
-	return r.files.ReadOnce(path, limit)
-}
-
-// close closes all open files.
-func (r *reader) close() { r.files.Close() }
-
 // value reads a file with a single value.
 func (r *reader) value(path string, parse func(data []byte) (float64, bool)) (float64, error) {
-	data, err := r.readKeepOpen(path, maxFile)
+	data, err := r.ReadKeepOpen(path, maxFile)
 	if err != nil {
 		return nan, err
 	}
@@ -53,7 +40,7 @@ func (r *reader) keys(path string, keys []string, values []float64) error {
 	for i := range values {
 		values[i] = nan
 	}
-	data, err := r.readKeepOpen(path, maxFile)
+	data, err := r.ReadKeepOpen(path, maxFile)
 	if err != nil {
 		return err
 	}
@@ -66,10 +53,10 @@ func (r *reader) keys(path string, keys []string, values []float64) error {
 
 // malformed returns an error for path that quotes its unexpected content.
 func malformed(path string, data []byte) error {
-	return fmt.Errorf("read %s: %w", path, notUnderstood(data))
+	return fmt.Errorf("read %s: %w", path, unexpectedContent(data))
 }
 
-func notUnderstood(data []byte) error {
+func unexpectedContent(data []byte) error {
 	if len(data) > 40 {
 		return fmt.Errorf("not understood: %q ... (%d bytes)", data[:40], len(data))
 	}
@@ -79,9 +66,9 @@ func notUnderstood(data []byte) error {
 // exists reports whether a file exists, readable or not.
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
-// ifThere returns path, or "" if the file does not exist, which is no failure: other versions of the kernel or sets of
-// controllers lack it.
-func ifThere(path string) string {
+// existingPath returns path, or "" if the file does not exist, which is no failure: other versions of the kernel or
+// sets of controllers lack it.
+func existingPath(path string) string {
 	if exists(path) {
 		return path
 	}

@@ -21,10 +21,10 @@ type membership struct {
 	// /proc/PID/cgroup.
 	dirs, names []string
 
-	v2     bool
-	counts bool // false for the hierarchy's root, which has the machine's counters
-	made   bool // by perfagent, for a job: all such memberships have the same processes
-	hidden bool // it has invisible ancestors
+	v2      bool
+	counts  bool // false for the hierarchy's root, which has the machine's counters
+	created bool // by perfagent, for a job: all such memberships have the same processes
+	hidden  bool // it has invisible ancestors
 
 	paths []levelFile // cache of path
 }
@@ -58,7 +58,7 @@ type view struct {
 	pid     int // in this pid namespace
 	entries []entry
 	mounts  []mount
-	why     []error // why some hierarchies are not visible
+	errs    []error // why some hierarchies are not visible
 }
 
 // Find finds the groups of a process. If none is visible the error wraps ErrNoGroups and the reason.
@@ -67,7 +67,7 @@ func Find(o Options) (*Group, error) {
 		o.Proc = "/proc"
 	}
 	g := newGroup(cmp.Or(o.Sys, "/sys"))
-	v, err := g.look(o)
+	v, err := g.readView(o)
 	if err != nil {
 		return nil, fmt.Errorf("find control groups: %w: %w", ErrNoGroups, err)
 	}
@@ -88,9 +88,9 @@ func Find(o Options) (*Group, error) {
 // controllers are the controllers that are read, in the order of assignControllers.
 var controllers = [...]string{"cpu", "cpuacct", "cpuset", "memory", "pids", "blkio"}
 
-// look reads the memberships of the process and the mounts: this process's own and, for another process, its mounts
+// readView reads the memberships of the process and the mounts: this process's own and, for another process, its mounts
 // seen through its root directory.
-func (g *Group) look(o Options) (*view, error) {
+func (g *Group) readView(o Options) (*view, error) {
 	who := "self"
 	if o.PID != 0 {
 		who = strconv.Itoa(o.PID)
@@ -98,7 +98,7 @@ func (g *Group) look(o Options) (*view, error) {
 	data := []byte(o.Groups)
 	if o.Groups == "" {
 		var err error
-		if data, err = g.r.readOnce(filepath.Join(o.Proc, who, "cgroup"), maxTable); err != nil {
+		if data, err = g.r.ReadOnce(filepath.Join(o.Proc, who, "cgroup"), maxTable); err != nil {
 			return nil, err
 		}
 	}
@@ -107,14 +107,14 @@ func (g *Group) look(o Options) (*view, error) {
 		return nil, fmt.Errorf("%s names no group", filepath.Join(o.Proc, who, "cgroup"))
 	}
 
-	own, errOwn := g.r.readOnce(filepath.Join(o.Proc, "self/mountinfo"), maxTable)
+	own, errOwn := g.r.ReadOnce(filepath.Join(o.Proc, "self/mountinfo"), maxTable)
 	if errOwn == nil {
 		v.mounts = relocateMounts(parseMounts(own), g.sys)
 	}
 	if who == "self" {
 		return v, errOwn
 	}
-	theirs, err := g.r.readOnce(filepath.Join(o.Proc, who, "mountinfo"), maxTable)
+	theirs, err := g.r.ReadOnce(filepath.Join(o.Proc, who, "mountinfo"), maxTable)
 	if err != nil {
 		return v, errOwn // use our own mounts alone
 	}
@@ -177,7 +177,7 @@ func (v *view) membership(controller string) *membership {
 		}
 		p, err := m.locate(member.path, v.pid)
 		if err != nil {
-			v.why = append(v.why, err)
+			v.errs = append(v.errs, err)
 		} else if best == nil || len(p.dirs) > len(best.dirs) {
 			best = p
 		}
@@ -260,10 +260,10 @@ func (m *mount) search(path string, pid int) (string, bool) {
 	}
 
 	r := newReader()
-	defer r.close()
+	defer r.Close()
 	var named []string
 	for _, dir := range level {
-		data, err := r.readOnce(dir+rest+"/cgroup.procs", maxTable)
+		data, err := r.ReadOnce(dir+rest+"/cgroup.procs", maxTable)
 		if err != nil {
 			continue
 		}
@@ -290,8 +290,8 @@ func isRoot(dir string, v2 bool) bool {
 
 // reason returns why no hierarchy is visible.
 func (v *view) reason() error {
-	if len(v.why) > 0 {
-		return v.why[0]
+	if len(v.errs) > 0 {
+		return v.errs[0]
 	}
 	if len(v.mounts) == 0 {
 		return errors.New("none is mounted here")

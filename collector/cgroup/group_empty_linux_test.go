@@ -122,7 +122,7 @@ func TestMade_RemoveGivesUpTheDying(t *testing.T) {
 		}
 	}
 
-	if ending(cmd.Process.Pid) {
+	if isEnding(cmd.Process.Pid) {
 		t.Error("a frozen process was taken for one that ends")
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -140,7 +140,7 @@ func TestMade_RemoveGivesUpTheDying(t *testing.T) {
 
 // A zombie has ended, and so has a process that is gone; the state of a process in another pid namespace is unknown.
 func TestEnding_KnowsWhatCannotLive(t *testing.T) {
-	if ending(os.Getpid()) || ending(1) || ending(0) {
+	if isEnding(os.Getpid()) || isEnding(1) || isEnding(0) {
 		t.Error("a process that lives, or is not known, is taken for one that ends")
 	}
 	cmd := exec.Command("sleep", "60")
@@ -148,7 +148,7 @@ func TestEnding_KnowsWhatCannotLive(t *testing.T) {
 		t.Skip("needs sleep: ", err)
 	}
 	pid := cmd.Process.Pid
-	if ending(pid) {
+	if isEnding(pid) {
 		t.Error("sleep is taken for a process that ends")
 	}
 	cmd.Process.Kill()
@@ -156,11 +156,11 @@ func TestEnding_KnowsWhatCannotLive(t *testing.T) {
 	if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
-	if !ending(pid) {
+	if !isEnding(pid) {
 		t.Error("a zombie is taken for one that lives")
 	}
 	cmd.Wait()
-	if !ending(pid) {
+	if !isEnding(pid) {
 		t.Error("a process that has gone is taken for one that lives")
 	}
 }

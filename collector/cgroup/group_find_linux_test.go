@@ -272,8 +272,8 @@ func TestGroup_Inside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := g.inside("made", func(own string) bool { return own == g.acct.dir() || own == g.pids.dir() })
-	want := absent()
+	in := g.childGroup("made", func(own string) bool { return own == g.acct.dir() || own == g.pids.dir() })
+	want := unknownCounters()
 	want.CPUSeconds, want.Processes, want.Threads = 1, 1, 9
 	want.Periods, want.ThrottledPeriods, want.ThrottledSeconds = 40, 30, 1.5
 	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak, want.LimitUnreclaimable = 1.3e8, 5e7, 209715200, 1e8

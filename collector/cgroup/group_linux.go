@@ -33,24 +33,24 @@ type Group struct {
 	// memory.
 	primary []*membership
 
-	usage      string // file of the CPU time
-	own        memoryFiles
-	traffic    []string // files of bytes read and written; the first that counts is used
-	tasks      string   // file of the number of threads; "" if there is none
-	stalls     [3]string
-	quotaStat  string // cpu.stat of the group that sets the quota, as of the last Limits
-	limit      memoryFiles
-	limiting   int  // the level of limit's group; -1 = none
-	limitsRead bool // Limits was called
+	cpuFile       string // file of the CPU time
+	own           memoryFiles
+	ioFiles       []string // files of bytes read and written; the first that counts is used
+	threadsFile   string   // file of the number of threads; "" if there is none
+	pressureFiles [3]string
+	quotaStat     string // cpu.stat of the group that sets the quota, as of the last Limits
+	limit         memoryFiles
+	limitLevel    int  // the level of limit's group; -1 = none
+	limitsRead    bool // Limits was called
 
 	stacked     map[string]bool // devices stacked on others
 	taskCounter taskCounter
-	// uncounted reports that Read does not count processes.
-	uncounted      bool
+	// skipTasks reports that Read does not count processes.
+	skipTasks      bool
 	descendantOOMs descendantOOMs
 }
 
-func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limiting: -1} }
+func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limitLevel: -1} }
 
 // memoryFiles are the files of a group's memory; "" if the kernel has none.
 type memoryFiles struct{ usage, stat, peak, oom, local, swap string }
@@ -100,7 +100,7 @@ func (g *Group) findFiles() {
 	g.path = g.name()
 	if g.acct.hasCounters() {
 		g.primary = append(g.primary, g.acct)
-		g.usage = filepath.Join(g.acct.dir(), map[bool]string{true: "cpu.stat", false: "cpuacct.usage"}[g.acct.v2])
+		g.cpuFile = filepath.Join(g.acct.dir(), map[bool]string{true: "cpu.stat", false: "cpuacct.usage"}[g.acct.v2])
 	}
 	if g.memory.hasCounters() {
 		g.own = memoryFilesIn(g.memory.dir(), g.memory.v2)
@@ -116,15 +116,15 @@ func (g *Group) findFiles() {
 	}
 
 	if g.matchesPrimary(g.pids) {
-		g.tasks = ifThere(filepath.Join(g.pids.dir(), "pids.current"))
+		g.threadsFile = existingPath(filepath.Join(g.pids.dir(), "pids.current"))
 	}
 	if g.matchesPrimary(g.io) {
-		g.traffic = trafficFiles(g.io)
+		g.ioFiles = trafficFiles(g.io)
 	}
 
 	if g.unified.hasCounters() {
 		for i, name := range stallNames {
-			g.stalls[i] = ifThere(filepath.Join(g.unified.dir(), name+".pressure"))
+			g.pressureFiles[i] = existingPath(filepath.Join(g.unified.dir(), name+".pressure"))
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (g *Group) matchesPrimary(p *membership) bool {
 		return false
 	}
 	return slices.ContainsFunc(g.primary, func(h *membership) bool {
-		return h.made && p.made || h.names[0] == p.names[0]
+		return h.created && p.created || h.names[0] == p.names[0]
 	})
 }
 
@@ -161,7 +161,7 @@ func trafficFiles(p *membership) []string {
 }
 
 func memoryFilesIn(dir string, v2 bool) memoryFiles {
-	file := func(name string) string { return ifThere(filepath.Join(dir, name)) }
+	file := func(name string) string { return existingPath(filepath.Join(dir, name)) }
 	if v2 {
 		return memoryFiles{file("memory.current"), file("memory.stat"), file("memory.peak"), file("memory.events"),
 			file("memory.events.local"), file("memory.swap.current")}
@@ -179,7 +179,7 @@ func (g *Group) Path() string { return g.path }
 
 // Close closes the files that Read and Limits keep open. The garbage collector does so, too. A later Read opens them
 // again.
-func (g *Group) Close() { g.r.close() }
+func (g *Group) Close() { g.r.Close() }
 
 // Limits reads the current limits. Later calls of Read return the counters of the limiting groups that this call found.
 func (g *Group) Limits() Limits {
@@ -188,7 +188,7 @@ func (g *Group) Limits() Limits {
 	quota, limiting := -1, -1
 	if g.cpu != nil {
 		for i := range g.cpu.dirs {
-			if v := g.quotaOf(&l, i); v < l.CPUs || v == v && l.CPUs != l.CPUs {
+			if v := g.readQuota(&l, i); v < l.CPUs || v == v && l.CPUs != l.CPUs {
 				l.CPUs, l.CPUGroup, quota = v, g.cpu.names[i], i
 			}
 		}
@@ -200,7 +200,7 @@ func (g *Group) Limits() Limits {
 			file = "memory.limit_in_bytes"
 		}
 		for i := range g.memory.dirs {
-			switch v := g.parsed(&l, g.memory.path(i, file), parseLimit); {
+			switch v := g.parseFile(&l, g.memory.path(i, file), parseLimit); {
 			case v == l.Memory: // of equal limits the outermost is reached first: its group includes the others
 				l.InnerMemoryGroup = cmp.Or(l.InnerMemoryGroup, l.MemoryGroup)
 				l.MemoryGroup, limiting = g.memory.names[i], i
@@ -214,7 +214,7 @@ func (g *Group) Limits() Limits {
 	}
 
 	g.setLimitLevels(quota, limiting)
-	l.CPUSetCPUs = g.cpusIn(&l)
+	l.CPUSetCPUs = g.readCPUSet(&l)
 	return l
 }
 
@@ -225,21 +225,21 @@ func (g *Group) setLimitLevels(quota, limiting int) {
 		g.quotaStat = g.cpu.path(quota, "cpu.stat")
 	}
 
-	if limiting == g.limiting {
+	if limiting == g.limitLevel {
 		return
 	}
-	g.limiting, g.limit = limiting, memoryFiles{}
+	g.limitLevel, g.limit = limiting, memoryFiles{}
 	if limiting >= 0 {
 		g.limit = memoryFilesIn(g.memory.dirs[limiting], g.memory.v2)
 	}
 }
 
-// quotaOf returns the quota of the group at a level, in cores, or NaN.
-func (g *Group) quotaOf(l *Limits, level int) float64 {
+// readQuota returns the quota of the group at a level, in cores, or NaN.
+func (g *Group) readQuota(l *Limits, level int) float64 {
 	if g.cpu.v2 {
-		return g.parsed(l, g.cpu.path(level, "cpu.max"), parseQuota)
+		return g.parseFile(l, g.cpu.path(level, "cpu.max"), parseQuota)
 	}
-	quota := g.parsed(l, g.cpu.path(level, "cpu.cfs_quota_us"), func(data []byte) (float64, bool) {
+	quota := g.parseFile(l, g.cpu.path(level, "cpu.cfs_quota_us"), func(data []byte) (float64, bool) {
 		if len(data) > 1 && data[0] == '-' {
 			return nan, true
 		}
@@ -249,7 +249,7 @@ func (g *Group) quotaOf(l *Limits, level int) float64 {
 	if quota != quota {
 		return nan
 	}
-	period := g.parsed(l, g.cpu.path(level, "cpu.cfs_period_us"), parseNumber)
+	period := g.parseFile(l, g.cpu.path(level, "cpu.cfs_period_us"), parseNumber)
 	if quota <= 0 || !(period > 0) {
 		return nan
 	}
@@ -261,7 +261,7 @@ func (g *Group) hiddenLimit(l *Limits) float64 {
 	if g.memory.v2 || !g.memory.hidden {
 		return nan
 	}
-	return g.parsed(l, g.memory.path(0, "memory.stat"), func(data []byte) (float64, bool) {
+	return g.parseFile(l, g.memory.path(0, "memory.stat"), func(data []byte) (float64, bool) {
 		v := [1]float64{nan}
 		parseKeys(data, []string{"hierarchical_memory_limit"}, v[:])
 		if v[0] >= 1<<62 {
@@ -271,8 +271,8 @@ func (g *Group) hiddenLimit(l *Limits) float64 {
 	})
 }
 
-// cpusIn returns the number of CPUs of the nearest group with a cpuset.
-func (g *Group) cpusIn(l *Limits) int {
+// readCPUSet returns the number of CPUs of the nearest group with a cpuset.
+func (g *Group) readCPUSet(l *Limits) int {
 	if g.cpuset == nil {
 		return 0
 	}
@@ -283,7 +283,7 @@ func (g *Group) cpusIn(l *Limits) int {
 
 	for level := range g.cpuset.dirs {
 		for _, name := range names {
-			n := g.parsed(l, g.cpuset.path(level, name), func(data []byte) (float64, bool) {
+			n := g.parseFile(l, g.cpuset.path(level, name), func(data []byte) (float64, bool) {
 				n, ok := parseCPUs(data)
 				return float64(n), ok
 			})
@@ -295,9 +295,9 @@ func (g *Group) cpusIn(l *Limits) int {
 	return 0
 }
 
-// parsed reads one file of a group for Limits. A file that does not exist is no failure (v2's root, a controller that
-// is not enabled): NaN.
-func (g *Group) parsed(l *Limits, path string, parse func([]byte) (float64, bool)) float64 {
+// parseFile reads one file of a group for Limits. A file that does not exist is no failure (v2's root, a controller
+// that is not enabled): NaN.
+func (g *Group) parseFile(l *Limits, path string, parse func([]byte) (float64, bool)) float64 {
 	v, err := g.r.value(path, parse)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return v
@@ -349,20 +349,20 @@ func (g *Group) TaskLimits() (limits []TaskLimit) {
 	}
 	for _, dir := range g.pids.dirs {
 		file := filepath.Join(dir, "pids.max")
-		most, limited := g.tasksIn(file)
+		most, limited := g.readTaskCount(file)
 		if !limited {
 			continue
 		}
-		if used, known := g.tasksIn(filepath.Join(dir, "pids.current")); known {
+		if used, known := g.readTaskCount(filepath.Join(dir, "pids.current")); known {
 			limits = append(limits, TaskLimit{Name: file, Max: most, Used: used})
 		}
 	}
 	return limits
 }
 
-// tasksIn reads a number of processes and threads. It reports false for "max".
-func (g *Group) tasksIn(file string) (int64, bool) {
-	data, err := g.r.readOnce(file, maxFile)
+// readTaskCount reads a number of processes and threads. It reports false for "max".
+func (g *Group) readTaskCount(file string) (int64, bool) {
+	data, err := g.r.ReadOnce(file, maxFile)
 	if err != nil {
 		return 0, false
 	}

@@ -254,7 +254,7 @@ func groupAlone() error {
 	}
 
 	own := g.unified.dir()
-	m, err := makeGroup(os.Args[1], []string{"hugetlb"})
+	m, err := newJobGroup(os.Args[1], []string{"hugetlb"})
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestGroup_Read(t *testing.T) {
 		change(&c)
 		return c
 	}
-	root := absent()
+	root := unknownCounters()
 	for name, c := range map[string]struct {
 		tree groupTree
 		want Counters
@@ -53,7 +53,7 @@ func TestGroup_Read(t *testing.T) {
 			groupTree{groupV2().cgroup, groupV2().mounts, map[string]string{
 				"kube/pod/app/cgroup.procs": "42\n", "kube/pod/app/cgroup.threads": "42\n43\n", "kube/pod/app/cgroup.events": "",
 				"kube/pod/app/cpu.stat": "usage_usec 100\nuser_usec 50\nsystem_usec 50\n"}},
-			with(absent(), func(c *Counters) { c.CPUSeconds, c.Processes, c.Threads = 1e-4, 1, 2 })},
+			with(unknownCounters(), func(c *Counters) { c.CPUSeconds, c.Processes, c.Threads = 1e-4, 1, 2 })},
 		"v2, no pids controller, no peak, no io, no swap": {
 			groupV2().with(map[string]string{"kube/pod/app/pids.current": "-", "kube/pod/app/memory.peak": "-", "kube/pod/app/io.stat": "-", "kube/pod/app/memory.swap.current": "-"}),
 			with(wantV2(), func(c *Counters) { c.Threads, c.PeakMemory, c.ReadBytes, c.WriteBytes, c.Swap = 7, n, n, n, n })},
@@ -220,7 +220,7 @@ func TestGroup_Removed(t *testing.T) {
 		c := g.Read()
 		failed := c.Failed
 		c.Failed = nil
-		groupSame(t, name, c, absent())
+		groupSame(t, name, c, unknownCounters())
 		if len(failed) < 6 {
 			t.Errorf("%s: failed %v", name, failed)
 		}

@@ -487,7 +487,7 @@ func TestGroup_Throttled(t *testing.T) {
 	if c := job.Read(); c.Periods == c.Periods || !errors.Is(c.Failed["cpu.stat"], unix.ENODEV) {
 		t.Errorf("removed under us: %v, %v", c.Periods, c.Failed)
 	}
-	if job.r.files.IsOpen(job.quotaStat) {
+	if job.r.IsOpen(job.quotaStat) {
 		t.Error("a file of a group that has gone is held open")
 	}
 }

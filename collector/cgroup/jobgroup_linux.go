@@ -21,13 +21,13 @@ import (
 
 // A JobGroup is a group that was created for a job, in one or several hierarchies. It belongs to one goroutine.
 type JobGroup struct {
-	group    *Group
-	v1       []hierarchyDir
-	v2       *hierarchyDir
-	agentDir string   // the v2 group that this process was moved to; "" = it was not
-	enabled  []string // controllers that were enabled for the group
-	missing  map[string]error
-	wanted   []string // controllers to enable
+	group       *Group
+	v1          []hierarchyDir
+	v2          *hierarchyDir
+	agentDir    string   // the v2 group that this process was moved to; "" = it was not
+	enabled     []string // controllers that were enabled for the group
+	missing     map[string]error
+	controllers []string // controllers to enable
 }
 
 // A hierarchyDir is the group's directory in one hierarchy, and its parent, which is perfagent's group.
@@ -44,10 +44,10 @@ type hierarchyDir struct{ dir, parent string }
 // time, pressure and processes.
 func NewJobGroup(name string) (*JobGroup, error) {
 	// Do not enable cpu: v2 counts CPU time without it, and enabling it would change the shares of the CPUs.
-	return makeGroup(name, []string{"memory", "io", "pids"})
+	return newJobGroup(name, []string{"memory", "io", "pids"})
 }
 
-func makeGroup(name string, wanted []string) (*JobGroup, error) {
+func newJobGroup(name string, wanted []string) (*JobGroup, error) {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\n") {
 		return nil, fmt.Errorf("make control group %q: not a name of a directory", name)
 	}
@@ -56,19 +56,19 @@ func makeGroup(name string, wanted []string) (*JobGroup, error) {
 		return nil, fmt.Errorf("make control group %s: %w", name, err)
 	}
 
-	m := &JobGroup{missing: map[string]error{}, wanted: wanted}
+	m := &JobGroup{missing: map[string]error{}, controllers: wanted}
 	for _, p := range []*membership{g.acct, g.memory, g.pids} {
-		if p != nil && !p.v2 && !m.has(p.dir()) {
-			m.note(p.dir(), m.makeV1(p.dir(), name))
+		if p != nil && !p.v2 && !m.hasBelow(p.dir()) {
+			m.addMissing(p.dir(), m.makeV1(p.dir(), name))
 		}
 	}
 
 	if g.unified != nil {
-		m.note(g.unified.dir(), m.makeV2(g.unified, name))
+		m.addMissing(g.unified.dir(), m.makeV2(g.unified, name))
 	}
-	m.group = g.inside(name, m.has)
+	m.group = g.childGroup(name, m.hasBelow)
 	if !m.group.acct.hasCounters() && !m.group.memory.hasCounters() {
-		err := fmt.Errorf("make control group %s: %w", name, m.reasons())
+		err := fmt.Errorf("make control group %s: %w", name, m.missingErr())
 		return nil, errors.Join(err, m.Remove())
 	}
 	return m, nil
@@ -87,15 +87,15 @@ func (m *JobGroup) Missing() map[string]error {
 	return m.missing
 }
 
-// note records why there is no group below a directory, unless err is nil.
-func (m *JobGroup) note(dir string, err error) {
+// addMissing records why there is no group below a directory, unless err is nil.
+func (m *JobGroup) addMissing(dir string, err error) {
 	if err != nil {
 		m.missing[dir] = err
 	}
 }
 
-// reasons joins the errors of Missing, in a fixed order.
-func (m *JobGroup) reasons() error {
+// missingErr joins the errors of Missing, in a fixed order.
+func (m *JobGroup) missingErr() error {
 	var errs []error
 	for _, err := range m.missing {
 		errs = append(errs, err)
@@ -104,53 +104,53 @@ func (m *JobGroup) reasons() error {
 	return errors.Join(errs...)
 }
 
-// has reports whether a group was created below own.
-func (m *JobGroup) has(own string) bool {
-	return m.v2 != nil && m.v2.parent == own || slices.ContainsFunc(m.v1,
-		func(b hierarchyDir) bool { return b.parent == own })
+// hasBelow reports whether a group was created below parentDir.
+func (m *JobGroup) hasBelow(parentDir string) bool {
+	return m.v2 != nil && m.v2.parent == parentDir || slices.ContainsFunc(m.v1,
+		func(b hierarchyDir) bool { return b.parent == parentDir })
 }
 
 // makeV1 creates the group in one v1 hierarchy, if a thread can go there and back.
-func (m *JobGroup) makeV1(own, name string) error {
-	hierarchy, err := os.ReadFile(filepath.Join(own, "memory.use_hierarchy"))
-	if err == nil && string(hierarchy) == "0\n" && !isRoot(own, false) {
-		return fmt.Errorf("make group in %s: memory.use_hierarchy is 0, a group below would escape the limits", own)
+func (m *JobGroup) makeV1(parentDir, name string) error {
+	hierarchy, err := os.ReadFile(filepath.Join(parentDir, "memory.use_hierarchy"))
+	if err == nil && string(hierarchy) == "0\n" && !isRoot(parentDir, false) {
+		return fmt.Errorf("make group in %s: memory.use_hierarchy is 0, a group below would escape the limits", parentDir)
 	}
-	dir := filepath.Join(own, name)
+	dir := filepath.Join(parentDir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("make group: %w", err)
 	}
-	if err := cmp.Or(writable(filepath.Join(dir, "tasks")), writable(filepath.Join(own, "tasks"))); err != nil {
+	if err := cmp.Or(writable(filepath.Join(dir, "tasks")), writable(filepath.Join(parentDir, "tasks"))); err != nil {
 		return errors.Join(err, os.Remove(dir))
 	}
-	m.v1 = append(m.v1, hierarchyDir{dir, own})
+	m.v1 = append(m.v1, hierarchyDir{dir, parentDir})
 	return nil
 }
 
 // makeV2 creates the group in v2, if a child can be started in it.
 func (m *JobGroup) makeV2(p *membership, name string) error {
-	own, dir := p.dir(), filepath.Join(p.dir(), name)
-	if err := cloneInto(); err != nil {
+	parentDir, dir := p.dir(), filepath.Join(p.dir(), name)
+	if err := checkCloneInto(); err != nil {
 		return fmt.Errorf("make group in %s: the kernel does not start processes in a group (clone3 of Linux 5.7): %w",
-			own, err)
+			parentDir, err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("make group: %w", err)
 	}
 
-	err := cmp.Or(writable(filepath.Join(dir, "cgroup.procs")), writable(filepath.Join(own, "cgroup.procs")))
+	err := cmp.Or(writable(filepath.Join(dir, "cgroup.procs")), writable(filepath.Join(parentDir, "cgroup.procs")))
 	kind, errKind := os.ReadFile(filepath.Join(dir, "cgroup.type"))
 	if err == nil && errKind == nil && string(kind) != "domain\n" {
 		err = fmt.Errorf("make group in %s: its groups are of type %q, which a process cannot be started in",
-			own, bytes.TrimSpace(kind))
+			parentDir, bytes.TrimSpace(kind))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(dir))
 	}
 
-	m.v2 = &hierarchyDir{dir, own}
+	m.v2 = &hierarchyDir{dir, parentDir}
 	if err := m.enable(name); err != nil {
-		m.missing[filepath.Join(own, "cgroup.subtree_control")] = err
+		m.missing[filepath.Join(parentDir, "cgroup.subtree_control")] = err
 	}
 	return nil
 }
@@ -165,20 +165,20 @@ func writable(path string) error {
 
 // enable enables the controllers for the created group.
 func (m *JobGroup) enable(name string) error {
-	there, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.controllers"))
+	available, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.controllers"))
 	if err != nil {
 		return err
 	}
 
 	control := filepath.Join(m.v2.parent, "cgroup.subtree_control")
-	already, err := os.ReadFile(control)
+	enabled, err := os.ReadFile(control)
 	if err != nil {
 		return err
 	}
 
 	var errs []error
-	for _, c := range m.wanted {
-		if !hasWord(there, c) || hasWord(already, c) {
+	for _, c := range m.controllers {
+		if !hasWord(available, c) || hasWord(enabled, c) {
 			continue
 		}
 		err := writeFile(control, "+"+c)
@@ -207,15 +207,15 @@ func (m *JobGroup) moveAgent(name string) error {
 	if pids := procfile.AppendPIDs(nil, procs); len(pids) != 1 || pids[0] != os.Getpid() {
 		return fmt.Errorf("%d processes in %s", len(pids), m.v2.parent)
 	}
-	leaf := filepath.Join(m.v2.parent, name+"-agent")
-	if err := os.Mkdir(leaf, 0o755); err != nil {
+	agentDir := filepath.Join(m.v2.parent, name+"-agent")
+	if err := os.Mkdir(agentDir, 0o755); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(leaf, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
-		return errors.Join(err, os.Remove(leaf))
+	if err := writeFile(filepath.Join(agentDir, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
+		return errors.Join(err, os.Remove(agentDir))
 	}
 
-	m.agentDir = leaf
+	m.agentDir = agentDir
 	return nil
 }
 
@@ -271,10 +271,10 @@ type cloneArgs struct {
 	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// cloneInto returns an error if clone3 cannot start a child in a group. A kernel that can returns EBADF for a
+// checkCloneInto returns an error if clone3 cannot start a child in a group. A kernel that can returns EBADF for a
 // descriptor that is not a group's, and creates no child. Older ones lack clone3 or the field, and some containers
 // forbid it.
-func cloneInto() error {
+func checkCloneInto() error {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -288,9 +288,9 @@ func cloneInto() error {
 	return nil
 }
 
-// inside returns the Group of a process in the groups that were created below g's groups. In a hierarchy where none was
-// created, it has g's group.
-func (g *Group) inside(name string, made func(own string) bool) *Group {
+// childGroup returns the Group of a process in the groups that were created below g's groups. In a hierarchy where none
+// was created, it has g's group.
+func (g *Group) childGroup(name string, created func(own string) bool) *Group {
 	in := newGroup(g.sys)
 	in.version = g.version
 	moved := map[*membership]*membership{nil: nil}
@@ -299,8 +299,8 @@ func (g *Group) inside(name string, made func(own string) bool) *Group {
 			return q
 		}
 		q := *p
-		q.made = made(p.dir())
-		if q.counts = q.made; q.made {
+		q.created = created(p.dir())
+		if q.counts = q.created; q.created {
 			q.dirs = append([]string{filepath.Join(p.dir(), name)}, p.dirs...)
 			q.names = append([]string{filepath.Join(p.names[0], name)}, p.names...)
 		}
@@ -346,7 +346,7 @@ func (m *JobGroup) enterLocked(start func(fd int) error, result chan<- error) {
 	if back == nil {
 		runtime.UnlockOSThread() // else the thread ends with this goroutine
 	}
-	m.note("thread", back)
+	m.addMissing("thread", back)
 	result <- err
 }
 
@@ -388,10 +388,10 @@ func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
 const retryTimeout = 100 * time.Millisecond
 
 // retryUntil repeats f until the given time while it fails with one of these temporary errors.
-func retryUntil(until time.Time, f func() error, refusals ...error) error {
+func retryUntil(until time.Time, f func() error, temporary ...error) error {
 	for {
 		err := f()
-		again := slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
+		again := slices.ContainsFunc(temporary, func(r error) bool { return errors.Is(err, r) })
 		if !again || time.Now().After(until) {
 			return err
 		}
@@ -406,16 +406,16 @@ func (m *JobGroup) Remove() error {
 	if m.group != nil {
 		m.group.Close() // an open file of a removed group keeps the group's memory
 	}
-	branches := slices.Clone(m.v1)
+	dirs := slices.Clone(m.v1)
 	if m.v2 != nil {
-		branches = append(branches, *m.v2)
+		dirs = append(dirs, *m.v2)
 	}
-	if err := awaitEmpty(branches); err != nil {
+	if err := awaitEmpty(dirs); err != nil {
 		return err
 	}
 
 	until := time.Now().Add(exitTimeout)
-	for _, b := range branches {
+	for _, b := range dirs {
 		if err := removeGroup(b.dir, until); err != nil {
 			return err
 		}

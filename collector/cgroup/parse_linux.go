@@ -180,7 +180,7 @@ func ParseStall(data []byte) (Stall, error) {
 		}
 	}
 	if math.IsNaN(s.Some) {
-		return Stall{nan, nan}, notUnderstood(data)
+		return Stall{nan, nan}, unexpectedContent(data)
 	}
 	return s, nil
 }

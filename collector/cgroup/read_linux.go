@@ -16,28 +16,28 @@ func (g *Group) Read() Counters {
 	if !g.limitsRead {
 		g.Limits()
 	}
-	c := absent()
+	c := unknownCounters()
 	g.readCPU(&c)
 	g.readMemory(&c)
 	g.readTraffic(&c)
-	if len(g.primary) > 0 && !g.uncounted {
+	if len(g.primary) > 0 && !g.skipTasks {
 		g.taskCounter.read(g, &c)
 	}
 
 	for i, s := range []*Stall{&c.Pressure.CPU, &c.Pressure.Memory, &c.Pressure.IO} {
-		if g.stalls[i] == "" {
+		if g.pressureFiles[i] == "" {
 			continue
 		}
 		var err error
-		if *s, err = g.r.stall(g.stalls[i]); err != nil {
-			c.fail(filepath.Base(g.stalls[i]), err)
+		if *s, err = g.r.stall(g.pressureFiles[i]); err != nil {
+			c.fail(filepath.Base(g.pressureFiles[i]), err)
 		}
 	}
 	return c
 }
 
 // CountTasks sets whether Read counts processes and threads, which is the default.
-func (g *Group) CountTasks(wanted bool) { g.uncounted = !wanted }
+func (g *Group) CountTasks(wanted bool) { g.skipTasks = !wanted }
 
 // fail records why a file has no values.
 func (c *Counters) fail(name string, err error) {
@@ -66,19 +66,19 @@ func (g *Group) readCPU(c *Counters) {
 	}
 
 	switch {
-	case g.usage == "":
+	case g.cpuFile == "":
 	case g.acct.v2:
-		err := g.r.keys(g.usage, []string{"usage_usec", "nr_periods", "nr_throttled", "throttled_usec"}, v[:])
+		err := g.r.keys(g.cpuFile, []string{"usage_usec", "nr_periods", "nr_throttled", "throttled_usec"}, v[:])
 		if err != nil {
 			c.fail("cpu.stat", err)
 		}
 		c.CPUSeconds = v[0] / 1e6
-		if g.usage == g.quotaStat {
+		if g.cpuFile == g.quotaStat {
 			throttled(1e6)
 			return
 		}
 	default:
-		c.CPUSeconds = c.number(&g.r, g.usage) / 1e9
+		c.CPUSeconds = c.number(&g.r, g.cpuFile) / 1e9
 	}
 
 	if g.quotaStat == "" {
@@ -121,7 +121,7 @@ func (g *Group) readMemory(c *Counters) {
 
 // readOOM reads the OOM counters.
 func (g *Group) readOOM(c *Counters) {
-	own, err := readOOM(g.r.files.ReadKeepOpen, g.own.oom)
+	own, err := readOOM(g.r.ReadKeepOpen, g.own.oom)
 	if err != nil {
 		c.fail(filepath.Base(g.own.oom), err)
 	}
@@ -133,7 +133,7 @@ func (g *Group) readOOM(c *Counters) {
 	if g.limit.local == "" {
 		return
 	}
-	limit, err := readOOM(g.r.files.ReadKeepOpen, g.limit.local)
+	limit, err := readOOM(g.r.ReadKeepOpen, g.limit.local)
 	if err != nil {
 		c.fail(filepath.Base(g.limit.local), err)
 	}
@@ -160,7 +160,7 @@ func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache,
 
 // readTraffic reads the storage bytes from the first file that counts.
 func (g *Group) readTraffic(c *Counters) {
-	for _, path := range g.traffic {
+	for _, path := range g.ioFiles {
 		if g.readTrafficFile(c, path) {
 			return
 		}
@@ -170,7 +170,7 @@ func (g *Group) readTraffic(c *Counters) {
 // readTrafficFile reads the storage bytes from a file, and reports whether it counts. A v1 file without a device does
 // not; a v2 file without one means that there was no traffic yet.
 func (g *Group) readTrafficFile(c *Counters, path string) bool {
-	data, err := g.r.readKeepOpen(path, maxFile)
+	data, err := g.r.ReadKeepOpen(path, maxFile)
 	if err != nil {
 		c.fail(filepath.Base(path), err)
 		return false
@@ -233,7 +233,7 @@ func (g *Group) isStacked(device string) bool {
 
 // stall reads one PSI file.
 func (r *reader) stall(path string) (Stall, error) {
-	data, err := r.readKeepOpen(path, maxFile)
+	data, err := r.ReadKeepOpen(path, maxFile)
 	if err != nil {
 		return Stall{nan, nan}, err
 	}
@@ -249,11 +249,11 @@ func (r *reader) stall(path string) (Stall, error) {
 // CPUs and the groups below.
 func (g *Group) Reclaim() Reclaim {
 	h := Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan}
-	if g.memory == nil || g.limiting < 0 && !g.memory.hasCounters() {
+	if g.memory == nil || g.limitLevel < 0 && !g.memory.hasCounters() {
 		return h
 	}
 
-	level, prefix := max(g.limiting, 0), "total_"
+	level, prefix := max(g.limitLevel, 0), "total_"
 	if g.memory.v2 {
 		prefix = ""
 	}
@@ -272,7 +272,7 @@ func (g *Group) Reclaim() Reclaim {
 	}
 
 	var none Counters // a missing file is no failure
-	h.Swap = none.number(&g.r, ifThere(g.memory.path(level, "memory.swap.current")))
+	h.Swap = none.number(&g.r, existingPath(g.memory.path(level, "memory.swap.current")))
 	g.readHigh(&h)
 	return h
 }
@@ -280,7 +280,7 @@ func (g *Group) Reclaim() Reclaim {
 // readHigh reads the lowest memory.high of the group and its visible ancestors.
 func (g *Group) readHigh(h *Reclaim) {
 	for i := range g.memory.dirs {
-		data, err := g.r.readOnce(g.memory.path(i, "memory.high"), maxFile)
+		data, err := g.r.ReadOnce(g.memory.path(i, "memory.high"), maxFile)
 		if err != nil {
 			continue
 		}

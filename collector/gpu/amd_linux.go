@@ -100,7 +100,7 @@ func (c *card) read() row {
 	r.PowerLimitWatts = series.Optional(c.value(&r, "power_limit_watts", 1e6, maxWatts, c.hwmon+"power1_cap"))
 	r.TemperatureCelsius = c.value(&r, "temperature_celsius", 1e3, maxCelsius, c.hwmon+"temp1_input")
 	if data, err := readFile(filepath.Join(c.dir, c.hwmon, "energy1_input")); err == nil { // few cards have it
-		r.EnergyJoules = number(string(bytes.TrimSpace(data)), math.MaxUint64) / 1e6
+		r.EnergyJoules = parseNumber(string(bytes.TrimSpace(data)), math.MaxUint64) / 1e6
 	}
 	c.clock(&r)
 	return r
@@ -120,7 +120,7 @@ func (c *card) value(r *row, what string, unit, most float64, files ...string) f
 		r.addMissing(what, err.Error())
 		return math.NaN()
 	}
-	v := number(string(bytes.TrimSpace(data)), math.MaxUint64) / unit
+	v := parseNumber(string(bytes.TrimSpace(data)), math.MaxUint64) / unit
 	if math.IsNaN(v) || v > most {
 		r.addMissing(what, filepath.Base(files[0])+" says "+clean(string(data)))
 		return math.NaN()
@@ -135,7 +135,7 @@ func (c *card) clock(r *row) {
 	for line := range bytes.Lines(data) {
 		f := strings.Fields(string(line))
 		if err == nil && len(f) == 3 && f[2] == "*" && len(f[1]) > 3 && strings.EqualFold(f[1][len(f[1])-3:], "MHz") {
-			if r.ClockMHz = number(f[1][:len(f[1])-3], maxMHz); !math.IsNaN(r.ClockMHz) {
+			if r.ClockMHz = parseNumber(f[1][:len(f[1])-3], maxMHz); !math.IsNaN(r.ClockMHz) {
 				return
 			}
 		}

@@ -128,7 +128,7 @@ func TestChild_WithoutPidfd(t *testing.T) {
 	if !p.alive(cmd.Process.Pid) || p.ended(cmd.Process.Pid) {
 		t.Error("the child is alive")
 	}
-	other := process{pidfd: -1, since: p.since + "0"}
+	other := process{pidfd: -1, startTime: p.startTime + "0"}
 	if other.alive(cmd.Process.Pid) || !other.ended(cmd.Process.Pid) {
 		t.Error("a later process of the same number was taken for the child")
 	}
@@ -176,8 +176,8 @@ func TestChild_Sweep(t *testing.T) {
 		}
 		in.Close()
 		gpuWaitEnded(t, pid)
-		other := process{pidfd: -1, since: "1"}
-		other.toGroup(pid, unix.SIGKILL)
+		other := process{pidfd: -1, startTime: "1"}
+		other.signalGroup(pid, unix.SIGKILL)
 		if other.killOrphans(pid); gpuEnded(left) {
 			t.Error("the group of another process was killed")
 		}

@@ -85,18 +85,18 @@ type Options struct {
 
 // A Monitor monitors the GPUs of a node.
 type Monitor struct {
-	o      Options
-	smi    string      // nvidia-smi; "" = none, or not found yet; written under mu
-	cards  []card      // AMD's
-	found  chan string // receives the path of nvidia-smi, once
-	timing timing
-	pid    atomic.Int64
-	child  atomic.Pointer[child] // the last one started
+	o        Options
+	smi      string      // nvidia-smi; "" = none, or not found yet; written under mu
+	cards    []card      // AMD's
+	smiFound chan string // receives the path of nvidia-smi, once
+	timing   timing
+	pid      atomic.Int64
+	child    atomic.Pointer[child] // the last one started
 
-	mu     sync.Mutex
-	sought time.Time // when the search for nvidia-smi began; zero = it is over
-	nvidia vendorState
-	amd    vendorState
+	mu            sync.Mutex
+	searchStarted time.Time // when the search for nvidia-smi began; zero = it is over
+	nvidia        vendorState
+	amd           vendorState
 }
 
 // A timing holds the intervals and timeouts of a Monitor.
@@ -114,8 +114,8 @@ func Open(o Options) *Monitor {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	m := &Monitor{o: o, sought: time.Now(), found: make(chan string, 1)}
-	go func() { m.found <- findProgram(o.Env) }()
+	m := &Monitor{o: o, searchStarted: time.Now(), smiFound: make(chan string, 1)}
+	go func() { m.smiFound <- findSMI(o.Env) }()
 	m.cards = findCards(cmp.Or(o.Sys, "/sys"))
 	// The driver computes utilization over up to a second: shorter intervals would return the same numbers again.
 	interval := max(o.Interval, time.Second)
@@ -135,7 +135,7 @@ func (m *Monitor) Run(ctx context.Context) {
 		}
 	}()
 
-	if m.find(ctx) {
+	if m.awaitSMI(ctx) {
 		m.followNVIDIA(ctx)
 	}
 
@@ -148,15 +148,15 @@ func (m *Monitor) Run(ctx context.Context) {
 	timeout.Receive(cards, m.timing.grace/4) // a read that hangs in the driver cannot be stopped
 }
 
-// find waits for the search for nvidia-smi, and reports whether it was found. It returns false when ctx ends.
-func (m *Monitor) find(ctx context.Context) bool {
+// awaitSMI waits for the search for nvidia-smi, and reports whether it was found. It returns false when ctx ends.
+func (m *Monitor) awaitSMI(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case smi := <-m.found:
+	case smi := <-m.smiFound:
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.smi, m.sought, m.nvidia.complete = smi, time.Time{}, smi == ""
+		m.smi, m.searchStarted, m.nvidia.complete = smi, time.Time{}, smi == ""
 		return smi != ""
 	}
 }
@@ -181,17 +181,17 @@ func (m *Monitor) Read() Reading {
 	var r Reading
 	now := time.Now()
 	switch {
-	case m.smi == "" && !m.sought.IsZero() && now.Sub(m.sought) > searchTimeout:
+	case m.smi == "" && !m.searchStarted.IsZero() && now.Sub(m.searchStarted) > searchTimeout:
 		r.Err = fmt.Errorf("find nvidia-smi on the PATH: a directory of it has not answered for %.0f s",
-			now.Sub(m.sought).Seconds())
+			now.Sub(m.searchStarted).Seconds())
 	case m.smi != "":
 		m.nvidia.add(&r, now, m.timing.stale, 0)
-		r.Err = m.nvidia.trouble(now, m.timing.stale)
+		r.Err = m.nvidia.check(now, m.timing.stale)
 	}
 
 	if len(m.cards) > 0 && m.nvidia.complete { // the first index of AMD's devices is only known now
-		m.amd.add(&r, now, m.timing.stale, m.nvidia.next)
-		if old := now.Sub(m.amd.seen); old > m.timing.stale && !m.amd.seen.IsZero() {
+		m.amd.add(&r, now, m.timing.stale, m.nvidia.nextIndex)
+		if old := now.Sub(m.amd.updatedAt); old > m.timing.stale && !m.amd.updatedAt.IsZero() {
 			r.Err = errors.Join(r.Err, fmt.Errorf("read GPUs: no answer of AMD's cards for %.0f s", old.Seconds()))
 		}
 	}
@@ -207,9 +207,9 @@ func unknownState() State {
 // searchTimeout exceeds the time to search the PATH on a working disk.
 const searchTimeout = time.Second
 
-// findProgram searches the PATH for nvidia-smi as a shell would, except in the working directory, which is the job's.
+// findSMI searches the PATH for nvidia-smi as a shell would, except in the working directory, which is the job's.
 // It returns "" if there is none.
-func findProgram(env []string) string {
+func findSMI(env []string) string {
 	name := "nvidia-smi"
 	if runtime.GOOS == "windows" {
 		name += ".exe"

@@ -115,7 +115,7 @@ func (q *query) parse(line []byte) (row, error) {
 		return row{}, errors.New("no index")
 	}
 
-	if r.PowerLimitWatts = series.Optional(number(enforced, maxWatts)); !r.PowerLimitWatts.Known() {
+	if r.PowerLimitWatts = series.Optional(parseNumber(enforced, maxWatts)); !r.PowerLimitWatts.Known() {
 		r.setNumber((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
 
@@ -175,13 +175,13 @@ func (r *row) set(field, text string) {
 
 // setNumber parses the number of a field, or records that it is missing.
 func (r *row) setNumber(to *float64, what, text string, most float64) {
-	if *to = number(text, most); math.IsNaN(*to) {
+	if *to = parseNumber(text, most); math.IsNaN(*to) {
 		r.addMissing(what, missingReason(text))
 	}
 }
 
-// number parses a decimal number from 0 to most, and returns NaN for other texts.
-func number(text string, most float64) float64 {
+// parseNumber parses a decimal number from 0 to most, and returns NaN for other texts.
+func parseNumber(text string, most float64) float64 {
 	if text == "" || strings.Trim(text, "0123456789.") != "" { // no inf, no 0x, no sign
 		return math.NaN()
 	}
@@ -233,8 +233,7 @@ func parseThrottle(text string) (reasons []string, ok bool) {
 
 	names := [...]string{
 		1: "applications_clocks_setting", 2: "sw_power_cap", 3: "hw_slowdown", 4: "sync_boost",
-		5: "sw_thermal_slowdown",
-		6: "hw_thermal_slowdown", 7: "hw_power_brake_slowdown", 8: "display_clock_setting",
+		5: "sw_thermal_slowdown", 6: "hw_thermal_slowdown", 7: "hw_power_brake_slowdown", 8: "display_clock_setting",
 	}
 
 	for bit, name := range names {
@@ -251,12 +250,12 @@ func parseThrottle(text string) (reasons []string, ok bool) {
 func readLines(from io.Reader, use func(line []byte), more func(n int) bool) {
 	in := bufio.NewReaderSize(from, maxLine)
 	for long := false; ; {
-		piece, err := in.ReadSlice('\n')
+		chunk, err := in.ReadSlice('\n')
 		full := err == bufio.ErrBufferFull
 		if !long && (full || err == nil) {
-			use(bytes.TrimSuffix(piece, []byte{'\n'}))
+			use(bytes.TrimSuffix(chunk, []byte{'\n'}))
 		}
-		if err != nil && !full || !more(len(piece)) {
+		if err != nil && !full || !more(len(chunk)) {
 			return
 		}
 		long = full

@@ -24,7 +24,7 @@ func TestOpen_FindsNothing(t *testing.T) {
 	}
 	sep := string(os.PathListSeparator)
 	for _, path := range []string{"", ".", sep, "plain", filepath.Join(dir, "plain"), filepath.Join(dir, "dir") + sep + "/nowhere"} {
-		if smi := findProgram([]string{"PATH=" + path}); smi != "" {
+		if smi := findSMI([]string{"PATH=" + path}); smi != "" {
 			t.Errorf("PATH=%q: found %s", path, smi)
 		}
 	}

@@ -23,7 +23,7 @@ func all(int) bool { return true }
 
 // gpuBoard feeds a transcript to a vendorState, as Run would.
 func gpuBoard(data []byte, now time.Time) *vendorState {
-	b := &vendorState{began: now}
+	b := &vendorState{queryStarted: now}
 	q := newQuery()
 	readLines(bytes.NewReader(data), func(line []byte) {
 		if len(line) > 0 && line[0] == '#' {
@@ -32,7 +32,7 @@ func gpuBoard(data []byte, now time.Time) *vendorState {
 		if r, err := q.parse(line); err == nil {
 			b.put(r, now)
 		} else if text := clean(string(line)); text != "" {
-			b.message, b.noted = text, now
+			b.message, b.messageAt = text, now
 		}
 	}, all)
 	return b

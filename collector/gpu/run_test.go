@@ -358,12 +358,12 @@ func TestMonitor_GivenUp(t *testing.T) {
 // Messages after rows are reported, too, once the rows are old.
 func TestBoard_NotUnderstood(t *testing.T) {
 	now := time.Now()
-	b := vendorState{began: now.Add(-time.Minute), seen: now.Add(-30 * time.Second), message: "WHAT", noted: now}
-	if err := b.trouble(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {
+	b := vendorState{queryStarted: now.Add(-time.Minute), updatedAt: now.Add(-30 * time.Second), message: "WHAT", messageAt: now}
+	if err := b.check(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {
 		t.Error(err)
 	}
-	b.seen = now.Add(-time.Second)
-	if err := b.trouble(now, 5*time.Second); err != nil {
+	b.updatedAt = now.Add(-time.Second)
+	if err := b.check(now, 5*time.Second); err != nil {
 		t.Error(err)
 	}
 }

@@ -39,13 +39,13 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 	defer runtime.UnlockOSThread()
 
 	q := newQuery()
-	for faults, refused := 0, 0; ; {
+	for faults, dropped := 0, 0; ; {
 		end := m.follow(ctx, q)
 		if ctx.Err() != nil {
 			return
 		}
-		if end.invalidField != "" && refused < maxInvalidFields && q.dropField(end.invalidField) {
-			refused++
+		if end.invalidField != "" && dropped < maxInvalidFields && q.dropField(end.invalidField) {
+			dropped++
 			continue
 		}
 		if end.final || end.invalidField != "" || faults == maxRestarts {
@@ -54,7 +54,7 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 		}
 
 		m.mu.Lock()
-		m.nvidia.fault = end.err
+		m.nvidia.restartCause = end.err
 		m.mu.Unlock()
 
 		wait := m.timing.backoff << faults
@@ -78,13 +78,13 @@ func (m *Monitor) giveUp(err error, faults int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.nvidia.err, m.nvidia.fault, m.nvidia.complete = err, nil, true
+	m.nvidia.err, m.nvidia.restartCause, m.nvidia.complete = err, nil, true
 }
 
 // follow starts one process, reads its output and returns after its end.
 func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 	m.mu.Lock()
-	m.nvidia.began, m.nvidia.message, m.nvidia.missing = time.Now(), "", q.missing
+	m.nvidia.queryStarted, m.nvidia.message, m.nvidia.missing = time.Now(), "", q.missing
 	m.mu.Unlock()
 	defer m.pid.Store(0) // start sets it
 	c, err := m.start(q.args(m.timing.interval))
@@ -156,9 +156,9 @@ func (m *Monitor) start(args []string) (*child, error) {
 func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 	for {
 		m.mu.Lock()
-		last := m.nvidia.seen
-		if last.Before(m.nvidia.began) {
-			last = m.nvidia.began
+		last := m.nvidia.updatedAt
+		if last.Before(m.nvidia.queryStarted) {
+			last = m.nvidia.queryStarted
 		}
 		m.mu.Unlock()
 
@@ -258,7 +258,7 @@ func (c *child) wait(limit time.Duration) bool {
 type reader struct {
 	m            *Monitor
 	q            *query
-	rows         bool // there was at least one
+	sawRow       bool // there was at least one
 	invalidField string
 	message      string // the first since the last row
 	flooded      bool
@@ -284,7 +284,7 @@ func (r *reader) line(line []byte) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	if err == nil {
-		r.rows, r.message = true, ""
+		r.sawRow, r.message = true, ""
 		r.m.nvidia.put(row, now)
 		return
 	}
@@ -302,7 +302,7 @@ func (r *reader) line(line []byte) {
 		r.invalidField = parseInvalidField(string(line))
 	}
 
-	r.m.nvidia.message, r.m.nvidia.noted = text, now
+	r.m.nvidia.message, r.m.nvidia.messageAt = text, now
 }
 
 // outcome returns why the process has ended. If it printed only a message and no row (no device, no driver, another
@@ -316,11 +316,11 @@ func (r *reader) outcome(hung bool, ended error) outcome {
 		o.err = fmt.Errorf("query GPUs: nvidia-smi answered what is not understood and was killed: %s", r.message)
 	case hung:
 		o.err = fmt.Errorf("query GPUs: nvidia-smi answered nothing for %.0f s and was killed", r.m.timing.hang.Seconds())
-	case !r.rows && r.message != "":
+	case !r.sawRow && r.message != "":
 		o.final, o.err = true, errors.New("query GPUs: nvidia-smi: "+r.message)
 	case r.message != "":
 		o.err = errors.New("query GPUs: nvidia-smi has ended: " + r.message)
-	case r.rows:
+	case r.sawRow:
 		o.err = errors.New("query GPUs: nvidia-smi has ended")
 	default:
 		o.err = errors.New("query GPUs: nvidia-smi has ended without an answer")
@@ -330,7 +330,7 @@ func (r *reader) outcome(hung bool, ended error) outcome {
 		o.final, o.err = true, fmt.Errorf("%w; %w", o.err, ended)
 	}
 
-	if r.rows {
+	if r.sawRow {
 		o.invalidField = ""
 	}
 

@@ -14,10 +14,10 @@ import (
 
 // A process identifies a child.
 type process struct {
-	owned bool // we reap it
-	done  bool
-	pidfd int    // -1 = the kernel has none (before 5.4)
-	since string // start time in /proc/PID/stat, if there is no pidfd
+	owned     bool // we reap it
+	done      bool
+	pidfd     int    // -1 = the kernel has none (before 5.4)
+	startTime string // start time in /proc/PID/stat, if there is no pidfd
 }
 
 // attributes returns the attributes of the fork. If perfagent is killed while nvidia-smi hangs in the driver and writes
@@ -32,7 +32,7 @@ func (p *process) attributes() *syscall.SysProcAttr {
 func (p *process) identify(pid int, owned bool) {
 	p.owned = owned
 	if p.pidfd < 0 {
-		_, p.since = stat(pid)
+		_, p.startTime = readStat(pid)
 	}
 }
 
@@ -41,13 +41,13 @@ func (p *process) alive(pid int) bool {
 	if p.pidfd >= 0 {
 		return unix.PidfdSendSignal(p.pidfd, 0, nil, 0) == nil
 	}
-	_, since := stat(pid)
-	return p.since != "" && since == p.since
+	_, since := readStat(pid)
+	return p.startTime != "" && since == p.startTime
 }
 
-// toGroup sends a signal to the process group of the child. Since Linux 6.9 the kernel finds the group by the pidfd, so
-// that the ID does not matter. Before, it needs the ID, which no other process has until the child is reaped.
-func (p *process) toGroup(pid int, sig syscall.Signal) {
+// signalGroup sends a signal to the process group of the child. Since Linux 6.9 the kernel finds the group by the
+// pidfd, so that the ID does not matter. Before, it needs the ID, which no other process has until the child is reaped.
+func (p *process) signalGroup(pid int, sig syscall.Signal) {
 	const processGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP
 	if p.pidfd >= 0 {
 		if err := unix.PidfdSendSignal(p.pidfd, sig, nil, processGroup); err == nil || err == unix.ESRCH {
@@ -62,7 +62,7 @@ func (p *process) toGroup(pid int, sig syscall.Signal) {
 // killOrphans kills the rest of the group after the child has ended.
 func (p *process) killOrphans(pid int) {
 	if p.ended(pid) {
-		p.toGroup(pid, syscall.SIGKILL)
+		p.signalGroup(pid, syscall.SIGKILL)
 	}
 }
 
@@ -73,8 +73,8 @@ func (p *process) ended(pid int) bool {
 		n, err := unix.Poll(fds, 0)
 		return err == nil && n == 1
 	}
-	state, since := stat(pid)
-	return state == "Z" || state == "X" || since != p.since || since == ""
+	state, since := readStat(pid)
+	return state == "Z" || state == "X" || since != p.startTime || since == ""
 }
 
 // release closes the pidfd.
@@ -102,7 +102,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 	argv := append([]string{file}, args...)
 	if unix.Access(shell, unix.X_OK) == nil {
 		file, argv = shell, append([]string{shell, "-c", `exec "$0" "$@"`}, argv...)
-		env = slices.DeleteFunc(slices.Clone(env), forShells)
+		env = slices.DeleteFunc(slices.Clone(env), isShellVariable)
 	}
 	return syscall.ForkExec(file, argv, &syscall.ProcAttr{
 		Dir:   "/", // so that no directory of the job is busy
@@ -112,8 +112,8 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 	})
 }
 
-// forShells reports whether a variable affects a shell itself.
-func forShells(variable string) bool {
+// isShellVariable reports whether a variable affects a shell itself.
+func isShellVariable(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
@@ -139,7 +139,7 @@ func (c *child) signal(kill bool) {
 		sig = syscall.SIGKILL
 	}
 	if !c.done {
-		c.toGroup(c.pid, sig)
+		c.signalGroup(c.pid, sig)
 	}
 }
 
@@ -159,8 +159,8 @@ func (c *child) reap() bool {
 	return c.done
 }
 
-// stat returns a process's state and start time, in ticks since boot.
-func stat(pid int) (state, since string) {
+// readStat returns a process's state and start time, in ticks since boot.
+func readStat(pid int) (state, since string) {
 	p, ok := procfile.ReadProcess(pid)
 	if !ok {
 		return "", ""

@@ -29,42 +29,42 @@ type entry struct {
 
 // A vendorState is the known state of one vendor's devices.
 type vendorState struct {
-	entries  []entry
-	surplus  int       // the most devices seen beyond maxDevices
-	extra    int       // the same for the current round
-	complete bool      // all devices are known, or never will be
-	next     int       // first index after the devices
-	began    time.Time // start of the current or last query
-	seen     time.Time // time of the last row
-	message  string    // the last output that is no row
-	noted    time.Time
-	missing  []series.Missing // fields that no device has
-	fault    error            // why the query was restarted
-	err      error            // why there will be no more values
+	entries      []entry
+	surplus      int       // the most devices seen beyond maxDevices
+	roundSurplus int       // the same for the current round
+	complete     bool      // all devices are known, or never will be
+	nextIndex    int       // first index after the devices
+	queryStarted time.Time // start of the current or last query
+	updatedAt    time.Time // time of the last row
+	message      string    // the last output that is no row
+	messageAt    time.Time
+	missing      []series.Missing // fields that no device has
+	restartCause error            // why the query was restarted
+	err          error            // why there will be no more values
 }
 
 // put stores a row. The second row of the first device completes a round.
 func (b *vendorState) put(r row, now time.Time) {
-	b.seen = now
+	b.updatedAt = now
 	for i := range b.entries {
 		if !b.entries[i].same(r.Device) {
 			continue
 		}
 		b.entries[i] = entry{r, now}
 		if i == 0 {
-			b.complete, b.surplus, b.extra = true, max(b.surplus, b.extra), 0
+			b.complete, b.surplus, b.roundSurplus = true, max(b.surplus, b.roundSurplus), 0
 		}
 		return
 	}
 
 	if len(b.entries) == maxDevices {
-		b.extra = min(b.extra+1, 1<<20)
-		b.surplus = max(b.surplus, b.extra)
+		b.roundSurplus = min(b.roundSurplus+1, 1<<20)
+		b.surplus = max(b.surplus, b.roundSurplus)
 		return
 	}
 
 	b.entries = append(b.entries, entry{r, now})
-	b.next = max(b.next, r.Index+1)
+	b.nextIndex = max(b.nextIndex, r.Index+1)
 }
 
 // same reports whether an entry is of a device. A device keeps its UUID when others vanish and all indexes shift.
@@ -77,7 +77,7 @@ func (e *entry) same(d Device) bool {
 
 // add appends the devices, with base added to their indexes.
 func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base int) {
-	live := b.err == nil && now.Sub(b.seen) <= stale
+	live := b.err == nil && now.Sub(b.updatedAt) <= stale
 	for i := range b.entries {
 		e := b.entries[i]
 		e.Index += base
@@ -89,8 +89,8 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 				r.Missing = append(r.Missing, series.Missing{What: gpu, Code: Silent, Why: why})
 			}
 		}
-		for _, gap := range e.missing {
-			r.Missing = append(r.Missing, series.Missing{What: gpu + "_" + gap.What, Code: gap.Code, Why: gap.Why})
+		for _, m := range e.missing {
+			r.Missing = append(r.Missing, series.Missing{What: gpu + "_" + m.What, Code: m.Code, Why: m.Why})
 		}
 		r.Devices, r.States = append(r.Devices, e.Device), append(r.States, e.State)
 	}
@@ -106,28 +106,28 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 			Count: int64(b.surplus), Total: int64(all),
 		})
 	}
-	if b.fault != nil {
-		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: Restarted, Why: "started again: " + b.fault.Error()})
+	if b.restartCause != nil {
+		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: Restarted, Why: "started again: " + b.restartCause.Error()})
 	}
-	if live && b.message != "" && now.Sub(b.noted) <= stale {
+	if live && b.message != "" && now.Sub(b.messageAt) <= stale {
 		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: NotUnderstood, Why: "nvidia-smi: " + b.message})
 	}
 }
 
-// trouble returns why nvidia-smi does not respond, or nil if it does.
-func (b *vendorState) trouble(now time.Time, stale time.Duration) error {
+// check returns why nvidia-smi does not respond, or nil if it does.
+func (b *vendorState) check(now time.Time, stale time.Duration) error {
 	switch {
 	case b.err != nil:
 		return b.err
-	case b.began.IsZero():
+	case b.queryStarted.IsZero():
 		return errors.New("query GPUs: nvidia-smi has not been started yet")
-	case b.message != "" && b.noted.After(b.seen) && (b.seen.IsZero() || now.Sub(b.seen) > stale):
+	case b.message != "" && b.messageAt.After(b.updatedAt) && (b.updatedAt.IsZero() || now.Sub(b.updatedAt) > stale):
 		return errors.New("query GPUs: nvidia-smi answers what is not understood: " + b.message)
-	case b.seen.IsZero():
+	case b.updatedAt.IsZero():
 		return fmt.Errorf("query GPUs: nvidia-smi has not answered yet, %.1f s after its start",
-			now.Sub(b.began).Seconds())
-	case now.Sub(b.seen) > stale:
-		return fmt.Errorf("query GPUs: nvidia-smi has answered nothing for %.0f s", now.Sub(b.seen).Seconds())
+			now.Sub(b.queryStarted).Seconds())
+	case now.Sub(b.updatedAt) > stale:
+		return fmt.Errorf("query GPUs: nvidia-smi has answered nothing for %.0f s", now.Sub(b.updatedAt).Seconds())
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 		}
 		i, ok := findDevice(devices, all, entry)
 		if !ok {
-			if len(all) == maxDevices && beyond(entry) {
+			if len(all) == maxDevices && isUnfollowed(entry) {
 				note = fmt.Sprintf("CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that are followed",
 					clean(entry), maxDevices)
 			}
@@ -82,7 +82,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 			return nil, note
 		}
 		chosen = append(chosen, i)
-		if entry[0] <= '9' && order != "PCI_BUS_ID" && mixed(devices, all) {
+		if entry[0] <= '9' && order != "PCI_BUS_ID" && hasMixedModels(devices, all) {
 			note = "CUDA counts different models by their speed, nvidia-smi by the bus: " +
 				"set CUDA_DEVICE_ORDER=PCI_BUS_ID for certainty"
 		}
@@ -120,8 +120,8 @@ func findDevice(devices []Device, all []int, entry string) (place int, ok bool) 
 	return place, ok
 }
 
-// beyond reports whether an entry may be a device that is not monitored.
-func beyond(entry string) bool {
+// isUnfollowed reports whether an entry may be a device that is not monitored.
+func isUnfollowed(entry string) bool {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	return err == nil && index >= maxDevices || err != nil && isUUID(entry)
 }
@@ -129,8 +129,8 @@ func beyond(entry string) bool {
 // isUUID reports whether an entry begins a UUID: "GPU-" and something, as "GPU-" alone would match any device.
 func isUUID(entry string) bool { return len(entry) > len("GPU-") && strings.HasPrefix(entry, "GPU-") }
 
-// mixed reports whether the devices are of different models.
-func mixed(devices []Device, all []int) bool {
+// hasMixedModels reports whether the devices are of different models.
+func hasMixedModels(devices []Device, all []int) bool {
 	return slices.ContainsFunc(all, func(i int) bool { return devices[i].Name != devices[all[0]].Name })
 }
 
@@ -146,7 +146,7 @@ func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 		limited = true
 		var chosen []int
 		for entry := range strings.SplitSeq(list, ",") {
-			i, ok := ordinal(devices, from, strings.TrimSpace(entry))
+			i, ok := findByOrdinal(devices, from, strings.TrimSpace(entry))
 			if !ok || slices.Contains(chosen, i) {
 				break
 			}
@@ -166,8 +166,8 @@ func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	return chooseSlurm(devices, all, env)
 }
 
-// ordinal finds a device by its position in from, or by its UUID.
-func ordinal(devices []Device, from []int, entry string) (place int, ok bool) {
+// findByOrdinal finds a device by its position in from, or by its UUID.
+func findByOrdinal(devices []Device, from []int, entry string) (place int, ok bool) {
 	n, err := strconv.ParseUint(entry, 10, 16)
 	if err == nil {
 		if int(n) < len(from) {

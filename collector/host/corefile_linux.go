@@ -25,10 +25,10 @@ func FindCoreFiles(dirs []string, since time.Time) (cores []CoreFile, written bo
 	if err != nil {
 		return nil, false
 	}
-	return coresBy(string(bytes.TrimSpace(data)), dirs, since)
+	return findCoreFiles(string(bytes.TrimSpace(data)), dirs, since)
 }
 
-func coresBy(pattern string, dirs []string, since time.Time) (cores []CoreFile, written bool) {
+func findCoreFiles(pattern string, dirs []string, since time.Time) (cores []CoreFile, written bool) {
 	if strings.HasPrefix(pattern, "|") || strings.HasPrefix(pattern, "@") { // passed to a program or a socket
 		return nil, false
 	}
@@ -45,7 +45,7 @@ func coresBy(pattern string, dirs []string, since time.Time) (cores []CoreFile, 
 					continue
 				}
 				seen[name] = true
-				if c, ok := newCore(name, dirs, since); ok {
+				if c, ok := newCoreFile(name, dirs, since); ok {
 					cores = append(cores, c)
 				}
 			}
@@ -79,12 +79,12 @@ func escapeGlob(name string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(name)
 }
 
-// newCore returns the core file at path. It reports false if path is no core file, is older than since, or is on
+// newCoreFile returns the core file at path. It reports false if path is no core file, is older than since, or is on
 // another file system than all of dirs.
-func newCore(path string, dirs []string, since time.Time) (CoreFile, bool) {
+func newCoreFile(path string, dirs []string, since time.Time) (CoreFile, bool) {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
-		time.Unix(st.Mtim.Unix()).Before(since) || !isCore(path) {
+		time.Unix(st.Mtim.Unix()).Before(since) || !isCoreFile(path) {
 		return CoreFile{}, false
 	}
 	c := CoreFile{File: path, MB: float64(st.Blocks) * 512 / mib}
@@ -97,9 +97,9 @@ func newCore(path string, dirs []string, since time.Time) (CoreFile, bool) {
 	return c, len(c.Paths) > 0
 }
 
-// isCore reports whether a file is an ELF file of type ET_CORE, or the start of an ELF file that was cut off because
-// the disk was full.
-func isCore(path string) bool {
+// isCoreFile reports whether a file is an ELF file of type ET_CORE, or the start of an ELF file that was cut off
+// because the disk was full.
+func isCoreFile(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return false

@@ -47,7 +47,7 @@ func TestCores(t *testing.T) {
 		if c.pattern == "/DIR/%p.core" {
 			c.pattern = dir + "/%p.core"
 		}
-		found, written := coresBy(c.pattern, []string{dir, "/proc"}, since)
+		found, written := findCoreFiles(c.pattern, []string{dir, "/proc"}, since)
 		if toFile := c.pattern == "" || c.pattern[0] != '|' && c.pattern[0] != '@'; written != toFile {
 			t.Errorf("%s: written to files: %v", name, written)
 		}

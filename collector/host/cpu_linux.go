@@ -14,7 +14,7 @@ func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readCPU()
 	}
-	return parsed(&r.scratch, r.paths.stat, func(data []byte) ([]CPUTimes, error) {
+	return readParsed(&r.scratch, r.paths.stat, func(data []byte) ([]CPUTimes, error) {
 		return parseStat(data, &r.cpuNames, into)
 	})
 }

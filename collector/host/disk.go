@@ -36,12 +36,12 @@ type diskUsageReader struct {
 
 // A fileSystem is one file system and its statfs call.
 type fileSystem struct {
-	path   string
-	statfs func() diskResult
-	caller *timeout.Caller[diskResult]
-	late   bool // the call of an earlier Reading has not returned
-	known  bool // prompt is known
-	prompt bool // statfs returns from memory, see timeout.IsLocalFS
+	path        string
+	statfs      func() diskResult
+	caller      *timeout.Caller[diskResult]
+	overdue     bool // the call of an earlier Reading has not returned
+	promptKnown bool // prompt is known
+	prompt      bool // statfs returns from memory, see timeout.IsLocalFS
 }
 
 type diskResult struct {
@@ -61,15 +61,15 @@ func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, e
 	for i, path := range paths {
 		f := &d.files[i]
 		usage := usageOf(path)
-		question := func() (a diskResult) {
+		statfs := func() (a diskResult) {
 			a.usage, a.err = usage()
-			a.prompt = !f.known && d.prompt != nil && d.prompt(path)
+			a.prompt = !f.promptKnown && d.prompt != nil && d.prompt(path)
 			if a.err == nil && a.usage.Used == 0 && a.usage.Available == 0 {
 				a.err = fmt.Errorf("%s: a file system without blocks", path)
 			}
 			return a
 		}
-		*f = fileSystem{path: path, statfs: question, caller: timeout.NewCaller[diskResult]()}
+		*f = fileSystem{path: path, statfs: statfs, caller: timeout.NewCaller[diskResult]()}
 	}
 	return d
 }
@@ -82,11 +82,11 @@ func (f *fileSystem) read(deadline time.Time) (a diskResult, ok bool) {
 	}
 
 	limit := time.Until(deadline)
-	if f.late {
+	if f.overdue {
 		limit = 0
 	}
-	if a, ok = f.caller.Result(limit); ok && !f.known {
-		f.known, f.prompt = true, a.prompt
+	if a, ok = f.caller.Result(limit); ok && !f.promptKnown {
+		f.promptKnown, f.prompt = true, a.prompt
 	}
 	return a, ok
 }
@@ -107,7 +107,7 @@ func (d *diskUsageReader) read(got []DiskUsage) ([]DiskUsage, error) {
 	deadline := time.Now().Add(d.timeout)
 	for i := range d.files {
 		f := &d.files[i]
-		f.late = !f.prompt && !f.caller.Start(f.statfs)
+		f.overdue = !f.prompt && !f.caller.Start(f.statfs)
 	}
 
 	var errs []error

@@ -24,7 +24,7 @@ func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
 		return r.gopsutil.readDiskIO()
 	}
 
-	devs, err := parsed(&r.scratch, r.paths.diskstats, func(data []byte) ([]Device, error) {
+	devs, err := readParsed(&r.scratch, r.paths.diskstats, func(data []byte) ([]Device, error) {
 		return parseDiskstats(data, &r.diskNames, into)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 
 	devs := make([]Device, 0, len(entries))
 	for _, e := range entries {
-		data, err := r.readFile(filepath.Join(r.sys, "block", e.Name(), "stat"))
+		data, err := r.readOnce(filepath.Join(r.sys, "block", e.Name(), "stat"))
 		if err != nil {
 			continue
 		}
@@ -115,7 +115,7 @@ func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 		switch {
 		case hasPrefix(d.Name, "loop", "zd", "drbd"): // no sysfs look-up: a host has many loops
 			fallback = append(fallback, i)
-		case hasPrefix(d.Name, "ram", "zram") || r.hiddenTwice(d, byName) || stacked(r.blockDir(d.Name), byName):
+		case hasPrefix(d.Name, "ram", "zram") || r.isDuplicatePath(d, byName) || stacked(r.blockDir(d.Name), byName):
 		case !haveSys && hasPrefix(d.Name, "dm-", "md"):
 		default:
 			classes[i] |= Counted
@@ -143,9 +143,9 @@ func (r *Reader) isWhole(name string) bool {
 	return err == nil
 }
 
-// hiddenTwice reports whether a device is a hidden path to an NVMe drive that counts the same bytes. Before Linux 6.3
-// only the paths counted them.
-func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
+// isDuplicatePath reports whether a device is a hidden path to an NVMe drive that counts the same bytes. Before Linux
+// 6.3 only the paths counted them.
+func (r *Reader) isDuplicatePath(d Device, byName map[string]Device) bool {
 	if readWord(filepath.Join(r.blockDir(d.Name), "hidden")) != "1" {
 		return false
 	}

@@ -15,7 +15,7 @@ const maxZones = 64
 // An energyReader reads the CPUs' energy counters (RAPL) in /sys/class/powercap: those named package and dram. The core
 // and uncore counters are part of the package counter, and the platform counter (psys) includes the packages.
 type energyReader struct {
-	pace  pollTimer
+	timer pollTimer
 	zones []energyZone
 	last  *Energy
 }
@@ -27,21 +27,21 @@ type energyZone struct {
 }
 
 func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
-	if !e.pace.due(at, r.job.closing) {
+	if !e.timer.due(at, r.job.closing) {
 		if e.last == nil {
 			return nil, nil
 		}
-		held := *e.last
-		held.Stale = true
-		return &held, nil
+		stale := *e.last
+		stale.Stale = true
+		return &stale, nil
 	}
 
 	if len(e.zones) == 0 {
-		if gap := e.look(r.sys); gap.Code != "" {
-			r.optional.missing = append(r.optional.missing, gap)
+		if missing := e.findZones(r.sys); missing.Code != "" {
+			r.optional.missing = append(r.optional.missing, missing)
 		}
 	}
-	e.pace.done(at, 0, len(e.zones) > 0)
+	e.timer.done(at, 0, len(e.zones) > 0)
 	if len(e.zones) == 0 {
 		return nil, nil
 	}
@@ -59,35 +59,35 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	}
 	e.last = out
 	err := errors.Join(errs...)
-	if gone(err) { // a reloaded driver has other files
+	if isGone(err) { // a reloaded driver has other files
 		e.zones = nil
 	}
 	return out, err
 }
 
-// look finds the counters. Since CVE-2020-8694 only root may read them: gap then reports that.
-func (e *energyReader) look(sys string) (gap series.Missing) {
+// findZones finds the counters. Since CVE-2020-8694 only root may read them: missing then reports that.
+func (e *energyReader) findZones(sys string) (missing series.Missing) {
 	class := filepath.Join(sys, "class", "powercap")
-	for _, name := range listed(class) {
+	for _, name := range readNames(class) {
 		dir := filepath.Join(class, name)
 		if !strings.HasPrefix(name, "intel-rapl:") || len(e.zones) == maxZones {
 			continue
 		}
-		if !counts(readWord(filepath.Join(dir, "name"))) {
+		if !isCountedZone(readWord(filepath.Join(dir, "name"))) {
 			continue
 		}
 		path := filepath.Join(dir, "energy_uj")
-		switch err := openable(path); {
-		case forbidden(err):
-			gap = series.Missing{What: SourceEnergy, Code: RootOnly,
+		switch err := checkOpen(path); {
+		case isForbidden(err):
+			missing = series.Missing{What: SourceEnergy, Code: RootOnly,
 				Why: path + ": only root may read the counters of energy"}
 		case err == nil:
 			span, _ := readCount(filepath.Join(dir, "max_energy_range_uj"))
 			e.zones = append(e.zones, energyZone{EnergyZone{Name: name, Range: span}, path})
 		}
 	}
-	return gap
+	return missing
 }
 
-// counts reports whether the zone with this name counts: each package, and the memory of each.
-func counts(name string) bool { return name == "dram" || strings.HasPrefix(name, "package-") }
+// isCountedZone reports whether the zone with this name counts: each package, and the memory of each.
+func isCountedZone(name string) bool { return name == "dram" || strings.HasPrefix(name, "package-") }

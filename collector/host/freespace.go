@@ -30,10 +30,10 @@ func FreeSpaces(paths []string) []FreeSpace {
 		space FreeSpace
 		err   error
 	}
-	asked := make([]*timeout.Caller[answer], len(paths))
+	callers := make([]*timeout.Caller[answer], len(paths))
 	for i, path := range paths {
-		asked[i] = timeout.NewCaller[answer]()
-		asked[i].Start(func() (a answer) {
+		callers[i] = timeout.NewCaller[answer]()
+		callers[i].Start(func() (a answer) {
 			a.space, a.err = freeSpace(path)
 			return a
 		})
@@ -41,8 +41,8 @@ func FreeSpaces(paths []string) []FreeSpace {
 
 	deadline := time.Now().Add(statfsTimeout)
 	var out []FreeSpace
-	for _, asker := range asked {
-		if a, ok := asker.Result(time.Until(deadline)); ok && a.err == nil {
+	for _, caller := range callers {
+		if a, ok := caller.Result(time.Until(deadline)); ok && a.err == nil {
 			out = append(out, a.space)
 		}
 	}

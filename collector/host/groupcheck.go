@@ -11,21 +11,21 @@ import (
 // its processes. The group has less if processes have moved to another group, as with container engines, or if its
 // counter is a stub of zeros, as in gVisor. From then on the processes are read, too.
 type groupCheck struct {
-	outside bool // the group does not count all processes
-	taken   bool // what the group lacked by then has been added
+	outside  bool // the group does not count all processes
+	caughtUp bool // what the group lacked by then has been added
 
-	cpu              pair
-	ofGroup, ofTasks process.IO // baselines of IO
+	cpu                counterPair
+	groupIO, processIO process.IO // baselines of IO
 
 	last    time.Duration // time of the previous Reading
 	scanned time.Duration // when the processes were last compared with the group
 }
 
-// A pair holds a counter of the group and the one of the processes at the same moment. NaN is unknown.
-type pair struct{ group, processes float64 }
+// A counterPair holds a counter of the group and the one of the processes at the same moment. NaN is unknown.
+type counterPair struct{ group, processes float64 }
 
 // excess returns how much more the processes have counted than the group since p, at least 0; 0 if unknown.
-func (p pair) excess(group, processes float64) float64 {
+func (p counterPair) excess(group, processes float64) float64 {
 	if more := (processes - p.processes) - (group - p.group); more > 0 {
 		return more
 	}
@@ -35,9 +35,9 @@ func (p pair) excess(group, processes float64) float64 {
 // begin sets the baseline. The usage so far of the processes of a running job is not known yet.
 func (w *groupCheck) begin(now time.Duration, use *JobUsage, running bool) {
 	w.last, w.scanned = now, now
-	w.cpu, w.ofGroup = pair{group: use.CPUSeconds}, use.IO
+	w.cpu, w.groupIO = counterPair{group: use.CPUSeconds}, use.IO
 	if running {
-		w.cpu.processes, w.ofTasks = math.NaN(), process.UnknownIO()
+		w.cpu.processes, w.processIO = math.NaN(), process.UnknownIO()
 	}
 }
 
@@ -57,7 +57,7 @@ func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped Re
 
 	processes := reaped.CPUSeconds + tree.CPUSeconds
 	if math.IsNaN(w.cpu.processes) {
-		w.cpu = pair{use.CPUSeconds, processes}
+		w.cpu = counterPair{use.CPUSeconds, processes}
 	}
 	if !w.outside && w.undercounts(use.CPUSeconds, processes) {
 		w.outside = w.undercounts(j.Group.Read().CPUSeconds-j.selfUsage().CPUSeconds, processes)
@@ -71,16 +71,16 @@ func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped Re
 // addUncountedCPU adds the CPU time that the processes have counted and the group has not.
 func (w *groupCheck) addUncountedCPU(use *JobUsage, processes float64) {
 	more := w.cpu.excess(use.CPUSeconds, processes)
-	if !w.taken && w.scanned < w.last {
+	if !w.caughtUp && w.scanned < w.last {
 		use.LateCPUSeconds = more
 	}
-	w.taken = true
+	w.caughtUp = true
 	use.CPUSeconds += more
 }
 
 // addUncountedIO adds the storage I/O that the processes have counted and the group has not.
 func (w *groupCheck) addUncountedIO(use *JobUsage, processes process.IO) {
-	more := processes.Minus(w.ofTasks).Minus(use.IO.Minus(w.ofGroup))
+	more := processes.Minus(w.processIO).Minus(use.IO.Minus(w.groupIO))
 	use.IO = use.IO.With(more, func(group, more float64) float64 {
 		if more > 0 {
 			return group + more

@@ -132,7 +132,7 @@ func TestWeigher(t *testing.T) {
 		last, scanned time.Duration
 		late          float64
 	}{{0, 0, 0}, {5, 5, 0}, {5, 1, 3}} {
-		w := groupCheck{cpu: pair{7, 0}, last: c.last, scanned: c.scanned}
+		w := groupCheck{cpu: counterPair{7, 0}, last: c.last, scanned: c.scanned}
 		use := JobUsage{CPUSeconds: 8}
 		if w.addUncountedCPU(&use, 4); use.CPUSeconds != 11 || use.LateCPUSeconds != c.late {
 			t.Errorf("%+v: %v s, late %v", c, use.CPUSeconds, use.LateCPUSeconds)
@@ -167,7 +167,7 @@ func TestJobUse_Tasks(t *testing.T) {
 		{1, 0, 1, 1}, {3, 2, 3, 3}, {2, 5, 2, 5}, {0, 1, nan, nan}, {0, 0, nan, nan}, {nan, nan, nan, nan}, {2, nan, 2, nan},
 	} {
 		use := JobUsage{Processes: c.processes, Threads: c.threads}
-		use.settleTasks()
+		use.reconcileTasks()
 		same(t, fmt.Sprint(c), [2]float64{use.Processes, use.Threads}, [2]float64{c.wantProcesses, c.wantThreads})
 	}
 }

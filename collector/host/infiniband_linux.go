@@ -54,7 +54,7 @@ func openRDMA(r *Reader) deviceReader {
 
 func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	if b.looked < 0 || at-b.looked >= rescanInterval {
-		b.ports, b.looked = withGone(lookForPorts(b.class), b.ports), at
+		b.ports, b.looked = keepVanished(lookForPorts(b.class), b.ports), at
 	}
 	if len(b.ports) == 0 {
 		return nil, nil
@@ -63,15 +63,15 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	ports := b.ports
 	counts, ok := b.caller.Call(rdmaTimeout, func() []rdmaCounts { return countsOf(ports) })
 	if !ok {
-		silent := rdmaCount{err: errRDMASilent}
-		counts = slices.Repeat([]rdmaCounts{{silent, silent}}, len(ports))
+		timedOut := rdmaCount{err: errRDMATimeout}
+		counts = slices.Repeat([]rdmaCounts{{timedOut, timedOut}}, len(ports))
 	}
 
 	var errs []error
 	b.ports = nil
 	for i, port := range ports {
 		in, out := counts[i].in, counts[i].out
-		if _, was := b.last[port.name]; !gone(in.err) && !gone(out.err) {
+		if _, was := b.last[port.name]; !isGone(in.err) && !isGone(out.err) {
 			errs = append(errs, in.err, out.err)
 		} else if !was {
 			continue // it has no counter
@@ -87,8 +87,8 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	return devs, joinedOnce(errs)
 }
 
-// withGone returns found and those ports of before that have vanished.
-func withGone(found, before []rdmaPort) []rdmaPort {
+// keepVanished returns found and those ports of before that have vanished.
+func keepVanished(found, before []rdmaPort) []rdmaPort {
 	for _, p := range before {
 		isFound := slices.ContainsFunc(found, func(f rdmaPort) bool { return f.name == p.name })
 		if !isFound && !exists(p.counters) {
@@ -98,7 +98,7 @@ func withGone(found, before []rdmaPort) []rdmaPort {
 	return found
 }
 
-var errRDMASilent = fmt.Errorf("the RDMA devices did not answer within %v", rdmaTimeout)
+var errRDMATimeout = fmt.Errorf("the RDMA devices did not answer within %v", rdmaTimeout)
 
 // device returns a port with its counters, or the last known ones if they cannot be read. known is false if there are
 // none.
@@ -109,14 +109,14 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	}
 
 	d = Device{Name: port.name, Class: Counted}
-	take := func(c rdmaCount, n uint64, held, full DeviceClass) uint64 {
+	take := func(c rdmaCount, n uint64, stale, saturated DeviceClass) uint64 {
 		if c.err == nil {
 			n = c.n
 		} else {
-			d.Class |= held
+			d.Class |= stale
 		}
 		if port.isSaturated(n) {
-			d.Class |= saturatedClass(before, was, held, full)
+			d.Class |= saturatedClass(before, was, stale, saturated)
 		}
 		return n
 	}
@@ -127,11 +127,11 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 
 // saturatedClass returns the bits of a saturated counter. The bytes up to saturation are known, so the counter is stale
 // only from the next Reading on, or at once if the first Reading finds it saturated.
-func saturatedClass(before Device, was bool, held, full DeviceClass) DeviceClass {
-	if was && before.Class&full == 0 {
-		return full
+func saturatedClass(before Device, was bool, stale, saturated DeviceClass) DeviceClass {
+	if was && before.Class&saturated == 0 {
+		return saturated
 	}
-	return held | full
+	return stale | saturated
 }
 
 // isSaturated reports whether a counter is at the end of a 32-bit range. The 32-bit counters of old devices and kernels
@@ -180,7 +180,7 @@ func countsOf(ports []rdmaPort) []rdmaCounts {
 	for i, p := range ports {
 		in := readRDMACount(filepath.Join(p.counters, "port_rcv_data"))
 		out := in
-		if !gone(in.err) {
+		if !isGone(in.err) {
 			out = readRDMACount(filepath.Join(p.counters, "port_xmit_data"))
 		}
 		counts[i] = rdmaCounts{in, out}
@@ -210,8 +210,8 @@ func readRDMACount(path string) (c rdmaCount) {
 	return c
 }
 
-// gone reports whether err means that a counter does not exist, or no longer.
-func gone(err error) bool {
+// isGone reports whether err means that a counter does not exist, or no longer.
+func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, errNoRDMACount)
 }
 

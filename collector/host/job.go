@@ -116,6 +116,5 @@ type JobUsage struct {
 func unknownJobUsage() JobUsage {
 	nan := math.NaN()
 	return JobUsage{CPUSeconds: nan, IO: process.UnknownIO(), LivingCPUSeconds: nan, Memory: nan, PageCache: nan,
-		Swap:    nan,
-		Unowned: nan, MemoryLowerBound: nan, Processes: nan, Threads: nan}
+		Swap: nan, Unowned: nan, MemoryLowerBound: nan, Processes: nan, Threads: nan}
 }

@@ -32,16 +32,17 @@ type jobReader struct {
 	selfLimits  selfLimits
 	innerGroup  *cgroup.Group // that all its processes have entered, see selfLimits; nil = none
 	innerLimits cgroup.Limits // of that group
-	heldAt      time.Duration // when Reclaim was last read
+	reclaimAt   time.Duration // when Reclaim was last read
 	jobOnly     bool          // another perfagent measures the host
-	// memoryInner is the innermost of several groups with the memory limit.
-	memoryInner string
+	// innerMemoryGroup is the innermost of several groups with the memory limit.
+	innerMemoryGroup string
 	// limitsFailed has the reason for each unreadable limits file.
 	limitsFailed map[string]error
 	groupAt      time.Duration // when the group was last read
 	closing      bool          // the next Reading is the final one
-	// before is the group's memory at the baseline without perfagent's: what the kernel keeps of ended processes.
-	before float64
+	// groupMemoryBefore is the group's memory at the baseline without perfagent's: what the kernel keeps of ended
+	// processes.
+	groupMemoryBefore float64
 	// groupBaseline holds which counters the group had at the baseline. These are never read from the processes, which
 	// have another baseline.
 	groupBaseline struct {
@@ -53,13 +54,13 @@ type jobReader struct {
 	gpus       *gpu.Monitor
 	tree       *jobTree
 	begun      time.Duration // time of the baseline
-	tabled     time.Duration // when the processes were last scanned for the table alone
+	tableAt    time.Duration // when the processes were last scanned for the table alone
 	groupCheck groupCheck
 	hidden     bool // the main process lives, but no process is visible
 }
 
-// helperPid returns the process that queries the GPUs; 0 if there is none.
-func (j *jobReader) helperPid() int {
+// helperPID returns the process that queries the GPUs; 0 if there is none.
+func (j *jobReader) helperPID() int {
 	if j.gpus == nil {
 		return 0
 	}
@@ -89,10 +90,10 @@ func (j *jobReader) baseline(out *Reading) *JobUsage {
 		return nil
 	}
 	j.begun = out.At.Mono
-	use := out.jobUse()
+	use := out.newJobUsage()
 	out.try(SourceJob, func() error { j.readGroup(use, out); return nil })
 	if use.Memory > 0 && !j.Running {
-		j.before = use.Memory
+		j.groupMemoryBefore = use.Memory
 	}
 
 	j.groupBaseline.cpu, j.groupBaseline.io = !math.IsNaN(use.CPUSeconds), use.IO
@@ -123,7 +124,7 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 	if j.Source == "" {
 		return nil
 	}
-	use := out.jobUse()
+	use := out.newJobUsage()
 	out.try(SourceJob, func() error {
 		var reaped ReapedUsage
 		if j.Reaped != nil {
@@ -138,9 +139,9 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 		err := j.readTree(use, out, reaped, atLeast)
 		use.Outside = j.groupCheck.outside
 		if lives {
-			err = cmp.Or(err, j.noteMain(use))
+			err = cmp.Or(err, j.countMain(use))
 		}
-		use.settleTasks()
+		use.reconcileTasks()
 		j.applySelfLimits(use, out)
 		return err
 	})
@@ -151,7 +152,7 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 // readGroup sets what the control group counts.
 func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	use.Limits = j.readLimits(out.At.Mono)
-	use.InnerMemoryGroup = j.memoryInner
+	use.InnerMemoryGroup = j.innerMemoryGroup
 	out.failFiles(SourceCgroup, j.limitsFailed)
 	if j.Group == nil && j.GroupErr != nil {
 		out.fail(SourceCgroup, j.GroupErr)
@@ -170,9 +171,9 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 
 	self := j.selfUsage()
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
-	use.PageCache, use.Own = c.PageCache, self.Private+j.before
+	use.PageCache, use.Own = c.PageCache, self.Private+j.groupMemoryBefore
 	// Own is an estimate: if nothing remains, the job is too small for it, and its processes are read instead.
-	if memory := c.Memory + known(c.Swap) - c.PageCache - use.Own; memory > 0 {
+	if memory := c.Memory + orZero(c.Swap) - c.PageCache - use.Own; memory > 0 {
 		use.Memory, use.MemoryLowerBound, use.Swap = memory, memory, c.Swap
 	}
 	use.IO = ioOf(c)
@@ -218,9 +219,9 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 		return nil
 	case reaped.JobEnded: // no process is left
 		j.takeReaped(use, reaped)
-		use.Table = j.tree.settled()
+		use.Table = j.tree.finalTable()
 		if j.Source == JobFromTree {
-			use.Unowned = j.tree.left()
+			use.Unowned = j.tree.leftoverShared()
 		}
 		return j.TreeErr
 	case j.Tree == nil:
@@ -233,7 +234,7 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 		table:   table,
 	}
 	if out.Load != nil {
-		q.newest = out.Load.NewestPID
+		q.newestPID = out.Load.NewestPID
 	}
 	a, err := j.scanTree(use, q)
 	if err == nil {
@@ -281,24 +282,24 @@ func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, no
 	}
 }
 
-// noteMain counts the job's living main process, and its thread. If no process is visible at all, procfs hides
+// countMain counts the job's living main process, and its thread. If no process is visible at all, procfs hides
 // processes, so the numbers read so far are not the job's.
-func (j *jobReader) noteMain(use *JobUsage) error {
-	hid := j.hidden
+func (j *jobReader) countMain(use *JobUsage) error {
+	wasHidden := j.hidden
 	j.hidden = j.Source == JobFromTree && j.Tree != nil && math.IsNaN(use.Processes)
 	if j.hidden {
 		use.CPUSeconds, use.LivingCPUSeconds, use.IO = math.NaN(), math.NaN(), process.UnknownIO()
 	}
 	use.Processes = max(use.Processes, 1)
-	if hid && j.hidden { // the first time it may just be ending
+	if wasHidden && j.hidden { // the first time it may just be ending
 		return errHidden
 	}
 	return nil
 }
 
-// settleTasks makes the numbers of processes and threads consistent, as they are not counted at the same moment.
+// reconcileTasks makes the numbers of processes and threads consistent, as they are not counted at the same moment.
 // Without processes both are unknown.
-func (u *JobUsage) settleTasks() {
+func (u *JobUsage) reconcileTasks() {
 	switch {
 	case u.Processes == 0:
 		u.Processes, u.Threads = math.NaN(), math.NaN()
@@ -320,13 +321,13 @@ const (
 // every 5 s, and at the end.
 func (j *jobReader) tableDue(now time.Duration) bool {
 	every := tableLate
-	if j.tabled-j.begun < 2*tableEarly {
+	if j.tableAt-j.begun < 2*tableEarly {
 		every = tableEarly
 	}
-	if now-max(j.tabled, j.begun) < every && !j.closing {
+	if now-max(j.tableAt, j.begun) < every && !j.closing {
 		return false
 	}
-	j.tabled = now
+	j.tableAt = now
 	return true
 }
 
@@ -350,8 +351,8 @@ func orElse(v, other float64) float64 {
 	return v
 }
 
-// known returns v, or 0 if v is NaN.
-func known(v float64) float64 { return orElse(v, 0) }
+// orZero returns v, or 0 if v is NaN.
+func orZero(v float64) float64 { return orElse(v, 0) }
 
 // takeReaped sets the usage of a job without processes. Its memory and number of processes are unknown.
 func (j *jobReader) takeReaped(use *JobUsage, reaped ReapedUsage) {
@@ -386,7 +387,7 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 		if l.take(&g); len(g.Failed) > 0 && j.limitsAt > 0 { // keep the last known ones
 			l = j.limits
 		} else {
-			j.memoryInner = g.InnerMemoryGroup
+			j.innerMemoryGroup = g.InnerMemoryGroup
 		}
 		j.limitsFailed = g.Failed
 	}

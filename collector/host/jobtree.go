@@ -19,15 +19,15 @@ const longScan = 250 * time.Millisecond
 
 // A jobTree reads the job's processes.
 type jobTree struct {
-	tree    *process.Tree // nil = they cannot be found
-	pid     int           // see JobOptions.PID
-	home    string        // the initial control groups of that process, as in procfs; "" = not read yet
-	caller  *timeout.Caller[treeResult]
-	scan    func() treeResult // carries out request
-	request treeRequest
-	closing bool      // the next scan is the last
-	skewed  bool      // the previous scan was delayed
-	tabled  time.Time // when the table was last built
+	tree          *process.Tree // nil = they cannot be found
+	pid           int           // see JobOptions.PID
+	initialGroups string        // the initial control groups of that process, as in procfs; "" = not read yet
+	caller        *timeout.Caller[treeResult]
+	scan          func() treeResult // carries out request
+	request       treeRequest
+	closing       bool      // the next scan is the last
+	skewed        bool      // the previous scan was delayed
+	tableAt       time.Time // when the table was last built
 }
 
 // A treeRequest selects what to read in addition to CPU time and the number of processes: memory, storage I/O, and the
@@ -37,9 +37,9 @@ type treeRequest struct {
 	// Read with the table, in addition to the affinity of the threads: control groups and environments.
 	groups, environs bool
 
-	newest int64 // see process.Tree.SetNewestPID; 0 = unknown
-	final  bool  // the last request
-	asked  time.Time
+	newestPID int64 // see process.Tree.SetNewestPID; 0 = unknown
+	final     bool  // the last request
+	at        time.Time
 }
 
 type treeResult struct {
@@ -63,8 +63,8 @@ func newJobTree(o JobOptions) *jobTree {
 // read scans the job's processes. A scan that took long reports no CPU time and I/O, unless it is the last or the
 // previous one took long, too.
 func (t *jobTree) read(q treeRequest) (treeResult, error) {
-	q.final, q.asked = t.closing, time.Now()
-	q.table = q.table || q.final || q.asked.Sub(t.tabled) >= tableEvery
+	q.final, q.at = t.closing, time.Now()
+	q.table = q.table || q.final || q.at.Sub(t.tableAt) >= tableEvery
 
 	wait := time.Duration(0)
 	if q.final { // the pending scan is worth waiting for
@@ -76,13 +76,13 @@ func (t *jobTree) read(q treeRequest) (treeResult, error) {
 	}
 
 	t.request = q
-	a, ok := t.caller.Call(treeTimeout-time.Since(q.asked), t.scan)
+	a, ok := t.caller.Call(treeTimeout-time.Since(q.at), t.scan)
 	if !ok {
 		return treeResult{}, errTreeHangs
 	}
 
 	if a.table != nil {
-		t.tabled = q.asked
+		t.tableAt = q.at
 	}
 	if t.skewed = a.took > longScan && !t.skewed && !q.final; t.skewed {
 		a.use.Fresh, a.use.IOFresh = false, false
@@ -99,7 +99,7 @@ func (t *jobTree) scanTree() (a treeResult) {
 	a.err = guard(func() (err error) {
 		t.tree.MeasureMemory(q.memory)
 		t.tree.MeasureStorage(q.storage)
-		t.tree.SetNewestPID(q.newest)
+		t.tree.SetNewestPID(q.newestPID)
 		if q.final {
 			t.tree.ForceNext()
 		}
@@ -110,7 +110,7 @@ func (t *jobTree) scanTree() (a treeResult) {
 		}
 		return err
 	})
-	a.took = time.Since(q.asked)
+	a.took = time.Since(q.at)
 	return a
 }
 
@@ -122,8 +122,8 @@ func (t *jobTree) idle() *process.Tree {
 	return t.tree
 }
 
-// settled returns the final table of a job without processes; nil if a scan is pending or there is no tree.
-func (t *jobTree) settled() []process.Process {
+// finalTable returns the final table of a job without processes; nil if a scan is pending or there is no tree.
+func (t *jobTree) finalTable() []process.Process {
 	tree := t.idle()
 	if tree == nil {
 		return nil
@@ -132,8 +132,8 @@ func (t *jobTree) settled() []process.Process {
 	return tree.Table()
 }
 
-// left returns the shared memory that a job without processes may have left on the host; NaN if unknown.
-func (t *jobTree) left() float64 {
+// leftoverShared returns the shared memory that a job without processes may have left on the host; NaN if unknown.
+func (t *jobTree) leftoverShared() float64 {
 	if t.tree == nil {
 		return math.NaN()
 	}
@@ -147,21 +147,21 @@ func (t *jobTree) close() {
 	}
 }
 
-// seen returns the relation of a process according to the scans (process.Tree.ScannedRelation). It is unknown while a
-// scan is pending.
-func (t *jobTree) seen(pid int) process.Relation {
+// scannedRelation returns the relation of a process according to the scans (process.Tree.ScannedRelation). It is
+// unknown while a scan is pending.
+func (t *jobTree) scannedRelation(pid int) process.Relation {
 	if tree := t.idle(); tree != nil {
 		return tree.ScannedRelation(pid)
 	}
 	return process.UnknownRelation
 }
 
-// relation is seen, or else the relation of a process that exists now (process.Tree.CurrentRelation).
+// relation returns scannedRelation, or else the relation of a process that exists now (process.Tree.CurrentRelation).
 func (t *jobTree) relation(pid int) process.Relation {
 	if t.tree == nil {
 		return process.UnknownRelation
 	}
-	if seen := t.seen(pid); seen != process.UnknownRelation {
+	if seen := t.scannedRelation(pid); seen != process.UnknownRelation {
 		return seen
 	}
 	return t.tree.CurrentRelation(pid)

@@ -47,7 +47,7 @@ func TestJobTree_Hangs(t *testing.T) {
 			if _, err := read(); err == nil || !strings.Contains(err.Error(), "no answer within 2s") {
 				t.Errorf("reading %d: %v", n, err)
 			}
-			if tree.seen(1) != process.UnknownRelation {
+			if tree.scannedRelation(1) != process.UnknownRelation {
 				t.Error("it is known of a process whose it is")
 			}
 		}
@@ -62,7 +62,7 @@ func TestJobTree_Hangs(t *testing.T) {
 		if scans.Load() < 2 {
 			t.Error("the late answer was taken for a new one")
 		}
-		if seen := tree.seen(1); seen != process.Foreign {
+		if seen := tree.scannedRelation(1); seen != process.Foreign {
 			t.Errorf("process 1 is %v", seen)
 		}
 	})

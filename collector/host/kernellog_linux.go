@@ -35,23 +35,23 @@ type kernelLog struct {
 	record  [8 << 10]byte
 	// pids reports that our process IDs are those in the log, which are of the initial pid namespace.
 	pids bool
-	// lost reports that tracked lacks victims.
-	lost bool
+	// overflowed reports that tracked lacks victims.
+	overflowed bool
 }
 
 // An exit is the end of a process by SIGKILL, from any sender.
 type exit struct {
 	pid, parent int
-	whose       process.Relation
+	relation    process.Relation
 }
 
 // maxEnded exceeds the number of processes that end by SIGKILL between the kernel's decision and our reading of it.
 const maxEnded = 256
 
-// A trackedVictim is a Victim; looked reports that its relation was looked up.
+// A trackedVictim is a Victim; relationChecked reports that its relation was looked up.
 type trackedVictim struct {
 	Victim
-	looked bool
+	relationChecked bool
 }
 
 // openKernelLog opens the log at its end: earlier records are from before the job. Their timestamps would not show
@@ -88,9 +88,9 @@ func (l *kernelLog) close() {
 // watchPart is the time per second that may be spent on the log, which may be flooded. One read takes about 10 µs.
 const watchPart = 20 * time.Millisecond
 
-// givesBack exceeds the time that a process killed for memory needs to release it. Until then the kernel kills any
-// process of the same group that needs a page, including perfagent.
-const givesBack = 50 * time.Millisecond
+// memoryFreeDelay exceeds the time that a process killed for memory needs to release it. Until then the kernel kills
+// any process of the same group that needs a page, including perfagent.
+const memoryFreeDelay = 50 * time.Millisecond
 
 // watch starts to follow the log, and the exits by SIGKILL, until close.
 func (l *kernelLog) watch(start Instant, tree *process.Tree) {
@@ -105,10 +105,10 @@ func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 // follow reads the log, and looks up the relation of each victim. The kernel logs a victim before it kills it, so the
 // process often still exists. If the exits are known, too, there is no hurry, and follow pauses until the memory is
 // released.
-func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
+func (l *kernelLog) follow(start Instant, relationOf func(pid int) process.Relation) {
 	defer l.watching.Store(false)
 	spent, since := time.Duration(0), time.Now()
-	var waited, tired bool
+	var waited, overBudget bool
 	more := func(uintptr) bool {
 		if waited {
 			return true
@@ -118,24 +118,24 @@ func (l *kernelLog) follow(start Instant, look func(pid int) process.Relation) {
 			spent, since = 0, begin
 		}
 		l.read(start, Now())
-		l.checkRelations(look)
+		l.checkRelations(relationOf)
 		spent += time.Since(begin)
-		waited, tired = true, spent > watchPart
-		return tired // else wait for more records
+		waited, overBudget = true, spent > watchPart
+		return overBudget // else wait for more records
 	}
 	for l.conn.Read(more) == nil {
 		waited = false
 		switch {
-		case tired:
+		case overBudget:
 			time.Sleep(time.Second)
 		case l.exits != nil:
-			time.Sleep(givesBack)
+			time.Sleep(memoryFreeDelay)
 		}
 	}
 }
 
 // followExits looks up the relation of each process that ended by SIGKILL.
-func (l *kernelLog) followExits(exits *process.ExitListener, look func(pid, parent int) process.Relation) {
+func (l *kernelLog) followExits(exits *process.ExitListener, relationOf func(pid, parent int) process.Relation) {
 	for {
 		pid, parent, err := exits.Next()
 		if err != nil {
@@ -144,7 +144,7 @@ func (l *kernelLog) followExits(exits *process.ExitListener, look func(pid, pare
 		if parent == 0 {
 			continue
 		}
-		e := exit{pid, parent, look(pid, parent)}
+		e := exit{pid, parent, relationOf(pid, parent)}
 		l.mu.Lock()
 		if len(l.ended) == maxEnded {
 			l.ended = slices.Delete(l.ended, 0, maxEnded/2)
@@ -155,36 +155,36 @@ func (l *kernelLog) followExits(exits *process.ExitListener, look func(pid, pare
 }
 
 // checkRelations looks up the relations of the victims since the last call.
-func (l *kernelLog) checkRelations(look func(pid int) process.Relation) {
+func (l *kernelLog) checkRelations(relationOf func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := 0; i < len(l.tracked); i++ {
-		if l.tracked[i].looked {
+		if l.tracked[i].relationChecked {
 			continue
 		}
 		pid := l.tracked[i].PID
 		l.mu.Unlock()
-		whose := look(pid) // may take long
+		relation := relationOf(pid) // may take long
 		l.mu.Lock()
 		if i = slices.IndexFunc(l.tracked, func(f trackedVictim) bool { return f.PID == pid }); i >= 0 {
-			l.tracked[i].set(whose)
-			l.tracked[i].looked = true
+			l.tracked[i].setRelation(relation)
+			l.tracked[i].relationChecked = true
 		}
 	}
 }
 
-// set sets the relation of the victim to the job, if it is known.
-func (f *trackedVictim) set(whose process.Relation) {
-	if whose != process.UnknownRelation {
-		f.InJob, f.Foreign = whose == process.InJob, whose == process.Foreign
+// setRelation sets the relation of the victim to the job, if it is known.
+func (f *trackedVictim) setRelation(relation process.Relation) {
+	if relation != process.UnknownRelation {
+		f.InJob, f.Foreign = relation == process.InJob, relation == process.Foreign
 	}
 }
 
-// await waits until the relations of all victims are known, for at most 20 ms, and only while watch runs.
-func (l *kernelLog) await() {
+// awaitRelations waits until the relations of all victims are known, for at most 20 ms, and only while watch runs.
+func (l *kernelLog) awaitRelations() {
 	for range 20 {
 		l.mu.Lock()
-		left := slices.ContainsFunc(l.tracked, func(f trackedVictim) bool { return !l.knows(f) })
+		left := slices.ContainsFunc(l.tracked, func(f trackedVictim) bool { return !l.isResolved(f) })
 		l.mu.Unlock()
 		if !left || !l.watching.Load() {
 			return
@@ -193,14 +193,14 @@ func (l *kernelLog) await() {
 	}
 }
 
-// knows reports whether a victim's relation cannot become better known.
-func (l *kernelLog) knows(f trackedVictim) bool {
-	return f.InJob || f.Foreign || f.looked && l.exits == nil ||
+// isResolved reports whether a victim's relation cannot become better known.
+func (l *kernelLog) isResolved(f trackedVictim) bool {
+	return f.InJob || f.Foreign || f.relationChecked && l.exits == nil ||
 		slices.ContainsFunc(l.ended, func(e exit) bool { return e.pid == f.PID })
 }
 
-// recognize sets the relations of victims that were gone, or had another parent, when they were looked up.
-func (l *kernelLog) recognize(seen func(pid int) process.Relation) {
+// resolveRelations sets the relations of victims that were gone, or had another parent, when they were looked up.
+func (l *kernelLog) resolveRelations(relationOf func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.tracked {
@@ -211,13 +211,13 @@ func (l *kernelLog) recognize(seen func(pid int) process.Relation) {
 		for _, e := range l.ended {
 			if e.pid == f.PID {
 				f.Parent = e.parent
-				f.set(e.whose)
+				f.setRelation(e.relation)
 			}
 		}
 		if !f.Foreign && f.Parent > 0 {
-			f.set(seen(f.Parent))
+			f.setRelation(relationOf(f.Parent))
 		}
-		f.set(seen(f.PID))
+		f.setRelation(relationOf(f.PID))
 	}
 }
 
@@ -233,7 +233,7 @@ func (l *kernelLog) readFrom(fd int, start, now Instant) {
 		n, err := unix.Read(fd, l.record[:]) // one record
 		switch {
 		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: the record was overwritten
-			l.lost = l.lost || err == unix.EPIPE
+			l.overflowed = l.overflowed || err == unix.EPIPE
 			read++
 			continue
 		case err != nil || n <= 0: // EAGAIN: no more records
@@ -257,7 +257,7 @@ func (l *kernelLog) add(v Victim) {
 		// Keep the victims with the most detail.
 		i := max(0, slices.IndexFunc(l.tracked, func(f trackedVictim) bool { return f.LimitGroup == "" && !f.Host }))
 		l.tracked = slices.Delete(l.tracked, i, i+1)
-		l.lost = true
+		l.overflowed = true
 	}
 	l.tracked = append(l.tracked, trackedVictim{Victim: v})
 }
@@ -272,11 +272,11 @@ func (l *kernelLog) victims() (list []Victim) {
 	return list
 }
 
-// whole reports whether all victims are tracked, with process IDs of our pid namespace.
-func (l *kernelLog) whole() bool {
+// isComplete reports whether all victims are tracked, with process IDs of our pid namespace.
+func (l *kernelLog) isComplete() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.lost && l.samePIDs()
+	return !l.overflowed && l.samePIDs()
 }
 
 // samePIDs reports whether perfagent is in the initial pid namespace: its inode number is the same on every machine
@@ -305,15 +305,15 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 		return nil, false
 	}
 	log.read(r.start, now)
-	log.await()
-	log.recognize(r.job.tree.seen)
-	return log.victims(), log.whole()
+	log.awaitRelations()
+	log.resolveRelations(r.job.tree.scannedRelation)
+	return log.victims(), log.isComplete()
 }
 
-// recognize updates the relations of victims from the newest scan, which alone knows them.
-func (r *Reader) recognize() {
+// resolveVictims updates the relations of victims from the newest scan, which alone knows them.
+func (r *Reader) resolveVictims() {
 	if log := r.log; log != nil {
-		log.recognize(r.job.tree.seen)
+		log.resolveRelations(r.job.tree.scannedRelation)
 	}
 }
 

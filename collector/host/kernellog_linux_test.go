@@ -103,10 +103,10 @@ func TestKernelLog_LooksAtVictims(t *testing.T) {
 // adopted it since.
 func TestKernelLog_Recognizes(t *testing.T) {
 	l := &kernelLog{pids: true, tracked: []trackedVictim{{Victim: Victim{PID: 1, Foreign: true}}, {Victim: Victim{PID: 2, InJob: true}}, {Victim: Victim{PID: 3}}}}
-	l.recognize(func(pid int) process.Relation {
+	l.resolveRelations(func(pid int) process.Relation {
 		return map[int]process.Relation{1: process.InJob, 2: process.Foreign, 3: process.Foreign}[pid]
 	})
-	l.recognize(func(int) process.Relation { return process.UnknownRelation })
+	l.resolveRelations(func(int) process.Relation { return process.UnknownRelation })
 	for i, want := range [][2]bool{{true, false}, {true, false}, {false, true}} {
 		if v := l.victims()[i]; [2]bool{v.InJob, v.Foreign} != want {
 			t.Errorf("%+v, want ours and foreign %v", v, want)
@@ -176,7 +176,7 @@ func TestKernelLog_IsBounded(t *testing.T) {
 func TestReader_KernelLogUnreadable(t *testing.T) {
 	r := NewReader(Options{})
 	r.WatchOOMKills()
-	r.recognize()
+	r.resolveVictims()
 	if v, whole := r.Victims(Now()); v != nil || whole {
 		t.Errorf("victims %+v, all: %v", v, whole)
 	}

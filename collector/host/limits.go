@@ -84,15 +84,15 @@ func (l Limits) WithRanges(before *Limits, at time.Time) Limits {
 		return l
 	}
 	if l.CPUs > 0 {
-		l.CPUsRange = l.CPUsRange.moved(series.Optional(before.CPUs), series.Optional(l.CPUs), at)
+		l.CPUsRange = l.CPUsRange.extend(series.Optional(before.CPUs), series.Optional(l.CPUs), at)
 	}
-	l.QuotaRange = l.QuotaRange.moved(before.CPUQuota, l.CPUQuota, at)
-	l.MemoryRange = l.MemoryRange.moved(before.MemoryMB, l.MemoryMB, at)
+	l.QuotaRange = l.QuotaRange.extend(before.CPUQuota, l.CPUQuota, at)
+	l.MemoryRange = l.MemoryRange.extend(before.MemoryMB, l.MemoryMB, at)
 	return l
 }
 
-// moved returns the range extended by the change of a limit.
-func (r *LimitRange) moved(from, to series.Optional, at time.Time) *LimitRange {
+// extend returns the range extended by the change of a limit.
+func (r *LimitRange) extend(from, to series.Optional, at time.Time) *LimitRange {
 	if from == to || !from.Known() && !to.Known() {
 		return r
 	}

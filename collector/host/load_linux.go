@@ -19,7 +19,7 @@ func (r *Reader) readLoad() (Load, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readLoad()
 	}
-	load, err := parsed(&r.scratch, r.paths.loadavg, parseLoad)
+	load, err := readParsed(&r.scratch, r.paths.loadavg, parseLoad)
 	if r.hostProc {
 		load.NewestPID = 0
 	}
@@ -46,7 +46,7 @@ func parseLoad(data []byte) (Load, error) {
 }
 
 // readVM reads /proc/vmstat, with the counts of swapped pages and OOM kills.
-func (r *Reader) readVM() (VMStat, error) { return parsed(&r.scratch, r.paths.vmstat, parseVMStat) }
+func (r *Reader) readVM() (VMStat, error) { return readParsed(&r.scratch, r.paths.vmstat, parseVMStat) }
 
 // readPressure reads the host's PSI. A file that fails does not affect the others. CPU.Full is always NaN: it has no
 // meaning for a host, and the kernel writes 0.
@@ -54,7 +54,7 @@ func (r *Reader) readPressure() (p cgroup.Pressure, known bool, err error) {
 	p = cgroup.UnknownPressure()
 	var errs []error
 	for i, s := range [...]*cgroup.Stall{&p.CPU, &p.IO, &p.Memory} {
-		stall, err := parsed(&r.scratch, r.paths.pressure[i], cgroup.ParseStall)
+		stall, err := readParsed(&r.scratch, r.paths.pressure[i], cgroup.ParseStall)
 		switch {
 		case err == nil:
 			*s = stall

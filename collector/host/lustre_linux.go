@@ -37,9 +37,9 @@ func newLustre(r *Reader) *lustre {
 	}}
 	l.mountReader = mountReader{
 		host: r, caller: timeout.NewCaller[mountResult](), isLoaded: l.loaded, readMounts: l.files.readMounts,
-		markAdded: l.markAdded,
-		late:      "the statistics of Lustre's mounts did not come",
-		closed: series.Missing{What: SourceLustre, Code: RootOnly,
+		markAdded:   l.markAdded,
+		timeoutText: "the statistics of Lustre's mounts did not come",
+		rootOnly: series.Missing{What: SourceLustre, Code: RootOnly,
 			Why: l.files.debug + ": only root may read the statistics of Lustre's mounts"},
 	}
 	return l
@@ -78,13 +78,13 @@ func (f *lliteFiles) read(a *mountResult) error {
 
 // readIn reads the mounts listed in the directory list; their statistics are in the directory stats.
 func (f *lliteFiles) readIn(list, stats string, a *mountResult) (errs []error) {
-	for _, id := range listed(list) {
+	for _, id := range readNames(list) {
 		m, err := f.mount(stats, id)
 		switch {
 		case err == nil:
 			a.mounts = append(a.mounts, m)
 		case list == stats && errors.Is(err, fs.ErrNotExist): // a newer Lustre has them elsewhere
-		case list != stats && (forbidden(err) || errors.Is(err, fs.ErrNotExist)): // debugfs is forbidden or not mounted
+		case list != stats && (isForbidden(err) || errors.Is(err, fs.ErrNotExist)): // debugfs is forbidden or not mounted
 			a.forbidden = true
 		default:
 			errs = append(errs, err)
@@ -107,8 +107,8 @@ func (f *lliteFiles) mount(dir, id string) (Mount, error) {
 	return m, err
 }
 
-// listed returns the sorted names in a directory; none if it does not exist.
-func listed(dir string) []string {
+// readNames returns the sorted names in a directory; none if it does not exist.
+func readNames(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil

@@ -18,7 +18,7 @@ func (r *Reader) readMemory() (Memory, error) {
 		return r.gopsutil.readMemory()
 	}
 
-	info, err := parsed(&r.scratch, r.paths.meminfo, parseMeminfo)
+	info, err := readParsed(&r.scratch, r.paths.meminfo, parseMeminfo)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -93,7 +93,7 @@ func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 		return fallback, nil
 	}
 	path := filepath.Join(r.proc, "zoneinfo")
-	data, err := r.readFile(path) // its records are too long for a file that is kept open
+	data, err := r.readOnce(path) // its records are too long for a file that is kept open
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return fallback, nil
 	}

@@ -15,15 +15,15 @@ import (
 // and texts are specific to the client.
 type mountReader struct {
 	host   *Reader
-	pace   pollTimer
+	timer  pollTimer
 	first  time.Duration // when it was first read
 	caller *timeout.Caller[mountResult]
 
-	isLoaded   func() bool                                       // reports whether the client is loaded
-	readMounts func() mountResult                                // reads the mounts
-	markAdded  func(a mountResult, again bool, at time.Duration) // sets Mount.Added
-	late       string                                            // the error on a timeout, without the duration
-	closed     series.Missing                                    // reported if only root may read them
+	isLoaded    func() bool                                       // reports whether the client is loaded
+	readMounts  func() mountResult                                // reads the mounts
+	markAdded   func(a mountResult, again bool, at time.Duration) // sets Mount.Added
+	timeoutText string                                            // the error on a timeout, without the duration
+	rootOnly    series.Missing                                    // reported if only root may read them
 }
 
 // A mountResult is the result of reading the mounts.
@@ -46,19 +46,19 @@ func measureRead(read func(*mountResult) error) (a mountResult) {
 }
 
 func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
-	if !m.pace.due(at, m.host.job.closing) {
-		if m.pace.there {
+	if !m.timer.due(at, m.host.job.closing) {
+		if m.timer.present {
 			return nil, errNotDue
 		}
 		return nil, nil
 	}
 
-	again := m.pace.begun
+	again := m.timer.polled
 	if !again {
 		m.first = at
 	}
 	if !m.isLoaded() {
-		m.pace.done(at, 0, false)
+		m.timer.done(at, 0, false)
 		return nil, nil
 	}
 
@@ -66,12 +66,12 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 	limit := m.host.disks.timeout
 	a, ok := m.caller.Call(limit, m.readMounts)
 	if !ok {
-		m.pace.done(at, 0, true)
-		return nil, fmt.Errorf("%s within %v", m.late, limit)
+		m.timer.done(at, 0, true)
+		return nil, fmt.Errorf("%s within %v", m.timeoutText, limit)
 	}
-	m.pace.done(at, a.took, len(a.mounts) > 0)
+	m.timer.done(at, a.took, len(a.mounts) > 0)
 	if a.forbidden {
-		m.host.optional.missing = append(m.host.optional.missing, m.closed)
+		m.host.optional.missing = append(m.host.optional.missing, m.rootOnly)
 	}
 
 	m.markAdded(a, again, at)

@@ -19,12 +19,12 @@ func (r *Reader) readNet(into []Device) ([]Device, error) {
 
 	parse := func(data []byte) ([]Device, error) { return parseNetDev(data, &r.nicNames, into) }
 	if r.hostProc {
-		nics, err := parsed(&r.scratch, r.paths.hostNet, parse)
+		nics, err := readParsed(&r.scratch, r.paths.hostNet, parse)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nics, err
 		}
 	}
-	return parsed(&r.scratch, r.paths.net, parse)
+	return readParsed(&r.scratch, r.paths.net, parse)
 }
 
 // parseNetDev returns every interface. The name is the text before the last colon (the name of an alias contains one).

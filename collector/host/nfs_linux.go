@@ -40,9 +40,9 @@ func newNFS(r *Reader) *nfs {
 	}
 	n.mountReader = mountReader{
 		host: r, caller: timeout.NewCaller[mountResult](), isLoaded: n.loaded, readMounts: n.files.readMounts,
-		markAdded: n.markAdded,
-		late:      n.files.stats + " did not answer",
-		closed: series.Missing{What: SourceNFS, Code: RootOnly,
+		markAdded:   n.markAdded,
+		timeoutText: n.files.stats + " did not answer",
+		rootOnly: series.Missing{What: SourceNFS, Code: RootOnly,
 			Why: n.files.stats + ": only root may read what other users' processes have mounted"},
 	}
 	return n
@@ -94,13 +94,13 @@ func (f *nfsFiles) read(a *mountResult, now time.Time) error {
 		f.names = make(map[string]string)
 	}
 	if len(f.mountPoints) == 0 || now.Sub(f.looked) >= rescanInterval {
-		if err := f.look(now); err != nil || len(f.mountPoints) == 0 {
+		if err := f.readMountinfo(now); err != nil || len(f.mountPoints) == 0 {
 			return err
 		}
 	}
 
 	data, err := f.statBuf.Read(f.stats, maxMountstats)
-	if forbidden(err) {
+	if isForbidden(err) {
 		a.forbidden = true
 		return nil
 	}
@@ -109,7 +109,7 @@ func (f *nfsFiles) read(a *mountResult, now time.Time) error {
 	}
 	entries, err := f.parse(data)
 	if !f.assignSuperblocks(entries) {
-		if err := f.look(now); err != nil {
+		if err := f.readMountinfo(now); err != nil {
 			return err
 		}
 		f.assignSuperblocks(entries)
@@ -118,8 +118,8 @@ func (f *nfsFiles) read(a *mountResult, now time.Time) error {
 	return err
 }
 
-// look reads mountinfo.
-func (f *nfsFiles) look(now time.Time) error {
+// readMountinfo reads mountinfo.
+func (f *nfsFiles) readMountinfo(now time.Time) error {
 	data, err := f.infoBuf.Read(f.info, maxMountstats)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func isNFS(fstype []byte) bool { return string(fstype) == "nfs" || string(fstype
 
 // parseMountPoints returns the NFS mounts of a mountinfo file (proc_pid_mountinfo(5)).
 func parseMountPoints(data []byte) []mountPoint {
-	var seats []mountPoint
+	var mountPoints []mountPoint
 	for line := range bytes.Lines(data) {
 		where, what, ok := bytes.Cut(line, []byte(" - "))
 		var f [5][]byte
@@ -180,17 +180,17 @@ func parseMountPoints(data []byte) []mountPoint {
 		if !isNFS(fstype[0]) {
 			continue
 		}
-		seats = append(seats, mountPoint{path: string(f[4]), fstype: string(fstype[0]), superblock: string(f[2])})
+		mountPoints = append(mountPoints, mountPoint{path: string(f[4]), fstype: string(fstype[0]), superblock: string(f[2])})
 	}
-	return seats
+	return mountPoints
 }
 
 // An nfsEntry is a mount in mountstats.
 type nfsEntry struct {
 	Mount
-	path  string // as in the file
-	age   uint64
-	moved bool // its line of bytes was found
+	path     string // as in the file
+	age      uint64
+	hasBytes bool // its line of bytes was found
 }
 
 // parse returns the NFS mounts of a mountstats file. It omits entries that it cannot parse, and reports them in the
@@ -200,7 +200,7 @@ func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 	var e *nfsEntry // the current entry; nil in an entry of another file system
 	var errs []error
 	end := func() {
-		if e != nil && !e.moved {
+		if e != nil && !e.hasBytes {
 			errs = append(errs, fmt.Errorf("read %s: no bytes of %s", f.stats, e.path))
 			entries = entries[:len(entries)-1]
 		}
@@ -253,8 +253,8 @@ func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
 		if !okRead || !okWritten {
 			return fmt.Errorf("%.20q bytes read, %.20q written", w[5], w[6])
 		}
-		e.Read, e.Written, e.moved = read, written, true
-	case e.moved && isOperation(name):
+		e.Read, e.Written, e.hasBytes = read, written, true
+	case e.hasBytes && isOperation(name):
 		return f.operation(e, w)
 	}
 	return nil

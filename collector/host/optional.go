@@ -101,18 +101,18 @@ const (
 // A pollTimer schedules an optional source: the first and the last Reading read it; in between it is due each
 // optionalInterval at most while present, and each rescanInterval while absent.
 type pollTimer struct {
-	begun, there bool
-	last         time.Duration // when it was last read
-	took         time.Duration
+	polled, present bool
+	last            time.Duration // when it was last read
+	took            time.Duration
 }
 
 // due reports whether to read the source now.
 func (p *pollTimer) due(now time.Duration, closing bool) bool {
 	since := now - p.last
 	switch {
-	case !p.begun:
+	case !p.polled:
 		return true
-	case !p.there:
+	case !p.present:
 		return since >= rescanInterval || closing && since >= time.Second
 	}
 	return closing || since >= max(optionalInterval, optionalCostRatio*p.took)
@@ -120,7 +120,7 @@ func (p *pollTimer) due(now time.Duration, closing bool) bool {
 
 // done records that the source was read.
 func (p *pollTimer) done(now, took time.Duration, there bool) {
-	*p = pollTimer{begun: true, there: there, last: now, took: took}
+	*p = pollTimer{polled: true, present: there, last: now, took: took}
 }
 
 // ReadDeferred reads what Baseline deferred because the job was waiting: the optional sources. It returns nil if
@@ -129,7 +129,7 @@ func (r *Reader) ReadDeferred(base *Reading) *Reading {
 	if r.jobOnly {
 		return nil
 	}
-	late := &Reading{At: base.At}
-	r.readOptional(late)
-	return late
+	deferred := &Reading{At: base.At}
+	r.readOptional(deferred)
+	return deferred
 }

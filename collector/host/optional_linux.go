@@ -51,11 +51,11 @@ func (r *Reader) readThermal(out *Reading) {
 	out.try(SourceThermal, func() (err error) { out.Thermal, err = r.optional.thermal.read(r, out.At.Mono); return err })
 }
 
-// forbidden reports whether err means that we may not read a file that exists.
-func forbidden(err error) bool { return errors.Is(err, fs.ErrPermission) }
+// isForbidden reports whether err means that we may not read a file that exists.
+func isForbidden(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
-// openable returns an error if a file cannot be opened for reading.
-func openable(path string) error {
+// checkOpen returns an error if a file cannot be opened for reading.
+func checkOpen(path string) error {
 	fd, err := procfile.Open(path)
 	if err == nil {
 		unix.Close(fd)

@@ -101,4 +101,4 @@ func (*kernelLog) close()       {}
 // WatchOOMKills, Victims and recognize do nothing: OOM kills are unknown here.
 func (r *Reader) WatchOOMKills()                   {}
 func (r *Reader) Victims(Instant) ([]Victim, bool) { return nil, false }
-func (r *Reader) recognize()                       {}
+func (r *Reader) resolveVictims()                  {}

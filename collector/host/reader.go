@@ -22,8 +22,8 @@ type Reader struct {
 	job       jobReader
 	start     Instant       // of the baseline
 	log       *kernelLog    // nil = it cannot be read
-	vmHeld    VMStat        // the last values
-	vmKnown   bool          // vmHeld is set
+	lastVM    VMStat        // the last values
+	vmKnown   bool          // lastVM is set
 	vmAt      time.Duration // when /proc/vmstat was last read
 	vmBegun   time.Duration // when it was first read
 	gpus      *gpu.Monitor  // nil = GPUs are not monitored
@@ -192,7 +192,7 @@ func (r *Reader) Read() *Reading {
 			out.fail(SourceDisk, err)
 		}
 	}
-	r.recognize()
+	r.resolveVictims()
 
 	return out
 }
@@ -213,12 +213,12 @@ func (r *Reader) Reuse(old *Reading) { r.spare = append(r.spare, old) }
 
 // readGauges reads the host's gauges.
 func (r *Reader) readGauges(out *Reading) {
-	room := &out.buffers
-	if out.try(SourceMemory, func() (err error) { room.memory, err = r.readMemory(); return err }) {
-		out.Memory = &room.memory
+	buffers := &out.buffers
+	if out.try(SourceMemory, func() (err error) { buffers.memory, err = r.readMemory(); return err }) {
+		out.Memory = &buffers.memory
 	}
-	if out.try(SourceLoad, func() (err error) { room.load, err = r.readLoad(); return err }) {
-		out.Load = &room.load
+	if out.try(SourceLoad, func() (err error) { buffers.load, err = r.readLoad(); return err }) {
+		out.Load = &buffers.load
 	}
 }
 
@@ -244,9 +244,9 @@ func (r *Reader) readCounters(out *Reading) {
 		return
 	}
 
-	room := &out.buffers
-	if out.try(SourceCPU, func() (err error) { out.CPU, err = r.readCPU(room.cpu[:0]); return err }) {
-		room.cpu = out.CPU
+	buffers := &out.buffers
+	if out.try(SourceCPU, func() (err error) { out.CPU, err = r.readCPU(buffers.cpu[:0]); return err }) {
+		buffers.cpu = out.CPU
 	} else {
 		out.CPU = nil
 	}
@@ -255,17 +255,17 @@ func (r *Reader) readCounters(out *Reading) {
 		if DeviceKind(k).isOptional() {
 			continue
 		}
-		read, at, devices := r.devices[k], out.At.Mono, room.devices[k][:0]
+		read, at, devices := r.devices[k], out.At.Mono, buffers.devices[k][:0]
 		out.try(deviceKinds[k].source, func() (err error) { out.Devices[k], err = read(at, devices); return err })
 		if out.Devices[k] != nil {
-			room.devices[k] = out.Devices[k]
+			buffers.devices[k] = out.Devices[k]
 		}
 	}
 
 	var known bool
-	out.try(SourcePressure, func() (err error) { room.pressure, known, err = r.readPressure(); return err })
+	out.try(SourcePressure, func() (err error) { buffers.pressure, known, err = r.readPressure(); return err })
 	if known {
-		out.Pressure = &room.pressure
+		out.Pressure = &buffers.pressure
 	}
 }
 
@@ -281,7 +281,7 @@ const (
 func (r *Reader) readVMWhenDue(out *Reading) {
 	if !r.vmDue(out.At.Mono) {
 		if r.vmKnown {
-			out.buffers.vm = r.vmHeld
+			out.buffers.vm = r.lastVM
 			out.VM = &out.buffers.vm
 		}
 		return
@@ -298,8 +298,8 @@ func (r *Reader) readVMWhenDue(out *Reading) {
 		*vm = vm.kills()
 		return
 	}
-	r.vmHeld, r.vmKnown = *vm, true
-	r.vmHeld.Stale = true
+	r.lastVM, r.vmKnown = *vm, true
+	r.lastVM.Stale = true
 }
 
 // vmDue reports whether to read /proc/vmstat now.

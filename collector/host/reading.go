@@ -98,8 +98,8 @@ type FileError struct {
 func (e FileError) Error() string { return e.File + ": " + e.Err.Error() }
 func (e FileError) Unwrap() error { return e.Err }
 
-// jobUse returns the Reading's JobUsage with all numbers unknown.
-func (r *Reading) jobUse() *JobUsage {
+// newJobUsage returns the Reading's JobUsage with all numbers unknown.
+func (r *Reading) newJobUsage() *JobUsage {
 	r.buffers.job = unknownJobUsage()
 	return &r.buffers.job
 }

@@ -40,8 +40,8 @@ func (s *scratch) readKeepOpen(path string) ([]byte, error) {
 	return s.files.ReadKeepOpen(path, maxProcFile)
 }
 
-// parsed reads a file with readKeepOpen and parses it.
-func parsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) (v T, err error) {
+// readParsed reads a file with readKeepOpen and parses it.
+func readParsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) (v T, err error) {
 	data, err := s.readKeepOpen(path)
 	if err != nil {
 		return v, err
@@ -52,8 +52,8 @@ func parsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) 
 	return v, err
 }
 
-// readFile reads a file that is read rarely. The next read overwrites the result.
-func (r *Reader) readFile(path string) ([]byte, error) { return r.files.ReadOnce(path, maxProcFile) }
+// readOnce reads a file that is read rarely. The next read overwrites the result.
+func (r *Reader) readOnce(path string) ([]byte, error) { return r.files.ReadOnce(path, maxProcFile) }
 
 // A nameCache caches the names in a source's lines, which are the same in nearly every Reading, to save allocations.
 type nameCache []string

@@ -84,10 +84,10 @@ func (j *jobReader) readReclaim(use *JobUsage, now time.Duration) {
 	if j.innerGroup != nil {
 		group = j.innerGroup
 	}
-	if group == nil || j.heldAt > 0 && now-j.heldAt < reclaimInterval && !j.closing {
+	if group == nil || j.reclaimAt > 0 && now-j.reclaimAt < reclaimInterval && !j.closing {
 		return
 	}
-	j.heldAt = now
+	j.reclaimAt = now
 	use.Reclaim = new(group.Reclaim())
 }
 

@@ -57,7 +57,7 @@ func cpusOf(pids []int) int {
 	enough, left := affinity(0), maxThreads
 	for _, pid := range pids {
 		threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
-		if left -= len(threads); left < 0 || err != nil && !ended(err) {
+		if left -= len(threads); left < 0 || err != nil && !isEnded(err) {
 			return 0
 		}
 		for _, t := range threads {
@@ -78,27 +78,27 @@ func cpusOf(pids []int) int {
 	return union.Count()
 }
 
-// ended reports whether err means that a process has ended.
-func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+// isEnded reports whether err means that a process has ended.
+func isEnded(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
 // groupsOf returns the control groups that all processes are in, as procfs lists them, and one of the processes. groups
 // is "" if some process is in the job's initial groups. known is false if the processes are in several other groups, or
 // if their groups are unknown.
 func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
-	if j.home == "" {
+	if j.initialGroups == "" {
 		data, err := controlGroups("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())))
 		if err != nil {
 			return "", 0, false
 		}
-		j.home = string(data)
+		j.initialGroups = string(data)
 	}
 	for _, p := range pids {
 		data, err := controlGroups("/proc/" + strconv.Itoa(p))
 		switch now := string(data); {
-		case err != nil && ended(err):
+		case err != nil && isEnded(err):
 		case err != nil || len(data) == 0:
 			return "", 0, false
-		case now == j.home:
+		case now == j.initialGroups:
 			return "", 0, true
 		case pid == 0:
 			groups, pid = now, p
@@ -131,7 +131,7 @@ func environsOf(pids []int) [][]string {
 	out := [][]string{}
 	for _, pid := range pids {
 		data, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if err != nil && ended(err) {
+		if err != nil && isEnded(err) {
 			continue
 		}
 		if err != nil || len(data) > maxEnviron {

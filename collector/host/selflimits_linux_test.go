@@ -113,7 +113,7 @@ func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
 	t.Cleanup(r.Close)
 	r.Baseline()
 	return func() *JobUsage {
-		r.job.tree.tabled, r.job.limitsAt = time.Time{}, 0
+		r.job.tree.tableAt, r.job.limitsAt = time.Time{}, 0
 		reading := r.Read()
 		if err := reading.Failed[SourceJob]; err != nil {
 			t.Fatal(err)

@@ -14,10 +14,10 @@ const (
 	// thermalInterval is how often the sensors and the packages' counters are read: they change slowly, and reading
 	// them wakes a sleeping CPU.
 	thermalInterval = 5 * time.Second
-	// coresEvery is how often the cores' counters are read: a host has hundreds.
-	coresEvery = time.Minute
-	// heatFrom is the age of a run at the first search for sensors.
-	heatFrom = time.Second
+	// coreThrottleInterval is how often the cores' counters are read: a host has hundreds.
+	coreThrottleInterval = time.Minute
+	// thermalDelay is the age of a run at the first search for sensors.
+	thermalDelay = time.Second
 
 	maxCelsius = 150
 	maxSensors = 64
@@ -38,19 +38,19 @@ type thermalReader struct {
 // throttleFiles are the counters of a package or core. time is "" if the kernel does not have it.
 type throttleFiles struct{ name, events, time string }
 
-func (h *thermalReader) there() bool { return len(h.sensors)+len(h.packages)+len(h.cores) > 0 }
+func (h *thermalReader) isPresent() bool { return len(h.sensors)+len(h.packages)+len(h.cores) > 0 }
 
 func (h *thermalReader) read(r *Reader, at time.Duration) (*Thermal, error) {
-	if at-r.vmBegun < heatFrom {
+	if at-r.vmBegun < thermalDelay {
 		return nil, nil
 	}
-	if !h.there() && (h.looked == 0 || at-h.looked >= rescanInterval) {
+	if !h.isPresent() && (h.looked == 0 || at-h.looked >= rescanInterval) {
 		h.sensors = lookForSensors(r.sys)
 		h.lookForThrottles(r.sys)
 		h.looked = at
 	}
 	switch {
-	case !h.there():
+	case !h.isPresent():
 		return nil, nil
 	case h.at != 0 && at-h.at < thermalInterval && !r.job.closing:
 		return h.last, nil
@@ -59,7 +59,7 @@ func (h *thermalReader) read(r *Reader, at time.Duration) (*Thermal, error) {
 	h.at = at
 	celsius, err := h.celsius(r)
 	throttles, errThrottles := h.throttles(r, at)
-	if err = errors.Join(err, errThrottles); gone(err) { // a CPU that goes offline and comes back has other files
+	if err = errors.Join(err, errThrottles); isGone(err) { // a CPU that goes offline and comes back has other files
 		h.sensors, h.packages, h.cores, h.looked = nil, nil, nil, at
 	}
 	h.last = &Thermal{Celsius: celsius}
@@ -101,7 +101,7 @@ func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounte
 		out = append(out, t)
 	}
 
-	if h.coresAt == 0 || at-h.coresAt >= coresEvery || r.job.closing {
+	if h.coresAt == 0 || at-h.coresAt >= coreThrottleInterval || r.job.closing {
 		h.coresAt = at
 		for _, c := range h.cores {
 			t := ThrottleCounter{Name: c.name}
@@ -123,13 +123,13 @@ func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounte
 // thermal zones.
 func lookForSensors(sys string) (files []string) {
 	add := func(path string) {
-		if len(files) < maxSensors && openable(path) == nil {
+		if len(files) < maxSensors && checkOpen(path) == nil {
 			files = append(files, path)
 		}
 	}
 
 	class := filepath.Join(sys, "class", "hwmon")
-	for _, name := range listed(class) {
+	for _, name := range readNames(class) {
 		dir := filepath.Join(class, name)
 		switch readWord(filepath.Join(dir, "name")) {
 		case "coretemp": // the package comes first, then the cores
@@ -150,7 +150,7 @@ func lookForSensors(sys string) (files []string) {
 	}
 
 	class = filepath.Join(sys, "class", "thermal")
-	for _, name := range listed(class) {
+	for _, name := range readNames(class) {
 		if readWord(filepath.Join(class, name, "type")) == "x86_pkg_temp" {
 			add(filepath.Join(class, name, "temp"))
 		}
@@ -167,7 +167,7 @@ func (h *thermalReader) lookForThrottles(sys string) {
 	}
 
 	inPackage, inCore := map[int]bool{}, map[int]bool{} // by CPU: its package or core is done
-	for _, n := range cpuNumbers(listed(cpus)) {
+	for _, n := range cpuNumbers(readNames(cpus)) {
 		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
 		counters := filepath.Join(dir, "thermal_throttle")
 		if !inPackage[n] {
@@ -176,11 +176,11 @@ func (h *thermalReader) lookForThrottles(sys string) {
 			if !slices.ContainsFunc(h.packages, known) { // true if the kernel does not list the CPUs of a package
 				h.packages = appendThrottle(h.packages, name, filepath.Join(counters, "package"))
 			}
-			mark(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
+			markCPUs(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
 		}
 		if !inCore[n] && len(h.cores) < maxCores {
 			h.cores = appendThrottle(h.cores, "core of CPU "+strconv.Itoa(n), filepath.Join(counters, "core"))
-			mark(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
+			markCPUs(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
 		}
 	}
 }
@@ -188,10 +188,10 @@ func (h *thermalReader) lookForThrottles(sys string) {
 // appendThrottle appends the counters with this path prefix, if they exist.
 func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	f := throttleFiles{name: name, events: path + "_throttle_count"}
-	if openable(f.events) != nil {
+	if checkOpen(f.events) != nil {
 		return list
 	}
-	if time := path + "_throttle_total_time_ms"; openable(time) == nil {
+	if time := path + "_throttle_total_time_ms"; checkOpen(time) == nil {
 		f.time = time
 	}
 	return append(list, f)
@@ -221,8 +221,8 @@ func firstWord(cpu string, names ...string) string {
 	return ""
 }
 
-// mark marks a CPU, and all CPUs of a list such as "0-3,64-67".
-func mark(seen map[int]bool, cpu int, list string) {
+// markCPUs marks a CPU, and all CPUs of a list such as "0-3,64-67".
+func markCPUs(seen map[int]bool, cpu int, list string) {
 	seen[cpu] = true
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(part, "-")

@@ -46,7 +46,7 @@ func treeBenchmark(b *testing.B, n int) {
 				b.Fatal(err)
 			}
 			t.sum()
-			t.sumExact()
+			t.addTickRemainders()
 		})
 		runs++
 	}

@@ -33,17 +33,17 @@ func (t *Tree) clockOf(pid int32) time.Duration {
 	return used
 }
 
-// sumExact adds the fractions of ticks that /proc/PID/stat lacks, up to 20 ms per process: in short windows ticks are a
-// large part. Each process has a clock in nanoseconds (clock_getcpuclockid(3)). A clock that is not near the ticks
-// belongs to another process that took the ID.
-func (t *Tree) sumExact() {
+// addTickRemainders adds the fractions of ticks that /proc/PID/stat lacks, up to 20 ms per process: in short windows
+// ticks are a large part. Each process has a clock in nanoseconds (clock_getcpuclockid(3)). A clock that is not near
+// the ticks belongs to another process that took the ID.
+func (t *Tree) addTickRemainders() {
 	const most = time.Second // what a process may use between the reads of its clock and its ticks
 	t.clocks = false
 	for _, p := range t.jobProcs {
 		t.clocks = t.clocks || p.clock > 0
 		cut := p.clock - time.Duration(p.own)*time.Second/procfile.UserHZ
-		if p.cut = 0; !p.stale && cut > 0 && cut < most {
-			p.cut = cut
+		if p.tickRemainder = 0; !p.stale && cut > 0 && cut < most {
+			p.tickRemainder = cut
 			t.use.CPUSeconds += cut.Seconds()
 		}
 	}

@@ -18,19 +18,19 @@ func (t *Tree) keepEnded() {
 	owed := map[*proc]float64{} // ticks of ended descendants, by nearest living ancestor
 	for i := range t.all {
 		p := &t.all[i]
-		if p.class != inJob || t.living(p) != nil {
+		if p.class != inJob || t.findLiving(p) != nil {
 			continue
 		}
-		if heir := t.livingAncestor(p); heir != nil {
-			owed[heir] += p.ticks
+		if ancestor := t.livingAncestor(p); ancestor != nil {
+			owed[ancestor] += p.ticks
 			continue
 		}
-		t.ended.cpu += p.ticks/procfile.UserHZ + p.cut.Seconds()
+		t.ended.cpu += p.ticks/procfile.UserHZ + p.tickRemainder.Seconds()
 		t.ended.io = t.ended.io.Plus(p.io)
 	}
 
 	for before, ticks := range owed {
-		p := t.living(before)
+		p := t.findLiving(before)
 		waited := (p.ticks - p.own) - (before.ticks - before.own)
 		if lost := ticks - waited; lost > waitedSlack { // SIGCHLD is ignored
 			t.ended.cpu += lost / procfile.UserHZ
@@ -38,9 +38,9 @@ func (t *Tree) keepEnded() {
 	}
 }
 
-// living returns the newest scan's entry of a process of the previous scan, or nil if it has ended or left the job.
-func (t *Tree) living(old *proc) *proc {
-	p := find(t.next, old.pid)
+// findLiving returns the newest scan's entry of a process of the previous scan, or nil if it has ended or left the job.
+func (t *Tree) findLiving(old *proc) *proc {
+	p := findProc(t.next, old.pid)
 	if p == nil || p.class != inJob || p.start != old.start {
 		return nil
 	}
@@ -51,11 +51,11 @@ func (t *Tree) living(old *proc) *proc {
 // process in between was waited for, the ancestor includes their usage.
 func (t *Tree) livingAncestor(p *proc) *proc {
 	for range t.all {
-		p = find(t.all, p.ppid)
+		p = findProc(t.all, p.ppid)
 		if p == nil || p.class != inJob {
 			return nil
 		}
-		if t.living(p) != nil {
+		if t.findLiving(p) != nil {
 			return p
 		}
 	}

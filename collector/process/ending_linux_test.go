@@ -51,7 +51,7 @@ func TestTree_MemoryBesideAProcessThatIsEnding(t *testing.T) {
 		tree := treeOwn() // its first measurement is not deferred
 		defer tree.Close()
 		u := treeRead(t, tree)
-		if p := find(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
+		if p := findProc(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
 			t.Fatalf("it is not ending: %+v", p)
 		}
 		if u.MemoryKind != "pss" || treeFailed(u) || u.Memory <= 0 || u.Memory > alone.Memory+16<<20 {

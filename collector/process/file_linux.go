@@ -28,20 +28,20 @@ func (d contentError) Error() string { return string(d) }
 // A procDir is an open procfs. It opens files relative to it, by system calls with a path from one buffer: reading a
 // process does not allocate.
 type procDir struct {
-	fd   int
-	load int    // descriptor of its loadavg, plus 1; 0 = not open
-	root []byte // the path of the procfs, NUL-terminated
-	path []byte // of the file being read, NUL-terminated
-	buf  []byte // the last content
-	list []byte // entries of a directory
-	own  bool   // the procfs of this process's PID namespace
-	held bool   // it stays open until letGo
+	fd       int
+	load     int    // descriptor of its loadavg, plus 1; 0 = not open
+	root     []byte // the path of the procfs, NUL-terminated
+	path     []byte // of the file being read, NUL-terminated
+	buf      []byte // the last content
+	list     []byte // entries of a directory
+	own      bool   // the procfs of this process's PID namespace
+	keepOpen bool   // it stays open until closeKept
 }
 
 // open opens the procfs, unless it is open already. With hold it stays open between scans, but only if it is our own: a
 // new one may be mounted in the place of another.
 func (d *procDir) open(root string, hold bool) error {
-	if d.held {
+	if d.keepOpen {
 		return nil
 	}
 	if d.buf == nil {
@@ -52,23 +52,23 @@ func (d *procDir) open(root string, hold bool) error {
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: root, Err: err}
 	}
-	d.fd, d.held = fd, hold && d.own
+	d.fd, d.keepOpen = fd, hold && d.own
 	return nil
 }
 
 // close closes the procfs, unless it stays open between scans.
 func (d *procDir) close() {
-	if !d.held {
+	if !d.keepOpen {
 		unix.Close(d.fd)
 	}
 }
 
-// letGo closes a procfs that stays open between scans.
-func (d *procDir) letGo() {
-	if !d.held {
+// closeKept closes a procfs that stays open between scans.
+func (d *procDir) closeKept() {
+	if !d.keepOpen {
 		return
 	}
-	if d.held = false; d.load > 0 {
+	if d.keepOpen = false; d.load > 0 {
 		unix.Close(d.load - 1)
 		d.load = 0
 	}
@@ -151,23 +151,23 @@ func openAt(dir int, path []byte, flags uintptr) (int, error) {
 // has reports whether a process has a file.
 func (d *procDir) has(pid int32, name string) bool {
 	_, err := d.read(pid, name)
-	return !gone(err)
+	return !isGone(err)
 }
 
 // exists reports whether a process exists. If a process lacks a file, it may have ended, or the kernel has no such
 // file.
 func (d *procDir) exists(pid int32) bool { return d.has(pid, "stat") }
 
-// gone reports whether err means that a process has ended since it was seen: its directory is gone, or reads of its
+// isGone reports whether err means that a process has ended since it was seen: its directory is gone, or reads of its
 // open file fail.
-func gone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
+func isGone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
 
-// denied reports whether err means that we may not read a file.
-func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
+// isDenied reports whether err means that we may not read a file.
+func isDenied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
 
-// newest returns the ID of the newest process or thread, from the end of loadavg (proc(5)), or 0 if unknown. The kernel
-// returns the one of the reader's PID namespace, whichever procfs is read.
-func (d *procDir) newest() int64 {
+// newestPID returns the ID of the newest process or thread, from the end of loadavg (proc(5)), or 0 if unknown. The
+// kernel returns the one of the reader's PID namespace, whichever procfs is read.
+func (d *procDir) newestPID() int64 {
 	if !d.own {
 		return 0
 	}
@@ -193,7 +193,7 @@ func (d *procDir) newest() int64 {
 
 // pids appends the processes of the procfs to list, by ID, with only their IDs and inodes set.
 func (d *procDir) pids(list []proc) ([]proc, error) {
-	if d.held {
+	if d.keepOpen {
 		if _, err := unix.Seek(d.fd, 0, unix.SEEK_SET); err != nil {
 			return list, err
 		}

@@ -443,7 +443,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	if u := treeRead(t, tree); u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (900+4*400)<<10 || u.Failed["memory"] != nil {
 		t.Fatalf("the rest: %v KiB: %+v", u.Memory/1024, u)
 	}
-	c.at.mono += maxRest - time.Second
+	c.at.mono += maxIdleScanInterval - time.Second
 	if u := treeRead(t, tree); u.MemoryFresh {
 		t.Errorf("all were measured and nothing moved, and it was measured: %+v", u)
 	}
@@ -475,7 +475,7 @@ func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
 
 // The pause for unchanged memory grows with the cost of measuring.
 func TestResting_GrowsWithTheCost(t *testing.T) {
-	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1500 * time.Microsecond: maxInterval, 6 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
+	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1500 * time.Microsecond: maxInterval, 6 * time.Millisecond: 20 * time.Second, time.Second: maxIdleScanInterval} {
 		if got := idleScanInterval(cost); got != want {
 			t.Errorf("after %v: %v, want %v", cost, got, want)
 		}

@@ -11,7 +11,7 @@ import (
 func (t *Tree) ScannedRelation(pid int) Relation {
 	seen := UnknownRelation
 	for _, list := range [][]proc{t.all, t.spare} { // spare is the previous scan, until the next one begins
-		p := find(list, int32(pid))
+		p := findProc(list, int32(pid))
 		switch {
 		case p == nil:
 		case p.class == inJob:
@@ -62,6 +62,6 @@ func (t *Tree) RelationByParent(pid, parent int) Relation {
 
 // Contains reports whether the newest scan found a process in the job.
 func (t *Tree) Contains(pid int) bool {
-	p := find(t.all, int32(pid))
+	p := findProc(t.all, int32(pid))
 	return p != nil && p.class == inJob
 }

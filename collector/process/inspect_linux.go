@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// maxLooks bounds the inspections in one scan: a command line and a peak cost some 30 µs. The other processes are
-	// inspected in later scans.
-	maxLooks = 128
-	// lookAgain is how long the peak of a process is valid if its resident size stays below it. It is valid for longer
-	// if no page was faulted in.
-	lookAgain = 3 * time.Second
+	// maxInspections bounds the inspections in one scan: a command line and a peak cost some 30 µs. The other processes
+	// are inspected in later scans.
+	maxInspections = 128
+	// inspectInterval is how long the peak of a process is valid if its resident size stays below it. It is valid for
+	// longer if no page was faulted in.
+	inspectInterval = 3 * time.Second
 	// maxCommand is the maximum length of a command line in bytes.
 	maxCommand = 200
 )
@@ -23,9 +23,9 @@ const (
 type inspection struct {
 	name        commName
 	stack       uint64
-	commanded   bool // its command line was read since its last exec
-	markedAt    time.Duration
-	faults      uint64  // at markedAt
+	commandRead bool // its command line was read since its last exec
+	peakReadAt  time.Duration
+	faults      uint64  // at peakReadAt
 	preexisting bool    // it ran before the table began, and its peak may be from then
 	initialPeak float64 // its peak at that time, bytes
 }
@@ -44,24 +44,24 @@ func (n commName) bracketed() string {
 func (t *Tree) inspect(e *entry, p *proc) {
 	b, resident := &t.table, float64(p.rss())
 	if p.name != e.name || p.stack != e.stack {
-		e.name, e.stack, e.commanded = p.name, p.stack, false
+		e.name, e.stack, e.commandRead = p.name, p.stack, false
 	}
 
-	risen := resident > e.row.PeakMemory || p.faults != e.faults && b.now-e.markedAt >= lookAgain
+	risen := resident > e.row.PeakMemory || p.faults != e.faults && b.now-e.peakReadAt >= inspectInterval
 	e.row.PeakMemory = max(e.row.PeakMemory, resident)
-	if p.state == 'Z' || e.commanded && !risen || b.looks >= maxLooks {
+	if p.state == 'Z' || e.commandRead && !risen || b.inspections >= maxInspections {
 		return
 	}
 
-	b.looks++
-	if !e.commanded {
-		e.commanded = true
+	b.inspections++
+	if !e.commandRead {
+		e.commandRead = true
 		if command := t.commandOf(p.pid); command != "" {
 			e.row.Command = command
 		}
 	}
 	if risen {
-		e.faults, e.markedAt = p.faults, b.now
+		e.faults, e.peakReadAt = p.faults, b.now
 		t.readPeakMemory(e)
 	}
 }

@@ -12,7 +12,7 @@ func (t *Tree) readIO(begin clockReading) {
 			continue
 		}
 		data, err := t.dir.read(p.pid, "io")
-		if gone(err) && !t.dir.exists(p.pid) {
+		if isGone(err) && !t.dir.exists(p.pid) {
 			continue
 		}
 		var io IO
@@ -35,5 +35,5 @@ func (t *Tree) readIO(begin clockReading) {
 		t.use.IO, t.use.IOFresh = UnknownIO(), false
 	}
 	end := t.clock()
-	t.due.io = min(after(begin, end, ioPart), end.mono+maxInterval)
+	t.due.io = min(nextDue(begin, end, ioPart), end.mono+maxInterval)
 }

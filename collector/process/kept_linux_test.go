@@ -30,12 +30,12 @@ func TestTree_KeepsWhatHasNotRun(t *testing.T) {
 
 	const mark = 1 << 40
 	stays := func() bool {
-		find(tree.all, int32(pid)).faults = mark
+		findProc(tree.all, int32(pid)).faults = mark
 		u := treeRead(t, tree)
 		if u.Processes != 1 || u.CPUSeconds != before.CPUSeconds {
 			t.Errorf("it used %v s, and %v s before: %+v", u.CPUSeconds, before.CPUSeconds, u)
 		}
-		return find(tree.all, int32(pid)).faults == mark
+		return findProc(tree.all, int32(pid)).faults == mark
 	}
 	kept := 0
 	for range 3 * reread {
@@ -50,14 +50,14 @@ func TestTree_KeepsWhatHasNotRun(t *testing.T) {
 	for (pid+tree.scans)%reread == 0 { // the next scan would read it anyway
 		treeRead(t, tree)
 	}
-	find(tree.all, int32(pid)).faults = mark
+	findProc(tree.all, int32(pid)).faults = mark
 	if _, err := j.input.Write([]byte("go\n")); err != nil {
 		t.Fatal(err)
 	}
 	j.line(t)
 	treeAwait(t, pid, "S")
 	u, want := treeRead(t, tree), treeStat(pid)
-	if p := find(tree.all, int32(pid)); p.faults != want.faults || p.own != want.own || !(u.CPUSeconds > before.CPUSeconds) {
+	if p := findProc(tree.all, int32(pid)); p.faults != want.faults || p.own != want.own || !(u.CPUSeconds > before.CPUSeconds) {
 		t.Errorf("read %+v, want %+v; %v s, and %v s before", p.stat, want, u.CPUSeconds, before.CPUSeconds)
 	}
 }
@@ -89,7 +89,7 @@ func TestTree_AdoptedWhileItSleeps(t *testing.T) {
 			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
 		}
 		treeRead(t, tree)
-		if p := find(tree.all, int32(daemon)); p == nil || int(p.ppid) != os.Getpid() {
+		if p := findProc(tree.all, int32(daemon)); p == nil || int(p.ppid) != os.Getpid() {
 			t.Errorf("its parent reaped %v: %+v", reaped, p)
 		}
 		treeMust(j.input.Close()) // ends the daemon

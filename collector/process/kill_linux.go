@@ -60,7 +60,7 @@ func (t *Tree) Kill() (int, error) {
 		if p.dead() {
 			continue
 		}
-		if errKill := t.kill(p); errKill != nil && !gone(errKill) {
+		if errKill := t.kill(p); errKill != nil && !isGone(errKill) {
 			err = fmt.Errorf("kill process %d of the job: %w", p.pid, errKill)
 		}
 	}

@@ -27,7 +27,7 @@ func (t *Tree) estimateMemory(u TreeUsage) memoryEstimate {
 	}
 
 	j := memoryEstimate{memory: u.Memory, upToDate: true}
-	off := u.MemoryKind == "pss" && !u.MemoryFresh && len(t.jobProcs) > 0 && !t.steady(now)
+	off := u.MemoryKind == "pss" && !u.MemoryFresh && len(t.jobProcs) > 0 && !t.isSteady(now)
 	switch grown := float64(now.pages) - float64(t.measuredResidency.pages); {
 	case !off:
 	case grown < -0.01*float64(t.measuredResidency.pages):

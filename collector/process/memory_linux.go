@@ -17,29 +17,29 @@ import (
 const (
 	// maxPSS is the CPU time after which a pass over smaps_rollup leaves the rest to the next: 1 % of maxInterval.
 	maxPSS = 50 * time.Millisecond
-	// maxPSSWall is the elapsed time after which a pass ends. It includes the time of other processes on the CPU, and
-	// of waiting for a busy memory map. It does not show the cost, so the next pass tries again.
-	maxPSSWall = time.Second
-	// restingPart is the share of a core for measuring unchanged memory, and maxRest the longest pause: other processes
-	// may come to share more pages with the job, or fewer.
-	restingPart = 0.0003
-	maxRest     = time.Minute
+	// maxPSSElapsed is the elapsed time after which a pass ends. It includes the time of other processes on the CPU,
+	// and of waiting for a busy memory map. It does not show the cost, so the next pass tries again.
+	maxPSSElapsed = time.Second
+	// idleScanPart is the share of a core for measuring unchanged memory, and maxIdleScanInterval the longest pause:
+	// other processes may come to share more pages with the job, or fewer.
+	idleScanPart        = 0.0003
+	maxIdleScanInterval = time.Minute
 	// maxOnePSS is the maximum expected CPU time of one process's smaps_rollup.
 	maxOnePSS = 100 * time.Millisecond
-	// pacePages is how many pages a process must have to update pageCost.
-	pacePages = 4096
+	// minCostPages is how many pages a process must have to update pageCost.
+	minCostPages = 4096
 	// raceSlack is the relative excess of the lower bound over a pass's sum from which the pass counts as raced.
 	raceSlack = 0.01
 
-	insteadOfPSS = "resident pages are counted instead, shared ones once for each process"
+	rssFallbackNote = "resident pages are counted instead, shared ones once for each process"
 )
 
 // pageCost is the time of smaps_rollup per resident page. The kernel walks the page tables, where a huge page is one
 // entry.
 type pageCost time.Duration
 
-// firstPace is the cost of small pages in a virtual machine.
-const firstPace = pageCost(40 * time.Nanosecond)
+// defaultPageCost is the cost of small pages in a virtual machine.
+const defaultPageCost = pageCost(40 * time.Nanosecond)
 
 // of returns the time for so many pages.
 func (p pageCost) of(pages uint64) time.Duration {
@@ -76,24 +76,24 @@ func (t *Tree) readMemory() {
 // measurePSS makes a pass over PSS, if due. A pass that raced with the begin or end of a process is repeated at the
 // next scan, but only once: two in a row cost twice their share.
 func (t *Tree) measurePSS(begin clockReading) {
-	if begin.mono < t.due.memory && !t.again {
+	if begin.mono < t.due.memory && !t.repeatPass {
 		return
 	}
 	resident := t.resident()
-	if t.steady(resident) && begin.mono < t.measured+t.rest {
+	if t.isSteady(resident) && begin.mono < t.measured+t.idleScanFor {
 		return
 	}
 
 	if !t.round.open {
-		t.round = round{began: begin.mono, weighed: resident, swapped: t.host.swap}
+		t.round = round{began: begin.mono, residency: resident, swapped: t.host.swap}
 	}
 	whole, raced := t.readPSS(begin)
-	t.again = raced && !t.again
+	t.repeatPass = raced && !t.repeatPass
 	end := t.clock()
 	t.round.open = !whole && !raced
 	t.round.cost += end.cpu - begin.cpu
-	t.due.memory, t.rest = t.afterPSS(begin, end), idleScanInterval(t.round.cost)
-	t.measuredResidency, t.swapped, t.measured = t.round.weighed, t.round.swapped, begin.mono
+	t.due.memory, t.idleScanFor = t.afterPSS(begin, end), idleScanInterval(t.round.cost)
+	t.measuredResidency, t.swapped, t.measured = t.round.residency, t.round.swapped, begin.mono
 	if !whole || raced {
 		t.measuredResidency = residency{pages: resident.pages} // another pass is due as soon as allowed
 	}
@@ -101,12 +101,12 @@ func (t *Tree) measurePSS(begin clockReading) {
 
 // A round measures each process once, in one or several passes.
 type round struct {
-	open    bool          // a pass has left a rest
-	began   time.Duration // start of its first pass
-	cost    time.Duration // CPU time of its passes
-	weighed residency     // at its start
-	swapped float64       // the host's swap in use, at its start
-	unread  failure
+	open      bool          // a pass has left a rest
+	began     time.Duration // start of its first pass
+	cost      time.Duration // CPU time of its passes
+	residency residency     // at its start
+	swapped   float64       // the host's swap in use, at its start
+	unread    failure
 }
 
 // residency is the number of processes and their total resident pages.
@@ -124,9 +124,9 @@ func (t *Tree) resident() residency {
 	return r
 }
 
-// steady reports whether the PSS must be nearly the same as measured. The total of resident pages does not change when
-// copy-on-write splits shared pages, but each such page is a minor fault.
-func (t *Tree) steady(now residency) bool {
+// isSteady reports whether the PSS must be nearly the same as measured. The total of resident pages does not change
+// when copy-on-write splits shared pages, but each such page is a minor fault.
+func (t *Tree) isSteady(now residency) bool {
 	was := t.measuredResidency
 	if t.use.MemoryKind == "" || now.processes != was.processes {
 		return false
@@ -168,7 +168,7 @@ func (t *Tree) faults() uint64 {
 
 // idleScanInterval returns how long to skip measuring unchanged memory, given the cost of the last round.
 func idleScanInterval(cost time.Duration) time.Duration {
-	return min(max(time.Duration(float64(cost)/restingPart), maxInterval), maxRest)
+	return min(max(time.Duration(float64(cost)/idleScanPart), maxInterval), maxIdleScanInterval)
 }
 
 // afterPSS returns when the next pass over PSS may begin. Unused budget of up to 5 s counts: memory that changes after
@@ -188,12 +188,12 @@ func (t *Tree) sumRSS() {
 	}
 	t.fail("memory", t.rssOnly)
 	if sum.alive > 0 {
-		t.take(&sum, "rss")
+		t.setMemory(&sum, "rss")
 	}
 }
 
-// take stores a sum as the memory of the job.
-func (t *Tree) take(sum *pssSum, kind string) {
+// setMemory stores a sum as the memory of the job.
+func (t *Tree) setMemory(sum *pssSum, kind string) {
 	t.mapped = sum.total() + sum.swap + sum.huge + sum.hugeShared
 	t.use.Swap, t.use.MemoryKind, t.use.MemoryFresh = sum.swap, kind, true
 }
@@ -212,7 +212,7 @@ type passEntry struct {
 func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	last, whole := begin, true
 	t.pass = t.pass[:0]
-	for _, p := range t.neediest() {
+	for _, p := range t.measureOrder() {
 		if p.dead() {
 			continue
 		}
@@ -222,7 +222,7 @@ func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 			whole = whole && read
 			continue
 		}
-		n, err := t.pss(p, last.mono-begin.mono > maxPSSWall, &t.round.unread)
+		n, err := t.pss(p, last.mono-begin.mono > maxPSSElapsed, &t.round.unread)
 		if t.rssOnly != nil {
 			return whole, raced
 		}
@@ -233,49 +233,49 @@ func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 		}
 		at := t.clock()
 		p.pssAt, p.faultsAtMeasure = at.mono, p.faults
-		if p.pages >= pacePages && p.measured {
+		if p.pages >= minCostPages && p.measured {
 			t.pageCost = pageCost(float64(at.cpu-last.cpu) / float64(p.pages))
 		}
 		last = at
 	}
 
-	raced = t.dropLeft() || raced
+	raced = t.dropReleased() || raced
 	sum := t.sumPass()
 	raced = t.raiseToLowerBound(&sum, raced) || raced
 	t.fail("memory", sum.why(t.round.unread.why("the PSS", len(t.jobProcs))))
 	switch {
 	case sum.alive == 0:
 	case t.round.unread.n > 0:
-		t.take(&sum, "rss")
+		t.setMemory(&sum, "rss")
 	default:
-		t.take(&sum, "pss")
+		t.setMemory(&sum, "pss")
 	}
 	return whole, raced
 }
 
-// dropLeft removes processes from the pass that have since ended or called exec, if they shared much of their memory:
-// processes measured later count those pages in full. It reports whether there were any.
-func (t *Tree) dropLeft() bool {
+// dropReleased removes processes from the pass that have since ended or called exec, if they shared much of their
+// memory: processes measured later count those pages in full. It reports whether there were any.
+func (t *Tree) dropReleased() bool {
 	var all uint64
 	for _, w := range t.pass {
 		all += w.bytes
 	}
 	before := len(t.pass)
 	t.pass = slices.DeleteFunc(t.pass, func(w passEntry) bool {
-		return w.measured && float64(w.shared()) > raceSlack*float64(all) && t.left(w.proc)
+		return w.measured && float64(w.shared()) > raceSlack*float64(all) && t.hasReleased(w.proc)
 	})
 	return len(t.pass) < before
 }
 
-// left reports whether a process has released its shared memory since the scan: it has begun to end, or its new program
-// is smaller. Half of the memory exceeds the error of the kernel's count of resident pages.
-func (t *Tree) left(p *proc) bool {
+// hasReleased reports whether a process has released its shared memory since the scan: it has begun to end, or its new
+// program is smaller. Half of the memory exceeds the error of the kernel's count of resident pages.
+func (t *Tree) hasReleased(p *proc) bool {
 	if p.state == 'Z' {
 		return false // only its first thread has ended, see dead
 	}
 	data, err := t.readStat(p, p)
 	if err != nil {
-		return gone(err)
+		return isGone(err)
 	}
 	now, err := parseStat(data, p.pid)
 	return err == nil && (now.start != p.start || now.threads <= 1 && procfile.IsExiting(data) || now.rss() < p.shared()/2)
@@ -298,16 +298,16 @@ func (t *Tree) sumPass() (sum pssSum) {
 // have begun since the scan. If no process has, the kernel shares pages for other reasons (KSM).
 func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	least := sum.private + sum.beyond
-	if t.o.Root == 0 || least <= (1+raceSlack)*sum.bytes || !raced && t.dir.newest() == t.newest {
+	if t.o.Root == 0 || least <= (1+raceSlack)*sum.bytes || !raced && t.dir.newestPID() == t.newestPID {
 		return false
 	}
 	sum.bytes = least
 	return true
 }
 
-// neediest returns the job's processes in the order of measuring: those never measured, those with changed memory, then
-// the others; each by time since the last measurement.
-func (t *Tree) neediest() []*proc {
+// measureOrder returns the job's processes in the order of measuring: those never measured, those with changed memory,
+// then the others; each by time since the last measurement.
+func (t *Tree) measureOrder() []*proc {
 	need := func(p *proc) int {
 		switch {
 		case p.pss == 0:
@@ -390,7 +390,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 		return p.rss(), nil
 	case cost > maxOnePSS:
 		t.rssOnly = fmt.Errorf("measure PSS: process %d, with %d MiB, would take about %.0f ms; %s",
-			p.pid, p.rss()>>20, cost.Seconds()*1e3, insteadOfPSS)
+			p.pid, p.rss()>>20, cost.Seconds()*1e3, rssFallbackNote)
 		return 0, nil
 	}
 
@@ -416,9 +416,9 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	switch {
 	case err == nil:
 		return p.pss, nil
-	case gone(err) && !t.dir.exists(p.pid):
+	case isGone(err) && !t.dir.exists(p.pid):
 		return 0, err
-	case gone(err):
+	case isGone(err):
 		return t.withoutMap(p, err, unread)
 	}
 
@@ -457,7 +457,7 @@ func (t *Tree) threadRollup(pid int32) (name string, err error) {
 		if t.dir.has(pid, thread+"/smaps_rollup") {
 			return thread + "/smaps_rollup", nil
 		}
-		if t.runs(pid, thread) {
+		if t.isRunning(pid, thread) {
 			err = errFirstThread
 		}
 	}
@@ -497,11 +497,12 @@ func (t *Tree) fillResident() {
 	}
 }
 
-// runs reports whether a thread exists that has not begun to end. The kernel has no smaps_rollup of an ending thread.
-func (t *Tree) runs(pid int32, thread string) bool {
+// isRunning reports whether a thread exists that has not begun to end. The kernel has no smaps_rollup of an ending
+// thread.
+func (t *Tree) isRunning(pid int32, thread string) bool {
 	data, err := t.dir.read(pid, thread+"/stat")
 	if err != nil {
-		return !gone(err)
+		return !isGone(err)
 	}
 	return !procfile.IsExiting(data)
 }
@@ -513,6 +514,6 @@ func (t *Tree) withoutMap(p *proc, err error, unread *failure) (uint64, error) {
 		return 0, err
 	}
 	t.rssOnly = fmt.Errorf("measure PSS: the kernel has no smaps_rollup (Linux 4.14 and newer have it); %s",
-		insteadOfPSS)
+		rssFallbackNote)
 	return 0, nil
 }

@@ -20,7 +20,7 @@ func TestTree_SwapAndHugePages(t *testing.T) {
 	p.file(202, "status", "Name:\tx\nVmRSS:\t40 kB\nRssShmem:\t0 kB\nVmSwap:\t50 kB\nHugetlbPages:\t2048 kB\n")
 	p.write(filepath.Join(p.dir, "202", "smaps_rollup"), "")
 	u := treeRead(t, p.tree(nil))
-	rss := float64(find(p.read().all, 202).rss())
+	rss := float64(findProc(p.read().all, 202).rss())
 	if want := (2000+400+50+2*2048+4096)*1024.0 + rss; u.Memory != want || u.Swap != 450<<10 {
 		t.Errorf("%+v, want %v bytes", u, want)
 	}
@@ -70,7 +70,7 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 		"workers end once they were measured": {[]int{201, 202}, 3, 2, func(p treeProc, _ *Tree) { p.end(201); p.end(202); p.put(line(main, 1)) }},
 		"one of two ends":                     {[]int{201, 302}, 3, 1, func(p treeProc, _ *Tree) { p.end(201); p.put(line(main, 2)); p.put(line(302, 2)) }},
 		"workers execute a small program":     {[]int{201, 202}, 3, 3, func(p treeProc, _ *Tree) { p.put(small(201)); p.put(small(202)); p.put(line(main, 1)) }},
-		"workers begin":                       {nil, 3, 1, func(_ treeProc, tree *Tree) { tree.newest = -1 }}, // not the newest any more
+		"workers begin":                       {nil, 3, 1, func(_ treeProc, tree *Tree) { tree.newestPID = -1 }}, // not the newest any more
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := treeFixture(t)

@@ -196,7 +196,7 @@ func treeReader(proc, root string) {
 	tree := NewTree(Options{Proc: proc, Root: pid})
 	u, err := tree.Read()
 	u.Failed, err = nil, treeFailures(u, err)
-	fmt.Printf("%+v, init seen: %v, %q\n", u, find(tree.all, 1) != nil, fmt.Sprint(err))
+	fmt.Printf("%+v, init seen: %v, %q\n", u, findProc(tree.all, 1) != nil, fmt.Sprint(err))
 }
 
 func treeFailures(u TreeUsage, err error) error {
@@ -434,7 +434,7 @@ func TestTree_Zombie(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := treeRead(t, tree)
-	dead := find(tree.all, int32(zombie)) // its ID may be the lower one
+	dead := findProc(tree.all, int32(zombie)) // its ID may be the lower one
 	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.jobProcs) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
 		t.Fatalf("%+v, %d processes", u, len(tree.jobProcs))
 	}

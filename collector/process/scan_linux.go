@@ -28,17 +28,17 @@ type proc struct {
 	stat
 	pid            int32
 	class          class
-	was            class // of the same process at the previous scan: inJob, ignored or unknown
+	prevClass      class // of the same process at the previous scan: inJob, ignored or unknown
 	statFD         int32 // descriptor of its open stat, plus 1; 0 = none
 	stale          bool  // in the job, and unreadable now: its values are from an earlier scan
-	waiting        bool  // its parents are being followed
+	visiting       bool  // its parents are being followed
 	inode          uint64
-	cut            time.Duration // fraction of a tick, see sumExact
+	tickRemainder  time.Duration // fraction of a tick, see addTickRemainders
 	io             IO            // last known
 	seq            int64         // order of reading: later ones have higher numbers
 	measuredMemory               // last known
 	measured       bool          // its memory was measured after this scan
-	kept           bool          // its stat is from an earlier scan: it has not run since
+	unchanged      bool          // its stat is from an earlier scan: it has not run since
 	ioAt           time.Duration // its clock when io was read; 0 = it was not
 }
 
@@ -110,7 +110,7 @@ func (t *Tree) scan() error {
 	}
 	t.release(t.all)
 	t.all, t.spare, t.next = t.next, t.all, nil
-	t.whole = t.unread.n == 0
+	t.allReadable = t.unread.n == 0
 	t.scans++
 	return nil
 }
@@ -119,18 +119,18 @@ func (t *Tree) scan() error {
 // processes that have ended: these have no process clock. A process that is being forked has an ID for a moment before
 // it has a clock, hence two scans. It reports false if a list is needed.
 func (t *Tree) findBegun() bool {
-	since, newest := t.before, t.newestHint
+	since, newest := t.prevNewestPID, t.newestHint
 	if t.newestHint = 0; newest == 0 || !t.dir.own {
-		newest = t.dir.newest()
+		newest = t.dir.newestPID()
 	}
-	t.before, t.newest, t.begun = t.newest, newest, t.begun[:0]
+	t.prevNewestPID, t.newestPID, t.begun = t.newestPID, newest, t.begun[:0]
 	few := int64(len(t.all)) // a list costs less than checking more IDs
 	if t.scans%recheck == 0 || since == 0 || newest < since || newest-since > few || newest > since && !t.clocks {
 		return false
 	}
 
 	for id := int32(since) + 1; id <= int32(newest); id++ {
-		if known := find(t.all, id); known != nil && known.class != ended {
+		if known := findProc(t.all, id); known != nil && known.class != ended {
 			continue
 		}
 		if _, running := processClock(id); running {
@@ -143,11 +143,11 @@ func (t *Tree) findBegun() bool {
 // refresh reads the job's processes again after no process has begun. It reports false, and changes nothing, if a
 // process has ended, has another parent or cannot be read: then a whole scan is needed.
 func (t *Tree) refresh() bool {
-	if !t.whole {
+	if !t.allReadable {
 		return false
 	}
 
-	t.anew = t.anew[:0]
+	t.refreshed = t.refreshed[:0]
 	for _, p := range t.jobProcs {
 		if p.stale {
 			return false
@@ -156,19 +156,19 @@ func (t *Tree) refresh() bool {
 		if err != nil || now.start != p.start || now.ppid != p.ppid || now.dead() && !p.dead() {
 			return false
 		}
-		t.anew = append(t.anew, now)
+		t.refreshed = append(t.refreshed, now)
 	}
 
 	for i, p := range t.jobProcs {
-		p.stat, p.measured = t.anew[i], false
+		p.stat, p.measured = t.refreshed[i], false
 	}
 	return true
 }
 
-// statOf returns the stat of a process. kept reports that it is the known one, because the clock of the process has not
-// moved. Reading the clock costs a twentieth of reading the file. The clock is read before the file, so that the next
-// scan notices what runs in between.
-func (t *Tree) statOf(p, old *proc, again bool) (s stat, kept bool, err error) {
+// statOf returns the stat of a process. unchanged reports that it is the known one, because the clock of the process
+// has not moved. Reading the clock costs a twentieth of reading the file. The clock is read before the file, so that
+// the next scan notices what runs in between.
+func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err error) {
 	if p.statFD == 0 && old != nil && old.inode == p.inode {
 		p.statFD, old.statFD = old.statFD, 0
 	}
@@ -211,7 +211,7 @@ func (t *Tree) list() ([]proc, error) {
 
 // fill reads a process, or copies its known entry.
 func (t *Tree) fill(p *proc) {
-	old := find(t.all, p.pid)
+	old := findProc(t.all, p.pid)
 	if old == nil || old.inode != p.inode || old.class != foreign && old.class != hidden ||
 		!t.incremental && (int(p.pid)+t.scans)%recheck == 0 {
 		t.load(p, false)
@@ -226,22 +226,22 @@ func (t *Tree) fill(p *proc) {
 // load reads the stat of a process, or copies the known one unless again is set. It sets the class to unknown, or
 // to why the process cannot be read.
 func (t *Tree) load(p *proc, again bool) {
-	old := find(t.all, p.pid)
+	old := findProc(t.all, p.pid)
 	t.seq++
 	p.seq, p.stale, p.measured = t.seq, false, false
 	var err error
-	p.stat, p.kept, err = t.statOf(p, old, again)
+	p.stat, p.unchanged, err = t.statOf(p, old, again)
 
 	switch {
 	case err == nil:
-		p.class, p.was, p.measuredMemory = unknown, unknown, measuredMemory{}
+		p.class, p.prevClass, p.measuredMemory = unknown, unknown, measuredMemory{}
 		p.io, p.ioAt = IO{}, 0
 		if old != nil && old.start == p.start {
-			p.was, p.measuredMemory = old.remembered(), old.measuredMemory
+			p.prevClass, p.measuredMemory = old.remembered(), old.measuredMemory
 			p.io, p.ioAt = old.io, old.ioAt
 		}
 		return
-	case gone(err):
+	case isGone(err):
 		p.class = ended
 		return
 	}
@@ -250,8 +250,8 @@ func (t *Tree) load(p *proc, again bool) {
 	switch {
 	case old != nil && old.inode == p.inode && old.remembered() != unknown:
 		p.stat, p.measuredMemory = old.stat, old.measuredMemory
-		p.was, p.class, p.stale = old.remembered(), unknown, true
-	case denied(err):
+		p.prevClass, p.class, p.stale = old.remembered(), unknown, true
+	case isDenied(err):
 		p.class, t.hiddenBy = hidden, err
 	default:
 		p.class = broken
@@ -262,10 +262,10 @@ func (t *Tree) load(p *proc, again bool) {
 // halves the cost of reading; an open file never refers to another process with the same ID.
 func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	if p.statFD > 0 {
-		if data, err := t.dir.readOpen(int(p.statFD) - 1); !gone(err) {
+		if data, err := t.dir.readOpen(int(p.statFD) - 1); !isGone(err) {
 			return data, err
 		}
-		p.drop(&t.held) // another process may have its ID now
+		p.closeStat(&t.held) // another process may have its ID now
 	}
 
 	fd, err := t.dir.openFile(p.pid, "stat")
@@ -286,13 +286,13 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 func (t *Tree) release(list []proc) {
 	for i := range list {
 		if list[i].statFD > 0 {
-			list[i].drop(&t.held)
+			list[i].closeStat(&t.held)
 		}
 	}
 }
 
-// drop closes the open file of a process.
-func (p *proc) drop(count *int) {
+// closeStat closes the open file of a process.
+func (p *proc) closeStat(count *int) {
 	unix.Close(int(p.statFD) - 1)
 	p.statFD = 0
 	*count--
@@ -306,9 +306,9 @@ func (p *proc) remembered() class {
 	return unknown
 }
 
-// find returns the process with an ID in a list sorted by ID, or nil. Unlike slices.BinarySearchFunc it does not copy
-// the processes.
-func find(list []proc, pid int32) *proc {
+// findProc returns the process with an ID in a list sorted by ID, or nil. Unlike slices.BinarySearchFunc it does not
+// copy the processes.
+func findProc(list []proc, pid int32) *proc {
 	i := sort.Search(len(list), func(i int) bool { return list[i].pid >= pid })
 	if i == len(list) || list[i].pid != pid {
 		return nil
@@ -332,7 +332,7 @@ func (t *Tree) findRoots() error {
 
 // findRoot finds a process, and sets its class.
 func (t *Tree) findRoot(pid int, as class) error {
-	root := find(t.next, int32(pid))
+	root := findProc(t.next, int32(pid))
 	start, known := t.starts[pid]
 	switch {
 	case root == nil || root.class == ended:
@@ -347,7 +347,7 @@ func (t *Tree) findRoot(pid int, as class) error {
 		t.starts = make(map[int]uint64, 1)
 	}
 	t.starts[pid] = root.start
-	root.class, root.was = as, unknown
+	root.class, root.prevClass = as, unknown
 	return nil
 }
 
@@ -365,7 +365,7 @@ func (t *Tree) follow(p *proc) {
 	t.chain = t.chain[:0]
 	up := lost
 	for {
-		p.waiting = true
+		p.visiting = true
 		t.chain = append(t.chain, p)
 		if t.belowRoot(p) {
 			up = inJob
@@ -376,7 +376,7 @@ func (t *Tree) follow(p *proc) {
 			break
 		}
 		parent := t.parent(p)
-		if parent == nil || parent.waiting {
+		if parent == nil || parent.visiting {
 			break
 		}
 		if parent.class != unknown {
@@ -389,14 +389,14 @@ func (t *Tree) follow(p *proc) {
 	for i := len(t.chain) - 1; i >= 0; i-- {
 		p := t.chain[i]
 		up = t.inherit(p, up)
-		p.class, p.waiting = up, false
+		p.class, p.visiting = up, false
 	}
 }
 
 // parent returns the parent of a process, or nil if the parent was not read or is younger: then it is another process
 // that took the ID.
 func (t *Tree) parent(p *proc) *proc {
-	parent := find(t.next, p.ppid)
+	parent := findProc(t.next, p.ppid)
 	if parent == nil || parent.start > p.start {
 		return nil
 	}
@@ -413,13 +413,13 @@ func (t *Tree) belowRoot(p *proc) bool { return t.o.Root != 0 && p.ppid == int32
 // it was adopted: only Root, Members and processes above or below these adopt.
 func (t *Tree) inherit(p *proc, up class) class {
 	if t.belowRoot(p) || t.o.Root == 0 && up == inJob {
-		if p.was == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
+		if p.prevClass == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
 			return ignored
 		}
 		return inJob
 	}
-	if (up == foreign || up == lost || up == stray) && p.was != unknown {
-		return p.was
+	if (up == foreign || up == lost || up == stray) && p.prevClass != unknown {
+		return p.prevClass
 	}
 	return up
 }
@@ -427,16 +427,16 @@ func (t *Tree) inherit(p *proc, up class) class {
 // retry rereads processes that changed during the scan: a parent that was not listed, a child with a vanished parent
 // (it has another now), and a process of the job that was read before its parent. It reports whether to classify again.
 func (t *Tree) retry() (changed bool) {
-	t.late = t.late[:0]
+	t.unlisted = t.unlisted[:0]
 	for i := range t.next {
 		p := &t.next[i]
 		if p.class != lost && p.class != inJob {
 			continue
 		}
-		parent := find(t.next, p.ppid)
+		parent := findProc(t.next, p.ppid)
 		switch {
 		case p.class == inJob:
-			adopted := p.kept && !t.belowRoot(p) && (parent == nil || parent.class == ended || parent.dead())
+			adopted := p.unchanged && !t.belowRoot(p) && (parent == nil || parent.class == ended || parent.dead())
 			if !adopted && (parent == nil || parent.class != inJob || parent.seq <= p.seq || p.stale) {
 				continue
 			}
@@ -451,16 +451,16 @@ func (t *Tree) retry() (changed bool) {
 		changed = true
 	}
 
-	if len(t.late) > 0 {
-		t.next = sorted(append(t.next, t.late...))
+	if len(t.unlisted) > 0 {
+		t.next = sorted(append(t.next, t.unlisted...))
 	}
 	return changed
 }
 
 // missing reads a process that was not listed, and reports whether it exists now.
 func (t *Tree) missing(pid int32) bool {
-	for i := range t.late {
-		if t.late[i].pid == pid {
+	for i := range t.unlisted {
+		if t.unlisted[i].pid == pid {
 			return true
 		}
 	}
@@ -468,7 +468,7 @@ func (t *Tree) missing(pid int32) bool {
 	if t.load(&p, true); p.class == ended {
 		return false
 	}
-	t.late = append(t.late, p)
+	t.unlisted = append(t.unlisted, p)
 	return true
 }
 

@@ -42,10 +42,10 @@ type sharedMemory struct {
 	looked time.Duration
 	known  bool // descriptors were read
 
-	mounts  map[uint64]bool // by mount ID: is it a tmpfs; of the current read
-	tabled  int32           // the last process with mounts added
-	file    procfile.Buffer
-	linkBuf [64]byte // the beginning of a link
+	mounts    map[uint64]bool // by mount ID: is it a tmpfs; of the current read
+	mountsPID int32           // the last process with mounts added
+	file      procfile.Buffer
+	linkBuf   [64]byte // the beginning of a link
 }
 
 // A fileID identifies a file on this host.
@@ -101,7 +101,7 @@ func (t *Tree) readShared(begin clockReading) {
 	mapped := t.mappedShared()
 	open := t.readOpenFiles(mapped)
 	end := t.clock()
-	s.due, s.looked, s.at = after(from, end, sharedPart), end.mono, host
+	s.due, s.looked, s.at = nextDue(from, end, sharedPart), end.mono, host
 	if !s.known && t.o.Running {
 		s.before -= mapped + open // the job had that already
 	}
@@ -109,7 +109,7 @@ func (t *Tree) readShared(begin clockReading) {
 	s.most = max(s.most, mapped+open)
 	t.use.MemoryFresh = t.use.MemoryFresh || open != s.open
 	s.open = open
-	if t.measured == begin.mono || t.rssOnly != nil || t.steady(t.resident()) { // else mapped is outdated
+	if t.measured == begin.mono || t.rssOnly != nil || t.isSteady(t.resident()) { // else mapped is outdated
 		t.use.Unowned = s.beyond(min(host, readHost().shared))
 	}
 }
@@ -143,7 +143,7 @@ func (t *Tree) mappedShared() (sum float64) {
 // readOpenFiles returns the bytes of memory files that processes hold open but have not mapped.
 func (t *Tree) readOpenFiles(mapped float64) float64 {
 	s := &t.shared
-	s.mounts, s.tabled = map[uint64]bool{}, 0 // mount IDs are reused
+	s.mounts, s.mountsPID = map[uint64]bool{}, 0 // mount IDs are reused
 	left := maxDescriptors
 	first := 0
 	for i, p := range t.jobProcs {
@@ -230,7 +230,7 @@ func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 	f := s.files[id]
 	if f == nil {
 		f = &openFile{}
-		if s.older(&x) {
+		if s.predatesJob(&x) {
 			f.base = x.Blocks * blockSize
 		}
 		s.files[id] = f
@@ -244,8 +244,8 @@ const blockSize = 512
 // clockStep is by how much the times of files may lag: one tick of the kernel.
 const clockStep = 10 * time.Millisecond
 
-// older reports whether a file existed before the job. Old kernels do not report when a file was created.
-func (s *sharedMemory) older(x *unix.Statx_t) bool {
+// predatesJob reports whether a file existed before the job. Old kernels do not report when a file was created.
+func (s *sharedMemory) predatesJob(x *unix.Statx_t) bool {
 	made := x.Ctime
 	if x.Mask&unix.STATX_BTIME != 0 {
 		made = x.Btime
@@ -279,8 +279,8 @@ func (t *Tree) inMemory(p *proc, name string, link []byte) bool {
 func (t *Tree) isTmpfs(p *proc, mount uint64) bool {
 	s := &t.shared
 	is, known := s.mounts[mount]
-	if !known && s.tabled != p.pid {
-		s.tabled = p.pid
+	if !known && s.mountsPID != p.pid {
+		s.mountsPID = p.pid
 		data, _ := s.file.Read(t.fileOf(p, "mountinfo"), maxSharedTable)
 		s.addMounts(data)
 		is, known = s.mounts[mount]
@@ -326,7 +326,7 @@ func (t *Tree) readMappings() (whole bool) {
 		}
 		data, err := s.file.Read(t.fileOf(p, "maps"), maxSharedTable)
 		s.addMappings(data)
-		whole = whole && (err == nil || gone(err))
+		whole = whole && (err == nil || isGone(err))
 	}
 	return whole
 }

@@ -30,7 +30,7 @@ type entry struct {
 	counted  float64        // of reaped children, according to the newest scan
 	owed     float64        // of ended children with rows, not yet in children
 	waiter   *entry         // after its end: the process that waited for it, as far as known
-	final    *ReapedProcess // from Root's wait
+	reaped   *ReapedProcess // from Root's wait
 	inspection
 }
 
@@ -47,17 +47,17 @@ type table struct {
 	main   *entry // the job's main process; nil = unknown
 	// root stands for Root: its children are the processes that Root waited for. Their time that no row has belongs to
 	// orphans that were too short-lived to be seen, and is shown with the main process.
-	root  entry
-	begun bool
-	looks int           // in this scan
-	now   time.Duration // on the boot clock
+	root        entry
+	begun       bool
+	inspections int           // in this scan
+	now         time.Duration // on the boot clock
 }
 
 // Table returns the job's processes as of the newest Read: the twenty with the most CPU time and the twenty with the
 // highest peak memory, by CPU time. A process has no row if it was too short-lived to be scanned, or if it has ended
 // and others used more: then its CPU time is in EndedChildren of the parent that waited for it.
 func (t *Tree) Table() []Process {
-	chosen := t.table.choose()
+	chosen := t.table.selectRows()
 	out := make([]Process, 0, len(chosen))
 	for _, e := range chosen {
 		row := e.row
@@ -77,13 +77,13 @@ func (t *Tree) Table() []Process {
 // FinishTable completes the Table of a job without processes.
 func (t *Tree) FinishTable() {
 	t.jobProcs = t.jobProcs[:0]
-	t.account()
+	t.updateTable()
 }
 
-// account updates the table from the newest scan.
-func (t *Tree) account() {
+// updateTable updates the table from the newest scan.
+func (t *Tree) updateTable() {
 	b := &t.table
-	b.now, b.looks = clock(unix.CLOCK_BOOTTIME), 0
+	b.now, b.inspections = clock(unix.CLOCK_BOOTTIME), 0
 	t.matchScan()
 	b.findMain()
 
@@ -102,7 +102,7 @@ func (t *Tree) account() {
 	}
 	b.root.waited(reaped)
 	if len(b.ended) > maxEnded {
-		b.choose()
+		b.selectRows()
 	}
 	b.begun = true
 }
@@ -112,24 +112,24 @@ func (t *Tree) matchScan() {
 	b := &t.table
 	living, old := b.spare[:0], b.living
 	for _, p := range t.jobProcs {
-		e := withPID(old, int(p.pid))
+		e := findEntry(old, int(p.pid))
 		if e == nil || e.start != p.start { // another process may have its ID
 			if len(living) >= maxLiving {
 				continue
 			}
-			e = t.enter(p)
+			e = t.newEntry(p)
 		}
 		t.observe(e, p)
 		living = append(living, e)
 	}
 
 	b.spare, b.living = old, living
-	b.gone = slices.DeleteFunc(append(b.gone[:0], old...), func(e *entry) bool { return withPID(living, e.row.PID) == e })
+	b.gone = slices.DeleteFunc(append(b.gone[:0], old...), func(e *entry) bool { return findEntry(living, e.row.PID) == e })
 	clear(b.spare)
 }
 
-// enter returns a new entry for a process. Usage from before we attached is not counted.
-func (t *Tree) enter(p *proc) *entry {
+// newEntry returns a new entry for a process. Usage from before we attached is not counted.
+func (t *Tree) newEntry(p *proc) *entry {
 	e := &entry{start: p.start, row: Process{PID: int(p.pid), Start: sinceBoot(p.start), Command: p.name.bracketed()}}
 	if t.o.Running && !t.table.begun {
 		e.before, e.children = p.ownSeconds(), p.childSeconds()
@@ -157,7 +157,7 @@ func (b *table) findMain() {
 		return
 	}
 	for _, e := range b.living {
-		if withPID(b.living, e.row.PPID) == nil && (b.main == nil || e.start < b.main.start) {
+		if findEntry(b.living, e.row.PPID) == nil && (b.main == nil || e.start < b.main.start) {
 			b.main = e
 		}
 	}
@@ -166,9 +166,9 @@ func (b *table) findMain() {
 // recordReaped stores the end of a process for retireEnded. It reports false if the process has no entry.
 func (t *Tree) recordReaped(end ReapedProcess) bool {
 	b := &t.table
-	e := withPID(b.gone, end.PID)
+	e := findEntry(b.gone, end.PID)
 	if e == nil {
-		e = withPID(b.living, end.PID) // reaped since it was read
+		e = findEntry(b.living, end.PID) // reaped since it was read
 	}
 	if e == nil && end.Main {
 		e = &entry{row: Process{PID: end.PID, PPID: t.o.Root, Start: end.Start, Command: t.commandText(t.o.Command)}}
@@ -182,7 +182,7 @@ func (t *Tree) recordReaped(end ReapedProcess) bool {
 	if end.Main {
 		b.main = e
 	}
-	e.final = &end
+	e.reaped = &end
 	return true
 }
 
@@ -191,16 +191,16 @@ func (t *Tree) retireEnded() {
 	b := &t.table
 	for _, e := range b.gone {
 		e.row.End = cmp.Or(e.row.End, b.now)
-		if e.final == nil {
+		if e.reaped == nil {
 			e.waiter = t.findWaiter(e)
 			e.waiter.owed += e.cpu + e.children + e.owed
 		}
 	}
 
 	for _, e := range b.gone {
-		if e.final != nil { // after its children were charged to it
+		if e.reaped != nil { // after its children were charged to it
 			e.waiter = &b.root
-			e.close()
+			e.finish()
 		}
 	}
 
@@ -214,20 +214,20 @@ func (t *Tree) retireEnded() {
 func (t *Tree) findWaiter(e *entry) *entry {
 	b, ppid := &t.table, e.row.PPID
 	for range maxAncestors {
-		if up := withPID(b.living, ppid); up != nil && up.start <= e.start {
+		if up := findEntry(b.living, ppid); up != nil && up.start <= e.start {
 			return up
 		}
 		if ppid == t.o.Root {
 			break
 		}
-		if up := withPID(b.gone, ppid); up != nil {
-			if up.final != nil {
+		if up := findEntry(b.gone, ppid); up != nil {
+			if up.reaped != nil {
 				return up
 			}
 			ppid = up.row.PPID
 			continue
 		}
-		up := find(t.all, int32(ppid)) // one of more than maxLiving
+		up := findProc(t.all, int32(ppid)) // one of more than maxLiving
 		if up == nil {
 			break
 		}
@@ -236,11 +236,11 @@ func (t *Tree) findWaiter(e *entry) *entry {
 	return &b.root
 }
 
-// close completes an ended process with Root's numbers. Its time after the newest scan is its own, unless more is
+// finish completes an ended process with Root's numbers. Its time after the newest scan is its own, unless more is
 // known.
-func (e *entry) close() {
+func (e *entry) finish() {
 	children := e.children
-	if end := e.final; end.Main {
+	if end := e.reaped; end.Main {
 		children = max(children, end.ChildrenSeconds)
 		e.row.PeakMemory = max(e.row.PeakMemory, end.MaxRSS)
 	} else {
@@ -248,9 +248,9 @@ func (e *entry) close() {
 	}
 
 	e.waited(children)
-	e.cpu = max(e.cpu, e.final.CPUSeconds-children)
+	e.cpu = max(e.cpu, e.reaped.CPUSeconds-children)
 	e.row.CPUSeconds = e.cpu - e.before
-	e.row.End = e.final.At
+	e.row.End = e.reaped.At
 }
 
 // waited updates the time of reaped children. The part that rows of ended children have is not counted again.
@@ -267,9 +267,9 @@ func (e *entry) credit(seconds float64) {
 	e.row.EndedChildren += seconds - known
 }
 
-// choose returns the processes that get a row. It forgets ended processes without one, and moves their time to the
+// selectRows returns the processes that get a row. It forgets ended processes without one, and moves their time to the
 // processes that waited for them.
-func (b *table) choose() []*entry {
+func (b *table) selectRows() []*entry {
 	all := slices.Concat(b.living, b.ended)
 	var chosen []*entry
 	take := func(value func(e *entry) float64) {
@@ -303,8 +303,8 @@ func (b *table) forget(e *entry) {
 	e.waiter.credit(e.row.CPUSeconds + e.row.EndedChildren)
 }
 
-// withPID returns the entry with an ID in a list sorted by ID, or nil.
-func withPID(list []*entry, pid int) *entry {
+// findEntry returns the entry with an ID in a list sorted by ID, or nil.
+func findEntry(list []*entry, pid int) *entry {
 	if i, ok := slices.BinarySearchFunc(list, pid, byPID); ok {
 		return list[i]
 	}

@@ -240,7 +240,7 @@ func TestTable_Bounded(t *testing.T) {
 			procs[i] = proc{pid: int32(10 + i), stat: stat{ppid: 1, own: float64(i), ticks: float64(i), start: uint64(round), threads: 1}}
 			tree.jobProcs = append(tree.jobProcs, &procs[i])
 		}
-		tree.account()
+		tree.updateTable()
 		if n, m := len(tree.table.living), len(tree.table.ended); n != maxLiving || m > maxEnded {
 			t.Fatalf("%d processes are followed, and %d that have ended", n, m)
 		}
@@ -298,7 +298,7 @@ func TestTable_Looks(t *testing.T) {
 	f.put(line)
 	f.file(200, "status", "VmHWM:\t   900 kB\n")
 	look("other", 800, 4) // it has faulted pages in, but was read just now
-	f.table.living[0].markedAt -= lookAgain
+	f.table.living[0].peakReadAt -= inspectInterval
 	look("other", 900, 4)
 
 	for _, p := range f.Table() {
@@ -315,7 +315,7 @@ func TestTable_Looks(t *testing.T) {
 func TestTable_LooksInTurn(t *testing.T) {
 	f := newTableFixture(t, Options{})
 	f.proc(200, 100, 1000, 0)
-	const n = maxLooks + 10
+	const n = maxInspections + 10
 	for i := range n {
 		f.put(treeLine{pid: 300 + i, parent: 200, start: 300})
 		f.file(300+i, "cmdline", "a\x00b\x00")
@@ -330,7 +330,7 @@ func TestTable_LooksInTurn(t *testing.T) {
 		}
 		return known
 	}
-	if first, second := read(), read(); first != maxLooks-1 || second != n {
+	if first, second := read(), read(); first != maxInspections-1 || second != n {
 		t.Errorf("%d and %d of %d processes have a command", first, second, n)
 	}
 }

@@ -29,26 +29,26 @@ type Tree struct {
 	o   Options
 	dir procDir
 
-	all         []proc // of the newest scan, by ID
-	spare, next []proc // memory of the next scan
-	late        []proc // processes found during a scan that were not listed
-	jobProcs    []*proc
-	chain       []*proc // processes walked by follow
-	scans       int
-	seq         int64
-	newest      int64          // newest process or thread at the newest scan; 0 = unknown
-	before      int64          // the same, at the previous scan
-	newestHint  int64          // the same, just read by the caller; 0 = unknown
-	begun       []int32        // processes that have begun since then
-	incremental bool           // the newest scan needed no list, as begun was known
-	whole       bool           // the newest whole scan could read every process
-	anew        []stat         // stats of the job's processes, for refresh
-	clocks      bool           // the kernel has clocks for processes of the job
-	starts      map[int]uint64 // of Root and Members, when first found
-	ended       endedUsage
-	held        int // open descriptors
-	maxHeld     int
-	hiddenBy    error // why the newest hidden process is hidden
+	all           []proc // of the newest scan, by ID
+	spare, next   []proc // memory of the next scan
+	unlisted      []proc // processes found during a scan that were not listed
+	jobProcs      []*proc
+	chain         []*proc // processes walked by follow
+	scans         int
+	seq           int64
+	newestPID     int64          // newest process or thread at the newest scan; 0 = unknown
+	prevNewestPID int64          // the same, at the previous scan
+	newestHint    int64          // the same, just read by the caller; 0 = unknown
+	begun         []int32        // processes that have begun since then
+	incremental   bool           // the newest scan needed no list, as begun was known
+	allReadable   bool           // the newest whole scan could read every process
+	refreshed     []stat         // stats of the job's processes, for refresh
+	clocks        bool           // the kernel has clocks for processes of the job
+	starts        map[int]uint64 // of Root and Members, when first found
+	ended         endedUsage
+	held          int // open descriptors
+	maxHeld       int
+	hiddenBy      error // why the newest hidden process is hidden
 
 	unread            failure   // stat files, in this scan
 	use               TreeUsage // the last result of Read
@@ -58,12 +58,12 @@ type Tree struct {
 	swapped           float64       // host's swap in use when PSS was last measured
 	measuredResidency residency     // when PSS was last measured
 	measured          time.Duration // time of that
-	rest              time.Duration // how long it is valid while nothing changes
+	idleScanFor       time.Duration // how long it is valid while nothing changes
 	byNeed            []*proc       // the order of the last pass
 	pass              []passEntry   // the results of the last pass
 	measuredPSS       float64       // the sum of smaps_rollup in it
 	estimate          memoryEstimate
-	again             bool // it raced, and is to be repeated
+	repeatPass        bool // it raced, and is to be repeated
 	round             round
 	hugePages         func() bool // reports whether the host has a pool of them
 	mapped            float64     // bytes that the processes have mapped, from the last pass
@@ -89,7 +89,7 @@ func NewTree(o Options) *Tree {
 	if o.Proc == "" {
 		o.Proc = "/proc"
 	}
-	t := &Tree{o: o, clock: now, pageCost: firstPace, hugePages: sync.OnceValue(hasHugePages),
+	t := &Tree{o: o, clock: now, pageCost: defaultPageCost, hugePages: sync.OnceValue(hasHugePages),
 		shared: newSharedMemory(o.Running)}
 	t.use = unknownUsage()
 	return t
@@ -139,12 +139,12 @@ func (t *Tree) Read() (TreeUsage, error) {
 
 	t.fillResident()
 	t.sum()
-	t.sumExact()
-	t.account()
+	t.addTickRemainders()
+	t.updateTable()
 	t.fail("stat", t.unread.why("the stat", len(t.all)))
 	end := t.clock()
 	if t.scans > 1 {
-		t.due.scan = after(begin, end, scanPart)
+		t.due.scan = nextDue(begin, end, scanPart)
 	}
 	if !t.noIO && end.mono >= t.due.io {
 		t.readIO(end)
@@ -191,12 +191,12 @@ func (t *Tree) SetNewestPID(id int64) { t.newestHint = id }
 // Close closes the files kept open between scans. The Tree can be read again.
 func (t *Tree) Close() error {
 	t.release(t.all)
-	t.dir.letGo()
+	t.dir.closeKept()
 	return nil
 }
 
-// after returns when an operation from begin to end may be repeated, to take at most that share of a core.
-func after(begin, end clockReading, part float64) time.Duration {
+// nextDue returns when an operation from begin to end may be repeated, to take at most that share of a core.
+func nextDue(begin, end clockReading, part float64) time.Duration {
 	return end.mono + time.Duration(float64(end.cpu-begin.cpu)/part)
 }
 
@@ -235,7 +235,7 @@ func (t *Tree) sum() {
 }
 
 // ownSeconds returns the CPU time of a process alone, exactly if known.
-func (p *proc) ownSeconds() float64 { return p.own/procfile.UserHZ + p.cut.Seconds() }
+func (p *proc) ownSeconds() float64 { return p.own/procfile.UserHZ + p.tickRemainder.Seconds() }
 
 // childSeconds returns the CPU time of a process's reaped children.
 func (p *proc) childSeconds() float64 { return (p.ticks - p.own) / procfile.UserHZ }

@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxFamily bounds how many processes of a subtree are read.
-const maxFamily = 32
+// maxSubtree bounds how many processes of a subtree are read.
+const maxSubtree = 32
 
 // A UsageReader reads the usage of single processes of this host. The zero value is ready.
 type UsageReader struct{ file procfile.Buffer }
@@ -16,10 +16,10 @@ type UsageReader struct{ file procfile.Buffer }
 // Self returns the usage of this process.
 func (r *UsageReader) Self() Usage { return r.read("/proc/self") }
 
-// Subtree returns the usage of a process and all its descendants, up to maxFamily processes.
+// Subtree returns the usage of a process and all its descendants, up to maxSubtree processes.
 func (r *UsageReader) Subtree(pid int) (sum Usage) {
 	todo := []int{pid}
-	for i := 0; i < len(todo) && i < maxFamily; i++ {
+	for i := 0; i < len(todo) && i < maxSubtree; i++ {
 		name := strconv.Itoa(todo[i])
 		u := r.read("/proc/" + name)
 		if u.Processes == 0 {

@@ -10,7 +10,7 @@ import (
 // reading it. An open file of a control group does not prevent its removal; reads then fail with ENODEV. Create it with
 // NewFiles. It is not safe for concurrent use.
 type Files struct {
-	file    Buffer
+	buf     Buffer
 	open    map[string]openFile // by path
 	maxOpen int                 // 0 = not known yet; -1 = none
 }
@@ -37,7 +37,7 @@ func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 			return nil, err
 		}
 		file = openFile{fd, false}
-		if hold, atOnce := f.mayHold(fd); hold {
+		if keep, atOnce := f.mayKeepOpen(fd); keep {
 			file.raw = atOnce
 			f.open[path] = file
 		} else {
@@ -49,7 +49,7 @@ func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 	if file.raw {
 		call = RawPread
 	}
-	data, err := f.file.read(call, file.fd, path, limit, shortRead)
+	data, err := f.buf.read(call, file.fd, path, limit, shortRead)
 	if err != nil {
 		f.release(path)
 	}
@@ -57,16 +57,16 @@ func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 }
 
 // ReadOnce reads a file without keeping it open. The next read overwrites the result.
-func (f *Files) ReadOnce(path string, limit int) ([]byte, error) { return f.file.Read(path, limit) }
+func (f *Files) ReadOnce(path string, limit int) ([]byte, error) { return f.buf.Read(path, limit) }
 
 // maxOpenFiles is how many files are kept open, unless that is a large part of the process's limit: the files of a host
 // with eight sockets are 50.
 const maxOpenFiles = 80
 
-// mayHold reports whether a file may stay open. A file in a copied tree, or on a file server, may be replaced by
+// mayKeepOpen reports whether a file may stay open. A file in a copied tree, or on a file server, may be replaced by
 // another with the same name, and is opened each time. atOnce reports whether it is read with RawPread: files of
 // control groups may take long, as the kernel sums over all CPUs and groups, and files of devices query the device.
-func (f *Files) mayHold(fd int) (hold, atOnce bool) {
+func (f *Files) mayKeepOpen(fd int) (keep, atOnce bool) {
 	if f.maxOpen == 0 {
 		f.maxOpen = maxOpenFiles
 		var limit unix.Rlimit
@@ -96,13 +96,13 @@ func (f *Files) mayHold(fd int) (hold, atOnce bool) {
 
 // IsOpen reports whether a file is kept open.
 func (f *Files) IsOpen(path string) bool {
-	_, held := f.open[path]
-	return held
+	_, open := f.open[path]
+	return open
 }
 
 // release closes a file that was kept open.
 func (f *Files) release(path string) {
-	if file, held := f.open[path]; held {
+	if file, open := f.open[path]; open {
 		unix.Close(file.fd)
 		delete(f.open, path)
 	}
@@ -114,8 +114,8 @@ func (f *Files) Close() {
 	clear(f.open)
 }
 
-func closeAll(held map[string]openFile) {
-	for _, file := range held {
+func closeAll(files map[string]openFile) {
+	for _, file := range files {
 		unix.Close(file.fd)
 	}
 }

@@ -47,12 +47,12 @@ func ParseDecimal(b []byte) (float64, bool) {
 func SplitFields(line []byte, f [][]byte) int {
 	n := 0
 	for i := 0; i < len(line) && n < len(f); {
-		if blank(line[i]) {
+		if isSpace(line[i]) {
 			i++
 			continue
 		}
 		start := i
-		for i < len(line) && !blank(line[i]) {
+		for i < len(line) && !isSpace(line[i]) {
 			i++
 		}
 		f[n] = line[start:i]
@@ -61,7 +61,7 @@ func SplitFields(line []byte, f [][]byte) int {
 	return n
 }
 
-func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // AppendPIDs appends the process IDs in a list such as cgroup.procs or task/TID/children. 0 is a process of another pid
 // namespace.

@@ -1,11 +1,11 @@
 package procfile
 
-// maxOnce bounds what ReadFile reads.
-const maxOnce = 16 << 20
+// maxFileSize bounds what ReadFile reads.
+const maxFileSize = 16 << 20
 
 // ReadFile reads a kernel file that is read once. It costs a fifth of os.ReadFile, which queries the file's size and
 // registers the file with the network poller.
 func ReadFile(path string) ([]byte, error) {
 	b := Buffer{data: make([]byte, 2<<10)}
-	return b.Read(path, maxOnce)
+	return b.Read(path, maxFileSize)
 }
