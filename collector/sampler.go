@@ -224,7 +224,7 @@ func (s *Sampler) retire(r *host.Reading) {
 }
 
 // read takes the next Reading (or the closing one) and the new marks. The marks may be on a disk, so they come last:
-// see procfile.PreadAtOnce.
+// see procfile.RawPread.
 func (s *Sampler) read(closing bool) (r *host.Reading, news marks.Update) {
 	read, look := s.reader.Read, (*marks.Follower).Poll
 	if closing {

@@ -54,7 +54,7 @@ func (f *tickFile) wait() bool {
 }
 
 // take reads the ticks that have passed, and reports whether the wait is over. It never blocks, so it is a system call
-// that sysmon need not know about: see procfile.PreadAtOnce.
+// that sysmon need not know about: see procfile.RawPread.
 func (f *tickFile) take(fd uintptr) bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&f.buf)), uintptr(len(f.buf)))
 	f.tick = errno == 0

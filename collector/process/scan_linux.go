@@ -190,6 +190,7 @@ func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err err
 // list returns the processes, by ID, with only their IDs and inodes set. Some may have ended.
 func (t *Tree) list() ([]proc, error) {
 	if !t.incremental {
+		t.lists++
 		return t.dir.pids(t.spare[:0])
 	}
 
@@ -213,7 +214,7 @@ func (t *Tree) list() ([]proc, error) {
 func (t *Tree) fill(p *proc) {
 	old := findProc(t.all, p.pid)
 	if old == nil || old.inode != p.inode || old.class != foreign && old.class != hidden ||
-		!t.incremental && (int(p.pid)+t.scans)%recheck == 0 {
+		!t.incremental && (int(p.pid)+t.lists)%recheck == 0 {
 		t.load(p, false)
 		return
 	}

@@ -35,6 +35,7 @@ type Tree struct {
 	jobProcs      []*proc
 	chain         []*proc // processes walked by follow
 	scans         int
+	lists         int // scans that listed the processes
 	seq           int64
 	newestPID     int64          // newest process or thread at the newest scan; 0 = unknown
 	prevNewestPID int64          // the same, at the previous scan
