@@ -68,8 +68,10 @@ func OpenExitListener() (*ExitListener, error) {
 		e.length, e.failed = unix.Read(int(fd), e.message[:])
 		return e.failed != unix.EAGAIN
 	}
-	e.conn, err = e.file.SyscallConn()
-	return e, err
+	if e.conn, err = e.file.SyscallConn(); err != nil {
+		return nil, errors.Join(err, e.file.Close())
+	}
+	return e, nil
 }
 
 // sendOp starts or stops the messages.
