@@ -9,23 +9,23 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Mark is a mark of the job on a time axis.
+// Mark is a mark of the job on a time axis.
 type Mark struct {
 	At   float64 // seconds since the start
 	Text string  // printable
 }
 
-// A PhaseSpan is a time in which the job was in a phase.
+// PhaseSpan is a time in which the job was in a phase.
 type PhaseSpan struct {
 	From, To float64 // seconds since the start
 	Name     string  // printable
-	Color    int     // index into the palette, the same for all stretches of a phase
+	Color    int     // index into the palette, the same for all spans of a phase
 }
 
-// timeError is how far, in seconds, times of samples may be off: they are cut to milliseconds.
+// timeError is the maximum error of sample times in seconds: they are truncated to milliseconds.
 const timeError = 0.001
 
-// addAnnotations puts on the time axis what the job said, as far as it lies on it.
+// addAnnotations adds the job's marks and phases that lie on the time axis.
 func (t *Timeline) addAnnotations(n *reporter.Node) {
 	length := t.Length()
 	for _, m := range n.Marks {
@@ -48,11 +48,11 @@ func (t *Timeline) addAnnotations(n *reporter.Node) {
 	slices.SortStableFunc(t.Phases, func(a, b PhaseSpan) int { return cmp.Compare(a.From, b.From) })
 }
 
-// maxAnnotationBytes is how many bytes of marks and phases a page of several nodes may have before it keeps only
-// the first of each node.
+// maxAnnotationBytes is the maximum number of bytes of marks and phases on a page of several nodes. Beyond it the page
+// keeps only the first of each node.
 const maxAnnotationBytes = 2 << 20
 
-// annotationBytes returns about how many bytes the marks and phases of the node take.
+// annotationBytes returns the approximate number of bytes of the node's marks and phases.
 func (p *pageNode) annotationBytes() int {
 	const number = 20
 	n := 0
@@ -69,7 +69,7 @@ func (p *pageNode) annotationBytes() int {
 	return n
 }
 
-// trimAnnotations keeps the first marks, stretches and phases, and the beginnings of their names.
+// trimAnnotations keeps the first marks, spans and phases, and the beginnings of their names.
 func (p *pageNode) trimAnnotations() {
 	const marks, stretches, phases, letters = 10, 20, 10, 30
 	t := &p.time
@@ -89,18 +89,18 @@ func (p *pageNode) trimAnnotations() {
 
 const (
 	stripHeight = 4  // of the strip at the top of a phase, in pixels
-	markGap     = 2  // between two marks that are drawn as two, in pixels
-	phaseLabel  = 3  // letters of a name that are worth drawing
-	markLabel   = 24 // letters of a mark that are drawn
+	markGap     = 2  // minimum between two drawn marks, in pixels
+	phaseLabel  = 3  // a shorter part of a name is not drawn, in letters
+	markLabel   = 24 // maximum letters of a mark
 )
 
-// phases draws the bands of the phases, which are behind the series.
+// phases draws the bands of the phases, behind the series.
 func (f *figure) phases(c canvas) {
 	top, bottom := f.plot.y, f.plot.y+f.plot.height
 	drawn := math.Inf(-1)
 	for _, p := range f.time.Phases {
 		from, to := f.at(p.From, 0).x, f.at(p.To, 0).x
-		if to-drawn < 0.5 { // too narrow to be seen
+		if to-drawn < 0.5 { // too narrow to be visible
 			continue
 		}
 		drawn = to
@@ -111,7 +111,7 @@ func (f *figure) phases(c canvas) {
 	}
 }
 
-// phaseNames writes the names of the phases over all that is drawn, where there is room.
+// phaseNames writes the names of the phases on top of the drawing, if they fit.
 func (f *figure) phaseNames(c canvas) {
 	for _, p := range f.time.Phases {
 		from, to := f.at(p.From, 0).x, f.at(p.To, 0).x
@@ -125,7 +125,7 @@ func (f *figure) phaseNames(c canvas) {
 	}
 }
 
-// marks draws the marks as lines, with their texts where there is room.
+// marks draws the marks as lines, with their texts if they fit.
 func (f *figure) marks(c canvas) {
 	top, bottom, right := f.plot.y, f.plot.y+f.plot.height, f.plot.x+f.plot.width
 	drawn, labelled := math.Inf(-1), math.Inf(-1)

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// phased is a report of a minute with marks and phases.
+// phased returns a report of a minute with marks and phases.
 func phased() *reporter.Report {
 	r := plottertest.Minute(0)
 	shift := float64(plottertest.Start().Unix() - reportertest.RunStart.Unix())
@@ -49,7 +49,7 @@ func TestPicture_Phases(t *testing.T) {
 	}
 }
 
-// Marks and phases are where their times are: a mark in the middle is drawn in the middle.
+// Marks and phases are drawn at their times: a mark in the middle is drawn in the middle.
 func TestPicture_MarksInTheirPlace(t *testing.T) {
 	r := phased()
 	n := r.Nodes["0"]
@@ -67,7 +67,7 @@ func TestPicture_MarksInTheirPlace(t *testing.T) {
 	}
 }
 
-// A picture in pixels has the bands, too.
+// A picture in pixels also has the bands.
 func TestPicture_PhasesInPixels(t *testing.T) {
 	with := picturePNG(t, phased(), PictureOptions{Width: 400, Metric: "mem_percent"})
 	without := picturePNG(t, plottertest.Minute(0), PictureOptions{Width: 400, Metric: "mem_percent"})
@@ -108,7 +108,7 @@ func TestPage_Phases(t *testing.T) {
 	}
 }
 
-// A live page says in which phase the job is.
+// A live page names the current phase of the job.
 func TestPage_LivePhase(t *testing.T) {
 	r := phased()
 	n := r.Nodes["0"]
@@ -122,7 +122,7 @@ func TestPage_LivePhase(t *testing.T) {
 	}
 }
 
-// A thousand nodes that mark as much as they may leave the page small.
+// The page stays small even if many nodes have the maximum of marks.
 func TestPage_OfManyMarksIsSmall(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its large page")
 	p := NewPage(PageOptions{})

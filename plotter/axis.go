@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// An Axis is one axis of a chart. Its labels show values divided by Scale.
+// Axis is one axis of a chart. Its labels show values divided by Scale.
 type Axis struct {
-	Min   float64 // in the unit of the values; 0 unless some are below
+	Min   float64 // in the unit of the values; 0 unless some are negative
 	Max   float64
 	Scale float64
 	Unit  string    // of the labels
 	Ticks []float64 // in the unit of the values
 }
 
-// label formats a tick in few characters: there is little room beside an axis.
+// label formats a tick in few characters, because there is little room next to an axis.
 func (a Axis) label(v float64) string {
 	if math.Abs(v/a.Scale) >= 1e6 {
 		return strconv.FormatFloat(v/a.Scale, 'e', 1, 64)
@@ -25,8 +25,8 @@ func (a Axis) label(v float64) string {
 	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v/a.Scale, 'f', 3, 64), "0"), ".")
 }
 
-// shortLabel writes a value of the axis in four digits, with its unit. What is little in that is written in the unit of
-// the values.
+// shortLabel formats a value of the axis in four digits, with its unit. A value that is small in the axis's unit is
+// formatted in the unit of the values.
 func (a Axis) shortLabel(v float64, unit string) string {
 	if a.Scale > 1 && v < a.Scale/10 {
 		a.Scale, a.Unit = 1, unit
@@ -34,10 +34,9 @@ func (a Axis) shortLabel(v float64, unit string) string {
 	return strings.TrimRight(short(v/a.Scale)+" "+a.Unit, " ")
 }
 
-// short writes a number in at most four digits, as the page's script does: of two that are as near, the
-// one farther from 0.
+// short formats a number in at most four digits, as the page's script does: halves are rounded away from 0.
 func short(v float64) string {
-	// A number in the middle of two has five digits, the last one a 5, and nothing behind them.
+	// A number halfway between two has five digits, the last one a 5, and no further ones.
 	_, rest, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', -1, 64), ".")
 	if strings.IndexByte(rest, 'e') == 4 && rest[3] == '5' {
 		const digits = 30 // more than such a number has
@@ -78,7 +77,7 @@ func newTimeAxis(length float64, ticks int) Axis {
 	return Axis{Max: length, Scale: 1, Ticks: multiples(step, length, 2*ticks)}
 }
 
-// timeLabel writes the time of a tick as h:min:s, with as many decimals as the ticks need.
+// timeLabel formats the time of a tick as h:min:s, with the decimals that the ticks need.
 func (a Axis) timeLabel(v float64) string {
 	decimals := 0
 	if len(a.Ticks) > 1 {
@@ -89,7 +88,7 @@ func (a Axis) timeLabel(v float64) string {
 	return clock(v, decimals)
 }
 
-// clock writes seconds as h:min:s: 0:01:05.
+// clock formats seconds as h:min:s: 0:01:05.
 func clock(seconds float64, decimals int) string {
 	unit := math.Pow(10, float64(decimals))
 	whole := math.Round(seconds * unit)
@@ -102,7 +101,7 @@ func clock(seconds float64, decimals int) string {
 	return fmt.Sprintf("%.0f:%02.0f:%0*.*f", math.Floor(minutes/60), math.Mod(minutes, 60), width, decimals, rest)
 }
 
-// multiples returns 0, step, 2 step, … up to end, but no more than limit of them.
+// multiples returns 0, step, 2 step, … up to end, at most limit values.
 func multiples(step, end float64, limit int) []float64 {
 	out := []float64{0}
 	for i := 1; i < limit && float64(i)*step <= end*(1+1e-9); i++ {
@@ -111,12 +110,12 @@ func multiples(step, end float64, limit int) []float64 {
 	return out
 }
 
-// valueAxis returns the axis of a chart's values. It begins at 0, or at a round number not above a
-// minimum below 0. It ends at Top, or at a round number not below the maximum; that of a stack ends at
-// the whole, if it shows it. MiB and MiB/s are converted to a suitable binary unit.
+// valueAxis returns the axis of a chart's values. It begins at 0, or at a round number not above a negative minimum. It
+// ends at Top, or at a round number not below the maximum; the axis of a stack ends at its capacity, if it shows all of
+// it. MiB and MiB/s are converted to a suitable binary unit.
 func (c *Chart) valueAxis(ticks int) Axis {
 	greatest := max(c.Top, c.top())
-	if c.Capacity > 0 && c.stack.restLabel != "" { // what is above is cut off
+	if c.Capacity > 0 && c.stack.restLabel != "" { // higher values are cut off
 		greatest = c.Top
 	}
 	scale, unit := binaryUnit(greatest, c.Unit)
@@ -138,7 +137,7 @@ func (c *Chart) valueAxis(ticks int) Axis {
 	return axis
 }
 
-// binaryUnit returns the unit for an axis in MiB up to a value.
+// binaryUnit returns the unit for an axis in MiB up to a value, and its size in MiB.
 func binaryUnit(greatest float64, unit string) (scale float64, name string) {
 	if len(unit) < 3 || unit[:3] != "MiB" {
 		return 1, unit

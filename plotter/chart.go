@@ -12,45 +12,43 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Chart is what one picture shows: series over the time since the start of the run.
+// Chart is one picture: series over the time since the start of the run.
 type Chart struct {
 	chartPlan
-	// Bound is the most that the job may use, in Unit, and BoundText describes it. They are 0 and
-	// "" if no limit is known.
+	// Bound is the job's limit in Unit, and BoundText describes it. They are 0 and "" if no limit is known.
 	Bound     float64
 	BoundText string
-	// Capacity is how much the node has of what a stacked chart shows, in Unit; 0 if it is not known.
+	// Capacity is the node's amount of the resource in a stacked chart, in Unit; 0 if unknown.
 	Capacity float64
-	// Peak is a peak of the job that lay between two samples, in Unit, and PeakText describes it.
-	// They are 0 and "" if there was none.
+	// Peak is a peak of the job between two samples, in Unit, and PeakText describes it. They are 0 and "" if there was
+	// none.
 	Peak     float64
 	PeakText string
-	// Lanes are the GPUs, in the chart of many of them.
+	// Lanes are the GPUs, in a chart of many of them.
 	Lanes []Lane
 }
 
-// A chartPlan is what a chart is before anything is measured. What has a tag is for the page's script.
+// chartPlan is a chart without measured values. Fields with a tag are for the page's script.
 type chartPlan struct {
 	ID    string `json:"id"` // cpu, memory, disk_io, … (see chartPlans), or a key
 	Title string `json:"title"`
 	Unit  string `json:"unit"` // of the values: "%", "MiB/s", "1/s"; "" if unknown
-	// Top is the end of the axis; 0 means that of the largest value.
+	// Top is the end of the axis; 0 means the largest value.
 	Top    float64  `json:"top"`
 	Series []Series `json:"series"`
-	// TooltipSeries are not drawn, but shown where a value is asked for: memory in MiB beside its
-	// percentage.
+	// TooltipSeries are not drawn, but shown in the tooltip: memory in MiB next to its percentage.
 	TooltipSeries []Series `json:"asides"`
-	Optional      bool     `json:"maybe,omitempty"`  // it is left out if nothing of it was measured
-	Signed        bool     `json:"signed,omitempty"` // values may be below 0
+	Optional      bool     `json:"maybe,omitempty"`  // omitted if none of its series was measured
+	Signed        bool     `json:"signed,omitempty"` // values may be negative
 
-	column collector.Column           // gives the chart its unit, its range and its bound
-	line   reporter.OperationTimeline // gives the unit to a chart of operations, instead of of; it has no series
+	column collector.Column           // determines the unit, the range and the bound
+	line   reporter.OperationTimeline // of a chart of operations, instead of column; it has no series
 	stack  stackPlan
-	level  bool // it is a level, in which nothing happens unless it changes
+	level  bool // a level, in which nothing happens unless it changes
 }
 
-// A Series is one line of a chart with the band around it. The lists of the band are as long as the
-// timeline; NaN means not measured.
+// Series is one line of a chart with the band around it. The lists of the band are as long as the timeline; NaN means
+// not measured.
 type Series struct {
 	Label string `json:"label"`
 	// Spread reports whether there is only a band, between two sample keys.
@@ -58,19 +56,19 @@ type Series struct {
 	Color  int           `json:"color,omitempty"` // index into the palette
 	Dash   int           `json:"dash,omitempty"`  // kind of line: 0 is solid, see dashes
 	Part   Part          `json:"part,omitempty"`
-	Unit   string        `json:"unit,omitempty"` // of an aside, unless its label already says it
-	Key    string        `json:"-"`              // of samples or envelope; for a spread that of its lower edge
+	Unit   string        `json:"unit,omitempty"` // of a tooltip series, unless its label has it
+	Key    string        `json:"-"`              // of samples or envelope; for a spread of its lower edge
 	Band   reporter.Band `json:"-"`
 
-	column collector.Column           // that Key is of
-	upper  collector.Column           // of a spread; otherwise the zero value
-	line   reporter.OperationTimeline // of an operation, instead of column; otherwise the zero value
+	column collector.Column           // of Key
+	upper  collector.Column           // of a spread; otherwise zero
+	line   reporter.OperationTimeline // of an operation, instead of column; otherwise zero
 }
 
 // dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
 func dashes() [][]float64 { return [][]float64{nil, {4, 3}, {1.5, 2.5}, {9, 3, 2, 3}} }
 
-// complete fills in what the columns and lines of a plan say of it.
+// complete derives the other fields of a plan from its columns and lines.
 func (p *chartPlan) complete() {
 	p.Unit, p.Signed = unitOf(p.column, p.line), p.line.Signed()
 	if !p.needsLegend() && infoOf(p.column).Kind == collector.Share {
@@ -91,10 +89,10 @@ func (p *chartPlan) complete() {
 	}
 }
 
-// needsLegend reports whether the title does not say what a single series is, so that it needs a legend.
+// needsLegend reports whether even a single series needs a legend, because the title does not name it.
 func (p *chartPlan) needsLegend() bool { return p.line.Kind != "" }
 
-// unitOf returns the unit of a column or, if it is one, of a line of operations.
+// unitOf returns the unit of a column or, if line is not zero, of a line of operations.
 func unitOf(c collector.Column, line reporter.OperationTimeline) string {
 	if line.Kind != "" {
 		return line.Unit().Symbol()
@@ -102,8 +100,8 @@ func unitOf(c collector.Column, line reporter.OperationTimeline) string {
 	return infoOf(c).Unit.Symbol()
 }
 
-// infoOf returns what there is to know of a column but its names, which a GPU's have its number in: to look these up,
-// all of them are made.
+// infoOf returns the ColumnInfo of a column, for a GPU without its number in the names: looking that up would make all
+// names.
 func infoOf(c collector.Column) collector.ColumnInfo {
 	if _, key, gpu := c.GPU(); gpu {
 		return key.Info()
@@ -111,11 +109,11 @@ func infoOf(c collector.Column) collector.ColumnInfo {
 	return c.Info()
 }
 
-// chartPlans returns the charts of a node with so many GPUs and with these lines of operations, in
-// order: those of GPUs, five that every node has, and those that only some nodes have.
+// chartPlans returns the charts of a node with so many GPUs and these lines of operations, in order: the GPUs', five
+// that every node has, and those that only some nodes have.
 func chartPlans(gpus int, lines []reporter.OperationTimeline) []chartPlan {
 	plans := append(gpuPlans(gpus), cpuPlan())
-	plans = append(plans, operationPlans(lines)...) // beside the CPUs, so that both can be seen together
+	plans = append(plans, operationPlans(lines)...) // next to the CPUs, so that both are visible together
 	plans = slices.Concat(plans, hostPlans(), optionalPlans(), groupPlans())
 	for i := range plans {
 		plans[i].complete()
@@ -142,7 +140,7 @@ func cpuPlan() chartPlan {
 	}
 }
 
-// hostPlans returns the charts besides the CPU's that every node has.
+// hostPlans returns the charts that every node has, except the CPU's.
 func hostPlans() []chartPlan {
 	return []chartPlan{
 		{
@@ -180,8 +178,8 @@ func hostPlans() []chartPlan {
 	}
 }
 
-// optionalPlans returns the charts of what only some nodes measure. Of tasks that wait, colors show what for, and
-// dashes show who.
+// optionalPlans returns the charts of optional devices and counters. For waiting tasks, colors show the resource, and
+// dashes show the owner of the tasks, and some or all.
 func optionalPlans() []chartPlan {
 	return []chartPlan{
 		{
@@ -219,9 +217,9 @@ func optionalPlans() []chartPlan {
 	}
 }
 
-// ratesOf returns the series of the rates of a group's counters. The first is drawn in a style, and the others in the
-// colors after it. Labels are the counters' words: "received". Those of groups that share a chart name the group, too:
-// "loopback received".
+// ratesOf returns the series of the rates of a group's counters. The first has the given style, the others the colors
+// after it. Labels are the counters' directions: "received". In charts that several groups share they also name the
+// group: "loopback received".
 func ratesOf(group collector.TrafficGroup, style Series) (list []Series) {
 	for i, counter := range collector.TrafficByGroup()[group] {
 		row, s := counter.Info(), style
@@ -251,7 +249,7 @@ func groupPlans() (plans []chartPlan) {
 	return plans
 }
 
-// gpuCharts is the number of the charts of GPUs, which come first.
+// gpuCharts is the number of charts of GPUs, which come first.
 const gpuCharts = 3
 
 // gpuPlans returns the charts of the GPUs, with a line for each device.
@@ -283,8 +281,7 @@ func (s Series) styled(place int) Series {
 	return s
 }
 
-// jobBound returns the limit of the job that bounds a chart, of one that changed the highest, and its text; 0 and ""
-// if there is none.
+// jobBound returns the job's limit for a chart, the highest if it changed, and its text; 0 and "" if there is none.
 func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	switch {
 	case l == nil:
@@ -297,7 +294,7 @@ func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	return 0, ""
 }
 
-// SampleKeys returns the sample keys that the page draws, apart from the lines of operations.
+// SampleKeys returns the sample keys on the page, except the lines of operations.
 func SampleKeys() []string {
 	keys := []string{collector.Timestamp.Key()}
 	for _, p := range chartPlans(collector.MaxGPUs, nil) {
@@ -312,7 +309,7 @@ func SampleKeys() []string {
 	return keys
 }
 
-// gpusOf returns how many GPUs of a node were measured.
+// gpusOf returns the number of GPUs of a node up to the last measured one.
 func gpusOf(n *reporter.Node) int {
 	gpus := 0
 	for _, key := range slices.AppendSeq(slices.Clone(n.Samples.Keys), maps.Keys(n.Envelope)) {
@@ -326,9 +323,8 @@ func gpusOf(n *reporter.Node) int {
 	return gpus
 }
 
-// Charts returns the charts of a node: the five that every node has, and the others that have at
-// least one measured series. A series without any measured value is left out, so one of the five
-// may be empty.
+// Charts returns the charts of a node: the five that every node has, and the others that have at least one measured
+// series. A series without any measured value is omitted, so one of the five may be empty.
 func Charts(n *reporter.Node) []Chart {
 	lines, _ := chosenLines(n)
 	gpus := gpusOf(n)
@@ -345,8 +341,7 @@ func Charts(n *reporter.Node) []Chart {
 	return out
 }
 
-// chartsOf returns all charts of a node with so many GPUs and with these lines of operations,
-// measured or not.
+// chartsOf returns all charts of a node with so many GPUs and these lines of operations, measured or not.
 func chartsOf(n *reporter.Node, gpus int, lines []reporter.OperationTimeline) []Chart {
 	return mapSlice(chartPlans(gpus, lines), func(p chartPlan) Chart { return p.chart(n) })
 }
@@ -400,7 +395,7 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	return c, nil
 }
 
-// measuredKeys lists the keys that ChartOf can draw. Of the lines of operations it lists the first.
+// measuredKeys lists the keys that ChartOf can draw, but only the first lines of operations.
 func measuredKeys(n *reporter.Node) string {
 	var out []string
 	for c := range collector.Column(collector.MaxColumns) {
@@ -423,10 +418,10 @@ func measuredKeys(n *reporter.Node) string {
 	return text.List(out, columns+maxLines)
 }
 
-// keyLetters is how much of a key is shown.
+// keyLetters is the maximum length of a key on a picture.
 const keyLetters = 100
 
-// measure takes the band of a node. It returns false if nothing was measured.
+// measure sets the band from a node, and reports whether anything was measured.
 func (s *Series) measure(n *reporter.Node) (ok bool) {
 	if s.Band, ok = bandOf(n, s.Key); ok && s.Spread {
 		var upper reporter.Band
@@ -436,8 +431,7 @@ func (s *Series) measure(n *reporter.Node) (ok bool) {
 	return ok
 }
 
-// bandOf returns the envelope of a key. If a report has none, as perf.py's, the samples stand for
-// all three lists.
+// bandOf returns the envelope of a key. If a report has none, as perf.py's, the samples replace all three lists.
 func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 	band, ok := n.Envelope[key]
 	if !ok {
@@ -448,20 +442,20 @@ func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 	return band, slices.ContainsFunc(band.Max, measured)
 }
 
-// A Timeline is the time axis of a node's series.
+// Timeline is the time axis of a node's series.
 type Timeline struct {
 	// Start is when the run began, in seconds since 1970; 0 if unknown.
 	Start float64
-	// Ends holds the end of each bucket in seconds from Start. A bucket begins where the one before
-	// ends, the first at 0. Ends never decrease.
+	// Ends holds the end of each bucket in seconds from Start. A bucket begins where the previous one ends, the first
+	// at 0. Ends never decrease.
 	Ends []float64
-	// Marks and Phases are what the job said of itself, by time.
+	// Marks and Phases are the job's marks and the spans of its phases, by time.
 	Marks  []Mark
 	Phases []PhaseSpan
 }
 
-// NewTimeline returns the time axis of a node. It begins with the baseline of the sampling or, if
-// that is not known, with the start of the run.
+// NewTimeline returns the time axis of a node. It begins with the baseline of the sampling or, if that is unknown, with
+// the start of the run.
 func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 	times, _ := bandOf(n, collector.Timestamp.Key())
 	start := 0.0
@@ -472,7 +466,7 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 		start = unixSeconds(r.Start)
 	case len(times.Max) > 0 && !math.IsNaN(times.Max[0]):
 		start = times.Max[0]
-		if len(times.Max) > 1 && times.Max[1] > start { // the first window is taken to be as long as the next one
+		if len(times.Max) > 1 && times.Max[1] > start { // the first window is assumed to be as long as the next one
 			start -= times.Max[1] - start
 		}
 	}
@@ -492,8 +486,8 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 
 func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// withSuspendGaps returns the time axis of a node and its charts with an empty bucket wherever the machine
-// was suspended, so that values from before and after do not extend into it.
+// withSuspendGaps returns the time axis of a node and its charts with an empty bucket wherever the machine was
+// suspended, so that values from before and after do not extend into it.
 func withSuspendGaps(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Chart) {
 	t := NewTimeline(run, n)
 	stops := suspends(n, t)
@@ -511,14 +505,14 @@ func withSuspendGaps(run *reporter.Run, n *reporter.Node, charts []Chart) (Timel
 	return t, charts
 }
 
-// eachSeries calls do for all series of the charts, asides included.
+// eachSeries calls do for all series of the charts, including tooltip series.
 func eachSeries(charts []Chart, do func(*Series)) {
 	for i := range charts {
 		charts[i].each(do)
 	}
 }
 
-// each calls do for all series of the plan, asides included.
+// each calls do for all series of the plan, including tooltip series.
 func (p *chartPlan) each(do func(*Series)) {
 	for _, list := range [][]Series{p.Series, p.TooltipSeries} {
 		for i := range list {
@@ -527,7 +521,7 @@ func (p *chartPlan) each(do func(*Series)) {
 	}
 }
 
-// suspends returns the buckets before which the machine was suspended, and until when.
+// suspends returns the ends of the suspends, by the buckets that they precede.
 func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	if n.Sampling == nil {
 		return nil
@@ -551,7 +545,7 @@ func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	return stops
 }
 
-// insertSuspends inserts what of makes of a stop wherever the machine was suspended.
+// insertSuspends inserts of(end) for each suspend.
 func insertSuspends[L ~[]float64](list L, stops map[int]float64, of func(float64) float64) (out L) {
 	for i, v := range list {
 		if stop, ok := stops[i]; ok {
@@ -570,10 +564,10 @@ func (t Timeline) Length() float64 {
 	return t.Ends[len(t.Ends)-1]
 }
 
-// foldFactor returns how many neighbors of n values to merge so that at most limit are left.
+// foldFactor returns how many neighbors of n values to merge to get at most limit values.
 func foldFactor(n, limit int) int { return max(1, (n+limit-1)/limit) }
 
-// thin merges each k neighboring buckets of a timeline.
+// thin merges every k neighboring buckets of a timeline.
 func (t Timeline) thin(k int) Timeline {
 	if k == 1 {
 		return t
@@ -595,15 +589,15 @@ func (t Timeline) width(i int) float64 {
 	return max(t.Ends[i]-begin, 1e-9)
 }
 
-// An axis is made for values from minAxis to maxAxis: steps and round numbers of such values are
-// still finite. Smaller values count as 0.
+// Axes support values from minAxis to maxAxis: steps and round numbers of such values are still finite. Smaller values
+// count as 0.
 const (
 	minAxis = 1e-100
 	maxAxis = 1e300
 )
 
-// top returns the largest value of a chart's series, or the limit if that is larger and near enough
-// to be drawn. It returns 0 if no value is above 0.
+// top returns the largest value of a chart's series, or its limit if that is larger and near enough to be drawn. It
+// returns 0 if no value is above 0.
 func (c *Chart) top() float64 {
 	greatest := 0.0
 	for _, s := range c.Series {
@@ -629,7 +623,7 @@ func (s *Series) top() float64 {
 	return greatest
 }
 
-// bottom returns the least value of a chart's series whose values may be below 0, or 0.
+// bottom returns the least value of a chart's series, if values may be negative, or 0.
 func (c *Chart) bottom() float64 {
 	least := 0.0
 	for _, s := range c.Series {
@@ -642,6 +636,6 @@ func (c *Chart) bottom() float64 {
 	return least
 }
 
-// maxBoundRatio is how many times the largest value a limit may be to be drawn. Beside a limit that
-// is farther away the values would be a flat line.
+// maxBoundRatio is the greatest ratio of a drawn limit to the largest value. Next to a higher limit the values would be
+// a flat line.
 const maxBoundRatio = 4

@@ -13,8 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// TestDrawn_SuspendIsAGap: an hour in which the machine slept is not drawn as measured,
-// and what was measured before and after keeps its values and its time.
+// An hour in which the machine slept is not drawn as measured, and the values before and after keep their times.
 func TestDrawn_SuspendIsAGap(t *testing.T) {
 	const at, slept = 30, 3600.0
 	r := plottertest.Minute(0)
@@ -36,8 +35,8 @@ func TestDrawn_SuspendIsAGap(t *testing.T) {
 	})
 }
 
-// TestPage_PacksBeforeItThins: of some dozens of nodes all points are kept, rounded, and
-// the page says so; of nodes that begin later it says by how much.
+// A page of some dozens of nodes keeps all points, rounded, and mentions that. For nodes that begin later it has the
+// delay.
 func TestPage_PacksBeforeItThins(t *testing.T) {
 	r := plottertest.Report(0, plottertest.Recording(1000, time.Second, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i%90), 20, 1) }))
 	n := *r.Nodes["0"]
@@ -62,7 +61,7 @@ func TestPage_PacksBeforeItThins(t *testing.T) {
 	}
 }
 
-// A peak that is little beside the whole is written in a unit of its own.
+// A peak that is small for the axis is written in another unit.
 func TestAxis_ShortLabel(t *testing.T) {
 	axis := Axis{Scale: 1024, Unit: "GiB"}
 	for v, want := range map[float64]string{37.3125: "37.31 MiB", 512: "0.5 GiB", 17234: "16.83 GiB"} {

@@ -12,9 +12,9 @@ import (
 )
 
 //go:embed diff.css
-var diffCSS string // beyond that of a report's page
+var diffCSS string // additional to pageCSS
 
-// A diffPage is what the page of a comparison shows. All of it is printable text.
+// diffPage is the content of the page of a comparison, as printable text.
 type diffPage struct {
 	Title, Commands, Version string
 	Style                    template.CSS
@@ -23,15 +23,15 @@ type diffPage struct {
 	Changed, Rest            []diffRow
 }
 
-// A diffRow is a metric with the bar of its change.
+// diffRow is a metric with the bar of its change.
 type diffRow struct {
 	comparer.Row
 	Side  string  // "up" or "down"
 	Width float64 // of the bar, in percent of its column; 0 = none
 }
 
-// WriteDiffPage writes the HTML page of a comparison: one file that needs no network and no script.
-// version is that of the program.
+// WriteDiffPage writes the HTML page of a comparison: one file that needs no network and no script. version is
+// perfagent's.
 func WriteDiffPage(to io.Writer, c *comparer.Comparison, version string) error {
 	page := &diffPage{
 		Title: text.Printable(c.Sentence()), Commands: text.Printable(c.Commands()), Version: version,
@@ -47,8 +47,8 @@ func WriteDiffPage(to io.Writer, c *comparer.Comparison, version string) error {
 	return writeTemplate(to, "diff", page)
 }
 
-// diffRows gives each metric the bar of its change: from the middle of the column to one side of it,
-// which a change of 100 % reaches.
+// diffRows returns the metrics with the bars of their changes: from the middle of the column to one side, which a
+// change of 100 % reaches.
 func diffRows(rows []comparer.Row) []diffRow {
 	out := make([]diffRow, len(rows))
 	for i, r := range rows {

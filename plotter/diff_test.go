@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
 
-// compared is a comparison of ten runs a side, with a gate.
+// compared returns a comparison of ten runs a side, with a gate.
 func compared(t *testing.T, name string) *comparer.Comparison {
 	t.Helper()
 	side := func(scale float64, command ...string) comparer.Side {
@@ -64,7 +64,7 @@ func TestWriteDiffPage(t *testing.T) {
 	}
 }
 
-// What reports and names hold becomes no markup.
+// Text from reports and names becomes no markup.
 func TestWriteDiffPage_Hostile(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -1,6 +1,6 @@
-// Package plotter makes pictures of a Report: one HTML page that needs no network, and static
-// charts as SVG and PNG. All of them draw the envelope of the kept samples, so that thinning loses
-// no peak. Package terminal, inside it, draws with text.
+// Package plotter makes pictures of a Report: one HTML page that needs no network, and static charts as SVG and PNG.
+// All of them draw the envelope of the kept samples, so that thinning loses no peak. Its package terminal draws with
+// text.
 //
-// The package reads reports and knows no commands, files or servers.
+// The package reads reports, and is independent of commands, files and servers.
 package plotter

@@ -10,17 +10,16 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A point is a position in a picture, in pixels from the upper left corner.
+// point is a position in a picture, in pixels from the upper left corner.
 type point struct{ x, y float64 }
 
-// An ink is the style of a shape: a kind and, for series, their number.
+// ink is the style of a shape: a kind and, for series, their color.
 type ink struct {
 	kind  inkKind
 	color int    // index into the palette
 	dash  int    // see dashes
-	tone  string // instead of color, for what is not the job's: see Part
-	// data and name say what of the report a shape shows: "mark" and its text. An SVG has them as an
-	// attribute data-mark.
+	tone  string // replaces color for parts that are not the job's: see Part
+	// data and name identify what a shape shows: "mark" and its text. In an SVG they are an attribute data-mark.
 	data string
 	name string
 }
@@ -37,13 +36,13 @@ const (
 	inkSpread // the band between two series
 	inkMark
 	inkPhase // the band of a phase
-	inkStrip // the top of that
+	inkStrip // its top
 	inkLayer // an area of a stack
 	inkHeat  // a color from 0 to heatSteps
 )
 
-// inks say how each kind of shape looks: its class in an SVG, and in pixels its gray, 0 being the color of the series,
-// and its opacity.
+// inks holds the look of each kind of shape: its class in an SVG, and in pixels its gray, 0 being the color of the
+// series, and its opacity.
 var inks = [...]struct {
 	class       string
 	gray, alpha uint8
@@ -53,7 +52,7 @@ var inks = [...]struct {
 	{"layer", 0, 0xb3}, {"heat", 0, 0xff},
 }
 
-// An anchor is the position of a text relative to its point.
+// anchor is the position of a text relative to its point.
 type anchor int
 
 const (
@@ -62,14 +61,14 @@ const (
 	anchorEnd
 )
 
-// A canvas is what charts are drawn on: SVG or pixels.
+// canvas is a target for charts: SVG or pixels.
 type canvas interface {
 	line(points []point, with ink)
 	area(points []point, with ink)
 	text(at point, s string, a anchor, with ink)
 }
 
-// A box is the area of one chart in a picture.
+// box is the area of one chart in a picture.
 type box struct{ x, y, width, height float64 }
 
 const (
@@ -79,17 +78,17 @@ const (
 	marginBottom = 20
 	legendHeight = 15
 	letterWidth  = 6.8 // of most letters, approximately
-	columnWidth  = 2.5 // of a bucket: narrower ones cannot be distinguished
+	columnWidth  = 2.5 // minimum of a bucket: narrower ones cannot be distinguished
 	minColumns   = 300 // buckets that every picture may have
 )
 
-// A figure is a chart in its box with its axes.
+// figure is a chart in its box with its axes.
 type figure struct {
 	chart  Chart
 	time   Timeline
 	plot   box // without the margins
 	xs, ys Axis
-	shape  []point // room for that of a series
+	shape  []point // buffer for the shape of a series
 }
 
 // drawChart draws one chart.
@@ -125,7 +124,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	f.drawText(c, rows)
 }
 
-// newFigure returns a figure of a chart, and how many neighboring buckets are merged in it.
+// newFigure returns a figure of a chart, and the number of neighboring buckets that it merges.
 func newFigure(chart Chart, t Timeline, in box) (f figure, k int) {
 	k = foldFactor(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
 	f = figure{time: t.thin(k), chart: chart, plot: box{
@@ -135,7 +134,7 @@ func newFigure(chart Chart, t Timeline, in box) (f figure, k int) {
 	return f, k
 }
 
-// folded returns a band of which each k neighbors are merged. It is only read.
+// folded returns a band with every k neighbors merged. The result must not be changed.
 func folded(b reporter.Band, k int, t Timeline) reporter.Band {
 	if k == 1 {
 		return b
@@ -143,8 +142,8 @@ func folded(b reporter.Band, k int, t Timeline) reporter.Band {
 	return b.Fold(k, t.width)
 }
 
-// layers draws the areas of a stack, each on top of those before it. A layer that was not measured at
-// some time takes no room there.
+// layers draws the areas of a stack, each on top of the previous ones. A layer that was not measured at some time takes
+// no room there.
 func (f *figure) layers(c canvas) {
 	base := make(reporter.Numbers, len(f.time.Ends))
 	for _, s := range f.chart.Series {
@@ -180,7 +179,7 @@ func (f *figure) peak(c canvas) {
 	}
 
 	room := 8.0
-	if len(f.time.Phases) > 0 { // their names are there
+	if len(f.time.Phases) > 0 { // the top has their names
 		room = 28
 	}
 	begin := 0.0
@@ -197,8 +196,8 @@ func (f *figure) peak(c canvas) {
 	c.text(point{at.x + dx, max(at.y-3, f.plot.y+room)}, words, side, ink{kind: inkText})
 }
 
-// highest returns the series of a chart that reaches highest and where; of a stack with a job, the
-// job. It returns nil if nothing happened.
+// highest returns the series of a chart that reaches highest, and where; only the job's of a stack with a job. It
+// returns nil if nothing happened.
 func (c *Chart) highest() (of *Series, at int) {
 	if c.Quiet() {
 		return nil, 0
@@ -219,8 +218,8 @@ func (c *Chart) highest() (of *Series, at int) {
 	return of, at
 }
 
-// Quiet reports whether nothing happened in the chart, so that it needs little room: nothing was
-// measured, or no value is worth speaking of, or a level did not change.
+// Quiet reports whether nothing happened in the chart, so that it needs little room: nothing was measured, all values
+// are insignificant, or a level did not change.
 func (c *Chart) Quiet() bool {
 	if c.stack.restLabel != "" || c.gpu() {
 		return len(c.Series) == 0
@@ -245,15 +244,15 @@ func (c *Chart) Quiet() bool {
 	return !(greatest > 0 || least < 0)
 }
 
-// What is worth speaking of.
+// The thresholds of significant values.
 const (
 	quietLevel   = 0.1  // percent of the disk
-	fullLevel    = 90   // percent: a disk that is nearly full is worth a chart
+	fullLevel    = 90   // percent: a nearly full disk is significant
 	quietPercent = 1    // percent of the time
 	quietRate    = 0.01 // MiB/s
 )
 
-// gpu reports whether the chart is one of GPUs.
+// gpu reports whether the chart is about GPUs.
 func (c *Chart) gpu() bool { return strings.HasPrefix(c.ID, "gpu") }
 
 func (f *figure) at(x, y float64) point {
@@ -299,11 +298,11 @@ func (f *figure) timeTicks(c canvas) {
 	}
 }
 
-// hasLegend reports whether the series are named beside the title.
+// hasLegend reports whether a legend names the series.
 func (c *Chart) hasLegend() bool { return (len(c.Series) > 1 || c.needsLegend()) && !c.Quiet() }
 
-// legendRows returns how many rows the legend needs below the title of a chart of so many pixels: 0 if it
-// fits beside the title.
+// legendRows returns the number of rows of the legend below the title of a chart of room pixels: 0 if it fits next to
+// the title.
 func (c *Chart) legendRows(room float64) float64 {
 	if !c.hasLegend() {
 		return 0
@@ -326,8 +325,8 @@ func (c *Chart) legendRows(room float64) float64 {
 	return rows
 }
 
-// legendRoom returns how many pixels a chart of operations of a width is higher than others, because its
-// legend takes many rows.
+// legendRoom returns how many pixels a chart of operations is higher than others at a width, because of the rows of its
+// legend.
 func (c *Chart) legendRoom(width float64) float64 {
 	const usual = 2
 	if !c.needsLegend() {
@@ -354,8 +353,7 @@ func (f *figure) legendBelow(c canvas, y float64) {
 	}
 }
 
-// textWidth returns about how wide a text is, in pixels. Viewers have other fonts, but those of this kind differ
-// little.
+// textWidth returns the approximate width of a text in pixels. Viewers use other fonts, but similar ones differ little.
 func textWidth(s string) float64 {
 	width := 0.0
 	for _, r := range s {
@@ -404,7 +402,7 @@ func (f *figure) drawText(c canvas, rows float64) {
 	}
 }
 
-// title returns the name of the chart with the unit of its axis, its limit, and how much the node has.
+// title returns the name of the chart with the unit of its axis, its limit, and its capacity.
 func (c *Chart) title(unit string) string {
 	title, of := c.Title, c.BoundText
 	if unit != "" {
@@ -423,7 +421,7 @@ func (c *Chart) title(unit string) string {
 	return title
 }
 
-// swatch draws a sample of a series beside its label.
+// swatch draws a sample of a series next to its label.
 func (f *figure) swatch(c canvas, s Series, at point) {
 	box := []point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}}
 	switch {
@@ -436,8 +434,8 @@ func (f *figure) swatch(c canvas, s Series, at point) {
 	}
 }
 
-// series draws the band and the line of a series, each in one piece per measured stretch. The width
-// of a bucket is its duration.
+// series draws the band and the line of a series, one shape for each measured span. The width of a bucket is its
+// duration.
 func (f *figure) series(c canvas, s Series) {
 	band := ink{kind: inkBand, color: s.Color, tone: s.Part.tone()}
 	kind := ink{kind: inkLine, color: s.Color, dash: s.Dash, tone: s.Part.tone()}
@@ -457,8 +455,8 @@ func (f *figure) series(c canvas, s Series) {
 	}
 }
 
-// between returns the outline of what is between two lists in [from, to), and whether that is too flat to be seen. It
-// is valid until the next shape is made.
+// between returns the outline of the area between two lists in [from, to), and whether that is too flat to be visible.
+// It is valid until the next shape is made.
 func (f *figure) between(upper, lower reporter.Numbers, from, to int) (area []point, flat bool) {
 	area = f.steps(slices.Grow(f.shape[:0], 4*(to-from)), upper, from, to)
 	top := len(area)
@@ -473,7 +471,7 @@ func (f *figure) between(upper, lower reporter.Numbers, from, to int) (area []po
 	return area, flat
 }
 
-// measuredSpans yields the ranges of a list that were measured.
+// measuredSpans yields the measured ranges of a list.
 func measuredSpans(list reporter.Numbers) func(yield func(from, to int) bool) {
 	return func(yield func(from, to int) bool) {
 		from := -1

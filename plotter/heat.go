@@ -9,8 +9,7 @@ import (
 	"math"
 )
 
-// heatLevels is the number of colors of a heat map from 0 to 100 %. Color 0 of the palette marks
-// what was not measured.
+// heatLevels is the number of colors of a heat map from 0 to 100 %. Color 0 of the palette marks unmeasured values.
 const heatLevels = 200
 
 // encodeHeat returns rows of percentages as a PNG with one pixel per value, in base64. NaN, and the missing end of a
@@ -26,7 +25,7 @@ func encodeHeat(rows [][]float64, columns int) string {
 	}
 
 	var out bytes.Buffer
-	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, img) // a buffer takes everything
+	_ = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, img) // a buffer accepts everything
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
@@ -39,8 +38,8 @@ func heatPalette() color.Palette {
 	return out
 }
 
-// heatColor returns the color of a share from 0 to 1. Colors go from sand over blue to dark violet.
-// Lighter is less for every kind of color vision, and in grayscale.
+// heatColor returns the color of a share from 0 to 1. Colors go from sand over blue to dark violet. Lighter is less for
+// every kind of color vision, and in grayscale.
 func heatColor(share float64) color.NRGBA {
 	stops := [...]color.NRGBA{
 		{0xf2, 0xf0, 0xe6, 0xff},

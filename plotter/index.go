@@ -7,24 +7,24 @@ import (
 )
 
 //go:embed index.css
-var indexCSS string // beyond that of a report's page
+var indexCSS string // additional to pageCSS
 
-// An Index is a page that lists runs.
+// Index is a page that lists runs.
 type Index struct {
 	Title string
 	Rows  []IndexRow
 }
 
-// An IndexRow is a run in an index. Its texts are for people.
+// IndexRow is a run in an index. Its texts are for people.
 type IndexRow struct {
 	Run, Start, Length, Nodes, End, Command string
 
-	Link        string // of the run's page, relative to the index; "" = it has none
+	Link        string // of the run's page, relative to the index; "" = none
 	CPU, Memory UsageBar
 	State       string // "failed", "live" or ""
 }
 
-// A UsageBar is a share as a bar with words. Percent is 0 if it is not known.
+// UsageBar is a share as a bar with words. Percent is 0 if it is unknown.
 type UsageBar struct {
 	Percent float64
 	Words   string

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Only what was measured takes room; the five charts are always there.
+// Only measured charts take room; the five are always there.
 func TestJobView_ChartsOfWhatIsThere(t *testing.T) {
 	for name, c := range map[string]struct {
 		report *reporter.Report
@@ -37,7 +37,7 @@ func TestJobView_ChartsOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// What the job may use is drawn where it is in sight, and said in any case.
+// The job's limit is drawn if it is in sight, and in the title in any case.
 func TestJobView_Bounds(t *testing.T) {
 	for limit, drawn := range map[float64]bool{1.5: true, 2: true, 8: true, 8.1: false, 1e12: false, math.Inf(1): false, 0: false, -1: false} {
 		r := plottertest.Limited(0, 60, 0)
@@ -64,13 +64,13 @@ func TestJobView_Bounds(t *testing.T) {
 	}
 }
 
-// GPUs are told apart: three by the colour of their lines, more by lanes of their own.
+// GPUs are distinguishable: three by the colour of their lines, more by lanes.
 func TestJobView_GPUsAreToldApart(t *testing.T) {
 	for gpus, want := range map[int][]string{3: plottertest.GPUCharts(), 4: plottertest.GPUCharts()[:1], collector.MaxGPUs: plottertest.GPUCharts()[:1]} {
 		r := plottertest.Limited(0, 20, gpus)
 		var got []string
 		for _, c := range Charts(r.Nodes["0"])[:len(want)+1] {
-			if !c.gpu() { // the first that is not of GPUs comes right after them
+			if !c.gpu() { // the first chart that is not about GPUs comes right after them
 				break
 			}
 			got = append(got, c.ID)
@@ -108,8 +108,8 @@ func TestJobView_GPUsAreToldApart(t *testing.T) {
 	}
 }
 
-// BenchmarkJobView_Page makes the page of a job with limits on one node, of a thousand
-// buckets, without GPUs and with four.
+// BenchmarkJobView_Page makes the page of a job with limits on one node, of a thousand buckets, without GPUs and with
+// four.
 func BenchmarkJobView_Page(b *testing.B) {
 	for _, gpus := range []int{0, 4} {
 		b.Run(strconv.Itoa(gpus)+"GPUs", func(b *testing.B) {

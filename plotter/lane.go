@@ -11,20 +11,18 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// minLanes is the number of GPUs from which each has a lane of its own. Fewer share a chart for each
-// of their values.
+// minLanes is the number of GPUs from which on each has a lane. Fewer GPUs share a chart for each of their values.
 const minLanes = 4
 
-// A Lane is a GPU in the chart of many: how busy it was as a row of colors, and below that its memory
-// and its power as lines. Series that were not measured are nil.
+// Lane is a GPU in the chart of many: how busy it was as a row of colors, and below that its memory and its power as
+// lines. Series that were not measured are nil.
 type Lane struct {
 	Label               string
 	Busy, Memory, Power *Series
 	laneScale
 }
 
-// A laneScale says what a full lane is: the GPU's memory in MiB and its power limit in watts. 0 is not
-// known.
+// laneScale is the value of a full lane: the GPU's memory in MiB and its power limit in watts. 0 = unknown.
 type laneScale struct{ memory, power float64 }
 
 // laneScales returns the scales of a node's GPUs.
@@ -36,7 +34,7 @@ func laneScales(n *reporter.Node) []laneScale {
 	return out
 }
 
-// usable returns a number that can be the end of an axis, or 0.
+// usable returns v if it can be the end of an axis, or 0.
 func usable(v float64) float64 {
 	if v >= minAxis && v <= maxAxis {
 		return v
@@ -44,8 +42,8 @@ func usable(v float64) float64 {
 	return 0
 }
 
-// withLanes returns the charts of a node with those of its GPUs, which are the first three, put together as
-// lanes. Without a GPU it returns them as they are.
+// withLanes returns the charts of a node with its first three charts, the GPUs', combined as lanes. Without a GPU it
+// returns charts unchanged.
 func withLanes(charts []Chart, scales []laneScale) []Chart {
 	var lanes []Lane
 	for i := range collector.MaxGPUs {
@@ -72,7 +70,7 @@ func withLanes(charts []Chart, scales []laneScale) []Chart {
 	return append([]Chart{c}, charts[gpuCharts:]...)
 }
 
-// fullest returns the greatest value of one kind in all lanes: what is full where no limit is known.
+// fullest returns the greatest value of one kind in all lanes: the full scale if no limit is known.
 func fullest(lanes []Lane, of func(*Lane) *Series) float64 {
 	greatest := 0.0
 	for i := range lanes {
@@ -135,10 +133,10 @@ func (f *figure) heat(c canvas, busy reporter.Numbers, top float64) {
 	}
 }
 
-// heatSteps is how many colors a row has besides that of 0.
+// heatSteps is the number of colors of a row in addition to the color of 0.
 const heatSteps = 10
 
-// laneLine draws a value of a GPU as a line with its band, from 0 to what is full.
+// laneLine draws a value of a GPU as a line with its band, from 0 to full.
 func (f *figure) laneLine(c canvas, s *Series, k int, t Timeline, full float64, color int) {
 	if s == nil || !(full > 0) {
 		return
@@ -147,7 +145,7 @@ func (f *figure) laneLine(c canvas, s *Series, k int, t Timeline, full float64, 
 	f.series(c, Series{Band: folded(s.Band, k, t), Color: color})
 }
 
-// laneTitle draws the title of a chart of lanes and says what its parts are.
+// laneTitle draws the title of a chart of lanes, and the legend.
 func (f *figure) laneTitle(c canvas, mostMemory, mostPower float64) {
 	y := f.plot.y - 10
 	c.text(point{f.plot.x, y}, "GPUs", anchorStart, ink{kind: inkTitle})
@@ -176,7 +174,7 @@ func (f *figure) laneTitle(c canvas, mostMemory, mostPower float64) {
 	}
 }
 
-// full describes what a full lane is: "80 GiB", or that it is not known to be the same.
+// full describes the value of a full lane: "80 GiB", or that it may differ.
 func (c *Chart) full(of string) string {
 	same := 0.0
 	for i, l := range c.Lanes {

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	maxLines    = 12 // of a chart of operations: more cannot be told apart
-	lineLetters = 40 // of a series' name that are shown beside a chart
+	maxLines    = 12 // of a chart of operations: more are indistinguishable
+	lineLetters = 40 // of a series' name next to a chart
 )
 
-// operationPlans returns the charts of what the job said of its work, with these lines.
+// operationPlans returns the charts of operations and other series of the job, with these lines.
 func operationPlans(lines []reporter.OperationTimeline) []chartPlan {
 	const rate, duration = reporter.LineRate, reporter.LineTime
 	transferTime := reporter.OperationTimeline{Kind: reporter.TransferKind, Number: duration}
@@ -35,7 +35,7 @@ func operationPlans(lines []reporter.OperationTimeline) []chartPlan {
 	return plans
 }
 
-// lineSeries returns the series of those lines that are of a kind. The kind is a line without a series.
+// lineSeries returns the series of the lines of a kind, which is a line without a series.
 func lineSeries(lines []reporter.OperationTimeline, kind reporter.OperationTimeline) []Series {
 	var out []Series
 	for _, l := range lines {
@@ -47,14 +47,14 @@ func lineSeries(lines []reporter.OperationTimeline, kind reporter.OperationTimel
 	return out
 }
 
-// kindOf returns what the lines of a chart have in common.
+// kindOf returns the common part of the lines of a chart.
 func kindOf(l reporter.OperationTimeline) reporter.OperationTimeline {
 	l.Series = ""
 	return l
 }
 
-// chosenLines returns the measured lines of a node that are drawn: of each kind those that reach highest. more is how
-// many others there are.
+// chosenLines returns the drawn lines of a node: the measured ones of each kind that reach highest. more is the number
+// of others.
 func chosenLines(n *reporter.Node) (chosen []reporter.OperationTimeline, more int) {
 	peaks := make(map[reporter.OperationTimeline]float64)
 	lines := slices.DeleteFunc(n.Timelines(), func(l reporter.OperationTimeline) bool {

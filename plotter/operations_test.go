@@ -17,17 +17,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// worked is a report of a minute with operations.
+// worked returns a report of a minute with operations.
 func worked() *reporter.Report { return reportertest.AddOperations(plottertest.Minute(0)) }
 
-// busy is a report of a thousand buckets with 32 series of each kind.
+// busy returns a report of a thousand buckets with 32 series of each kind.
 func busy() *reporter.Report {
 	r := reportertest.AddOperations(reportertest.Large(0, 1, 1000))
 	draws(r.Nodes["0"], 32)
 	return r
 }
 
-// draws adds time lines of so many series of each kind to a node. That of series i reaches i+1.
+// draws adds time lines of so many series of each kind to a node. Series i reaches i+1.
 func draws(n *reporter.Node, series int) {
 	for i := range series {
 		name := fmt.Sprintf("series-%02d", i)
@@ -88,7 +88,7 @@ func TestPicture_Work(t *testing.T) {
 	}
 }
 
-// Each line of operations can be drawn alone, with its unit; what cannot be drawn is answered with what can.
+// Each line of operations can be drawn alone, with its unit; the error for any other lists them.
 func TestPicture_MetricOfWork(t *testing.T) {
 	r := worked()
 	for key, title := range map[string]string{
@@ -118,7 +118,7 @@ func TestPicture_MetricOfWork(t *testing.T) {
 	}
 }
 
-// The charts of operations follow those of the CPU, and a page without operations has none of them.
+// The charts of operations follow the CPU's, and a page without operations has none.
 func TestPage_WorkCharts(t *testing.T) {
 	got := strings.Join(chartsIn(string(pageOf(t, worked()))), " ")
 	if want := "cpu " + strings.Join(plottertest.OperationCharts(), " ") + " memory"; !strings.HasPrefix(got, want) {
@@ -135,7 +135,7 @@ func TestPage_WorkCharts(t *testing.T) {
 	}
 }
 
-// A chart has the lines that reach highest, and the page says how many it leaves out.
+// A chart has the lines that reach highest, and the page counts the omitted ones.
 func TestPage_HighestLines(t *testing.T) {
 	r := worked()
 	draws(r.Nodes["0"], 32)
@@ -196,13 +196,13 @@ func TestPage_WorkTables(t *testing.T) {
 	}
 }
 
-// A page of several nodes has one table, of all, and the charts of each node.
+// A page of several nodes has one table of all operations, and the charts of each node.
 func TestPage_WorkOfNodes(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Nodes["1"] = plottertest.Minute(1).Nodes["1"]
 	reportertest.AddOperations(r)
 	r.Nodes["1"].Envelope["op:only.here:per_second"] = r.Nodes["1"].Envelope["op:store.get:per_second"]
-	r.Nodes["2"] = plottertest.Minute(2).Nodes["2"] // its job was not asked
+	r.Nodes["2"] = plottertest.Minute(2).Nodes["2"] // without operations
 	page := string(pageOf(t, r))
 	for _, want := range []string{
 		"p90 is at most what is shown, that of the worst node.", "<th>slowest node</th>", `"label":"store.get"`, `"label":"only.here"`,
@@ -223,7 +223,7 @@ func TestPage_WorkOfNodes(t *testing.T) {
 	}
 }
 
-// Nodes whose series have nothing in common leave a page small.
+// A page of nodes without common series stays small.
 func TestPage_OfManyNodesWithWork(t *testing.T) {
 	p := NewPage(PageOptions{})
 	var run *reporter.Run
@@ -246,7 +246,7 @@ func TestPage_OfManyNodesWithWork(t *testing.T) {
 	}
 }
 
-// No name of a series is more than text, in a chart, in a table, or in the data of the script.
+// The name of a series is only text, in a chart, in a table, or in the data of the script.
 func TestWork_OfHostileNames(t *testing.T) {
 	testenv.SkipIfShort(t, "a page of each name")
 	for name, evil := range plottertest.HostileStrings() {
@@ -277,7 +277,7 @@ func TestWork_OfHostileNames(t *testing.T) {
 	}
 }
 
-// Numbers of a damaged report make no picture fail.
+// No numbers of a damaged report make a picture fail.
 func TestWork_OfHostileNumbers(t *testing.T) {
 	for _, values := range [][]float64{
 		{1.7e308, -1.7e308, 0}, {5e-324, 0, 5e-324}, {-1, -2, -3}, {math.Inf(1), math.NaN(), 3}, {},
@@ -303,7 +303,7 @@ func BenchmarkPageWork(b *testing.B) {
 	b.ReportMetric(float64(size), "bytes")
 }
 
-// The axis of gauges and counters reaches below 0 where their values do, and that of others never.
+// The axis of gauges and counters reaches below 0 if their values do, and all other axes never.
 func TestChart_BelowZero(t *testing.T) {
 	for _, c := range []struct {
 		key      string

@@ -33,12 +33,11 @@ var (
 	uplotLicense string
 )
 
-// PageOptions say how a page is made.
+// PageOptions configures a page.
 type PageOptions struct {
-	// Live is the time after which the page asks for an update. It is 0 for a page that is not
-	// served while the run goes on.
+	// Live is the time after which the page asks for an update. It is 0 for a page that is not served during the run.
 	Live time.Duration
-	// Siblings are the names of the pages of other nodes of the run, which lie beside this one.
+	// Siblings are the names of the pages of other nodes of the run, in the same directory.
 	Siblings []string
 }
 
@@ -51,34 +50,33 @@ func WritePage(w io.Writer, r *reporter.Report, o PageOptions) error {
 	return p.Write(w, &r.Run)
 }
 
-// A Page is a page under construction. Nodes are added one by one, so that only what is drawn of a
-// large report needs to be in memory.
+// Page is a page under construction. Nodes are added one by one, so that only the drawn part of a large report needs to
+// be in memory.
 type Page struct {
 	options         PageOptions
 	nodes           []*pageNode
 	values          int // numbers of all nodes' series
-	limit           int // buckets per node, once there were too many cells; 0 means all, exactly
+	limit           int // buckets per node, once there were too many values; 0 means all, exactly
 	longest         int // buckets of the longest node
 	ranks           int // of all nodes
-	gpus            int // of the node that has most
-	remoteNodes     int // nodes that have their series in a store
-	annotationBytes int // bytes of what the jobs said; -1 once there was too much
+	gpus            int // of the node with the most
+	remoteNodes     int // nodes with their series in a store
+	annotationBytes int // bytes of marks and phases; -1 once there were too many
 }
 
 // NewPage returns a page without nodes.
 func NewPage(o PageOptions) *Page { return &Page{options: o} }
 
-// The page of one node, or of few, has every kept sample exactly. If there are more numbers, they
-// are packed into two bytes each; beyond that, neighboring buckets are merged. So the page of a
-// thousand nodes stays below 15 MB.
+// The page of one node, or of few, has every kept sample exactly. If there are more numbers, they are packed into two
+// bytes each; beyond that, neighboring buckets are merged. So the page of a thousand nodes stays below 15 MB.
 const (
 	maxExactValues  = 1_200_000 // of some 9 bytes
 	maxPackedValues = 4_200_000 // of 8/3 bytes in base64
 	minBuckets      = 16        // buckets per node that are always kept
 )
 
-// Add adds a node, in any order. The page keeps what Write needs of it. If the run is not known
-// yet, run is its zero value.
+// Add adds a node, in any order. The page keeps the parts of it that Write needs. If the run is still unknown, run is
+// its zero value.
 func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	node := newPageNode(run, name, n)
 	if p.options.Live > 0 {
@@ -102,7 +100,7 @@ func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	}
 }
 
-// limitAnnotations adds up what the jobs said, and shortens it if that is too much.
+// limitAnnotations counts the bytes of marks and phases, and trims them if there are too many.
 func (p *Page) limitAnnotations(node *pageNode) {
 	if p.annotationBytes < 0 {
 		node.trimAnnotations()
@@ -136,8 +134,8 @@ func (p *Page) shrink() {
 // lanes reports whether the GPUs have lanes, because some node has many of them.
 func (p *Page) lanes() bool { return p.gpus >= minLanes }
 
-// noteStarts adds a fact to each node that began later than the first. Each node's charts begin
-// with the node, the heat maps with the first node.
+// noteStarts adds a fact to each node that began later than the first. The charts begin with their node, the heat maps
+// with the first node.
 func (p *Page) noteStarts() {
 	first, _ := p.span()
 	for _, n := range p.nodes {
@@ -148,15 +146,15 @@ func (p *Page) noteStarts() {
 	}
 }
 
-// A pageView is what the template of a page shows.
+// pageView is the data of the template of a page.
 type pageView struct {
 	Title, Note   string
 	Head          headData
 	Details       []summary.Highlight
 	Siblings      []string   // pages of other nodes
 	Many          bool       // there are several nodes
-	Nodes         *nodesView // of many
-	Ranks         *ranksView // of the only one
+	Nodes         *nodesView // of several
+	Ranks         *ranksView // of a single node
 	Node          nodeView
 	Operations    *operationsView
 	Processes     []processRow
@@ -165,7 +163,7 @@ type pageView struct {
 	UPlot, Script template.JS
 }
 
-// Write writes the page of the nodes that were added.
+// Write writes the page of the added nodes.
 func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 	if len(p.nodes) == 0 {
 		return fmt.Errorf("write page: the report has no nodes")
@@ -176,7 +174,7 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 	return writeTemplate(w, "page", p.view(run))
 }
 
-// view returns what the page shows.
+// view returns the data of the page's template.
 func (p *Page) view(run *reporter.Run) *pageView {
 	shown, n := p.visibleCharts(), p.nodes[0]
 	v := &pageView{
@@ -200,8 +198,8 @@ func (p *Page) view(run *reporter.Run) *pageView {
 	return v
 }
 
-// visibleCharts returns the places in chartPlans of the charts that the page shows: those that every page has, and
-// those for which some node has data.
+// visibleCharts returns the indexes in chartPlans of the charts on the page: the charts that every page has, and charts
+// for which some node has data.
 func (p *Page) visibleCharts() []int {
 	var shown []int
 	for i, chart := range p.nodes[0].charts { // all nodes have the same
@@ -213,8 +211,8 @@ func (p *Page) visibleCharts() []int {
 	return shown
 }
 
-// metrics returns the metrics that the page lists: the metrics of the table, without those of devices
-// that no node has, then the metrics that are not in the table, by name.
+// metrics returns the metrics on the page: the metrics of the table, without devices that no node has, then the metrics
+// that are not in the table, by name.
 func (p *Page) metrics() []*reporter.Metric {
 	table := reporter.Metrics()
 	out := make([]*reporter.Metric, 0, len(table))
@@ -240,7 +238,7 @@ func (p *Page) metrics() []*reporter.Metric {
 	return out
 }
 
-// knows reports whether the node has a metric, or says why it has not.
+// knows reports whether the node has a metric, or a reason for lacking it.
 func (p *pageNode) knows(metric string) bool {
 	if _, has := p.metrics[metric]; has {
 		return true
@@ -278,7 +276,7 @@ func (p *Page) facts(run *reporter.Run) (out []summary.Highlight) {
 	return out
 }
 
-// note explains what is not on the page, and what was done to keep it small.
+// note explains what is not on the page, and how the page was kept small.
 func (p *Page) note() string {
 	switch {
 	case p.remoteNodes > 0:
@@ -305,7 +303,7 @@ func titleOf(c Chart, t Timeline) string {
 	return strings.Join(words, "; ")
 }
 
-// PagePath returns the path of a report's page: beside the report, with the extension .html.
+// PagePath returns the path of a report's page: next to the report, with the extension .html.
 func PagePath(report string) string {
 	if ext := filepath.Ext(report); strings.EqualFold(ext, ".json") {
 		report = report[:len(report)-len(ext)]

@@ -3,7 +3,7 @@
 var root = document.documentElement, byID = function (id) { return document.getElementById(id); };
 var plan = JSON.parse(byID("plan").textContent), parsed = {}, charts = [], shown = null, zoomed = false, wholes = {};
 
-// element makes an element with a text: nothing that a report says is ever HTML.
+// element returns a new element with a text. Text from a report is never HTML.
 function element(tag, text, name) {
   var e = document.createElement(tag);
   if (text !== undefined) e.textContent = text;
@@ -19,7 +19,7 @@ function node(name) {
   n.a = n.a.map(bands);
   return parsed[name] = n;
 }
-// unpack undoes what a page of many nodes does to keep small: see numbers in page_node.go.
+// unpack decodes a list that encodeNumbers in page_data.go encoded.
 function unpack(v, time) {
   if (!plan.packed) return v;
   if (v.length === 2) return Array(v[1]).fill(v[0]);
@@ -31,7 +31,7 @@ function unpack(v, time) {
   }
   return out;
 }
-// number writes a number with all its digits, and never with an exponent; brief writes four of them.
+// number formats a number with all its digits, and never with an exponent; brief formats four digits.
 function number(v) {
   if (v === null || v === undefined) return "–";
   var parts = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(v);
@@ -43,7 +43,7 @@ function number(v) {
 }
 function brief(v) { return v === null || v === undefined ? "–" : number(+v.toPrecision(4)); }
 
-// clock writes seconds as h:min:s.
+// clock formats seconds as h:min:s.
 function clock(s, decimals) {
   var unit = Math.pow(10, decimals), whole = Math.round(s * unit), minutes = Math.floor(whole / unit / 60), rest = (whole - minutes * 60 * unit) / unit;
   var two = function (n, text) { return (n < 10 ? "0" : "") + text; };
@@ -56,15 +56,15 @@ function timeTicks(min, max, wanted) {
   for (var i = Math.ceil(min / step - 1e-9); i * step <= max * (1 + 1e-9) && ticks.length < 100; i++) ticks.push(i * step);
   return { ticks: ticks, decimals: step < 0.01 ? 3 : step < 0.1 ? 2 : step < 1 ? 1 : 0 };
 }
-// short writes a label that fits beside the axis.
+// short formats a label that fits next to the axis.
 function short(v) { return Math.abs(v) >= 1e6 ? v.toExponential(1) : String(+v.toFixed(3)); }
 function nice(v) {
   if (!(v > 0)) return 1;
   var p = Math.pow(10, Math.floor(Math.log10(v)));
   return [1, 2, 2.5, 5, 10].find(function (m) { return m * p >= v * (1 - 1e-9); }) * p;
 }
-// valueAxis is the axis from 0, or a least value below it, up to a greatest value, in the binary unit that suits. That of
-// a stack ends where it is said, and so does one of percents.
+// valueAxis returns the axis from 0, or a negative least value, up to a greatest value, in a suitable binary unit. It
+// ends exactly at top for a stack, and no earlier otherwise.
 function valueAxis(unit, top, least, greatest, exact) {
   var scale = 1;
   if (top && !exact && unit === "%") return { min: 0, max: Math.max(top, greatest), scale: 1, unit: unit, ticks: [0, 25, 50, 75, 100] };
@@ -79,13 +79,13 @@ function valueAxis(unit, top, least, greatest, exact) {
   return { min: -m * step, max: exact ? greatest : n * step, scale: scale, unit: unit, ticks: ticks };
 }
 
-// dashes are the kinds of lines, by their class in the legend; the pixels are those of chart.go.
+// dashes are the kinds of lines: their class in the legend, and the pixels of dashes in chart.go.
 var dashes = [["", undefined], ["dash", [4, 3]], ["dot", [1.5, 2.5]], ["dashdot", [9, 3, 2, 3]]];
 
 // The parts of a stack, by their numbers in stack.go.
 var jobPart = 1, allPart = 2, sharePart = 3, cachePart = 4;
 
-// rowsOf says what chart i shows of a node: a row for each series that was measured, and then the asides, which are only told.
+// rowsOf returns a row for each measured series of a node in chart i, and then the rows that only the tooltip shows.
 function rowsOf(n, i) {
   var c = plan.charts[i], bands = n.c[i], rows = [], asides = [];
   c.series.forEach(function (s, i) {
@@ -98,7 +98,7 @@ function rowsOf(n, i) {
   });
   return rows.length ? rows.concat(asides) : [];
 }
-// stacked makes the layers of a stack, from the lowest to the highest, and then its lines, as Stacked in stack.go does.
+// stacked returns the layers of a stack, from the lowest to the highest, and then its lines, like Stacked in stack.go.
 function stacked(c, rows, whole) {
   var find = function (p) { return rows.find(function (r) { return r.part === p; }); }, mean = function (r) { return r.band.length === 1 ? r.band[0] : r.band[1]; };
   var job = find(jobPart), all = find(allPart), share = find(sharePart), cache = find(cachePart), lines = rows.filter(function (r) { return !r.part; }), layers = [], aside = [];
@@ -125,7 +125,7 @@ function stacked(c, rows, whole) {
   return layers.concat(lines, aside);
 }
 
-// lists says which lists of numbers uPlot draws in a chart, and how.
+// lists returns the lists of numbers of a chart and their options for uPlot.
 function lists(c, i, bound) {
   var n = node(shown), out = { lists: [], series: [{}], bands: [], rows: rowsOf(n, i) }, least = 0, greatest = 0, base = [];
   var add = function (list, of, options) {
@@ -156,14 +156,14 @@ function lists(c, i, bound) {
     out.axis = valueAxis(c.unit, out.fit && !wholes[c.id] ? end : Math.max(whole, end || 0), 0, 0, !out.fit || wholes[c.id]);
     return out;
   }
-  if (bound && bound[0] <= 4 * greatest) greatest = Math.max(greatest, bound[0]); // as in chart.go: else it is out of sight
+  if (bound && bound[0] <= 4 * greatest) greatest = Math.max(greatest, bound[0]); // like maxBoundRatio in chart.go
   var unit = c.stack && out.rows[0] ? out.rows[0].unit : c.unit;
   out.axis = valueAxis(unit, unit === "%" && c.stack ? 100 : c.top, least, greatest);
   return out;
 }
 
-// fold puts the buckets i…j−1 of a list together: the least, the greatest or, where
-// of is null, the mean by their time. null = nothing was measured.
+// fold merges the buckets i…j−1 of a list: the least, the greatest or, if of is null, the mean by their time.
+// null = nothing was measured.
 function fold(list, of, t, i, j) {
   var v = null, weight = 0;
   for (; i < j; i++) {
@@ -175,9 +175,8 @@ function fold(list, of, t, i, j) {
   return of || v === null ? v : v / weight;
 }
 
-// visible is uPlot's data of a stretch of time. Where there are more buckets than
-// columns of a pixel, neighbours are put together, so that no peak is narrower than
-// what can be seen. Each is drawn back to the end of the one before it.
+// visible returns uPlot's data of a time range. If there are more buckets than pixel columns, neighbours are merged, so
+// that every peak is wide enough to be visible. Each bucket is drawn back to the end of the previous one.
 function visible(k, from, to) {
   var t = node(shown).t, first = bucketAt(t, from), end = bucketAt(t, to) + 1;
   var g = k.group = Math.max(1, Math.ceil((end - first) / Math.max(20, k.room)));
@@ -190,7 +189,7 @@ function visible(k, from, to) {
   })));
 }
 
-// begun adds a point where a list begins to be measured: its first bucket, too, is drawn from the end of the one before.
+// begun adds a point before the first measured bucket of a list, which is also drawn from the end of the previous one.
 function begun(data) {
   var out = data.map(function () { return []; }), no = function (v) { return v === null || v === undefined; };
   data[0].forEach(function (x, i) {
@@ -208,7 +207,7 @@ function faint(hex, share) {
   return "rgba(" + (n >> 16) + "," + (n >> 8 & 255) + "," + (n & 255) + "," + share + ")";
 }
 
-// The tooltip. The same one serves all charts and maps.
+// The tooltip of all charts and maps.
 var tip = element("div");
 tip.setAttribute("role", "tooltip");
 tip.id = "tip";
@@ -229,7 +228,7 @@ function tell(lines, x, y) {
 }
 function hush() { tip.hidden = true; }
 
-// bucketAt is the bucket that a time lies in.
+// bucketAt returns the bucket that contains a time.
 function bucketAt(ends, x) {
   var lo = 0, hi = ends.length - 1;
   while (lo < hi) {
@@ -243,7 +242,7 @@ function span(n, i) {
   var at = n.s && !isNaN(when) ? when.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "";
   return clock(from, decimals) + " to " + clock(to, decimals) + (at ? " · until " + at : "");
 }
-// reading says what a row has in a bucket; write writes its numbers.
+// reading returns the text of a row in a bucket; write formats its numbers.
 function reading(row, i, write) {
   var b = row.band, unit = row.unit ? " " + row.unit : "", most = b[b.length - 1][i];
   if (most === null || most === undefined) return row.label + ": not measured";
@@ -260,9 +259,8 @@ function tellBucket(k, i, x, y) {
   k.at = i;
   tell([{ text: span(n, i) }].concat(readings(k.rows, i)), x, y);
 }
-// under is the bucket that the mouse is over. Where several are drawn as one it is the
-// one with the highest value of those that two pixels on either side show: a peak is what
-// people look for, and a mouse knows whole pixels only.
+// under returns the bucket under the mouse or, if several are drawn as one, the highest within two pixels on either side:
+// people look for peaks, and a mouse has only whole pixels.
 function under(k, left) {
   var t = node(shown).t, g = k.group, at = function (x) { return bucketAt(t, k.u.posToVal(x, "x")); };
   if (g === 1) return at(left);
@@ -277,7 +275,7 @@ function under(k, left) {
 }
 
 function each(f) { charts.forEach(f); }
-// zoom shows the same stretch of time in all charts.
+// zoom shows the same time range in all charts.
 function zoom(from, to) {
   var end = last(node(shown));
   from = Math.max(0, from); to = Math.min(end, to);
@@ -348,7 +346,7 @@ function level(k, u, v, dash, words) {
   if (words) label(u, words, u.bbox.left + u.bbox.width - 4 * ratio, y - 4 * ratio, "right");
   g.restore();
 }
-// label writes words on a chart, in its own pixels, with a rim so that they can be read on all that is there.
+// label writes words on a chart, in device pixels, with a rim that makes them readable on any background.
 function label(u, words, x, y, align) {
   var g = u.ctx, ratio = devicePixelRatio || 1;
   g.save();
@@ -359,7 +357,7 @@ function label(u, words, x, y, align) {
   g.globalAlpha = 1; g.fillStyle = css("--ink"); g.fillText(words, x, y);
   g.restore();
 }
-// drawPeak marks, above the chart so that it hides nothing, the highest point that is in sight, of a stack that of the job, and writes its value.
+// drawPeak marks the highest visible point, in a stack the job's, with its value, above the chart to hide nothing.
 function drawPeak(k, u) {
   var t = node(shown).t, s = u.scales.x, from = bucketAt(t, s.min), to = bucketAt(t, s.max), at = -1, top = 0, ratio = devicePixelRatio || 1;
   k.rows.forEach(function (r) {
@@ -378,7 +376,7 @@ function drawPeak(k, u) {
   label(u, "peak " + brief(little ? top : top / k.axis.scale) + (unit ? " " + unit : ""), x + (right ? -8 : 8) * ratio, y - 2 * ratio, right ? "right" : "left");
 }
 
-// The lanes of many GPUs. A row has the lane of one: its busy time as colours, and below that its memory and its power.
+// The lanes of many GPUs: the busy time of each as colours, and below that its memory and its power.
 var laneHeight = 32, laneHeat = 12, heatStops = [[242, 240, 230], [158, 207, 214], [58, 143, 183], [39, 79, 143], [42, 26, 82]];
 function heatColor(v) {
   var at = Math.min(100, Math.max(0, v)) / 100 * (heatStops.length - 1), k = Math.min(Math.floor(at), heatStops.length - 2);
@@ -441,7 +439,7 @@ function drawLanes(k, u) {
   g.restore();
 }
 
-// story shows what the job said: bands for its phases, lines for its marks, with their names.
+// story draws the job's annotations: bands for its phases, lines for its marks, with their names.
 function story(u) {
   var n = node(shown), box = u.over.querySelector(".said"), min = u.scales.x.min, max = u.scales.x.max, width = u.over.clientWidth, drawn = -Infinity, labelled = -Infinity;
   if (!n.e && !n.h || !(max > min)) return;
@@ -479,7 +477,7 @@ function story(u) {
   box.replaceChildren.apply(box, parts);
 }
 
-// legend names the series above a chart.
+// legend returns the legend above a chart.
 function legend(k) {
   var bar = element("div", undefined, "bar"), n = node(shown), whole = k.plan.stack && n.w && n.w[k.plan.id], of = k.bound ? k.bound[1] : "";
   if (whole) of = (of + " of " + size(k.plan.unit, whole)).trim();
@@ -517,7 +515,7 @@ function legend(k) {
   }
   return bar;
 }
-// size writes an amount in the unit that suits.
+// size formats an amount in a suitable unit.
 function size(unit, v) {
   if (unit !== "MiB") return brief(v) + (unit === "CPUs" ? "" : " " + unit);
   return v >= 1048576 ? (v / 1048576).toFixed(1) + " TiB" : v >= 1024 ? (v / 1024).toFixed(1) + " GiB" : brief(v) + " MiB";
@@ -544,7 +542,7 @@ function draw(box, c, i) {
   return k;
 }
 
-// touch makes a finger that moves sideways a mouse that drags; up and down it scrolls.
+// touch turns sideways moves of a finger into drags of a mouse; up and down it scrolls.
 function touch(over) {
   var as = { touchstart: "mousedown", touchmove: "mousemove", touchend: "mouseup" }, from = null;
   Object.keys(as).forEach(function (type) {
@@ -565,7 +563,7 @@ function touch(over) {
 
 function drawAll() {
   var boxes = document.querySelectorAll("[data-chart]");
-  boxes.forEach(function (b) { b.style.minHeight = b.offsetHeight + "px"; }); // or what is below would jump
+  boxes.forEach(function (b) { b.style.minHeight = b.offsetHeight + "px"; }); // so that the content below does not jump
   each(function (k) { k.u.destroy(); });
   charts = [];
   plan.charts.forEach(function (c, i) {
@@ -575,14 +573,14 @@ function drawAll() {
   boxes.forEach(function (b) { b.style.minHeight = ""; });
 }
 
-// read shows what a bucket says, as if the mouse were there.
+// read shows the tooltip of a bucket, as if the mouse were there.
 function read(k, i) {
   var r = k.u.over.getBoundingClientRect(), left = k.u.valToPos(node(shown).t[i], "x");
   k.u.setCursor({ left: left, top: r.height / 2 });
   tellBucket(k, i, r.left + left, r.top + r.height / 3);
 }
 
-// keys reads and zooms the chart that has the focus.
+// keys handles a key for the focused chart: it moves the tooltip or zooms.
 function keys(e) {
   var k = charts.find(function (k) { return k.box === e.currentTarget; }), n = node(shown), jump = e.shiftKey ? 10 : 1;
   if (!k || !n.t.length || e.ctrlKey || e.metaKey || e.altKey) return;
@@ -598,7 +596,7 @@ function keys(e) {
   default: return;
   }
   e.preventDefault();
-  each(function (c) { c.hover = false; }); // a mouse that lies there has no say
+  each(function (c) { c.hover = false; }); // a resting mouse is ignored
   i = Math.min(n.t.length - 1, Math.max(0, i));
   var reads = e.key !== "+" && e.key !== "=" && e.key !== "-";
   if (reads && (n.t[i] < from || n.t[i] > to)) { from = n.t[i] - width / 2; to = n.t[i] + width / 2; }
@@ -609,7 +607,7 @@ function keys(e) {
   if (reads || !tip.hidden) read(k, i);
 }
 
-// fill writes the words and numbers of a node.
+// fill writes the texts and numbers of a node.
 function fill(n) {
   document.querySelector(".cards").replaceChildren.apply(document.querySelector(".cards"), n.k.map(function (c) {
     var card = element("div", undefined, "card");
@@ -643,7 +641,7 @@ function fill(n) {
   var box = byID("missing"), list = element("ul"), why = Object.create(null);
   n.x.forEach(function (m, i) {
     why[m[0]] = m[1];
-    if (i >= (n.y || 0)) return; // nothing is amiss
+    if (i >= (n.y || 0)) return; // normal
     var li = element("li"), what = element("b", m[0]);
     li.append(what, ": " + m[1]);
     list.appendChild(li);
@@ -689,7 +687,7 @@ function go(name) {
   else location.hash = "node=" + name;
 }
 
-// heat makes a map answer to mouse and keys.
+// heat makes a map respond to mouse and keys.
 function heat(fig) {
   var map = fig.querySelector(".map"), cross = fig.querySelector(".cross"), chart = plan.charts.findIndex(function (c) { return c.id === fig.dataset.of; });
   var row = 0, column = 0, columns = plan.columns;
@@ -700,7 +698,7 @@ function heat(fig) {
     var host = plan.hosts[row], lines = [{ text: "node " + name + (host ? " (" + host + ")" : "") }];
     if (!n.t.length || to <= 0 || from >= last(n)) lines.push({ text: "not sampled then" });
     else {
-      // Of the buckets that reach into the column, the one with the greatest value.
+      // The bucket with the greatest value of those that overlap the column.
       var c = plan.charts[chart], band = null, i = bucketAt(n.t, from + (to - from) / 100);
       (fig.dataset.heatmap === "job_cpu" ? [jobPart] : [allPart, sharePart]).forEach(function (p) {
         band = band || n.c[chart][c.series.findIndex(function (s) { return s.part === p; })];
@@ -734,8 +732,8 @@ function heat(fig) {
   });
 }
 
-// refresh takes the page anew while the run goes on, and keeps what is zoomed. Without
-// an answer it asks less and less often, and then no more: most likely the run has ended.
+// refresh fetches the page again during the run, and keeps the zoom. While requests fail it retries less often, and then
+// stops: most likely the run has ended.
 var failures = 0, mostFailures = 8;
 function refresh() {
   if (document.hidden) { setTimeout(refresh, plan.live); return; }
@@ -755,8 +753,7 @@ function refresh() {
     if (failures < mostFailures) setTimeout(refresh, Math.min(60000, plan.live * Math.pow(2, failures)));
   });
 }
-// take puts what a later page of the same run says into this one. Text that somebody
-// is selecting stays.
+// take copies the content of a later page of the same run into this one. Selected text stays.
 function take(fresh) {
   var element = fresh.getElementById("plan"), later = element && JSON.parse(element.textContent);
   if (!later || later.run !== plan.run || later.first !== plan.first) {
@@ -789,10 +786,10 @@ function take(fresh) {
   document.querySelectorAll("[data-processes]").forEach(sortable);
   plan = later;
   parsed = {};
-  if (charts.some(function (k) { return k.hover; })) hush(); // what lies under the mouse is another bucket now
+  if (charts.some(function (k) { return k.hover; })) hush(); // another bucket is under the mouse now
   redraw();
 }
-// outdate says that what is shown is of the past.
+// outdate marks the page as no longer updated.
 function outdate() {
   var state = document.querySelector(".state"), words = state.querySelector(".headline").firstChild;
   byID("stale").hidden = false;
@@ -800,24 +797,23 @@ function outdate() {
   words.data = "last seen " + words.data;
   state.classList.add("failed");
 }
-// localTime says in the reader's time when a live page was updated.
+// localTime shows the update time of a live page in the reader's time zone.
 function localTime() {
   var e = byID("updated"), when = e && new Date(e.dataset.at * 1000);
   if (e && !isNaN(when)) e.textContent = when.toTimeString().slice(0, 8);
 }
-// copy puts a piece of advice where it can be pasted from. A page of a file may not use the clipboard: then it is selected.
+// copy copies an advice to the clipboard. A page from a file may not use the clipboard: then copy selects the text.
 function copy(button) {
   var line = button.parentNode.querySelector("code"), done = function () { button.textContent = "copied"; };
   var select = function () {
     getSelection().selectAllChildren(line);
     if (!document.execCommand("copy")) return;
-    getSelection().removeAllRanges(); // a live page keeps what somebody selects
+    getSelection().removeAllRanges(); // a live page keeps selected text
     done();
   };
   if (navigator.clipboard) navigator.clipboard.writeText(line.textContent).then(done, select); else select();
 }
-// redraw draws the charts anew and keeps the stretch of time that is shown, and what
-// was read.
+// redraw draws the charts again and keeps their time range and the bucket of the tooltip.
 function redraw() {
   var s = charts.length && zoomed ? charts[0].u.scales.x : null, from = s && s.min, to = s && s.max;
   var at = {};
@@ -828,14 +824,14 @@ function redraw() {
   if (s) zoom(from, to);
 }
 
-// listen makes a chart answer to keys.
+// listen makes a chart respond to keys.
 function listen(box) {
   box.addEventListener("keydown", keys);
   box.addEventListener("blur", hush);
 }
 
-// sortable makes a click on a column's head sort a table, and another click turn it around. A table
-// that takes the place of another is sorted as that was.
+// sortable makes a click on a column's head sort a table, and another click reverse the order. A table that replaces
+// another one is sorted like it.
 var sorted = null;
 function sortable(table) {
   var heads = Array.from(table.querySelectorAll("th")), body = table.tBodies[0];

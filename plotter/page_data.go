@@ -12,10 +12,10 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// planData is what the page's script knows about all nodes.
+// planData is the script's data about all nodes.
 type planData struct {
 	Charts  []chartData `json:"charts"`
-	Run     string      `json:"run"` // one of those at one address
+	Run     string      `json:"run"` // identifies the run among those at one address
 	First   string      `json:"first"`
 	Nodes   []string    `json:"nodes"`
 	Hosts   []string    `json:"hosts"` // of several nodes
@@ -26,22 +26,22 @@ type planData struct {
 	Columns int         `json:"columns"`
 }
 
-// chartData is what the script knows about a chart of all nodes.
+// chartData is the script's data about a chart of all nodes.
 type chartData struct {
 	chartPlan
 	Stack  []string `json:"stack,omitempty"`
-	Lanes  bool     `json:"lanes,omitempty"`  // it has one for each GPU
-	Within bool     `json:"within,omitempty"` // it is in the chart that has lanes
+	Lanes  bool     `json:"lanes,omitempty"`  // it has a lane for each GPU
+	Within bool     `json:"within,omitempty"` // it is part of the chart with lanes
 }
 
-// nodeData is a node for the script. The names are short because a thousand nodes repeat them.
+// nodeData is the script's data about a node. The names are short because a thousand nodes repeat them.
 type nodeData struct {
 	Start any `json:"s"`
 	*nodeTexts
 	Bounds        map[string][]any `json:"b,omitempty"` // the limits of charts, with their texts
-	Capacities    map[string]any   `json:"w,omitempty"` // how much the node has of what stacked charts show
-	Tops          map[string]any   `json:"z,omitempty"` // the ends of their axes, where they do not show it all
-	Peaks         map[string][]any `json:"o,omitempty"` // peaks that lay between two samples, with their texts
+	Capacities    map[string]any   `json:"w,omitempty"` // capacities of stacked charts
+	Tops          map[string]any   `json:"z,omitempty"` // ends of their axes, if these do not show the capacity
+	Peaks         map[string][]any `json:"o,omitempty"` // peaks between two samples, with their texts
 	Quiet         []string         `json:"q,omitempty"` // charts in which nothing happened
 	Scales        [][2]float64     `json:"l,omitempty"` // the memory and the power of each GPU
 	Marks         [][]any          `json:"e,omitempty"` // times and texts
@@ -51,7 +51,7 @@ type nodeData struct {
 	TooltipSeries [][]any          `json:"a"`
 }
 
-// nodeTexts are shown when the node is selected. What is said of the only node is on the page itself.
+// nodeTexts are shown when the node is selected. The page itself contains the texts of a single node.
 type nodeTexts struct {
 	Cards    [][]string      `json:"k"`
 	Facts    [][]string      `json:"f"`
@@ -59,11 +59,11 @@ type nodeTexts struct {
 	Missing  [][]string      `json:"x"`
 	Listed   int             `json:"y,omitempty"` // of Missing
 	Phases   [][]string      `json:"p,omitempty"` // the cells of their table
-	Messages [][]any         `json:"v"`           // how the job ended, each with whether it is bad
-	Advice   [][]any         `json:"g"`           // what to change, too
+	Messages [][]any         `json:"v"`           // how the job ended, and whether that is bad
+	Advice   [][]any         `json:"g"`           // what to change, in the same form
 }
 
-// jsonNumber returns a number as JSON has it: null if it is not finite.
+// jsonNumber returns a number for JSON: nil if it is not finite.
 func jsonNumber(v float64) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -71,7 +71,7 @@ func jsonNumber(v float64) any {
 	return v
 }
 
-// mapSlice returns what of makes of each item. It is never nil: JSON has an empty array of no items.
+// mapSlice returns of(item) for each item. It is never nil, so that JSON has an empty array for no items.
 func mapSlice[T, To any](list []T, of func(T) To) []To {
 	out := make([]To, len(list))
 	for i, item := range list {
@@ -80,7 +80,7 @@ func mapSlice[T, To any](list []T, of func(T) To) []To {
 	return out
 }
 
-// scripts returns the data of the page's script by the elements' IDs: what it knows about all nodes, then each node.
+// scripts returns the data of the page's script by the elements' IDs: the data about all nodes, then each node.
 func (p *Page) scripts(run *reporter.Run, shown []int) iter.Seq2[string, any] {
 	plans := chartPlans(p.gpus, p.lines())
 	for i := range plans {
@@ -99,7 +99,7 @@ func (p *Page) scripts(run *reporter.Run, shown []int) iter.Seq2[string, any] {
 	}
 }
 
-// plan returns what the script knows about all nodes.
+// plan returns the script's data about all nodes.
 func (p *Page) plan(run *reporter.Run, plans []chartPlan, shown []int) planData {
 	start, length := p.span()
 	d := planData{
@@ -116,7 +116,7 @@ func (p *Page) plan(run *reporter.Run, plans []chartPlan, shown []int) planData 
 	return d
 }
 
-// data returns what the script knows about chart i. lanes reports whether GPUs have lanes.
+// data returns the script's data about chart i. lanes reports whether GPUs have lanes.
 func (c *chartPlan) data(lanes bool, i int) chartData {
 	d := chartData{chartPlan: *c, Lanes: lanes && i == 0, Within: lanes && i > 0 && i < gpuCharts}
 	if c.stack.restLabel != "" {
@@ -125,7 +125,7 @@ func (c *chartPlan) data(lanes bool, i int) chartData {
 	return d
 }
 
-// lacks reports whether a series is that of a device, other than a GPU, that no node has.
+// lacks reports whether a series belongs to a device, other than a GPU, that no node has.
 func (p *Page) lacks(s Series) bool {
 	_, _, gpu := s.column.GPU()
 	if gpu || s.column.Info().Scope != collector.ScopeDevice {
@@ -138,7 +138,7 @@ func (p *Page) lacks(s Series) bool {
 	})
 }
 
-// data returns the node for the page's script.
+// data returns the script's data about the node.
 func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
 	d := &nodeData{
 		Start: jsonNumber(p.time.Start), Ends: encodeNumbers(p.time.Ends, p.thinned),
@@ -181,7 +181,7 @@ func (p *pageNode) data(plans []chartPlan, shown []int, many bool) *nodeData {
 	return d
 }
 
-// texts returns what is shown when the node is selected.
+// texts returns the texts that are shown when the node is selected.
 func (p *pageNode) texts() *nodeTexts {
 	message := func(m summary.Message) []any { return []any{m.Text, m.Bad} }
 	return &nodeTexts{
@@ -195,15 +195,14 @@ func (p *pageNode) texts() *nodeTexts {
 	}
 }
 
-// cut reports whether the axis of a stacked chart does not show the whole.
+// cut reports whether the axis of a stacked chart does not show the whole capacity.
 func (c *Chart) cut() bool {
 	measured := func(s Series) bool { return s.Part != PartCache }
 	return c.Capacity > 0 && c.axisTop() != c.Capacity && slices.ContainsFunc(c.Series, measured)
 }
 
-// bands returns the bands of the series in the order of the plans. A band is the numbers of a series: [mean] if
-// minimum and maximum are the same, otherwise [min, mean, max]; for a spread [min, [], max]; null if nothing was
-// measured.
+// bands returns the bands of the series in the order of the plans. A band is the numbers of a series: [mean] if minimum
+// and maximum are the same, otherwise [min, mean, max]; for a spread [min, [], max]; null if nothing was measured.
 func (p *pageNode) bands(plans, have []Series) []any {
 	return mapSlice(plans, func(plan Series) any {
 		at := slices.IndexFunc(have, func(s Series) bool { return s.Key == plan.Key })
@@ -222,7 +221,7 @@ func (p *pageNode) bands(plans, have []Series) []any {
 	})
 }
 
-// encodeNumbers returns a list of a node's series for the script. On a page of many nodes it is packed: [min, max,
+// encodeNumbers encodes a list of a node's series for the script. On a page of many nodes it is packed: [min, max,
 // base64] with two bytes per number, little endian, from 0 for the minimum to 65534 for the maximum. 65535 means not
 // measured. A list with only one distinct number is [number, length].
 func encodeNumbers(list reporter.Numbers, packed bool) any {

@@ -7,34 +7,33 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// headData is what the page says first: how the run ended, what it used of what it had, and what to
-// change.
+// headData is the top of the page: how the run ended, its usage, and what to change.
 type headData struct {
 	Headline, State, Command, Incomplete string
 	Updated                              clockTime // of a live page
 	Bars                                 []barData
 	Verdicts                             []summary.Message
 	Advice, More                         []summary.Message // More is folded
-	Phase                                string            // that a running job is in
+	Phase                                string            // current phase of a running job
 }
 
-// A clockTime is a time of the day for people and for scripts.
+// clockTime is a time of the day for people and for scripts.
 type clockTime struct {
 	Text string // "14:29:12 UTC"
 	Unix int64  // seconds since 1970; 0 = none
 }
 
-// A barData is a bar of the head.
+// barData is a bar of the head.
 type barData struct {
 	summary.Bar
-	Value string  // percent, exactly
-	Width float64 // percent of the bar that is filled
+	Value string  // percent, in four digits
+	Width float64 // filled percentage of the bar
 }
 
-// openCards is how many pieces of advice are not folded: more would push the charts out of sight.
+// openCards is the number of unfolded pieces of advice: more would push the charts out of sight.
 const openCards = 3
 
-// head returns what the page says first.
+// head returns the top of the page.
 func (p *Page) head(run *reporter.Run) headData {
 	r := p.slim(run)
 	d := headData{
@@ -45,7 +44,7 @@ func (p *Page) head(run *reporter.Run) headData {
 		Verdicts:   summary.Verdicts(r),
 	}
 	cards := summary.Advice(r) // the line to paste first
-	if len(p.nodes) == 1 {     // they are already cut to what a page has room for
+	if len(p.nodes) == 1 {     // they already respect the page's limits
 		d.Verdicts, cards = p.nodes[0].messages, p.nodes[0].advice
 	}
 	switch {
@@ -69,7 +68,7 @@ func (p *Page) head(run *reporter.Run) headData {
 	return d
 }
 
-// slim returns a report with what bars, verdicts and advice need of the nodes.
+// slim returns a report with the parts of the nodes that bars, verdicts and advice need.
 func (p *Page) slim(run *reporter.Run) *reporter.Report {
 	r := &reporter.Report{Run: *run, Nodes: make(map[string]*reporter.Node, len(p.nodes))}
 	for _, n := range p.nodes {
@@ -91,7 +90,7 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	return out
 }
 
-// slimRanks returns the ranks of a node with how they ended; nil if there are none.
+// slimRanks returns how the ranks of a node ended; nil if there are none.
 func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
 	if len(n.Ranks) == 0 {
 		return nil

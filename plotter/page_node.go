@@ -12,28 +12,28 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// A pageNode is what the page keeps of a node.
+// pageNode is the part of a node that the page keeps.
 type pageNode struct {
 	name, host       string
 	time             Timeline
 	charts           []Chart // all of chartPlans, measured or not
 	gpus             int
-	lines            []reporter.OperationTimeline // of operations, that are drawn
-	unseen           int                          // lines that are not
-	operations       *reporter.Node               // the operations and transfers, without keys; nil if not recorded
+	lines            []reporter.OperationTimeline // drawn lines of operations
+	unseen           int                          // lines that are not drawn
+	operations       *reporter.Node               // operations and transfers, without keys; nil if not recorded
 	processes        []reporter.Process
-	cpus             float64 // that the job may use; 0 if not known
+	cpus             float64 // that the job may use; 0 if unknown
 	messages, advice []summary.Message
 	thinned          bool
 	cards, details   []summary.Highlight
 	phases           [][]string
-	phase            string // that the job is in
+	phase            string // current phase of the job
 	scales           []laneScale
 	slim             *reporter.Node // for the head of the page
 	ranks            *rankTable     // nil if there are none
 	metrics          reporter.Values
 	missing          []reporter.Missing
-	listed           int // how many of missing are listed; the others are normal
+	listed           int // number of missing that are listed; the others are normal
 	exit             string
 	version          string
 }
@@ -86,8 +86,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// takeMissing keeps the missing entries: first those that are listed, then those that are
-// normal, whose reasons appear only beside the metrics.
+// takeMissing keeps the missing entries: first the listed ones, then the normal ones, with reasons only next to the
+// metrics.
 func (p *pageNode) takeMissing(missing []reporter.Missing, room *textBudget) {
 	var rest []reporter.Missing
 	p.missing = make([]reporter.Missing, 0, len(missing))
@@ -111,24 +111,24 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *textBudget) {
 	p.missing = append(p.missing, rest...)
 }
 
-// removeMissing removes what is missing for a reason that is only noise while the run goes on.
+// removeMissing removes listed entries with a code that is only noise during the run.
 func (p *pageNode) removeMissing(code reporter.Code) {
 	kept := slices.DeleteFunc(p.missing[:p.listed], func(m reporter.Missing) bool { return m.Code == code })
 	p.missing = append(kept, p.missing[p.listed:]...)
 	p.listed = len(kept)
 }
 
-// Limits on the lists and texts that a page takes from a report, which has none.
+// The limits of the lists and texts that a page takes from a report. The report has none.
 const (
 	maxPageLines = 500
 	maxPageText  = 8 << 20 // bytes of a node's texts; later ones are truncated
 	cutPageText  = 200
 )
 
-// A textBudget is the number of bytes of text that are left.
+// textBudget is the remaining number of bytes of text.
 type textBudget int
 
-// text returns a text as the page shows it: in full while the budget lasts.
+// text returns a text for the page: in full while the budget lasts.
 func (r *textBudget) text(words string) string {
 	if len(words) > cutPageText && len(words) > int(*r) {
 		words = strings.ToValidUTF8(words[:cutPageText], "") + "…"
@@ -156,8 +156,8 @@ func (p *pageNode) valueCount() int {
 	return n
 }
 
-// thin merges neighbors until there are at most limit buckets. The lists are copies, so that those
-// of the report can be collected.
+// thin merges neighbors until there are at most limit buckets. The lists are copies, so that the report's lists can be
+// garbage collected.
 func (p *pageNode) thin(limit int) {
 	k := foldFactor(len(p.time.Ends), limit)
 	if k == 1 && p.thinned {
@@ -167,7 +167,7 @@ func (p *pageNode) thin(limit int) {
 	t := p.time
 	for i := range p.charts {
 		p.charts[i].each(func(s *Series) { s.Band = s.Band.Fold(k, t.width) })
-		for j := range p.charts[i].TooltipSeries { // a hint needs no band
+		for j := range p.charts[i].TooltipSeries { // a tooltip needs no band
 			if s := &p.charts[i].TooltipSeries[j]; !s.Spread {
 				s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean
 			}
@@ -177,8 +177,8 @@ func (p *pageNode) thin(limit int) {
 	p.time, p.thinned = t.thin(k), true
 }
 
-// same reports whether a band is a line, in which each bucket has one sample. The means of a report
-// are rounded to six decimals.
+// same reports whether a band is a line, with one sample in each bucket. The means of a report are rounded to six
+// decimals.
 func same(b reporter.Band) bool {
 	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
 		return false
@@ -193,8 +193,7 @@ func same(b reporter.Band) bool {
 	return true
 }
 
-// printableMetrics returns the metrics by their printable names, without values that are not
-// finite.
+// printableMetrics returns the metrics by their printable names, without values that are not finite.
 func printableMetrics(v reporter.Values) reporter.Values {
 	out := make(reporter.Values, len(v))
 	for name, value := range v {

@@ -10,31 +10,31 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// tableOpen is how many rows the table of the nodes has at most, so that it is not folded.
+// tableOpen is the maximum number of rows of an unfolded table of nodes.
 const tableOpen = 50
 
-// A nodesView is what the page shows of many nodes.
+// nodesView is the page's view of several nodes.
 type nodesView struct {
 	Count        string // of the nodes: "3", or "3 of 4"
 	First, Last  string // nodes
-	Length       string // of the time that all cover
+	Length       string // of the time that all nodes cover
 	Maps         []heatMap
-	MapHeight    int       // in pixels: several for each node, but of many nodes only one
-	FirstFailure *position // of the first failure on each map, if it is known
-	Open, Job    bool      // the table is not folded; it has what the jobs used
+	MapHeight    int       // in pixels: several for each node, but only one for many nodes
+	FirstFailure *position // of the first failure on each map, if known
+	Open, Job    bool      // the table is not folded; it has the jobs' usage
 	Rows         []nodeRow
 }
 
-// A nodeRow is a node's row in the table of the nodes.
+// nodeRow is a node's row in the table of the nodes.
 type nodeRow struct {
 	Name, Host, Exit string
-	Numbers          []string // "–" = absent
+	Numbers          []string // "–" = unknown
 	Missing          int
 	First            bool       // its job failed first
-	Ranks            *ranksView // nil if it has none
+	Ranks            *ranksView // nil if there are none
 }
 
-// nodesView returns what the page shows of many nodes. The heat maps are left out if the series are elsewhere.
+// nodesView returns the view of several nodes. The heat maps are omitted if series are in a store.
 func (p *Page) nodesView(run *reporter.Run) *nodesView {
 	start, length := p.span()
 	v := &nodesView{
@@ -73,8 +73,8 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 	return v
 }
 
-// span returns the time that all nodes together cover: its start in seconds since 1970 and its
-// length in seconds. If no start is known, all nodes begin at 0.
+// span returns the time that all nodes together cover: its start in seconds since 1970 and its length in seconds. If no
+// node has a bucket, it returns 0 and 1.
 func (p *Page) span() (start, length float64) {
 	start, end := math.Inf(1), math.Inf(-1)
 	for _, n := range p.nodes {
@@ -90,23 +90,22 @@ func (p *Page) span() (start, length float64) {
 	return start, end - start
 }
 
-// heatColumns returns how many time columns a heat map has: no more than its nodes have points.
+// heatColumns returns the number of time columns of a heat map: no more than its nodes have points.
 func (p *Page) heatColumns() int {
 	const most = 256
 	return min(cmp.Or(p.limit, most), most)
 }
 
-// A heatPlan says what a heat map shows: a percentage of each node.
+// heatPlan is the content of a heat map: a percentage of each node.
 type heatPlan struct {
 	ID, Title string
-	Chart     string // whose values the tooltip shows
-	ofJob     bool   // left out if no node has it
-	// shares returns the values of a node and the factor that makes percentages of them; nil if there
-	// are none.
+	Chart     string // the tooltip shows its values
+	ofJob     bool   // omitted if no node has it
+	// shares returns the values of a node and the factor that makes percentages of them; nil if there are none.
 	shares func(*pageNode) (*Series, float64)
 }
 
-// A heatMap has the pictures of a heat map: PNGs, in base64.
+// heatMap has the pictures of a heat map: PNGs, in base64.
 type heatMap struct {
 	heatPlan
 	Mean, Peak string
@@ -135,7 +134,7 @@ func (p *pageNode) chart(id string) *Chart {
 	return &p.charts[i] // each node has all
 }
 
-// any reports whether some node has what a heat map shows.
+// any reports whether some node has the values of a heat map.
 func (p *Page) any(plan heatPlan) bool {
 	return slices.ContainsFunc(p.nodes, func(n *pageNode) bool {
 		s, _ := plan.shares(n)
@@ -143,7 +142,7 @@ func (p *Page) any(plan heatPlan) bool {
 	})
 }
 
-// anyOfJob reports whether the table shows what the jobs used.
+// anyOfJob reports whether the table shows the jobs' usage.
 func (p *Page) anyOfJob() bool {
 	return slices.ContainsFunc(heatPlans, func(plan heatPlan) bool { return plan.ofJob && p.any(plan) })
 }
@@ -166,8 +165,8 @@ func (p *Page) heatmap(plan heatPlan, start, length float64, of func(reporter.Ba
 	return encodeHeat(rows, columns)
 }
 
-// resample resamples values into columns of equal time. Each column has the maximum of the buckets
-// that overlap it, or NaN if none does.
+// resample resamples values into columns of equal time. Each column has the maximum of the buckets that overlap it, or
+// NaN if none does.
 func resample(list reporter.Numbers, t Timeline, offset, length float64, columns int) []float64 {
 	out, width := make([]float64, columns), length/float64(columns)
 	for i := range out {

@@ -7,10 +7,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pageLines is how many lines a chart of operations may have on all nodes of a page together.
+// pageLines is the maximum number of lines of a chart of operations on all nodes of a page together.
 const pageLines = 4 * maxLines
 
-// lines returns the lines of operations that the nodes draw, those of the first node first.
+// lines returns the lines of operations that the nodes draw, the first node's first.
 func (p *Page) lines() []reporter.OperationTimeline {
 	var out []reporter.OperationTimeline
 	seen, count := make(map[reporter.OperationTimeline]bool), make(map[reporter.OperationTimeline]int)
@@ -25,7 +25,7 @@ func (p *Page) lines() []reporter.OperationTimeline {
 	return out
 }
 
-// operationsOf returns what the tables of operations need of a node; nil if operations were not recorded.
+// operationsOf returns a node with the data of the tables of operations; nil if operations were not recorded.
 func operationsOf(n *reporter.Node) *reporter.Node {
 	if n.Operations == nil && n.Transfers == nil {
 		return nil
@@ -34,14 +34,14 @@ func operationsOf(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{Transfers: n.Transfers}
 	if n.Operations != nil {
 		operations := *n.Operations
-		operations.Keys = nil // these are many, and not shown
+		operations.Keys = nil // there are many, and they are not shown
 		out.Operations = &operations
 	}
 
 	return out
 }
 
-// An operationsView is what the page shows of the operations and transfers of all nodes.
+// operationsView is the page's view of the operations and transfers of all nodes.
 type operationsView struct {
 	Notes  []string
 	Tables []operationsTable
@@ -66,7 +66,7 @@ func (p *Page) operationsView() *operationsView {
 	return view
 }
 
-// operationNotes returns what must be known of the tables and of the charts.
+// operationNotes returns remarks needed to read the tables and the charts.
 func operationNotes(w *reporter.Operations, unseen int) []string {
 	var out text.Parts
 	lost := int(w.Dropped.Datagrams())
@@ -79,7 +79,7 @@ func operationNotes(w *reporter.Operations, unseen int) []string {
 	return out
 }
 
-// An operationsTable is a table of one kind of series.
+// operationsTable is a table of one kind of series.
 type operationsTable struct {
 	Name  string
 	Title string   // "" for the first
@@ -87,7 +87,7 @@ type operationsTable struct {
 	Rows  [][]string
 }
 
-// kindTable returns the series of a kind with the numbers that a page shows.
+// kindTable returns the series of a kind with the numbers of the page.
 func kindTable(w *reporter.Operations, kind reporter.OperationKind) operationsTable {
 	t := operationsTable{Name: kind.Noun() + "s"}
 	if kind != reporter.OpKind {

@@ -9,24 +9,24 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pageProcesses is how many processes of many nodes the page has by each order: as many as the report
-// has of one.
+// pageProcesses is the maximum number of processes by each order on a page of several nodes: as many as the report has
+// of one node.
 const pageProcesses = 20
 
-// A nodeProcess is a process and its node.
+// nodeProcess is a process and its node.
 type nodeProcess struct {
 	node string
 	reporter.Process
 }
 
-// A processRow is a row of the table of processes.
+// processRow is a row of the table of processes.
 type processRow struct {
 	PID           int
 	Node, Command string
 	Numbers       []exactNumber
 }
 
-// An exactNumber is a number as people read it, with its exact value for sorting; "" is none.
+// exactNumber is a number for people, with its exact value for sorting; "" = unknown.
 type exactNumber struct{ Value, Words string }
 
 // processes returns the table of the processes of all nodes, by CPU time. The page's script sorts it by other columns.
@@ -60,7 +60,7 @@ func (p *nodeProcess) row(run *reporter.Run) processRow {
 
 	end := cmp.Or(p.End.Time, run.End.Time)
 	lasted := seconds(max(0, end.Sub(p.Start.Time)).Seconds())
-	if p.End.IsZero() { // it ran on
+	if p.End.IsZero() { // it was still running
 		lasted.Words = "> " + lasted.Words
 	}
 	return processRow{p.PID, text.Printable(p.node), text.Printable(p.Command), []exactNumber{
@@ -70,8 +70,7 @@ func (p *nodeProcess) row(run *reporter.Run) processRow {
 	}}
 }
 
-// heaviest returns the processes with the most CPU time and those with the highest peak memory, by CPU
-// time.
+// heaviest returns the processes with the highest peak memory and those with the most CPU time, by CPU time.
 func heaviest(rows []nodeProcess) []nodeProcess {
 	byMemory := func(a, b nodeProcess) int { return cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB) }
 	byCPU := func(a, b nodeProcess) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) }

@@ -17,28 +17,28 @@ import (
 var ranksCSS string
 
 const (
-	// maxRanks is the number of ranks of all nodes up to which a page has their use over time, and a row for
-	// each. Of more, each node has an equal share of the rows.
+	// maxRanks is the maximum number of ranks of all nodes with their usage over time and a row each. If there are
+	// more, each node has an equal share of the rows.
 	maxRanks    = 4096
-	minRanks    = 4   // rows of a node
-	nodeRanks   = 512 // of one node, at most
-	rankColumns = 160 // in time
-	rankHeight  = 14  // pixels on the page
+	minRanks    = 4   // minimum rows of a node
+	nodeRanks   = 512 // maximum rows of one node
+	rankColumns = 160 // time columns of a strip
+	rankHeight  = 14  // of a strip on the page, in pixels
 )
 
-// A rankTable is what the page keeps of the ranks of a node.
+// rankTable is the part of a node's ranks that the page keeps.
 type rankTable struct {
 	rows   []summary.RankRow
-	left   []summary.RankRow // of one node with very many
-	strips []rankStrips      // of what was measured; none if there are too many ranks
-	time   Timeline          // without its series
+	left   []summary.RankRow // ranks without a row, on a node with very many
+	strips []rankStrips      // of measured columns; none if there are too many ranks
+	time   Timeline          // only its length
 }
 
-// rankStrips are the use of something by each rank over time: a picture with a row for each.
+// rankStrips is the usage of a resource by each rank over time: a picture with a row for each.
 type rankStrips struct {
 	ID, Title string
 	Data      string // a PNG, in base64
-	Top       string // what the darkest color stands for
+	Top       string // value of the darkest color
 }
 
 // newRankTable returns the ranks of a node, or nil if it has none.
@@ -58,7 +58,7 @@ func newRankTable(run *reporter.Run, name string, n *reporter.Node) *rankTable {
 	return t
 }
 
-// draw adds the strips of a column, to the scale of the greatest value on the node.
+// draw adds the strips of a column, scaled to the greatest value on the node.
 func (t *rankTable) draw(
 	id, title string, n *reporter.Node, c collector.Column, show func(float64) string,
 	of func(reporter.Band) reporter.Numbers,
@@ -92,7 +92,7 @@ func (t *rankTable) draw(
 	t.strips = append(t.strips, rankStrips{id, title, encodeHeat(rows, rankColumns), show(top)})
 }
 
-// ranksStyle returns the style of what a page has of ranks and of the first failure, if it has some.
+// ranksStyle returns the style of ranks and of the first failure, if the page has any.
 func (p *Page) ranksStyle(run *reporter.Run) string {
 	_, _, _, failed := p.firstFailure(run)
 	if p.ranks == 0 && (!failed || len(p.nodes) == 1) {
@@ -101,7 +101,7 @@ func (p *Page) ranksStyle(run *reporter.Run) string {
 	return ranksCSS
 }
 
-// addRanks counts the ranks of a node, and drops the use over time of all if there are too many.
+// addRanks counts the ranks of a node, and drops the strips of all nodes if there are too many ranks.
 func (p *Page) addRanks(t *rankTable) {
 	if t == nil {
 		return
@@ -117,8 +117,8 @@ func (p *Page) addRanks(t *rankTable) {
 	}
 }
 
-// firstFailure returns the place of the node where the first job failed, the rank if it has one, and when; ok is false
-// if none is known to have failed.
+// firstFailure returns the index of the node where the first job failed, the rank or -1, and when; ok is false if none
+// is known to have failed.
 func (p *Page) firstFailure(run *reporter.Run) (node, rank int, at time.Time, ok bool) {
 	index, known := summary.EvidenceIndex(run.Verdict, "node")
 	node = slices.IndexFunc(p.nodes, func(n *pageNode) bool { return known && n.name == strconv.Itoa(index) })
@@ -142,11 +142,11 @@ func (p *Page) firstFailure(run *reporter.Run) (node, rank int, at time.Time, ok
 	return node, rank, at, true
 }
 
-// A position is a place on a picture, in percent of its size.
+// position is a place on a picture, in percent of its size.
 type position struct{ Left, Top string }
 
-// failurePosition returns the position of the first failure on a heat map of all nodes; nil if it or its time is not
-// known.
+// failurePosition returns the position of the first failure on a heat map of all nodes; nil if it or its time is
+// unknown.
 func (p *Page) failurePosition(run *reporter.Run, start, length float64) *position {
 	node, _, at, ok := p.firstFailure(run)
 	if !ok || at.IsZero() || start == 0 {
@@ -156,29 +156,29 @@ func (p *Page) failurePosition(run *reporter.Run, start, length float64) *positi
 	return &position{timePercent(at, start, length), strconv.FormatFloat(y, 'f', 2, 64)}
 }
 
-// timePercent returns how much of a time of so many seconds had passed at an instant, in percent.
+// timePercent returns the position of an instant on a time axis, in percent.
 func timePercent(at time.Time, start, length float64) string {
 	x := 100 * (float64(at.UnixMilli())/1000 - start) / length
 	return strconv.FormatFloat(min(100, max(0, x)), 'f', 2, 64)
 }
 
-// A ranksView is what the page shows of the ranks of a node.
+// ranksView is the page's view of the ranks of a node.
 type ranksView struct {
 	Node   string
 	Count  string // "4 ranks"
-	Failed int    // ranks
-	Open   bool   // the first job that failed is one of them
+	Failed int    // failed ranks
+	Open   bool   // they include the first job that failed
 	Strips []rankStrips
 	Height int // of the pictures, in pixels
 	Rows   []rankRow
-	Rest   string // says how many have no row
+	Rest   string // counts the ranks without a row
 }
 
-// A rankRow is the row of a rank. The picture of all ranks is the background of each strip; a bar marks the first
+// rankRow is the row of a rank. The picture of all ranks is the background of each strip; a bar marks the first
 // failure.
 type rankRow struct {
 	*summary.RankRow
-	Y int    // of the pictures, in pixels
+	Y int    // offset of the pictures, in pixels
 	X string // of the first failure, in percent; "" if it is another rank
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// A nodeView is what the page shows of a node: of the only one, or of the one that is chosen, which is the first until
-// its script chooses another.
+// nodeView is the page's view of a node: a single one, or the selected one. The first node is selected until the script
+// selects another.
 type nodeView struct {
 	Name, Version    string
 	Messages, Advice []summary.Message   // how the job ended, and what to change
@@ -20,14 +20,14 @@ type nodeView struct {
 	Metrics          []metricGroup
 }
 
-// A pageChart is a chart of the page: a picture, which its script replaces by one that can be zoomed.
+// pageChart is a chart of the page: a picture, which the script replaces by one with zoom.
 type pageChart struct {
 	ID, Label     string
 	Picture       template.HTML
-	Quiet, Hidden bool // nothing happens; there is no data here, but other nodes have some
+	Quiet, Hidden bool // nothing happened; the node has no data, but others have
 }
 
-// pageCharts returns the charts of the node that the page shows. lanes reports whether GPUs have lanes.
+// pageCharts returns the charts of the node on the page. lanes reports whether GPUs have lanes.
 func (p *pageNode) pageCharts(shown []int, lanes bool) []pageChart {
 	var out []pageChart
 	for _, i := range shown {
@@ -35,7 +35,7 @@ func (p *pageNode) pageCharts(shown []int, lanes bool) []pageChart {
 		switch {
 		case lanes && i == 0:
 			chart = withLanes(p.charts, p.scales)[0]
-		case lanes && i < gpuCharts: // it is in the first
+		case lanes && i < gpuCharts: // it is part of the first
 			continue
 		}
 		chart = chart.Stacked()
@@ -52,13 +52,14 @@ func (p *pageNode) pageCharts(shown []int, lanes bool) []pageChart {
 	return out
 }
 
-// A metricGroup is a part of the page's metric table.
+// metricGroup is a part of the page's metric table.
 type metricGroup struct {
 	Name reporter.Group
 	Rows []metricRow
 }
 
-// A metricRow is the row of a metric: its value in four digits, and exactly where the mouse rests, or why it has none.
+// metricRow is the row of a metric: its value in four digits, and exactly in its tooltip, or the reason why it is
+// missing.
 type metricRow struct {
 	*reporter.Metric
 	Value, Short, Why string

@@ -17,10 +17,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pageBase is what a page may have beyond the size of its report, in bytes.
+// pageBase is the maximum size of a page beyond the size of its report, in bytes.
 const pageBase = 250_000
 
-// pageEncoded is the size of a report's file.
+// pageEncoded returns the size of a report's file.
 func pageEncoded(t testing.TB, r *reporter.Report) int {
 	t.Helper()
 	data, err := reporter.Encode(r)
@@ -30,7 +30,7 @@ func pageEncoded(t testing.TB, r *reporter.Report) int {
 	return len(data)
 }
 
-// pageOf is the page of a report.
+// pageOf returns the page of a report.
 func pageOf(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -40,8 +40,7 @@ func pageOf(t testing.TB, r *reporter.Report) []byte {
 	return out.Bytes()
 }
 
-// pageMany makes the page of a thousand nodes, as a command does that reads one
-// after the other.
+// pageMany returns the page of a thousand nodes, made like a command that reads one after the other.
 func pageMany(t testing.TB) []byte {
 	t.Helper()
 	run, nodes := plottertest.Many()
@@ -56,7 +55,7 @@ func pageMany(t testing.TB) []byte {
 	return []byte(out.String())
 }
 
-// pageSamples is a report of so many samples, one a second.
+// pageSamples returns a report of n samples, one a second.
 func pageSamples(n int) *reporter.Report {
 	return plottertest.Report(0, plottertest.Recording(n, 1e9, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i*7%97)+0.125, 33.3, float64(i%11)/3) }))
 }
@@ -87,8 +86,8 @@ func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 	}
 }
 
-// TestPage_OfQuotesAndBrackets: HTML writes < as &lt; and " as &#34;, JSON does not. Of a
-// command that has nothing else the page is larger than the report, by a factor.
+// HTML writes < as &lt; and " as &#34;, JSON does not. The page of a command with only such characters is larger than
+// the report, by a bounded factor.
 func TestPage_OfQuotesAndBrackets(t *testing.T) {
 	for _, letter := range []string{"<", "&", `"`, "'", "+"} {
 		r := plottertest.Minute(0)
@@ -100,7 +99,7 @@ func TestPage_OfQuotesAndBrackets(t *testing.T) {
 	}
 }
 
-// TestPage_OfAThousandNodesIsSmall: also where every node's texts are long.
+// The page stays small even if every node has long texts.
 func TestPage_OfAThousandNodesIsSmall(t *testing.T) {
 	testenv.SkipIfShort(t, "a page of a thousand nodes")
 	if n := len(pageMany(t)); n > plottertest.ManyBytes {
@@ -140,7 +139,7 @@ func TestPage_OfNoNodesIsAnError(t *testing.T) {
 	}
 }
 
-// TestPage_SaysWhatCannotBeWritten: an error of the writer is told.
+// An error of the writer is returned.
 func TestPage_SaysWhatCannotBeWritten(t *testing.T) {
 	full := fmt.Errorf("disk full")
 	if err := WritePage(pageWriter{full}, plottertest.Short(), PageOptions{}); err == nil || !strings.Contains(err.Error(), "disk full") {
@@ -152,8 +151,7 @@ type pageWriter struct{ err error }
 
 func (w pageWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// TestPage_KeepsPeaksOfManyNodes: what is put together to keep a page small has the
-// least and the greatest values, and the mean.
+// Merged buckets keep the least and the greatest values, and the mean.
 func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
 	n := reportertest.Large(517, plottertest.ManyNodes, plottertest.ManyBuckets).Nodes["517"]
 	i := plottertest.Burst(t, n)
@@ -171,8 +169,7 @@ func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
 	}
 }
 
-// FuzzPage: no report that can be read makes a page or an SVG fail, and no page has more
-// scripts than others of as many nodes.
+// No readable report makes a page or an SVG fail, and no page has more scripts than others of as many nodes.
 func FuzzPage(f *testing.F) {
 	poisoned := plottertest.Short() // a small one: large inputs are slow
 	poisoned.Run.Command, poisoned.Run.Tags = []string{`</script><b x="'>`}, map[string]string{`<!--`: `{{.}}`}
@@ -207,7 +204,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
-// BenchmarkPageShort makes the page of a job that had ended at its first sample.
+// BenchmarkPageShort makes the page of a job that ended at its first sample.
 func BenchmarkPageShort(b *testing.B) {
 	r := plottertest.Short()
 	for b.Loop() {
@@ -217,8 +214,7 @@ func BenchmarkPageShort(b *testing.B) {
 	}
 }
 
-// BenchmarkPage1000 makes the page of a thousand nodes of a thousand buckets each, which
-// are in memory.
+// BenchmarkPage1000 makes the page of a thousand nodes of a thousand buckets each, which are in memory.
 func BenchmarkPage1000(b *testing.B) {
 	plottertest.Many()
 	size := 0
@@ -228,7 +224,7 @@ func BenchmarkPage1000(b *testing.B) {
 	b.ReportMetric(float64(size), "bytes")
 }
 
-// The page of nodes whose series are in a store has their numbers, and says where the rest is in place of empty charts.
+// The page of nodes with their series in a store has their numbers, and names the store in place of empty charts.
 func TestPage_OfNodesByReference(t *testing.T) {
 	t.Parallel()
 	full, lazy := pageSamples(20), pageSamples(20)

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// PictureOptions say what a static picture shows.
+// PictureOptions configures a static picture.
 type PictureOptions struct {
 	Node   string // node index; "" means the lowest
 	Metric string // a key of the samples or of the envelope; "" means all charts
@@ -34,8 +34,8 @@ const (
 	MaxWidth     = 8000
 )
 
-// seriesColors can be distinguished with every kind of color vision, and in print: blue, vermilion,
-// green and purple of Okabe and Ito's palette.
+// seriesColors can be distinguished with every kind of color vision, and in print: blue, vermilion, green and purple of
+// Okabe and Ito's palette.
 var seriesColors = []color.NRGBA{
 	{0x00, 0x72, 0xb2, 0xff},
 	{0xd5, 0x5e, 0x00, 0xff},
@@ -43,7 +43,7 @@ var seriesColors = []color.NRGBA{
 	{0xa8, 0x4f, 0x83, 0xff},
 }
 
-// A tone is the color of a part of a stack that is not the job's.
+// tone is the color of a part of a stack that is not the job's.
 type tone struct {
 	name  string
 	color color.NRGBA
@@ -77,7 +77,7 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	return nil
 }
 
-// style writes the style of a stand-alone picture: on white paper.
+// style writes the style of a stand-alone picture, on white paper.
 func (c *svgCanvas) style(p *picture) {
 	c.addf(`<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}` +
 		`.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
@@ -107,7 +107,7 @@ func (c *svgCanvas) style(p *picture) {
 	c.addf("</style>\n")
 }
 
-// hex returns a color, without its transparency, as CSS has it.
+// hex returns a color for CSS, without its transparency.
 func hex(c color.NRGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
 
 // WritePNG writes the same picture as a PNG file.
@@ -126,7 +126,7 @@ func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	return nil
 }
 
-// A picture is what WriteSVG and WritePNG draw.
+// picture is the input of WriteSVG and WritePNG.
 type picture struct {
 	charts []Chart
 	time   Timeline
@@ -172,7 +172,7 @@ func (p *picture) height() float64 {
 	return height
 }
 
-// height returns the height of a chart in pixels, given that of others and the width.
+// height returns the height of a chart in pixels, given the usual height and the width.
 func (c *Chart) height(each, width float64) float64 {
 	switch {
 	case c.Lanes != nil:
@@ -202,8 +202,8 @@ func (p *picture) draw(c canvas) {
 	c.text(point{p.width - marginRight, p.height() - 8}, foot, anchorEnd, ink{kind: inkText})
 }
 
-// A pixelCanvas draws with the charting library's renderer. The library's main package is not
-// imported: with what it imports it would add 0.3 ms to every start.
+// pixelCanvas draws with the charting library's renderer. The library's main package is not imported: its imports would
+// add 0.3 ms to every start.
 type pixelCanvas struct{ renderer chartdraw.Renderer }
 
 func newPixelCanvas(width, height int) *pixelCanvas {
@@ -281,7 +281,7 @@ func (c *pixelCanvas) text(at point, s string, a anchor, with ink) {
 	c.renderer.Text(s, x, int(at.y))
 }
 
-// PictureFormat returns the kind of picture that a file name asks for: "svg", "png" or "html".
+// PictureFormat returns the format that a file name implies: "svg", "png" or "html".
 func PictureFormat(name string) (string, error) {
 	for _, kind := range []string{"html", "svg", "png"} {
 		if len(name) > len(kind) && strings.EqualFold(name[len(name)-len(kind)-1:], "."+kind) {

@@ -54,7 +54,7 @@ func pageRead(t testing.TB, data []byte) (*reporter.Report, error) {
 	return reportfile.Read(path, 0)
 }
 
-// TestPicture_Golden: the pictures of small reports are those in testdata.
+// The pictures of small reports are golden files.
 func TestPicture_Golden(t *testing.T) {
 	for name, c := range map[string]struct {
 		report  *reporter.Report
@@ -86,7 +86,7 @@ func TestPicture_Golden(t *testing.T) {
 	}
 }
 
-// pictureEdges is where a bucket begins and ends on the time axis, from 0 to 1.
+// pictureEdges returns the begin and the end of a bucket on the time axis, from 0 to 1.
 func pictureEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
 	t := NewTimeline(&r.Run, n)
 	if i > 0 {
@@ -95,10 +95,8 @@ func pictureEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float
 	return begin, t.Ends[i] / t.Length()
 }
 
-// TestPicture_WeekShowsTheBurst: two seconds of a week reach the top of the SVG and of
-// the PNG. Without the envelope they would not.
-// In a Pod the host is named after the Pod: the node has the name that its scheduler gave it, on the page and in a
-// picture.
+// On the page and in a picture, a node has the name that its scheduler gave it. In a Pod the host is named after the
+// Pod.
 func TestPage_NamesTheNode(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Nodes["0"].Host.Hostname = "job-4711-xk2vp"
@@ -111,6 +109,7 @@ func TestPage_NamesTheNode(t *testing.T) {
 	}
 }
 
+// Two seconds of a week reach the top of the SVG and of the PNG, thanks to the envelope.
 func TestPicture_WeekShowsTheBurst(t *testing.T) {
 	r := plottertest.Week(t)
 	n := r.Nodes["0"]
@@ -124,7 +123,7 @@ func TestPicture_WeekShowsTheBurst(t *testing.T) {
 		}
 		left, width := marginLeft, float64(o.Width-marginLeft-marginRight)
 		from, to := left+int(begin*width)-3, left+int(end*width)+3
-		// Just below the top of the first chart: the upper tenth of the scale.
+		// The upper tenth of the scale, just below the top of the first chart.
 		area := image.Rect(left, headHeight+marginTop+1, o.Width-marginRight, headHeight+marginTop+14)
 		found := 0
 		for x := area.Min.X; x < area.Max.X; x++ {
@@ -150,7 +149,7 @@ func pictureBlue(c color.Color) bool {
 	return int(b>>8)-int(r>>8) > 30
 }
 
-// TestPicture_SameReportSameBytes: in one process, and in two.
+// The bytes are the same within one process and in another.
 func TestPicture_SameReportSameBytes(t *testing.T) {
 	if os.Getenv("PICTURE_OUT") != "" { // the other process
 		if err := os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), 0o644); err != nil {
@@ -176,7 +175,7 @@ func TestPicture_SameReportSameBytes(t *testing.T) {
 	}
 }
 
-// pictureWellFormed wants an SVG to be XML, and no number in it to be none.
+// pictureWellFormed checks that an SVG is XML, and that all its numbers are valid.
 func pictureWellFormed(t testing.TB, r *reporter.Report, o PictureOptions) {
 	t.Helper()
 	svg := pictureSVG(t, r, o)
@@ -230,8 +229,7 @@ func TestPicture_OfHostileNumbers(t *testing.T) {
 	}
 }
 
-// TestPicture_OfEveryKey: each sample key can be drawn alone; the time axis cannot, nor
-// what was not measured.
+// Each sample key can be drawn alone, except the time axis and unmeasured keys.
 func TestPicture_OfEveryKey(t *testing.T) {
 	r := plottertest.Limited(0, 20, 2)
 	for c := range collector.GPUColumn(2, 0) {
@@ -258,7 +256,7 @@ func TestPicture_OfEveryKey(t *testing.T) {
 	}
 }
 
-// TestPicture_IsAsWideAsAskedFor: and as high for every width.
+// A picture has the requested width, and the same height for every width.
 func TestPicture_IsAsWideAsAskedFor(t *testing.T) {
 	for o, height := range map[PictureOptions]int{{Width: MinWidth}: 4*chartHeight + quietHeight, {Width: 1234}: 4*chartHeight + quietHeight, {Width: MaxWidth, Metric: "mem_percent"}: metricHeight} {
 		c, err := png.DecodeConfig(bytes.NewReader(picturePNG(t, plottertest.Short(), o)))
@@ -278,7 +276,7 @@ func BenchmarkSVG(b *testing.B) {
 	}
 }
 
-// BenchmarkPNG draws the same in pixels.
+// BenchmarkPNG draws the same charts in pixels.
 func BenchmarkPNG(b *testing.B) {
 	r := reportertest.Large(0, 1, 1000)
 	for b.Loop() {

@@ -51,7 +51,7 @@ func TestPage_Processes(t *testing.T) {
 	}
 }
 
-// The page of many nodes has the heaviest of all of them.
+// The page of many nodes has the heaviest processes of all of them.
 func TestPage_ProcessesOfManyNodes(t *testing.T) {
 	r := reportertest.NodeReport(0, 60, 0, nil)
 	one := r.Nodes["0"]

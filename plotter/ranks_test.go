@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// TestPageRanks: each rank has a row in its node, and the first that failed is marked there and on the maps.
+// Each rank has a row in its node, and the first that failed is marked there and on the maps.
 func TestPageRanks(t *testing.T) {
 	page := string(pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank())))
 	for part, want := range map[string]int{
@@ -32,7 +32,7 @@ func TestPageRanks(t *testing.T) {
 	}
 }
 
-// TestPageRanks_None: a page without ranks has nothing of them, not even their style.
+// A page without ranks has no trace of them, not even their style.
 func TestPageRanks_None(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
 		"one": plottertest.Minute(0), "many": plottertest.Few(), "one rank alone": reportertest.Ranks(1, 1, 20),
@@ -44,7 +44,7 @@ func TestPageRanks_None(t *testing.T) {
 	}
 }
 
-// TestPageRanks_Streamed: a page that learns of the run's verdict at its end is the same.
+// A page that gets the run's verdict at its end is the same.
 func TestPageRanks_Streamed(t *testing.T) {
 	r := plottertest.WithVerdict(t, reportertest.KilledRank())
 	p := NewPage(PageOptions{})
@@ -62,7 +62,7 @@ func TestPageRanks_Streamed(t *testing.T) {
 	}
 }
 
-// TestPageRanks_Many: a page stays small with very many ranks, and the first that failed is in it.
+// A page stays small with very many ranks, and contains the first that failed.
 func TestPageRanks_Many(t *testing.T) {
 	const nodes, perNode = 200, 64
 	r := reportertest.Ranks(2, perNode, 20)
@@ -94,7 +94,7 @@ func TestPageRanks_Many(t *testing.T) {
 	}
 }
 
-// TestPageRanks_Hostile: whatever ranks hold, the page has no element of theirs and does not fail.
+// For any content of ranks, the page has no element from it and does not fail.
 func TestPageRanks_Hostile(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
 	r := reportertest.KilledRank()

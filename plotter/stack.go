@@ -9,25 +9,25 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Part is what a series is in a stacked chart, whose layers lie on top of each other.
+// Part is the role of a series in a stacked chart, with layers on top of each other.
 type Part int
 
-// The parts. The first five are measured, the others are computed from them by Stacked.
+// The parts. The first five are measured, and Stacked computes the others from them.
 const (
-	PartLine   Part = iota // a line of its own, as in other charts
+	PartLine   Part = iota // a separate line, as in other charts
 	PartJob                // the lowest layer
 	PartTotal              // the job and all others together: the upper edge of both
-	PartShare              // the same in percent of the whole; left out where PartAll was measured
+	PartShare              // PartTotal in percent of the capacity; omitted if PartTotal was measured
 	PartCache              // the page cache of the job
-	PartOthers             // PartAll without the job
-	PartMixed              // PartAll where the job was not measured
-	PartRest               // what is left of the whole: idle, or free
+	PartOthers             // PartTotal without the job
+	PartMixed              // PartTotal where the job was not measured
+	PartRest               // the rest of the capacity: idle, or free
 )
 
 // layer reports whether the part is drawn as an area.
 func (p Part) layer() bool { return p != PartLine && p != PartTotal }
 
-// tone returns the color of the part by name; "" is the color of the series. Tones are neutral, so that the job stands
+// tone returns the name of the part's color; "" is the color of the series. Tones are neutral, so that the job stands
 // out.
 func (p Part) tone() string {
 	return [...]string{
@@ -35,18 +35,17 @@ func (p Part) tone() string {
 	}[p]
 }
 
-// A stackPlan says how a chart is stacked.
+// stackPlan is the plan of a stacked chart.
 type stackPlan struct {
-	// restLabel is the label of what is left of the whole: idle, free. "" is a chart that is not stacked.
+	// restLabel is the label of the rest of the capacity: idle, free. "" = not stacked.
 	restLabel string
-	// totalLabel is the label of PartAll where nothing is known of a job.
+	// totalLabel is the label of PartTotal if the job was not measured.
 	totalLabel string
-	// shareLabel is the label of PartShare where a value is asked for.
+	// shareLabel is the label of PartShare in the tooltip.
 	shareLabel string
 }
 
-// capacityOf returns how much the node has of what the chart shows; 0 if that is not known, or the chart
-// is not stacked.
+// capacityOf returns the node's amount of the chart's resource; 0 if it is unknown, or the chart is not stacked.
 func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
 	if p.stack.restLabel == "" || n.Host == nil {
 		return 0
@@ -61,17 +60,16 @@ func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
 	return 0
 }
 
-// smallPart is the part of the whole below which the axis ends near what the job needs: beside a whole
-// that is more than four times as large, the job would be a flat line. The axis is fitRoom times as long.
+// smallPart is the part of the capacity below which the axis ends near the job's need: next to a capacity more than
+// four times as large, the job would be a flat line. The axis is fitRoom times as long.
 const (
 	smallPart = 0.25
 	fitRoom   = 1.25
-	tinyPart  = 0.01 // a job without a limit that has less is next to nothing, and looks so
+	tinyPart  = 0.01 // a job without a limit that uses less looks negligible
 )
 
-// Stacked returns the chart with its layers, from the lowest to the highest, and then its lines. Means
-// are stacked; the bands of the job and of the node's total keep their peaks. A chart that is not
-// stacked is returned as it is.
+// Stacked returns the chart with its layers, from the lowest to the highest, and then its lines. Means are stacked; the
+// bands of the job and of the node's total keep their peaks. A chart that is not stacked is returned unchanged.
 func (c Chart) Stacked() Chart {
 	if c.stack.restLabel == "" {
 		return c
@@ -129,7 +127,7 @@ func (c *Chart) layers(all, job *Series) []Series {
 	return out
 }
 
-// inPercent returns the chart of a share of a whole that is not known.
+// inPercent returns the chart of a share of an unknown capacity.
 func (c Chart) inPercent(share Series) Chart {
 	share.Part, share.Label = PartLine, c.stack.totalLabel
 	c.Unit, c.Top, c.Bound, c.BoundText, c.stack = "%", 100, 0, "", stackPlan{}
@@ -138,7 +136,7 @@ func (c Chart) inPercent(share Series) Chart {
 	return c
 }
 
-// axisTop returns the end of the axis: the whole, or near what the job needs if that is much less.
+// axisTop returns the end of the axis: the capacity, or near the job's need if that is much less.
 func (c *Chart) axisTop() float64 {
 	job := c.part(PartJob)
 	if job == nil {
@@ -157,7 +155,7 @@ func (c *Chart) axisTop() float64 {
 	return max(c.Capacity, need)
 }
 
-// part returns a copy of the series that is a part; nil if there is none.
+// part returns a copy of the series for a part; nil if there is none.
 func (c *Chart) part(p Part) *Series {
 	i := slices.IndexFunc(c.Series, func(s Series) bool { return s.Part == p })
 	if i < 0 {
@@ -166,8 +164,8 @@ func (c *Chart) part(p Part) *Series {
 	return new(c.Series[i])
 }
 
-// splitUp returns the layers above the job up to a total: what others have and, where the job was not
-// measured, the total as it is. Layers without any value are left out.
+// splitUp returns the layers above the job up to a total: the others' part and, where the job was not measured, the
+// whole total. Layers without any value are omitted.
 func splitUp(all, job reporter.Numbers) []Series {
 	others, mixed := absent(len(all)), absent(len(all))
 	for i, v := range all {
@@ -186,7 +184,7 @@ func splitUp(all, job reporter.Numbers) []Series {
 	return out
 }
 
-// rest returns the layer that fills the stack up to the whole, where the total is known.
+// rest returns the layer that fills the stack up to the capacity, where the total is known.
 func (c *Chart) rest(layers []Series, all *Series) Series {
 	rest := absent(len(all.Band.Mean))
 	for i, v := range all.Band.Mean {
@@ -204,12 +202,12 @@ func (c *Chart) rest(layers []Series, all *Series) Series {
 	return derived(PartRest, c.stack.restLabel, rest)
 }
 
-// derived returns a layer that is computed from means. It has no band.
+// derived returns a layer computed from means. It has no band.
 func derived(p Part, label string, mean reporter.Numbers) Series {
 	return Series{Label: label, Part: p, Band: reporter.Band{Min: mean, Mean: mean, Max: mean}}
 }
 
-// absent returns values that were not measured.
+// absent returns n unmeasured values.
 func absent(n int) reporter.Numbers {
 	out := make(reporter.Numbers, n)
 	for i := range out {
@@ -230,11 +228,11 @@ func scaled(b reporter.Band, by float64) reporter.Band {
 	return reporter.Band{Min: times(b.Min), Mean: times(b.Mean), Max: times(b.Max)}
 }
 
-// peakMargin is how far the kernel's peak must be above the highest sample to be drawn apart.
+// peakMargin is the minimum ratio of a drawn kernel's peak to the highest sample.
 const peakMargin = 1.02
 
-// jobPeak returns the kernel's peak of the job's memory if it is above all samples, and so lay between
-// two of them; 0 otherwise.
+// jobPeak returns the kernel's peak of the job's memory if it is above all samples, and so was between two of them; 0
+// otherwise.
 func jobPeak(n *reporter.Node, memory *Series) float64 {
 	peak := n.Metric(reporter.MetricJobMemoryPeak)
 	if memory == nil || !(peak > 0) || peak > maxAxis {

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// stackedOf returns what a stacked chart of a minute has in its last bucket, by label.
+// stackedOf returns the last values of a stacked chart of a minute, by label.
 func stackedOf(chart string, set func(i int, s *collector.Sample)) map[string]float64 {
 	r := plottertest.Report(0, plottertest.Recording(60, time.Second, func(i int, s *collector.Sample) {
 		plottertest.Set(s, i, 50, 25, 1)
@@ -32,8 +32,8 @@ func stackedOf(chart string, set func(i int, s *collector.Sample)) map[string]fl
 	return out
 }
 
-// The layers are the job, the others and the rest, and together what the node has. What was not measured
-// is neither 0 nor the others'.
+// The layers are the job, the others and the rest, and together the capacity. An unmeasured value is neither 0 nor the
+// others'.
 func TestStacked_Layers(t *testing.T) {
 	job := func(v float64) func(int, *collector.Sample) {
 		return func(_ int, s *collector.Sample) {
@@ -66,7 +66,7 @@ func TestStacked_Layers(t *testing.T) {
 	}
 }
 
-// perf.py's files do not say how much a node has, unless the user does: its charts are of percents.
+// perf.py's files lack the node's capacity, unless the user gives it: the charts are in percent.
 func TestStacked_OfPerfPy(t *testing.T) {
 	n := plottertest.PerfPy(t).Nodes["0"]
 	n.Host = nil
@@ -77,7 +77,7 @@ func TestStacked_OfPerfPy(t *testing.T) {
 	}
 }
 
-// The axis shows the whole node, or what the job needs where that is much less; the limit is always on it.
+// The axis shows the whole node, or the job's need if that is much less; the limit is always on it.
 func TestStacked_Axis(t *testing.T) {
 	for limit, want := range map[float64]float64{32768: 32768, 16384: 32768, 1024: 1536} {
 		r := plottertest.Limited(0, 60, 0)
@@ -121,7 +121,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// A live page says when it was updated, and not that the end is unknown.
+// A live page has the time of its update, and not that the end is unknown.
 func TestPage_Live(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Run.ExitCode, r.Run.Incomplete = nil, "the job is still running"

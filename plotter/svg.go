@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// An svgCanvas collects SVG elements. Their style is set by classes, so that a page can show them in
-// light and dark mode and in print.
+// svgCanvas collects SVG elements. Classes determine their style, so that a page can show them in light and dark mode
+// and in print.
 type svgCanvas struct{ out []byte }
 
 // addf appends markup. Text from a report must be escaped.
 func (c *svgCanvas) addf(format string, args ...any) { c.out = fmt.Appendf(c.out, format, args...) }
 
-// classes returns the classes of an ink: "line s0 dash".
+// classes returns the CSS classes of an ink: "line s0 dash".
 func (i ink) classes() string {
 	out := inks[i.kind].class
 	switch i.kind {
@@ -70,7 +70,7 @@ func (c *svgCanvas) number(before byte, v float64) {
 		return
 	}
 
-	const noSign = 0 // + 0 makes 0 of −0
+	const noSign = 0 // + 0 turns −0 into 0
 	c.out = bytes.TrimSuffix(strconv.AppendFloat(c.out, tenths/10+noSign, 'f', 1, 64), []byte(".0"))
 }
 
@@ -80,8 +80,7 @@ func (c *svgCanvas) text(at point, s string, a anchor, with ink) {
 		with.classes(), sides[a], at.x, at.y, template.HTMLEscapeString(s))
 }
 
-// open begins a picture of the given size in pixels. The label describes it for people who cannot
-// see it.
+// open begins a picture of the given size in pixels. The label describes it for people who cannot see it.
 func (c *svgCanvas) open(width, height float64, label string) {
 	c.addf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0`)
 	c.number(' ', width)

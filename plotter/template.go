@@ -16,18 +16,18 @@ import (
 //go:embed *.tmpl
 var templateFiles embed.FS
 
-// templates returns the templates of the pages. They are parsed when the first page is made: a run without one pays
-// nothing for them.
+// templates returns the templates of the pages. They are parsed for the first page: a run without one pays nothing for
+// them.
 var templates = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
 		"local": local,
 		"node":  nodeOf,
-		"words": func(s string) []string { return strings.Split(s, " ") }, // no line is broken within one, as behind a hyphen
+		"words": func(s string) []string { return strings.Split(s, " ") }, // no line is broken within a word, as after a hyphen
 	}
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "*.tmpl"))
 })
 
-// writeTemplate writes what a template makes of data.
+// writeTemplate writes a template with data.
 func writeTemplate(w io.Writer, name string, data any) error {
 	out := bufio.NewWriterSize(w, 32<<10)
 	err := templates().ExecuteTemplate(out, name, data)
@@ -41,15 +41,15 @@ func writeTemplate(w io.Writer, name string, data any) error {
 	return nil
 }
 
-// nodeOf returns the name of a node from that of its page.
+// nodeOf returns the name of a node from its page's name.
 func nodeOf(page string) string {
 	return text.Printable(strings.TrimSuffix(strings.TrimPrefix(page, "node-"), ".html"))
 }
 
-// exact returns a number with as many digits as it has, and without an exponent.
+// exact returns a number with all its digits, and without an exponent.
 func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// local returns the address of a file, relative to the page. One with a scheme, such as https:, leads nowhere.
+// local returns the address of a file, relative to the page. One with a scheme, such as https:, becomes "#".
 func local(address string) string {
 	if start, _, found := strings.Cut(address, ":"); found && !strings.Contains(start, "/") {
 		return "#"

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The address of a page leads to a file near the page that has the link, and nowhere else.
+// The address of a page leads to a file near the page with the link, and nowhere else.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -25,8 +25,8 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// FuzzPages puts a text wherever the pages have one: it becomes no element, no address and no part of a style or
-// script.
+// FuzzPages puts a text in every place where the pages have one: it becomes no element, no address and no part of a
+// style or script.
 func FuzzPages(f *testing.F) {
 	f.Add("node-a b&'\"<:%41%zz+.html")
 	for _, evil := range plottertest.HostileStrings() {
@@ -37,7 +37,7 @@ func FuzzPages(f *testing.F) {
 		if len(evil) > 10_000 || strings.TrimSpace(evil) == "" {
 			return
 		}
-		harmless := strings.Repeat("x", len(text.Printable(evil))) // what is shown may depend on the length
+		harmless := strings.Repeat("x", len(text.Printable(evil))) // the output may depend on the length
 		if got, want := elementsOf(t, evil), elementsOf(t, harmless); !slices.Equal(got, want) {
 			t.Errorf("%d elements, want %d", len(got), len(want))
 		}
@@ -50,7 +50,7 @@ var (
 	elements   = regexp.MustCompile(`<[a-zA-Z/!][a-z0-9]*|href="(?:[a-zA-Z]*:|//)|ZgotmplZ`)
 )
 
-// elementsOf returns the elements of all pages with a text wherever they have one.
+// elementsOf returns the elements of all pages with a text in every place.
 func elementsOf(t *testing.T, words string) []string {
 	t.Helper()
 	two, _ := plottertest.HostileReport(words)

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// weekReport is a simulated week with one burst of two seconds.
+// weekReport returns a simulated week with one burst of two seconds.
 func weekReport(t testing.TB) *reporter.Report {
 	t.Helper()
 	return plottertest.Week(t)
@@ -31,7 +31,7 @@ func TestWeekReport_HidesTheBurstFromTheSamples(t *testing.T) {
 	}
 }
 
-// greatestOf returns the greatest of what was measured.
+// greatestOf returns the greatest value.
 func greatestOf(values []float64) float64 {
 	most := math.Inf(-1)
 	for _, v := range values {

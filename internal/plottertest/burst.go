@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// WantBurst wants the band of the mean over CPUs to reach 100 % at a place of the
-// time axis, from 0 to 1, and its line not to, in an SVG.
+// WantBurst checks that in an SVG the band of the mean over CPUs reaches 100 % at a place of the time axis, from 0 to
+// 1, and that its line does not.
 func WantBurst(t testing.TB, svg string, at float64) {
 	t.Helper()
 	grid := paths(t, svg, "grid")
@@ -38,7 +38,7 @@ func WantBurst(t testing.TB, svg string, at float64) {
 	}
 }
 
-// A point is a corner of a path.
+// point is a corner of a path.
 type point struct{ x, y float64 }
 
 // paths returns the corners of the paths of a class, in the first chart only.

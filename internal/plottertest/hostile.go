@@ -10,8 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// HostileStrings are strings that would run, end an element, or hide what follows, in some
-// place of a page that does not take care.
+// HostileStrings returns strings that would run, end an element, or hide the rest somewhere in a careless page.
 func HostileStrings() map[string]string {
 	const run = "window.pwned=1"
 	return map[string]string{
@@ -49,8 +48,8 @@ func HostileStrings() map[string]string {
 	}
 }
 
-// HostileReport returns a report of two nodes that says evil wherever a report has a text;
-// each is followed by a word of its own, so that it can be found again.
+// HostileReport returns a report of two nodes with evil in every text; each is followed by a unique word, which marks
+// holds by place.
 func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 	marks = make(map[string]string)
 	mark := func(where string) string {
@@ -86,7 +85,7 @@ func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 		n.Metrics = maps.Clone(n.Metrics)
 		n.Metrics[at("metric")] = 42.5
 		n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = host.JobFromGroup, at("group"), at("")
-		delete(marks, "node "+name+" ") // an unknown kind of memory is left out
+		delete(marks, "node "+name+" ") // an unknown kind of memory is omitted
 		n.Limits = &reporter.Limits{
 			CPUs:        2,
 			CPUQuota:    2,
@@ -104,7 +103,7 @@ func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 			Evidence:   map[string]any{evil: evil},
 			Conditions: []string{at("condition")},
 		}
-		delete(marks, "node "+name+" cause") // the text says it
+		delete(marks, "node "+name+" cause") // the text contains it
 		n.Findings = []reporter.Finding{
 			{ID: "memory_tight", Severity: evil, Text: at("finding")},
 			{ID: "throttled", Severity: diagnosis.SeverityWarning, Text: at("warning")},
@@ -125,7 +124,7 @@ func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 			},
 		}
 		n.Origin = at("origin")
-		// Unknown keys are left out.
+		// Unknown keys are omitted.
 		n.Envelope = maps.Clone(n.Envelope)
 		n.Envelope[evil] = n.Envelope["mem_percent"]
 		n.Summaries = maps.Clone(n.Summaries)
@@ -135,7 +134,7 @@ func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 	return r, marks
 }
 
-// HostileNumbers returns a report in which all values of all buckets are the same few.
+// HostileNumbers returns a report with the same values in all columns.
 func HostileNumbers(values, times []float64) *reporter.Report {
 	r := Report(0, Recording(len(values), 1e9, nil))
 	n := r.Nodes["0"]

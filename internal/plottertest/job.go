@@ -13,12 +13,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Job returns a simulated job of nearly three minutes in a step of Slurm with 8 CPUs, of which five would do:
-// it reads its data, prepares them, trains with a checkpoint every 15 s, evaluates on one CPU, and uploads
-// what came out.
+// Job returns a simulated job of nearly three minutes in a step of Slurm with 8 CPUs (five would be enough): it reads
+// and prepares its data, trains with a checkpoint every 15 s, evaluates on one CPU, and uploads the results.
 func Job() *reporter.Report { return jobOf(1640) }
 
-// JobSoFar returns the report of the first seconds of Job, as its live page has it.
+// JobSoFar returns the report of the first seconds of Job, as for its live page.
 func JobSoFar(seconds int) *reporter.Report {
 	r := jobOf(seconds * 10)
 	r.Run.ExitCode, r.Run.Incomplete = nil, "the job is still running"
@@ -111,7 +110,7 @@ func jobOf(samples int) *reporter.Report {
 // jobGroup is the control group of the simulated job.
 const jobGroup = "/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0"
 
-// jobAccount is that of the simulated job, without its CPU time, after so many seconds.
+// jobAccount fills in the account of the simulated job after so many seconds, without its CPU time.
 func jobAccount(a *collector.Account, seconds float64) {
 	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, jobGroup, host.MemoryGroup
 	a.Limits = host.Limits{
@@ -129,14 +128,14 @@ func jobAccount(a *collector.Account, seconds float64) {
 	a.JobStall, a.HostStall = stall, stall
 }
 
-// jobLoad is what a phase of the job does: percents, and MiB/s.
+// jobLoad is the load of a phase of the job: percentages, and MiB/s.
 type jobLoad struct {
 	name                                  string
 	cpu, most, memory                     float64
 	read, write, loopback, sent, received float64
 }
 
-// jobLines is what the job says before a sample: a phase that begins, and an epoch that ends.
+// jobLines returns the job's marks before sample i: the begin of a phase, and the end of an epoch.
 func jobLines(i int) []marks.Line {
 	const step = 0.1
 	at, now := float64(Start().Unix())+float64(i)*step, jobPhase(float64(i)*step).name
@@ -158,15 +157,15 @@ func jobLines(i int) []marks.Line {
 
 func jobPhase(at float64) jobLoad {
 	switch {
-	case at < 14: // read
+	case at < 14:
 		return jobLoad{name: "read", cpu: 14, most: 72, memory: 22, read: 410, write: 0.2, loopback: 0.1}
-	case at < 38: // prepare
+	case at < 38:
 		return jobLoad{name: "prepare", cpu: 42, most: 100, memory: 47, read: 35, write: 12, loopback: 0.4}
-	case at < 113 && math.Mod(at-38, 15) > 12.6: // checkpoint
+	case at < 113 && math.Mod(at-38, 15) > 12.6:
 		return jobLoad{name: "checkpoint", cpu: 16, most: 95, memory: 52, read: 1, write: 520, loopback: 2}
-	case at < 113: // train
+	case at < 113:
 		return jobLoad{name: "train", cpu: 37, most: 100, memory: 58, read: 22, write: 0.5, loopback: 64, received: 0.3}
-	case at < 141: // evaluate
+	case at < 141:
 		return jobLoad{name: "evaluate", cpu: 13, most: 100, memory: 35, read: 4, write: 0.5, loopback: 6, received: 31}
 	}
 	return jobLoad{name: "upload", cpu: 5, most: 24, memory: 30, read: 118, write: 0.3, sent: 112, received: 1.5}

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Limited returns the report of a job of so many seconds in a container with limits, on
-// a node with so many GPUs. The first half of them are the job's.
+// Limited returns the report of a job of so many seconds in a container with limits, on a node with so many GPUs. The
+// first half of them are the job's.
 func Limited(node, seconds, gpus int) *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.EnsureColumn(collector.NumColumns - 1)
@@ -157,10 +157,10 @@ func AllCharts() []string {
 		"network_file_systems", "node_power", "cpu_temperature")
 }
 
-// GPUCharts returns the charts of up to three GPUs. More have lanes in the first of them.
+// GPUCharts returns the charts of up to three GPUs. More GPUs have lanes in the first one.
 func GPUCharts() []string { return []string{"gpu_utilization", "gpu_memory", "gpu_power"} }
 
-// LimitedNodes returns a report of nodes with other numbers of GPUs: 0, 2, none of a job, and 16.
+// LimitedNodes returns a report of nodes with different numbers of GPUs: 0, 2, none of a job, and 16.
 func LimitedNodes() *reporter.Report {
 	r := Limited(0, 60, 0)
 	r.Nodes["1"] = Limited(1, 60, 2).Nodes["1"]

@@ -19,13 +19,12 @@ import (
 
 func Start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Recording returns a recording of samples made by a function; it gets the index and
-// a sample with nothing measured but the time.
+// Recording returns a recording of n samples filled in by make, which gets the index and a sample with only a time.
 func Recording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
 	return recording(n, step, nil, make)
 }
 
-// recording is a Recording of a job that says lines before its samples.
+// recording is Recording for a job with marks before its samples.
 func recording(
 	n int, step time.Duration, say func(i int) []marks.Line, make func(i int, s *collector.Sample),
 ) *collector.Recording {
@@ -63,7 +62,7 @@ func recording(
 	return rec
 }
 
-// Set sets all values of a sample. cpu and mem are percents, rate is in MiB/s.
+// Set sets the node's values of a sample. cpu and mem are percentages, rate is in MiB/s.
 func Set(s *collector.Sample, i int, cpu, mem, rate float64) {
 	for c, v := range map[collector.Column]float64{
 		collector.CPUAvg:      cpu,
@@ -120,7 +119,7 @@ func Short() *reporter.Report {
 	)
 }
 
-// Minute returns a job of a minute in which all is measured each second.
+// Minute returns a job of a minute in which all node values are measured each second.
 func Minute(node int) *reporter.Report {
 	return Report(node, Recording(60, time.Second, func(i int, s *collector.Sample) {
 		Set(s, i, float64((i*7+node*13)%97)+0.25, 20+float64((i+node)%50)/4, float64(i%9)*1.5)
@@ -143,7 +142,7 @@ func Absent() *reporter.Report {
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "nothing"}, Recording: rec}})
 }
 
-// Sampled returns what a sampler says of this very machine.
+// Sampled returns a sampler's report on this machine.
 func Sampled(t testing.TB) *reporter.Report {
 	t.Helper()
 	reader := host.NewReader(host.Options{DiskPaths: []string{"/"}})
@@ -161,7 +160,7 @@ func Sampled(t testing.TB) *reporter.Report {
 	)
 }
 
-// PerfPy returns what perf.py wrote of two nodes.
+// PerfPy returns a perf.py file of two nodes as a report.
 func PerfPy(t testing.TB) *reporter.Report {
 	t.Helper()
 	nodes := make(map[string][]collector.Sample)
@@ -187,8 +186,8 @@ func PerfPy(t testing.TB) *reporter.Report {
 	return r
 }
 
-// Few are twelve nodes of 64 CPUs with a thousand buckets each; the last one had
-// a burst. They are made once.
+// Few returns a report of twelve nodes of 64 CPUs with a thousand buckets each; the last one had a burst. It is made
+// once.
 var Few = sync.OnceValue(func() *reporter.Report {
 	merged := reportertest.Large(0, 12, 1000)
 	for i := range 12 {
@@ -197,15 +196,15 @@ var Few = sync.OnceValue(func() *reporter.Report {
 	return merged
 })
 
-// The report of many nodes, and what its page may have in bytes.
+// The size of the report of many nodes, and the maximum size of its page in bytes.
 const (
 	ManyNodes   = 1000
 	ManyBuckets = 1000
 	ManyBytes   = 15_000_000
 )
 
-// Many are the nodes of a report of a thousand nodes with a thousand buckets
-// each, made of a few that differ by their host; node 517 had a burst of 2 s.
+// Many returns the nodes of a report of a thousand nodes with a thousand buckets each, made from a few that differ by
+// their host; node 517 had a burst of 2 s.
 var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	const different = 24
 	for i := range ManyNodes {
@@ -223,7 +222,7 @@ var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	return run, nodes
 })
 
-// Burst returns the bucket of a node that has all CPUs busy.
+// Burst returns the bucket of a node in which all CPUs were busy.
 func Burst(t testing.TB, n *reporter.Node) int {
 	t.Helper()
 	band := n.Envelope["cpu_pct_per_cpu_avg"]

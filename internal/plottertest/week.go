@@ -1,4 +1,4 @@
-// Package plottertest makes reports for the tests of whoever draws them.
+// Package plottertest makes reports for tests of plotters.
 package plottertest
 
 import (
@@ -16,23 +16,21 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// The simulated week: a sample each second, and one burst of two seconds, in which
-// all CPUs are busy and BurstRate MiB/s are read and as many written. The burst is in
-// the middle of what a kept sample stands for, so that only the envelope knows of it.
+// The simulated week: a sample each second, and one burst of two seconds in which all CPUs are busy and BurstRate MiB/s
+// are read and as many written. The burst is in the middle of a kept sample's bucket, so that only the envelope has it.
 const (
 	WeekSeconds = 7 * 24 * 3600
 	BurstAt     = 345_678 // index of the first sample of the burst
 	BurstLength = 2       // samples
 	BurstRate   = 100     // MiB/s
-	WeekLength  = 1000    // kept samples at most: the default of --max-length
+	WeekLength  = 1000    // maximum number of kept samples: the default of --max-length
 )
 
 // WeekStart returns when the week began.
 func WeekStart() time.Time { return time.Date(2024, 5, 6, 0, 0, 0, 0, time.UTC) }
 
-// Week makes the report of a simulated week on one node: CPUs between 2 and 35 %,
-// memory between 20 and 30 %, disk and network almost idle, nothing over loopback,
-// and the burst. The report is the caller's own, to be changed at will.
+// Week returns the report of a simulated week on one node: CPUs between 2 and 35 %, memory between 20 and 30 %, disk
+// and network almost idle, nothing over loopback, and the burst. The caller may change the report.
 func Week(tb testing.TB) *reporter.Report {
 	tb.Helper()
 	data, err := encodedWeek()
@@ -46,11 +44,10 @@ func Week(tb testing.TB) *reporter.Report {
 	return &r
 }
 
-// encodedWeek is the report of the week as a file has it. It is made once: under the
-// race detector a week takes seconds.
+// encodedWeek returns the encoded report of the week. It is made once: under the race detector a week takes seconds.
 var encodedWeek = sync.OnceValues(func() ([]byte, error) { return reporter.Encode(newWeek()) })
 
-// newWeek takes all samples of the week.
+// newWeek returns the report of all samples of the week.
 func newWeek() *reporter.Report {
 	rec := collector.NewRecording(host.Instant{Wall: WeekStart()}, time.Second, WeekLength)
 	rec.Host = host.Info{Hostname: "week", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64", CPUModel: "CPU",
@@ -105,7 +102,7 @@ func newWeek() *reporter.Report {
 	}})
 }
 
-// weekSample turns s, the sample before, into sample n of the week.
+// weekSample turns s, the previous sample, into sample n of the week.
 func weekSample(s *collector.Sample, n int) {
 	v := &s.Values
 	day := math.Sin(2 * math.Pi * float64(n) / 86400)
@@ -131,15 +128,13 @@ func weekSample(s *collector.Sample, n int) {
 
 func tenths(v float64) float64 { return math.Round(v*10) / 10 }
 
-// WeekFile writes the report of the week into a new directory of the test and gives
-// its path.
+// WeekFile writes the report of the week into a new directory of the test and returns its path.
 func WeekFile(tb testing.TB) string {
 	tb.Helper()
 	return Write(tb, Week(tb))
 }
 
-// Write writes a report as node-0.json into a new directory of the test and gives its
-// path.
+// Write writes a report as node-0.json into a new directory of the test and returns its path.
 func Write(tb testing.TB, r *reporter.Report) string {
 	tb.Helper()
 	data, err := reporter.Encode(r)

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WriteMarkdown writes the table as GitHub's Markdown, in which text is nothing but text.
+// WriteMarkdown writes the table as GitHub's Markdown, with all text escaped.
 func (t *Table) WriteMarkdown(out *bytes.Buffer) {
 	heads, rules := "|", "|"
 	for _, c := range t.Columns {
@@ -29,7 +29,7 @@ func (t *Table) WriteMarkdown(out *bytes.Buffer) {
 	}
 }
 
-// markdown returns the cell as Markdown: text from a report is a code span.
+// markdown returns the cell as Markdown, with untrusted text in a code span.
 func (c Cell) markdown() string {
 	words := EscapeMarkdown(c.ownText())
 	if c.Strong && words != "" {
@@ -41,8 +41,8 @@ func (c Cell) markdown() string {
 	return words
 }
 
-// EscapeMarkdown returns text so that it is taken literally: no character of it begins markup, HTML (CommonMark 2.4)
-// or a mention, and it has no address that becomes a link (GFM 6.9).
+// EscapeMarkdown escapes s so that it is taken literally: no character begins markup, HTML (CommonMark 2.4) or a
+// mention, and no address becomes a link (GFM 6.9).
 func EscapeMarkdown(s string) string {
 	var out strings.Builder
 	for _, r := range s {
@@ -54,12 +54,11 @@ func EscapeMarkdown(s string) string {
 	return strings.NewReplacer("://", `\://`, "www.", `www\.`).Replace(out.String())
 }
 
-// codeCells is the width of a code span, in cells.
+// codeCells is the maximum width of a code span, in cells.
 const codeCells = 100
 
-// CodeSpan returns text from a report as a code span for a table cell. A bar would end the cell and a backtick the
-// span, and programs do not agree on how to escape them there. They are escaped as Printable escapes invisible
-// characters.
+// CodeSpan returns untrusted text as a code span for a table cell. A bar would end the cell and a backtick the span,
+// and programs disagree on their escapes there, so both are escaped as Printable escapes invisible characters.
 func CodeSpan(s string) string {
 	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), codeCells))
 	if strings.TrimSpace(s) == "" || s == text.Absent {

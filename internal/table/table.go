@@ -1,5 +1,5 @@
-// Package table has tables: rows of named things with a number or a text in each cell. A Table knows nothing of
-// terminals, Markdown or HTML; a writer for each turns it into that form.
+// Package table has tables: rows of named things with a number or a text in each cell. A Table is independent of
+// terminals, Markdown and HTML; each form has a writer.
 package table
 
 import (
@@ -8,30 +8,30 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A Table has columns, and rows with a cell for each of them.
+// Table has columns, and rows with one cell for each column.
 type Table struct {
 	Columns   []Column
 	Rows      []Row
 	HeadStyle Style // of the headings
 }
 
-// A Column says how a column looks. The heading may be any text.
+// Column is the look of a column. The heading may be any text.
 type Column struct {
 	Head     string
-	LongHead string // a heading for Markdown and HTML; "" = Head
-	// GroupHead is a heading above those of some columns, of which this is the last.
+	LongHead string // the heading in Markdown and HTML; "" = Head
+	// GroupHead is a heading above this column and some columns before it.
 	GroupHead string
-	Right     bool // aligned to the right, as numbers are
-	// Min and Most bound the width in lines of text, in cells; 0 = no bound. A text that is wider than Most is cut. In
-	// the first column it has a line of its own instead.
+	Right     bool // right-aligned, as numbers are
+	// Min and Max bound the width in lines of text, in cells; 0 = no bound. A text wider than Max is cut; in the first
+	// column it gets a separate line instead.
 	Min, Max int
-	Fit      bool // the first column is no wider than what the others leave
-	Optional bool // the column is left out of lines of text if no row has anything in it
-	// Wrap is for the last column: a text for which there is no room goes on in lines of its own.
+	Fit      bool // the first column is no wider than the space that the others leave
+	Optional bool // omitted from lines of text if no row has a value in it
+	// Wrap continues a text of the last column that does not fit on further lines.
 	Wrap bool
 }
 
-// Left returns columns with some headings that are aligned to the left.
+// Left returns left-aligned columns with the given headings.
 func Left(heads ...string) []Column {
 	columns := make([]Column, len(heads))
 	for i, head := range heads {
@@ -40,7 +40,7 @@ func Left(heads ...string) []Column {
 	return columns
 }
 
-// A Style is how a terminal shows a line: the parameters of SGR (ECMA-48). Other forms have no styles.
+// Style is the look of a line in a terminal: the parameters of SGR (ECMA-48). Other forms have no styles.
 type Style string
 
 // The styles.
@@ -52,7 +52,7 @@ const (
 	Alarm  Style = "1;31"
 )
 
-// Color returns a line in the style.
+// Color returns line in the style.
 func (s Style) Color(line string) string {
 	if s == Plain || line == "" {
 		return line
@@ -60,28 +60,28 @@ func (s Style) Color(line string) string {
 	return "\x1b[" + string(s) + "m" + line + "\x1b[0m"
 }
 
-// A Row is a row of a table. Cells at its end may be left out: they are empty.
+// Row is a row of a table. Empty cells at its end may be omitted.
 type Row struct {
 	Cells []Cell
 	Style Style
 }
 
-// A Cell has a number or a text, or both. The zero Cell is empty.
+// Cell has a number or a text, or both. The zero Cell is empty.
 type Cell struct {
 	text.Quantity
-	Sign      string // of the accuracy, before the number: "≥ ", "≤ ", "~"
+	Sign      string // accuracy mark before the number: "≥ ", "≤ ", "~"
 	Text      string // perfagent's own text
 	Untrusted string // text from a report, which may be anything
-	Strong    bool   // stands out in Markdown and HTML
+	Strong    bool   // emphasized in Markdown and HTML
 }
 
 // Number returns a cell with a number.
 func Number(q text.Quantity) Cell { return Cell{Quantity: q.Normalize()} }
 
-// Bare returns a cell with a number that has no unit.
+// Bare returns a cell with a number without a unit.
 func Bare(number string) Cell { return Cell{Quantity: text.Quantity{Number: number}} }
 
-// Absent returns the cell of what is not known.
+// Absent returns the cell of an unknown value.
 func Absent() Cell { return Bare(text.Absent) }
 
 // Texts returns cells with perfagent's own texts.
@@ -99,7 +99,7 @@ func Untrusted(s string) Cell { return Cell{Untrusted: s} }
 // Add adds a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, Row{Cells: cells}) }
 
-// ownText returns what perfagent itself says in the cell.
+// ownText returns the cell's number and perfagent's own text.
 func (c Cell) ownText() string {
 	if c.Number == "" {
 		return c.Text
@@ -110,7 +110,7 @@ func (c Cell) ownText() string {
 // String returns the cell as visible text.
 func (c Cell) String() string { return text.Printable(spaced(c.ownText(), c.Untrusted)) }
 
-// spaced returns two texts with a blank between them, unless one is empty.
+// spaced joins two texts with a space, unless one is empty.
 func spaced(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -118,7 +118,7 @@ func spaced(a, b string) string {
 	return a + " " + b
 }
 
-// cell returns the cell of a row in a column.
+// cell returns the row's cell in a column.
 func (r *Row) cell(column int) Cell {
 	if column < len(r.Cells) {
 		return r.Cells[column]
@@ -126,7 +126,7 @@ func (r *Row) cell(column int) Cell {
 	return Cell{}
 }
 
-// shown returns the columns that lines of text have, by their numbers.
+// shown returns the indexes of the columns that lines of text have.
 func (t *Table) shown() []int {
 	var out []int
 	for i, c := range t.Columns {

@@ -8,14 +8,14 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A Line is a line of a table as text.
+// Line is a line of a table as text.
 type Line struct {
 	Text  string
 	Style Style
 }
 
-// Lines returns the headings, unless all are empty, and the rows as lines of text in aligned columns, which are gap
-// cells apart. A width of 0 is any; nothing but a column that wraps heeds it.
+// Lines returns the headings, unless all are empty, and the rows as lines of text in aligned columns, gap cells apart.
+// Only columns with Wrap or Fit respect width; 0 = any width.
 func (t *Table) Lines(width, gap int) []Line {
 	l := layout{table: t, width: width, gap: strings.Repeat(" ", gap), shown: t.shown()}
 	over, heads, cells := make([]string, len(t.Columns)), make([]string, len(t.Columns)), make([][]string, len(t.Rows))
@@ -42,8 +42,7 @@ func (t *Table) Lines(width, gap int) []Line {
 	return out
 }
 
-// WriteText writes the table as lines of text that are at most so many cells wide; 0 = any width. Columns are two cells
-// apart.
+// WriteText writes the table as lines of text of at most width cells; 0 = any width. Columns are two cells apart.
 func (t *Table) WriteText(w io.Writer, width int, color bool) error {
 	var out strings.Builder
 	for _, line := range t.Lines(width, 2) {
@@ -60,16 +59,16 @@ func (t *Table) WriteText(w io.Writer, width int, color bool) error {
 	return err
 }
 
-// A layout is how the columns of a table are arranged.
+// layout is the arrangement of a table's columns.
 type layout struct {
 	table  *Table
 	width  int
 	gap    string
-	shown  []int // columns
+	shown  []int // indexes of columns
 	widths []int // of all columns, in cells
 }
 
-// measure sets the widths of the columns that some rows need.
+// measure sets the widths of the columns from the texts of rows.
 func (l *layout) measure(rows [][]string) {
 	l.widths = make([]int, len(l.table.Columns))
 	room := l.width - len(l.gap)*(len(l.shown)-1)
@@ -93,7 +92,7 @@ func (l *layout) measure(rows [][]string) {
 	}
 }
 
-// lines returns a row as a line, or as several if a text does not fit into its column.
+// lines returns a row as one line, or as several if a text does not fit into its column.
 func (l *layout) lines(cells []string, style Style) []Line {
 	var lines []string
 	line := ""
@@ -125,8 +124,8 @@ func (l *layout) lines(cells []string, style Style) []Line {
 	return out
 }
 
-// wrap returns the lines of a row with the text of its last column: after the last line, after a name in a line of its
-// own or, where there is no room, broken into lines.
+// wrap returns the lines of a row with the text of its last column: after the last line, after a name on a separate
+// line or, where there is no room, broken into lines.
 func (l *layout) wrap(above []string, line, cell string) []string {
 	const leastRoom, most = 40, 20
 	indent := text.Width(line)

@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// ASCII returns s for a terminal that has nothing but ASCII. The signs of perfagent's own texts become the ASCII
-// character that is most like them, of the same width where there is one. Every other character outside of ASCII
-// becomes its escape in Go: \u00e9.
+// ASCII returns s in ASCII, for terminals that show nothing else. A sign of perfagent's own texts becomes the most
+// similar ASCII character, of the same width where there is one; any other character becomes its Go escape: \u00e9.
 func ASCII(s string) string { return string(appendASCII(make([]byte, 0, len(s)), []byte(s))) }
 
 func appendASCII(out, s []byte) []byte {
@@ -30,7 +29,7 @@ func appendASCII(out, s []byte) []byte {
 	return out
 }
 
-// ownSign returns the ASCII text for a sign that perfagent's own texts use, or "" for any other character.
+// ownSign returns the ASCII replacement of a sign that perfagent's own texts use, or "" for any other character.
 func ownSign(r rune) string {
 	switch r {
 	case '…', '≈':
@@ -60,21 +59,21 @@ func ownSign(r rune) string {
 	return ""
 }
 
-// An ASCIIWriter writes text to another writer as [ASCII] returns it. A character may be split between two writes.
-// It is safe for concurrent use.
+// ASCIIWriter writes text to another writer, converted by [ASCII]. A character may be split between two writes. It is
+// safe for concurrent use.
 type ASCIIWriter struct {
 	to   io.Writer
 	mu   sync.Mutex
-	rest []byte // the beginning of a character
+	rest []byte // incomplete character
 }
 
-// NewASCIIWriter returns a writer of plain ASCII to another writer.
+// NewASCIIWriter returns an ASCIIWriter that writes to another writer.
 func NewASCIIWriter(to io.Writer) *ASCIIWriter { return &ASCIIWriter{to: to} }
 
-// Unwrap returns the writer below, which takes text as it is.
+// Unwrap returns the underlying writer, which gets text unconverted.
 func (w *ASCIIWriter) Unwrap() io.Writer { return w.to }
 
-// Write writes p, but for the beginning of a character at its end. It is one write to the writer below.
+// Write writes p, except for an incomplete character at its end, in one write to the underlying writer.
 func (w *ASCIIWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +97,7 @@ func (w *ASCIIWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// appendEscaped adds the escape of one character; raw is its bytes.
+// appendEscaped appends the Go escape of one character; raw is its bytes.
 func appendEscaped(out []byte, raw string, r rune) []byte {
 	if r == utf8.RuneError && len(raw) == 1 {
 		return fmt.Appendf(out, `\x%02x`, raw[0])

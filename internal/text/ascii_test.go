@@ -26,7 +26,7 @@ func TestASCII(t *testing.T) {
 	}
 }
 
-// However the text is split into writes, the same comes out.
+// The output does not depend on how the text is split into writes.
 func TestASCIIWriter_TakesCharactersInParts(t *testing.T) {
 	const in = "µ – 日本 🚀 x"
 	for size := 1; size <= len(in); size++ {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// CPUs writes a number of CPUs: 2, 1.5, 0.25.
+// CPUs formats a number of CPUs: 2, 1.5, 0.25.
 func CPUs(v float64) string {
 	if !(math.Abs(v) < 1e7) {
 		return Fixed(v, 0)
@@ -15,7 +15,7 @@ func CPUs(v float64) string {
 	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 }
 
-// UsedCPUs writes how many CPUs were busy or idle on average: 0.36, 12.4.
+// UsedCPUs formats a mean number of busy or idle CPUs: 0.36, 12.4.
 func UsedCPUs(v float64) string {
 	if v >= 9.995 {
 		return Fixed(v, 1)
@@ -23,10 +23,10 @@ func UsedCPUs(v float64) string {
 	return Fixed(v, 2)
 }
 
-// TrimmedSizeText writes a [TrimmedSize].
+// TrimmedSizeText returns a [TrimmedSize] as a string.
 func TrimmedSizeText(mib float64) string { return TrimmedSize(mib).String() }
 
-// Plural returns the word for n things.
+// Plural returns one if n is 1, and many otherwise.
 func Plural[N int | float64](n N, one, many string) string {
 	if n == 1 {
 		return one
@@ -34,7 +34,7 @@ func Plural[N int | float64](n N, one, many string) string {
 	return many
 }
 
-// Count writes how many there are of a thing: "1 process", "3 processes".
+// Count formats a number of things: "1 process", "3 processes".
 func Count[N int | float64](n N, one, many string) string {
 	number := Fixed(float64(n), 0)
 	if whole, ok := any(n).(int); ok {
@@ -53,7 +53,7 @@ func Choice(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// List joins at most n words and counts the others.
+// List joins the first n words with commas, and counts the rest.
 func List(words []string, n int) string {
 	if len(words) <= n {
 		return strings.Join(words, ", ")
@@ -61,10 +61,10 @@ func List(words []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:n], ", "), len(words)-n)
 }
 
-// Parts collects the parts of a sentence that are known.
+// Parts collects the known parts of a sentence.
 type Parts []string
 
-// Add adds a part if it is known, formatted by [fmt.Sprintf].
+// Add adds a part, formatted by [fmt.Sprintf], if it is known.
 func (p *Parts) Add(known bool, format string, args ...any) {
 	if known {
 		*p = append(*p, fmt.Sprintf(format, args...))

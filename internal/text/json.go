@@ -14,11 +14,11 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// JSON returns v as JSON on one line: as encoding/json does, by the same tags and methods, but without the escapes that
-// only HTML needs. A number that is not finite is an error.
+// JSON returns v as JSON on one line, as encoding/json does with the same tags and methods, but without HTML escapes. A
+// number that is not finite is an error.
 func JSON(v any) ([]byte, error) { return json.Marshal(v, jsonOptions()) }
 
-// WriteJSON writes what JSON returns, of which it holds only a part in memory.
+// WriteJSON writes the output of JSON, with only a part of it in memory at a time.
 func WriteJSON(to io.Writer, v any) error { return json.MarshalWrite(to, v, jsonOptions()) }
 
 var jsonOptions = sync.OnceValue(func() json.Options {
@@ -26,7 +26,7 @@ var jsonOptions = sync.OnceValue(func() json.Options {
 		json.WithMarshalers(json.MarshalToFunc(writeInvalid)))
 })
 
-// writeInvalid writes a string that is not UTF-8: \ufffd for each byte that belongs to no character.
+// writeInvalid writes a string that is not UTF-8, with \ufffd for each byte that belongs to no character.
 func writeInvalid(to *jsontext.Encoder, s string) error {
 	if utf8.ValidString(s) {
 		return json.SkipFunc
@@ -40,8 +40,7 @@ func writeInvalid(to *jsontext.Encoder, s string) error {
 	return to.WriteValue(quoted.Bytes())
 }
 
-// AppendFloat appends the shortest number that reads back as v. A value that is not finite
-// becomes null, because JSON has no word for it.
+// AppendFloat appends the shortest number that reads back as v, or null if v is not finite, which JSON cannot express.
 func AppendFloat(out []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(out, "null"...)
@@ -56,8 +55,8 @@ func AppendFloat(out []byte, v float64) []byte {
 	return strconv.AppendFloat(out, v, format, -1, 64)
 }
 
-// appendDecimal appends a number of at most 6 decimals and 15 digits, as most are. No two of these are the same
-// float64, so that no shorter one reads back as v. strconv takes half as long again.
+// appendDecimal appends a number of at most 6 decimals and 15 digits, as most are; ok is false for all others. No two
+// such numbers are the same float64, so no shorter one reads back as v. strconv takes half as long again.
 func appendDecimal(out []byte, v float64) (_ []byte, ok bool) {
 	const decimals, unit = 6, 1e6
 	millionths := math.RoundToEven(v * unit)
@@ -86,9 +85,9 @@ func appendDecimal(out []byte, v float64) (_ []byte, ok bool) {
 	return append(out, fraction[:end+1]...), true
 }
 
-// ParseDecimal reads a number of few digits without an exponent and a plus, as nearly all are, several times faster
-// than strconv. Its digits and the power of ten below them are exact, and so their quotient is rounded once, as it
-// must be. It returns false for all other numbers, and for what is none.
+// ParseDecimal parses a number of at most 15 digits without exponent and plus sign, as nearly all are, several times
+// faster than strconv. The digits and the power of ten below them are exact, so their quotient is correctly rounded. ok
+// is false for other numbers and for invalid ones.
 func ParseDecimal(number []byte) (v float64, ok bool) {
 	const exact = 15 // digits that any float64 holds
 	digits, negative := bytes.CutPrefix(number, []byte{'-'})
@@ -118,7 +117,7 @@ func ParseDecimal(number []byte) (v float64, ok bool) {
 	return v, n > 0 && n <= exact
 }
 
-// AppendFloats appends an array of numbers, each as AppendFloat does.
+// AppendFloats appends a JSON array of numbers, each as by AppendFloat.
 func AppendFloats(out []byte, list []float64) []byte {
 	out = append(out, '[')
 	for i, v := range list {
@@ -130,7 +129,7 @@ func AppendFloats(out []byte, list []float64) []byte {
 	return append(out, ']')
 }
 
-// Round rounds v to n decimals, so that it takes less room.
+// Round rounds v to n decimals, so that it takes less space.
 func Round(v float64, n int) float64 {
 	p := math.Pow10(n)
 	if r := math.Round(v*p) / p; !math.IsInf(r, 0) {
@@ -139,8 +138,8 @@ func Round(v float64, n int) float64 {
 	return v
 }
 
-// RoundSignificant rounds v to 6 decimals or, if its size is below 1, to 6 digits: what a job measures may be small
-// throughout, such as a learning rate.
+// RoundSignificant rounds v to 6 decimals or, if its size is below 1, to 6 significant digits: the values that a job
+// measures may all be small, such as a learning rate.
 func RoundSignificant(v float64) float64 {
 	decimals := 6
 	if size := math.Abs(v); size > 0 && size < 1 {

@@ -33,7 +33,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Every finite number reads back as it was, and is the shortest that does; all else is null.
+// Every finite number becomes the shortest text that reads back as the number; all others become null.
 func FuzzAppendFloat(f *testing.F) {
 	for _, v := range []float64{
 		0, math.Copysign(0, -1), 1, -1.5, 0.1, 33.3, 1e-7, 1e-6, 1.000001, 999999999.999999, 1e9 - 1e-6, 1e15, 1e15 + 0.5, 1e20, 1e21, 1e300,
@@ -94,7 +94,7 @@ func TestRoundFigure(t *testing.T) {
 	}
 }
 
-// BenchmarkAppendFloat writes numbers as reports have them.
+// BenchmarkAppendFloat appends numbers as reports have them.
 func BenchmarkAppendFloat(b *testing.B) {
 	list, out := []float64{0, 33.3, 1795357692.523, 0.015625, 12.345678, 1.0 / 3, 4096, 100}, []byte(nil)
 	for b.Loop() {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// DidYouMean returns the end of an error about a misspelt word: a question with the word that was meant, in a
-// format such as "--%s", or otherwise if that word is "".
+// DidYouMean returns the end of an error about a misspelt word: a question with the word that was meant, in a format
+// such as "--%s". It returns otherwise if meant is "".
 func DidYouMean(meant, format, otherwise string) string {
 	if meant == "" {
 		return otherwise
@@ -14,9 +14,9 @@ func DidYouMean(meant, format, otherwise string) string {
 	return "did you mean " + fmt.Sprintf(format, meant) + "?"
 }
 
-// Nearest returns the word that was most likely meant by a misspelt one, or "" if none is like it: a word that begins
-// with it, from two letters on, or the one that differs in the fewest letters, at most two and fewer than half of them.
-// Letters that changed places count as one difference. Case does not matter.
+// Nearest returns the word most likely meant by a misspelt one, or "" if none is similar: a word that begins with it,
+// from two letters on, or the word that differs in the fewest letters, at most two and fewer than half of them. A
+// transposition counts as one difference. Case does not matter.
 func Nearest(misspelt string, words []string) string {
 	const farthest = 2
 	if len(misspelt) > 64 {
@@ -41,8 +41,8 @@ func Nearest(misspelt string, words []string) string {
 	return best
 }
 
-// editDistance counts the letters that differ between a and b: the distance of Damerau and Levenshtein, in which no
-// letter is changed twice (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance, "optimal string alignment").
+// editDistance returns the number of differing letters of a and b, the Damerau-Levenshtein distance in which no letter
+// is changed twice (https://en.wikipedia.org/wiki/Damerau-Levenshtein_distance, "optimal string alignment").
 func editDistance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

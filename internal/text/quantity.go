@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// A Quantity is a number as people read it, and its unit. The number of one that is not known is
-// Absent.
+// Quantity is a number for readers, and its unit. An unknown number is Absent.
 type Quantity struct{ Number, Unit string }
 
-// String returns the number and the unit with a blank between them.
+// String returns the number and the unit, separated by a space.
 func (q Quantity) String() string {
 	if q.Unit == "" {
 		return q.Number
@@ -19,7 +18,7 @@ func (q Quantity) String() string {
 	return q.Number + " " + q.Unit
 }
 
-// Normalize returns q, or Absent without a unit if q is not known.
+// Normalize returns q, or Absent without a unit if q is unknown.
 func (q Quantity) Normalize() Quantity {
 	if q.Number == Absent {
 		return Quantity{Number: Absent}
@@ -27,7 +26,7 @@ func (q Quantity) Normalize() Quantity {
 	return q
 }
 
-// Narrow returns q for a narrow column: 3m20s, 1.5G for GiB, 12.3 for percent.
+// Narrow formats q for a narrow column: 3m20s, 1.5G for GiB, 12.3 for percent.
 func (q Quantity) Narrow() string {
 	switch {
 	case q.Unit == "%":
@@ -38,8 +37,8 @@ func (q Quantity) Narrow() string {
 	return strings.ReplaceAll(strings.ReplaceAll(q.String(), " ", ""), "min", "m")
 }
 
-// Duration returns seconds as a duration: 0.05 s, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h. From an
-// hour on it is cut, not rounded: 2 h 05 min have passed in full.
+// Duration returns s seconds as a duration: 0.05 s, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h. From one hour on it is
+// truncated, not rounded: 2 h 05 min have passed in full.
 func Duration(s float64) Quantity {
 	whole := math.Floor(s + 0.5)
 	switch {
@@ -69,8 +68,7 @@ func Duration(s float64) Quantity {
 	return Quantity{Fixed(s/86400, 0), "d"}
 }
 
-// Size returns an amount of MiB (2^20 bytes) in its binary unit: 0 B, 12 KiB, 1.5 MiB, 312 MiB,
-// 1.5 GiB.
+// Size returns mib MiB (2^20 bytes) in its binary unit: 0 B, 12 KiB, 1.5 MiB, 312 MiB, 1.5 GiB.
 func Size(mib float64) Quantity {
 	v := math.Abs(mib) * (1 << 20)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -96,7 +94,7 @@ func Size(mib float64) Quantity {
 	return Quantity{number, units[i]}
 }
 
-// TrimmedSize returns Size without a decimal that says nothing, and with two where they matter: 64 GiB,
+// TrimmedSize is Size without a decimal of 0, and with two decimals for multiples of 0.25 GiB below 10 GiB: 64 GiB,
 // 1.25 GiB.
 func TrimmedSize(mib float64) Quantity {
 	if gib := mib / 1024; gib >= 1 && gib < 10 && gib*4 == math.Trunc(gib*4) {
@@ -107,7 +105,7 @@ func TrimmedSize(mib float64) Quantity {
 	return q
 }
 
-// Speed returns MiB per second, or a larger unit from about 1 GiB per second on.
+// Speed returns v MiB per second, in a larger unit from about 1 GiB per second on.
 func Speed(v float64) Quantity {
 	const unit = "MiB/s"
 	switch {
@@ -138,8 +136,7 @@ func Energy(joules float64) Quantity {
 // Percentage returns a percentage with one decimal.
 func Percentage(v float64) Quantity { return Quantity{Fixed(v, 1), "%"} }
 
-// Milliseconds writes a time that is given in milliseconds: 0.62 ms, 12 ms, 0.3 µs. From a second on it is a
-// [Duration].
+// Milliseconds formats a time in milliseconds: 0.62 ms, 12 ms, 0.3 µs; from a second on as a [Duration].
 func Milliseconds(ms float64) string {
 	switch a := math.Abs(ms); {
 	case math.IsNaN(ms) || math.IsInf(ms, 0):
@@ -158,8 +155,8 @@ func Milliseconds(ms float64) string {
 	return "<0.1 µs"
 }
 
-// Number writes a number of anything: 1,234, 4.5, 0.0625. It has at most three decimals and seven digits, or three
-// significant digits if it is small.
+// Number formats a number without a unit: 1,234, 4.5, 0.0625. It has at most three decimals and seven digits, or three
+// significant digits if it is below 0.1.
 func Number(v float64) string {
 	a := math.Abs(v)
 	switch {

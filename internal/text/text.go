@@ -8,15 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes text safe for a terminal and a log: everything that is not a visible
-// character (control characters, ESC, CR, LF and TAB among them, marks that turn
-// the direction of text, characters of no width, bytes that are not UTF-8) is
-// written as Go escapes it: \x1b, \r, \u202e. Backslashes stay as they are, so
-// the result is to be read, not to be parsed.
+// Printable makes text safe for a terminal and a log. It writes everything that is not a visible character (control
+// characters including ESC, CR, LF and TAB, direction marks, zero-width characters, bytes that are not UTF-8) as Go
+// escapes it: \x1b, \r, \u202e. Backslashes stay, so the result is for reading, not for parsing.
 func Printable(s string) string {
 	first := 0
 	for first < len(s) {
-		if c := s[first]; ' ' <= c && c <= '~' { // most are
+		if c := s[first]; ' ' <= c && c <= '~' { // the most frequent case
 			first++
 			continue
 		}
@@ -40,7 +38,7 @@ func Printable(s string) string {
 	return string(out)
 }
 
-// appendVisible adds one character; raw is its bytes.
+// appendVisible appends one character, escaped if it is not visible; raw is its bytes.
 func appendVisible(out []byte, raw string, r rune) []byte {
 	if visible(r, len(raw)) {
 		return append(out, raw...)
@@ -49,9 +47,8 @@ func appendVisible(out []byte, raw string, r rune) []byte {
 	return appendEscaped(out, raw, r)
 }
 
-// visible reports whether a rune of size bytes can be shown as it is. Unicode calls
-// some letters and marks invisible by default (fillers, joiners); variation
-// selectors, which belong to ordinary emoji, are not among them.
+// visible reports whether a rune of size bytes can be shown unescaped. Unicode declares some letters and marks
+// invisible by default (fillers, joiners), but not variation selectors, which belong to ordinary emoji.
 func visible(r rune, size int) bool {
 	if r == utf8.RuneError && size == 1 {
 		return false
@@ -76,7 +73,7 @@ func Clip(s string, width int) string {
 	return s
 }
 
-// ClipStart is Clip, but cuts the beginning.
+// ClipStart is Clip, but cuts off the beginning.
 func ClipStart(s string, width int) string {
 	if Width(s) <= width {
 		return s
@@ -92,7 +89,7 @@ func ClipStart(s string, width int) string {
 	return Clip("…"+s[from:], width)
 }
 
-// Prefix returns the beginning of s as UTF-8: at most n bytes of whole characters.
+// Prefix returns the beginning of s as UTF-8: at most n bytes, of whole characters.
 func Prefix(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
@@ -113,17 +110,15 @@ func Width(s string) int {
 	return n
 }
 
-// wide lists the ranges of characters that terminals show in two cells: East
-// Asian ones and emoji.
+// wide lists the ranges of characters that terminals show in two cells: East Asian ones and emoji.
 var wide = [...][2]rune{
 	{0x1100, 0x115f}, {0x231a, 0x231b}, {0x23e9, 0x23f3}, {0x25fd, 0x25fe}, {0x2600, 0x27bf}, {0x2b1b, 0x2b55},
 	{0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xa960, 0xa97f}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f},
 	{0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x16fe0, 0x18aff}, {0x1b000, 0x1b2ff}, {0x1f000, 0x1faff}, {0x20000, 0x3fffd},
 }
 
-// cells returns how many cells of a terminal a rune takes, or one more: marks that
-// combine with the letter before them count as one, some symbols as two. Lines
-// that come out shorter than thought do no harm, longer ones do.
+// cells returns the number of terminal cells that a rune takes, or one more: combining marks count as one, some symbols
+// as two. Lines that turn out shorter do no harm, longer ones do.
 func cells(r rune) int {
 	for _, w := range wide {
 		if r >= w[0] && r <= w[1] {
@@ -138,12 +133,12 @@ func PadRight(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-Width(s)))
 }
 
-// PadLeft puts spaces before s, up to width terminal cells.
+// PadLeft prepends spaces to s, up to width terminal cells.
 func PadLeft(s string, width int) string {
 	return strings.Repeat(" ", max(0, width-Width(s))) + s
 }
 
-// Wrap breaks s at spaces into at most n lines of width terminal cells. It cuts what does not fit.
+// Wrap breaks s, at spaces where possible, into at most n lines of width terminal cells. The last line is clipped.
 func Wrap(s string, width, n int) []string {
 	var out []string
 	for len(out) < n-1 && Width(s) > width {
@@ -162,7 +157,7 @@ func Wrap(s string, width, n int) []string {
 	return append(out, Clip(s, width))
 }
 
-// fitting returns how many bytes of a text that is wider than that fit into a width.
+// fitting returns how many bytes of s fit into width terminal cells.
 func fitting(s string, width int) int {
 	used := 0
 	for i, r := range s {
@@ -173,10 +168,10 @@ func fitting(s string, width int) int {
 	return len(s)
 }
 
-// Absent stands for an absent value.
+// Absent stands for an unknown value.
 const Absent = "–"
 
-// Fixed formats v with a number of decimals, and an absurdly large v with an exponent.
+// Fixed formats v with a number of decimals; from 1e7 on with an exponent, and as Absent if it is not finite.
 func Fixed(v float64, decimals int) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -187,19 +182,19 @@ func Fixed(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// Seconds writes a [Duration].
+// Seconds returns a [Duration] as a string.
 func Seconds(s float64) string { return Duration(s).String() }
 
-// SizeText writes a [Size].
+// SizeText returns a [Size] as a string.
 func SizeText(mib float64) string { return Size(mib).String() }
 
-// SpeedText writes a [Speed].
+// SpeedText returns a [Speed] as a string.
 func SpeedText(v float64) string { return Speed(v).String() }
 
-// Percent writes a [Percentage].
+// Percent returns a [Percentage] as a string.
 func Percent(v float64) string { return Percentage(v).String() }
 
-// Hours writes CPU hours with at least two significant digits.
+// Hours formats CPU hours with three decimals, with fewer from 100 on, and with more below 0.01.
 func Hours(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0 || a >= 100 || math.IsNaN(v):
@@ -215,7 +210,7 @@ func Hours(v float64) string {
 // ShortSeconds is Seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
 func ShortSeconds(s float64) string { return Duration(s).Narrow() }
 
-// ShortHours formats CPU hours in at most seven characters.
+// ShortHours formats CPU hours, up to 1e7, in at most seven characters.
 func ShortHours(v float64) string {
 	switch {
 	case v > 0 && v < 0.001:

@@ -155,5 +155,5 @@ func TestList(t *testing.T) {
 	}
 }
 
-// hostileText has what no terminal may be sent.
+// hostileText has characters that no terminal may receive.
 const hostileText = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\u200be\u2028f\xffg\x7fh\u009b2Ji \\ \u65e5\u672c\u8a9e"

@@ -6,8 +6,8 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// CombineRanks returns the newest values of a node from those of its ranks: of the host, from whoever measured it; of
-// the jobs, the sum. Percentages of jobs do not add up, and are only there if one rank has them.
+// CombineRanks returns the newest values of a node from its ranks' values: the host's from any rank that measured it,
+// and the sum of the jobs'. Percentages of jobs do not add up, and are known only if a single rank has them.
 func CombineRanks(ranks [][]float64) []float64 {
 	width := 0
 	for _, values := range ranks {
@@ -21,7 +21,7 @@ func CombineRanks(ranks [][]float64) []float64 {
 	return out
 }
 
-// combineColumn returns the value of one column; NaN if no rank has it, or several have what does not add up.
+// combineColumn returns the value of one column; NaN if no rank has it, or if several have values that do not add up.
 func combineColumn(c collector.Column, ranks [][]float64) float64 {
 	ofJob := c.Info().Requires.Has(collector.RequiresJob)
 	out := math.NaN()

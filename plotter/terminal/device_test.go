@@ -11,8 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// ofPorts returns the lines that speak of RDMA ports: the screen's, the sparklines', the log's and the
-// summary's.
+// ofPorts returns the lines about RDMA ports: of the screen, the sparklines, the log and the summary.
 func ofPorts(t *testing.T, r *reporter.Report) []string {
 	t.Helper()
 	o := Options{Width: 80, Height: 60, ASCII: true, Node: "0", Live: map[string]LiveNode{"0": {State: "running", Ended: true}}}

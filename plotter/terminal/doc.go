@@ -1,6 +1,5 @@
-// Package terminal draws a report with text: sparklines below a summary, and the screen of a run
-// that is still going on.
+// Package terminal draws a report as text: sparklines below a summary, and the screen of a run in progress.
 //
-// Pictures are made of the greatest value of each cell, so that no peak is lost, and nothing in a
-// report can make a line hold control characters.
+// Sparklines show the greatest value of each cell, so that no peak is lost. Nothing in a report can put control
+// characters into a line.
 package terminal

@@ -11,8 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wideScreen is a run with limits and two GPUs, of which the second tells nothing but its
-// memory.
+// wideScreen returns a run with limits and two GPUs, the second of which reports only its memory.
 func wideScreen() (*reporter.Report, Options) {
 	r, o := screenReport(1), screenOptions(1, 79, 30)
 	n := r.Nodes["0"]
@@ -42,8 +41,7 @@ func wideScreen() (*reporter.Report, Options) {
 	return r, o
 }
 
-// What the job and the GPUs do stands below the node's, where it was measured; pictures
-// reach up to the limit where one is known.
+// The measured rows of the job and the GPUs are below the node's; sparklines are scaled to a known limit.
 func TestScreen_OfAJobWithLimitsAndGPUs(t *testing.T) {
 	r, o := wideScreen()
 	screenIs(t, "the rows", Screen(r, o)[7:14], `
@@ -66,8 +64,7 @@ GPU 0 mem  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅
 	}
 }
 
-// Where there is little room the node's and the job's CPU and memory are what stays, and no
-// line is wider than the screen.
+// If there is little room, the node's and the job's CPU and memory stay, and no line is wider than the screen.
 func TestScreen_WithLittleRoom(t *testing.T) {
 	r, o := wideScreen()
 	for height := 3; height < 30; height++ {
@@ -89,7 +86,7 @@ func TestScreen_WithLittleRoom(t *testing.T) {
 	}
 }
 
-// More GPUs than have columns, and numbers that are none.
+// There may be more GPUs than columns, and invalid numbers.
 func TestScreen_OfAHostileReport(t *testing.T) {
 	r, o := wideScreen()
 	n := r.Nodes["0"]

@@ -7,21 +7,21 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// line is a line of a screen. If there is no room, lines of the highest rank are left out first.
+// line is a line of a screen. If there is no room, the lines with the highest priority number are omitted first.
 type line struct {
 	priority int
 	style    table.Style
 	text     string
 }
 
-// render cuts a line to the screen and dresses it.
+// render cuts a line to the screen's width and adds its style.
 func (l line) render(o Options) string {
 	words := l.text
 	if o.ASCII {
 		words = text.ASCII(words)
 	}
 	words = strings.TrimRight(clip(words, o.Width), " ")
-	if o.ASCII { // the sign of what was cut
+	if o.ASCII { // replaces the ellipsis of a cut line
 		words = text.ASCII(words)
 	}
 	if o.Color {
@@ -30,8 +30,8 @@ func (l line) render(o Options) string {
 	return words
 }
 
-// clip cuts text to a width. It does not cut a number in two or off from its unit, because
-// the rest would look like another number.
+// clip cuts text to a width. It does not cut a number in two or off from its unit, because the rest would look like
+// another number.
 func clip(words string, width int) string {
 	if text.Width(words) <= width {
 		return words

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// nodeLines returns all but the other nodes and the footer.
+// nodeLines returns all lines except the other nodes' and the footer.
 func nodeLines(r *reporter.Report, o Options) []line {
 	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
 	title := line{0, table.Strong, titleText(r, o.Node, live)}
@@ -41,7 +41,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	return append(lines, line{priority: 22})
 }
 
-// phaseWords names the phase that the job is in, and says for how long; "" where it is in none.
+// phaseWords returns the current phase of the job and its length so far; "" if there is none.
 func phaseWords(n *reporter.Node, live LiveNode) string {
 	p := n.Phase(n.CurrentPhase())
 	if p == nil || live.Ended || len(p.Spans) == 0 {
@@ -62,8 +62,7 @@ func titleText(r *reporter.Report, node string, live LiveNode) string {
 	return words
 }
 
-// commandWords returns the beginning of a command's line: it does not read the rest
-// of a megabyte of words.
+// commandWords returns the beginning of a command. It does not read the rest of a very long one.
 func commandWords(command []string, width int) string {
 	short, left := make([]string, 0, min(len(command), width+1)), 4*max(0, width)
 	for _, word := range command {
@@ -71,14 +70,14 @@ func commandWords(command []string, width int) string {
 			break
 		}
 		if len(word) > left {
-			word = word[:left] // what is cut in the middle of a character is off the screen
+			word = word[:left] // half a character at the end is off the screen
 		}
 		short, left = append(short, word), left-len(word)-1
 	}
 	return summary.CommandLine(short)
 }
 
-// costWords says what the measuring cost so far, and how it goes.
+// costWords returns perfagent's cost so far, and the state of its sampling.
 func costWords(n *reporter.Node, wall float64) string {
 	var words text.Parts
 	if a := n.Agent; a != nil && a.CPUSeconds > 0 {

@@ -10,17 +10,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxOperations is how many operations a screen has.
+// maxOperations is the maximum number of operations on a screen.
 const maxOperations = 3
 
-// An operation is what a job did in the newest kept sample, in words.
+// operation describes an operation in the newest kept sample.
 type operation struct {
 	name, rate, each string
 	perSecond        float64
 }
 
-// busiest returns the operations with the most calls per second, the busiest first. There are none of a run that has
-// ended: the report has the numbers of the whole run.
+// busiest returns the operations with the most calls per second, the busiest first. A run that has ended has none: its
+// report has the totals.
 func busiest(n *reporter.Node, live LiveNode) []operation {
 	var ops []operation
 	for _, l := range n.Timelines() {
@@ -62,7 +62,7 @@ func operationLines(n *reporter.Node, live LiveNode) []line {
 	return lines
 }
 
-// operationWords says the same within a line.
+// operationWords returns the busiest operations for part of a line.
 func operationWords(n *reporter.Node, live LiveNode) string {
 	var parts []string
 	for _, o := range busiest(n, live) {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// busyScreen is a run whose job does four things, one of them with a hostile name, and one that has not begun.
+// busyScreen returns a run with a job of four operations, one with a hostile name, and one that has not begun.
 func busyScreen() (*reporter.Report, Options) {
 	r, o := screenReport(1), screenOptions(1, 79, 30)
 	n := r.Nodes["0"]
@@ -67,7 +67,7 @@ perfagent  own cost`
 	}
 }
 
-// A screen without operations says nothing of them, and one with little room keeps the node's CPU and memory.
+// A screen without operations does not mention them, and one with little room keeps the node's CPU and memory.
 func TestScreen_OperationsWithLittleRoom(t *testing.T) {
 	if screen := strings.Join(Screen(screenReport(1), screenOptions(1, 79, 30)), "\n"); strings.Contains(screen, "operations") {
 		t.Errorf("a job without operations has some:\n%s", screen)

@@ -11,10 +11,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// otherLines returns the lines of the other nodes, and the count of those without one.
+// otherLines returns the lines of the other nodes, and the count of those without a line.
 func otherLines(r *reporter.Report, o Options) []line {
 	var lines []line
-	words := 0 // the same for all, so that the pictures are of one time axis
+	words := 0 // the same for all nodes, so that the sparklines share a time axis
 	for name, live := range o.Live {
 		if name != o.Node && (live.Ended || live.Alarm) {
 			words = min(30, max(words, 2+text.Width(live.State)))
@@ -40,8 +40,8 @@ func otherLines(r *reporter.Report, o Options) []line {
 	return lines
 }
 
-// otherLine returns the line of another node: CPU with its picture of so many cells,
-// memory, and its state unless it is running.
+// otherLine returns the line of another node: CPU with a sparkline of so many cells, memory, and its state unless it is
+// running.
 func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells int) string {
 	label := "node " + text.Clip(text.Printable(name), 10)
 	words := text.PadRight(label, labelWidth)
@@ -56,7 +56,7 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 	cpu, memory := value(collector.CPUAvg), value(collector.MemPercent)
 	words += "CPU " + text.PadLeft(cpu, 7) + "  memory " + text.PadLeft(memory, 7)
 	if live.Ended || live.Alarm {
-		if text.Width(words)+2 >= o.Width { // the state matters most
+		if text.Width(words)+2 >= o.Width { // the state is more important
 			return label + " " + text.Printable(live.State)
 		}
 		return words + "  " + text.Printable(live.State)
@@ -70,7 +70,7 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 	return label + " …"
 }
 
-// Line says in one line what a screen shows of a node: for a log, or a terminal that can do no more.
+// Line returns one line on a node with the content of a screen, for a log or a simple terminal.
 func Line(r *reporter.Report, o Options) string {
 	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
 	value := func(c collector.Column) string {

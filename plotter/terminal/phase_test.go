@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The screen of a run says in which phase the job is, and since when.
+// The screen of a run has the current phase of the job, and its length so far.
 func TestScreen_Phase(t *testing.T) {
 	r := screenReport(1)
 	o := screenOptions(1, 100, 40)

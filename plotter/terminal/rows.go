@@ -11,15 +11,15 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// row is a row of a screen: what it is called and where it is from.
+// row is a row of a screen.
 type row struct {
 	priority int
 	label    string
 	column   collector.Column
 }
 
-// rowsOf lists the rows from top to bottom: always the rows of the node, and the rows of
-// the job, its limits and the GPUs if something of them was measured.
+// rowsOf lists the rows from top to bottom: the rows of the node, and the measured rows of the job, its limits and the
+// GPUs.
 func rowsOf(n *reporter.Node, live LiveNode) []row {
 	rows := []row{
 		{1, "CPU", collector.CPUAvg},
@@ -40,7 +40,7 @@ func rowsOf(n *reporter.Node, live LiveNode) []row {
 	return append(rows, row{11, "disk fill", collector.DiskPercent})
 }
 
-// trafficRows returns the rates at which bytes moved, of the devices that the node has.
+// trafficRows returns the transfer rates of the devices that the node has.
 func trafficRows(n *reporter.Node, live LiveNode) []row {
 	var rows []row
 	for _, c := range collector.Traffic() {
@@ -49,7 +49,7 @@ func trafficRows(n *reporter.Node, live LiveNode) []row {
 		switch counter.TrafficGroup {
 		case collector.TrafficLoopback:
 			r.priority = 10
-		case collector.TrafficNFS, collector.TrafficLustre: // they are of devices that have rows, too
+		case collector.TrafficNFS, collector.TrafficLustre: // the devices below them also have rows
 			r.priority = 9
 		}
 		if now, peak := numbersOf(n, live, c); counter.Always || !math.IsNaN(now) || !math.IsNaN(peak) {
@@ -59,8 +59,8 @@ func trafficRows(n *reporter.Node, live LiveNode) []row {
 	return rows
 }
 
-// gpuRows returns the rows of the job's GPUs, or of all the node's GPUs if the job has none.
-// If there is no room for all, the last ones are left out.
+// gpuRows returns the rows of the job's GPUs, or of all the node's GPUs if the job has none. The last ones are the
+// first omitted if there is no room.
 func gpuRows(n *reporter.Node) []row {
 	gpus := n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)]
 	own := slices.ContainsFunc(gpus, func(g reporter.GPU) bool { return g.OfJob })
@@ -76,8 +76,8 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// topOf returns the upper end of a row's picture: 100 for percentages, the bound of the
-// column if it is known, and otherwise the greatest value.
+// topOf returns the upper end of a row's sparkline: 100 for percentages, and otherwise the greatest of its values and
+// the known bound of the column.
 func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
 	if c.IsPercent() {
 		return 100
@@ -85,7 +85,7 @@ func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
 	return max(minRate, highest(values), boundOf(n, c))
 }
 
-// boundOf returns what limits a column; 0 = nothing, or not known.
+// boundOf returns the upper bound of a column; 0 = none, or unknown.
 func boundOf(n *reporter.Node, c collector.Column) float64 {
 	device, _, isGPU := c.GPU()
 	switch bound := c.Info().Bound; {
@@ -99,7 +99,7 @@ func boundOf(n *reporter.Node, c collector.Column) float64 {
 	return 0
 }
 
-// rowLines returns the pictures with their numbers, and what they mean above them.
+// rowLines returns the sparklines with their numbers, below their headings.
 func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	cells, numbers := o.Width-labelWidth-2*numberWidth-1, 2
 	if cells < minSparkCells {
@@ -139,8 +139,7 @@ func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	return lines
 }
 
-// narrowLines returns the rows for a screen without room for a picture or for the blanks
-// between label and number.
+// narrowLines returns the rows for a screen without room for sparklines or for spaces between label and number.
 func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	lines := []line{{6, table.Faint, text.PadLeft(firstHead(live), o.Width)}}
 	for _, row := range rowsOf(n, live) {
@@ -155,7 +154,7 @@ func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	return lines
 }
 
-// firstHead says what the first number is.
+// firstHead returns the heading of the first number.
 func firstHead(live LiveNode) string {
 	switch {
 	case live.Ended:
@@ -166,8 +165,7 @@ func firstHead(live LiveNode) string {
 	return "now"
 }
 
-// numbersOf returns the newest value of a column, or at the end its mean, and its
-// peak; NaN = not known.
+// numbersOf returns the newest value of a column, or its mean after the end, and its peak; NaN = unknown.
 func numbersOf(n *reporter.Node, live LiveNode, c collector.Column) (now, peak float64) {
 	now, peak = math.NaN(), math.NaN()
 	q, ok := n.Summaries[c.Key()]

@@ -6,46 +6,43 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Options say how the screen of a run looks.
+// Options configures the screen of a run.
 type Options struct {
-	// Width and Height are how many cells and lines there are.
+	// Width and Height are the numbers of cells and lines.
 	Width, Height int
 	ASCII, Color  bool // only ASCII; colours
 	// Node is shown in full; the others get a line each.
 	Node string
-	// Live has what is known about the nodes besides the report.
+	// Live describes the nodes beyond the report.
 	Live map[string]LiveNode
-	// More is the number of running nodes that are not in the report, Ended the number of nodes
-	// that have ended.
+	// More is the number of running nodes that are not in the report, Ended the number of nodes that have ended.
 	More, Ended int
 	// Footer is the last line: how to leave.
 	Footer string
 }
 
-// LiveNode has what is known about a node of a run in progress, besides its report.
+// LiveNode holds facts about a node of a run in progress that its report lacks.
 type LiveNode struct {
-	// State is the node's state: "running for 3 min 20 s", or at its End "exit 0 after
-	// 12.3 s".
+	// State is the node's state: "running for 3 min 20 s" or, if it has Ended, "exit 0 after 12.3 s".
 	State string
-	Alarm bool // the state is none that was wished for
-	// Problem is what keeps us from knowing more; "" = nothing.
+	Alarm bool // the state is bad
+	// Problem is why newer data is unavailable; "" = no problem.
 	Problem string
 	Ended   bool
 	// Newest is the newest sample by collector.Column, NaN = not measured; nil = unknown.
 	Newest []float64
 }
 
-// The layout of a screen: label, picture, two numbers.
+// The layout of a screen: label, sparkline, two numbers.
 const (
 	labelWidth  = 11
 	numberWidth = 12
 )
 
-// Screen draws a run that is still going on, as at most Height lines of at most Width cells. It shows
-// the state of the run; CPU, memory, disk and network of one node and what its job and its GPUs do, each
-// with its newest value and its peak; the busiest operations of the job; perfagent's own cost; and a line
-// for each other node. Nothing in the report can make it hold control characters other than the colours
-// asked for.
+// Screen draws a run in progress, as at most Height lines of at most Width cells. It shows the state of the run; CPU,
+// memory, disk and network of one node and its job and GPUs, each with its newest value and its peak; the busiest
+// operations of the job; perfagent's own cost; and a line for each other node. Nothing in the report can add control
+// characters to the colours requested.
 func Screen(r *reporter.Report, o Options) []string {
 	var footer []line
 	if o.Footer != "" && o.Height >= 3 {
@@ -63,7 +60,7 @@ func Screen(r *reporter.Report, o Options) []string {
 	return out
 }
 
-// fitLines leaves out the least important lines until the others fit.
+// fitLines omits the least important lines until the others fit.
 func fitLines(lines []line, room int) []line {
 	for len(lines) > max(0, room) {
 		last := 0
@@ -77,8 +74,8 @@ func fitLines(lines []line, room int) []line {
 	return lines
 }
 
-// limitNodeLines keeps as many of the other nodes as there is room for, and counts the rest
-// in the last line, which others has when any are counted already.
+// limitNodeLines keeps as many lines of other nodes as fit, and counts the rest in a last line. If More or Ended is
+// positive, the last of others is such a line already.
 func limitNodeLines(others []line, o Options, room int) []line {
 	if len(others) <= room || room < 1 {
 		return others[:min(len(others), max(0, room))]
@@ -91,7 +88,7 @@ func limitNodeLines(others []line, o Options, room int) []line {
 	return append(kept, omittedNodesLine(o))
 }
 
-// omittedNodesLine counts the nodes that have no line.
+// omittedNodesLine counts the nodes without a line.
 func omittedNodesLine(o Options) line {
 	var words text.Parts
 	words.Add(o.More > 0, "%d more", o.More)

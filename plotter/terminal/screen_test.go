@@ -21,7 +21,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// screenRecording is a minute and a half of a node that is busy for one second.
+// screenRecording returns a minute and a half of a node that is busy for one second.
 func screenRecording(samples int) *collector.Recording {
 	start := host.Instant{Wall: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Mono: time.Hour, Boot: time.Hour}
 	rec := collector.NewRecording(start, time.Second, 1000)
@@ -46,7 +46,7 @@ func screenRecording(samples int) *collector.Recording {
 	return rec
 }
 
-// screenReport is a run of so many nodes that goes on.
+// screenReport returns a run in progress on so many nodes.
 func screenReport(nodes int) *reporter.Report {
 	rec := screenRecording(90)
 	out := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py"}}, Recording: rec,
@@ -124,7 +124,7 @@ nodes      2 ended before
 q quits`)
 }
 
-// A hostile report: nothing of it reaches the terminal as it is.
+// screenHostile returns a report with texts that must not reach the terminal unescaped.
 func screenHostile() *reporter.Report {
 	evil := "\x1b[2J\x1b]0;x\a\r\n\t\u202e\u200b\x9b31m\xff日本語👩‍👩‍👧 é́́́"
 	r := screenReport(3)
@@ -148,8 +148,7 @@ func screenHostileOptions(width, height int) Options {
 	return o
 }
 
-// Whatever the size of the terminal and the report, no line is wider and none is too
-// many, and there are no control characters.
+// For any terminal and report, no line is too wide, there are not too many lines, and no control characters.
 func TestScreen_FitsAnyTerminal(t *testing.T) {
 	reports := []*reporter.Report{screenReport(1), screenReport(40), screenHostile(), {}}
 	step := testenv.Rounds(1, 9)
@@ -187,7 +186,7 @@ func screenPrintable(t *testing.T, line string, ascii bool) {
 	}
 }
 
-// The smaller the terminal, the less there is: what matters most stays.
+// The smaller the terminal, the fewer lines there are: the most important stay.
 func TestScreen_KeepsWhatMattersMost(t *testing.T) {
 	for height, want := range map[int][]string{
 		1: {"running"},
@@ -227,7 +226,7 @@ func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
 	}
 }
 
-// One busy second of a day is in the picture.
+// The screen shows one busy second in a day.
 func TestScreen_KeepsEveryPeak(t *testing.T) {
 	rec := screenRecording(100)
 	var s collector.Sample
@@ -251,7 +250,7 @@ func TestScreen_KeepsEveryPeak(t *testing.T) {
 	}
 }
 
-// How a node stands is seen, and what a number is that is not of now.
+// The screen shows the state of a node, and whether a number is the newest, the last or the mean.
 func TestScreen_SaysHowItStands(t *testing.T) {
 	r := screenReport(2)
 	o := screenOptions(2, 100, 24)
@@ -274,7 +273,7 @@ func TestScreen_SaysHowItStands(t *testing.T) {
 			}
 		}
 	}
-	o.Node = "9" // there is none such
+	o.Node = "9" // there is no such node
 	if lines := Screen(r, o); len(lines) < 10 {
 		t.Errorf("a node that is not there: %d lines", len(lines))
 	}
@@ -302,7 +301,7 @@ func TestScreen_GreatRates(t *testing.T) {
 	}
 }
 
-// screenRowOf is the line with a label; "" = none.
+// screenRowOf returns the line with a label; "" = none.
 func screenRowOf(lines []string, label string) string {
 	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, label) })
 	if i < 0 {
@@ -311,8 +310,7 @@ func screenRowOf(lines []string, label string) string {
 	return lines[i]
 }
 
-// Where there is little room the unit goes before any digit, and a number that does not
-// fit is not there at all.
+// If there is little room, the unit is omitted before any digit, and a number that does not fit is omitted entirely.
 func TestScreen_CutsNoNumber(t *testing.T) {
 	screenIs(t, "20 × 5", Screen(screenReport(1), screenOptions(1, 19, 5)), `
 running for 1 min …
@@ -333,7 +331,7 @@ q quits`)
 	if got := valueText(collector.DiskReadRate, 1.5, 4); got != "1.50" {
 		t.Errorf("1.5 MiB/s in 4 cells: %q", got)
 	}
-	// At every width each number is whole: there are no others on the screen.
+	// At every width the screen has only whole numbers.
 	r := screenReport(12)
 	known := screenNumbersOf(strings.Join(Screen(r, screenOptions(12, 200, 60)), "\n"))
 	for width := range 120 {
@@ -349,7 +347,7 @@ q quits`)
 	}
 }
 
-// screenNumbersOf are the numbers in a text, without those of a date.
+// screenNumbersOf returns the numbers in a text.
 func screenNumbersOf(words string) map[string]bool {
 	out := make(map[string]bool)
 	for _, word := range strings.FieldsFunc(words, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }) {
@@ -376,7 +374,7 @@ func TestScreen_Line(t *testing.T) {
 	}
 }
 
-// Of the GPUs the job's are shown, on the screen and in the line; all where it has none.
+// The screen and the line show the job's GPUs, or all if it has none.
 func TestScreen_GPUsOfTheJob(t *testing.T) {
 	rec := screenRecording(1)
 	for i := range 10 {
@@ -407,10 +405,10 @@ func TestScreen_GPUsOfTheJob(t *testing.T) {
 	}
 }
 
-// A megabyte of words costs no more than what is seen of it.
+// A command of a megabyte costs no more than its visible part.
 func TestScreen_OfALongCommandIsCheap(t *testing.T) {
 	r := screenReport(1)
-	// The fewest of many: under the race detector fmt's pool drops what it has at random.
+	// The fewest of many: under the race detector fmt's pool drops buffers at random.
 	fewest := func() float64 {
 		least := math.Inf(1)
 		for range 60 {

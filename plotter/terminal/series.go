@@ -7,8 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// valuesOf returns the greatest value of what each kept sample stands for; nil = not
-// in the report.
+// valuesOf returns the greatest value of a column in each kept sample's bucket; nil = not in the report.
 func valuesOf(n *reporter.Node, c collector.Column) []float64 {
 	if band, ok := n.Envelope[c.Key()]; ok {
 		return band.Max
@@ -16,10 +15,11 @@ func valuesOf(n *reporter.Node, c collector.Column) []float64 {
 	return n.Samples.Column(c.Key())
 }
 
-// endsOf returns for each kept sample the time of the last sample that it stands for.
+// endsOf returns the time of the last sample in each kept sample's bucket.
 func endsOf(n *reporter.Node) []float64 { return valuesOf(n, collector.Timestamp) }
 
-// spanOf returns the times of the first and the last sample, in seconds since 1970; NaN = unknown.
+// spanOf returns the start of the sampling, or else the time of the first sample, and the time of the last sample, in
+// seconds since 1970; NaN = unknown.
 func spanOf(n *reporter.Node) (from, to float64) {
 	from, to = math.NaN(), highest(endsOf(n))
 	for _, ts := range n.Samples.Column(collector.Timestamp.Key()) {
@@ -34,7 +34,7 @@ func spanOf(n *reporter.Node) (from, to float64) {
 	return from, to
 }
 
-// highest returns the greatest value that was measured, or NaN if none was.
+// highest returns the greatest known value, or NaN if there is none.
 func highest(values []float64) float64 {
 	most := math.NaN()
 	for _, v := range values {
@@ -45,8 +45,8 @@ func highest(values []float64) float64 {
 	return most
 }
 
-// busiestGPU returns, for each kept sample, the peak utilization of the busiest of the job's
-// GPUs, or nil if there is none. If the node has no job, all its GPUs count.
+// busiestGPU returns, for each kept sample, the peak utilization of the busiest of the job's GPUs, or nil if there is
+// none. If the node has no job, all its GPUs count.
 func busiestGPU(n *reporter.Node) []float64 {
 	var out []float64
 	for i := range min(len(n.GPUs), collector.MaxGPUs) {

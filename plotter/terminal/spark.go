@@ -11,19 +11,16 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// The levels of a sparkline, lowest first. A blank is not a level: it means that nothing
-// was measured, so the lowest must be seen.
+// The levels of a sparkline, lowest first. The lowest must be visible, because a blank means that nothing was measured.
 const (
 	blockLevels = "▁▂▃▄▅▆▇█"
 	asciiLevels = "_.-=+*#@"
 )
 
-// Spark draws values as one line of at most width cells. A cell shows one value or, if
-// there are more values than cells, the greatest of several neighbours. So no peak is
-// lost, and nothing is drawn between values. A cell's level is the nearest of eight from
-// lo to hi. Values outside are clamped, and so are all values if hi ≤ lo. NaN means not
-// measured: a cell of nothing else is blank.
-// The levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ where only ASCII is to be written.
+// Spark draws values as one line of at most width cells. A cell shows one value or, if there are more values than
+// cells, the greatest of several neighbours. So no peak is lost, and nothing is drawn between values. A cell's level is
+// the nearest of eight from lo to hi. Values outside are clamped, and so are all values if hi ≤ lo. NaN means not
+// measured: a cell with nothing else is blank. The levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ if ascii is set.
 func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
 	levels := []rune(blockLevels)
 	if ascii {
@@ -60,27 +57,25 @@ func level(v, lo, hi float64, top int) int {
 
 // The layout of a sparkline in the summary.
 const (
-	minSparkCells = 8  // cells that a picture must have to be useful
+	minSparkCells = 8  // fewer cells are useless
 	sparkLabel    = 12 // width of a label, as in the summary
-	// minRate is the least rate of a full height, MiB/s: otherwise a network that is
-	// almost idle would look busy.
+	// minRate is the minimum rate of full height, in MiB/s: otherwise an almost idle network would look busy.
 	minRate = 0.1
-	// minCPUs is the same for the job's CPUs.
+	// minCPUs is the minimum of full height for the job's CPUs.
 	minCPUs = 0.1
-	// peakPerCell is said where a cell stands for several samples.
+	// peakPerCell is the note on cells with several samples.
 	peakPerCell = "peak of each cell"
 )
 
-// SparklineBlocks are lines of pictures: those of the job and its GPUs, and those of the node.
+// SparklineBlocks holds the lines of sparklines: of the job and its GPUs, and of the node.
 type SparklineBlocks struct{ Job, Node []string }
 
-// Sparklines returns the pictures of one node for a terminal: a line each for CPU and memory of the job, for the
-// busiest of its GPUs, and for CPU, memory, disk and network of the node. What was zero all the time has none.
-// The last line of each block says the time that its pictures span. A line has a label, the picture and its
-// scale in words, takes at most width cells and holds no control characters. Pictures are of the envelope's
-// greatest values, so that no peak is lost however few samples were kept, and of the samples where a node from
-// perf.py has no envelope. Nothing is drawn of what the report does not have: perf.py's has no rates.
-// There are none if there is no room, or if there are fewer than two samples.
+// Sparklines returns the sparklines of one node for a terminal: a line each for CPU and memory of the job, for the
+// busiest of its GPUs, and for CPU, memory, disk and network of the node. A column that was always zero has none. The
+// last line of each block is the time axis. A line has a label, the sparkline and its scale, takes at most width cells
+// and has no control characters. Sparklines show the greatest values of the envelope, so that no peak is lost however
+// few samples were kept, or the samples if a node from perf.py has no envelope. Columns that the report lacks are
+// omitted: perf.py's has no rates. There are no sparklines if there is no room, or if there are fewer than two samples.
 func Sparklines(n *reporter.Node, width int, ascii bool) SparklineBlocks {
 	if n == nil || n.Samples.Len() < 2 {
 		return SparklineBlocks{}
@@ -90,7 +85,7 @@ func Sparklines(n *reporter.Node, width int, ascii bool) SparklineBlocks {
 	p := sparklineBlock{rows: slices.Concat(job, node), samples: n.Samples.Len(), ascii: ascii}
 	p.thinned = n.Sampling != nil && n.Sampling.Stride > 1
 	from, to := spanOf(n)
-	cells := p.cells(width) // the same for both, so that what is one below the other happened at one time
+	cells := p.cells(width) // the same for both, so that both have the same time axis
 
 	lines := func(rows []sparkline) []string {
 		p.rows = rows
@@ -102,12 +97,12 @@ func Sparklines(n *reporter.Node, width int, ascii bool) SparklineBlocks {
 // sparklineBlock is a block of rows with one time axis.
 type sparklineBlock struct {
 	rows    []sparkline
-	samples int  // of the row that has most
-	thinned bool // a value stands for several samples
+	samples int  // of the longest row
+	thinned bool // a value covers several samples
 	ascii   bool
 }
 
-// sparkline is one row; hi is what its highest level stands for.
+// sparkline is one row; hi is the value of its highest level.
 type sparkline struct {
 	label  string
 	values []float64
@@ -115,7 +110,7 @@ type sparkline struct {
 	scale  string
 }
 
-// cells returns how many cells the pictures have in lines of a width; 0 = no room.
+// cells returns the number of cells of the sparklines in lines of a width; 0 = no room.
 func (p *sparklineBlock) cells(width int) int {
 	said := text.Width(peakPerCell)
 	for _, r := range p.rows {
@@ -128,7 +123,7 @@ func (p *sparklineBlock) cells(width int) int {
 	return cells
 }
 
-// lines writes the rows, in pictures of so many cells, and the axis, which spans some seconds.
+// lines returns the rows, with sparklines of so many cells, and the axis for span seconds.
 func (p *sparklineBlock) lines(cells int, span float64) []string {
 	if cells == 0 || len(p.rows) == 0 {
 		return nil
@@ -147,7 +142,7 @@ func (p *sparklineBlock) lines(cells int, span float64) []string {
 	return append(lines, pictureLine("time", axis, cells, note, p.ascii))
 }
 
-// pictureLine joins label, picture and words. ASCII has no dash of that width.
+// pictureLine joins label, sparkline and words. ASCII replaces a dash by one of the same width.
 func pictureLine(label, picture string, cells int, words string, ascii bool) string {
 	line := text.PadRight(text.PadRight(label, sparkLabel-1)+" "+picture, sparkLabel+cells) + "  " + words
 	if ascii {
@@ -156,8 +151,8 @@ func pictureLine(label, picture string, cells int, words string, ascii bool) str
 	return strings.TrimRight(line, " ")
 }
 
-// timeAxis returns the line under the pictures: 0 under the first cell, and the span ends
-// under the last where that leaves a gap.
+// timeAxis returns the line under the sparklines: 0 under the first cell, and the end of the span under the last if a
+// gap remains.
 func timeAxis(span float64, cells int) string {
 	words := text.Seconds(span)
 	if span < 0 || words == text.Absent {
@@ -170,7 +165,7 @@ func timeAxis(span float64, cells int) string {
 	return "0" + strings.Repeat(" ", gap) + words
 }
 
-// sparklinesOf picks what is drawn of a node. Of bytes that moved it is the rate.
+// sparklinesOf returns the sparklines of a node; for transferred bytes, of their rate.
 func sparklinesOf(n *reporter.Node) []sparkline {
 	var rows []sparkline
 	add := func(label string, c collector.Column, what string) {
@@ -196,7 +191,7 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 	return rows
 }
 
-// jobSparklines picks what is drawn of the job, to the scale of its own peaks, and of its GPUs.
+// jobSparklines returns the sparklines of the job, scaled to their own peaks, and of its GPUs.
 func jobSparklines(n *reporter.Node) []sparkline {
 	var rows []sparkline
 	if values := valuesOf(n, collector.JobCPU); highest(values) > 0 {

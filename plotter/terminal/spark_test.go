@@ -51,7 +51,7 @@ func TestSpark_ShowsEveryPeak(t *testing.T) {
 	}
 }
 
-// Wherever a peak stands and whatever the number of cells is, it is seen.
+// Every peak is visible, for any position and number of cells.
 func TestSpark_LosesNoPeak(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 50, 51, 99, 1000} {
 		for width := 1; width < 60; width++ {
@@ -67,7 +67,7 @@ func TestSpark_LosesNoPeak(t *testing.T) {
 	}
 }
 
-// sparkNode is a node with the same values in every column but the time stamps.
+// sparkNode returns a node with the same values in every column but the time stamps.
 func sparkNode(values ...float64) *reporter.Node {
 	start := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 	n := &reporter.Node{Envelope: reporter.Envelope{}, Sampling: &reporter.Sampling{Start: reporter.Time{Time: start}, Stride: 1}}
@@ -87,7 +87,7 @@ func sparkNode(values ...float64) *reporter.Node {
 	return n
 }
 
-// drawn returns all lines, those of the job first.
+// drawn returns all lines, the job's first.
 func drawn(d SparklineBlocks) []string { return append(d.Job, d.Node...) }
 
 func TestSparklines_SayWhatTheyShow(t *testing.T) {
@@ -133,8 +133,7 @@ func TestSparklines_SayWhatTheyShow(t *testing.T) {
 	}
 }
 
-// The burst of two seconds in a week is a full cell, where it happened, and it is the
-// envelope that shows it.
+// The burst of two seconds in a week is a full cell at its place, thanks to the envelope.
 func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 	r := plottertest.Week(t)
 	n := r.Nodes["0"]
@@ -162,7 +161,7 @@ func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 	}
 }
 
-// sparkWhere reports whether a cell of a week's picture is about where the burst was.
+// sparkWhere reports whether a cell of a week's sparkline is near the burst.
 func sparkWhere(picture []rune, cell int) bool {
 	cells := 0
 	for cells < len(picture) && strings.ContainsRune(blockLevels+asciiLevels, picture[cells]) {
@@ -171,7 +170,7 @@ func sparkWhere(picture []rune, cell int) bool {
 	return math.Abs(float64(cell)+0.5-float64(cells)*plottertest.BurstAt/plottertest.WeekSeconds) <= 1
 }
 
-// Whatever the report says, lines have their width, and nothing but what they are made of.
+// For any report, lines fit and consist of the expected characters.
 func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, 5e-324, 0, -1, 100, 1e18}
@@ -207,7 +206,7 @@ func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 	}
 }
 
-// Several nodes have one time axis: one that ends early is blank from there on.
+// Several nodes share a time axis: one that ends early is blank from there on.
 func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
 	late := sparkNode(slices.Repeat([]float64{50}, 10)...)
 	late.Sampling.Start.Time = late.Sampling.Start.Add(10 * time.Second)
@@ -254,7 +253,7 @@ func BenchmarkSparklines(b *testing.B) {
 	}
 }
 
-// The sparklines have a line for the GPU, and none for a network that is idle.
+// The sparklines have a line for the GPU, and none for an idle network.
 func TestSparklines_OfAJobWithGPUs(t *testing.T) {
 	r := reportertest.Container(0, 60, 2)
 	lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n")

@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	// Alpha is the significance level of the test. Of a hundred metrics that did not change, about
-	// five appear to have changed.
+	// Alpha is the significance level of the test: of a hundred unchanged metrics, about five appear to have changed.
 	Alpha = 0.05
 	// Confidence is the level of the confidence intervals around the medians.
 	Confidence = 0.95
-	// maxText limits how many characters of a text from a report are shown.
+	// maxText is the maximum number of characters shown of a text from a report.
 	maxText = 300
 )
 
-// A Comparison holds the differences between two sets of runs of one job.
+// Comparison holds the differences between two sets of runs of one job.
 type Comparison struct {
 	A SideSummary `json:"a"`
 	B SideSummary `json:"b"`
@@ -31,22 +30,22 @@ type Comparison struct {
 	Alpha      float64  `json:"alpha"`
 	Confidence float64  `json:"confidence"`
 	Metrics    []Metric `json:"metrics"`
-	// Gates are the verdicts on conditions. Judge adds them.
+	// Gates are the results of gates. CheckGate adds them.
 	Gates []GateResult `json:"gates"`
-	// Notes are what a reader must know to interpret the numbers.
+	// Notes are needed to interpret the numbers.
 	Notes []string `json:"notes"`
 
 	commandsA, commandsB []string // each once
 }
 
-// A SideSummary is one side of a comparison.
+// SideSummary describes one side of a comparison.
 type SideSummary struct {
 	Name    string `json:"name"`
 	Runs    int    `json:"runs"`
 	Reports int    `json:"reports"` // files; one run of several nodes may have several
 }
 
-// A Metric is one metric on both sides. Values that are not known are null.
+// Metric is one metric on both sides. Unknown values are null.
 type Metric struct {
 	Name string         `json:"name"`
 	Unit collector.Unit `json:"unit"`
@@ -55,31 +54,29 @@ type Metric struct {
 	B *float64 `json:"b"`
 	// ChangePct is the change from A to B in percent. It is null if A is 0.
 	ChangePct *float64 `json:"change_pct"`
-	// P is the probability that runs of an unchanged job differ as much as these do.
+	// P is the probability that runs of an unchanged job differ as much as these.
 	P *float64 `json:"p_value"`
-	// Changed reports whether P is at most Alpha. It is null if there are too few runs: then no
-	// difference, however large, could reach that level.
+	// Changed reports whether P is at most Alpha. It is null if there are too few runs for any difference to reach that
+	// level.
 	Changed *bool `json:"changed"`
-	// NA and NB count the runs that have the metric.
+	// NA and NB are the numbers of runs with the metric.
 	NA int `json:"n_a"`
 	NB int `json:"n_b"`
-	// ALow, AHigh, BLow and BHigh bound the confidence intervals. They are null with fewer than six
-	// runs.
+	// ALow, AHigh, BLow and BHigh bound the confidence intervals. They are null with fewer than six runs.
 	ALow  *float64 `json:"a_low"`
 	AHigh *float64 `json:"a_high"`
 	BLow  *float64 `json:"b_low"`
 	BHigh *float64 `json:"b_high"`
-	// Why explains why runs lack the metric.
+	// Why is the reason why runs lack the metric.
 	Why string `json:"why,omitempty"`
 
 	whyA, whyB string
 	definition *reporter.Metric
-	hidden     bool // the tables do not show it
-	gated      bool // a gate is on it
+	hidden     bool // not in the tables
+	gated      bool // used by a gate
 }
 
-// A significanceTest holds what all metrics share: the thresholds, and the smallest p-value for each pair of
-// sample sizes.
+// significanceTest holds the thresholds of all metrics, and the smallest p-value for each pair of sample sizes.
 type significanceTest struct {
 	thresholds benchmath.Thresholds
 	minPs      map[[2]int]float64 // by the two sample sizes
@@ -125,8 +122,7 @@ func Compare(a, b Side) *Comparison {
 	return c
 }
 
-// tableMetrics returns the metrics of the table that are compared. The metrics of a device are left
-// out if no node has it.
+// tableMetrics returns the compared metrics of the table, without the metrics of devices that no node has.
 func tableMetrics(sides ...[]*run) []reporter.Metric {
 	runs := slices.Concat(sides...)
 	return slices.DeleteFunc(slices.Clone(reporter.Metrics()), func(m reporter.Metric) bool {
@@ -134,7 +130,7 @@ func tableMetrics(sides ...[]*run) []reporter.Metric {
 	})
 }
 
-// anyKnows reports whether any node of some runs has a metric, or says why it lacks it.
+// anyKnows reports whether any node of the runs has a metric, or a reason for lacking it.
 func anyKnows(runs []*run, name string) bool {
 	return slices.ContainsFunc(runs, func(r *run) bool {
 		return slices.ContainsFunc(r.nodes, func(n node) bool {
@@ -144,7 +140,7 @@ func anyKnows(runs []*run, name string) bool {
 	})
 }
 
-// gpuMetrics returns the GPU metrics of the node that has the most of them.
+// gpuMetrics returns the GPU metrics of the node with the most of them.
 func gpuMetrics(sides ...[]*run) []reporter.Metric {
 	var out []reporter.Metric
 	for _, r := range slices.Concat(sides...) {
@@ -214,8 +210,8 @@ func (t *significanceTest) compare(a, b []float64) Metric {
 	return m
 }
 
-// roundedSample returns a sample for the test, which only looks at the order of values. It makes values
-// equal that differ only by rounding errors, such as 99.99999999999999 and 100.
+// roundedSample returns a sample for the test, which only uses the order of values. It makes values equal that differ
+// only by rounding errors, such as 99.99999999999999 and 100.
 func (t *significanceTest) roundedSample(values []float64) *benchmath.Sample {
 	out := make([]float64, len(values))
 	for i, v := range values {
@@ -224,11 +220,11 @@ func (t *significanceTest) roundedSample(values []float64) *benchmath.Sample {
 	return benchmath.NewSample(out, &t.thresholds)
 }
 
-// pValue returns the p-value of the test, whichever side comes first.
+// pValue returns the p-value of the test, independent of the order of its arguments.
 //
-// With ties the distribution of U is not symmetric, and benchmath looks up the tail of the first
-// sample with the smaller U. That is right only if the first sample has the smaller U; otherwise p
-// may even be 0. So the sample with the smaller U goes first. A doubled tail may slightly exceed 1.
+// With ties the distribution of U is not symmetric, and benchmath looks up the tail of the first sample with the
+// smaller U. That is right only if the first sample has the smaller U; otherwise p may even be 0. So the sample with
+// the smaller U goes first. A doubled tail may slightly exceed 1.
 func pValue(a, b *benchmath.Sample) float64 {
 	if 2*uStatistic(a.Values, b.Values) > float64(len(a.Values)*len(b.Values)) {
 		a, b = b, a
@@ -236,8 +232,8 @@ func pValue(a, b *benchmath.Sample) float64 {
 	return min(1, benchmath.AssumeNothing.Compare(a, b).P)
 }
 
-// uStatistic returns the U statistic of the first of two sorted samples: the number of pairs in which its
-// value is the greater, plus half the pairs in which both are equal.
+// uStatistic returns the U statistic of the first of two sorted samples: the number of pairs in which its value is the
+// greater, plus half the pairs of equal values.
 func uStatistic(a, b []float64) float64 {
 	u := 0.0
 	for _, v := range a {
@@ -260,7 +256,7 @@ func medianInterval(s *benchmath.Sample) (median, low, high *float64) {
 	return finiteOrNil(sum.Center), &sum.Lo, &sum.Hi
 }
 
-// finiteOrNil returns v as JSON can hold it: nil if v is not finite.
+// finiteOrNil returns v for JSON: nil if v is not finite or too large.
 func finiteOrNil(v float64) *float64 {
 	if !isComputable(v) {
 		return nil
@@ -268,8 +264,8 @@ func finiteOrNil(v float64) *float64 {
 	return &v
 }
 
-// change returns the change from a to b in percent of a. It is rounded, because 1.1 is otherwise
-// more than 10 % above 1. It is not finite if a is 0 and b is not.
+// change returns the change from a to b in percent of a. It is rounded, because 1.1 would otherwise be more than 10 %
+// above 1. It is not finite if a is 0.
 func change(a, b float64) float64 {
 	if a == b {
 		if a == 0 {
@@ -289,8 +285,7 @@ func change(a, b float64) float64 {
 	return pct
 }
 
-// minP returns the smallest p-value that samples of these sizes can have: that of two samples
-// that do not overlap.
+// minP returns the smallest p-value that samples of these sizes can have: when they do not overlap.
 func (t *significanceTest) minP(a, b int) float64 {
 	size := [2]int{a, b}
 	if p, ok := t.minPs[size]; ok {
@@ -307,7 +302,7 @@ func (t *significanceTest) minP(a, b int) float64 {
 	return p
 }
 
-// RunsNeeded returns the smallest number of runs per side with which a change can be detected.
+// RunsNeeded returns the smallest number of runs per side that can detect a change.
 func RunsNeeded() int {
 	t, n := newSignificanceTest(), 1
 	for t.minP(n, n) > Alpha {
@@ -326,8 +321,7 @@ func (c *Comparison) Metric(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// MetricNames returns the names of the metrics that are compared, in the table's order. The metrics of
-// GPUs, where there are any, follow them.
+// MetricNames returns the names of the compared metrics, in the table's order. GPU metrics are not among them.
 func MetricNames() []string {
 	var names []string
 	for _, m := range reporter.Metrics() {

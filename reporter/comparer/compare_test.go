@@ -18,10 +18,10 @@ import (
 
 const cpuMetric = "job_cpu_seconds"
 
-// began is when the first run of all tests began; later ones a minute later each.
+// began is when the first run of all tests began; each later one began a minute later.
 var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// runAt makes the report of one run on node 0.
+// runAt returns the report of one run on node 0.
 func runAt(id string, minute int, metrics reporter.Values) reporter.SourceReport {
 	zero := 0
 	return reporter.SourceReport{
@@ -34,7 +34,7 @@ func runAt(id string, minute int, metrics reporter.Values) reporter.SourceReport
 	}
 }
 
-// sideOf makes a side of runs with these values of one metric.
+// sideOf returns a side of runs with these values of one metric.
 func sideOf(name, metric string, values ...float64) Side {
 	s := Side{Name: name}
 	for i, v := range values {
@@ -50,7 +50,7 @@ func compared(a, b []float64) Metric {
 	return m
 }
 
-// everywhere returns the names of the metrics that are compared whatever devices the nodes have.
+// everywhere returns the names of the metrics that are compared for nodes with any devices.
 func everywhere() []string {
 	return slices.DeleteFunc(MetricNames(), func(name string) bool {
 		m, _ := reporter.MetricByName(name)
@@ -58,7 +58,7 @@ func everywhere() []string {
 	})
 }
 
-// written writes what may be absent.
+// written formats a value that may be nil.
 func written[T any](v *T) string {
 	if v == nil {
 		return "null"
@@ -141,9 +141,8 @@ func TestCompare_Values(t *testing.T) {
 	}
 }
 
-// The p-values are those of a permutation test: of all ways to deal the values out to
-// the two sides, how many give a U at least as far from the middle, on that side,
-// times two. Ties, in which benchmath needs help, are in most of them.
+// The p-values match a permutation test: the share of all ways to deal the values out to the two sides that give a U at
+// least as far from the middle, on that side, times two. Most of the samples have ties, in which benchmath needs help.
 func TestCompare_PIsThatOfAllPermutations(t *testing.T) {
 	r, test := rand.New(rand.NewPCG(3, 4)), newSignificanceTest()
 	for range 3000 {
@@ -160,7 +159,7 @@ func TestCompare_PIsThatOfAllPermutations(t *testing.T) {
 	}
 }
 
-// permuted is the p-value by its definition.
+// permuted returns the p-value by its definition.
 func permuted(a, b []float64) float64 {
 	pool := slices.Concat(a, b)
 	low, high, all := 0.0, 0.0, 0.0
@@ -196,7 +195,7 @@ func permuted(a, b []float64) float64 {
 	return min(1, 2*low/all)
 }
 
-// pairs is U by its definition.
+// pairs returns U by its definition.
 func pairs(a, b []float64) float64 {
 	u := 0.0
 	for _, x := range a {
@@ -212,7 +211,7 @@ func pairs(a, b []float64) float64 {
 	return u
 }
 
-// noisy is a job's values: normally distributed, with a relative deviation.
+// noisy returns a job's values: normally distributed, with a relative deviation.
 func noisy(r *rand.Rand, n int, centre, deviation float64) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -221,9 +220,8 @@ func noisy(r *rand.Rand, n int, centre, deviation float64) []float64 {
 	return out
 }
 
-// Of a thousand pairs of ten equal runs each, at most as many look changed as the
-// level says; of a thousand pairs that differ by 20 %, with 5 % of noise, all are found.
-// The noise is the same in each run of the test.
+// Of a thousand pairs of ten equal runs each, at most as many look changed as the level allows; of a thousand pairs
+// that differ by 20 %, with 5 % of noise, all are found. The noise is the same in each run of the test.
 func TestCompare_LevelAndPower(t *testing.T) {
 	r, test := rand.New(rand.NewPCG(1, 2)), newSignificanceTest()
 	const pairs = 1000
@@ -244,7 +242,7 @@ func TestCompare_LevelAndPower(t *testing.T) {
 	}
 }
 
-// A report of many nodes.
+// nodesOf returns a report of many nodes.
 func nodesOf(id string, minute int, metrics ...reporter.Values) reporter.SourceReport {
 	src := runAt(id, minute, nil)
 	delete(src.Report.Nodes, "0")
@@ -273,7 +271,7 @@ func TestCompare_NodesBecomeOneValue(t *testing.T) {
 			t.Errorf("%s: %s, want %v", name, written(m.A), want)
 		}
 	}
-	// Where a node lacks the hours all weigh the same, and the hours are absent.
+	// If a node lacks the hours, all nodes have the same weight, and the hours are missing.
 	delete(two, reporter.MetricCPUHours)
 	c = Compare(side, side)
 	if m, _ := c.Metric("cpu_avg_utilization_pct"); written(m.A) != "25" {
@@ -315,7 +313,7 @@ func TestCompare_AbsentMetrics(t *testing.T) {
 	}
 }
 
-// perf.py's totals are since boot: they say nothing of a run.
+// perf.py's totals are since boot, and are not compared.
 func TestCompare_PerfPyTotals(t *testing.T) {
 	a, b := sideOf("a", "total_disk_io_read_mb", 5), sideOf("b", "total_disk_io_read_mb", 6)
 	b.Reports[0].Report.Nodes["0"].Origin = reporter.OriginPerfPy
@@ -386,8 +384,7 @@ func TestCompare_Notes(t *testing.T) {
 	}
 }
 
-// Whatever the values are, a comparison is a value that JSON knows, and the other way
-// round it finds the same.
+// Any comparison can be written as JSON, and the reverse comparison finds the same.
 func FuzzCompare(f *testing.F) {
 	f.Add([]byte("\x04\x01\x02\x03\x04\x05\x06\x07\x08"), 1.0)
 	f.Add([]byte("\x1e\x01\x01\x01\x01\x01\x02\x02"), 1e308)
@@ -420,7 +417,7 @@ func FuzzCompare(f *testing.F) {
 	})
 }
 
-// median by its definition.
+// median returns the median by its definition.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

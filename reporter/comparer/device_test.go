@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Metrics of RDMA ports are compared where some node has them, and not mentioned elsewhere.
+// Metrics of RDMA ports are compared if some node has them, and otherwise not mentioned.
 func TestCompare_RDMAPorts(t *testing.T) {
 	const name = "total_net_ib_recv_mb"
 	gate := Gate{Metric: name, Op: ">", Value: 10, Percent: true}
@@ -31,7 +31,7 @@ func TestCompare_RDMAPorts(t *testing.T) {
 		t.Errorf("%s is not among the names", name)
 	}
 
-	two := runAt("a", 0, reporter.Values{name: 100}) // of two nodes the bytes add up
+	two := runAt("a", 0, reporter.Values{name: 100}) // the bytes of two nodes add up
 	two.Report.Nodes["1"] = runAt("a", 0, reporter.Values{name: 11}).Report.Nodes["0"]
 	c = Compare(Side{Name: "a", Reports: []reporter.SourceReport{two}}, sideOf("b", name, 1))
 	if m, _ := c.Metric(name); *m.A != 111 {

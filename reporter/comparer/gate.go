@@ -12,20 +12,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Gate is a condition on a metric, METRIC OP VALUE, that fails a comparison if it holds.
+// Gate is a condition on a metric, METRIC OP VALUE, that fails a comparison if it holds.
 type Gate struct {
 	Metric string
 	Op     string  // one of > >= < <=
 	Value  float64 // a change in percent, or an amount in the metric's unit
-	// Percent reports whether Value is the change from A to B. Otherwise it is an amount that is
-	// compared with B's median.
+	// Percent reports whether Value is the change from A to B. Otherwise it is an amount for B's median.
 	Percent bool
 }
 
-// A GateResult is the outcome of a gate.
+// GateResult is the outcome of a gate.
 type GateResult struct {
 	Gate string `json:"gate"`
-	// Fired reports whether the condition holds. It is null if the gate cannot be judged.
+	// Fired reports whether the condition holds. It is null if that is unknown.
 	Fired  *bool  `json:"fired"`
 	Reason string `json:"reason"`
 }
@@ -69,8 +68,8 @@ func ParseGate(words string) (Gate, error) {
 	return g, nil
 }
 
-// operatorAt returns where the operator of a condition is, or -1. The name of a phase may have its characters, and that
-// of a series between double quotes, in which a backslash escapes the next character.
+// operatorAt returns the index of a condition's operator, or -1. The name of a phase may contain its characters, and so
+// may the name of a series between double quotes, where a backslash escapes the next character.
 func operatorAt(words string) int {
 	if _, _, ok := reporter.SplitPhaseMetricName(strings.TrimSpace(words)); ok {
 		return strings.LastIndexAny(words, "<>")
@@ -107,9 +106,8 @@ func checkMetric(name string) error {
 		text.DidYouMean(closestMetric(name), "%s", "perfagent metrics lists them all"))
 }
 
-// closestMetric returns the metric that was most likely meant by a name that is none, or "": the one that is spelt
-// nearly so, else the first that has all of its words, as job_peak_memory_mb has those of the samples' key
-// job_memory_mb.
+// closestMetric returns the metric most likely meant by an unknown name, or "": the one with nearly the same spelling,
+// or else the first with all of its words. The samples' key job_memory_mb, for example, stands for job_peak_memory_mb.
 func closestMetric(name string) string {
 	names := MetricNames()
 	if meant := text.Nearest(name, names); meant != "" {
@@ -138,7 +136,7 @@ func metricNamed(name string) (reporter.Metric, bool) {
 	return reporter.OperationMetric(name)
 }
 
-// inUnit says in which unit an existing metric is, or nothing if only the job knows it.
+// inUnit returns the unit of an existing metric for a sentence, or "" if only the job knows it.
 func inUnit(name string) string {
 	m, _ := metricNamed(name)
 	if m.Unit == "" {
@@ -165,11 +163,11 @@ func (g Gate) String() string {
 	return g.Metric + " " + g.Op + " " + value
 }
 
-// CheckGate applies a gate to the comparison and adds the verdict to c.Gates.
+// CheckGate applies a gate to the comparison and adds the result to c.Gates.
 //
-// A change in percent counts as 0 % unless it is significant, so that noise trips no gate. With too
-// few runs to know the noise, the plain difference of the medians counts, and the reason says so. A
-// change from 0 to more is infinite. An amount is compared with B's median as it is.
+// A change in percent counts as 0 % unless it is significant, so that noise trips no gate. With too few runs to know
+// the noise, the plain difference of the medians counts, and the reason mentions that. A change from 0 to more is
+// infinite. An amount is compared with B's median.
 func (c *Comparison) CheckGate(g Gate) GateResult {
 	v := GateResult{Gate: g.String()}
 	c.show(g.Metric)
@@ -194,7 +192,7 @@ func (c *Comparison) CheckGate(g Gate) GateResult {
 	return v
 }
 
-// show makes the tables show a metric that a gate is on.
+// show makes the tables show the metric of a gate.
 func (c *Comparison) show(name string) {
 	for i := range c.Metrics {
 		if c.Metrics[i].Name == name {
@@ -203,7 +201,7 @@ func (c *Comparison) show(name string) {
 	}
 }
 
-// unknown says why the comparison lacks a metric that there is.
+// unknown returns why the comparison lacks an existing metric.
 func (c *Comparison) unknown(name string) string {
 	m, _ := metricNamed(name)
 	if m.Kind != "" && !slices.ContainsFunc(c.Metrics, func(m Metric) bool { return m.definition.Kind != "" }) {
@@ -217,7 +215,7 @@ func (c *Comparison) unknown(name string) string {
 	return "no node of A or B has that " + subjectOf(&m)
 }
 
-// subjectOf returns what a metric is of that not every node has.
+// subjectOf returns what a metric describes that not every node has.
 func subjectOf(m *reporter.Metric) string {
 	if m.Phase != "" {
 		return "phase"
@@ -232,7 +230,7 @@ func subjectOf(m *reporter.Metric) string {
 	return "device"
 }
 
-// holds reports whether the condition is true of v.
+// holds reports whether the condition is true for v.
 func (g Gate) holds(v float64) bool {
 	switch g.Op {
 	case ">":
@@ -245,7 +243,7 @@ func (g Gate) holds(v float64) bool {
 	return v <= g.Value
 }
 
-// gatedChange returns the change in percent that a gate applies to, and how it was found.
+// gatedChange returns the change in percent for a gate, and how it was found.
 func (m Metric) gatedChange() (change float64, how string) {
 	plain := 0.0
 	switch {

@@ -57,7 +57,7 @@ func TestParseGate(t *testing.T) {
 	}
 }
 
-// few and many are values of sides: of one run, and of six without noise to speak of.
+// few and many return the values of a side: of one run, and of six with negligible noise.
 func few(v float64) []float64 { return []float64{v} }
 
 func many(v float64) []float64 {
@@ -118,8 +118,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Whatever is given as a condition, it is refused, or it is one that means what its
-// text says when it is read again.
+// Any condition is refused, or its text parses to the same condition.
 func FuzzParseGate(f *testing.F) {
 	for _, seed := range []string{"job_cpu_seconds > +10%", "wall_seconds<=-5.25 %", "max_t_mem_percent >= 9e1", "a<b>c", "job_cpu_seconds >\x00", ">=%"} {
 		f.Add(seed)

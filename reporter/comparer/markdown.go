@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/table"
 )
 
-// WriteMarkdown writes the comparison as a sentence, a GitHub Markdown table and a list, for a comment
-// or a job summary. Text from reports is escaped, so that it cannot become markup.
+// WriteMarkdown writes the comparison as a sentence, a GitHub Markdown table and a list, for a comment or a job
+// summary. Text from reports is escaped, so that it cannot become markup.
 func WriteMarkdown(w io.Writer, c *Comparison, layout Options) error {
 	var out bytes.Buffer
 	list := func(lines ...string) {
@@ -39,7 +39,7 @@ func WriteMarkdown(w io.Writer, c *Comparison, layout Options) error {
 	return nil
 }
 
-// markdownTable returns rows as a table with fewer columns than that for a terminal.
+// markdownTable returns rows as a table, with fewer columns than textTable.
 func markdownTable(rows []Row) *table.Table {
 	t := &table.Table{Columns: []table.Column{
 		{Head: "metric"}, {Head: "unit"}, {Head: "A", Right: true}, {Head: "B", Right: true},

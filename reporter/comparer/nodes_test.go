@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wideSide is a run of some values for each of two nodes, the second of which has a GPU.
+// wideSide returns a run with these values on each of two nodes, the second of which has a GPU.
 func wideSide(name string, values reporter.Values) Side {
 	bare, with := runAt(name, 0, values), runAt(name, 0, values)
 	n := *with.Report.Nodes["0"]
@@ -17,9 +17,9 @@ func wideSide(name string, values reporter.Values) Side {
 	return Side{Name: name, Reports: []reporter.SourceReport{with}}
 }
 
-// What a run says of several nodes: amounts add up, peaks do not, shares are averaged.
+// Over the nodes of a run amounts add up, peaks do not, and shares are averaged.
 func TestCompare_RunOfTwoNodes(t *testing.T) {
-	tests := map[string]float64{ // of 3 on both nodes
+	tests := map[string]float64{ // for 3 on both nodes
 		"job_cpu_seconds": 6, "job_avg_cpu_cores": 6, "job_throttled_seconds": 6, "job_oom_kills": 6, "host_oom_kills": 6,
 		"total_job_io_read_mb": 6, "total_swap_in_mb": 6, "gpu_0_energy_joules": 6,
 		"job_peak_memory_mb": 3, "max_t_job_cpu_cores": 3, "max_t_limit_memory_pct": 3, "max_t_gpu_0_power_watts": 3,
@@ -35,7 +35,7 @@ func TestCompare_RunOfTwoNodes(t *testing.T) {
 	}
 }
 
-// The metrics of GPUs are compared where there are GPUs, and a gate may name them.
+// The metrics of GPUs are compared if there are GPUs, and a gate may name them.
 func TestCompare_MetricsOfGPUs(t *testing.T) {
 	g, err := ParseGate("max_t_gpu_0_memory_used_mb > 5")
 	if err != nil {

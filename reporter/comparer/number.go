@@ -39,8 +39,8 @@ func pValueCell(p float64) string {
 	return strconv.FormatFloat(p, 'f', 3, 64)
 }
 
-// spread formats the distance from the median to the farther end of its confidence interval: in
-// percent of the median, or in the metric's unit if the median is 0. A single run has none.
+// spread formats the distance from the median to the farther end of its confidence interval: in percent of the median,
+// or in the metric's unit if the median is 0. A single run has none.
 func spread(median, low, high *float64, n int) string {
 	switch {
 	case median == nil || n < 2:
@@ -64,8 +64,7 @@ func spread(median, low, high *float64, n int) string {
 	}
 }
 
-// roughly formats a value that is not negative: with one digit below 1, otherwise as a whole
-// number.
+// roughly formats a value that is not negative: with one digit below 1, otherwise as a whole number.
 func roughly(v float64) string {
 	if v < 1 || v >= 1e6 {
 		return strconv.FormatFloat(v, 'g', 1, 64)

@@ -11,16 +11,16 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// seriesShown is how many series of the job's work the tables show. A comparison as JSON has all.
+// seriesShown is the maximum number of series of operations in the tables. A comparison as JSON has all.
 const seriesShown = 40
 
-// A seriesKey is what numbers of the job's work are of.
+// seriesKey identifies a series of operations.
 type seriesKey struct {
 	kind reporter.OperationKind
 	name string
 }
 
-// operationsOf returns what the job said of its operations on some nodes, or nil.
+// operationsOf returns the pooled operations of some nodes, or nil.
 func operationsOf(nodes []node) *reporter.Operations {
 	report := &reporter.Report{Nodes: make(map[string]*reporter.Node, len(nodes))}
 	for _, n := range nodes {
@@ -34,8 +34,8 @@ func (r *run) hasDroppedOperations() bool {
 	return r.operations != nil && r.operations.Dropped.Datagrams() > 0
 }
 
-// operationMetrics returns the numbers of all series, those of a series together: operations by the time that they
-// took in all runs, then the other kinds.
+// operationMetrics returns the numbers of all series, grouped by series: operations by their total time in all runs,
+// then the other kinds.
 func operationMetrics(sides ...[]*run) []reporter.Metric {
 	runs := slices.Concat(sides...)
 	var out []reporter.Metric
@@ -58,7 +58,7 @@ func operationMetrics(sides ...[]*run) []reporter.Metric {
 	return out
 }
 
-// operationTimes returns how long operations and transfers took in all runs, in milliseconds.
+// operationTimes returns the total time of operations and transfers in all runs, in milliseconds.
 func operationTimes(runs []*run) map[seriesKey]float64 {
 	times := make(map[seriesKey]float64)
 	for _, r := range runs {
@@ -75,8 +75,8 @@ func operationTimes(runs []*run) map[seriesKey]float64 {
 	return times
 }
 
-// hideOperations hides from the tables all series but those with the most time and, where there is room, the first of
-// those that have no time.
+// hideOperations hides series from the tables, except those with the most time and, where there is room, the first
+// without a time.
 func (c *Comparison) hideOperations(runs []*run) {
 	var all []seriesKey
 	for _, m := range c.Metrics {
@@ -105,7 +105,7 @@ func (c *Comparison) hideOperations(runs []*run) {
 
 var errNotRecorded = errors.New("operations were not recorded")
 
-// operationValue returns a number of a series over the nodes of the run. The error says why there is none.
+// operationValue returns a number of a series over the nodes of the run, or the reason why there is none.
 func (r *run) operationValue(m *reporter.Metric) (float64, error) {
 	v, ok := r.operations.Value(m)
 	switch {
@@ -121,7 +121,7 @@ func (r *run) operationValue(m *reporter.Metric) (float64, error) {
 	return v, nil
 }
 
-// operationNumbersOf says which numbers a series has whose kind a name begins with; "" if it begins with none.
+// operationNumbersOf lists the numbers of a series for the kind that a name begins with; "" without a kind.
 func operationNumbersOf(name string) string {
 	kind, _, _ := strings.Cut(name, ".")
 	names := ""
@@ -136,7 +136,7 @@ func operationNumbersOf(name string) string {
 	return kind + ".NAME" + strings.TrimPrefix(names, ", ")
 }
 
-// shownName returns the name of a metric as the tables show it. Of a series the middle is cut: names often differ at
+// shownName returns the name of a metric for the tables. A series is cut in the middle, because names often differ at
 // their ends, by a tag.
 func (m *Metric) shownName() string {
 	of := m.definition

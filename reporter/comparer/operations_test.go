@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// workRuns returns so many runs of three nodes with operations and transfers. Times are longer by a factor.
+// workRuns returns runs of three nodes with operations and transfers. Times are longer by a factor.
 func workRuns(name string, runs int, factor float64) Side {
 	side := Side{Name: name}
 	for i := range runs {
@@ -61,7 +61,7 @@ func TestCompare_Work(t *testing.T) {
 	}
 }
 
-// Of runs in which operations were not recorded that is the reason.
+// For runs without recorded operations that is the reason.
 func TestCompare_WorkOfOneSide(t *testing.T) {
 	a, b := workRuns("a", 1, 1), workRuns("b", 1, 1)
 	for _, n := range b.Reports[0].Report.Nodes {
@@ -158,7 +158,7 @@ func TestJudge_Work(t *testing.T) {
 	}
 }
 
-// An operation whose calls all failed has no time, and one of which only sums came has no p90.
+// An operation with only failed calls has no time, and one with only sums has no p90.
 func TestJudge_NumberThatASeriesLacks(t *testing.T) {
 	side := workRuns("a", 1, 1)
 	side.Reports[0].Report.Nodes["0"].Operations.Times["failed"] = aggregate.Timing{Errors: 3}
@@ -169,7 +169,7 @@ func TestJudge_NumberThatASeriesLacks(t *testing.T) {
 	}
 }
 
-// The tables have 40 series, and those that a gate is on. JSON has all.
+// The tables have 40 series, and gated ones. JSON has all.
 func TestWriteTable_ManySeries(t *testing.T) {
 	side := workRuns("a", 1, 1)
 	n := side.Reports[0].Report.Nodes["0"]
@@ -225,7 +225,7 @@ func TestWrite_Work(t *testing.T) {
 	golden(t, "work.md", markdown.String())
 }
 
-// No series does anything to a terminal or to a table of Markdown.
+// No series affects a terminal or a table of Markdown.
 func TestWrite_HostileWork(t *testing.T) {
 	for _, name := range reportertest.HostileTexts {
 		a, b := workRuns("a", 1, 1), workRuns("b", 1, 1)

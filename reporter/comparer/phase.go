@@ -7,8 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// phaseMetrics returns the numbers of all phases, those of a phase together, in the order in which the
-// phases first began.
+// phaseMetrics returns the numbers of all phases, grouped by phase, in the order in which the phases first began.
 func phaseMetrics(sides ...[]*run) []reporter.Metric {
 	var phases []string
 	numbers := make(map[string]bool)
@@ -38,7 +37,7 @@ func phaseMetrics(sides ...[]*run) []reporter.Metric {
 	return out
 }
 
-// phasesShown is how many phases the tables show. A comparison as JSON has all.
+// phasesShown is the maximum number of phases in the tables. A comparison as JSON has all.
 const phasesShown = 10
 
 // isNotable reports whether the tables show a number of a phase, unless a gate is on it.
@@ -50,7 +49,7 @@ func isNotable(number string) bool {
 	return false
 }
 
-// hidePhases hides from the tables what they do not show of the phases, and notes it.
+// hidePhases hides the less notable numbers and the later phases from the tables, and adds a note on the latter.
 func (c *Comparison) hidePhases() {
 	var phases []string
 	for i := range c.Metrics {

@@ -9,8 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// phased returns a run of two nodes, the second of which is in the phase for longer, and whose third phase
-// only the first is in.
+// phased returns a run of two nodes. The second is in the phase for longer, and only the first is in the third phase.
 func phased(id string, factor float64) reporter.SourceReport {
 	metrics := func(v float64) reporter.Values {
 		return reporter.Values{
@@ -70,7 +69,7 @@ func TestCompare_Phases(t *testing.T) {
 	}
 }
 
-// The table has a few numbers of the first phases, and those that a gate is on.
+// The table has a few numbers of the first phases, and gated ones.
 func TestWriteTable_Phases(t *testing.T) {
 	a, b := phased("a", 1), phased("b", 1)
 	for i := range 30 {

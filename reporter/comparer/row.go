@@ -2,8 +2,8 @@ package comparer
 
 import "slices"
 
-// Rows returns the metrics in the order of their groups: those that have changed and those that a gate is on, and the
-// rest. Metrics that neither side has are in neither.
+// Rows returns the metrics in the order of their groups: the changed and gated ones, and the rest. It omits metrics
+// that neither side has.
 func (c *Comparison) Rows() (changed, rest []Row) {
 	for _, m := range c.listedMetrics(true) {
 		if rows := c.rows([]Metric{m}); m.gated || m.hasNotableChange() {
@@ -16,8 +16,7 @@ func (c *Comparison) Rows() (changed, rest []Row) {
 	return changed, rest
 }
 
-// Remarks returns what a reader of all metrics must know: what the signs mean, what is absent and why,
-// and the notes.
+// Remarks returns the remarks on all metrics: the meaning of the signs, and the notes.
 func (c *Comparison) Remarks() []string {
 	return printable(slices.Concat(c.legend(c.listedMetrics(true)), c.notes()))
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// minNotablePct is the smallest difference, in percent, that is worth showing where there are too few runs to know the
-// noise.
+// minNotablePct is the smallest difference shown, in percent, if there are too few runs to know the noise.
 const minNotablePct = 5
 
-// Sentence says in one line how long B took, compared with A, and what else of CPU time, memory and GPU has changed.
+// Sentence returns one line on how long B took, compared with A, and on changes of CPU time, memory and GPU.
 func (c *Comparison) Sentence() string {
 	words, noise := "how long the runs took is not known", ""
 	wall, _ := c.Metric(reporter.MetricWall)
@@ -50,7 +49,7 @@ func (c *Comparison) Sentence() string {
 	return words + noise
 }
 
-// durationText says how long B took: "12 % longer", "12 % less time", "2.1 × as long", "as long as A".
+// durationText returns how long B took: "12 % longer", "12 % less time", "2.1 × as long", "as long as A".
 func (m Metric) durationText() string {
 	if *m.A <= 0 || m.ChangePct == nil {
 		return text.Seconds(*m.B) + ", and A " + text.Seconds(*m.A)
@@ -71,7 +70,7 @@ func (m Metric) durationText() string {
 	}
 }
 
-// percentText returns a percentage without a sign: whole numbers from 10 on. What is less than a whole is never 100.
+// percentText returns a percentage without a sign, from 10 on without decimals. Less than 100 is never rounded to 100.
 func percentText(pct float64) string {
 	if pct >= 10 && (pct < 99 || pct >= 100) {
 		return strconv.FormatFloat(pct, 'f', 0, 64)
@@ -95,7 +94,7 @@ func pValueText(p float64) string {
 	return "p " + strconv.FormatFloat(p, 'f', 2, 64)
 }
 
-// changeOf returns the change of the first of some metrics that both sides have, such as "memory -32 %"; "" if it has
+// changeOf returns the change of the first of the metrics that both sides have, such as "memory -32 %"; "" if it has
 // not changed.
 func (c *Comparison) changeOf(label string, names ...string) string {
 	for _, name := range names {
@@ -123,7 +122,7 @@ func (c *Comparison) changeOf(label string, names ...string) string {
 	return ""
 }
 
-// changeOfGPUs returns the change of the utilization of the GPU, or of the first of several that has changed.
+// changeOfGPUs returns the change of the GPU's utilization, or for several GPUs the first change.
 func (c *Comparison) changeOfGPUs() string {
 	var names []string
 	for _, m := range c.Metrics {
@@ -145,8 +144,8 @@ func (c *Comparison) changeOfGPUs() string {
 	return ""
 }
 
-// hasNotableChange reports whether a metric has changed. Where there are too few runs to know, it reports whether the
-// difference is worth showing.
+// hasNotableChange reports whether a metric has changed or, if there are too few runs to know, whether the difference
+// is worth showing.
 func (m Metric) hasNotableChange() bool {
 	switch {
 	case m.A == nil || m.B == nil:
@@ -160,7 +159,7 @@ func (m Metric) hasNotableChange() bool {
 	return m.ChangePct == nil || math.Abs(*m.ChangePct) >= minNotablePct
 }
 
-// commandsOf returns the commands of runs as people read them, each once.
+// commandsOf returns the commands of runs as text, each once.
 func commandsOf(runs []*run) []string {
 	var out []string
 	for _, r := range runs {
@@ -173,8 +172,7 @@ func commandsOf(runs []*run) []string {
 	return slices.Compact(out)
 }
 
-// Commands says in one line that the commands of A and B differ; "" if they do not, or if those of a side are not
-// known.
+// Commands returns one line on the different commands of A and B; "" if they are equal, or if a side has none.
 func (c *Comparison) Commands() string {
 	if len(c.commandsA) == 0 || len(c.commandsB) == 0 || slices.Equal(c.commandsA, c.commandsB) {
 		return ""
@@ -184,7 +182,7 @@ func (c *Comparison) Commands() string {
 	return "the commands differ: A " + a + andOthers(c.commandsA) + " | B " + b + andOthers(c.commandsB)
 }
 
-// andOthers says how many commands a side has besides the first.
+// andOthers counts the commands of a side after the first.
 func andOthers(commands []string) string {
 	if len(commands) < 2 {
 		return ""
@@ -192,11 +190,11 @@ func andOthers(commands []string) string {
 	return fmt.Sprintf(" and %d more", len(commands)-1)
 }
 
-// maxCommand is how many characters of a command are shown.
+// maxCommand is the maximum number of characters shown of a command.
 const maxCommand = 80
 
-// trimCommonPrefix shortens two long commands so that what differs is seen: words that both begin with become an
-// ellipsis.
+// trimCommonPrefix shortens two long commands so that their difference is visible: an ellipsis replaces the words at
+// the beginning of both.
 func trimCommonPrefix(a, b string) (shortA, shortB string) {
 	if utf8.RuneCountInString(a) > maxCommand || utf8.RuneCountInString(b) > maxCommand {
 		common := 0
@@ -213,8 +211,8 @@ func trimCommonPrefix(a, b string) (shortA, shortB string) {
 	return text.Clip(a, maxCommand), text.Clip(b, maxCommand)
 }
 
-// listedMetrics returns the metrics that the tables show, in the order of their groups: all of them, or those that have
-// changed and those that a gate is on.
+// listedMetrics returns the metrics of the tables, in the order of their groups: all of them, or the changed and gated
+// ones.
 func (c *Comparison) listedMetrics(all bool) []Metric {
 	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool { return !all && !m.gated && !m.hasNotableChange() })
 	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.definition, *b.definition) })

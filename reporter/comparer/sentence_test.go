@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// several makes n runs with these values, each of which differs a little from run to run.
+// several returns n runs with these values, each a little different from run to run.
 func several(n int, values reporter.Values) Side {
 	s := Side{Name: "x"}
 	for i := range n {
@@ -97,8 +97,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The tables have what changed, the wall time first, then the job's, the GPUs', and the node's. What a
-// gate is on is there, too.
+// The tables have the changes: the wall time first, then the job's, the GPUs' and the node's metrics. They also have
+// gated metrics.
 func TestTable_Changes(t *testing.T) {
 	a := reporter.Values{"max_t_mem_percent": 10, "gpu_0_avg_utilization_pct": 50, "job_cpu_seconds": 5, "wall_seconds": 100,
 		"max_t_limit_memory_pct": 50, "job_max_rss_mb": 7, "cpu_avg_utilization_pct": 40, "total_disk_io_read_mb": 0}
@@ -153,7 +153,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Nothing has changed: the sentence says so, and there is no empty table.
+// Without a change the sentence reports that, and there is no empty table.
 func TestTable_NothingChanged(t *testing.T) {
 	same := several(10, reporter.Values{"wall_seconds": 100})
 	var out bytes.Buffer

@@ -9,19 +9,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Side is one of the two sets of runs. Only the run data and the metrics of its reports are read;
-// a caller with many reports may drop their series.
+// Side is one of the two sets of runs. Only the run data and the metrics of its reports are read; a caller with many
+// reports may drop their series.
 type Side struct {
-	Name    string // how the set was given, for people
+	Name    string // how the user named the set
 	Reports []reporter.SourceReport
 }
 
-// A run is one run of the job, on one node or on many.
+// run is one run of the job, on one node or on many.
 type run struct {
 	reporter.Run
 	path  string // of its first report
 	nodes []node // by index
-	// operations is what the job said of its operations on all nodes; nil if they were not recorded.
+	// operations are pooled over all nodes; nil if they were not recorded.
 	operations *reporter.Operations
 	// exitCode is the exit code of the run; 0 if it succeeded or has none.
 	exitCode int
@@ -32,10 +32,10 @@ type node struct {
 	*reporter.Node
 }
 
-// runsOf groups the reports of one side into runs. Reports with the same run ID and different nodes
-// are one run. If a node was recorded several times under one ID, the first recordings of all nodes
-// form the first run, the second ones the next, and so on, in the order of their starts. A report
-// without a run ID, such as perf.py's, is a run of its own.
+// runsOf groups the reports of one side into runs. Reports with the same run ID and different nodes are one run. If a
+// node was recorded several times under one ID, the first recordings of all nodes form the first run, the second ones
+// the next, and so on, in the order of their starts. Each report without a run ID, such as perf.py's, is a separate
+// run.
 func runsOf(reports []reporter.SourceReport) []*run {
 	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b reporter.SourceReport) int {
 		return a.Report.Run.Start.Compare(b.Report.Run.Start.Time)
@@ -90,7 +90,7 @@ func (r *run) add(report *reporter.Report) {
 	}
 }
 
-// remarks returns what a reader must know about the runs of a side to interpret the comparison.
+// remarks returns remarks on the runs of a side that are needed to interpret the comparison.
 func remarks(name string, runs []*run) []string {
 	var out []string
 	say := func(what string, is func(*run) bool) {
@@ -132,8 +132,8 @@ func (r *run) any(is func(*reporter.Node) bool) bool {
 func fromPerfPy(n *reporter.Node) bool { return n.Origin == reporter.OriginPerfPy }
 func boundedRSS(n *reporter.Node) bool { return n.Job != nil && n.Job.MaxRSSAtMost }
 
-// differences describes how the sides differ apart from what was measured: in the number of their
-// nodes and in the nodes' sizes.
+// differences describes how the sides differ other than in metrics: in the number of their nodes and in the nodes'
+// sizes.
 func differences(a, b []*run) []string {
 	var out []string
 	for _, d := range []struct {
@@ -192,11 +192,10 @@ func numbers(list []int) string {
 	return strings.Join(words, ", ")
 }
 
-// A recordingKey identifies what was recorded. Copies of a report have the same recording.
+// recordingKey identifies a recording. Copies of a report have the same key.
 type recordingKey struct{ id, start, nodes string }
 
-// repeated names recordings that occur several times. They count as separate runs, but there is no
-// noise between them.
+// repeated names recordings that occur several times. They count as separate runs, but there is no noise between them.
 func repeated(a, b Side) []string {
 	type place struct{ side, path string }
 	at := make(map[recordingKey][]place)

@@ -12,25 +12,26 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// maxName limits the name of a metric in a table, in characters. Only that of a phase or a series can be longer.
+// maxName is the maximum length of a metric's name in a table, in characters. Only names with a phase or a series can
+// be longer.
 const maxName = 60
 
-// lineWidth limits the text lines below the table, in characters.
+// lineWidth is the maximum width of the text lines below the table, in characters.
 const lineWidth = 80
 
-// A Row is a metric as tables and a page show it, in printable text.
+// Row is a metric for tables and pages, in printable text.
 type Row struct {
 	Name, Unit string
 	Meaning    string
 	A, ASpread string // the median and its noise: "3.204", "±2%"
 	B, BSpread string
 	Change, P  string
-	Runs       string  // the runs that have it, "3+10"; "" if all have
+	Runs       string  // the runs with the metric, "3+10"; "" if all have it
 	Changed    bool    // significantly
-	ChangePct  float64 // the change in percent; 0 if it is not known, or may be noise
+	ChangePct  float64 // in percent; 0 if it is unknown, or may be noise
 }
 
-// rows returns a row for each of some metrics that at least one side has.
+// rows returns a row for each metric that at least one side has.
 func (c *Comparison) rows(list []Metric) []Row {
 	var out []Row
 	for _, m := range list {
@@ -83,8 +84,8 @@ func textTable(rows []Row) *table.Table {
 	return t
 }
 
-// Change formats the change: +20.3 %, ~ if it may be noise, with a question mark if
-// there are too few runs to know the noise.
+// Change formats the change: +20.3 %, ~ if it may be noise, with a question mark if there are too few runs to know the
+// noise.
 func (m Metric) Change() string {
 	switch {
 	case m.A == nil || m.B == nil:
@@ -129,8 +130,8 @@ func (c *Comparison) Sides() []string {
 	return out
 }
 
-// remarks returns the lines below the table of some metrics: the legend, the verdicts on the gates, and
-// the notes; below the table of all metrics also those that are absent, with their reasons.
+// remarks returns the lines below the table: the legend, the results of the gates, and the notes; if all metrics are in
+// the table, also the missing ones, with their reasons.
 func (c *Comparison) remarks(list []Metric, all bool) []string {
 	out := c.legend(list)
 	if all {
@@ -156,7 +157,7 @@ func (c *Comparison) notes() []string {
 	return out
 }
 
-// printable cuts and escapes lines that may hold text from reports.
+// printable cuts and escapes lines that may contain text from reports.
 func printable(lines []string) []string {
 	for i := range lines {
 		lines[i] = text.Printable(text.Clip(lines[i], 4*maxText))
@@ -165,7 +166,7 @@ func printable(lines []string) []string {
 	return lines
 }
 
-// legend explains the signs that the table contains, and no others.
+// legend explains the signs in the table, and no others.
 func (c *Comparison) legend(list []Metric) []string {
 	alike, few, bare := false, false, false
 	for _, m := range list {
@@ -206,7 +207,7 @@ func (c *Comparison) legend(list []Metric) []string {
 	return out
 }
 
-// String returns the verdict in one line.
+// String returns the result in one line.
 func (v GateResult) String() string {
 	state := "cannot be judged"
 	if v.Fired != nil {
@@ -240,15 +241,14 @@ func (c *Comparison) missingLines() []string {
 	return out
 }
 
-// An Options says how a comparison is written for people.
+// Options configures the writing of a comparison.
 type Options struct {
-	All   bool // also what did not change
-	Color bool // of a terminal
+	All   bool // include unchanged metrics
+	Color bool // for a terminal
 }
 
-// WriteTable writes the comparison for people: a sentence, and aligned columns. It is at most 80
-// characters wide unless numbers are unusually long. Text from reports is escaped, so that it cannot
-// contain control characters.
+// WriteTable writes the comparison for people: a sentence, and aligned columns. The table is at most 80 characters wide
+// unless numbers are unusually long. Text from reports is escaped, so that it cannot contain control characters.
 func WriteTable(w io.Writer, c *Comparison, layout Options) error {
 	var out strings.Builder
 	write := func(look table.Style, line string) {
@@ -287,8 +287,8 @@ func WriteTable(w io.Writer, c *Comparison, layout Options) error {
 	return nil
 }
 
-// wrapped breaks a text into lines at spaces and indents all lines but the first. Words longer than
-// a line stay whole, so that paths can be copied.
+// wrapped breaks a text into lines at spaces and indents all lines but the first. Words longer than a line stay whole,
+// so that paths can be copied.
 func wrapped(words string) []string {
 	var lines []string
 	line := ""

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden holds text against a file of testdata.
+// golden compares text with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -42,8 +42,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// jobs makes n runs of a job that takes scale times its CPU time, with every metric
-// and noise that is the same in each run of the test.
+// jobs returns n runs of a job that takes scale times its CPU time, with every metric and noise that is the same in
+// each run of the test.
 func jobs(name string, n int, scale float64) Side {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(len(name))))
 	noise := func(v, deviation float64) float64 { return v * (1 + deviation*r.NormFloat64()) }
@@ -66,7 +66,7 @@ func jobs(name string, n int, scale float64) Side {
 	return s
 }
 
-// judged compares and judges.
+// judged compares, and checks the gates.
 func judged(t *testing.T, a, b Side, gates ...string) *Comparison {
 	t.Helper()
 	c := Compare(a, b)
@@ -82,7 +82,7 @@ func judged(t *testing.T, a, b Side, gates ...string) *Comparison {
 
 const hostile = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\xff|x`<script>alert(1)</script>[l](http://e) *b* @you https://e.e www.e.e"
 
-// mixed are sides in which much is absent, odd or hostile.
+// mixed returns sides with many missing, odd or hostile values.
 func mixed() (a, b Side) {
 	a, b = sideOf("a", cpuMetric, 0, 0, 0, 0, 0, 0), sideOf("b", cpuMetric, 1, 1, 2, 2, 1, 1)
 	a.Name, b.Name = hostile, strings.Repeat("long/", 100)
@@ -103,7 +103,7 @@ func mixed() (a, b Side) {
 	return a, b
 }
 
-// cases are the comparisons of the golden files.
+// cases returns the comparisons of the golden files.
 func cases(t *testing.T) map[string]*Comparison {
 	one := sideOf("before.json", cpuMetric, 3.1)
 	mixedA, mixedB := mixed()
@@ -125,7 +125,7 @@ func TestTable_Golden(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, name+".txt", out.String())
-		_, rest, _ := strings.Cut(out.String(), "\n\n") // the lines above are said as they are
+		_, rest, _ := strings.Cut(out.String(), "\n\n") // the lines above are not wrapped
 		for line := range strings.Lines(rest) {
 			// 82: numbers of seven digits are unusually long.
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 82 && name != "hostile" {
@@ -150,7 +150,7 @@ func TestMarkdown_Golden(t *testing.T) {
 	}
 }
 
-// wantHarmless wants nothing that a terminal obeys, and no number that is none.
+// wantHarmless checks that a text has nothing that a terminal obeys, and no invalid number.
 func wantHarmless(t *testing.T, name, text string) {
 	t.Helper()
 	for _, bad := range []string{"\x1b", "\r", "\a", "\t", "\u202e", "NaN", "Inf", "∞"} {
@@ -191,7 +191,7 @@ func TestJSON_Golden(t *testing.T) {
 	}
 }
 
-// Colours stand around whole lines, and change nothing else.
+// Colours enclose whole lines, and change nothing else.
 func TestTable_Colors(t *testing.T) {
 	c := cases(t)["slower"]
 	var bare, colored bytes.Buffer
@@ -254,7 +254,7 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
-// A writer that fails is told of.
+// A failing writer is reported.
 func TestWrite_Errors(t *testing.T) {
 	c := cases(t)["one"]
 	for name, err := range map[string]error{"table": WriteTable(broken{}, c, Options{All: true}), "markdown": WriteMarkdown(broken{}, c, Options{All: true})} {

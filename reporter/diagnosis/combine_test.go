@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// A rankEnd is how a rank ended: after so many seconds, with a code or a signal, and which process had sent it one
-// before. Without either, open, its recording just stops.
+// rankEnd is how a rank ended: after some seconds, with a code or a signal, and with the sender of an earlier SIGTERM.
+// The recording of an open rank just stops.
 type rankEnd struct {
 	after  float64
 	exit   int
@@ -21,7 +21,7 @@ type rankEnd struct {
 	open   bool
 }
 
-// ranksThat returns the pieces of ranks that end so.
+// ranksThat returns the parts of ranks with these ends.
 func ranksThat(t *testing.T, ends ...rankEnd) []reporter.SourceReport {
 	t.Helper()
 	var out []reporter.SourceReport
@@ -45,7 +45,8 @@ func ranksThat(t *testing.T, ends ...rankEnd) []reporter.SourceReport {
 	return out
 }
 
-// The verdict of a node is that of the rank that failed first, by time; a victim is named only if nobody else failed.
+// The verdict of a node is about the rank that failed first; a rank that a launcher ended is named only if no other
+// failed.
 func TestCombine_NamesTheFirstFailure(t *testing.T) {
 	term := func(after float64, sender string) rankEnd {
 		return rankEnd{after: after, exit: 143, signal: "SIGTERM", sender: sender}
@@ -54,7 +55,7 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends  []rankEnd
 		first float64 // -1: none
-		code  int     // -1: not known
+		code  int     // -1: unknown
 		text  string
 	}{
 		"all well":   {[]rankEnd{well, well, well}, -1, 0, "all 3 ranks exited with code 0"},
@@ -101,7 +102,7 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 	}
 }
 
-// What any rank suffered from, the node did.
+// A node has the conditions of all its ranks.
 func TestCombine_Conditions(t *testing.T) {
 	pieces := ranksThat(t, rankEnd{after: 5}, rankEnd{after: 5, exit: 1}, rankEnd{after: 5})
 	for rank, condition := range map[int]string{0: diagnosis.ConditionSwapping, 2: diagnosis.ConditionThrottled} {

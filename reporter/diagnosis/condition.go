@@ -17,12 +17,12 @@ const (
 	ConditionGPUIdle       = "gpu_idle"
 )
 
-// A Condition is a row of the table of conditions: what slowed a job down, however it ended. docs/verdict.md says which
-// counter proves each.
+// Condition is a row of the table of conditions: a reason why a job was slow, however it ended. docs/verdict.md names
+// the counter that proves each.
 type Condition struct {
 	Name string
 
-	// holds reports whether a run had it. If so, it adds the counter to the evidence.
+	// holds reports whether the condition held. If so, it adds the counter to the evidence.
 	holds func(*verdictInput) bool
 }
 
@@ -45,7 +45,7 @@ const (
 	gpuIdleKnown    = 0.5      // of the run: a GPU measured for less is not judged
 )
 
-// Conditions is the table of conditions, in the order of Verdict.Conditions.
+// Conditions returns the table of conditions, in the order of Verdict.Conditions.
 func Conditions() []Condition {
 	return []Condition{
 		{ConditionThrottled, (*verdictInput).throttled},
@@ -70,8 +70,8 @@ func (q *verdictInput) throttled() bool {
 	return !quotaOfOthers(q.node) && q.noteIfAtLeast(reporter.MetricThrottled, throttledShare)
 }
 
-// quotaOfOthers reports whether others share the job's CPU quota and the job used next to nothing of
-// it. Then the quota stopped the others.
+// quotaOfOthers reports whether others share the job's CPU quota and the job used next to none of it. Then the quota
+// stopped the others.
 func quotaOfOthers(n *reporter.Node) bool {
 	return n.Job != nil && n.Job.Source == host.JobFromTree && n.Limits != nil &&
 		n.Metric(reporter.MetricJobCores) < quotaPart*float64(n.Limits.LeastQuota())

@@ -1,9 +1,8 @@
-// Package diagnosis says how a job ended, and what to change: the verdict and the findings of a
-// report.
+// Package diagnosis determines how a job ended and what to change: the verdict and the findings of a report.
 //
-// [New], [Combine] and [Merge] make complete reports. Each calls reporter's function of the same name and adds
-// the diagnosis. docs/verdict.md and docs/findings.md have the tables of possible results; [Conditions] and [Rules]
-// are those of the code.
+// [New], [Combine] and [Merge] return complete reports. Each calls reporter's function of the same name and adds the
+// diagnosis. docs/verdict.md and docs/findings.md list the possible results; [Conditions] and [Rules] are their tables
+// in code.
 package diagnosis
 
 import "github.com/perfagent/perfagent/reporter"
@@ -11,7 +10,7 @@ import "github.com/perfagent/perfagent/reporter"
 // Input is the input for a complete report of one node.
 type Input struct {
 	reporter.Input
-	// Exit is what is known about the job's end in addition to Job.
+	// Exit describes the job's end beyond Job.
 	Exit ExitContext
 }
 
@@ -28,19 +27,18 @@ func New(in Input) *reporter.Report {
 	return r
 }
 
-// Merge merges the nodes of several reports into one, as reporter.Merge does, and draws conclusions
-// from all of them.
+// Merge merges the nodes of several reports into one, as reporter.Merge does, and draws conclusions from all of them.
 func Merge(inputs []reporter.SourceReport) (*reporter.Report, error) {
 	return concluded(reporter.Merge(inputs))
 }
 
-// Combine puts the pieces of a node together, as reporter.Combine does, and says which of its ranks failed first and
-// what to change. The exit code is that of this rank.
+// Combine combines the rank parts of a node, as reporter.Combine does, and adds which rank failed first and what to
+// change. The node gets the exit code of that rank.
 func Combine(pieces []reporter.SourceReport) (*reporter.Report, error) {
 	return concluded(reporter.Combine(pieces))
 }
 
-// concluded returns a report with its conclusions, unless there is an error.
+// concluded returns r with its conclusions, unless there is an error.
 func concluded(r *reporter.Report, err error) (*reporter.Report, error) {
 	if err != nil {
 		return nil, err
@@ -49,11 +47,11 @@ func concluded(r *reporter.Report, err error) (*reporter.Report, error) {
 	return r, nil
 }
 
-// conclude fills in what follows from all nodes together: findings, and the run's verdict with the exit
-// code of the job that it is about.
+// conclude sets the findings, and the run's verdict with the exit code of the job that it describes, from all nodes
+// together.
 func conclude(r *reporter.Report) {
 	for _, n := range r.Nodes {
-		concludeNode(n) // findings go by its verdict
+		concludeNode(n) // findings depend on the node's verdict
 		if n != nil && n.Findings == nil {
 			n.Findings = findings(n, &r.Run)
 		}
@@ -62,7 +60,8 @@ func conclude(r *reporter.Report) {
 	addPeerFindings(r)
 }
 
-// concludeRun gives the run the verdict, exit code and signal of the first job that failed.
+// concludeRun gives the run the verdict of the first job that failed and, if there are several jobs, its exit code and
+// signal.
 func concludeRun(r *reporter.Report) {
 	var list []ending
 	for name, n := range r.Nodes {
@@ -76,8 +75,7 @@ func concludeRun(r *reporter.Report) {
 	}
 }
 
-// concludeNode gives a node of several ranks the verdict, exit code and signal of the first of them that
-// failed.
+// concludeNode gives a node with ranks the verdict, exit code and signal of the first rank that failed.
 func concludeNode(n *reporter.Node) {
 	if n == nil || len(n.Ranks) == 0 {
 		return
@@ -89,7 +87,7 @@ func concludeNode(n *reporter.Node) {
 
 	n.Verdict = first.verdict
 	if n.Job != nil {
-		job := *n.Job // other reports may have it, too
+		job := *n.Job // other reports may share it
 		job.ExitCode, job.Signal = first.code, first.signal
 		n.Job = &job
 	}

@@ -33,7 +33,7 @@ func tableIn(t *testing.T, page, name string) (rows [][]string) {
 	return rows[2:]
 }
 
-// says checks that a text has thresholds, in the order in which they are given.
+// says checks that a text has thresholds, in the given order.
 func says(t *testing.T, name, text string, thresholds []any) {
 	t.Helper()
 	rest := text
@@ -49,7 +49,7 @@ func says(t *testing.T, name, text string, thresholds []any) {
 	}
 }
 
-// TestDocs_Rules: docs/findings.md has the rules with their thresholds.
+// docs/findings.md has the rules with their thresholds.
 func TestDocs_Rules(t *testing.T) {
 	n := func(v any) string { return fmt.Sprint(v) }
 	thresholds := map[string][]any{
@@ -98,7 +98,7 @@ func documentedCauses(t *testing.T) (names []string) {
 	return names
 }
 
-// TestDocs_Verdict: docs/verdict.md has the causes and the conditions with their thresholds.
+// docs/verdict.md has the causes and the conditions with their thresholds.
 func TestDocs_Verdict(t *testing.T) {
 	want := []string{CauseUnknown, CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM, CauseStopped, CauseTimeLimit,
 		CauseDiskFull, CauseSignal, CauseExited}

@@ -10,13 +10,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Rule is one row of the table of findings. docs/findings.md says when each fires.
+// Rule is one row of the table of findings. docs/findings.md describes when each fires.
 type Rule struct {
 	ID       string
 	Severity string // SeverityWarning or SeverityInfo
 
-	// judge applies the rule to one node. It returns nil if the rule does not fire. It is nil itself
-	// for rules that compare nodes or ranks.
+	// judge applies the rule to one node. It returns nil if the rule does not fire. It is nil for rules that compare
+	// nodes or ranks.
 	judge func(*ruleInput) *reporter.Finding
 
 	Advice string // what to change
@@ -30,7 +30,7 @@ const (
 
 // The IDs of findings.
 const (
-	// MemoryTight is the ID of the finding that says how much more memory to ask for.
+	// MemoryTight is the ID of the finding that advises how much more memory to ask for.
 	MemoryTight           = "memory_tight"
 	ruleDiskFull          = "disk_nearly_full"
 	ruleGPUIdle           = "gpu_idle"
@@ -74,7 +74,7 @@ const (
 	findMissedPct       = 10  // of the ticks, or of the run in one gap
 	findImbalanceLess   = 0.5 // × the median
 	findImbalanceMore   = 1.5
-	findImbalanceLength = 0.9 // × the longest: of what ended earlier the others have not waited
+	findImbalanceLength = 0.9 // × the longest: the others did not wait for peers that ended earlier
 	findImbalanceCPUs   = 0.5
 	findImbalanceMB     = 1 << 10
 	findImbalanceGPU    = 10
@@ -82,9 +82,8 @@ const (
 	findStragglerShare  = 0.1 // of the run
 )
 
-// Rules returns the table of rules, in the order of their importance: what can cost the whole run,
-// GPUs, CPUs, time, memory, and last remarks on the run. Findings are listed in this order, warnings
-// first.
+// Rules returns the table of rules, the most important first: risks to the whole run, GPUs, CPUs, time, memory, and
+// last remarks on the run. Findings are listed in this order, warnings first.
 func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
@@ -119,7 +118,7 @@ func Rules() []Rule {
 	}
 }
 
-// ruleOf returns the rule with an ID; the zero Rule if there is none.
+// ruleOf returns the rule with an ID, or the zero Rule if there is none.
 func ruleOf(id string) (rule Rule) {
 	for _, r := range Rules() {
 		if r.ID == id {
@@ -149,7 +148,7 @@ func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
 	return out
 }
 
-// finding completes the finding of a rule.
+// finding completes a finding of the rule.
 func (r Rule) finding(f *reporter.Finding) reporter.Finding {
 	f.ID = r.ID
 	f.Severity = cmp.Or(f.Severity, r.Severity)
@@ -172,8 +171,7 @@ func sortFindings(list []reporter.Finding) {
 	slices.SortStableFunc(list, func(a, b reporter.Finding) int { return place(a) - place(b) })
 }
 
-// evidence returns the evidence of a finding from pairs of names and values. It omits what is not
-// known.
+// evidence returns the evidence of a finding from pairs of names and values. It omits unknown numbers.
 func evidence(pairs ...any) map[string]any {
 	out := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -192,11 +190,11 @@ func evidence(pairs ...any) map[string]any {
 
 // MergedFinding is a finding with the nodes that have it.
 type MergedFinding struct {
-	reporter.Finding          // of the first of the nodes where its severity is highest
+	reporter.Finding          // of the first node with the highest severity
 	Nodes            []string // by index
 }
 
-// MergedFindings returns the findings of all nodes, each ID once, in the order of the findings of one node.
+// MergedFindings returns the findings of all nodes, each ID once, in the order of one node's findings.
 func MergedFindings(r *reporter.Report) []MergedFinding {
 	var list []reporter.Finding
 	nodes := make(map[string][]string)

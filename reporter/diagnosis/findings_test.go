@@ -44,7 +44,7 @@ func encodedReport(t *testing.T, r *reporter.Report) []byte {
 	return data
 }
 
-// findingNode is a node of a run of 60 s that fits: nothing is to be said of it.
+// findingNode returns a node of a run of 60 s without findings.
 func findingNode() *reporter.Node {
 	return &reporter.Node{
 		Host:     &reporter.Host{CPUs: 64, MemoryMB: 262144},
@@ -60,7 +60,7 @@ func findingNode() *reporter.Node {
 	}
 }
 
-// findingSamples are 60 samples, of which so many of the first have each GPU's utilization.
+// findingSamples returns 60 samples, with each GPU's utilization in the first measured ones.
 func findingSamples(measured ...int) reporter.Samples {
 	s := reporter.Samples{Keys: []string{collector.Timestamp.Key()}, Columns: [][]float64{make([]float64, 60)}}
 	for i, n := range measured {
@@ -77,8 +77,8 @@ var findingRun = &reporter.Run{ID: "r", WallSeconds: 60}
 
 type findingCase struct {
 	id, name string
-	fires    func(*reporter.Node) // makes the node fire the rule, and no other
-	not      func(*reporter.Node) // one step from there on the other side
+	fires    func(*reporter.Node) // makes the node fire this rule only
+	not      func(*reporter.Node) // is one step short of that
 }
 
 func findingSet(metrics ...any) func(*reporter.Node) {
@@ -107,7 +107,7 @@ func findingKills(n float64) func(*reporter.Node) {
 	}
 }
 
-// findingIdle makes the first GPU idle for so many seconds, in which so much else went on.
+// findingIdle makes the first GPU idle for some seconds, and the CPUs, storage and disks busy meanwhile.
 func findingIdle(seconds, cpus, waiting, disk float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		n.GPUs[0].Idle = &reporter.GPUIdle{Seconds: seconds, Gaps: 7, LongestGapSeconds: 3.5, JobCPUs: series.Optional(cpus),
@@ -124,7 +124,7 @@ func findingCrowd(busy, waiting float64) func(*reporter.Node) {
 	return findingSet(reporter.MetricCPUMean, busy, reporter.MetricJobCores, 4.8, reporter.MetricSteal, 5.0, reporter.MetricPSICPUSome, waiting)
 }
 
-// findingMemory fills the node's memory, of which the job has 4 GiB, and makes tasks wait for it.
+// findingMemory fills the node's memory, 4 GiB of it by the job, and makes tasks wait for it.
 func findingMemory(used, waiting float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		n.Summaries = map[string]reporter.Summary{collector.MemPercent.Key(): {Mean: used}, collector.JobMemory.Key(): {Mean: 4096}}
@@ -138,8 +138,8 @@ func findingFree(mb float64) func(*reporter.Node) {
 	}
 }
 
-// findingMount mounts a file system of NFS whose calls took some seconds, some of them for READ, while tasks waited for
-// storage in a share of the time.
+// findingMount adds an NFS mount with calls of some seconds, some of them READ, while tasks waited for storage in a
+// share of the time.
 func findingMount(seconds, reading, storage float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		ops := []reporter.MountOperation{{Name: "GETATTR", MountCalls: reporter.MountCalls{Calls: 900, ExecuteSeconds: seconds - reading}},
@@ -153,7 +153,7 @@ func findingMount(seconds, reading, storage float64) func(*reporter.Node) {
 	}
 }
 
-// findingLustre adds a file system of Lustre whose calls took some seconds.
+// findingLustre adds a Lustre mount with calls of some seconds.
 func findingLustre(seconds float64) func(*reporter.Node) {
 	return func(n *reporter.Node) {
 		n.Mounts = append(n.Mounts, reporter.Mount{Type: "lustre", Source: "scratch", MountCalls: reporter.MountCalls{Calls: 40, ExecuteSeconds: seconds},
@@ -287,9 +287,9 @@ func findingIDs(list []reporter.Finding) string {
 	return strings.Join(ids, " ")
 }
 
-// TestFinding_Rules: each rule fires at its threshold, alone, and not one step before it.
+// Each rule fires at its threshold, alone, and not one step before it.
 func TestFinding_Rules(t *testing.T) {
-	tested := map[string]bool{ruleImbalance: true, ruleStraggler: true, ruleOddNode: true} // by tests of their own
+	tested := map[string]bool{ruleImbalance: true, ruleStraggler: true, ruleOddNode: true} // tested elsewhere
 	for _, c := range findingCases {
 		tested[c.id] = true
 		t.Run(c.id+"/"+c.name, func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestFinding_Rules(t *testing.T) {
 	}
 }
 
-// TestFinding_Table: every id once, and nothing is empty.
+// The table has every ID once, each with an advice.
 func TestFinding_Table(t *testing.T) {
 	want := []string{"clocked_down", "cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
 		"network_file_system", "odd_node", "one_busy_thread", "sampling_gaps", "straggler", "swapping", "throttled"}
@@ -332,7 +332,7 @@ func TestFinding_Table(t *testing.T) {
 	}
 }
 
-// TestFinding_Texts: what people read, with its evidence, is a golden file.
+// The texts and the evidence of all findings are a golden file.
 func TestFinding_Texts(t *testing.T) {
 	var out bytes.Buffer
 	show := func(name string, list []reporter.Finding) {
@@ -358,7 +358,7 @@ func TestFinding_Texts(t *testing.T) {
 	reportertest.CompareGolden(t, filepath.Join("testdata", "findings.txt"), out.Bytes(), *update)
 }
 
-// TestFinding_ShortRuns: of less than 5 s nothing is said, whatever the numbers.
+// Runs shorter than 5 s have no findings, whatever their numbers.
 func TestFinding_ShortRuns(t *testing.T) {
 	for _, wall := range []float64{5, 4.999, 0, -1, math.NaN(), math.Inf(1)} {
 		for _, c := range findingCases {
@@ -373,7 +373,7 @@ func TestFinding_ShortRuns(t *testing.T) {
 	}
 }
 
-// TestFinding_Nothing: what is not there fires nothing, and the list is never nil.
+// Missing values fire no rule, and the list is never nil.
 func TestFinding_Nothing(t *testing.T) {
 	for name, n := range map[string]*reporter.Node{
 		"nil": nil, "empty": {}, "fits": findingNode(), "no metrics": {Host: &reporter.Host{CPUs: 64, MemoryMB: 1}, Limits: &reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 8192},
@@ -385,7 +385,7 @@ func TestFinding_Nothing(t *testing.T) {
 			}
 		}
 	}
-	n := findingNode() // no metrics but those of NaN
+	n := findingNode() // all metrics are NaN
 	for name := range n.Metrics {
 		n.Metrics[name] = math.NaN()
 	}
@@ -400,8 +400,7 @@ func TestFinding_Nothing(t *testing.T) {
 	}
 }
 
-// TestFinding_Order: warnings first, in the order of the table; one busy thread excludes
-// unused CPUs.
+// Warnings come first, in the order of the table; one busy thread excludes unused CPUs.
 func TestFinding_Order(t *testing.T) {
 	n := findingNode()
 	for _, c := range findingCases {
@@ -420,7 +419,7 @@ func TestFinding_Order(t *testing.T) {
 	}
 }
 
-// findingNodes makes a report of nodes that fit but for what is done to each.
+// findingNodes returns a report of nodes without findings, but for the changes.
 func findingNodes(change ...func(*reporter.Node)) *reporter.Report {
 	r := &reporter.Report{Schema: reporter.Schema, Run: *findingRun, Nodes: make(map[string]*reporter.Node)}
 	for i, f := range change {
@@ -445,7 +444,7 @@ func findingGPUs(v float64) func(*reporter.Node) {
 
 var findingNodesCases = []struct {
 	name       string
-	node       string // the one that has the finding
+	node       string // with the finding
 	fires, not []func(*reporter.Node)
 }{
 	{"CPU", "1", []func(*reporter.Node){findingCores(6), findingCores(1.99), nil}, []func(*reporter.Node){findingCores(6), findingCores(2), findingCores(4)}},
@@ -489,8 +488,7 @@ func TestFinding_Imbalance(t *testing.T) {
 	}
 }
 
-// TestFinding_ImbalanceIsOfTheNodesAtHand: it follows the nodes that a report has, and
-// changes no list that another report has too.
+// The finding follows the nodes of a report, and changes no list that another report shares.
 func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
 	r := findingNodes(findingCores(7), findingAll(findingCores(1.99), findingSet(reporter.MetricThrottled, 50.0)), findingSet(reporter.MetricDiskPeak, 99.0))
 	r.Nodes["1"].Findings = append(make([]reporter.Finding, 0, 4), r.Nodes["1"].Findings...)
@@ -510,7 +508,7 @@ func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
 	addPeerFindings((&reporter.Report{}))
 }
 
-// findingReport is a report of one node, as a run makes it.
+// findingReport returns the report of one node, as a run makes it.
 func findingReport(node int, cores float64) *reporter.Report {
 	in := Input{Input: reportertest.Input(node, 60, 0, "")}
 	u := series.Unknown()
@@ -520,7 +518,7 @@ func findingReport(node int, cores float64) *reporter.Report {
 	return New(in)
 }
 
-// TestFinding_Merge: reports that were merged say the same in whatever steps that was done.
+// The findings of merged reports do not depend on the steps of merging.
 func TestFinding_Merge(t *testing.T) {
 	node := func(i int) reporter.SourceReport {
 		return reporter.SourceReport{Path: fmt.Sprint(i), Report: findingReport(i, []float64{6, 1.9, 7}[i])}
@@ -541,8 +539,7 @@ func TestFinding_Merge(t *testing.T) {
 	}
 }
 
-// TestFinding_Report: the report of a run has the list, empty when there is nothing to
-// say.
+// The report of a run has the list of findings, even if it is empty.
 func TestFinding_Report(t *testing.T) {
 	short := New(Input{Input: reportertest.Input(0, 3, 0, "")})
 	if data := encodedReport(t, short); !bytes.Contains(data, []byte(`"findings": []`)) && !bytes.Contains(data, []byte(`"findings":[]`)) {
@@ -569,8 +566,7 @@ func TestFinding_Advice(t *testing.T) {
 	}
 }
 
-// TestFinding_Hostile: no number makes a rule panic, and neither NaN nor infinity gets into
-// a finding.
+// No number makes a rule panic, and no finding has NaN or infinity.
 func TestFinding_Hostile(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, math.MaxFloat64, -math.MaxFloat64, 5e-324, -1, 0, 1, 1.5, 8, 60, 95, 99.999, 1e7, 1e19, 4096}
@@ -631,8 +627,7 @@ func TestFinding_Hostile(t *testing.T) {
 	}
 }
 
-// TestFinding_RoundSize: a size to ask for is at least what is needed and less than a
-// quarter more.
+// A size to ask for is at least the need and less than a quarter more.
 func TestFinding_RoundSize(t *testing.T) {
 	for mb, want := range map[float64]string{0.1: "16 MiB", 16: "16 MiB", 17: "20 MiB", 600: "640 MiB", 1000: "1 GiB", 1025: "1.25 GiB", 5600: "6 GiB", 6144: "6 GiB", 9300: "10 GiB", 150e3: "160 GiB", 3e6: "3 TiB"} {
 		if got := text.TrimmedSizeText(roundSize(mb)); got != want {
@@ -651,7 +646,7 @@ func TestFinding_RoundSize(t *testing.T) {
 	}
 }
 
-// FuzzFinding: findings of whatever a file holds.
+// Any file can be judged.
 func FuzzFinding(f *testing.F) {
 	data, err := json.Marshal(findingNodes(findingCores(1), nil))
 	if err != nil {
@@ -680,7 +675,7 @@ func FuzzFinding(f *testing.F) {
 	})
 }
 
-// Who was at the limit, if only between samples, is not told to ask for less.
+// A job that came to its limit, if only between samples, is not advised to ask for less.
 func TestFinding_LimitBetweenSamples(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		in := Input{Input: reportertest.JobInput(0, 10, 0, "")}

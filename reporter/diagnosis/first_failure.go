@@ -15,11 +15,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An ending is how the job of one rank ended, or that of a node without ranks.
+// ending is how the job of one rank, or of a node without ranks, ended.
 type ending struct {
-	node string // its index; "" = the node does not matter, since there is one
+	node string // its index; "" = irrelevant, because there is only one node
 	host string
-	// rank is nil for a job that is not one of several. One of a table of ranks is always named.
+	// rank is nil for a job that is not one of several. In a rank table it is always set.
 	rank          *int
 	fromRankTable bool
 
@@ -28,12 +28,12 @@ type ending struct {
 	signal  string
 	verdict *reporter.Verdict // never nil
 
-	outcome     outcome   // that it has in the end of all
-	failureTime time.Time // when the job began to fail
+	outcome     outcome   // set by firstFailure
+	failureTime time.Time // when the job began to fail; set by firstFailure
 }
 
-// endingsOf returns how the jobs of a node ended, those of its ranks if it has some. Jobs without a
-// verdict, which go on, are left out.
+// endingsOf returns the endings of a node's jobs, of its ranks if it has some. Jobs without a verdict are still running
+// and omitted.
 func endingsOf(name string, n *reporter.Node) []ending {
 	if n == nil {
 		return nil
@@ -60,7 +60,7 @@ func endingsOf(name string, n *reporter.Node) []ending {
 	return []ending{at}
 }
 
-// rankEndings returns how the ranks of a node ended.
+// rankEndings returns the endings of a node's ranks.
 func (e ending) rankEndings(n *reporter.Node) []ending {
 	var out []ending
 	for _, r := range n.RankList() {
@@ -77,7 +77,7 @@ func (e ending) rankEndings(n *reporter.Node) []ending {
 	return out
 }
 
-// fallbackVerdict returns the verdict on a rank of which a recording has none; nil if the rank goes on.
+// fallbackVerdict returns the verdict on a rank without a recorded one, or nil if the rank is still running.
 func fallbackVerdict(r *reporter.Rank) *reporter.Verdict {
 	v := &reporter.Verdict{Cause: CauseUnknown, Text: "how the command ended is not known", Evidence: map[string]any{}}
 	switch {
@@ -92,18 +92,17 @@ func fallbackVerdict(r *reporter.Rank) *reporter.Verdict {
 	return v
 }
 
-// An outcome is the part that one ending has in the end of all, in the order in which one is looked for that explains
-// the others.
+// outcome is the kind of an ending, in the order in which an ending explains the others.
 type outcome int
 
 const (
-	outcomeFailed     outcome = iota // it failed by itself
-	outcomeTerminated                // its launcher ended it
-	outcomeUnknown                   // nothing is known of its end
+	outcomeFailed     outcome = iota // by itself
+	outcomeTerminated                // by its launcher
+	outcomeUnknown                   // the end is unknown
 	outcomeSucceeded
 )
 
-// classify returns the role of an ending.
+// classify returns the outcome of an ending.
 func (e *ending) classify() outcome {
 	sender, _ := e.verdict.Evidence["sender"].(string)
 	switch v := e.verdict; {
@@ -117,8 +116,8 @@ func (e *ending) classify() outcome {
 	return outcomeFailed
 }
 
-// endedByLauncher reports whether the signal of a launcher ended the job. At the end time of the scheduler
-// the time limit ended it. USR1 and USR2 are for programs that know them.
+// endedByLauncher reports whether the signal of a launcher ended the job. At the scheduler's end time the time limit
+// ended it. SIGUSR1 and SIGUSR2 are for programs that handle them.
 func (e *ending) endedByLauncher() bool {
 	switch v := e.verdict; v.Cause {
 	case CauseSignal, CauseUnknown:
@@ -133,8 +132,8 @@ func (e *ending) endedByLauncher() bool {
 	return false
 }
 
-// failedAt returns when the job began to fail: when the kernel killed a process of it, or a rule stopped
-// it, or when it ended.
+// failedAt returns when the job began to fail: when the kernel killed one of its processes, when a rule stopped it, or
+// else when it ended.
 func (e *ending) failedAt() time.Time {
 	key := ""
 	switch c := e.verdict.Cause; {
@@ -152,8 +151,8 @@ func (e *ending) failedAt() time.Time {
 	return at
 }
 
-// compare orders endings by how well they explain the end of all: those that failed by themselves come
-// before those that a launcher ended or of which nothing is known, and the earlier before the later.
+// compare orders endings by how well they explain the end of the run: jobs that failed by themselves come before jobs
+// that a launcher ended or with an unknown end, and earlier failures before later ones.
 func (e *ending) compare(o *ending) int {
 	return cmp.Or(
 		cmp.Compare(e.outcome, o.outcome),
@@ -164,7 +163,7 @@ func (e *ending) compare(o *ending) int {
 	)
 }
 
-// compareKnown orders times. Those that are not known come last.
+// compareKnown orders times. Unknown times come last.
 func compareKnown(a, b time.Time) int {
 	switch {
 	case a.IsZero() == b.IsZero():
@@ -183,10 +182,9 @@ func (e *ending) rankNumber() int {
 	return *e.rank
 }
 
-// firstFailure returns the ending that explains the others, with a verdict that says how those ended. It
-// is the first that failed; ok is false if there is no ending at all. Its verdict is the one of
-// the job itself where it is the only one, or where all ended well. firstFailure is a pure function of
-// its arguments, whose order makes no difference.
+// firstFailure returns the ending that failed first, with a verdict that also describes the other endings; ok is false
+// if list is empty. Outside rank tables, the verdict on a single job or on jobs that all succeeded is unchanged.
+// firstFailure is a pure function, and the order of list makes no difference.
 func firstFailure(list []ending) (first ending, ok bool) {
 	if len(list) == 0 {
 		return ending{}, false
@@ -222,7 +220,7 @@ func firstFailure(list []ending) (first ending, ok bool) {
 	return first, true
 }
 
-// conditionsOf returns what the job that failed first suffered from, and what any rank did.
+// conditionsOf returns the conditions of the job that failed first and of all ranks.
 func conditionsOf(list []ending) []string {
 	out := []string{}
 	for _, c := range Conditions() {
@@ -236,7 +234,7 @@ func conditionsOf(list []ending) []string {
 	return out
 }
 
-// note adds which job it was to the evidence.
+// note adds the job's rank, node and host to the evidence.
 func (e *ending) note(evidence map[string]any) {
 	if e.rank != nil {
 		evidence["rank"] = float64(*e.rank)
@@ -267,7 +265,7 @@ func (e *ending) sentence() string {
 	return name + ": " + words
 }
 
-// where returns the name of the node for a sentence: " on node1".
+// where returns the node's name for a sentence: " on node1".
 func (e *ending) where() string {
 	host, _, _ := strings.Cut(e.host, ".") // the domain is the same for all
 	switch {

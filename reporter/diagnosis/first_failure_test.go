@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// mergedRun merges the nodes of a report, each from a file of its own, in a random order and in steps, and
-// checks that neither makes a difference.
+// mergedRun merges the nodes of a report, each from a separate file, in a random order and in steps, and checks that
+// neither makes a difference.
 func mergedRun(t *testing.T, r *reporter.Report) *reporter.Report {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -53,7 +53,7 @@ func mergedRun(t *testing.T, r *reporter.Report) *reporter.Report {
 	return merged
 }
 
-// TestFirst_Ranks: the run's verdict names the first rank that failed, and its exit code is that rank's.
+// The run's verdict and exit code are from the first rank that failed.
 func TestFirst_Ranks(t *testing.T) {
 	r := mergedRun(t, reportertest.KilledRank())
 	v := r.Run.Verdict
@@ -76,7 +76,7 @@ func TestFirst_Ranks(t *testing.T) {
 	}
 }
 
-// ends returns a verdict for a test: its cause, sender and sent signal.
+// ends returns a verdict for a test, with pairs of evidence.
 func ends(cause, words string, more ...any) *reporter.Verdict {
 	v := &reporter.Verdict{Cause: cause, Text: words, Evidence: map[string]any{}}
 	for i := 0; i < len(more); i += 2 {
@@ -85,7 +85,7 @@ func ends(cause, words string, more ...any) *reporter.Verdict {
 	return v
 }
 
-// TestFirst_Sentences: who is first, and what is said of the others.
+// The sentence names the first failure and counts the other endings.
 func TestFirst_Sentences(t *testing.T) {
 	type report = *reporter.Report
 	fails := func(rank int, before time.Duration, code int) func(report) {
@@ -116,7 +116,7 @@ func TestFirst_Sentences(t *testing.T) {
 		name   string
 		change []func(report)
 		want   string // the text
-		code   int    // -1 = not known
+		code   int    // -1 = unknown
 	}{
 		{"all good", nil, "all 4 ranks exited with code 0", 0},
 		{"one", []func(report){fails(2, s, 7)}, "rank 2 on node2 exited with code 7", 7},
@@ -163,8 +163,7 @@ func TestFirst_Sentences(t *testing.T) {
 	}
 }
 
-// TestFirst_OneNode: the verdict of a node of ranks is the same as that of its run, and a job that is alone is as it
-// always was.
+// A node with ranks has the same verdict as its run, and the verdict on a single job is unchanged.
 func TestFirst_OneNode(t *testing.T) {
 	r := reportertest.Ranks(1, 3, 20)
 	reportertest.EndRank(r, 1, time.Second, 139, "SIGSEGV", ends(CauseSignal, "killed by SIGSEGV: a fault"))
@@ -195,7 +194,7 @@ func TestFirst_OneNode(t *testing.T) {
 	}
 }
 
-// TestFirst_RanksOfOneEach: ranks that are alone on their nodes are named, too.
+// Ranks that are alone on their nodes are named, too.
 func TestFirst_RanksOfOneEach(t *testing.T) {
 	r := reportertest.Ranks(3, 1, 20)
 	for name, n := range r.Nodes {
@@ -210,8 +209,7 @@ func TestFirst_RanksOfOneEach(t *testing.T) {
 	}
 }
 
-// FuzzFirst: whatever verdicts say, the first failure is the same in any order, can be written, and
-// belongs to one of them.
+// For any verdicts, the first failure is independent of their order, can be encoded, and is one of them.
 func FuzzFirst(f *testing.F) {
 	f.Add([]byte(`[{"cause":"oom_cgroup","text":"killed","evidence":{"time":"2024-05-01T12:00:00Z","sender":7}},`+
 		`{"cause":"signal","text":"\u001b","evidence":null},{"cause":"later","text":"","evidence":{"exit_code":1e300}}]`), int64(7))

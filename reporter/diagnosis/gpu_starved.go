@@ -8,22 +8,22 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The thresholds of a starved GPU.
+// The thresholds for a starved GPU.
 const (
-	starvedShare   = 20  // percent of the run that it was idle, in gaps
-	starvedCPUs    = 0.8 // that the job kept busy meanwhile
-	starvedWaiting = 50  // percent of that time that tasks waited for storage
+	starvedShare   = 20  // percent of the run in which it was idle, in gaps
+	starvedCPUs    = 0.8 // CPUs that the job kept busy meanwhile
+	starvedWaiting = 50  // percent of that time in which tasks waited for storage
 	starvedDisk    = 50  // MiB/s that the disks moved meanwhile
 )
 
-// What kept a GPU waiting.
+// The resources that may keep a GPU waiting.
 const (
 	busyCPU  = "cpu"
 	busyDisk = "disk"
 )
 
-// judgeGPUStarved fires if GPUs of the job waited while a CPU or a disk was busy. Its numbers are those of
-// the GPU that was idle for longest.
+// judgeGPUStarved fires if GPUs of the job waited while a CPU or a disk was busy. Its numbers are from the GPU with the
+// longest idle time.
 func judgeGPUStarved(e *ruleInput) *reporter.Finding {
 	var starved []int
 	var worst *reporter.GPUIdle
@@ -57,13 +57,13 @@ func judgeGPUStarved(e *ruleInput) *reporter.Finding {
 		"job_cpus", float64(worst.JobCPUs))}
 }
 
-// gpuIsIdle reports whether next to nothing ran on a GPU, so that it is not needed.
+// gpuIsIdle reports whether next to nothing ran on a GPU, so that the job does not need it.
 func (e *ruleInput) gpuIsIdle(device int) bool {
 	mean := e.gpuUse(device)
 	return mean >= 0 && mean < gpuIdleShare && e.gpuCoverage(device) >= gpuIdleKnown
 }
 
-// idleShare returns for which percentage of the run a GPU was idle, in gaps; NaN if that is not known.
+// idleShare returns the percentage of the run in which a GPU was idle, in gaps; NaN if it is unknown.
 func (e *ruleInput) idleShare(i *reporter.GPUIdle) float64 {
 	if i == nil || !positive(i.Seconds) {
 		return math.NaN()
@@ -71,7 +71,7 @@ func (e *ruleInput) idleShare(i *reporter.GPUIdle) float64 {
 	return min(100, 100*i.Seconds/e.wall)
 }
 
-// busyResource returns what was busy while a GPU was idle, or "".
+// busyResource returns the resource that was busy while a GPU was idle, or "".
 func busyResource(i *reporter.GPUIdle) string {
 	switch {
 	case i.JobCPUs >= starvedCPUs:

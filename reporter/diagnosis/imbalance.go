@@ -10,15 +10,15 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A measure is a quantity that nodes or ranks should have equal shares of.
+// measure is a quantity that nodes or ranks should share equally.
 type measure struct {
-	name   string // in the evidence
+	name   string // key in the evidence
 	floor  float64
 	of     func(*peer) float64
 	format func(float64) text.Quantity
-	words  string // what the value is of
-	minor  bool   // on its own it slows nothing down
-	node   bool   // of a rank it is not known
+	words  string // noun after the value
+	minor  bool   // slows nothing down by itself
+	node   bool   // known for nodes only
 }
 
 func measures() []measure {
@@ -41,7 +41,7 @@ func measures() []measure {
 	}
 }
 
-// gpuMean returns the mean utilization of the job's devices, or NaN if it is not known.
+// gpuMean returns the mean utilization of the job's GPUs in percent, or NaN if it is unknown.
 func (e *ruleInput) gpuMean() float64 {
 	sum, n := 0.0, 0.0
 	for i, g := range e.GPUs {
@@ -52,15 +52,15 @@ func (e *ruleInput) gpuMean() float64 {
 	return sum / n
 }
 
-// An outlier is a part that is too far from the median of a measure.
+// outlier is a peer that is too far from the median of a measure.
 type outlier struct {
 	peer
 	value, median float64
-	count         int // of the parts where the measure is known
-	sameSideCount int // others that are too far off on the same side
+	count         int // peers with a known value
+	sameSideCount int // other outliers on the same side
 }
 
-// outliers returns the parts that are too far from the median of a measure.
+// outliers returns the peers that are too far from the median of a measure.
 func (m *measure) outliers(parts []peer) []outlier {
 	var known []outlier
 	var values []float64
@@ -86,8 +86,7 @@ func (m *measure) outliers(parts []peer) []outlier {
 	return out
 }
 
-// farthest returns the part that is farthest from the median of a measure, if that is too far. Of parts
-// that are equally far it is the first.
+// farthest returns the outlier that is farthest from the median, the first of several; ok is false if there is none.
 func (m *measure) farthest(parts []peer) (farthest outlier, ok bool) {
 	list, most := m.outliers(parts), 0.0
 	for _, o := range list {
@@ -117,15 +116,15 @@ func (m *measure) isOutlier(v, median float64) bool {
 		v-median >= m.floor && v > findImbalanceMore*median
 }
 
-// median returns the median of numbers, of which there is at least one.
+// median returns the median of values, which must not be empty.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return sorted[(n-1)/2]/2 + sorted[n/2]/2
 }
 
-// imbalances returns findings on the nodes or ranks that are farthest from the median: for each measure one,
-// those of one part together.
+// imbalances returns the findings on the peers that are farthest from the median of each measure, one finding for each
+// peer.
 func imbalances(nodes, ranks []peer) []peerFinding {
 	var out []*unevenPeer
 	for _, m := range measures() {
@@ -155,11 +154,11 @@ func imbalances(nodes, ranks []peer) []peerFinding {
 	return list
 }
 
-// A unevenPeer is a part that is far from the median of some measures.
+// unevenPeer is a peer that is far from the median of some measures.
 type unevenPeer struct {
 	peer
 	texts    []string
-	minor    bool // so are all measures
+	minor    bool // all its measures are minor
 	evidence map[string]any
 }
 
@@ -172,7 +171,7 @@ func (u *unevenPeer) add(m *measure, o *outlier) {
 	u.texts, u.minor = append(u.texts, o.text(m)), u.minor && m.minor
 }
 
-// finding returns the finding on the part.
+// finding returns the finding on the peer.
 func (u *unevenPeer) finding() peerFinding {
 	subject := "on this node the job"
 	if u.rank != nil {

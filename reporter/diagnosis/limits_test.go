@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// judged returns the text of the finding with an id of a node that was changed; "" if it does not fire.
+// judged returns the finding with an ID of a changed node; "" if it does not fire.
 func judged(id string, change func(*reporter.Node)) (words string, evidence map[string]any) {
 	n := findingNode()
 	change(n)
@@ -27,7 +27,7 @@ func limitRange(low, high float64) *reporter.LimitRange {
 		ChangedAt: time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)}
 }
 
-// Findings say what a limit was in the course of the run, and judge by the least of it.
+// Findings contain all values of a limit that changed, and judge by the lowest.
 func TestFinding_LimitsThatChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		id     string
@@ -65,7 +65,7 @@ func TestFinding_LimitsThatChanged(t *testing.T) {
 	}
 }
 
-// A job that has bound itself to fewer CPUs than it was given is advised of what it was given.
+// A job that bound itself to fewer CPUs than it was given is advised about the given ones.
 func TestFinding_BoundJobs(t *testing.T) {
 	one := findingSet(reporter.MetricJobCores, 0.97, reporter.MetricJobCoresPeak, 1.0)
 	for name, c := range map[string]struct {

@@ -11,10 +11,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// outOfMemory looks for an out-of-memory kill of a process of the job. A counter of kills must have
-// grown while the job ran, and it must be known that a process of the job was killed: by the kernel's
-// log and the process's parents, or because the group holds nothing else. Kills of others on the same
-// host, or in the same group, prove nothing.
+// outOfMemory looks for an out-of-memory kill of a process of the job. A counter of kills must have grown while the job
+// ran, and the victim must be known to be the job's: from the kernel's log and the process's parents, or because the
+// group holds nothing else. Kills of others on the same host, or in the same group, prove nothing, except as in
+// sharedKill.
 func (q *verdictInput) outOfMemory() (cause, words string) {
 	switch {
 	case !(q.account.OOMKills > 0) && !(q.account.HostOOMKills > 0):
@@ -38,14 +38,14 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	return "", ""
 }
 
-// endedOtherwise reports whether the exit code has another reason: a shell did not find its command,
-// a signal had asked the job to end, or its time was over.
+// endedOtherwise reports whether the exit code has another reason: a shell did not find its command, a signal had asked
+// the job to end, or its time was over.
 func (q *verdictInput) endedOtherwise() bool {
 	_, signalled := q.exitSignal()
 	return q.code == 126 || q.code == 127 || signalled || q.ownTimeout() != ""
 }
 
-// killCause returns the cause of a kill.
+// killCause returns the cause of the kill of v.
 func (q *verdictInput) killCause(v host.Victim) string {
 	switch k := q.account.LastOOMKill; {
 	case v.Constraint == host.OOMOfGroup:
@@ -64,10 +64,10 @@ func (q *verdictInput) killCause(v host.Victim) string {
 	return CauseOOM
 }
 
-// limitProved reports whether the job's memory limit is proved to be the reason, without the log.
+// limitProved reports whether the job's memory limit is the proven reason, without the kernel's log.
 func (q *verdictInput) limitProved() bool { return reporter.LimitProved(q.account, q.job) }
 
-// killedFor fills in the evidence for a kill and returns the sentence.
+// killedFor adds a kill to the evidence and returns its sentence.
 func (q *verdictInput) killedFor(cause string, v host.Victim) string {
 	switch cause {
 	case CauseOOMCgroup:
@@ -83,10 +83,10 @@ func (q *verdictInput) killedFor(cause string, v host.Victim) string {
 	return q.killText(v, " ran out of memory") + unknownLimitSuffix
 }
 
-// unknownLimitSuffix ends the sentence on a kill of which nothing proves the reason.
+// unknownLimitSuffix ends the sentence on a kill without a proven reason.
 const unknownLimitSuffix = "; it was a limit of its control group, or of the host: which is not known"
 
-// sharedText does the same for a kill in a group that holds others.
+// sharedText is killedFor for a kill in a group that the job shares.
 func (q *verdictInput) sharedText() string {
 	q.noteKills(float64(q.account.OOMKills))
 	q.noteTime("time", q.account.LastOOMKill.At)
@@ -94,7 +94,7 @@ func (q *verdictInput) sharedText() string {
 		"for lack of memory" + unknownLimitSuffix
 }
 
-// nodesText does the same for NUMA nodes that were out of memory.
+// nodesText is killedFor for NUMA nodes that were out of memory.
 func (q *verdictInput) nodesText(v host.Victim, which string) string {
 	q.noteKills(float64(q.account.OOMKills))
 	nodes, were := "the NUMA nodes", "were"
@@ -108,8 +108,8 @@ func (q *verdictInput) nodesText(v host.Victim, which string) string {
 	return q.killText(v, " was killed because "+nodes+", all that "+which+", "+were+" out of memory")
 }
 
-// noteKills adds to the evidence the kills in the job's group, and how many of them were caused by the
-// limit that the job has from outside.
+// noteKills adds to the evidence the kills in the job's group, and how many of them the limit imposed on the job
+// caused.
 func (q *verdictInput) noteKills(kills float64) {
 	q.note("oom_kills", kills)
 	if kills > 0 {
@@ -117,12 +117,12 @@ func (q *verdictInput) noteKills(kills float64) {
 	}
 }
 
-// pastLimitMB is how far the kernel's peak may exceed a limit, because the kernel allows a few pages.
-// A higher peak belongs to another limit.
+// pastLimitMB is how far the kernel's peak may exceed a limit, because the kernel allows a few pages. A higher peak
+// belongs to another limit.
 const pastLimitMB = 1
 
-// groupText fills in the evidence for a group's limit and returns the sentence. The sentence has the
-// size of the limit if it was the job's; for groups with a limit of their own only the name is known.
+// groupText is killedFor for the limit of a group. The sentence has the size of the limit if it was the job's; for
+// other groups only the name is known.
 func (q *verdictInput) groupText(v host.Victim) string {
 	q.noteKills(math.Max(float64(q.account.OOMKills), 1))
 	at, told := reporter.HitLimit(q.account, v)
@@ -135,7 +135,7 @@ func (q *verdictInput) groupText(v host.Victim) string {
 	}
 
 	limit := float64(q.account.Limits.MemoryMB)
-	// Of the group that has the limit, else the job's own.
+	// The peak of the group with the limit, or else of the job.
 	peak := firstKnown(float64(q.account.LimitPeakMB), float64(q.account.PeakMB), positiveOrNaN(q.job.PeakMemoryMB))
 	if then := float64(q.account.FullAtKillMB); then > 0 { // the limit may have changed before or since
 		if limit = then; peak > then+pastLimitMB {
@@ -158,7 +158,7 @@ func (q *verdictInput) groupText(v host.Victim) string {
 	return words
 }
 
-// hostText does the same for a host that was out of memory.
+// hostText is killedFor for a host that was out of memory.
 func (q *verdictInput) hostText(v host.Victim) string {
 	q.note("host_oom_kills", float64(q.account.HostOOMKills))
 	q.noteKills(float64(q.account.OOMKills))
@@ -172,14 +172,15 @@ func (q *verdictInput) hostText(v host.Victim) string {
 	return words + "; " + text.Fixed(100-float64(k.AvailablePct), 0) + " % of it was in use in the sample before"
 }
 
-// noteGroup adds to the evidence the group with the limit, if it is known.
+// noteGroup adds the group with the limit to the evidence, if it is known.
 func (q *verdictInput) noteGroup(name string) {
 	if name != "" {
 		q.evidence["group"], q.evidence["limit_group"] = text.Printable(name), text.Printable(name)
 	}
 }
 
-// killText returns who was killed, when, and how the job ended. what follows the victim.
+// killText adds the victim to the evidence and returns who was killed, when, and how the job ended. what follows the
+// victim's name.
 func (q *verdictInput) killText(v host.Victim, what string) string {
 	if v.Process != "" {
 		q.evidence["process"] = text.Printable(v.Process)
@@ -217,8 +218,7 @@ func (q *verdictInput) endText() string {
 	return "exited with code " + text.Fixed(float64(q.code), 0)
 }
 
-// jobKills returns how many processes in the job's control group were killed and are known to be the
-// job's.
+// jobKills returns how many killed processes in the job's control group are known to be the job's.
 func (q *verdictInput) jobKills() float64 {
 	if q.alone() {
 		return reporter.GroupKills(q.account)
@@ -232,7 +232,7 @@ func (q *verdictInput) jobKills() float64 {
 	return kills
 }
 
-// survivedKillsText returns the kills in a job that succeeded nevertheless.
+// survivedKillsText returns the kills in a job that succeeded nevertheless, or "".
 func (q *verdictInput) survivedKillsText() string {
 	kills := q.jobKills()
 	if !(kills > 0) {
@@ -242,8 +242,8 @@ func (q *verdictInput) survivedKillsText() string {
 	return ", although its control group had " + killsText(kills)
 }
 
-// otherKillsText returns the kills that did not end the job: of other processes in a group of the job's
-// own, in the group that it shares with others, or on the host.
+// otherKillsText returns the kills that did not end the job: of other processes in the job's own group, in a shared
+// group, or on the host.
 func (q *verdictInput) otherKillsText() string {
 	all, onHost := float64(q.account.OOMKills), float64(q.account.HostOOMKills)
 	switch kills := reporter.GroupKills(q.account); {
@@ -261,8 +261,8 @@ func (q *verdictInput) otherKillsText() string {
 	return ""
 }
 
-// heaviestText returns the words that name the process with the highest peak memory, such as "the
-// heaviest is python3 (14448) with 1.7 GiB", or "" if none is known.
+// heaviestText names the process with the highest peak memory: "the heaviest is python3 (14448) with 1.7 GiB". It
+// returns "" if none is known.
 func heaviestText(n *reporter.Node) string {
 	p, ok := n.LargestProcess()
 	if !ok {
@@ -271,7 +271,7 @@ func heaviestText(n *reporter.Node) string {
 	return fmt.Sprintf("the heaviest is %s (%d) with %s", programOf(p), p.PID, text.SizeText(p.PeakMemoryMB))
 }
 
-// programOf returns the name of the program that a process executes.
+// programOf returns the name of a process's program.
 func programOf(p reporter.Process) string {
 	words := strings.Fields(strings.Trim(p.Command, "[]"))
 	if len(words) == 0 {
@@ -280,8 +280,7 @@ func programOf(p reporter.Process) string {
 	return text.Clip(text.Printable(path.Base(words[0])), 40)
 }
 
-// noteHeaviest adds the heaviest process to the evidence of a kill for memory, and returns the words for
-// it.
+// noteHeaviest adds the heaviest process to the evidence of a kill for memory, and returns the words for it.
 func (q *verdictInput) noteHeaviest() string {
 	words := heaviestText(q.node)
 	if words == "" {

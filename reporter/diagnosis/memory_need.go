@@ -15,9 +15,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// MemoryKillFinding returns the finding MemoryTight of a node on which the kernel killed a process of the job
-// for the memory limit that the job has from outside, however short the run was. It returns nil if that did
-// not happen, or if the limit is not known.
+// MemoryKillFinding returns the finding MemoryTight for a node on which the kernel killed a process of the job at the
+// memory limit imposed on it, however short the run was. It returns nil if that did not happen, or if the limit is
+// unknown.
 func MemoryKillFinding(n *reporter.Node) *reporter.Finding {
 	if n == nil || n.Verdict == nil {
 		return nil
@@ -42,7 +42,7 @@ func MemoryKillFinding(n *reporter.Node) *reporter.Finding {
 	}
 }
 
-// ShortVerdict returns the sentence of a verdict. For a kill for memory it leaves out the time and the peak.
+// ShortVerdict returns the sentence of a verdict, for a kill for memory without the time and the peak.
 func ShortVerdict(v *reporter.Verdict) string {
 	if !IsOutOfMemory(v.Cause) {
 		return v.Text
@@ -57,7 +57,7 @@ func ShortVerdict(v *reporter.Verdict) string {
 }
 
 // SuggestedMemory returns twice the memory in MiB that the job needed, rounded up, but not more than its limit, unless
-// that is less than 1.25 × the need. It returns NaN if it is not known how much the job needs.
+// that is less than 1.25 × the need. It returns NaN if the need is unknown.
 func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
 	e := ruleInput{Node: n, command: commandOf(n, run)}
 	if why, _ := e.reclaimReason(); why != "" || e.memoryOption() != "" {
@@ -71,17 +71,17 @@ func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
 	return ask
 }
 
-// ShortAdvice returns the advice of a rule in a few words, or "" if it is not known.
+// ShortAdvice returns the advice of a rule in a few words, or "" for an unknown rule.
 func ShortAdvice(id string) string { return ruleOf(id).Advice }
 
-// The part of the peak from which swap and what was brought back show that the job could have used more memory.
+// The shares of the peak from which swapped or refaulted memory shows that the job could have used more.
 const (
 	reclaimSwapShare    = 0.05
 	reclaimRefaultShare = 0.1
 )
 
-// reclaimReason returns what kept the memory of the job below what it needs, in words, and its name for programs. It
-// returns "" if nothing did. Less than the job had may then be too little, and how much is enough is not known.
+// reclaimReason returns what kept the memory of the job below its need, in words and as a name for programs, or "" if
+// nothing did. Otherwise less memory than the job had may be too little, and its need is unknown.
 func (e *ruleInput) reclaimReason() (words, name string) {
 	if e.Limits == nil || e.Limits.Reclaim == nil {
 		return "", ""
@@ -98,8 +98,8 @@ func (e *ruleInput) reclaimReason() (words, name string) {
 	return "", ""
 }
 
-// unknownNeedFinding returns the finding that less memory was used than the job has, and why no amount is advised. It
-// returns nil if the peak shows how much the job needs.
+// unknownNeedFinding returns the finding that the job used less memory than it has, with the reason why no amount is
+// advised. It returns nil if the peak shows the need.
 func (e *ruleInput) unknownNeedFinding(used string) *reporter.Finding {
 	key, words := "sized_by", ""
 	held, by := e.reclaimReason()
@@ -116,8 +116,8 @@ func (e *ruleInput) unknownNeedFinding(used string) *reporter.Finding {
 	return &reporter.Finding{Severity: SeverityInfo, Text: used + words, Evidence: map[string]any{key: by}}
 }
 
-// memoryOption returns the part of a command line of the job by which a program decides how much memory it takes:
-// "-Xmx3g", "--mem 8G", or "java", which decides by the memory that it finds. It returns "" if there is none.
+// memoryOption returns the part of a command line of the job that sets how much memory a program takes: "-Xmx3g",
+// "--mem 8G", or "java", which takes a share of the memory that it finds. It returns "" if there is none.
 func (e *ruleInput) memoryOption() string {
 	if by := memoryOptionIn(e.command); by != "" {
 		return by
@@ -130,16 +130,16 @@ func (e *ruleInput) memoryOption() string {
 	return ""
 }
 
-// A sizeValue is a size of memory, or a part of what there is.
+// sizeValue matches a size of memory, or a percentage.
 var sizeValue = regexp.MustCompile(`^\d+(\.\d+)?([kKmMgGtT]([iI]?[bB])?|[bB]|%)?$`)
 
-// unitValue is one that says its unit.
+// unitValue matches a sizeValue with a unit.
 var unitValue = regexp.MustCompile(`^\d+(\.\d+)?([kKmMgGtT]([iI]?[bB])?|%)$`)
 
-// shellSigns are characters that a shell takes from around a word: sh -c "(java -Xmx3g; sort -S 2G)".
+// shellSigns are characters that a shell removes from around a word: sh -c "(java -Xmx3g; sort -S 2G)".
 const shellSigns = "\"'`;&|()"
 
-// memoryOptionIn returns the argument of a command by which it decides how much memory it takes, or "".
+// memoryOptionIn is memoryOption for one command.
 func memoryOptionIn(command []string) string {
 	var args []string
 	for _, arg := range command { // a command in a command: sh -c "java -Xmx3g"
@@ -160,8 +160,8 @@ func memoryOptionIn(command []string) string {
 	return ""
 }
 
-// sizeOption returns an option, with its value, that says how much memory a program takes. It returns "" for any
-// other argument.
+// sizeOption returns an option, with its value, that sets how much memory a program takes, or "" for any other
+// argument.
 func sizeOption(arg, next string) string {
 	for _, option := range []string{"-Xmx", "-XX:MaxRAM", "-XX:MaxHeapSize", "-XX:InitialRAM"} {
 		if strings.HasPrefix(arg, option) && len(arg) > len(option) {
@@ -188,10 +188,10 @@ func sizeOption(arg, next string) string {
 	return ""
 }
 
-// wordEnd is where a word ends in sortRAM. It is compiled when it is needed.
+// wordEnd matches the end of a word in sortRAM. It is compiled on first use.
 var wordEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z])([A-Z])`) })
 
-// namesMemory reports whether a word of the name of an option means memory: --max-memory, --limitBAMsortRAM,
+// namesMemory reports whether the name of an option has a word for memory: --max-memory, --limitBAMsortRAM,
 // --max_old_space_size.
 func namesMemory(name string) bool {
 	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }

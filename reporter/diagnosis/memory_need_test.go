@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The advice says how many processes were killed, and at which limit.
+// The advice has the number of killed processes and their limit.
 func TestKilledForMemory(t *testing.T) {
 	t.Parallel()
 	for kills, want := range map[float64]string{
@@ -28,7 +28,7 @@ func TestKilledForMemory(t *testing.T) {
 	}
 }
 
-// swappingNode is a node with a job of 151 MiB, of which 51 were swapped out for a limit of 100.
+// swappingNode returns a node with a job of 151 MiB, 51 of them swapped out for a limit of 100.
 func swappingNode() *reporter.Node {
 	n := findingNode()
 	n.Limits.MemoryMB = 100
@@ -37,7 +37,7 @@ func swappingNode() *reporter.Node {
 	return n
 }
 
-// Advice counts what was swapped out, and never asks for so little that it has to be again.
+// Advice includes swapped memory, and is never so little that it has to be swapped again.
 func TestAdvice_CountsSwap(t *testing.T) {
 	t.Parallel()
 	n := swappingNode()
@@ -54,7 +54,7 @@ func TestAdvice_CountsSwap(t *testing.T) {
 	}
 }
 
-// Shared memory of which the owner is not known may be the job's: advice leaves room for it.
+// Shared memory of an unknown owner may be the job's: advice includes it.
 func TestAdvice_CountsMemoryWithoutOwner(t *testing.T) {
 	t.Parallel()
 	n := findingNode()

@@ -9,12 +9,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The thresholds of a neighbour. A share is of what the node has.
+// The thresholds for a neighbour. Shares are of the node's capacity.
 const (
 	neighbourShare   = 25  // percent of the node's CPUs or memory that others had
 	neighbourSteal   = 10  // percent of the CPU time that went to other virtual machines
 	neighbourWait    = 5   // percent of the time that tasks waited for memory
-	neighbourOwnCPUs = 0.9 // of the CPUs that the job may use: one that had them was not held up by others
+	neighbourOwnCPUs = 0.9 // of the CPUs that the job may use: a job that had them was not held up by others
 )
 
 // judgeNeighbour fires if others on the node, or on the same hypervisor, held the job up.
@@ -52,7 +52,7 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 	}
 }
 
-// waitingTasks names the tasks whose waiting counts: the job's, if a metric of theirs is known.
+// waitingTasks names the tasks that waited: the job's if its metric ofJob is known, else the node's.
 func (e *ruleInput) waitingTasks(ofJob string) string {
 	if math.IsNaN(e.Metric(ofJob)) {
 		return "tasks of the node"
@@ -60,8 +60,8 @@ func (e *ruleInput) waitingTasks(ofJob string) string {
 	return "the job's tasks"
 }
 
-// isSelfContended reports whether the job's tasks may have waited for each other: it had the CPUs that it may use,
-// its quota stopped it, or it has more threads than the part of the node that it may use has CPUs.
+// isSelfContended reports whether the job's tasks may have waited for each other: it had the CPUs that it may use, its
+// quota stopped it, or it has more threads than it may use CPUs of the node.
 func (e *ruleInput) isSelfContended() bool {
 	limit := e.cpuLimit()
 	return e.Metric(reporter.MetricJobCores) >= neighbourOwnCPUs*limit ||
@@ -69,7 +69,7 @@ func (e *ruleInput) isSelfContended() bool {
 		limit < float64(e.Host.CPUs) && e.Metric(reporter.MetricJobThreads) > limit
 }
 
-// neighbourInMemory returns the finding on memory, or nil. A job that came close to its own limit waits for that.
+// neighbourInMemory returns the finding on memory, or nil. A job that came close to its own limit waits for that limit.
 func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	waiting := firstKnown(e.percent(reporter.MetricJobPSIMemory), e.percent(reporter.MetricPSIMemoryFull))
 	if e.Host == nil || !positive(e.Host.MemoryMB) || !(waiting >= neighbourWait) ||
@@ -91,7 +91,7 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	}
 }
 
-// percent returns a metric in percent, or NaN if it is not known or cannot be one.
+// percent returns a metric in percent, or NaN if it is unknown or out of range.
 func (e *ruleInput) percent(metric string) float64 {
 	if v := e.Metric(metric); v >= 0 && v <= 100 {
 		return v
@@ -99,7 +99,7 @@ func (e *ruleInput) percent(metric string) float64 {
 	return math.NaN()
 }
 
-// mean returns the mean of a column over the run, or NaN if it is not known.
+// mean returns the mean of a column over the run, or NaN if it is unknown.
 func (e *ruleInput) mean(c collector.Column) float64 {
 	if q, ok := e.Summaries[c.Key()]; ok {
 		return q.Mean

@@ -11,14 +11,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The thresholds of a job that waited for a file system of a server.
+// The thresholds for waiting on a network file system.
 const (
 	serverWait    = 20  // percent of the run that calls took
-	serverStorage = 5   // percent of the time that tasks waited for storage: then reads and writes held them up
+	serverStorage = 5   // percent of the time in which tasks waited for storage: then reads and writes held them up
 	serverBusy    = 0.9 // of the CPUs that its threads can use: a job that had them did not wait
 )
 
-// judgeServer fires if the job waited for a file system of a server.
+// judgeServer fires if the job waited for a network file system.
 func judgeServer(e *ruleInput) *reporter.Finding {
 	var all, worst mountWait
 	for i := range e.Mounts {
@@ -45,14 +45,15 @@ func judgeServer(e *ruleInput) *reporter.Finding {
 	}
 }
 
-// A mountWait is what held tasks up: the calls of a mount that do, and the operation that took the longest of them.
+// mountWait is the time and number of calls to a mount that held tasks up, and the operation that took the longest.
 type mountWait struct {
 	mount          *reporter.Mount
 	seconds, calls float64
 	operation      string
 }
 
-// mountWait returns which calls of a mount held tasks up, as far as that is known.
+// mountWait returns the calls to a mount that held tasks up, as far as they are known. Reads and writes of NFS count
+// only if tasks waited for storage.
 func (e *ruleInput) mountWait(m *reporter.Mount) mountWait {
 	h := mountWait{mount: m, seconds: finiteOrZero(m.ExecuteSeconds), calls: finiteOrZero(m.Calls)}
 	behind := strings.HasPrefix(m.Type, "nfs") && !(e.storageWaitPct() >= serverStorage)
@@ -67,7 +68,7 @@ func (e *ruleInput) mountWait(m *reporter.Mount) mountWait {
 	return h
 }
 
-// text says what it was, and what to change.
+// text names the mount and its calls, and what to change.
 func (h *mountWait) text() string {
 	words := "for " + mountName(h.mount)
 	if each := 1000 * h.seconds / h.calls; positive(h.calls) && positive(each) {
@@ -87,7 +88,7 @@ func movesData(operation string) bool {
 	return slices.Contains([]string{"READ", "WRITE", "COMMIT", "READ_PLUS", "read", "write", "fsync"}, operation)
 }
 
-// mountName names a file system and where it is mounted.
+// mountName returns a file system and where it is mounted.
 func mountName(m *reporter.Mount) string {
 	name := text.Clip(text.Printable(m.Source), 40)
 	if len(m.MountedOn) > 0 {
@@ -96,8 +97,8 @@ func mountName(m *reporter.Mount) string {
 	return name
 }
 
-// storageWaitPct returns the share of the time in which a task waited for storage, in percent: of the job, else
-// of the node, else that in which CPUs had nothing else to do. It is NaN if none is known.
+// storageWaitPct returns the share of the time in which a task of the job waited for storage, in percent; if unknown, a
+// task of the node; if unknown, the CPUs' I/O wait. It is NaN if none is known.
 func (e *ruleInput) storageWaitPct() float64 {
 	return firstKnown(e.mean(collector.JobPSIIOSome), e.mean(collector.PSIIOSome), e.Metric(reporter.MetricIOWait))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An oddity is something that happens to one node of several.
+// oddity is an event that may happen to one node of several.
 type oddity struct {
 	key   string // of the value in the evidence
 	holds func(*ruleInput) bool
@@ -44,7 +44,7 @@ func oddities() []oddity {
 	}
 }
 
-// swapTraffic returns how much the node moved from and to its swap, in MiB.
+// swapTraffic returns how much the node moved to and from its swap, in MiB.
 func (e *ruleInput) swapTraffic() float64 {
 	return finiteOrZero(e.Metric(reporter.MetricSwapIn)) + finiteOrZero(e.Metric(reporter.MetricSwapOut))
 }
@@ -58,14 +58,14 @@ func (e *ruleInput) ranOutOfMemory() bool {
 	for _, r := range e.Ranks {
 		verdicts = append(verdicts, r.Verdict)
 	}
-	// The metric counts the kills of others in the same group, too.
+	// The metric also counts the kills of others in the same group.
 	return slices.ContainsFunc(verdicts, func(v *reporter.Verdict) bool {
 		return v != nil && (IsOutOfMemory(v.Cause) || v.Number("oom_kills") > 0)
 	})
 }
 
-// oomKills returns how many processes of the job the kernel killed for lack of memory. At least one was if the verdict
-// says so, counted or not.
+// oomKills returns how many processes of the job the kernel killed for lack of memory, at least one if the verdict
+// contains a kill.
 func (e *ruleInput) oomKills() float64 {
 	if !e.ranOutOfMemory() {
 		return 0
@@ -73,7 +73,7 @@ func (e *ruleInput) oomKills() float64 {
 	return max(1, finiteOrZero(e.Metric(reporter.MetricJobOOMKills)))
 }
 
-// finiteOrZero returns a number, or 0 if it is not known or not finite.
+// finiteOrZero returns v, or 0 if it is unknown or infinite.
 func finiteOrZero(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
@@ -81,7 +81,7 @@ func finiteOrZero(v float64) float64 {
 	return v
 }
 
-// oddNodes returns findings on nodes to which something happened that happened to no other node.
+// oddNodes returns the findings on oddities of one node only.
 func oddNodes(nodes []peer) []peerFinding {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(p peer) bool { return len(p.input.Metrics) == 0 })
 	if len(nodes) < 2 {
@@ -117,7 +117,8 @@ func oddNodes(nodes []peer) []peerFinding {
 	return out
 }
 
-// only returns the node for which it holds, if there is just one, and the greatest value of the others.
+// only returns the node for which the oddity holds, and the greatest value of the others; ok is false unless there is
+// exactly one.
 func (o *oddity) only(nodes []peer) (odd peer, most float64, ok bool) {
 	count := 0
 	for _, p := range nodes {

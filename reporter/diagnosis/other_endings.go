@@ -7,19 +7,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The otherEndings are the jobs that ended after the first that failed.
+// otherEndings counts the endings after the first failure.
 type otherEndings struct {
 	alike, ended, failed, lost endingCount
-	signal                     string // that ended them; "" if there were several
+	signal                     string // that ended them; "" if they differ
 }
 
-// An endingCount counts jobs that ended in one way.
+// endingCount counts jobs that ended in the same way.
 type endingCount struct {
 	count  int
-	within time.Duration // from the first failure to the last of them; negative if that is not known
+	within time.Duration // from the first failure to the last of these ends; negative if unknown
 }
 
-// add counts a job that ended.
+// add counts the ending next.
 func (g *endingCount) add(first, next *ending) {
 	if g.count == 0 {
 		g.within = -1
@@ -30,7 +30,7 @@ func (g *endingCount) add(first, next *ending) {
 	}
 }
 
-// countOthers counts how the rest ended.
+// countOthers counts the other endings.
 func (e *ending) countOthers(rest []ending) otherEndings {
 	var o otherEndings
 	for i := range rest {
@@ -51,14 +51,14 @@ func (e *ending) countOthers(rest []ending) otherEndings {
 	return o
 }
 
-// sameFailure reports whether another job failed in the same way.
+// sameFailure reports whether o failed in the same way.
 func (e *ending) sameFailure(o *ending) bool {
 	a, b := e.verdict, o.verdict
 	return a.Cause == b.Cause && a.Number("exit_code") == b.Number("exit_code") &&
 		a.Evidence["signal"] == b.Evidence["signal"]
 }
 
-// addSignal notes which signal of the launcher ended a job.
+// addSignal records the launcher's signal that ended a job.
 func (o *otherEndings) addSignal(v *reporter.Verdict) {
 	sent, _ := v.Evidence["sent_signal"].(string)
 	if o.ended.count == 0 {
@@ -82,7 +82,7 @@ func (o *otherEndings) String() string {
 		o.lost.words("has no end", "have no end", false)
 }
 
-// words returns the words for a group, with its time if wanted.
+// words returns the text of a count, with its time if timed.
 func (g *endingCount) words(one, many string, timed bool) string {
 	if g.count == 0 {
 		return ""
@@ -97,7 +97,7 @@ func (g *endingCount) words(one, many string, timed bool) string {
 	return words + " within " + text.Seconds(g.seconds())
 }
 
-// seconds returns the time of the group, rounded up to 0.1 s.
+// seconds returns the time in seconds, rounded up to 0.1 s.
 func (g *endingCount) seconds() float64 {
 	const step = 100 * time.Millisecond
 	steps := g.within / step

@@ -11,16 +11,16 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A peer is a node, or one of several ranks of a run, that is compared with the others.
+// peer is a node, or one of several ranks of a run, that is compared with the others.
 type peer struct {
 	node    string
 	input   *ruleInput     // of the node; nil for a rank
 	rank    *reporter.Rank // nil for a node
 	end     time.Time
-	seconds float64 // for how long it ran
+	seconds float64 // run time
 }
 
-// A peerFinding is a finding on one of several parts.
+// peerFinding is a finding on one peer.
 type peerFinding struct {
 	peer peer
 	*reporter.Finding
@@ -40,10 +40,9 @@ func memoryRanShort(r *reporter.Report) bool {
 	return false
 }
 
-// addPeerFindings replaces the findings of an earlier merge that follow from a comparison of nodes or ranks with
-// those of the nodes that the report has. The result is a function of their numbers, so the order and
-// the steps of merging make no difference. A nil list of findings becomes an empty one. Existing lists are
-// replaced, not changed.
+// addPeerFindings computes the findings that compare nodes or ranks, and replaces earlier ones. The result is a
+// function of the nodes' numbers, so the order and the steps of merging make no difference. A nil list of findings
+// becomes an empty one. Existing lists are replaced, not changed.
 func addPeerFindings(r *reporter.Report) {
 	short := memoryRanShort(r)
 	for _, n := range r.EachNode() {
@@ -64,7 +63,7 @@ func addPeerFindings(r *reporter.Report) {
 	addRuleFindings(r, ruleStraggler, stragglers(ranks, r))
 }
 
-// addRuleFindings gives nodes the findings of a rule that compares them.
+// addRuleFindings adds the findings of a rule that compares nodes or ranks to the nodes.
 func addRuleFindings(r *reporter.Report, id string, list []peerFinding) {
 	rule := ruleOf(id)
 	for _, f := range list {
@@ -90,7 +89,7 @@ func hasPeers(r *reporter.Report) bool {
 	return len(r.Nodes) > 1
 }
 
-// nodePeers returns the nodes that rules apply to.
+// nodePeers returns the nodes to which rules apply.
 func nodePeers(r *reporter.Report) []peer {
 	var out []peer
 	for name, n := range r.EachNode() {
@@ -107,8 +106,8 @@ func nodePeers(r *reporter.Report) []peer {
 	return out
 }
 
-// rankPeers returns the ranks that have run for as long as rules need, on all nodes, if any node has
-// several. A node without a table of ranks may be that of a rank, too.
+// rankPeers returns the ranks of all nodes that ran for at least minRunSeconds, or nil if no node has several. A node
+// without a rank table may be one rank, too.
 func rankPeers(r *reporter.Report) []peer {
 	var out []peer
 	several := false
@@ -126,8 +125,8 @@ func rankPeers(r *reporter.Report) []peer {
 	return out
 }
 
-// ranksOn returns the ranks of a node in order. The job of a node without a table of ranks is one, if the
-// environment said which.
+// ranksOn returns the ranks of a node in order. Without a rank table, the node's job is a rank if the environment named
+// one.
 func ranksOn(n *reporter.Node) []*reporter.Rank {
 	id, j := n.Identity, n.Job
 	if len(n.Ranks) > 0 || id == nil || id.Rank == nil || j == nil {
@@ -136,7 +135,7 @@ func ranksOn(n *reporter.Node) []*reporter.Rank {
 	return []*reporter.Rank{{Rank: *id.Rank, Start: j.Start, End: j.End, ExitCode: j.ExitCode, Metrics: n.Metrics}}
 }
 
-// newRankPeer returns a rank as a part. One without an end did not run for any known time.
+// newRankPeer returns a rank as a peer. A rank without a known start and end has a run time of 0.
 func newRankPeer(node string, r *reporter.Rank) peer {
 	p := peer{node: node, rank: r}
 	if r.Incomplete == "" && !r.Start.IsZero() {
@@ -145,7 +144,7 @@ func newRankPeer(node string, r *reporter.Rank) peer {
 	return p
 }
 
-// metric returns a metric of the job, or NaN if it is not known.
+// metric returns a metric of the peer, or NaN if it is unknown.
 func (p *peer) metric(name string) float64 {
 	if p.rank == nil {
 		return p.input.Metric(name)
@@ -156,7 +155,7 @@ func (p *peer) metric(name string) float64 {
 	return math.NaN()
 }
 
-// kind returns what the parts are: nodes or ranks.
+// kind returns "nodes" or "ranks".
 func (p *peer) kind() string {
 	if p.rank != nil {
 		return "ranks"
@@ -164,7 +163,7 @@ func (p *peer) kind() string {
 	return "nodes"
 }
 
-// evidence returns which part it is, of so many.
+// evidence returns evidence that identifies the peer, one of count.
 func (p *peer) evidence(count int) map[string]any {
 	e := evidence(p.kind(), count)
 	if p.rank != nil {
@@ -192,7 +191,7 @@ func OddRanks(r *reporter.Report) map[*reporter.Rank]bool {
 	return out
 }
 
-// stragglers returns the finding on the part that ended last, if that was long after the median.
+// stragglers returns the finding on the peer that ended last, if that was long after the median.
 func stragglers(parts []peer, r *reporter.Report) []peerFinding {
 	late := latePeers(parts, r)
 	if len(late) == 0 {
@@ -204,8 +203,8 @@ func stragglers(parts []peer, r *reporter.Report) []peerFinding {
 	return []peerFinding{{last, lateFinding(&last, after, r.Run.Wall(), len(late), len(parts))}}
 }
 
-// latePeers returns the parts that ended long after the median. The ends in a run that failed say nothing:
-// there the first failure decides.
+// latePeers returns the peers that ended long after the median. In a failed run the ends mean nothing: the first
+// failure decides them.
 func latePeers(parts []peer, r *reporter.Report) []peer {
 	noEnd := func(p peer) bool { return p.end.IsZero() }
 	length := r.Run.Wall()
@@ -224,7 +223,7 @@ func latePeers(parts []peer, r *reporter.Report) []peer {
 	})
 }
 
-// medianEnd returns the median of the ends.
+// medianEnd returns the median of the peers' ends.
 func medianEnd(parts []peer) time.Time {
 	times := make([]time.Time, 0, len(parts))
 	for _, p := range parts {
@@ -235,7 +234,7 @@ func medianEnd(parts []peer) time.Time {
 	return low.Add(high.Sub(low) / 2)
 }
 
-// lateFinding returns the finding on the part that ended last, one of count that were late.
+// lateFinding returns the finding on the peer that ended last, one of count late ones.
 func lateFinding(p *peer, late, length float64, count, of int) *reporter.Finding {
 	subject := "The job of this node"
 	if p.rank != nil {

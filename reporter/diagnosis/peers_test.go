@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// withID returns which nodes have a finding, as "NODE: TEXT" in lines.
+// withID returns the nodes with a finding, as lines of "NODE: TEXT".
 func withID(r *reporter.Report, id string) string {
 	var lines []string
 	for _, name := range r.NodeNames() {
@@ -25,7 +25,7 @@ func withID(r *reporter.Report, id string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestAcross_Texts: what people read of a comparison of ranks and nodes is a golden file.
+// The texts of comparisons of ranks and nodes are a golden file.
 func TestAcross_Texts(t *testing.T) {
 	throttled := reportertest.Ranks(3, 2, 30)
 	throttled.Nodes["1"].Metrics[reporter.MetricThrottled] = 31
@@ -64,7 +64,7 @@ func TestAcross_Texts(t *testing.T) {
 	reportertest.CompareGolden(t, filepath.Join("testdata", "across.txt"), out.Bytes(), *update)
 }
 
-// TestAcross_NoAlarm: ranks that differ as ranks do are no finding.
+// Ordinary differences of ranks are no finding.
 func TestAcross_NoAlarm(t *testing.T) {
 	cores := func(r *reporter.Report, rank int, v float64) {
 		reportertest.RankOf(r, rank).Metrics[reporter.MetricJobCores] = v

@@ -12,16 +12,15 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A ruleInput is a node that rules are applied to.
+// ruleInput is a node that rules are applied to.
 type ruleInput struct {
 	*reporter.Node
-	wall    float64 // seconds that the run took on it
+	wall    float64 // the node's run time in seconds
 	command []string
 }
 
-// newRuleInput returns the input of the rules for a node. It returns nil if the rules do not apply:
-// without a node, for a node from perf.py, whose totals are since boot, and for a run shorter than
-// findSeconds.
+// newRuleInput returns the input of the rules for a node. It returns nil if the rules do not apply: without a node, for
+// a node from perf.py (its totals are since boot), and for a run shorter than minRunSeconds.
 func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 	if n == nil || n.Origin == reporter.OriginPerfPy {
 		return nil
@@ -38,7 +37,7 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 	return &ruleInput{n, wall, commandOf(n, run)}
 }
 
-// commandOf returns the command that was wrapped on a node.
+// commandOf returns the wrapped command of a node.
 func commandOf(n *reporter.Node, run *reporter.Run) []string {
 	if len(n.Command) == 0 && run != nil {
 		return run.Command
@@ -46,10 +45,10 @@ func commandOf(n *reporter.Node, run *reporter.Run) []string {
 	return n.Command
 }
 
-// positive reports whether a number is known, finite and above 0.
+// positive reports whether v is known, finite and above 0.
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// positiveOrNaN returns a number, or NaN if it is not a known, finite one above 0.
+// positiveOrNaN returns v if it is positive, and NaN otherwise.
 func positiveOrNaN(v float64) float64 {
 	if !positive(v) {
 		return math.NaN()
@@ -57,13 +56,13 @@ func positiveOrNaN(v float64) float64 {
 	return v
 }
 
-// limits returns the limits of the job. Of a node without any, nothing is known.
+// limits returns the limits of the job, or zero limits, which are unknown.
 func (e *ruleInput) limits() *host.Limits { return cmp.Or(e.Limits, &host.Limits{}) }
 
-// cpuLimit returns the number of CPUs that the job could use, the mean over the run, or NaN if it is not known.
+// cpuLimit returns the mean number of CPUs that the job could use, or NaN if it is unknown.
 func (e *ruleInput) cpuLimit() float64 { return positiveOrNaN(e.limits().MeanCPUs()) }
 
-// cpusGiven returns the number of CPUs that the job was given, at least, or NaN if it is not known.
+// cpusGiven returns the least number of CPUs that the job was given, or NaN if it is unknown.
 func (e *ruleInput) cpusGiven() float64 {
 	if e.bound() {
 		return e.Limits.GivenCPUs
@@ -71,11 +70,11 @@ func (e *ruleInput) cpusGiven() float64 {
 	return positiveOrNaN(e.limits().LeastCPUs())
 }
 
-// bound reports whether the job has bound itself to fewer CPUs than it was given.
+// bound reports whether the job bound itself to fewer CPUs than it was given.
 func (e *ruleInput) bound() bool { return positive(e.limits().GivenCPUs) }
 
-// cpusAskedFor reports whether the job's number of CPUs was chosen, by a quota, or by a cpuset or an
-// affinity that excludes CPUs of the node.
+// cpusAskedFor reports whether the job's number of CPUs was chosen: by a quota, or by a cpuset or an affinity that
+// excludes CPUs of the node.
 func (e *ruleInput) cpusAskedFor() bool {
 	given := e.cpusGiven()
 	if !e.bound() && e.Limits != nil { // CPUs that went offline were not chosen
@@ -98,16 +97,17 @@ func (e *ruleInput) throttled() bool {
 	return e.Metric(reporter.MetricThrottled) >= throttledShare && !quotaOfOthers(e.Node)
 }
 
-// isCPUStarved reports whether the job did not get the CPUs that it could have used. Its usage then
-// does not show how many it needs. If the pressure of its own tasks is not known, the node's counts.
+// isCPUStarved reports whether the job did not get the CPUs that it could have used. Its usage then does not show its
+// need.
 func (e *ruleInput) isCPUStarved() bool { return e.cpuWaitPct() >= findWaitPct }
 
-// cpuWaitPct returns the share of the time in which a task waited for a CPU, in percent.
+// cpuWaitPct returns the share of the time in which a task of the job waited for a CPU, in percent; if unknown, a task
+// of the node.
 func (e *ruleInput) cpuWaitPct() float64 {
 	return firstKnown(e.Metric(reporter.MetricJobPSICPU), e.Metric(reporter.MetricPSICPUSome))
 }
 
-// firstKnown returns the first number that is not NaN; NaN if all are.
+// firstKnown returns the first value that is not NaN, or NaN if there is none.
 func firstKnown(values ...float64) float64 {
 	for _, v := range values {
 		if !math.IsNaN(v) {
@@ -117,11 +117,10 @@ func firstKnown(values ...float64) float64 {
 	return math.NaN()
 }
 
-// memoryLimit returns the memory that the job may use in MiB, of a limit that changed the least, or NaN if there was
-// no limit.
+// memoryLimit returns the memory limit of the job in MiB, the lowest if it changed, or NaN if there was none.
 func (e *ruleInput) memoryLimit() float64 { return positiveOrNaN(float64(e.limits().LeastMemoryMB())) }
 
-// memoryGiven returns the memory that the job was given in MiB, at least, or NaN if there was no limit.
+// memoryGiven returns the least memory that the job was given, in MiB, or NaN if there was no limit.
 func (e *ruleInput) memoryGiven() float64 {
 	if given := e.limits().GivenMemoryMB; positive(given) {
 		return given
@@ -129,8 +128,8 @@ func (e *ruleInput) memoryGiven() float64 {
 	return e.memoryLimit()
 }
 
-// peakMemory returns the peak memory in MiB of the job or of the group that has the limit, whichever
-// is higher. It returns NaN if neither is known.
+// peakMemory returns the peak memory in MiB of the job or of the group with the limit, whichever is higher, or NaN if
+// neither is known.
 func (e *ruleInput) peakMemory() float64 {
 	job, group := e.Metric(reporter.MetricJobMemoryPeak), e.groupPeak()
 	if math.IsNaN(job) || group > job {
@@ -139,15 +138,16 @@ func (e *ruleInput) peakMemory() float64 {
 	return job
 }
 
-// groupPeak returns the peak memory in use in MiB of the group that has the limit, or NaN if it is not known.
+// groupPeak returns the peak memory in use in MiB of the group with the limit, or NaN if it is unknown.
 func (e *ruleInput) groupPeak() float64 {
 	if q, ok := e.Summaries[collector.LimitMemory.Key()]; ok && e.Limits != nil && e.Limits.MemoryRange != nil {
-		return q.Max // the share is of a limit that changed
+		return q.Max // the metric is a share of a limit that changed
 	}
 	return e.Metric(reporter.MetricLimitMemory) / 100 * e.memoryLimit()
 }
 
-// neededMemory returns peakMemory, with the shared memory of the node that the job may have filled.
+// neededMemory returns peakMemory, or the job's peak and the node's shared memory that the job may have filled, if that
+// is more.
 func (e *ruleInput) neededMemory() float64 {
 	peak := e.peakMemory()
 	if job := e.Metric(reporter.MetricJobMemoryPeak); e.Job != nil && job+e.Job.UnownedMB > peak {
@@ -156,8 +156,8 @@ func (e *ruleInput) neededMemory() float64 {
 	return peak
 }
 
-// peakJobSwap returns the most of the job's memory that was swapped out, in MiB, or 0. It is in the peak of the
-// job, and not in what its control group used of a limit.
+// peakJobSwap returns the most memory of the job that was swapped out, in MiB, or 0. The job's peak includes it, the
+// usage of its control group does not.
 func (e *ruleInput) peakJobSwap() float64 {
 	if q, ok := e.Summaries[collector.JobMemorySwap.Key()]; ok && positive(q.Max) {
 		return q.Max
@@ -165,13 +165,13 @@ func (e *ruleInput) peakJobSwap() float64 {
 	return 0
 }
 
-// gpuUse returns the mean utilization of a device in percent, or NaN if it is not known.
+// gpuUse returns the mean utilization of a device in percent, or NaN if it is unknown.
 func (e *ruleInput) gpuUse(device int) float64 {
 	return e.GPUMetric(reporter.MetricGPUUtilization, device)
 }
 
-// gpuCoverage returns the share of the kept samples, and so of the time, that have a device's
-// utilization. If a query ends early, the mean says little about the run.
+// gpuCoverage returns the share of the kept samples, and so of the time, with a device's utilization. If the queries
+// end early, the mean covers little of the run.
 func (e *ruleInput) gpuCoverage(device int) float64 {
 	if device >= collector.MaxGPUs {
 		return 0
@@ -185,7 +185,7 @@ func (e *ruleInput) gpuCoverage(device int) float64 {
 	return float64(known) / float64(max(1, all))
 }
 
-// fullestPath names the watched file systems. The fullest one counts.
+// fullestPath names the watched file systems for a sentence. The fullest one counts.
 func (e *ruleInput) fullestPath() string {
 	if e.Sampling == nil || len(e.Sampling.DiskPaths) == 0 {
 		return ""
@@ -196,8 +196,8 @@ func (e *ruleInput) fullestPath() string {
 	return "(the fullest of " + text.Printable(text.List(e.Sampling.DiskPaths, 4)) + ") "
 }
 
-// roundSize rounds MiB up to a size that people would write: 6 GiB, 640 MiB. The result is less than a
-// quarter above mb, and at least 16 MiB.
+// roundSize rounds MiB up to a customary size: 6 GiB, 640 MiB. The result is less than a quarter above mb, and at least
+// 16 MiB.
 func roundSize(mb float64) float64 {
 	if !positive(mb) {
 		return math.NaN()
@@ -210,7 +210,7 @@ func roundSize(mb float64) float64 {
 	return math.Ceil(mb/step) * step
 }
 
-// gpuNames lists the first few devices by number, followed by the verb in the right number.
+// gpuNames lists the first few devices by number, followed by the verb in singular or plural.
 func gpuNames(list []int, one, many string) string {
 	var words []string
 	for _, i := range list {

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// askAtLimit returns how much memory in MiB a job should ask for that came to a share of its limit, and the peak that
-// this is made from. Where the kernel killed for the limit, the peak shows less than the need.
+// askAtLimit returns how much memory in MiB a job near its limit should ask for, and the peak on which that is based.
+// If the kernel killed at the limit, the peak is below the need.
 func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	peak = e.groupPeak()
 	if kills > 0 {
@@ -26,8 +26,8 @@ func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	return roundSize(max(peak+e.peakJobSwap(), finiteOrZero(e.peakMemory())) * findTightRoom), peak
 }
 
-// ofLimit returns " of 2 GiB", with all values of a limit that changed, or "" if it is not known. Of a kill only the
-// limit that caused it is named.
+// ofLimit returns " of 2 GiB", with all values of a limit that changed, or "" if it is unknown. For a kill it names
+// only the limit that caused it.
 func (e *ruleInput) ofLimit(limit, kills float64) string {
 	switch {
 	case !(kills > 0) && e.Limits != nil && e.Limits.MemoryRange != nil:
@@ -42,7 +42,7 @@ func (e *ruleInput) ofLimit(limit, kills float64) string {
 // judgeMemoryTight fires if the job came close to its memory limit.
 func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	pct, limit := e.Metric(reporter.MetricLimitMemory), e.memoryLimit()
-	kills := e.Verdict.Number("limit_kills")                         // of those in the group, caused by this limit
+	kills := e.Verdict.Number("limit_kills")                         // in the group, caused by this limit
 	if then := e.Verdict.Number("limit_mb"); kills > 0 && then > 0 { // the limit may have changed since
 		limit = then
 	}
@@ -52,7 +52,7 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 
 	swapped := e.peakJobSwap()
 	held, by := e.reclaimReason()
-	if by == "swap" && swapped >= 1 { // which is said anyway
+	if by == "swap" && swapped >= 1 { // the text has that already
 		held = ""
 	}
 	ask, peak := e.askAtLimit(pct, limit, kills)
@@ -115,12 +115,12 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
-// judgeGPUIdle fires if the job had GPUs on which next to nothing ran. It advises to do without those with no memory
-// in use.
+// judgeGPUIdle fires if next to nothing ran on GPUs of the job. It advises to ask for fewer, but to keep those with
+// memory in use.
 func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var idle []int
 	var use []float64
-	own, filled, held := 0, 0, math.NaN() // held: memory, the most of one
+	own, filled, held := 0, 0, math.NaN() // held: the most memory in use on one of them
 	for i, g := range e.GPUs {
 		if !g.OfJob {
 			continue
@@ -188,7 +188,7 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 	return &reporter.Finding{Text: words, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
 }
 
-// judgeOneThread fires if the job had one CPU's worth of work on several CPUs.
+// judgeOneThread fires if the job kept about one of several CPUs busy.
 func judgeOneThread(e *ruleInput) *reporter.Finding {
 	if !e.oneThread() || e.isCPUStarved() && e.Metric(reporter.MetricJobThreads) != 1 {
 		return nil
@@ -253,7 +253,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	pct, stopped, quota := e.Metric(reporter.MetricThrottled), e.Metric(reporter.MetricThrottledSeconds), math.NaN()
 	words := "The CPU quota"
 	if l := e.Limits; l != nil && positive(float64(l.LeastQuota())) {
-		quota = float64(l.LeastQuota()) // which stops soonest
+		quota = float64(l.LeastQuota()) // the lowest stops soonest
 		words += " of " + reporter.QuotaText(l) + " CPUs"
 		if l.QuotaRange != nil {
 			words += " (" + reporter.LimitChangeText(l.QuotaRange) + ")"
@@ -357,14 +357,14 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 			"missed_pct", missed, "longest_gap_seconds", gap)}
 }
 
-// The thresholds of CPUs that were clocked down for their heat.
+// The thresholds for thermal throttling of CPUs.
 const (
 	clockedShare  = 1  // percent of the run
 	clockedMuch   = 5  // percent: less is not worth a warning
-	clockedEvents = 10 // times, where the kernel does not count the time
+	clockedEvents = 10 // events, if the kernel does not count the time
 )
 
-// judgeClockedDown fires if the node's CPUs were too hot to run at their speed.
+// judgeClockedDown fires if the node's CPUs were clocked down because they were too hot.
 func judgeClockedDown(e *ruleInput) *reporter.Finding {
 	events, seconds := e.Metric(reporter.MetricCPUThrottleEvents), e.Metric(reporter.MetricCPUThrottleSeconds)
 	celsius, pct := e.Metric(reporter.MetricCPUTemperature), min(100, 100*seconds/e.wall)
@@ -394,8 +394,8 @@ func judgeClockedDown(e *ruleInput) *reporter.Finding {
 			"temperature_celsius", celsius)}
 }
 
-// thermalThrottlePct returns for which share of the run the node's CPUs were clocked down, in percent; 0 if that is not
-// known.
+// thermalThrottlePct returns the share of the run in which the node's CPUs were clocked down, in percent; 0 if it is
+// unknown.
 func (e *ruleInput) thermalThrottlePct() float64 {
 	return finiteOrZero(min(100, 100*e.Metric(reporter.MetricCPUThrottleSeconds)/e.wall))
 }

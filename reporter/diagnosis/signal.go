@@ -17,8 +17,8 @@ import (
 // lastSamples is the number of kept samples that count as shortly before the job's end.
 const lastSamples = 5
 
-// signalDelay is how long after the job's end a signal that ended it may be noticed: a signal to the
-// whole group reaches the job and perfagent at the same time.
+// signalDelay is how long after the job's end perfagent may notice the signal that ended it: a signal to the whole
+// group reaches both at the same time.
 const signalDelay = time.Second
 
 // lastEndSignal returns the newest signal to perfagent that was meant to end the job.
@@ -43,7 +43,7 @@ func (q *verdictInput) newest(fits func(collector.Signal) bool) (collector.Signa
 	return collector.Signal{}, false
 }
 
-// firstOf returns the first signal with the given name that was sent to perfagent.
+// firstOf returns the first signal of a name to perfagent.
 func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
 	for _, s := range q.exit.Signals {
 		if s.Signal == name && q.precedesEnd(s) {
@@ -53,8 +53,8 @@ func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
 	return collector.Signal{}, false
 }
 
-// precedesEnd reports whether a signal can be related to the job's end. A signal that was noticed after the
-// end can be if the job died of that very signal.
+// precedesEnd reports whether a signal can be related to the job's end. A signal noticed after the end can, if the job
+// died of that very signal.
 func (q *verdictInput) precedesEnd(s collector.Signal) bool {
 	end := q.endTime()
 	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(signalDelay))
@@ -69,8 +69,8 @@ func endsJob(s collector.Signal) bool {
 // byTimeout reports whether timeout(1) sent the signal.
 func byTimeout(s collector.Signal) bool { return !s.Kernel && s.Process == "timeout" }
 
-// byScheduler reports whether a daemon of a scheduler may have sent the signal: the sender has the name
-// of one, or is not visible.
+// byScheduler reports whether a daemon of a scheduler may have sent the signal: the sender has a daemon's name, or is
+// invisible.
 func byScheduler(s collector.Signal) bool {
 	if s.Kernel {
 		return false
@@ -78,7 +78,7 @@ func byScheduler(s collector.Signal) bool {
 	return s.PID <= 0 || scheduler.IsDaemon(s.Process)
 }
 
-// senderOf returns who sent the signal.
+// senderOf returns the sender of the signal in words.
 func senderOf(s collector.Signal) string {
 	switch {
 	case !s.Kernel && s.PID == 0:
@@ -100,7 +100,7 @@ func signalText(s collector.Signal) string {
 	return s.Signal + " from " + senderOf(s) + " at " + clockTime(s.At)
 }
 
-// noteSender adds a signal that was sent to perfagent to the evidence.
+// noteSender adds a signal to perfagent, and its sender, to the evidence.
 func (q *verdictInput) noteSender(s collector.Signal) {
 	q.evidence["sender"] = senderOf(s)
 	if s.Process != "" && !s.Kernel {
@@ -113,7 +113,7 @@ func (q *verdictInput) noteSender(s collector.Signal) {
 	q.noteTime("signal_time", s.At)
 }
 
-// timeLimit looks for a signal or an exit code that says that the job's time was over.
+// timeLimit looks for a signal or an exit code that shows that the job's time was over.
 func (q *verdictInput) timeLimit() (cause, words string) {
 	if words := q.ownTimeout(); words != "" {
 		return CauseTimeLimit, words
@@ -144,7 +144,7 @@ func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	switch {
 	case s.Signal != "SIGTERM" || !q.precedesEnd(s):
 		return false
-	case byTimeout(s): // it also passes on signals that it receives
+	case byTimeout(s): // timeout also relays signals that it receives
 		return q.exit.Timeout.IsZero() || !s.At.Before(q.exit.Timeout.Add(-time.Second))
 	case !q.exit.TimeLimit.IsZero():
 		return !s.At.Before(q.exit.TimeLimit.Add(-limitSlack))
@@ -152,8 +152,8 @@ func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	return q.exit.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.endTime().Sub(s.At) <= killGrace
 }
 
-// ownTimeout returns the sentence for a command that is timeout(1) and exited because the time was
-// over, with 124, or 137 if it had to send SIGKILL. It returns "" otherwise.
+// ownTimeout returns the sentence for a timeout(1) command that exited because the time was over, with 124, or 137 if
+// it had to send SIGKILL. It returns "" otherwise.
 func (q *verdictInput) ownTimeout() string {
 	if limit, ok := TimeoutLimit(q.run.Command); q.commandName() != "timeout" || !ok || q.run.WallSeconds < limit {
 		return ""
@@ -172,9 +172,8 @@ func (q *verdictInput) ownTimeout() string {
 	return ""
 }
 
-// TimeoutLimit returns the duration in a command line of timeout(1) in seconds: the first argument that
-// is neither an option nor the value of one. ok is false if there is none, or if it is 0, which is no
-// limit.
+// TimeoutLimit returns the duration in a command line of timeout(1) in seconds: the first argument that is neither an
+// option nor an option's value. ok is false if there is none, or if it is 0, which is no limit.
 func TimeoutLimit(command []string) (seconds float64, ok bool) {
 	for i := 1; i < len(command); i++ {
 		switch arg := command[i]; {
@@ -195,8 +194,7 @@ func TimeoutLimit(command []string) (seconds float64, ok bool) {
 	return 0, false
 }
 
-// signal judges a job that a signal ended, or that exited with 128+n after signal n had been sent to
-// it.
+// signal explains a job that a signal ended, or that exited with 128+n after signal n had been sent to it.
 func (q *verdictInput) signal() (cause, words string) {
 	name := q.job.Signal
 	verb := "killed by "
@@ -232,7 +230,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	return CauseSignal, words + ", sent to the job directly; sender unknown"
 }
 
-// crashText returns what a signal means that no process sent.
+// crashText returns the meaning of a signal that no process sent, or "".
 func crashText(name string) string {
 	return map[string]string{
 		"SIGSEGV": ": it accessed memory that is not its own (segmentation fault)",
@@ -271,8 +269,8 @@ func (q *verdictInput) diskFull() (cause, words string) {
 		", and " + what + text.Printable(path.Clean(room.Path)) + " when it ended"
 }
 
-// fullInSamples looks for a watched file system that was full in the last samples: a job that fails may
-// remove what it could not finish.
+// fullInSamples looks for a watched file system that was full in the last samples, because a failing job may remove its
+// unfinished files.
 func (q *verdictInput) fullInSamples() (cause, words string) {
 	lowest := math.NaN()
 	for i := max(0, q.rec.Ring.Len()-lastSamples); i < q.rec.Ring.Len(); i++ {
@@ -299,8 +297,8 @@ func (q *verdictInput) fullBefore(path string) bool {
 	return slices.ContainsFunc(q.exit.SpaceBefore, func(r host.FreeSpace) bool { return r.Path == path && IsFull(r) })
 }
 
-// alreadyFullText returns a remark on a failed job that had a full file system from the start, or "" if it
-// had none.
+// alreadyFullText returns a remark on a file system that was full before the failed job started, or "" if there is
+// none.
 func (q *verdictInput) alreadyFullText() string {
 	i := slices.IndexFunc(q.exit.Space, func(r host.FreeSpace) bool { return IsFull(r) && q.fullBefore(r.Path) })
 	if i < 0 || q.code == 0 || q.endedOtherwise() {
@@ -313,20 +311,21 @@ func (q *verdictInput) alreadyFullText() string {
 // IsFull reports whether nothing more can be written. Unknown free space (NaN) is not full.
 func IsFull(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }
 
-// filledByCore reports whether a file system would have room without a core file of the job: then the crash is the
-// reason that it is full, and not the other way round.
+// filledByCore reports whether a file system would have room without a core file of the job: then it is full because of
+// the crash, and not the other way round.
 func (q *verdictInput) filledByCore(r host.FreeSpace) bool {
 	return slices.ContainsFunc(q.exit.Cores, func(c host.CoreFile) bool {
 		return slices.Contains(c.Paths, r.Path) && !(r.FreeMB+c.MB < fullMB)
 	})
 }
 
-// coreLost reports whether the kernel wrote a core of the main process somewhere, so that what it filled is not known.
+// coreLost reports whether the kernel wrote a core of the main process to an unknown file, so that the file system that
+// it filled is unknown.
 func (q *verdictInput) coreLost() bool {
 	return q.exit.CoreDumped && q.exit.CoresWritten && len(q.exit.Cores) == 0
 }
 
-// noteCore adds to the evidence the core of a process that a signal ended.
+// noteCore adds to the evidence whether the main process dumped core, and the size of the job's largest core file.
 func (q *verdictInput) noteCore() {
 	if q.exit.CoreDumped {
 		q.evidence["core_dumped"] = true
@@ -340,7 +339,8 @@ func (q *verdictInput) noteCore() {
 	}
 }
 
-// coreText returns a remark on a core file that filled a file system, or "" if none did.
+// coreText returns a remark on a core file that filled a file system, or "" if none did. It adds the core to the
+// evidence.
 func (q *verdictInput) coreText() string {
 	q.noteCore()
 	for _, r := range q.exit.Space {

@@ -5,14 +5,13 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// stoppedFirst reports whether a rule stopped the job, and the kernel had killed no process of it
-// before, so that nothing else can be the cause. A job that exited with 0 has not failed of a kill.
+// stoppedFirst reports whether a rule stopped the job before the kernel killed a process of it, so that nothing else
+// can be the cause. A job that exited with 0 did not fail because of a kill.
 func (q *verdictInput) stoppedFirst() bool {
 	return q.account.Stop != nil && (q.code == 0 || !q.killedBeforeStop())
 }
 
-// killedBeforeStop reports whether the kernel killed a process, for lack of memory, before a rule
-// stopped the job.
+// killedBeforeStop reports whether the kernel killed a process for lack of memory before a rule stopped the job.
 func (q *verdictInput) killedBeforeStop() bool {
 	first := q.account.OOMAt
 	for _, v := range q.account.Victims {
@@ -50,7 +49,7 @@ func (q *verdictInput) stopped() (cause, words string) {
 	return CauseStopped, words
 }
 
-// noteStop adds to the evidence which rule held, and what was done about it.
+// noteStop adds to the evidence the rule that stopped the job, and the signals sent.
 func (q *verdictInput) noteStop(s *collector.Stop) {
 	q.evidence["rule"], q.evidence["key"] = text.Printable(s.Rule), text.Printable(s.Key)
 	q.note("value", s.Value)
@@ -59,14 +58,14 @@ func (q *verdictInput) noteStop(s *collector.Stop) {
 	q.noteTime("signal_time", s.At)
 }
 
-// ruleText returns a rule as it was written, in quotes.
+// ruleText returns the text of a rule, in quotes.
 func ruleText(s *collector.Stop) string { return "'" + text.Printable(text.Clip(s.Rule, 200)) + "'" }
 
 // valueText returns the value that stopped the job, with its unit.
 func valueText(s *collector.Stop) string {
 	c, ok := collector.ColumnByKey(s.Key)
 	switch unit := c.Info().Unit; {
-	case !ok: // of a later version
+	case !ok: // from a later version
 		return text.Number(s.Value)
 	case unit == collector.Mebibytes:
 		return text.SizeText(s.Value)
@@ -75,7 +74,7 @@ func valueText(s *collector.Stop) string {
 	}
 }
 
-// memoryKill looks for a process that the kernel killed, before a rule stopped the job if one did.
+// memoryKill looks for a process that the kernel killed, perhaps before a rule stopped the job.
 func (q *verdictInput) memoryKill() (cause, words string) {
 	cause, words = q.outOfMemory()
 	if s := q.account.Stop; s != nil && cause != "" {
@@ -85,7 +84,7 @@ func (q *verdictInput) memoryKill() (cause, words string) {
 	return cause, words
 }
 
-// mainKilled reports whether SIGKILL ended the job's main process, and a rule did not send it.
+// mainKilled reports whether SIGKILL ended the job's main process and no rule sent it.
 func (q *verdictInput) mainKilled() bool {
 	return q.job.Signal == "SIGKILL" && (q.account.Stop == nil || !q.account.Stop.Killed)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A program that decides by an option how much memory it takes is told by that option, whatever it used.
+// The option that sets the memory of a program is found in its command line.
 func TestSizedBy(t *testing.T) {
 	for command, want := range map[string]string{
 		"java -Xms1g -Xmx3g -jar x.jar":                           "-Xmx3g",
@@ -48,7 +48,7 @@ func TestSizedBy(t *testing.T) {
 	}
 }
 
-// Where the peak does not show how much a job needs, no amount is advised, and the reason is given.
+// If the peak does not show the need of a job, no amount is advised, and the reason is given.
 func TestFinding_NeedNotKnown(t *testing.T) {
 	little := findingSet(reporter.MetricJobMemoryPeak, 1000.0, reporter.MetricLimitMemory, 13.0)
 	held := func(h reporter.Reclaim) func(*reporter.Node) {
@@ -90,7 +90,7 @@ func TestFinding_NeedNotKnown(t *testing.T) {
 	}
 }
 
-// The line to paste never has less than 1.25 × the peak, even if the job has less.
+// The suggested memory is never less than 1.25 × the peak, even if the job has less.
 func TestRoomyMemory(t *testing.T) {
 	for peak, want := range map[float64]float64{1000: 2048, 4000: 8192, 5000: 8192, 6500: 8192, 7000: 10240, 8000: 10240} {
 		n := findingNode()

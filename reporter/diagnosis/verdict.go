@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The causes of a Verdict. docs/verdict.md says what proves each, and which evidence it has.
+// The causes of a Verdict. docs/verdict.md lists the proof and the evidence of each.
 const (
 	CauseExited    = "exited"
 	CauseSignal    = "signal"
@@ -30,24 +30,25 @@ const (
 )
 
 const (
-	// hostShortPct is the share of the host's memory that was available, in percent, below which a kill
-	// is put down to the host without the kernel's log.
+	// hostShortPct is the available percentage of the host's memory below which a kill is attributed to the host
+	// without the kernel's log.
 	hostShortPct = 2
 	// fullMB is the free space in MiB below which a file system counts as full.
 	fullMB = 1
-	// killGrace is the longest time after SIGTERM in which SIGKILL is attributed to a scheduler that
-	// sets no end time. Schedulers wait 5 to 60 s by default.
+	// killGrace is the longest time after SIGTERM in which SIGKILL is attributed to a scheduler without a known end
+	// time. Schedulers wait 5 to 60 s by default.
 	killGrace = 2 * time.Minute
 	// limitSlack is how long before the scheduler's end time a signal still counts as the scheduler's.
 	limitSlack = 10 * time.Second
 )
 
-// IsOutOfMemory reports whether the kernel killed a process for lack of memory by a cause.
+// IsOutOfMemory reports whether a cause is a kill for lack of memory.
 func IsOutOfMemory(cause string) bool {
 	return slices.Contains([]string{CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM}, cause)
 }
 
-// verdictPriority orders verdicts of jobs that failed at the same moment by how well they explain the end of all.
+// verdictPriority is higher for verdicts that better explain the end of the run, among jobs that failed at the same
+// moment.
 func verdictPriority(v *reporter.Verdict) int {
 	const crashed = "crashed"
 	order := []string{CauseUnknown, CauseSignal, CauseExited, crashed, CauseTimeLimit, CauseDiskFull, CauseStopped}
@@ -60,16 +61,16 @@ func verdictPriority(v *reporter.Verdict) int {
 	case cause == CauseSignal && isCrash(signal):
 		cause = crashed
 	}
-	return slices.Index(order, cause) // -1 for one of a later version
+	return slices.Index(order, cause) // -1 for a cause of a later version
 }
 
-// isCrash reports whether a signal means that a program failed, rather than that it was ended.
+// isCrash reports whether a signal indicates a fault of the program rather than a request to end.
 func isCrash(signal string) bool {
 	return slices.Contains([]string{"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS",
 		"SIGABRT", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}, signal)
 }
 
-// verdictInput holds everything known about how a job ended.
+// verdictInput holds the facts about how a job ended.
 type verdictInput struct {
 	node     *reporter.Node
 	run      reporter.Run
@@ -78,11 +79,11 @@ type verdictInput struct {
 	job      *reporter.Job
 	code     int // the job's exit code
 	exit     ExitContext
-	evidence map[string]any // numbers as float64, as they are read back
+	evidence map[string]any // numbers as float64, as JSON decodes them
 }
 
-// newVerdict returns the verdict on the job of a node, or nil if there was no job. It is a pure function
-// of its arguments.
+// newVerdict returns the verdict on the job of a node, or nil if there was no job or it is still running. It is a pure
+// function of its arguments.
 func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
 	goesOn := n.Job != nil && n.Job.ExitCode == nil && e.UnknownReason == ""
 	if n.Job == nil && len(run.Command) == 0 || goesOn {
@@ -112,7 +113,7 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 	return v
 }
 
-// cause checks the causes in the order of the table in docs/verdict.md. The first one that is proved is the verdict.
+// cause returns the first proven cause, in the order of the table in docs/verdict.md, and the text of the verdict.
 func (q *verdictInput) cause() (cause, words string) {
 	switch {
 	case q.job == nil:
@@ -142,7 +143,7 @@ func (q *verdictInput) cause() (cause, words string) {
 	return CauseExited, q.exitText()
 }
 
-// unknownEndText returns why the end of a job is not known.
+// unknownEndText returns why the end of a job is unknown, and what happened before it.
 func (q *verdictInput) unknownEndText() string {
 	const unknown = "how the command ended is not known"
 	if q.run.Incomplete == "" {
@@ -169,7 +170,7 @@ func (q *verdictInput) unknownEndText() string {
 	return unknown + known
 }
 
-// earlierKillsText returns the out-of-memory kills before an end that is not known.
+// earlierKillsText returns the out-of-memory kills before an unknown end, or "".
 func (q *verdictInput) earlierKillsText() string {
 	kills := reporter.GroupKills(q.account)
 	if !(kills > 0) {
@@ -182,7 +183,7 @@ func (q *verdictInput) earlierKillsText() string {
 // killsText returns a text such as "2 out-of-memory kills".
 func killsText(n float64) string { return text.Count(n, "out-of-memory kill", "out-of-memory kills") }
 
-// exitText returns the sentence for an exit code that nothing else explains.
+// exitText returns the sentence for an otherwise unexplained exit code.
 func (q *verdictInput) exitText() string {
 	words := "exited with code " + strconv.Itoa(q.code)
 	switch s, sent := q.lastEndSignal(); {
@@ -203,7 +204,7 @@ func (q *verdictInput) killed() bool {
 // endTime returns when the job ended.
 func (q *verdictInput) endTime() time.Time { return q.job.End.Time }
 
-// commandName returns the kernel's name for a process that executes the command.
+// commandName returns the kernel's name of a process that runs the command.
 func (q *verdictInput) commandName() string {
 	if len(q.run.Command) == 0 {
 		return ""
@@ -212,7 +213,7 @@ func (q *verdictInput) commandName() string {
 	return name[:min(len(name), 15)] // TASK_COMM_LEN
 }
 
-// clockTime formats a time for a sentence, without the date, which is the run's.
+// clockTime formats a time for a sentence, without the date, which is in the run.
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
 // processText returns a text such as "python (process 4242)".
@@ -241,30 +242,28 @@ func (q *verdictInput) noteTime(key string, t time.Time) {
 	}
 }
 
-// An ExitContext holds what is known about a job's end beyond its exit status. The zero value knows
-// nothing.
+// ExitContext holds facts about a job's end beyond its exit status. In the zero value nothing is known.
 type ExitContext struct {
-	// UnknownReason says why the exit status is not known; "" if it is known.
+	// UnknownReason is why the exit status is unknown; "" if it is known.
 	UnknownReason string
-	// Signals were sent to perfagent or to its process group and relayed to the job, oldest first.
+	// Signals are the signals to perfagent or its process group that were relayed to the job, oldest first.
 	Signals []collector.Signal
-	// Space is the free space of the file systems that matter to a failed job, measured at its end.
-	// SpaceBefore was measured before the job started: a file system that was full then proves
-	// nothing. A path missing from it was not measured.
+	// Space is the free space of the file systems that matter to a failed job, measured at its end. SpaceBefore was
+	// measured before the job started: a file system that was full then proves nothing. A path missing from it was not
+	// measured.
 	Space, SpaceBefore []host.FreeSpace
-	// DiskPaths are the watched paths that the job's user can write to until disk_free_mb, that of
-	// the fullest of them, is 0.
+	// DiskPaths are the watched paths that the job's user can write to until disk_free_mb, the free space of the
+	// fullest path, is 0.
 	DiskPaths []string
-	// CoreDumped reports whether the kernel wrote a core of the main process. Cores are the core
-	// files of the job that were found on the file systems of Space, if one of these is full or
-	// CoreDumped is set; CoresWritten reports whether the kernel writes cores to files.
+	// CoreDumped reports whether the kernel wrote a core of the main process. Cores are the job's core files on the
+	// file systems of Space, if one of these is full or CoreDumped is set; CoresWritten reports whether the kernel
+	// writes cores to files.
 	CoreDumped, CoresWritten bool
 	Cores                    []host.CoreFile
-	// Scheduler is the scheduler of the job ("Slurm"); "" if none is known. Limit is when it ends
-	// the job; zero if that is not known.
+	// Scheduler is the scheduler of the job ("Slurm"); "" if none is known. TimeLimit is when it ends the job; zero if
+	// unknown.
 	Scheduler string
 	TimeLimit time.Time
-	// Timeout is when the timeout(1) that runs perfagent ends the job; zero if there is none, or
-	// if that is not known.
+	// Timeout is when the timeout(1) that runs perfagent ends the job; zero if there is none, or if it is unknown.
 	Timeout time.Time
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Whatever a journal, the kernel's log or a sender's name hold, there is a verdict that
-// can be written and shown.
+// For any content of a journal, the kernel's log or a sender's name, there is a verdict that can be encoded and shown.
 func FuzzVerdict(f *testing.F) {
 	f.Add([]byte(`{"oom_kills":1,"host_oom_kills":1e300,"memory_home":"/a","victims":[{"process":"x\u001b[31m","pid":4242,"group":"/a/b"}]}`), 137, "SIGKILL", "timeout", 7, 3.0, 0.0)
 	f.Add([]byte(`{"signals":[{"signal":"SIGTERM","pid":-1,"process":"\n"}],"job_stall":{"memory_some":1e308}}`), -1, "", "", 0, -1.0, 1e300)

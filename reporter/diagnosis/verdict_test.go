@@ -17,16 +17,15 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// verdictCase is a job that ended, of which little is known: tests add to it.
+// verdictCase is a job that ended with few known facts: tests add to them.
 type verdictCase struct {
 	in   Input
 	a    *collector.Account
 	job  *reporter.Job
-	last collector.Sample // of the newest sample
+	last collector.Sample // newest
 }
 
-// verdictOf makes a job of 20 s that ended with a code, or by a signal, has the test
-// change it, and gives the verdict.
+// verdictOf returns the verdict on a job of 20 s that ended with a code, or by a signal, after change.
 func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase)) *reporter.Verdict {
 	t.Helper()
 	rec := collector.NewRecording(host.Instant{Wall: reportertest.RunStart}, time.Second, 1000)
@@ -53,8 +52,8 @@ func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase))
 	return v
 }
 
-// verdictWhole checks what is true of every verdict: it stays the same when it is read
-// again, and its sentence is one line of printable text.
+// verdictWhole checks the invariants of verdicts: decoding returns the same one, and the sentence is one line of
+// printable text.
 func verdictWhole(t *testing.T, v *reporter.Verdict) {
 	t.Helper()
 	if v.Text == "" || v.Text != text.Printable(v.Text) || v.Evidence == nil || v.Conditions == nil {
@@ -73,12 +72,12 @@ func verdictWhole(t *testing.T, v *reporter.Verdict) {
 	}
 }
 
-// term is a TERM so many seconds after the start.
+// term returns a SIGTERM some seconds after the start.
 func term(seconds float64, pid int, process string) collector.Signal {
 	return collector.Signal{Signal: "SIGTERM", Number: 15, At: reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second))), PID: pid, Process: process}
 }
 
-// oomInGroup is one kill in the job's group, of which the kernel's log has that much. Its counters prove nothing.
+// oomInGroup adds one kill in the job's group, with these victims in the kernel's log. Its counters prove nothing.
 func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.OOMKills, c.a.HostOOMKills = 1, 1
@@ -89,7 +88,7 @@ func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 	}
 }
 
-// counted has the counters of v2 say whether a limit of the group or below it was the reason, and the job's.
+// counted sets whether the counters of cgroup v2 blame a limit of the group or below it, and the job's limit.
 func counted(inGroup, atLimit bool) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.LastOOMKill.LimitEventsCounted, c.a.LastOOMKill.InGroup, c.a.LastOOMKill.AtLimit = true, inGroup, atLimit
@@ -99,21 +98,21 @@ func counted(inGroup, atLimit bool) func(*verdictCase) {
 	}
 }
 
-// available has that share of the host's memory available before the kill.
+// available sets the percentage of the host's memory that was available before the kill.
 func available(pct series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.LastOOMKill.AvailablePct, c.a.LastOOMKill.AvailableMB = pct, 160*pct
 	}
 }
 
-// largest has the largest process reach that much memory.
+// largest sets the peak memory of the largest process.
 func largest(mb float64) func(*verdictCase) { return func(c *verdictCase) { c.job.MaxRSSMB = mb } }
 
-// alone has the group hold nothing but the job, crowded others too.
+// alone makes the job alone in its group, crowded adds another process.
 func alone(c *verdictCase)   { c.a.Neighbours = 0 }
 func crowded(c *verdictCase) { c.a.Neighbours = 1 }
 
-// earlier is a kill that was counted long before the end.
+// earlier moves the kill to long before the end.
 func earlier(c *verdictCase) { c.a.LastOOMKill.At = reportertest.RunStart.Add(9 * time.Second) }
 
 func victim(name string, pid int, group string, machine bool) host.Victim {
@@ -124,13 +123,13 @@ func victim(name string, pid int, group string, machine bool) host.Victim {
 	return v
 }
 
-// ofNodes is a victim of NUMA nodes that were out of memory.
+// ofNodes makes v a victim of NUMA nodes that were out of memory.
 func ofNodes(constraint, nodes string, v host.Victim) host.Victim {
 	v.Constraint, v.Nodes, v.Host = constraint, nodes, true
 	return v
 }
 
-// hostOOM is a kill somewhere on the host, where no group counts the job's.
+// hostOOM adds a kill on a host where no group counts the job's.
 func hostOOM(memory series.Optional, victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.HostOOMKills, c.a.Victims = 1, victims
@@ -138,40 +137,40 @@ func hostOOM(memory series.Optional, victims ...host.Victim) func(*verdictCase) 
 	}
 }
 
-// ours is a victim that was the job's, by its parents.
+// ours makes v a victim that was the job's, by its parents.
 func ours(v host.Victim) host.Victim {
 	v.InJob = true
 	return v
 }
 
-// limitedBy is a victim of the limit of a group.
+// limitedBy makes v a victim of the limit of a group.
 func limitedBy(group string, v host.Victim) host.Victim {
 	v.LimitGroup = group
 	return v
 }
 
-// foreign is a victim that was seen beside the job.
+// foreign makes v a process that was seen outside the job.
 func foreign(v host.Victim) host.Victim {
 	v.Foreign = true
 	return v
 }
 
-// limitOf has the limit set by a group, with that peak.
+// limitOf sets the group with the limit, and its peak.
 func limitOf(group string, peak series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.Limits.MemoryGroup, c.a.LimitPeakMB = group, peak }
 }
 
-// inner is the innermost group with the same limit.
+// inner sets the innermost group with the same limit.
 func inner(group string) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.InnerMemoryGroup = group }
 }
 
-// fullAt has the group full at that limit when the kernel killed.
+// fullAt sets the limit at which the group was full when the kernel killed.
 func fullAt(mb series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.FullAtKillMB = mb }
 }
 
-// timeoutAt has a timeout(1) around perfagent that ends the job so many seconds after the start.
+// timeoutAt adds a timeout(1) around perfagent that ends the job some seconds after the start.
 func timeoutAt(seconds float64) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.in.Exit.Timeout = reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second)))
@@ -192,19 +191,19 @@ func roomLeft(rooms ...host.FreeSpace) func(*verdictCase) {
 	return func(c *verdictCase) { c.in.Exit.Space = rooms }
 }
 
-// core is a core file on the file system of a path.
+// core returns a core file on the file system of a path.
 func core(mb float64, path string) host.CoreFile {
 	return host.CoreFile{File: path + "/core", MB: mb, Paths: []string{path}}
 }
 
-// dumped has the main process leave a core, in a file if it was found.
+// dumped makes the main process leave a core, in a file if there is one.
 func dumped(cores ...host.CoreFile) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.in.Exit.CoreDumped, c.in.Exit.CoresWritten, c.in.Exit.Cores = true, true, cores
 	}
 }
 
-// stopAt has a rule stop the job so many seconds after the start.
+// stopAt makes a rule stop the job some seconds after the start.
 func stopAt(seconds float64) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.Stop = &collector.Stop{
@@ -214,10 +213,10 @@ func stopAt(seconds float64) func(*verdictCase) {
 	}
 }
 
-// stopKilled has SIGKILL follow.
+// stopKilled adds SIGKILL.
 func stopKilled(c *verdictCase) { c.a.Stop.Killed = true }
 
-// all makes one change of several.
+// all combines several changes.
 func all(changes ...func(*verdictCase)) func(*verdictCase) {
 	return func(c *verdictCase) {
 		for _, change := range changes {
@@ -234,7 +233,7 @@ func TestVerdict_Causes(t *testing.T) {
 			c.in.Exit.Scheduler, c.in.Exit.TimeLimit = "Slurm", reportertest.RunStart.Add(time.Duration(limit*float64(time.Second)))
 		}
 	}
-	old := func(c *verdictCase) { c.in.Exit.Scheduler = "Slurm" } // it tells no end time
+	old := func(c *verdictCase) { c.in.Exit.Scheduler = "Slurm" } // no end time is known
 	usr1 := collector.Signal{Signal: "SIGUSR1", Number: 10, At: reportertest.RunStart.Add(5 * time.Second), PID: 77, Process: "bash"}
 	freed := func(mb float64) func(*verdictCase) {
 		return func(c *verdictCase) { c.last.Values[collector.DiskFree], c.last.Weights[collector.DiskFree] = mb, 1 }
@@ -244,7 +243,7 @@ func TestVerdict_Causes(t *testing.T) {
 	main := victim("python", 4242, "/slurm/job_1", false)
 	stranger := victim("worker", 4300, "/slurm/job_1/step", false)
 	child := ours(stranger)
-	inKernel := func(v host.Victim) host.Victim { v.Group, v.Constraint = "", ""; return v } // the log has no more of it
+	inKernel := func(v host.Victim) host.Victim { v.Group, v.Constraint = "", ""; return v } // the log has nothing more
 	for _, test := range []struct {
 		name   string
 		code   int
@@ -431,7 +430,7 @@ func TestVerdict_Causes(t *testing.T) {
 	}
 }
 
-// fullBefore has no room at a path before the job began.
+// fullBefore fills the file system of a path before the job begins.
 func fullBefore(path string) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.in.Exit.SpaceBefore = []host.FreeSpace{room("/else", 9000, 9000), room(path, 0, 9000)}
@@ -473,7 +472,7 @@ func TestVerdict_Evidence(t *testing.T) {
 	}
 }
 
-// Only kills at the limit that the job has from outside are a matter of that limit.
+// Only kills at the limit imposed on the job count for that limit.
 func TestVerdict_LimitKills(t *testing.T) {
 	child := victim("worker", 4300, "/slurm/job_1/inner", false)
 	elsewhere := victim("hog", 99, "/other", false)
@@ -515,7 +514,7 @@ func TestVerdict_LimitKills(t *testing.T) {
 	}
 }
 
-// A sidecar has no verdict, and a report of perf.py's neither.
+// A sidecar has no verdict.
 func TestVerdict_OfNoJob(t *testing.T) {
 	if v := verdictOf(t, 0, "", func(c *verdictCase) { c.in.Job, c.in.Run.Command = nil, nil }); v != nil {
 		t.Errorf("verdict %+v", v)
@@ -622,8 +621,7 @@ func TestVerdict_Conditions(t *testing.T) {
 	}
 }
 
-// Of several nodes the one that explains the end best speaks for the run, in whatever
-// order they are merged.
+// The verdict of the run is from the node that explains the end best, in any order of merging.
 func TestVerdict_OfSeveralNodes(t *testing.T) {
 	node := func(number, code int, signal string, change func(*verdictCase)) reporter.SourceReport {
 		var in Input

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// victim returns the process of the job that was killed according to the kernel's log.
+// victim returns the victim in the kernel's log that is most certainly the job's.
 func (q *verdictInput) victim() (host.Victim, bool) {
 	var best host.Victim
 	found := 0
@@ -22,8 +22,8 @@ func (q *verdictInput) victim() (host.Victim, bool) {
 	return best, found > 0
 }
 
-// certainty returns how certain it is that a victim was the job's, from 0 (it was not, or that is not
-// known) to 3 (it was the job's main process).
+// certainty returns how certain it is that a victim was the job's, from 0 (it was not, or that is unknown) to 3 (it was
+// the job's main process).
 func (q *verdictInput) certainty(v host.Victim) int {
 	inGroup, killed := q.inGroup(v), q.mainKilled()
 	switch {
@@ -32,7 +32,7 @@ func (q *verdictInput) certainty(v host.Victim) int {
 	case v.Foreign:
 		return 0
 	case killed && q.account.SamePIDNamespace && v.PID > 0:
-		return 0 // its main process is not among the victims: something else killed it
+		return 0 // the PID would match: something else killed the main process
 	case killed && inGroup && (q.alone() || v.Process == q.commandName()):
 		return 2 // in another process namespace, or the whole group was killed at once
 	case killed:
@@ -45,13 +45,13 @@ func (q *verdictInput) certainty(v host.Victim) int {
 	return 0
 }
 
-// isJobProcess reports whether a victim was the job's by its parents.
+// isJobProcess reports whether a victim was the job's, judged by its parents.
 func (q *verdictInput) isJobProcess(v host.Victim) bool {
 	return v.InJob || v.PID > 0 && (v.PID == q.job.PID || v.Parent == q.job.PID && q.account.SamePIDNamespace)
 }
 
-// inGroup reports whether a victim was in the job's group or below it. Where the log does not say in
-// which one it was, the group has counted it if it has counted any.
+// inGroup reports whether a victim was in the job's group or below it. If the log does not name its group, it was if
+// the group counted any kill.
 func (q *verdictInput) inGroup(v host.Victim) bool {
 	if v.Group == "" {
 		return !v.Host && q.account.OOMKills > 0
@@ -59,7 +59,7 @@ func (q *verdictInput) inGroup(v host.Victim) bool {
 	return reporter.InGroup(v.Group, q.account.MemoryPath)
 }
 
-// alone reports whether the control group holds only perfagent, what it runs in, and the job.
+// alone reports whether the control group holds only the job, perfagent, and the processes that run perfagent.
 func (q *verdictInput) alone() bool {
 	if n := q.account.Neighbours; n.Known() {
 		return n == 0
@@ -67,8 +67,8 @@ func (q *verdictInput) alone() bool {
 	return q.account.Source == host.JobFromGroup || q.account.Source == host.JobFromCreated
 }
 
-// othersKilled reports whether the kernel's log names victims in the job's group, or all victims on
-// the host. It is called if none of them was the job's.
+// othersKilled reports whether the kernel's log names victims in the job's group, or all victims on the host. Call it
+// only if none of them was the job's.
 func (q *verdictInput) othersKilled() bool {
 	named := q.account.Victims
 	noGroup := func(v host.Victim) bool { return v.Group == "" }
@@ -78,8 +78,8 @@ func (q *verdictInput) othersKilled() bool {
 	return slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
 }
 
-// presumedVictim returns the victim if no log names one: the main process, if SIGKILL ended it just
-// then. It reports false if that it was the job's is not known.
+// presumedVictim returns the victim if no log names one: the main process, if SIGKILL ended it at the time of the kill.
+// It returns false if the victim is not known to be the job's.
 func (q *verdictInput) presumedVictim() (host.Victim, bool) {
 	v := host.Victim{At: q.account.OOMAt}
 	if !q.mainKilled() {
@@ -93,17 +93,17 @@ func (q *verdictInput) presumedVictim() (host.Victim, bool) {
 	case q.account.OOMKills.Known():
 		return v, q.account.OOMKills > 0 && q.alone() && !q.othersKilled()
 	}
-	// No group counts. A host with so little memory had to kill somebody.
+	// No group counts kills. A host with so little memory had to kill a process.
 	return v, len(q.account.Victims) == 0 && q.hostWasShort()
 }
 
-// sharedKill reports whether SIGKILL ended the main process just when the kernel had killed a process
-// of a group that the job shares with others, and no log says which.
+// sharedKill reports whether SIGKILL ended the main process just when the kernel had killed a process of a group that
+// the job shares with others, and no log names the victim.
 func (q *verdictInput) sharedKill() bool {
 	return q.mainKilled() && q.account.OOMKills > 0 && !q.alone() && !q.othersKilled() && q.killedAtEnd()
 }
 
-// killedAtEnd reports whether the newest kill was counted no earlier than the job ended.
+// killedAtEnd reports whether the newest kill was counted no earlier than a second before the job ended.
 func (q *verdictInput) killedAtEnd() bool {
 	k := q.account.LastOOMKill
 	return k != nil && !k.At.Before(q.endTime().Add(-time.Second))
@@ -115,13 +115,12 @@ func (q *verdictInput) hostWasShort() bool {
 	return k != nil && k.AvailablePct < hostShortPct
 }
 
-// commandOf returns the command of a killed process: as a sample met it, or else the kernel's name for
-// it.
+// commandOf returns the command of a killed process as sampled, or else the kernel's name for it.
 func (q *verdictInput) commandOf(v host.Victim) string {
 	if v.PID > 0 && v.PID == q.job.PID {
 		return text.Clip(strings.Join(q.run.Command, " "), maxCommand)
 	}
-	ours := v.InJob || q.account.SamePIDNamespace // else the number is another namespace's
+	ours := v.InJob || q.account.SamePIDNamespace // else the PID is of another namespace
 	for _, p := range q.node.Processes {
 		if ours && p.PID == v.PID {
 			return text.Clip(p.Command, maxCommand)

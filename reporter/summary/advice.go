@@ -12,9 +12,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Advice returns what to change, the most important first: the line to paste, if the run was started where
-// there is one, and what was found. For several nodes it returns each finding once, with the nodes that have
-// it.
+// Advice returns what to change, the most important first: the line to paste, if the run's platform has one, and the
+// findings. For several nodes it returns each finding once, with its nodes.
 func Advice(r *reporter.Report) []Message {
 	found := adviceFindings(r)
 	var out []Message
@@ -34,7 +33,7 @@ func Advice(r *reporter.Report) []Message {
 	return out
 }
 
-// hasRequestWarning reports whether one of the findings that say how much to ask for is a warning.
+// hasRequestWarning reports whether a finding with an amount to ask for is a warning.
 func hasRequestWarning(found []diagnosis.MergedFinding) bool {
 	return slices.ContainsFunc(found, func(a diagnosis.MergedFinding) bool {
 		mb, cpus := requestedAmounts(a.Finding)
@@ -42,8 +41,8 @@ func hasRequestWarning(found []diagnosis.MergedFinding) bool {
 	})
 }
 
-// adviceFindings returns the findings of the nodes. A job that the kernel killed for its memory limit has one even
-// if it ran too briefly for findings.
+// adviceFindings returns the findings of the nodes. A job that the kernel killed at its memory limit has one even if it
+// ran too briefly for findings.
 func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 	var out []diagnosis.MergedFinding
 	for name, n := range r.EachNode() {
@@ -61,13 +60,12 @@ func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 	return out
 }
 
-// hasMemoryTight reports whether a node has the finding that says how much memory to ask for.
+// hasMemoryTight reports whether a node has the finding that advises how much memory to ask for.
 func hasMemoryTight(n *reporter.Node) bool {
 	return slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == diagnosis.MemoryTight })
 }
 
-// ShortAdvice returns the most important advice in a few words, such as "ask for 3 GiB". It returns "" if
-// there is none.
+// ShortAdvice returns the most important advice in a few words, such as "ask for 3 GiB", or "" if there is none.
 func ShortAdvice(r *reporter.Report) string {
 	for _, a := range adviceFindings(r) {
 		mb, cpus := requestedAmounts(a.Finding)
@@ -83,13 +81,13 @@ func ShortAdvice(r *reporter.Report) string {
 	return ""
 }
 
-// requestedAmounts returns how much memory in MiB and how many CPUs a finding says to ask for; 0 = it does not say.
+// requestedAmounts returns the memory in MiB and the CPUs that a finding advises to ask for; 0 = none.
 func requestedAmounts(f reporter.Finding) (mb, cpus float64) {
 	v := reporter.Verdict{Evidence: f.Evidence}
 	return askable(v.Number("ask_mb")), askable(v.Number("ask_cpus"))
 }
 
-// askable returns a number that can be asked for, or 0.
+// askable returns v if it can be asked for, and 0 otherwise.
 func askable(v float64) float64 {
 	if !(v > 0) || v > 1e12 {
 		return 0
@@ -97,15 +95,15 @@ func askable(v float64) float64 {
 	return v
 }
 
-// requestLine returns the line that asks for what the job needs, in the words of the platform that the run was
-// started on. It returns "" if there is nothing to change, or if there are no such words.
+// requestLine returns the line that requests what the job needs, in the syntax of the run's platform. It returns "" if
+// there is nothing to change, or no syntax is known.
 func requestLine(r *reporter.Report) string {
 	var all resourceRequest
 	for _, n := range r.EachNode() {
 		all.add(n, &r.Run)
 	}
 
-	if all.memoryUnknown && !all.needsMoreMemory { // less is advised of other nodes only
+	if all.memoryUnknown && !all.needsMoreMemory { // only for other nodes is less advised
 		all.mb, all.memoryAdvised = 0, false
 	}
 	if all.cpusChanged = all.cpus != all.limit; !all.cpusChanged && !all.memoryAdvised { // a node needs what it has
@@ -114,20 +112,20 @@ func requestLine(r *reporter.Report) string {
 	return all.line(&r.Run)
 }
 
-// A resourceRequest is what the job needs on a node; 0 = it is not known.
+// resourceRequest is the job's need on a node; 0 = unknown.
 type resourceRequest struct {
 	mb, cpus        float64
-	limit           float64 // of the CPUs
+	limit           float64 // CPUs that the job has
 	ranks           int     // on the node
-	memoryAdvised   bool    // a finding asks for that much memory
-	needsMoreMemory bool    // which is more than the job has
-	gpus            int     // the job's on the node
-	memoryUnknown   bool    // of some node it is not known how much memory it needs
-	cpusChanged     bool    // it is another number of CPUs than the job has
+	memoryAdvised   bool    // a finding asks for mb
+	needsMoreMemory bool    // mb is more than the job has
+	gpus            int     // of the job, on the node
+	memoryUnknown   bool    // the memory need of some node is unknown
+	cpusChanged     bool    // cpus differs from limit
 }
 
-// add adds what the findings of a node ask for. What they do not speak of is as it was, but no more memory than twice
-// the peak.
+// add adds the amounts that the findings of a node advise. Without advice on CPUs, the job keeps its CPUs; without
+// advice on memory, it asks for at most twice the peak.
 func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	list := n.Findings
 	if f := diagnosis.MemoryKillFinding(n); f != nil && !hasMemoryTight(n) {
@@ -155,7 +153,7 @@ func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	a.ranks, a.gpus, a.memoryUnknown = max(a.ranks, len(n.Ranks)), max(a.gpus, gpus), a.memoryUnknown || mb == 0
 }
 
-// line returns the line in the words of the platform of a run, or "" if they are not known.
+// line returns the line in the syntax of the run's platform, or "" if none is known.
 func (a resourceRequest) line(run *reporter.Run) string {
 	cpus := text.Fixed(math.Ceil(a.cpus), 0)
 	size, unit := text.Fixed(math.Ceil(a.mb), 0), "M"
@@ -180,8 +178,8 @@ func (a resourceRequest) line(run *reporter.Run) string {
 	return ""
 }
 
-// slurm returns the options of Slurm. Each rank is a task. The memory, of that size, is requested for what it was
-// requested for before: Slurm takes one of the three options.
+// slurm returns the options for Slurm. Each rank is a task. The memory is requested per node, CPU or GPU, as it was
+// before: Slurm accepts only one of the three options.
 func (a resourceRequest) slurm(memoryPer, size string) string {
 	perTask := math.Ceil(a.cpus / float64(max(1, a.ranks)))
 	memory, parts := "--mem="+size, 0.0
@@ -195,13 +193,13 @@ func (a resourceRequest) slurm(memoryPer, size string) string {
 	case memoryPer == "":
 	case parts > 0:
 		memory += text.Fixed(math.Ceil(a.mb/parts), 0) + "M"
-	default: // of how many is not known
+	default: // the number of GPUs is unknown
 		a.mb = 0
 	}
 	return a.join(" ", "--cpus-per-task="+text.Fixed(perTask, 0), memory)
 }
 
-// join joins the parts of what is known.
+// join joins the parts with a known value.
 func (a resourceRequest) join(separator, cpus, memory string) string {
 	var words text.Parts
 	words.Add(a.cpusChanged, "%s", cpus)
@@ -218,7 +216,7 @@ func (p *terminalWriter) advice(r *reporter.Report) {
 	}
 }
 
-// shownAdvice returns the advice in a summary, and a line on what it leaves out, if it does.
+// shownAdvice returns the advice in a summary, and a line that counts the rest, if there is any.
 func shownAdvice(r *reporter.Report) (list []Message, rest string) {
 	list = Advice(r)
 	if left := len(list) - adviceShown; left > 0 {

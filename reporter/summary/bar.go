@@ -21,22 +21,22 @@ const (
 	BarGPUMemory = "gpu_memory"
 )
 
-// A Bar says how much of a resource the job used. CPU and GPU are means over the run, memory and GPU memory
-// are peaks. Without a job, as in a sidecar's report, the bars are the node's.
+// Bar is the share of a resource that the job used. CPU and GPU are means over the run, memory and GPU memory are
+// peaks. Without a job, as in a sidecar's report, the bars are the node's.
 type Bar struct {
 	Key     string  // BarCPU, BarMemory, BarGPU or BarGPUMemory
 	Label   string  // "GPU mem"
-	Percent float64 // of what there is; it may exceed 100
+	Percent float64 // of Of; it may exceed 100
 	Used    float64 // CPUs or MiB; NaN for BarGPU
-	Of      float64 // CPUs, MiB or GPUs; of a limit that changed its mean over time, or what it was at the peak
+	Of      float64 // CPUs, MiB or GPUs; if the limit changed, its mean over time or its value at the peak
 
-	changedLimit string // in words, a limit that changed: "0.5 to 2"
-	note         string // what the numbers are of, if not of all nodes
-	nodes        int    // that have added something
-	at           string // the last of them or, of memory, the fullest
+	changedLimit string // all values of a limit that changed: "0.5 to 2"
+	note         string // the nodes covered, if not all
+	nodes        int    // nodes added
+	at           string // the last node added or, for memory, the fullest
 }
 
-// Share returns the percentage in words: "36 %".
+// Share formats the percentage: "36 %".
 func (b Bar) Share() string {
 	if b.Percent > 0 && b.Percent < 0.5 {
 		return "<1 %"
@@ -44,7 +44,7 @@ func (b Bar) Share() string {
 	return text.Fixed(b.Percent, 0) + " %"
 }
 
-// Look returns how the bar looks: "alarming" if nearly all was used, "dim" if little was, or "".
+// Look returns "alarming" if nearly all was used, "dim" if little was, and "" otherwise.
 func (b Bar) Look() string {
 	switch {
 	case b.Percent >= 95:
@@ -55,7 +55,7 @@ func (b Bar) Look() string {
 	return ""
 }
 
-// CapacityText returns in words what the percentage is of: "of 4 CPUs", "of 8.0 GiB".
+// CapacityText formats the capacity behind the percentage: "of 4 CPUs", "of 8.0 GiB".
 func (b Bar) CapacityText() string {
 	of := b.of(text.SizeText)
 	switch b.Key {
@@ -67,14 +67,13 @@ func (b Bar) CapacityText() string {
 	return "of " + of + b.note
 }
 
-// of returns in words what the percentage is of, as format writes it.
+// of formats the capacity, as format does for an unchanged limit.
 func (b Bar) of(format func(float64) string) string { return cmp.Or(b.changedLimit, format(b.Of)) }
 
-// barCells is the width of the picture of a bar.
+// barCells is the width of a bar's picture.
 const barCells = 10
 
-// Picture draws the bar in ten cells, to an eighth of a cell. It is not longer than the percentage, so that
-// only what is full looks full.
+// Picture draws the bar in ten cells, to an eighth of a cell. It is rounded down, so that only a full bar looks full.
 func (b Bar) Picture() string {
 	const steps = 8
 	parts := [steps]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
@@ -84,9 +83,8 @@ func (b Bar) Picture() string {
 	return out + strings.Repeat("·", barCells-utf8.RuneCountInString(out))
 }
 
-// Bars returns the bars of a run: CPU, memory, GPU, GPU memory. What was not measured, or the job does not
-// have, has no bar. Over several nodes, CPUs and GPUs add up, and so do the memories of
-// GPUs; the memory is that of the fullest node.
+// Bars returns the bars of a run: CPU, memory, GPU, GPU memory. A resource that was not measured, or that the job does
+// not have, has no bar. Over several nodes, CPUs, GPUs and GPU memories add up; memory is from the fullest node.
 func Bars(r *reporter.Report) []Bar {
 	bars := [...]Bar{
 		{Key: BarCPU, Label: "CPU"}, {Key: BarMemory, Label: "memory"},
@@ -125,8 +123,7 @@ func Bars(r *reporter.Report) []Bar {
 	return out
 }
 
-// changedLimit returns the limit that a bar is of in words, if it changed and there is one node. Otherwise it returns
-// "".
+// changedLimit returns all values of a bar's limit, if it changed and there is one node. Otherwise it returns "".
 func changedLimit(r *reporter.Report, key string) string {
 	n := onlyNode(r)
 	if len(r.Nodes) != 1 || n == nil || n.Limits == nil {
@@ -141,7 +138,7 @@ func changedLimit(r *reporter.Report, key string) string {
 	return ""
 }
 
-// add adds what was used of something on a node. NaN = not known.
+// add adds a node's usage and capacity. It ignores unknown ones (NaN).
 func (b *Bar) add(used, of float64, node string) {
 	if math.IsNaN(used) || math.IsInf(used, 0) || !(of > 0) || math.IsInf(of, 0) {
 		return
@@ -152,7 +149,7 @@ func (b *Bar) add(used, of float64, node string) {
 	b.Used, b.Of = b.Used+used, b.Of+of
 }
 
-// fullest keeps the node that used the greatest share.
+// fullest keeps the node with the highest share.
 func (b *Bar) fullest(used, of float64, node string) {
 	var now Bar
 	now.add(used, of, node)
@@ -161,7 +158,7 @@ func (b *Bar) fullest(used, of float64, node string) {
 	}
 }
 
-// cpuBar returns how many CPUs the job kept busy, and how many it may use.
+// cpuBar returns how many CPUs the job kept busy, and how many it may use; without a job, the node's.
 func cpuBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	if n.Host != nil {
 		of = float64(n.Host.CPUs)
@@ -175,7 +172,7 @@ func cpuBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	return jobCores(n, run), of
 }
 
-// cpusGiven returns how many CPUs were the job's, of which it may use so many.
+// cpusGiven returns how many CPUs the job was given, given how many it may use.
 func cpusGiven(n *reporter.Node, mayUse float64) float64 {
 	if n.Limits != nil && n.Limits.GivenCPUs > mayUse {
 		return n.Limits.GivenCPUs
@@ -183,8 +180,8 @@ func cpusGiven(n *reporter.Node, mayUse float64) float64 {
 	return mayUse
 }
 
-// jobCores returns how many CPUs the job kept busy on average, or NaN. While the job runs, that is the mean
-// of the samples.
+// jobCores returns how many CPUs the job kept busy on average, or NaN. While the job runs, it is the mean of the
+// samples.
 func jobCores(n *reporter.Node, run *reporter.Run) float64 {
 	if v := n.Metric(reporter.MetricJobCores); !math.IsNaN(v) {
 		return v
@@ -198,8 +195,8 @@ func jobCores(n *reporter.Node, run *reporter.Run) float64 {
 	return math.NaN()
 }
 
-// limitAtPeak returns the memory limit in MiB that was in force when the job came closest to it, given the peak of
-// the job, or 0 if there was none: of a limit that changed, what the share that was reached makes it.
+// limitAtPeak returns the memory limit in MiB when the job came closest to it, or 0 if there was none. If the limit
+// changed, it is derived from the job's peak and the share of the limit that was reached.
 func limitAtPeak(n *reporter.Node, peak float64) float64 {
 	switch l := n.Limits; {
 	case l == nil:
@@ -218,8 +215,8 @@ func limitAtPeak(n *reporter.Node, peak float64) float64 {
 	}
 }
 
-// memoryBar returns the peak memory of the job in MiB, and its limit, or else the memory of the node. A job
-// that the kernel killed for its limit had reached it, whatever was seen of it between two samples.
+// memoryBar returns the peak memory of the job in MiB, and its limit or else the node's memory. A job that the kernel
+// killed at its limit had reached it, whatever the samples contain.
 func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	if n.Host != nil {
 		of = n.Host.MemoryMB
@@ -237,7 +234,7 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	}
 
 	of = limit
-	if jobSwapped(n) > 0 { // which the limit does not count
+	if jobSwapped(n) > 0 { // the limit does not count swap
 		used = min(used, of)
 	}
 	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {

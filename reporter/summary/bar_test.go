@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// barNode returns a node whose job used 1.44 of 4 CPUs, 2.7 of 8 GiB, and 4 GPUs.
+// barNode returns a node with a job that used 1.44 of 4 CPUs, 2.7 of 8 GiB, and 4 GPUs.
 func barNode() *reporter.Node {
 	n := &reporter.Node{
 		Host: &reporter.Host{CPUs: 64, MemoryMB: 262144}, Job: &reporter.Job{},
@@ -107,7 +107,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// The numbers behind the bars are those of the summary object.
+// The bars have the numbers of the overview.
 func TestBars_Numbers(t *testing.T) {
 	t.Parallel()
 	bars := Bars(barReport(barNode(), barNode()))
@@ -129,7 +129,7 @@ func TestBars_Numbers(t *testing.T) {
 	}
 }
 
-// Colours say what is full and what is hardly used. In ASCII the picture has nothing else.
+// Colours mark full and hardly used bars. In ASCII only the picture shows them.
 func TestWrite_Bars(t *testing.T) {
 	t.Parallel()
 	n := barNode()

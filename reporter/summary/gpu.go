@@ -39,9 +39,8 @@ func gpuRows(n *reporter.Node) []numberRow {
 	return rows
 }
 
-// unseenGPUs returns the row that says that none of the given number of GPUs is the job's. If there are
-// very many, the agent samples only some, which the report lists under missing, and the job may have
-// others.
+// unseenGPUs returns the note that none of the listed GPUs is the job's. If there are very many, the agent samples only
+// some (the report lists that under missing), and the job may have others.
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
 		if m.Code == gpu.NotFollowed && m.Total > int64(listed) {
@@ -51,7 +50,7 @@ func unseenGPUs(n *reporter.Node, listed int) string {
 	return fmt.Sprintf("of the node's %d could be seen by the job", listed)
 }
 
-// gpuRow returns the row of the device with the given number.
+// gpuRow returns the row of GPU i.
 func gpuRow(n *reporter.Node, i int) numberRow {
 	r := numberRow{label: fmt.Sprintf("GPU %d", i), value: text.Percentage(n.GPUMetric(reporter.MetricGPUUtilization, i)),
 		note: gpuNote(n, i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
@@ -61,7 +60,7 @@ func gpuRow(n *reporter.Node, i int) numberRow {
 	return r
 }
 
-// gpuNote returns the peak memory and power of a device, and their limits.
+// gpuNote returns the peak memory and power of GPU i, and their limits.
 func gpuNote(n *reporter.Node, i int) string {
 	g := n.GPUs[i]
 	note := "busy"
@@ -89,7 +88,7 @@ type gpuTotals struct {
 	busy           float64
 	measured       int // number of GPUs summed up in busy
 	least          float64
-	leastAt        string // the node and device with the lowest utilization
+	leastAt        string // node and device with the lowest utilization
 	memory, fullOf float64
 }
 
@@ -110,7 +109,7 @@ func newGPUTotals(r *reporter.Report) gpuTotals {
 	return all
 }
 
-// add adds a device of a node.
+// add adds GPU i of a node.
 func (a *gpuTotals) add(node string, n *reporter.Node, i int) {
 	a.listed++
 	if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
@@ -125,7 +124,7 @@ func (a *gpuTotals) add(node string, n *reporter.Node, i int) {
 	}
 }
 
-// rows returns one row, or none.
+// rows returns the rows of all GPUs together; none without GPUs.
 func (a *gpuTotals) rows() []numberRow {
 	if a.listed == 0 {
 		return nil

@@ -31,7 +31,7 @@ func Tags(r *reporter.Run) []string {
 // ending returns how the run ended and how long it took.
 func ending(r *reporter.Report) (style, string) {
 	run, length := r.Run, text.Seconds(r.Run.Wall())
-	if words := failedRank(r); words != "" { // even if the end of others is not known
+	if words := failedRank(r); words != "" { // even if other ranks have no known end
 		return alarm, words
 	}
 	if words := failedNode(r); words != "" && run.Incomplete == "" {
@@ -56,8 +56,8 @@ func ending(r *reporter.Report) (style, string) {
 	return bold, "sampled for " + length
 }
 
-// failedRank says which rank failed first and how the others ended: "rank 3 on node1 failed: exit 137 after 18.8
-// s; 4 of 8 ranks ended with exit 0". It returns "" if there are no ranks, or if none is known to have failed.
+// failedRank describes the first failed rank and how the others ended: "rank 3 on node1 failed: exit 137 after 18.8 s;
+// 4 of 8 ranks ended with exit 0". It returns "" without ranks, or if none is known to have failed.
 func failedRank(r *reporter.Report) string {
 	number, ok := firstRank(r.Run.Verdict)
 	if !ok {
@@ -94,7 +94,8 @@ func failedRank(r *reporter.Report) string {
 	return words
 }
 
-// plainName returns the name of a node's host if it looks like one: the headline is Markdown elsewhere.
+// plainName returns the name of a node's host if it looks like one, and else the node's, because some readers show the
+// headline as Markdown.
 func plainName(n *reporter.Node, name string) string {
 	host, _, _ := strings.Cut(n.HostName(), ".")
 	odd := func(c rune) bool {
@@ -106,8 +107,8 @@ func plainName(n *reporter.Node, name string) string {
 	return host
 }
 
-// failedNode says which of several nodes failed and how the others ended: "node 1 failed: exit 5 after 2.0 s;
-// 2 of 3 nodes ended with exit 0". It returns "" if there is one node, or if no node is known to have failed.
+// failedNode describes the failed one of several nodes and how the others ended: "node 1 failed: exit 5 after 2.0 s; 2
+// of 3 nodes ended with exit 0". It returns "" for one node, or if no node is known to have failed.
 func failedNode(r *reporter.Report) string {
 	name, good := firstFailedNode(r)
 	if name == "" {
@@ -118,8 +119,8 @@ func failedNode(r *reporter.Report) string {
 		text.Clip(text.Printable(name), 10), *n.Job.ExitCode, text.Seconds(n.Wall()), good, len(r.Nodes))
 }
 
-// firstFailedNode returns the one of several nodes whose end is that of the run, or the first that failed, and how
-// many ended with exit code 0.
+// firstFailedNode returns the one of several nodes that determined the end of the run, or the first that failed, and
+// how many nodes ended with exit code 0.
 func firstFailedNode(r *reporter.Report) (name string, good int) {
 	if len(r.Nodes) < 2 {
 		return "", 0
@@ -148,7 +149,7 @@ func firstFailedNode(r *reporter.Report) (name string, good int) {
 // maxCommands is the maximum number of different commands in a summary of several nodes.
 const maxCommands = 3
 
-// commandLines returns the command of a run or, for nodes with different ones, each once with its nodes.
+// commandLines returns the command of a run or, if nodes have different commands, each once with its nodes.
 func commandLines(r *reporter.Report) []string {
 	if len(r.Nodes) == 0 && len(r.Run.Command) > 0 {
 		return []string{CommandLine(r.Run.Command)}
@@ -178,19 +179,19 @@ func commandLines(r *reporter.Report) []string {
 	return lines
 }
 
-// A nodeMessage is a text about some nodes.
+// nodeMessage is a text about some nodes.
 type nodeMessage struct {
 	text  string
 	nodes []string
 }
 
-// nodeMessages are texts about nodes, in the order of their first nodes.
+// nodeMessages holds texts about nodes, in the order of their first nodes.
 type nodeMessages struct {
 	list  []nodeMessage
 	index map[string]int // by text
 }
 
-// add adds a node to those that a text is about.
+// add adds a node to the nodes of a text.
 func (s *nodeMessages) add(words, node string) {
 	i, known := s.index[words]
 	if !known {
@@ -203,8 +204,7 @@ func (s *nodeMessages) add(words, node string) {
 	s.list[i].nodes = append(s.list[i].nodes, node)
 }
 
-// CommandLine returns a command as one line of printable text. It quotes arguments that would look like
-// several.
+// CommandLine returns a command as one line of printable text. It quotes arguments that are empty or have spaces.
 func CommandLine(command []string) string {
 	words := make([]string, len(command))
 	for i, arg := range command {

@@ -13,15 +13,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Highlight is one of the few numbers that people look for first.
+// Highlight is one of the few numbers that people look for first.
 type Highlight struct {
 	Label string // "CPU"
-	Value string // "54.3 %"; "–" when absent
+	Value string // "54.3 %"; "–" if unknown
 	Note  string // "mean of all CPUs, p95 100.0 %, peak 100.0 %"
 }
 
-// Highlights returns what a node used and wasted, and its peaks. wall is the length of the run in seconds;
-// 0 = unknown.
+// Highlights returns what a node used and wasted, and its peaks. wall is the length of the run in seconds; 0 = unknown.
 func Highlights(n *reporter.Node, wall float64) []Highlight {
 	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
 	out := []Highlight{
@@ -43,11 +42,11 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	return append(out, Highlight{"disk space", valueOrDash(fill), "peak fill"})
 }
 
-// valueOrDash returns a number with its unit, or – alone: "– %" is not a value.
+// valueOrDash returns a number with its unit, or – without one, because "– %" is not a value.
 func valueOrDash(q text.Quantity) string { return q.Normalize().String() }
 
-// traffic returns the bytes moved, one highlight for both directions. Traffic of devices is included if
-// the node has them.
+// traffic returns the bytes moved, one highlight for both directions. Optional devices are included if the node has
+// them.
 func traffic(n *reporter.Node) []Highlight {
 	var out []Highlight
 	for pair := range slices.Chunk(collector.Traffic(), 2) {
@@ -60,7 +59,7 @@ func traffic(n *reporter.Node) []Highlight {
 	return out
 }
 
-// jobHighlights returns what the job itself used.
+// jobHighlights returns the usage of the job itself.
 func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 	var out []Highlight
 	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
@@ -105,9 +104,8 @@ func twoWays(label string, in float64, inWord string, out float64, outWord strin
 	return Highlight{label, text.SizeText(in), inWord + ", " + text.SizeText(out) + " " + outWord}
 }
 
-// Details returns what is known about a node besides its metrics: its host, how it was sampled, what
-// perfagent itself cost, how its job ended, and where its report was pushed. Texts are printable and not
-// cut.
+// Details returns facts about a node other than its metrics: its host, how it was sampled, perfagent's own cost, how
+// its job ended, and where its report was pushed. Texts are printable and not cut.
 func Details(n *reporter.Node) []Highlight {
 	var out []Highlight
 	add := func(label, value string) {
@@ -158,7 +156,7 @@ func Details(n *reporter.Node) []Highlight {
 	return out
 }
 
-// mountText describes a file system of a server: what moved, and what was waited for the longest.
+// mountText describes a network file system: bytes moved, calls, and the operation that took the longest.
 func mountText(m *reporter.Mount) string {
 	words := m.Source
 	if len(m.MountedOn) > 0 {
@@ -176,7 +174,7 @@ func mountText(m *reporter.Mount) string {
 	return words
 }
 
-// hostText describes the host, with its full name: that of the node and, in a Pod, that of the Pod.
+// hostText describes the host, with the full name of the node and, in a Pod, the name of the Pod.
 func hostText(n *reporter.Node) string {
 	name, own := n.HostName(), n.Host.Hostname
 	switch {
@@ -189,7 +187,7 @@ func hostText(n *reporter.Node) string {
 	return cmp.Or(joined(text.Printable(name), HostLine("", n.Host)), text.Absent)
 }
 
-// jobLine returns which process the job was and how it ended.
+// jobLine describes the job's process and how it ended.
 func jobLine(j *reporter.Job) string {
 	words := fmt.Sprintf("process %d", j.PID)
 	if len(j.PIDs) > 1 {
@@ -210,7 +208,7 @@ func jobLine(j *reporter.Job) string {
 	return words
 }
 
-// jobSource returns where the job's own numbers come from, or "" if that is not known.
+// jobSource returns the source of the job's own numbers, or "" if it is unknown.
 func jobSource(j *reporter.Job) string {
 	words := ""
 	switch j.Source {
@@ -255,7 +253,7 @@ func orNone(s string) string {
 	return text.Printable(s)
 }
 
-// gpuText returns the name of the GPU with the given number, and the reasons for throttling.
+// gpuText describes the GPU at an index, with the reasons for throttling.
 func gpuText(g *reporter.GPU, at int) string {
 	words := text.Parts{orNone(g.Name)}
 	words.Add(g.Index != at, "index %d", g.Index)

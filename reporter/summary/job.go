@@ -13,7 +13,7 @@ import (
 // noteWidth is the width of a note in a line of Width cells.
 const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 
-// jobRows returns what the job itself used: CPU, memory, processes, storage.
+// jobRows returns the usage of the job itself: CPU, memory, processes, storage.
 func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	var rows []numberRow
 	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
@@ -37,8 +37,8 @@ func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	return rows
 }
 
-// jobMemoryRows returns the memory of the job, and below it what may be the job's, too. That stands alone if the job
-// ended before it was looked at.
+// jobMemoryRows returns the memory of the job, and below it memory that may also be the job's. If the job ended before
+// its memory was sampled, the latter stands alone.
 func jobMemoryRows(n *reporter.Node) (rows []numberRow) {
 	switch peak := jobPeak(n); {
 	case peak > 0:
@@ -56,7 +56,7 @@ func jobMemoryRows(n *reporter.Node) (rows []numberRow) {
 	}
 }
 
-// cpuOfJob returns the whole CPU time of the job, or NaN if it is not known.
+// cpuOfJob returns the whole CPU time of the job, or NaN if it is unknown.
 func cpuOfJob(n *reporter.Node) float64 {
 	if v := n.Metric(reporter.MetricJobCPU); !math.IsNaN(v) || n == nil || n.Job == nil || n.Job.CPUAtLeast {
 		return v
@@ -64,7 +64,7 @@ func cpuOfJob(n *reporter.Node) float64 {
 	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)
 }
 
-// jobBusyRows returns the CPU time of the job and how many CPUs it kept busy, in one row if there is room.
+// jobBusyRows returns the CPU time of the job and how many CPUs it kept busy, in one row if they fit.
 func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
 	split := jobSplit(n)
 	for _, busy := range jobBusy(n, cpu, wall) {
@@ -78,8 +78,8 @@ func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
 	}
 }
 
-// jobIdleRows returns how many of the CPUs that the job was given it did not use. A run of less than a second
-// says nothing of that.
+// jobIdleRows returns how many of its given CPUs the job did not use. A run of less than a second is too short for
+// that.
 func jobIdleRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	used, of := cpuBar(n, run)
 	of = cpusGiven(n, of)
@@ -89,8 +89,8 @@ func jobIdleRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	return idleRows("job idle", of-used, of, (of-used)*run.WallSeconds/3600)
 }
 
-// jobSplit formats user and system time, and time that wait4(2) did not report: that of daemons still
-// running and of children that were not waited for. It returns "" if they are not known.
+// jobSplit formats user and system time, and the time that wait4(2) did not report: of daemons still running and of
+// children that were not waited for. It returns "" if they are unknown.
 func jobSplit(n *reporter.Node) string {
 	if n.Job == nil || n.Job.Attached {
 		return ""
@@ -102,8 +102,8 @@ func jobSplit(n *reporter.Node) string {
 	return words
 }
 
-// jobBusy returns how many CPUs the job kept busy, and out of how many, in a long and a short form. Both
-// are "" if that is not known.
+// jobBusy returns how many CPUs the job kept busy, and out of how many, in a long and a short form. Both are "" if that
+// is unknown.
 func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
 	if !(wall > 0) {
 		return [2]string{}
@@ -124,7 +124,7 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// jobPeak returns the peak memory of the whole job in MiB, or 0 if it is not known.
+// jobPeak returns the peak memory of the whole job in MiB, or 0 if it is unknown.
 func jobPeak(n *reporter.Node) float64 {
 	if n.Job != nil && n.Job.PeakMemoryMB > 0 {
 		return n.Job.PeakMemoryMB
@@ -135,14 +135,14 @@ func jobPeak(n *reporter.Node) float64 {
 	return 0
 }
 
-// jobMemoryNote returns how the peak was counted and, if that fits, the share of the largest process.
+// jobMemoryNote returns how the peak was counted and, if it fits, the share of the largest process.
 func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 	note := "peak of the whole job"
 	j := n.Job
 	if j == nil {
 		return note
 	}
-	switch j.MemoryKind { // only known values: it is text from a file
+	switch j.MemoryKind { // only known values, because a file may contain any text
 	case host.MemoryPSS, host.MemoryRSS, host.MemoryGroup:
 		note += " (" + j.MemoryKind + ")"
 	}
@@ -158,7 +158,7 @@ func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 	return note
 }
 
-// jobSwapped returns the most of the job's memory that was swapped out, in MiB, or 0.
+// jobSwapped returns the most memory of the job that was swapped out, in MiB, or 0.
 func jobSwapped(n *reporter.Node) float64 {
 	if q, ok := n.Summaries[collector.JobMemorySwap.Key()]; ok && q.Max > 0 {
 		return q.Max
@@ -166,16 +166,16 @@ func jobSwapped(n *reporter.Node) float64 {
 	return 0
 }
 
-// The growth of the node's shared memory that is worth a row.
+// The growth of the node's shared memory from which on it gets a row.
 const (
 	notableUnowned      = 16   // MiB
 	notableUnownedShare = 0.05 // of the job's peak
 )
 
-// unownedNote says what memory it is that is told beside the job's.
+// unownedNote describes the memory shown next to the job's.
 const unownedNote = "in /dev/shm or a tmpfs, owner not known"
 
-// unowned returns by how many MiB the node's shared memory grew beyond the job's, or 0 if that is not notable.
+// unowned returns by how many MiB the node's shared memory grew beyond the job's, or 0 if that is insignificant.
 func unowned(n *reporter.Node) float64 {
 	if n.Job == nil || !(n.Job.UnownedMB >= max(notableUnowned, notableUnownedShare*jobPeak(n))) {
 		return 0
@@ -183,8 +183,7 @@ func unowned(n *reporter.Node) float64 {
 	return n.Job.UnownedMB
 }
 
-// limitRows returns the limits of the job, if they are lower than the node's, and how close the job came
-// to them.
+// limitRows returns the limits of the job, if they are lower than the node's, and how close the job came to them.
 func limitRows(n *reporter.Node) []numberRow {
 	l := n.Limits
 	if l == nil {
@@ -209,7 +208,7 @@ func limitRows(n *reporter.Node) []numberRow {
 	if l.LeastMemoryMB() > 0 {
 		r := numberRow{label: "mem limit", value: text.Quantity{Number: "none"}, of: text.Printable(l.MemoryGroup),
 			note: shareText(n.Metric(reporter.MetricLimitMemory), " reached")}
-		if l.MemoryMB > 0 { // otherwise it had gone at the end
+		if l.MemoryMB > 0 { // otherwise it was removed before the end
 			r.value = text.Size(float64(l.MemoryMB))
 		}
 		if r.of != "" {
@@ -221,7 +220,7 @@ func limitRows(n *reporter.Node) []numberRow {
 	return rows
 }
 
-// changeRows returns a row on a limit that changed in the course of the run; none if it did not.
+// changeRows returns a row on a limit that changed during the run, or none.
 func changeRows(r *reporter.LimitRange, moved string) []numberRow {
 	if r == nil {
 		return nil
@@ -229,7 +228,7 @@ func changeRows(r *reporter.LimitRange, moved string) []numberRow {
 	return []numberRow{{note: moved + ", " + reporter.LimitChangeText(r)}}
 }
 
-// shareText returns a percentage with a word, or "" if it is not known.
+// shareText returns a percentage with a word, or "" if it is unknown.
 func shareText(v float64, word string) string {
 	if math.IsNaN(v) {
 		return ""
@@ -243,7 +242,7 @@ func cpuLimited(n *reporter.Node) bool {
 	return l != nil && l.CPUs > 0 && (l.CPUQuota > 0 || n.Host != nil && l.CPUs < float64(n.Host.CPUs))
 }
 
-// cpuLimitedBy returns what sets the CPU limit, and the group that does.
+// cpuLimitedBy returns what sets the CPU limit, and its group.
 func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	switch {
 	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs && l.CPUGroup != "":
@@ -256,7 +255,7 @@ func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	return "by affinity", ""
 }
 
-// The thresholds from which the summary reports waiting tasks, in percent of the time. Less is normal.
+// The thresholds from which on the summary reports waiting tasks, in percent of the time. Less is normal.
 const (
 	notableMemory = 1
 	notableIO     = 10
@@ -265,7 +264,7 @@ const (
 	notableAfter  = 1 // seconds: in shorter runs tasks always wait for something
 )
 
-// jobPressureRows returns how long the job's tasks waited. It omits what is insignificant.
+// jobPressureRows returns how long the job's tasks waited. It omits insignificant waits.
 func jobPressureRows(n *reporter.Node, wall float64) []numberRow {
 	var rows []numberRow
 	for _, s := range pressures {
@@ -276,8 +275,8 @@ func jobPressureRows(n *reporter.Node, wall float64) []numberRow {
 	return labelOnce(rows)
 }
 
-// nodePressureRows returns what held up the node: swap, waiting where that of the job is not known, a hypervisor.
-// It omits what is insignificant.
+// nodePressureRows returns what held up the node: swap, waiting tasks if the job's are unknown, a hypervisor. It omits
+// insignificant numbers.
 func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
 	var rows []numberRow
 	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
@@ -296,7 +295,7 @@ func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
 	return labelOnce(rows)
 }
 
-// A pressure is something that tasks wait for.
+// pressure is a resource that tasks wait for.
 type pressure struct {
 	job, node string // metrics
 	note      string
@@ -309,7 +308,7 @@ var pressures = []pressure{
 	{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time a task waited for a CPU", notableCPU},
 }
 
-// labelOnce removes a label that the row above has.
+// labelOnce removes a label that the row above already has.
 func labelOnce(rows []numberRow) []numberRow {
 	above := ""
 	for i, r := range rows {

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Where there are more GPUs than are followed, the job may have others.
+// If there are more GPUs than are followed, the job may have others.
 func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
 	for want, m := range map[string]reporter.Missing{
 		"of 16 followed are the job's; the node has 20": {Code: gpu.NotFollowed, Why: "20 devices", Count: 4, Total: 20},
@@ -45,8 +45,7 @@ func TestJobView_SummaryOfAPlainJobIsShort(t *testing.T) {
 	}
 }
 
-// The verdict stands near the top in the colour of alarms, where it says more than an
-// exit code.
+// The verdict is near the top in the colour of alarms, if it contains more than an exit code.
 func TestJobView_Verdict(t *testing.T) {
 	exited := func(code float64, words string, conditions ...string) *reporter.Verdict {
 		return &reporter.Verdict{Cause: diagnosis.CauseExited, Text: words, Evidence: map[string]any{"exit_code": code}, Conditions: conditions}
@@ -81,7 +80,7 @@ func TestJobView_Verdict(t *testing.T) {
 	}
 }
 
-// Both numbers stand there: what the node has, and what the job may use.
+// Both numbers are shown: the node's capacity and the job's limit.
 func TestJobView_Limits(t *testing.T) {
 	n := reportertest.Container(0, 200, 0).Nodes["0"]
 	find := func(label string) Highlight {
@@ -121,7 +120,7 @@ func TestJobView_Limits(t *testing.T) {
 	}
 }
 
-// Limits that changed, and fewer CPUs than the job was given, have a line of their own. What was idle is of the given.
+// Limits that changed, and fewer CPUs than the job was given, have separate lines. Idle CPUs count from the given ones.
 func TestJobView_ChangedAndBound(t *testing.T) {
 	n := reportertest.Container(0, 20, 0).Nodes["0"]
 	n.Limits = &reporter.Limits{CPUs: 1, AffinityCPUs: 1, GivenCPUs: 2, MemoryMB: 2048,
@@ -146,7 +145,7 @@ func TestJobView_ChangedAndBound(t *testing.T) {
 	}
 }
 
-// One of them is no "threads".
+// A single thread is singular.
 func TestJobView_OneThread(t *testing.T) {
 	n := reportertest.Container(0, 20, 0).Nodes["0"]
 	n.Metrics[reporter.MetricJobProcesses], n.Metrics[reporter.MetricJobThreads] = 1, 1
@@ -157,7 +156,7 @@ func TestJobView_OneThread(t *testing.T) {
 	}
 }
 
-// The summary of a thousand nodes with findings is short, and takes as many allocations a node as that of a hundred.
+// The summary of a thousand nodes with findings is short, and takes as many allocations per node as for a hundred.
 func TestJobView_ManyNodes(t *testing.T) {
 	nodes := func(n int) *reporter.Report {
 		r := reportertest.Container(0, 5, 0)
@@ -178,8 +177,8 @@ func TestJobView_ManyNodes(t *testing.T) {
 	}
 }
 
-// Of several nodes the GPUs are told together: only those of a job, or of a node that
-// wraps none; the mean is over those that were measured.
+// The GPUs of several nodes are summed up: only a job's GPUs, or all of a node without a job; the mean is over the
+// measured ones.
 func TestGPUsOfAll_Rows(t *testing.T) {
 	job := &reporter.Job{}
 	node := func(job *reporter.Job, m reporter.Values, of ...bool) *reporter.Node {
@@ -212,7 +211,7 @@ func TestGPUsOfAll_Rows(t *testing.T) {
 	}
 }
 
-// What was swapped out, and what nobody is known to have, stand next to the job's memory.
+// Swapped memory and memory without a known owner are shown next to the job's memory.
 func TestJobView_MemoryApart(t *testing.T) {
 	n := &reporter.Node{
 		Job:       &reporter.Job{PeakMemoryMB: 151, MemoryKind: host.MemoryGroup, UnownedMB: 300},

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A terminalWriter arranges lines on a terminal.
+// terminalWriter arranges lines for a terminal.
 type terminalWriter struct {
 	out   bytes.Buffer
 	width int
@@ -34,7 +34,7 @@ const (
 	alarm = table.Alarm
 )
 
-// lines returns what was written.
+// lines returns the lines written.
 func (p *terminalWriter) lines() []string {
 	if p.out.Len() == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (p *terminalWriter) line(s style, words string) {
 // text writes a label and words on at most two lines.
 func (p *terminalWriter) text(s style, label, words string) { p.wrapped(s, label, words, 2) }
 
-// wrapped writes a label and words on at most the given number of lines.
+// wrapped writes a label and words on at most lines lines.
 func (p *terminalWriter) wrapped(s style, label, words string, lines int) {
 	for _, part := range text.Wrap(words, max(20, p.width-p.label), lines) {
 		p.line(s, text.PadRight(label, p.label)+part)
@@ -62,7 +62,7 @@ func (p *terminalWriter) wrapped(s style, label, words string, lines int) {
 	}
 }
 
-// table writes a table behind a label; "" = from the first cell of the line on.
+// table writes a table after a label; "" = from the first cell of the line on.
 func (p *terminalWriter) table(label string, t *table.Table, gap int) {
 	indent := min(len(label), 1) * labelWidth
 	for _, line := range t.Lines(p.width-indent, gap) {
@@ -71,8 +71,8 @@ func (p *terminalWriter) table(label string, t *table.Table, gap int) {
 	}
 }
 
-// A numberRow is a number for people: a label, the number with its unit, a note on its meaning, and for an
-// amount its mean rate ("" = none). A row without a label belongs to the one above.
+// numberRow is a number for people: a label, the number with its unit, a note on its meaning, and the mean rate of an
+// amount ("" = none). A row without a label belongs to the one above.
 type numberRow struct {
 	label      string
 	value      text.Quantity
@@ -85,7 +85,7 @@ type numberRow struct {
 func (p *terminalWriter) rows(rows []numberRow) {
 	for _, r := range rows {
 		q, label := r.value.Normalize(), text.PadRight(r.label, labelWidth)
-		if q.Number == "" { // a note alone
+		if q.Number == "" { // only a note
 			p.line(plain, label+r.note)
 			continue
 		}
@@ -97,7 +97,7 @@ func (p *terminalWriter) rows(rows []numberRow) {
 	}
 }
 
-// sparklines writes lines that were drawn elsewhere, with an empty line before and after them.
+// sparklines writes finished lines, with an empty line before and after them.
 func (p *terminalWriter) sparklines(lines []string) {
 	if len(lines) == 0 {
 		return

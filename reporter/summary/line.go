@@ -9,18 +9,18 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// MaxLine is the maximum length of the line of a run in bytes, with the newline.
+// MaxLine is the maximum length of the line of a run in bytes, including the newline.
 const MaxLine = 400
 
-// The least that is left of a verdict and of a piece of advice for a long path, in bytes.
+// The minimum lengths of a verdict and of a piece of advice next to a long path, in bytes.
 const (
 	minVerdictBytes = 60
 	minAdviceBytes  = 30
 )
 
 // Line returns one line on a run for the log of a batch job, with its newline and at most MaxLine bytes: after a
-// failure the verdict and the most important advice, otherwise what was used, and then path, that of the page or
-// the report. write turns text into what the log can show, such as ASCII; nil = as it is.
+// failure the verdict and the most important advice, otherwise the usage, and then path, the file of the page or the
+// report. write converts text to what the log can show, such as ASCII; nil = no conversion.
 func Line(r *reporter.Report, path string, write func(string) string) string {
 	if write == nil {
 		write = func(s string) string { return s }
@@ -41,7 +41,7 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 	return l.String()
 }
 
-// successText returns how a run ended that did not fail, and what it used.
+// successText returns how a run that did not fail ended, and what it used.
 func successText(r *reporter.Report) string {
 	words := []string{Headline(r)}
 	if wall := r.Run.Wall(); wall >= 600 && wall < 3600 && r.Run.Incomplete == "" {
@@ -55,7 +55,7 @@ func successText(r *reporter.Report) string {
 	return strings.Join(words, "; ")
 }
 
-// words returns the bar in a few words: "CPU 1.44 of 4 (36 %)".
+// words formats the bar: "CPU 1.44 of 4 (36 %)".
 func (b Bar) words() string {
 	switch {
 	case b.Key == BarGPU:
@@ -68,24 +68,24 @@ func (b Bar) words() string {
 	return fmt.Sprintf("%s %s (%s)", b.Label, usedOf(b.Used, b.Of), b.Share())
 }
 
-// usedOf writes how many MiB were used of how many: "1.5 of 8.0 GiB".
+// usedOf formats MiB used out of a capacity: "1.5 of 8.0 GiB".
 func usedOf(used, of float64) string {
 	u, o := text.Size(used), text.Size(of)
-	if u.Unit == o.Unit { // said once
+	if u.Unit == o.Unit { // once for both
 		return u.Number + " of " + o.String()
 	}
 	return u.String() + " of " + o.String()
 }
 
-// A logLine is the line in its parts: one byte for each of its characters that count.
+// logLine holds the converted parts of the line.
 type logLine struct {
 	verdict, advice, path string
-	show                  string // what stands in for a path that is too long
-	cut                   string // ends what was cut
+	show                  string // replaces a path that is too long
+	cut                   string // ends a cut text
 }
 
-// String joins the parts that are there. It cuts the verdict first and then the advice. For a path that leaves
-// too little of them it says how the report is shown.
+// String joins the parts. It cuts the verdict first and then the advice. If the path leaves too little of them, it is
+// replaced by the command that shows the report.
 func (l logLine) String() string {
 	room := MaxLine - len("perfagent: \n")
 	verdict, advice := min(len(l.verdict), minVerdictBytes), min(len(l.advice), minAdviceBytes)
@@ -111,7 +111,7 @@ func (l logLine) String() string {
 	return out + "\n"
 }
 
-// clip cuts text to a number of bytes, at a whole character.
+// clip cuts text to at most most bytes, at a whole character.
 func (l logLine) clip(s string, most int) string {
 	if len(s) <= most {
 		return s

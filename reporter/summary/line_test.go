@@ -70,7 +70,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// What is too long is cut: the verdict first, then the advice; of a path nothing is cut.
+// The verdict is cut first, then the advice; the path is never cut.
 func TestLine_IsCut(t *testing.T) {
 	t.Parallel()
 	path := "perfagent-out/4711/node-0.html"
@@ -95,7 +95,7 @@ func TestLine_IsCut(t *testing.T) {
 	}
 }
 
-// Whatever is in a report, the line is one line of printable text with a path that leads to the report.
+// For any report, the line is one line of printable text with a path that leads to the report.
 func FuzzLine(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words, "out/node-0.html")
@@ -116,7 +116,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// Slurm's memory is requested for what it was requested for before, and not at all if it is not known how much.
+// Slurm's memory is requested per node, CPU or GPU as before, and not at all if their number is unknown.
 func TestAdvice_ToPasteOnSlurm(t *testing.T) {
 	t.Parallel()
 	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
@@ -151,7 +151,7 @@ func TestAdvice_ToPasteOnSlurm(t *testing.T) {
 	}
 }
 
-// The line to paste is in the words of the place where the run was started.
+// The line to paste has the syntax of the platform where the run was started.
 func TestAdvice_ToPaste(t *testing.T) {
 	t.Parallel()
 	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
@@ -221,7 +221,7 @@ func TestShortAdvice(t *testing.T) {
 	}
 }
 
-// Of several nodes the first line names the one that failed, and the command is that of each node.
+// For several nodes the first line names the one that failed, and each node has its command.
 func TestWrite_AFailedNode(t *testing.T) {
 	t.Parallel()
 	var inputs []reporter.SourceReport

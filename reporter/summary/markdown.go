@@ -13,15 +13,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// MarkdownOptions say what a Markdown summary has besides the report's numbers.
+// MarkdownOptions is the content of a Markdown summary other than the report's numbers.
 type MarkdownOptions struct {
-	// JobPictures and Pictures are lines of text in a block of their own: sparklines of the job and of
-	// the node.
+	// JobSparklines and NodeSparklines are the lines of two blocks: sparklines of the job and of the node.
 	JobSparklines, NodeSparklines []string
 }
 
-// The limits of a Markdown summary. The summary of a step in GitHub Actions may have 1 MiB. The sum of
-// these is below half of that, for any characters.
+// The limits of a Markdown summary. The summary of a step in GitHub Actions may have 1 MiB. For any characters, the sum
+// of these is below half of that.
 const (
 	markdownNodes = 50 // rows of the table of nodes
 	// markdownPhases are the rows of the table of phases.
@@ -29,17 +28,17 @@ const (
 	markdownLines  = 60   // lines of a block
 	markdownAbout  = 2000 // cells of a line about the run: a command may be long
 	markdownWidth  = 300  // cells of any other line of a block
-	// markdownAdvice is the width of a line of advice: a block does not wrap lines itself.
+	// markdownAdvice is the width of a line of advice: a block does not wrap lines.
 	markdownAdvice = 110
 )
 
-// WriteMarkdown writes what a run used and wasted for the job summary of a CI system, an issue or a page:
-// how it ended, the most important numbers, the pictures, what is missing, and folded up all metrics with
-// their units. For several nodes there is a row for each, up to 50.
+// WriteMarkdown writes what a run used and wasted for the job summary of a CI system, an issue or a page: how it ended,
+// the most important numbers, the sparklines, missing metrics, and all metrics with their units, folded up. Several
+// nodes get a row each, up to 50.
 //
-// The output is GitHub's Markdown and loads nothing. Text from the report is only in fenced blocks and
-// code spans, where it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB:
-// what is cut ends in an ellipsis or is counted.
+// The output is GitHub's Markdown and loads nothing. Text from the report is only in fenced blocks and code spans,
+// where it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: omissions end in an
+// ellipsis or are counted.
 func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	m := &markdownWriter{}
 	m.head(r)
@@ -68,7 +67,7 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	return write(w, m.out.Bytes(), "Markdown")
 }
 
-// A markdownWriter writes a summary.
+// markdownWriter writes a summary.
 type markdownWriter struct{ out bytes.Buffer }
 
 func (m *markdownWriter) line(words string) { m.out.WriteString(words + "\n") }
@@ -76,7 +75,7 @@ func (m *markdownWriter) line(words string) { m.out.WriteString(words + "\n") }
 // paragraph writes a line, and an empty one after it.
 func (m *markdownWriter) paragraph(words string) { m.line(words + "\n") }
 
-// head writes how the run ended, how much it used of what it may use, and what to change.
+// head writes how the run ended, how much it used of its capacity, and what to change.
 func (m *markdownWriter) head(r *reporter.Report) {
 	m.paragraph("### perfagent: " + table.EscapeMarkdown(m.title(r)))
 	m.verdicts(r)
@@ -87,8 +86,8 @@ func (m *markdownWriter) head(r *reporter.Report) {
 	m.advice(r)
 }
 
-// title returns the headline. What is not the name of a signal is not in it, because a heading is Markdown; names are
-// in it as far as they are text.
+// title returns the headline for a heading, which is Markdown: it has no signal with an odd name, and no links in
+// names.
 func (m *markdownWriter) title(r *reporter.Report) string {
 	titled := *r
 	if oddSignal(r) {
@@ -98,15 +97,15 @@ func (m *markdownWriter) title(r *reporter.Report) string {
 	return unlinked.Replace(end)
 }
 
-// unlinked takes out of the name of a node or host what GitHub makes a mention, a reference or a link of.
+// unlinked replaces characters in the name of a node or host that GitHub turns into a mention, a reference or a link.
 var unlinked = strings.NewReplacer("@", "?", "#", "?", "/", "?", "www.", "www?")
 
-// oddSignal reports whether what is to be the name of the signal is none.
+// oddSignal reports whether the run's signal is not the name of a signal.
 func oddSignal(r *reporter.Report) bool {
 	return strings.Trim(r.Run.Signal, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != ""
 }
 
-// verdicts writes how the job ended, if that says more than the title: a bad end as a caution.
+// verdicts writes how the job ended, if the title does not contain it; a bad end is a caution.
 func (m *markdownWriter) verdicts(r *reporter.Report) {
 	lines := map[bool][]string{}
 	for _, v := range shownVerdicts(r) {
@@ -116,7 +115,7 @@ func (m *markdownWriter) verdicts(r *reporter.Report) {
 	m.alert("NOTE", lines[false])
 }
 
-// about writes what the run was.
+// about writes the command, the run and its pushes.
 func (m *markdownWriter) about(r *reporter.Report) {
 	p := &terminalWriter{width: markdownAbout, label: labelWidth}
 	if oddSignal(r) && m.title(r) != Headline(r) {
@@ -127,7 +126,7 @@ func (m *markdownWriter) about(r *reporter.Report) {
 	m.fence(p.lines(), markdownAbout)
 }
 
-// markdownRows returns the numbers of the job and of the node, or of all jobs together.
+// markdownRows returns the numbers of the job and of the node, or for several nodes of all jobs together.
 func markdownRows(r *reporter.Report) (job, node []numberRow) {
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
@@ -149,7 +148,7 @@ func (m *markdownWriter) numbers(head string, rows []numberRow) {
 	m.table(t, "")
 }
 
-// table writes a table, and what there is to say of it.
+// table writes a table and a remark on it.
 func (m *markdownWriter) table(t *table.Table, remark string) {
 	if len(t.Rows) == 0 {
 		return
@@ -161,7 +160,7 @@ func (m *markdownWriter) table(t *table.Table, remark string) {
 	}
 }
 
-// nodes writes a row for each node, and one for all. If there are too many, failed nodes come first.
+// nodes writes a row for each node, and one for all. If there are too many, it prefers failed nodes.
 func (m *markdownWriter) nodes(r *reporter.Report) {
 	rows, all := nodeRows(r)
 	shown := chosenRows(rows)
@@ -173,8 +172,7 @@ func (m *markdownWriter) nodes(r *reporter.Report) {
 	m.paragraph("Network without loopback; unused in CPU hours.")
 }
 
-// chosenRows returns the rows that a summary shows, in their order: the rows of failed nodes, then the
-// first ones.
+// chosenRows returns the rows in a summary, in their order: the rows of failed nodes, then the first ones.
 func chosenRows(rows []nodeRow) []nodeRow {
 	if len(rows) <= markdownNodes {
 		return rows
@@ -213,7 +211,7 @@ func (m *markdownWriter) advice(r *reporter.Report) {
 	m.alert("TIP", lines)
 }
 
-// missing writes what could not be measured.
+// missing writes the missing metrics and the reasons.
 func (m *markdownWriter) missing(r *reporter.Report) {
 	list := missingGroups(r)
 	if len(list) == 0 {
@@ -227,8 +225,8 @@ func (m *markdownWriter) missing(r *reporter.Report) {
 	m.fence(lines, markdownWidth)
 }
 
-// metrics writes all metrics of a node, folded up, the job's first. Numbers are rounded. The metrics of the table
-// have their meaning, the others only their name.
+// metrics writes all metrics of a node, folded up, the job's first. Numbers are rounded. Known metrics have their
+// meaning, others only their name.
 func (m *markdownWriter) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return

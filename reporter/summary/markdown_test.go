@@ -40,8 +40,8 @@ func TestWriteMarkdown_Golden(t *testing.T) {
 	reportertest.CompareGolden(t, filepath.Join("testdata", "hostile.md"), []byte(showMarkdown(t, reportertest.HostileReport("`|</script><b>@octocat *x* `"))), *update)
 }
 
-// showMarkdownForm says where a summary is not made of the lines that we write: what
-// comes from a report must stand in a fenced block or a code span.
+// showMarkdownForm reports lines of a summary that perfagent does not write: text from a report must be in a fenced
+// block or a code span.
 func showMarkdownForm(t testing.TB, name, words string) {
 	t.Helper()
 	if len(words) >= 512<<10 || !strings.HasSuffix(words, "\n") || strings.Contains(words, "\n\n\n") {
@@ -53,7 +53,7 @@ func showMarkdownForm(t testing.TB, name, words string) {
 		`\d+ more nodes are in the report; failed ones are listed first\.|And \x60[^\x60]+\x60\.|Network without loopback; unused in CPU hours\.|\d+ more [a-z]+, see perfagent show --ops\.|perfagent: [^<>@]+\.|)$`)
 	marks, quote, headings, details := "", "", 0, 0
 	for line := range strings.SplitSeq(words, "\n") {
-		if marks == "" { // a block in a quotation is in it to its end
+		if marks == "" { // a block in a quotation is quoted to its end
 			quote = ""
 			if strings.HasPrefix(line, "> ```") {
 				quote = "> "
@@ -98,8 +98,7 @@ func TestWriteMarkdown_Form(t *testing.T) {
 	}
 }
 
-// However much there is, a summary stays below what GitHub takes, and says what it
-// leaves out.
+// However much there is, a summary stays below GitHub's limit, and counts its omissions.
 func TestWriteMarkdown_StaysSmall(t *testing.T) {
 	long := strings.Repeat("\U0001d4b3", 1<<13) // four bytes in one cell
 	r := reportertest.HostileReport(long)
@@ -144,8 +143,8 @@ func TestWriteMarkdown_ReturnsWriteErrors(t *testing.T) {
 	}
 }
 
-// Whatever the texts of a report are, its summary has its form. The seeds are hostile texts in every
-// place that a report has for one.
+// For any texts in a report, its summary keeps its form. The seeds are hostile texts in every place where a report has
+// text.
 func FuzzWriteMarkdown(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words)
@@ -159,8 +158,8 @@ func FuzzWriteMarkdown(f *testing.F) {
 	})
 }
 
-// What GitHub's own parser makes of the summaries: nothing but the headings, tables
-// and blocks that are meant, and every text from the report as text.
+// GitHub's own parser finds only the intended headings, tables and blocks in the summaries, and every text from the
+// report as text.
 func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
 	parser := gitHubParser(t)
 	texts := append(slices.Clone(reportertest.HostileTexts), "plain")
@@ -193,7 +192,7 @@ func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
 	}
 }
 
-// gitHubParser returns a Python that has cmark-gfm, GitHub's parser.
+// gitHubParser returns the path of a Python with cmark-gfm, GitHub's parser.
 func gitHubParser(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -206,7 +205,7 @@ func gitHubParser(t *testing.T) string {
 	return path
 }
 
-// showGitHub renders pages, nothing filtered.
+// showGitHub renders pages without a filter.
 func showGitHub(t *testing.T, parser string, pages []string) []string {
 	t.Helper()
 	const script = `import json, sys, cmarkgfm

@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// fence writes lines of any text as a block that nothing in them can end, and the number of lines left
-// out. It cuts each line at a width in cells.
+// fence writes lines of any text as a block that they cannot end, and the number of omitted lines. It cuts each line to
+// width cells.
 func (m *markdownWriter) fence(lines []string, width int) {
 	if len(lines) == 0 {
 		return

@@ -8,10 +8,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxMissing is the maximum number of reasons in the summary. The report has them all.
+// maxMissing is the maximum number of reasons in the summary. The report has all.
 const maxMissing = 5
 
-// missing writes what could not be measured, in one or two lines per reason.
+// missing writes the missing metrics, in one or two lines per reason.
 func (p *terminalWriter) missing(r *reporter.Report) {
 	if list := missingGroups(r); len(list) > 0 {
 		p.gap()
@@ -19,7 +19,7 @@ func (p *terminalWriter) missing(r *reporter.Report) {
 	}
 }
 
-// missingGroups writes the first absences of a report with so many nodes behind a label, and where the others are.
+// missingGroups writes the first groups of a report with so many nodes after a label, and where to find the others.
 func (p *terminalWriter) missingGroups(label string, list []missingGroup, nodes int, where string) {
 	for _, a := range list[:min(len(list), maxMissing)] {
 		p.text(plain, label, a.text(nodes))
@@ -30,17 +30,17 @@ func (p *terminalWriter) missingGroups(label string, list []missingGroup, nodes 
 	}
 }
 
-// A missingGroup is one reason with what is missing because of it, and where.
+// missingGroup is a reason with everything that is missing because of it, and where.
 type missingGroup struct {
 	what    []string
 	why     string
 	nodes   []string
-	sources int // how many of what are sources
+	sources int // number of sources in what
 	seen    map[string]bool
 }
 
-// missingGroups groups what is missing by reason: many metrics may be missing because of one source. It leaves out
-// what a run was too short for.
+// missingGroups groups missing metrics by reason: many may be missing because of one source. It omits metrics that the
+// run was too short for.
 func missingGroups(r *reporter.Report) []missingGroup {
 	g := missingGrouper{byReason: make(map[reason]int), list: missingNodes(r)}
 	for name, n := range r.EachNode() {
@@ -54,7 +54,7 @@ func missingGroups(r *reporter.Report) []missingGroup {
 	return g.list
 }
 
-// missingNodes returns the nodes that the store lacked from which the report was merged.
+// missingNodes returns the nodes that were missing in the store from which the report was merged.
 func missingNodes(r *reporter.Report) []missingGroup {
 	if r.Run.Gather == nil || len(r.Run.Gather.Missing) == 0 {
 		return nil
@@ -70,27 +70,27 @@ func missingNodes(r *reporter.Report) []missingGroup {
 	return []missingGroup{a}
 }
 
-// tooShort reports whether something is missing because the run was over before it could be measured.
+// tooShort reports whether a metric is missing because the run ended before it could be measured.
 func tooShort(m reporter.Missing, wall float64) bool {
 	return m.Code == reporter.TooShort || m.Code == reporter.NoSample && wall > 0 && wall < notableAfter
 }
 
-// missingGrouper collects the absences.
+// missingGrouper collects the groups.
 type missingGrouper struct {
 	list     []missingGroup
 	byReason map[reason]int
-	ofNode   map[reason]int // of the current node: a reason is a code and its source, "" being any
+	ofNode   map[reason]int // of the current node, by code and source; "" = any
 }
 
-// A reason is a code with its text, without the number of readings that lacked a source.
+// reason is a code with its text, without the number of readings that lacked a source.
 type reason struct {
 	code reporter.Code
 	why  string
 }
 
-// add adds an entry of a node to the absence with the same reason. A metric whose text differs from that of
-// its source joins the source: "the number of CPUs is unknown: open /proc/stat". In a file from perf.py every
-// column is absent for itself.
+// add adds an entry of a node to the group with the same reason. A metric with a text that differs from its source's
+// joins the source: "the number of CPUs is unknown: open /proc/stat". In a file from perf.py every column is missing
+// for itself.
 func (g *missingGrouper) add(m reporter.Missing, node string) {
 	why := reason{m.Code, reporter.CauseOf(m)}
 	source, isSource := reporter.SourceOf(m.What)
@@ -134,7 +134,7 @@ func (a *missingGroup) add(source string, isSource bool, node string) {
 	a.sources++
 }
 
-// text returns the line of the summary for a report with the given number of nodes.
+// text returns the line of the summary for a report of so many nodes.
 func (a *missingGroup) text(nodes int) string {
 	what := a.what
 	if a.sources > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// nodeTable returns the table of nodes. In its short form it has 79 cells, and no room for all.
+// nodeTable returns the table of nodes. Its short form has 79 cells, and omits some columns.
 func nodeTable(rows []nodeRow, all *nodeRow, short bool) *table.Table {
 	number := func(head, long, over string, width int) table.Column {
 		return table.Column{Head: head, LongHead: long, GroupHead: over, Right: true, Min: width, Max: width}
@@ -38,7 +38,7 @@ func nodeTable(rows []nodeRow, all *nodeRow, short bool) *table.Table {
 	return t
 }
 
-// A nodeRow is one line of the table; NaN = absent.
+// nodeRow is one line of the table; NaN = unknown.
 type nodeRow struct {
 	node, host, hostname         string // hostname is the full name, as in the report
 	wall, mean, peak, mem        float64
@@ -50,7 +50,7 @@ type nodeRow struct {
 	failed                       bool
 }
 
-// nodes writes the jobs of all nodes together, a line for each node, a line for all nodes, and the pictures.
+// nodes writes the numbers of all nodes together, a line for each node, a line for all nodes, and the sparklines.
 func (p *terminalWriter) nodes(r *reporter.Report, o Options) {
 	rows, all := nodeRows(r)
 	p.rows(allRows(r, &all))
@@ -73,7 +73,7 @@ func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 		rows = append(rows, newNodeRow(name, r.Nodes[name], &r.Run))
 		all.add(rows[len(rows)-1])
 	}
-	if len(perfpyNodes(r)) > 0 { // their bytes are since boot, the others' since the start
+	if len(perfpyNodes(r)) > 0 { // their bytes are since boot, all others since the start
 		all.read, all.write, all.recv, all.sent = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}
 	all.mean = 100 * (1 - all.unused/all.hours)
@@ -86,7 +86,7 @@ func allRows(r *reporter.Report, all *nodeRow) []numberRow {
 	return append(all.rows(), gpus.rows()...)
 }
 
-// rows returns the CPU time of the jobs and what they left unused, or without jobs what the nodes did.
+// rows returns the CPU time of the jobs and their unused CPUs, or without jobs the nodes' idle CPUs.
 func (a *nodeRow) rows() []numberRow {
 	if math.IsNaN(a.jobCPU) {
 		cpus := a.hours / a.wall * 3600
@@ -99,7 +99,7 @@ func (a *nodeRow) rows() []numberRow {
 	return append(rows, idleRows("job idle", a.mayUse-a.used, a.mayUse, a.idleHours)...)
 }
 
-// cost returns the cost of the measuring, or "" if it is not known.
+// cost returns perfagent's own cost, or "" if it is unknown.
 func (a *nodeRow) cost() string {
 	if math.IsNaN(a.agent) {
 		return ""
@@ -156,7 +156,7 @@ func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 	return row
 }
 
-// shortHost removes the domain, and the beginning of a long name: host names of a cluster differ at the
+// shortHost removes the domain, and the beginning of a long name, because the host names of a cluster differ at the
 // end.
 func shortHost(name string) string {
 	if first, _, cut := strings.Cut(name, "."); cut && net.ParseIP(name) == nil {
@@ -172,8 +172,8 @@ func exitText(code *int) string {
 	return strconv.Itoa(*code)
 }
 
-// add adds a node: maximum of the peaks, sum of the amounts. A sum that lacks a node is absent,
-// because it would be taken for the total.
+// add adds a node: the maximum of the peaks, the sum of the amounts. A sum that lacks a node is unknown, because
+// readers would take it for the total.
 func (a *nodeRow) add(b nodeRow) {
 	a.peak, a.mem, a.jobMemory = greatest(a.peak, b.peak), greatest(a.mem, b.mem), greatest(a.jobMemory, b.jobMemory)
 	for _, sum := range []struct{ to, from *float64 }{
@@ -186,7 +186,7 @@ func (a *nodeRow) add(b nodeRow) {
 	}
 }
 
-// greatest returns the larger of two numbers that may be NaN.
+// greatest returns the larger of two numbers; NaN is less than any.
 func greatest(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b

@@ -13,21 +13,21 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// OverviewSchema is the format of an Object. A change that breaks its readers gets a higher number.
+// OverviewSchema is the format of an Overview. A change that breaks its readers gets a higher number.
 const OverviewSchema = "perfagent.summary/1"
 
 // The states of a run.
 const (
 	StateRunning    = "running"
 	StateEnded      = "ended"
-	StateIncomplete = "incomplete" // its perfagent is gone, and left no report
+	StateIncomplete = "incomplete" // perfagent ended without a report
 )
 
-// An Overview is a whole run in a few numbers, for programs: what ls, --on-end and Python's Monitor give.
-// What is not known is absent.
+// Overview is the machine-readable summary of a run that ls --json, --on-end and Python's Monitor return. Unknown
+// values are absent.
 type Overview struct {
 	Schema      string            `json:"schema"`
-	ID          string            `json:"id,omitempty"` // RUN-ID or, of a run of several launches, RUN-ID@K
+	ID          string            `json:"id,omitempty"` // RUN-ID or, for a run of several launches, RUN-ID@K
 	RunID       string            `json:"run_id"`
 	State       string            `json:"state"`
 	Start       reporter.Time     `json:"start,omitzero"`
@@ -45,26 +45,26 @@ type Overview struct {
 	FailedNodes []int             `json:"failed_nodes"`
 	FailedRanks []int             `json:"failed_ranks"`
 
-	CPU       *Usage `json:"cpu,omitempty"`        // the mean
-	Memory    *Usage `json:"memory,omitempty"`     // the peak, of the fullest node
-	GPU       *Usage `json:"gpu,omitempty"`        // the mean
-	GPUMemory *Usage `json:"gpu_memory,omitempty"` // the peak
+	CPU       *Usage `json:"cpu,omitempty"`        // mean
+	Memory    *Usage `json:"memory,omitempty"`     // peak, of the fullest node
+	GPU       *Usage `json:"gpu,omitempty"`        // mean
+	GPUMemory *Usage `json:"gpu_memory,omitempty"` // peak
 
-	// MaxRSSAtMostMB bounds the memory of the largest process, where the job ended before its memory was looked at:
-	// there is no Memory then, and the kernel counts what perfagent had at the fork, too.
+	// MaxRSSAtMostMB bounds the memory of the largest process of a job that ended before its memory was sampled. Memory
+	// is then absent. The kernel also counts perfagent's memory at the fork.
 	MaxRSSAtMostMB float64 `json:"max_rss_at_most_mb,omitzero"`
 
-	// Dir, Report and Page are absolute paths: of the run's directory, and of the report and page of its
-	// first failed node, or else of its lowest node.
+	// Dir, Report and Page are absolute paths: the run's directory, and the report and page of its first failed node,
+	// or else of its lowest node.
 	Dir    string `json:"dir,omitempty"`
 	Report string `json:"report,omitempty"`
 	Page   string `json:"page,omitempty"`
 
-	// Push is reporter.PushPending if any node is still to be pushed, else the state of the nodes.
+	// Push is reporter.PushPending while the push of any node is pending, and else the state of the nodes.
 	Push string `json:"push,omitempty"`
 }
 
-// A Usage is a Bar as JSON, with the unit in the keys. Percentages have one decimal.
+// Usage is a Bar as JSON, with the unit in the keys. Percentages have one decimal.
 type Usage struct {
 	Used    *float64 `json:"used,omitempty"` // CPUs
 	Of      *float64 `json:"of,omitempty"`   // CPUs or GPUs
@@ -73,7 +73,7 @@ type Usage struct {
 	Percent float64  `json:"pct"`
 }
 
-// usage returns a bar as a Use.
+// usage converts a bar to a Usage.
 func (b Bar) usage() *Usage {
 	used, of := text.Round(b.Used, 3), text.Round(b.Of, 3)
 	u := &Usage{Percent: text.Round(b.Percent, 1)}
@@ -89,8 +89,8 @@ func (b Bar) usage() *Usage {
 	return u
 }
 
-// NewOverview returns the summary of a run whose report and page are at the given paths; "" is none. A
-// report without an end is Incomplete: it does not tell whether the run goes on.
+// NewOverview returns the overview of a run with its report and page at the given paths; "" = none. A report without an
+// end is StateIncomplete: it does not show whether the run is still running.
 func NewOverview(r *reporter.Report, report, page string) Overview {
 	o := Overview{
 		Schema: OverviewSchema, RunID: r.Run.ID, State: StateEnded,
@@ -137,7 +137,7 @@ func NewOverview(r *reporter.Report, report, page string) Overview {
 	return o
 }
 
-// largestAtMost returns the highest peak, MiB, of the largest process on any node; 0 if none is known.
+// largestAtMost returns the highest peak of the largest process on any node, in MiB; 0 if none is known.
 func largestAtMost(r *reporter.Report) (most float64) {
 	for _, n := range r.EachNode() {
 		if n.Job != nil && !math.IsInf(n.Job.MaxRSSMB, 0) {
@@ -147,7 +147,7 @@ func largestAtMost(r *reporter.Report) (most float64) {
 	return most
 }
 
-// rankCount returns how many ranks a run had; 0 if no node had several.
+// rankCount returns the number of ranks of a run; 0 if no node has a rank table.
 func rankCount(r *reporter.Report) int {
 	ranks, several := 0, false
 	for _, n := range r.Nodes {
@@ -163,7 +163,7 @@ func rankCount(r *reporter.Report) int {
 	return ranks
 }
 
-// Failed reports whether a run failed: an exit code other than 0, a signal, or a node that failed.
+// Failed reports whether a run failed: an exit code other than 0, a signal, or a failed node.
 func Failed(r *reporter.Report) bool {
 	if r.Run.Signal != "" || r.Run.ExitCode != nil && *r.Run.ExitCode != 0 {
 		return true
@@ -174,10 +174,10 @@ func Failed(r *reporter.Report) bool {
 // shortRun is the time in seconds below which a run that did not fail gets no page, unless one is asked for.
 const shortRun = 2
 
-// WorthPage reports whether a run gets a page unasked.
+// WorthPage reports whether a run gets a page without being asked for one.
 func WorthPage(r *reporter.Report) bool { return r.Run.WallSeconds >= shortRun || Failed(r) }
 
-// FailedNodes returns the names of the nodes that failed. A recording without an end proves no failure.
+// FailedNodes returns the names of the failed nodes. A recording without an end proves no failure.
 func FailedNodes(r *reporter.Report) []string {
 	var out []string
 	for name, n := range r.EachNode() {
@@ -189,9 +189,9 @@ func FailedNodes(r *reporter.Report) []string {
 	return out
 }
 
-// nodeFailed reports whether the job of a node failed: it did not end with exit code 0, or the kernel killed
-// one of its processes, even if the job then ended well. How an attached job ended is often known to its parent
-// only, which is no failure.
+// nodeFailed reports whether the job of a node failed: it did not end with exit code 0, or the kernel killed one of its
+// processes, even if the job then ended well. An unknown end of an attached job is no failure: often only its parent
+// knows the exit code.
 func nodeFailed(n *reporter.Node) bool {
 	if n == nil {
 		return false
@@ -210,8 +210,7 @@ func nodeFailed(n *reporter.Node) bool {
 	return v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0
 }
 
-// pushOf returns how far the pushes of the nodes are, to MLflow and into stores: pending while any of them is, off if
-// none was sent.
+// pushOf returns the state of the nodes' pushes, to MLflow and into stores: pending while any is, off if none was sent.
 func pushOf(r *reporter.Report) string {
 	for _, state := range []string{reporter.PushPending, reporter.PushDone, reporter.PushOff} {
 		for _, n := range r.EachNode() {
@@ -223,7 +222,7 @@ func pushOf(r *reporter.Report) string {
 	return ""
 }
 
-// absolute returns a path that holds in any directory; "" stays "".
+// absolute returns the absolute form of a path; "" stays "".
 func absolute(path string) string {
 	if path == "" {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// ended returns a node whose job ended with a code.
+// ended returns a node with a job that ended with a code.
 func ended(code int, push string) *reporter.Node {
 	return &reporter.Node{
 		Job:     &reporter.Job{ExitCode: &code},
@@ -41,7 +41,7 @@ func TestObject_OfThreeNodesOfWhichOneFailed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, absent := range []string{`"page"`, `"signal"`, `"start"`, `"end"`} { // not known
+	for _, absent := range []string{`"page"`, `"signal"`, `"start"`, `"end"`} { // unknown
 		if strings.Contains(string(data), absent) {
 			t.Errorf("%s in %s", absent, data)
 		}
@@ -64,7 +64,7 @@ func TestObject_WithoutAnEnd(t *testing.T) {
 	}
 }
 
-// Where nothing but a bound of the memory is known, the bound is there, and is no memory.
+// If only a bound of the memory is known, the overview has the bound and no memory.
 func TestObject_OfAShortJob(t *testing.T) {
 	t.Parallel()
 	job := func(mb float64) *reporter.Node {
@@ -91,7 +91,7 @@ func TestObject_OfAKillThatTheJobSurvived(t *testing.T) {
 	}
 }
 
-// How an attached job ended is known to its parent only: that is no failure, unless the kernel killed.
+// An unknown end of an attached job is no failure, unless the kernel killed: only its parent knows the exit code.
 func TestObject_OfAnAttachedJobWhoseEndIsNotKnown(t *testing.T) {
 	t.Parallel()
 	n := &reporter.Node{

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// operations writes what the job said of its operations and transfers, and what of it was lost.
+// operations writes the job's operations and transfers, and their losses.
 func (p *terminalWriter) operations(r *reporter.Report) {
 	w := r.PooledOperations()
 	if w == nil {
@@ -25,8 +25,8 @@ func (p *terminalWriter) operations(r *reporter.Report) {
 	p.operationProblems(r, w)
 }
 
-// table returns series of the part: the name, numbers, and a note. A name for which there is no room beside its numbers
-// has a line of its own.
+// table returns series of the section: the name, numbers, and a note. A name that does not fit next to its numbers gets
+// a separate line.
 func (p *operationSection) table(w *reporter.Operations, series []string) *table.Table {
 	t := &table.Table{Columns: []table.Column{{LongHead: p.kind.Noun(), Fit: true}}}
 	for _, name := range series {

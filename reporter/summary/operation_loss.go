@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// operationProblems writes what was dropped, and which sources failed or gave nothing.
+// operationProblems writes what was dropped, and the sources that failed or received nothing.
 func (p *terminalWriter) operationProblems(r *reporter.Report, w *reporter.Operations) {
 	if words := droppedWords(w.Dropped); words != "" {
 		p.text(plain, "dropped", words)
@@ -20,7 +20,7 @@ func (p *terminalWriter) operationProblems(r *reporter.Report, w *reporter.Opera
 	p.missingGroups("sources", sourceProblems(r), len(r.Nodes), seeOperations)
 }
 
-// droppedWords returns how much was dropped, and what follows from it; "" if nothing was.
+// droppedWords returns how much was dropped, and the consequence; "" if nothing was.
 func droppedWords(d aggregate.Dropped) string {
 	var words text.Parts
 	for _, reason := range d.Reasons() {
@@ -33,7 +33,7 @@ func droppedWords(d aggregate.Dropped) string {
 	return all
 }
 
-// reasonWords returns a reason for which something was dropped in words.
+// reasonWords returns a reason for dropping in words.
 func reasonWords(name string) string {
 	return cmp.Or(map[string]string{
 		"kernel": "datagrams by the kernel", "rate": "datagrams beyond the share of CPU",
@@ -41,7 +41,7 @@ func reasonWords(name string) string {
 	}[name], strings.ReplaceAll(name, "_", " "))
 }
 
-// sourceProblems returns what is wrong with sources, a line for each trouble.
+// sourceProblems returns the problems of sources, a group for each.
 func sourceProblems(r *reporter.Report) []missingGroup {
 	var list []missingGroup
 	for node, n := range r.EachNode() {
@@ -68,8 +68,8 @@ func sourceProblems(r *reporter.Report) []missingGroup {
 	return list
 }
 
-// sourceProblem says how a source failed, or that nothing came from it; "" if all is well. A job uses one of the two
-// ports: if something came to one of them (heard), nothing need come to the other.
+// sourceProblem returns how a source failed, or that it received nothing; "" if all is well. A job uses one of the two
+// ports: if one of them received events (heard), the other need not.
 func sourceProblem(s *aggregate.Source, heard bool) string {
 	switch {
 	case s.Scrapes != nil && *s.Scrapes == 0:
@@ -92,5 +92,5 @@ func sourceProblem(s *aggregate.Source, heard bool) string {
 	return "nothing came"
 }
 
-// fromSocket reports whether a source is a socket from which something came.
+// fromSocket reports whether a source is a socket that received events.
 func fromSocket(s aggregate.Source) bool { return s.Scrapes == nil && s.Events > 0 }

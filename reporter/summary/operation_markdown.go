@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// operations writes the job's operations as a table, its other series as a second one, and what of them was lost.
-// Names are from the report.
+// operations writes the job's operations as a table, its other series as a second one, and their losses. Names are from
+// the report.
 func (m *markdownWriter) operations(r *reporter.Report) {
 	w := r.PooledOperations()
 	if w == nil {

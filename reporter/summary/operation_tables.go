@@ -13,9 +13,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// WriteOperations writes all that the job said of its operations and transfers as tables, and what was not taken. Of
-// several nodes the numbers are pooled, as [reporter.Report.PooledOperations] says. No name is cut, and none can make
-// it write control characters.
+// WriteOperations writes all operations and transfers of the job as tables, and what was dropped. The numbers of
+// several nodes are pooled by [reporter.Report.PooledOperations]. No name is cut, and none can make it write control
+// characters.
 func WriteOperations(w io.Writer, r *reporter.Report) error {
 	work := r.PooledOperations()
 	if work == nil {
@@ -38,7 +38,7 @@ func WriteOperations(w io.Writer, r *reporter.Report) error {
 			if out.Len() > 0 {
 				out.WriteByte('\n')
 			}
-			_ = t.WriteText(out, 0, false) // a buffer takes everything
+			_ = t.WriteText(out, 0, false) // a buffer accepts everything
 		}
 	}
 	if out.Len() == 0 {
@@ -54,7 +54,7 @@ func WriteOperations(w io.Writer, r *reporter.Report) error {
 	return write(w, out.Bytes(), "operations")
 }
 
-// WriteOperationKey writes what each operation did with a key. A key that no operation had is an empty table.
+// WriteOperationKey writes the numbers of each operation for a key. The table is empty for a key that no operation had.
 func WriteOperationKey(w io.Writer, r *reporter.Report, key string) error {
 	t := seriesTable("operation", "calls", "avg ms", "min ms", "max ms", "size B")
 	for i := range t.Columns {
@@ -75,14 +75,14 @@ func WriteOperationKey(w io.Writer, r *reporter.Report, key string) error {
 	}
 
 	out := new(bytes.Buffer)
-	_ = t.WriteText(out, 0, false) // a buffer takes everything
+	_ = t.WriteText(out, 0, false) // a buffer accepts everything
 	return write(w, out.Bytes(), "operations")
 }
 
-// nameWidth is the width of the widest name that shares a line of a table with its numbers, in cells.
+// nameWidth is the maximum width of a name that shares a line with its numbers, in cells.
 const nameWidth = 40
 
-// seriesTable returns a table of names and their numbers. A column without a number is left out.
+// seriesTable returns a table of names and their numbers. Columns without a number are omitted.
 func seriesTable(heads ...string) *table.Table {
 	t := &table.Table{Columns: table.Left(heads...)}
 	t.Columns[0].Max = nameWidth
@@ -92,14 +92,14 @@ func seriesTable(heads ...string) *table.Table {
 	return t
 }
 
-// textTable returns a table like seriesTable, of which the last column is text.
+// textTable returns a seriesTable with text in the last column.
 func textTable(heads ...string) *table.Table {
 	t := seriesTable(heads...)
 	t.Columns[len(heads)-1].Right = false
 	return t
 }
 
-// addRow adds a row to a table: texts from the report and numbers.
+// addRow adds a row to a table: texts from the report, and numbers.
 func addRow(t *table.Table, cells ...string) {
 	row := make([]table.Cell, len(cells))
 	for i, cell := range cells {
@@ -108,7 +108,7 @@ func addRow(t *table.Table, cells ...string) {
 	t.Add(row...)
 }
 
-// operationRemarks returns what a reader must know of the numbers.
+// operationRemarks returns remarks needed to read the numbers.
 func operationRemarks(work *reporter.Operations) []string {
 	var out text.Parts
 	out.Add(work.Dropped.Datagrams() > 0, "dropped %s", droppedWords(work.Dropped))
@@ -118,7 +118,7 @@ func operationRemarks(work *reporter.Operations) []string {
 	return out
 }
 
-// hasEstimates reports whether some number was estimated.
+// hasEstimates reports whether any number was estimated.
 func hasEstimates(work *reporter.Operations) bool {
 	for _, kind := range reporter.OperationKinds() {
 		for _, n := range reporter.OperationNumbers(kind, 0) {
@@ -132,7 +132,7 @@ func hasEstimates(work *reporter.Operations) bool {
 	return false
 }
 
-// numberOrDash returns a number, or a dash if it is not known.
+// numberOrDash formats a number, or returns a dash if it is unknown.
 func numberOrDash[N int64 | float64](v *N) string {
 	if v == nil {
 		return text.Absent
@@ -140,7 +140,7 @@ func numberOrDash[N int64 | float64](v *N) string {
 	return text.Number(float64(*v))
 }
 
-// nonzeroOrDash returns a number, or a dash if there is nothing of it.
+// nonzeroOrDash formats a number, or returns a dash if it is 0.
 func nonzeroOrDash[N int | int64 | float64](n N) string {
 	if n == 0 {
 		return text.Absent
@@ -168,7 +168,7 @@ func kindTable(work *reporter.Operations, kind reporter.OperationKind) *table.Ta
 	return t
 }
 
-// otherTables returns the sets, the attributes, what was dropped, and examples of that.
+// otherTables returns the sets, the attributes, the numbers of dropped things, and examples of them.
 func otherTables(work *reporter.Operations) (sets, attributes, dropped, examples *table.Table) {
 	sets, attributes = seriesTable("set", "members"), textTable("attribute", "value")
 	for _, series := range slices.Sorted(maps.Keys(work.Sets)) {
@@ -193,7 +193,7 @@ func otherTables(work *reporter.Operations) (sets, attributes, dropped, examples
 	return sets, attributes, dropped, examples
 }
 
-// transferTables returns a table for each name: the figures of vLLM's class, and what is known besides.
+// transferTables returns a table for each name: the figures of vLLM's class, and all other known ones.
 func transferTables(work *reporter.Operations) []*table.Table {
 	var all []*table.Table
 	for _, name := range work.Series(reporter.TransferKind) {

@@ -12,39 +12,39 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An operationSection is how a summary shows a kind of series: the first few of them, with a row for each.
+// operationSection is a kind of series in a summary: the first few of them, with a row for each.
 type operationSection struct {
 	kind  reporter.OperationKind
 	shown int // at most
 }
 
-// operationSections are the parts of a summary in their order. WriteWork writes all series.
+// operationSections are the sections of a summary in their order. WriteOperations writes all series.
 var operationSections = []operationSection{
 	{reporter.OpKind, 8}, {reporter.CounterKind, 4}, {reporter.GaugeKind, 4}, {reporter.ValueKind, 4},
 	{reporter.TransferKind, 8},
 }
 
-// series returns the series that are shown, and how many are left out.
+// series returns the shown series, and the number of omitted ones.
 func (p *operationSection) series(w *reporter.Operations) (shown []string, left int) {
 	all := w.Series(p.kind)
 	n := min(len(all), p.shown)
 	return all[:n], len(all) - n
 }
 
-// label returns the word before the series of the part.
+// label returns the word before the section's series.
 func (p *operationSection) label() string { return p.kind.Noun() + "s" }
 
-// more says how many series are left out.
+// more returns the number of omitted series in words.
 func (p *operationSection) more(left int) string {
 	return text.Count(left, "more "+p.kind.Noun(), "more "+p.label()) + seeOperations
 }
 
-// seeOperations says where people find what a summary leaves out.
+// seeOperations names the command that shows what a summary omits.
 const seeOperations = ", see perfagent show --ops"
 
-// An operationRow is a series in words.
+// operationRow is a series in words.
 type operationRow struct {
-	cells []string // numbers in words, for columns; "" = not known
+	cells []string // numbers in words, for columns; "" = unknown
 	note  table.Cell
 }
 
@@ -55,8 +55,7 @@ func (r *operationRow) value() table.Cell {
 	return r.note
 }
 
-// row returns a series in words: those of its numbers that have some. Of an operation of several nodes it names the
-// slowest.
+// row returns a series in words, with its known numbers. For an operation of several nodes it names the slowest.
 func (p *operationSection) row(w *reporter.Operations, series string) operationRow {
 	if p.kind == reporter.TransferKind {
 		return p.transferRow(w, series)
@@ -84,13 +83,13 @@ func (p *operationSection) row(w *reporter.Operations, series string) operationR
 	return row
 }
 
-// numbers returns the numbers that a summary has of each series.
+// numbers returns the numbers that a summary shows for each series.
 func (p *operationSection) numbers() []reporter.OperationNumber {
 	return slices.DeleteFunc(reporter.OperationNumbers(p.kind, 0),
 		func(n reporter.OperationNumber) bool { return n.SummaryFormat == "" })
 }
 
-// numberWords returns a number in words, or "" if it is not known. A quantile is an upper bound for several nodes, and
+// numberWords returns a number in words, or "" if it is unknown. A quantile is an upper bound for several nodes, and
 // has a tilde if it was estimated from the buckets of a histogram.
 func numberWords(n *reporter.OperationNumber, w *reporter.Operations, series string) string {
 	v, estimated := n.Value(w, series)
@@ -128,8 +127,8 @@ func (p *operationSection) transferRow(w *reporter.Operations, series string) op
 	return operationRow{note: table.Cell{Text: words.String()}}
 }
 
-// transferRate returns the rate from the first transfer to the last or, if that is not known, the rate while one went
-// on; "" if neither is known. A MB is a MiB here, as in vLLM.
+// transferRate returns the rate from the first transfer to the last or, if that is unknown, the rate during transfers;
+// "" if neither is known. A MB is a MiB here, as in vLLM.
 func transferRate(t *aggregate.Transfer) string {
 	rate, when := t.Summary.Throughput, " MB/s while transferring"
 	if t.WallThroughput != nil {

@@ -36,12 +36,12 @@ func TestWriteSummary_Work(t *testing.T) {
 	}
 }
 
-// workOf returns a report of one node that has these operations and transfers, and nothing else to say.
+// workOf returns a report of one node with only these operations and transfers.
 func workOf(o *aggregate.Operations, transfers map[string]aggregate.Transfer) *reporter.Report {
 	return &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Operations: o, Transfers: transfers}}}
 }
 
-// A name shares the line of its numbers where there is room for both.
+// A name shares a line with its numbers if both fit.
 func TestWriteSummary_OperationOnOneLine(t *testing.T) {
 	r := workOf(&aggregate.Operations{Times: map[string]aggregate.Timing{
 		"store.get": {Count: 1234, Avg: new(0.62), P90: new(1.1), Max: new(12.0), Total: 1900},
@@ -57,7 +57,7 @@ transfers   kv    0 transfers, 2 failed
 	}
 }
 
-// The operations with the most time are shown, and of all other kinds the first.
+// The operations with the most time are shown, and the first series of each other kind.
 func TestWriteSummary_ManySeries(t *testing.T) {
 	o := &aggregate.Operations{Times: map[string]aggregate.Timing{}, Counters: map[string]float64{}, Gauges: map[string]aggregate.Gauge{}}
 	for i := range 30 {
@@ -78,7 +78,7 @@ func TestWriteSummary_ManySeries(t *testing.T) {
 	showMarkdownForm(t, "many", showMarkdown(t, r))
 }
 
-// What was lost makes counts lower bounds only where whole datagrams were.
+// Counts are lower bounds only if whole datagrams were lost.
 func TestDroppedWords(t *testing.T) {
 	for want, d := range map[string]aggregate.Dropped{
 		"":                                {},
@@ -130,7 +130,7 @@ func TestSourceTroubles(t *testing.T) {
 	}
 }
 
-// Of several nodes the line says on which.
+// For several nodes the line names the nodes.
 func TestSourceTroubles_OfNodes(t *testing.T) {
 	r := reportertest.ThreeNodes()
 	for _, name := range []string{"0", "2"} {
@@ -141,7 +141,7 @@ func TestSourceTroubles_OfNodes(t *testing.T) {
 	}
 }
 
-// No name that a job gives does anything to a terminal or a page.
+// No name that a job gives affects a terminal or a page.
 func FuzzWork(f *testing.F) {
 	for _, words := range reportertest.HostileTexts {
 		f.Add(words)
@@ -169,7 +169,7 @@ func TestWriteWork(t *testing.T) {
 	}
 }
 
-// A port that was taken, or a journal that ends before the first state, leaves nothing to show. That is said.
+// A port in use, or a journal that ends before the first state, leaves nothing to show. The output is a sentence.
 func TestWriteWork_Nothing(t *testing.T) {
 	r := reportertest.ShortJob()
 	r.Nodes["0"].Operations = &aggregate.Operations{}
@@ -179,7 +179,7 @@ func TestWriteWork_Nothing(t *testing.T) {
 	}
 }
 
-// A key has the operations that it was in, in all reports the same columns, and an unknown one has none.
+// A key has its operations, in the same columns for all reports, and an unknown one has none.
 func TestWriteKey(t *testing.T) {
 	for key, want := range map[string]string{
 		"k1":      "operation  calls  avg ms  min ms  max ms  size B\nstore.get  1,000     0.6     0.1       3     219\n",
@@ -193,7 +193,7 @@ func TestWriteKey(t *testing.T) {
 	}
 }
 
-// wantPrintable checks that nothing in the tables of a report can act on a terminal.
+// wantPrintable checks that the tables of a report have no characters that a terminal acts on.
 func wantPrintable(t *testing.T, r *reporter.Report, key string) {
 	t.Helper()
 	var out bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// What most nodes do not have is said of those that have it.
+// Optional devices are shown for nodes that have them.
 func TestWrite_RareSources(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
 	n := r.Nodes["0"]

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// Whatever a report has, the job comes before the node, and own cost and paths are last.
+// In any report, the job comes before the node, and own cost and paths are last.
 func TestWriteSummary_JobFirst(t *testing.T) {
 	o := Options{
 		Path: "r.json", Page: "r.html", JobSparklines: []string{"job CPU     x"}, NodeSparklines: []string{"node CPU    x"},
@@ -34,7 +34,7 @@ func TestWriteSummary_JobFirst(t *testing.T) {
 	}
 }
 
-// A job of milliseconds has nothing to say but its CPU time.
+// The summary of a job of milliseconds has only its CPU time.
 func TestWriteSummary_ShortJob(t *testing.T) {
 	words := summaryOf(t, reportertest.Golden()["short"], Options{Path: "r.json", Page: "r.html"})
 	if n := strings.Count(words, "\n"); n > 8 || strings.Contains(words, "–") {

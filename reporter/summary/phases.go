@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// phasesShown is how many phases a summary shows, unless it is asked for all.
+// phasesShown is the number of phases in a summary, unless all are requested.
 const phasesShown = 8
 
-// Phases returns the phases of a report by their first start, each as what people read of it in words: its name, how
-// often it began ("3 ×"), its length, CPUs ("1.92 CPUs"), memory ("peak 3.1 GiB") and GPU ("GPU 81 %"); "" = not known.
-// Of several nodes that were in a phase, the length and the number of beginnings are the greatest, and the others are
-// put together as their metrics are.
+// Phases returns the phases of a report by their first start, each in words: its name, the number of times it began ("3
+// ×"), its length, CPUs ("1.92 CPUs"), memory ("peak 3.1 GiB") and GPU ("GPU 81 %"); "" = unknown. Over several nodes
+// in a phase, the length and the number of beginnings are the greatest, and the others are combined as their metrics
+// are.
 func Phases(r *reporter.Report) [][]string {
 	var rows [][]string
 	for _, p := range phasesOf(r) {
@@ -27,7 +27,7 @@ func Phases(r *reporter.Report) [][]string {
 	return rows
 }
 
-// A phase is one phase over all nodes.
+// phase is one phase over all nodes.
 type phase struct {
 	name                   string
 	start, seconds         float64
@@ -38,7 +38,7 @@ type phase struct {
 	gpus, nodes            int
 }
 
-// phasesOf puts the phases of the nodes together.
+// phasesOf combines the phases of the nodes.
 func phasesOf(r *reporter.Report) []*phase {
 	byName := make(map[string]*phase)
 	var all []*phase
@@ -76,7 +76,7 @@ func (p *phase) add(n *reporter.Node, of *reporter.Phase) {
 	}
 }
 
-// metricOrNaN returns a metric, or NaN.
+// metricOrNaN returns a metric, or NaN if it is unknown.
 func metricOrNaN(values reporter.Values, name string) float64 {
 	if v, ok := values[name]; ok {
 		return v
@@ -102,7 +102,7 @@ func (p *phase) row() []string {
 	return []string{text.Printable(p.name), fmt.Sprintf("%d ×", p.count), text.Seconds(p.seconds), cpus, memory, gpu}
 }
 
-// chosenPhases returns the phases that are shown, at most n: the longest, in their order.
+// chosenPhases returns the shown phases, at most n: the longest, in their order.
 func chosenPhases(all []*phase, n int) []*phase {
 	longest := slices.SortedStableFunc(slices.Values(all), func(a, b *phase) int {
 		return cmp.Compare(b.seconds, a.seconds)
@@ -111,7 +111,7 @@ func chosenPhases(all []*phase, n int) []*phase {
 	return slices.DeleteFunc(slices.Clone(all), func(p *phase) bool { return !slices.Contains(longest, p) })
 }
 
-// phaseTable returns a table of at most so many phases, and how many it leaves out.
+// phaseTable returns a table of at most most phases, and the number of omitted ones.
 func phaseTable(r *reporter.Report, most int) (t *table.Table, left int) {
 	t = &table.Table{Columns: []table.Column{
 		{LongHead: "phase", Max: maxPhaseName}, {LongHead: "began", Right: true}, {LongHead: "lasted", Right: true},
@@ -130,7 +130,7 @@ func phaseTable(r *reporter.Report, most int) (t *table.Table, left int) {
 	return t, len(all) - len(t.Rows)
 }
 
-// maxPhaseName is the width of the name of a phase that shares a line with its numbers, in cells.
+// maxPhaseName is the maximum width of a phase's name that shares a line with its numbers, in cells.
 const maxPhaseName = 24
 
 // phases writes a line for each phase, in columns.

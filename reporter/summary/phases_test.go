@@ -44,7 +44,7 @@ func TestWriteSummary_PhasesOfNodes(t *testing.T) {
 	}
 }
 
-// A summary has the longest phases in their order, show has all of them.
+// A summary has the longest phases in their order; show has all of them.
 func TestWriteSummary_ManyPhases(t *testing.T) {
 	r := reportertest.ShortJob()
 	n := r.Nodes["0"]

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The pictures of the job stand between its numbers and those of the node, the pictures of the node before what
-// perfagent itself cost. The page comes after the report.
+// The sparklines of the job come between its numbers and the node's, the sparklines of the node before perfagent's own
+// cost. The page comes after the report.
 func TestWriteSummary_HasPicturesAndPage(t *testing.T) {
 	o := Options{
 		Path: "out/node-0.json", Page: "out/node-0.html",
@@ -38,7 +38,7 @@ func TestWriteSummary_HasPicturesAndPage(t *testing.T) {
 	}
 }
 
-// Pictures are lines of text like all others: cut, and never acted on.
+// Sparklines are lines of text like all others: cut, and made printable.
 func TestWriteSummary_PicturesAreText(t *testing.T) {
 	o := Options{Width: 40, NodeSparklines: []string{reportertest.Hostile, strings.Repeat("x", 500), "\n\n", "trailing  "}, Page: strings.Repeat("p/", 60)}
 	text := summaryOf(t, reportertest.Sidecar(), Options{Width: 40, NodeSparklines: o.NodeSparklines})
@@ -46,7 +46,7 @@ func TestWriteSummary_PicturesAreText(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	o.NodeSparklines = nil
-	o.Path = o.Page // summaryOf takes the path alone for uncut
+	o.Path = o.Page // summaryOf takes only the path for uncut
 	if text := summaryOf(t, reportertest.Sidecar(), o); !strings.HasSuffix(text, "\npage\n"+o.Page+"\n") {
 		t.Errorf("the page's path is cut:\n%s", text)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// WriteProcesses writes the processes of each node as a table, by CPU time, in lines of at most width cells; 0 is any
-// number. No command can make it write control characters.
+// WriteProcesses writes the processes of each node as a table, by CPU time, in lines of at most width cells; 0 =
+// unlimited. No command can make it write control characters.
 func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 	out := new(bytes.Buffer)
 	for name, n := range r.EachNode() {
@@ -25,7 +25,7 @@ func WriteProcesses(w io.Writer, r *reporter.Report, width int) error {
 		if len(r.Nodes) > 1 {
 			out.WriteString("node " + text.Printable(name) + "\n")
 		}
-		_ = processTable(n.Processes).WriteText(out, width, false) // a buffer takes everything
+		_ = processTable(n.Processes).WriteText(out, width, false) // a buffer accepts everything
 	}
 
 	return write(w, out.Bytes(), "processes")

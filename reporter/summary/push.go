@@ -8,14 +8,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// push writes what became of the nodes' pushes to MLflow and of their puts into stores, if they were wanted. At the end
-// of a run both are still to come, and push writes nothing.
+// push writes the results of the nodes' pushes to MLflow and into stores, if any were requested. At the end of a run
+// both are still pending, and push writes nothing.
 func (p *terminalWriter) push(r *reporter.Report) {
 	p.pushStates(r, "MLflow", func(push *reporter.Push) string { return pushText(push.MLflow) })
 	p.pushStates(r, "store", func(push *reporter.Push) string { return storeText(push.Store) })
 }
 
-// pushStates writes what there is to say of where nodes went: each answer once.
+// pushStates writes each state of the pushes to one destination once, with its number of nodes.
 func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf func(*reporter.Push) string) {
 	var answers nodeMessages
 	for name, n := range r.EachNode() {
@@ -28,7 +28,7 @@ func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf fun
 	}
 
 	for i, s := range answers.list {
-		if i == 3 { // each of a thousand nodes may have failed in its own way
+		if i == 3 { // each of a thousand nodes may have failed differently
 			p.text(plain, "", fmt.Sprintf("and %d more answers", len(answers.list)-i))
 			return
 		}
@@ -44,10 +44,10 @@ func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf fun
 	}
 }
 
-// pushDonePrefix begins the text on a report that was pushed.
+// pushDonePrefix begins the text on a finished push.
 const pushDonePrefix = "done: "
 
-// storeText returns where in a store a report is, or why it is not there; "" if there is nothing to report. Of many
+// storeText returns where in a store a report is, or why it is not there; "" if there is nothing to report. For many
 // nodes in one store it names the run.
 func storeText(s *reporter.StoreState) string {
 	switch {
@@ -80,7 +80,7 @@ func pushText(s reporter.PushState) string {
 	return "off: " + why
 }
 
-// pushDetails returns the state of a push and its destination, or "" if no push was wanted.
+// pushDetails returns the state of a push and its destination, or "" if no push was requested.
 func pushDetails(s reporter.PushState) string {
 	var words text.Parts
 	add := func(label, value string) { words.Add(value != "", "%s%s", label, text.Printable(value)) }

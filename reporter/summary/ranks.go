@@ -18,22 +18,22 @@ import (
 // ranksShown is the maximum number of rows of a table of ranks.
 const ranksShown = 16
 
-// A RankRow is a rank in a table, in words.
+// RankRow is a row of a table of ranks, in words.
 type RankRow struct {
 	Rank                       int
-	Node                       string // as the scheduler calls it; may be any text
+	Node                       string // the scheduler's name for it; may be any text
 	Exit                       string // "137 SIGKILL"
 	CPU, Cores, Memory, Length string
-	Failed                     bool // or it has no end
+	Failed                     bool // it failed, or has no end
 	First                      bool // the first that failed
 	Odd                        bool // far from the median
 
-	// End is when it ended, or when it was last seen; zero if that is not known.
+	// End is when the rank ended or was last seen; zero if unknown.
 	End         time.Time
 	cpu, length float64 // seconds
 }
 
-// Note returns what is special about the rank, in a word or two.
+// Note returns a remark on the rank, in a word or two.
 func (r *RankRow) Note() string {
 	switch {
 	case r.First && r.Exit != text.Absent:
@@ -46,7 +46,7 @@ func (r *RankRow) Note() string {
 	return ""
 }
 
-// RanksOf returns the ranks of a node in order. run has the verdict that says which failed first.
+// RanksOf returns the ranks of a node in order. The verdict of run determines which failed first.
 func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
 	var out []RankRow
 	first, known := firstRank(run.Verdict)
@@ -59,10 +59,10 @@ func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
 	return out
 }
 
-// firstRank returns the rank that a verdict is about: the first that failed.
+// firstRank returns the rank in a verdict's evidence: the first that failed.
 func firstRank(v *reporter.Verdict) (rank int, ok bool) { return EvidenceIndex(v, "rank") }
 
-// EvidenceIndex returns a rank or a node of the evidence of a verdict, which may be nil.
+// EvidenceIndex returns a rank or a node from the evidence of a verdict, which may be nil.
 func EvidenceIndex(v *reporter.Verdict, key string) (index int, ok bool) {
 	if v == nil {
 		return 0, false
@@ -111,9 +111,8 @@ func rankRows(r *reporter.Report) []RankRow {
 	return out
 }
 
-// ChooseRanks returns at most so many of the ranks, the first that failed in the first row and the others in
-// their order, and those that are left out. It prefers those that failed, the earliest first, and then those that
-// are uneven.
+// ChooseRanks returns at most most of the ranks, the first that failed in the first row and the others in their order,
+// and the omitted ranks. It prefers ranks that failed, the earliest first, and then uneven ranks.
 func ChooseRanks(rows []RankRow, most int) (shown, left []RankRow) {
 	class := func(r *RankRow) int {
 		switch {
@@ -141,8 +140,7 @@ func ChooseRanks(rows []RankRow, most int) (shown, left []RankRow) {
 	return shown, left
 }
 
-// RestOfRanks counts ranks that a table leaves out, by how they ended: "48 more: 45 with exit 0, 3 with exit
-// 143 SIGTERM".
+// RestOfRanks counts omitted ranks by how they ended: "48 more: 45 with exit 0, 3 with exit 143 SIGTERM".
 func RestOfRanks(left []RankRow) string {
 	if len(left) == 0 {
 		return ""

@@ -24,8 +24,8 @@ func withVerdict(t testing.TB, r *reporter.Report) *reporter.Report {
 	return merged
 }
 
-// manyRanks returns a report of 4 nodes of 16 ranks, of which rank 37 failed and rank 5 did little; the
-// launcher ended 10 others.
+// manyRanks returns a report of 4 nodes of 16 ranks: rank 37 failed, rank 5 did little, and the launcher ended 10
+// others.
 func manyRanks() *reporter.Report {
 	r := reportertest.Ranks(4, 16, 60)
 	for rank := 38; rank < 48; rank++ {
@@ -37,7 +37,7 @@ func manyRanks() *reporter.Report {
 	return r
 }
 
-// oneNode returns a report of one node of 4 ranks of which one crashed.
+// oneNode returns a report of one node of 4 ranks; one crashed.
 func oneNode() *reporter.Report {
 	r := reportertest.Ranks(1, 4, 20)
 	reportertest.EndRank(r, 2, 3*time.Second, 139, "SIGSEGV", &reporter.Verdict{
@@ -46,7 +46,7 @@ func oneNode() *reporter.Report {
 	return r
 }
 
-// lostRank returns a report of 2 nodes of 2 ranks, of which one has no end.
+// lostRank returns a report of 2 nodes of 2 ranks; one rank has no end.
 func lostRank() *reporter.Report {
 	r := reportertest.Ranks(2, 2, 20)
 	k := reportertest.RankOf(r, 1)
@@ -57,7 +57,7 @@ func lostRank() *reporter.Report {
 	return r
 }
 
-// lostOthers returns the same with a rank that failed.
+// lostOthers returns lostRank with a rank that failed.
 func lostOthers() *reporter.Report {
 	r := lostRank()
 	reportertest.EndRank(r, 2, time.Second, 6, "", &reporter.Verdict{
@@ -65,7 +65,7 @@ func lostOthers() *reporter.Report {
 	return r
 }
 
-// hostileRanks returns a report whose ranks play tricks.
+// hostileRanks returns a report of ranks with hostile texts and numbers.
 func hostileRanks() *reporter.Report {
 	r := reportertest.KilledRank()
 	for _, n := range r.Nodes {
@@ -104,9 +104,7 @@ func TestRanks_Golden(t *testing.T) {
 	}
 }
 
-// TestRanks_Chosen: the first that failed is on top, then come those that failed and those that are uneven,
-// in their order, and nothing is lost.
-// A node has one name in all tables: that of the scheduler. In a Pod the host is named after the Pod.
+// A node has one name in all tables: the scheduler's. In a Pod the host is named after the Pod.
 func TestNodes_HaveOneName(t *testing.T) {
 	for nodes := 1; nodes <= 2; nodes++ {
 		r := reportertest.Ranks(nodes, 2, 20)
@@ -118,7 +116,7 @@ func TestNodes_HaveOneName(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, out := range []string{text.String(), markdown.String()} {
-			if strings.Count(out, "worker-0") < 3 || strings.Contains(out, "xk2vp") { // the node's line, and those of two ranks
+			if strings.Count(out, "worker-0") < 3 || strings.Contains(out, "xk2vp") { // in the node's line, and in two ranks'
 				t.Errorf("of %d nodes\n%s", nodes, out)
 			}
 		}
@@ -133,6 +131,7 @@ func TestNodes_HaveOneName(t *testing.T) {
 	}
 }
 
+// The first rank that failed is on top, then come failed and uneven ranks in their order, and no rank is lost.
 func TestRanks_Chosen(t *testing.T) {
 	r := withVerdict(t, manyRanks())
 	rows := rankRows(r)
@@ -170,7 +169,7 @@ func TestRanks_Chosen(t *testing.T) {
 	}
 }
 
-// TestRanks_Object: programs get the number of ranks and those that failed.
+// The overview has the number of ranks and the ranks that failed.
 func TestRanks_Object(t *testing.T) {
 	o := NewOverview(withVerdict(t, manyRanks()), "", "")
 	if o.Ranks != 64 || o.Nodes != 4 || fmt.Sprint(o.FailedRanks) != "[37 38 39 40 41 42 43 44 45 46 47]" || *o.ExitCode != 7 {
@@ -197,7 +196,7 @@ func TestRanks_Line(t *testing.T) {
 	}
 }
 
-// TestRanks_Request: Slurm gives CPUs to each task, and memory to the node.
+// Slurm gives CPUs to each task, and memory to the node.
 func TestRanks_Request(t *testing.T) {
 	r := reportertest.Ranks(1, 4, 60)
 	n := r.Nodes["0"]

@@ -15,11 +15,11 @@ import (
 // RowSchema is the format of a Row. A change that breaks its readers gets a higher number.
 const RowSchema = "perfagent.row/1"
 
-// A Row is a node of a run as one flat object, for tables of many runs. Sizes are in MiB. What is not known is absent.
+// Row is a node of a run as one flat object, for tables of many runs. Sizes are in MiB. Unknown values are absent.
 type Row struct {
 	Schema      string        `json:"schema"`
 	RunID       string        `json:"run_id"`
-	Launch      string        `json:"launch,omitempty"` // as the scheduler calls it
+	Launch      string        `json:"launch,omitempty"` // the scheduler's name for it
 	Node        int           `json:"node"`
 	Ranks       int           `json:"ranks"` // 1 unless a launcher started several
 	Host        string        `json:"host,omitempty"`
@@ -27,7 +27,7 @@ type Row struct {
 	Start       reporter.Time `json:"start,omitzero"`
 	End         reporter.Time `json:"end,omitzero"`
 	WallSeconds *float64      `json:"wall_seconds,omitempty"`
-	State       string        `json:"state"` // Ended or Incomplete
+	State       string        `json:"state"` // StateEnded or StateIncomplete
 	ExitCode    *int          `json:"exit_code,omitempty"`
 	Signal      string        `json:"signal,omitempty"`
 	Cause       string        `json:"cause,omitempty"` // of the verdict
@@ -37,18 +37,18 @@ type Row struct {
 	AvgCPUCores    *float64 `json:"avg_cpu_cores,omitempty"`
 	MaxCPUCores    *float64 `json:"max_cpu_cores,omitempty"`
 	MemoryLimitMB  *float64 `json:"memory_limit_mb,omitempty"`
-	PeakMemoryMB   *float64 `json:"peak_memory_mb,omitempty"` // of a job without a sample, that of its largest process
+	PeakMemoryMB   *float64 `json:"peak_memory_mb,omitempty"` // of its largest process for a job without a sample
 	MemoryKind     string   `json:"memory_kind,omitempty"`
 	ReadMB         *float64 `json:"read_mb,omitempty"`
 	WriteMB        *float64 `json:"write_mb,omitempty"`
-	GPUs           *int     `json:"gpus,omitempty"`                    // that the job could see
-	GPUMemoryMB    *float64 `json:"gpu_memory_mb,omitempty"`           // the peak of the fullest
-	GPUUtilization *float64 `json:"avg_gpu_utilization_pct,omitempty"` // the mean of all
+	GPUs           *int     `json:"gpus,omitempty"`                    // visible to the job
+	GPUMemoryMB    *float64 `json:"gpu_memory_mb,omitempty"`           // peak of the fullest
+	GPUUtilization *float64 `json:"avg_gpu_utilization_pct,omitempty"` // mean of all
 
 	Scheduler string            `json:"scheduler,omitempty"`
 	JobID     string            `json:"job_id,omitempty"`
 	Report    string            `json:"report,omitempty"` // its file
-	Tags      map[string]string `json:",inline"`          // by "tag." and their name
+	Tags      map[string]string `json:",inline"`          // keys are "tag." and the tag's name
 }
 
 // Rows returns the nodes of the report in the file at path, lowest first.
@@ -74,7 +74,7 @@ func newRow(r *reporter.Report, name, path string) Row {
 	if r.Run.Incomplete != "" {
 		row.State, row.End = StateIncomplete, reporter.Time{}
 	}
-	if len(r.Nodes) > 1 && (n == nil || n.Job == nil) { // it is not known of which node they are
+	if len(r.Nodes) > 1 && (n == nil || n.Job == nil) { // their node is unknown
 		row.ExitCode, row.Signal = nil, ""
 	}
 	if n == nil {
@@ -99,7 +99,7 @@ func newRow(r *reporter.Report, name, path string) Row {
 	return row
 }
 
-// noteUse notes what the job was given and used on its node.
+// noteUse sets what the job was given and used on its node.
 func (row *Row) noteUse(n *reporter.Node) {
 	metric := func(name string) *float64 { return finiteOrNil(n.Metric(name), true) }
 	row.CPUSeconds, row.AvgCPUCores = metric(reporter.MetricJobCPU), metric(reporter.MetricJobCores)
@@ -113,7 +113,7 @@ func (row *Row) noteUse(n *reporter.Node) {
 		if wall := metric(reporter.MetricWall); wall != nil {
 			row.WallSeconds = wall
 		}
-		if row.PeakMemoryMB == nil { // perfagent's own is no lower
+		if row.PeakMemoryMB == nil { // MaxRSSMB includes perfagent's own memory
 			row.PeakMemoryMB = finiteOrNil(j.MaxRSSMB, j.MaxRSSMB > 0 && !j.MaxRSSAtMost)
 		}
 	}
@@ -143,10 +143,10 @@ func (row *Row) noteUse(n *reporter.Node) {
 	row.GPUMemoryMB, row.GPUUtilization = finiteOrNil(most, true), finiteOrNil(busy/measured, true)
 }
 
-// ofGPUs reports whether something of the GPUs could not be read.
+// ofGPUs reports whether the missing source is the GPUs.
 func ofGPUs(m reporter.Missing) bool { return m.What == host.SourceGPU }
 
-// finiteOrNil returns a number with three decimals, or nil if it is not one that JSON has, or not there.
+// finiteOrNil returns v with three decimals, or nil if it is not there, or not finite, which JSON cannot express.
 func finiteOrNil(v float64, there bool) *float64 {
 	if !there || math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

@@ -48,7 +48,7 @@ func TestRows_Golden(t *testing.T) {
 	reportertest.CompareGolden(t, filepath.Join("testdata", "rows.jsonl"), out.Bytes(), *update)
 }
 
-// A bound is not a peak, and what could not be read is not 0.
+// A bound is not a peak, and an unreadable number is not 0.
 func TestRow_WhatIsNotKnownIsAbsent(t *testing.T) {
 	t.Parallel()
 	r := reportertest.Golden()["short"]
@@ -66,7 +66,7 @@ func TestRow_WhatIsNotKnownIsAbsent(t *testing.T) {
 	}
 }
 
-// Each key of a row is in the docs.
+// The docs have each key of a row.
 func TestRow_KeysAreInTheDocs(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/show.md")

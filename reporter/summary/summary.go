@@ -13,23 +13,22 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Options control the look of a summary for a terminal.
+// Options is the look of a summary for a terminal.
 type Options struct {
 	Color bool // use colours
 	ASCII bool // draw the bars in ASCII
-	// Width is the width of the terminal in cells. 0 and widths above 80 mean 80: longer lines are
-	// harder to read.
+	// Width is the width of the terminal in cells. 0 and widths above 80 mean 80: longer lines are harder to read.
 	Width int
-	Path  string // of the report; "" = there is no file
-	Page  string // of the report's page; "" = there is none
-	// AllPhases shows all phases, and not only the longest.
+	Path  string // of the report; "" = none
+	Page  string // of the report's page; "" = none
+	// AllPhases shows all phases instead of the longest.
 	AllPhases bool
-	// JobPictures and Pictures are lines below the numbers of the job and of the node: sparklines, plain
-	// text of at most Width cells. Empty = none.
+	// JobSparklines and NodeSparklines are lines below the numbers of the job and of the node: plain text of at most
+	// Width cells. Empty = none.
 	JobSparklines, NodeSparklines []string
 }
 
-// phases returns how many phases are shown.
+// phases returns the maximum number of phases shown.
 func (o Options) phases() int {
 	if o.AllPhases {
 		return collector.MaxPhases
@@ -40,10 +39,10 @@ func (o Options) phases() int {
 // Width is the maximum width of a line of a summary, in cells.
 const Width = 80
 
-// Write writes how a run ended and what it used and wasted, as a few lines for people: one node in full,
-// several nodes in a line each. The job comes first, then the node, then perfagent's own cost and the paths.
-// Nothing in the report can make it write control characters or lines wider than Options.Width. Only the
-// paths of the report and its page are never cut.
+// Write writes how a run ended and what it used and wasted, as a few lines for people: one node in full, several nodes
+// in a line each. The job comes first, then the node, then perfagent's own cost and the paths. Nothing in the report
+// can make it write control characters or lines wider than Options.Width, except that the paths of the report and its
+// page are never cut.
 func Write(w io.Writer, r *reporter.Report, o Options) error {
 	p := &terminalWriter{width: Width, label: labelWidth, color: o.Color}
 	if o.Width > 0 {
@@ -69,7 +68,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	return write(w, p.out.Bytes(), "summary")
 }
 
-// write writes the whole of something to w.
+// write writes all, named what in an error, to w.
 func write(w io.Writer, all []byte, what string) error {
 	if _, err := w.Write(all); err != nil {
 		return fmt.Errorf("write %s: %w", what, err)
@@ -77,7 +76,7 @@ func write(w io.Writer, all []byte, what string) error {
 	return nil
 }
 
-// head writes how the run ended, how much it used of what it may use, and what to change.
+// head writes how the run ended, how much it used of its capacity, and what to change.
 func (p *terminalWriter) head(r *reporter.Report, o Options) {
 	s, end := ending(r)
 	for _, part := range text.Wrap("perfagent: "+end, p.width, 2) {
@@ -103,7 +102,7 @@ func (p *terminalWriter) bars(r *reporter.Report, ascii bool) {
 	}
 }
 
-// about writes what the run was.
+// about writes the command, the run, its tags, and remarks on it.
 func (p *terminalWriter) about(r *reporter.Report) {
 	if r.Run.Incomplete != "" {
 		p.text(alarm, "incomplete", text.Printable(r.Run.Incomplete))
@@ -122,7 +121,7 @@ func (p *terminalWriter) about(r *reporter.Report) {
 	}
 }
 
-// onlyNode returns the only node of a report, or an empty one if there is none.
+// onlyNode returns the only node of a report, or an empty one.
 func onlyNode(r *reporter.Report) *reporter.Node {
 	for _, n := range r.Nodes {
 		if n != nil {
@@ -156,7 +155,7 @@ func jobNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
 	return slices.Concat(jobRows(n, run), jobPressureRows(n, run.WallSeconds), limitRows(n), gpuRows(n))
 }
 
-// nodeNumbers returns the rows of the node. One reading says nothing of a run that was too short for more.
+// nodeNumbers returns the rows of the node. A run that was too short for more than one reading has none.
 func nodeNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
 	wall := run.WallSeconds
 	if wall > 0 && wall < notableAfter && math.IsNaN(n.Metric(reporter.MetricCPUMean)) {
@@ -172,7 +171,7 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
 	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodePressureRows(n, run.WallSeconds))
 }
 
-// HostLine describes a host by the name of its node, or returns "" if nothing is known of it.
+// HostLine describes a host with the name of its node, or returns "" if nothing is known about it.
 func HostLine(name string, h *reporter.Host) string {
 	var words text.Parts
 	words.Add(name != "", "%s", text.Clip(text.Printable(name), 40))
@@ -181,7 +180,7 @@ func HostLine(name string, h *reporter.Host) string {
 	return words.String()
 }
 
-// cpuRows returns how busy the node's CPUs were and, where there was no job, how idle.
+// cpuRows returns how busy the node's CPUs were and, without a job, how idle.
 func cpuRows(n *reporter.Node) []numberRow {
 	mean, over := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUOver80)
 	if math.IsNaN(mean) {
@@ -204,13 +203,13 @@ func cpuRows(n *reporter.Node) []numberRow {
 	return rows
 }
 
-// The least waste that is worth a row: a share of the CPUs in percent, and CPU hours.
+// The thresholds from which on waste gets a row: a share of the CPUs in percent, and CPU hours.
 const (
 	notableIdle  = 1
 	notableHours = 0.1
 )
 
-// idleRows returns how many CPUs were not used, out of how many.
+// idleRows returns how many CPUs were idle, out of how many.
 func idleRows(label string, idle, of, hours float64) []numberRow {
 	share := 100 * idle / of
 	if !(share >= notableIdle) || math.IsInf(share, 0) {
@@ -249,7 +248,7 @@ func memoryNote(n *reporter.Node) string {
 	return fmt.Sprintf("peak of the node, %s of %s", text.SizeText(peak/100*all), text.SizeText(all))
 }
 
-// trafficRows returns the bytes that the node moved, if there were any, and how full its disk was.
+// trafficRows returns the bytes that the node moved, if any, and how full its disk was.
 func trafficRows(n *reporter.Node, wall float64) []numberRow {
 	var rows []numberRow
 	label := collector.TrafficGroup("")
@@ -276,7 +275,7 @@ func trafficRows(n *reporter.Node, wall float64) []numberRow {
 	return rows
 }
 
-// energyRows returns the energy that the node's CPU packages and their memory took, and how hot they were.
+// energyRows returns the energy that the node's CPU packages and their memory used, and the peak temperature.
 func energyRows(n *reporter.Node, wall float64) []numberRow {
 	var rows []numberRow
 	if joules := n.Metric(reporter.MetricNodeEnergy); joules > 0 {
@@ -311,14 +310,14 @@ func NodeLabel(group collector.TrafficGroup) string {
 	return "node " + string(group)
 }
 
-// cost writes the cost of the measuring.
+// cost writes perfagent's own cost.
 func (p *terminalWriter) cost(r *reporter.Report) {
 	if words := costOf(r); words != "" {
 		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
 	}
 }
 
-// costOf returns the cost of the measuring in words, or "" if it is not known.
+// costOf returns perfagent's own cost in words, or "" if it is unknown.
 func costOf(r *reporter.Report) string {
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
@@ -327,7 +326,7 @@ func costOf(r *reporter.Report) string {
 	return nodeCost(onlyNode(r))
 }
 
-// nodeCost returns the cost of the measuring, and how it went.
+// nodeCost returns perfagent's own cost on a node, and its sampling.
 func nodeCost(n *reporter.Node) string {
 	var words text.Parts
 	if n.Agent != nil {

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// summaryOf writes a summary and checks what holds for every one of them.
+// summaryOf writes a summary and checks the invariants of all summaries.
 func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -106,7 +106,7 @@ func TestWriteSummary_ReturnsWriteErrors(t *testing.T) {
 	}
 }
 
-// Whatever the numbers are, they fit.
+// All numbers fit.
 func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	reports := []*reporter.Report{reportertest.ThreeNodes(), reporter.New(reportertest.JobInput(0, 3, 0, ""))}
@@ -130,7 +130,7 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 	}
 }
 
-// Of several GPUs the summary tells which one says nothing.
+// For several GPUs the summary names the one with a missing metric.
 func TestSummary_MissingNamesTheGPU(t *testing.T) {
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Missing: []reporter.Missing{
 		{What: "gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "max_t_gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "gpu_3_utilization_pct", Why: "nvidia-smi says [N/A]"}}}}}

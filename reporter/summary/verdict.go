@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// VerdictText returns how a job ended and what slowed it down, as printable text, and whether that is bad.
-// The text is empty if it would only repeat the exit code, which is shown elsewhere.
+// VerdictText returns how a job ended and what slowed it down, as printable text, and whether the end was bad. The text
+// is empty if it would only repeat the exit code, which is shown elsewhere.
 func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 	if v == nil {
 		return "", false
@@ -41,7 +41,7 @@ func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 	return line, bad
 }
 
-// onlyCode reports whether a sentence says no more than the exit code, of a job or of all ranks of a node.
+// onlyCode reports whether a sentence contains only the exit code, of a job or of all ranks of a node.
 func onlyCode(line string, code float64) bool {
 	said := "exited with code " + text.Fixed(code, 0)
 	return line == said || strings.HasPrefix(line, "all ") && strings.HasSuffix(line, " ranks "+said)
@@ -65,7 +65,7 @@ func conditionText(condition string) string {
 	}[condition], text.Printable(condition))
 }
 
-// A Message is a verdict or a piece of advice for people, as printable text.
+// Message is a verdict or a piece of advice for people, as printable text.
 type Message struct {
 	Text  string
 	Bad   bool // a bad end, or a warning
@@ -73,7 +73,7 @@ type Message struct {
 }
 
 const (
-	// maxConditions is more than there are; it bounds the work on a hostile report.
+	// maxConditions is more than there are; it bounds the cost of a hostile report.
 	maxConditions = 20
 	// maxVerdicts is the maximum number of different ends in a summary of several nodes.
 	maxVerdicts = 3
@@ -84,7 +84,7 @@ const (
 	adviceLines  = 3
 )
 
-// messages writes messages behind a label, each in at most so many lines and in the first style if it is bad.
+// messages writes messages after a label, each in at most lines lines, and in style bad if it is bad.
 func (p *terminalWriter) messages(label string, list []Message, bad, good style, lines int) {
 	for _, m := range list {
 		look := good
@@ -96,8 +96,8 @@ func (p *terminalWriter) messages(label string, list []Message, bad, good style,
 	}
 }
 
-// shownVerdicts returns the verdicts that say more than the first line of a summary: of several nodes the worst ones,
-// each cause once.
+// shownVerdicts returns the verdicts that add to the first line of a summary: of several nodes the worst ones, each
+// cause once.
 func shownVerdicts(r *reporter.Report) []Message {
 	list, said := Verdicts(r), ""
 	if name, _ := firstFailedNode(r); name != "" {
@@ -110,14 +110,13 @@ func shownVerdicts(r *reporter.Report) []Message {
 	return slices.DeleteFunc(list, func(m Message) bool { return m.Text == said })
 }
 
-// Verdicts returns how the job ended: the verdict of a single node or, for several nodes, each cause once
-// with the nodes that have it. The run's own verdict comes first, even if it is only an exit code. There
-// are at most three.
+// Verdicts returns how the job ended: the verdict of a single node or, for several nodes, each cause once with its
+// nodes, at most three. The run's own verdict comes first, even if it is only an exit code.
 //
-// Of a run with ranks it returns the run's verdict, which says how the others ended.
+// For a run with ranks it returns the run's verdict, which also describes how the others ended.
 func Verdicts(r *reporter.Report) []Message {
 	if _, ok := firstRank(r.Run.Verdict); ok && len(r.Nodes) > 1 {
-		if r.Run.Incomplete != "" && knowsNothing(r.Run.Verdict) { // the headline says so
+		if r.Run.Incomplete != "" && knowsNothing(r.Run.Verdict) { // the headline has it
 			return nil
 		}
 		words, bad := VerdictText(r.Run.Verdict)
@@ -126,7 +125,7 @@ func Verdicts(r *reporter.Report) []Message {
 	return nodeVerdicts(r)
 }
 
-// nodeVerdicts returns each cause once, with the nodes that have it.
+// nodeVerdicts returns each cause once, with its nodes.
 func nodeVerdicts(r *reporter.Report) []Message {
 	var list []nodesVerdict
 	at, run := make(map[string]int), verdictKey(r.Run.Verdict, true)
@@ -137,7 +136,7 @@ func nodeVerdicts(r *reporter.Report) []Message {
 		if words == "" && bad && key == run && len(r.Nodes) > 1 { // an exit code that explains the run
 			words, ends = text.Printable(n.Verdict.Text), "only "+key
 		}
-		if words == "" || r.Run.Incomplete != "" && knowsNothing(n.Verdict) { // the headline says so
+		if words == "" || r.Run.Incomplete != "" && knowsNothing(n.Verdict) { // the headline has it
 			continue
 		}
 		if i, seen := at[ends]; seen {
@@ -159,7 +158,7 @@ func nodeVerdicts(r *reporter.Report) []Message {
 	return out
 }
 
-// knowsNothing reports whether a verdict only says that the end is not known.
+// knowsNothing reports whether a verdict contains only that the end is unknown.
 func knowsNothing(v *reporter.Verdict) bool {
 	if v.Cause != diagnosis.CauseUnknown || len(v.Conditions) > 0 {
 		return false
@@ -172,15 +171,15 @@ func knowsNothing(v *reporter.Verdict) bool {
 	return true
 }
 
-// A nodesVerdict is the message about the nodes that ended in the same way.
+// nodesVerdict is a message about the nodes that ended in the same way.
 type nodesVerdict struct {
 	Message
-	key   string // key of the verdict
+	key   string // by verdictKey
 	nodes []string
 }
 
-// verdictKey returns a key that is equal for verdicts that can represent each other: those with the same
-// cause and, if known, the same signal and exit code. The rest of the text is that of one node.
+// verdictKey returns a key that is equal for verdicts that can represent each other: with the same cause and, if known,
+// the same signal and exit code. The rest of the text is about one node.
 func verdictKey(v *reporter.Verdict, bad bool) string {
 	if v == nil {
 		return ""
@@ -188,7 +187,7 @@ func verdictKey(v *reporter.Verdict, bad bool) string {
 	return fmt.Sprint(bad, v.Cause, v.Evidence["signal"], v.Number("exit_code"))
 }
 
-// priority orders the run's own cause first, and what is not bad last.
+// priority orders the run's own cause first, and good ends last.
 func (v *nodesVerdict) priority(run string) int {
 	switch {
 	case !v.Bad:

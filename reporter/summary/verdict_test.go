@@ -19,7 +19,7 @@ func merged(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
 	return r
 }
 
-// bareReport is the report of a node of which there is no more to say than how it exited.
+// bareReport returns the report of a node with nothing but an exit code.
 func bareReport(node, code int) *reporter.Report {
 	r := diagnosis.New(diagnosis.Input{Input: reportertest.NodeInput(node, 1, code, nil)})
 	for _, n := range r.Nodes {
@@ -28,7 +28,7 @@ func bareReport(node, code int) *reporter.Report {
 	return r
 }
 
-// The run's own verdict is said first, with its node, also where it is a bare exit code.
+// The run's own verdict comes first, with its node, even if it is a bare exit code.
 func TestVerdicts_SayTheRunsOwnFirst(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -58,7 +58,7 @@ func TestVerdicts_SayTheRunsOwnFirst(t *testing.T) {
 	}
 }
 
-// A bare exit code takes nothing from a node that says more of the same code.
+// A bare exit code removes nothing from a node with more to report about the same code.
 func TestVerdicts_SayMoreThanTheCode(t *testing.T) {
 	a, b := bareReport(0, 3), bareReport(1, 3)
 	b.Nodes["1"].Verdict.Text = "exited with code 3 after SIGTERM from bash (process 7)"
