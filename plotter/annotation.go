@@ -36,9 +36,9 @@ func (t *Timeline) addAnnotations(n *reporter.Node) {
 
 	for i, p := range n.Phases {
 		name := text.Printable(p.Name)
-		for _, st := range p.Spans {
-			from := st[0] - t.Start
-			to := min(from+st[1], length)
+		for _, span := range p.Spans {
+			from := span[0] - t.Start
+			to := min(from+span[1], length)
 			if from = max(0, from); from <= to {
 				t.Phases = append(t.Phases, PhaseSpan{from, to, name, i})
 			}
@@ -59,8 +59,8 @@ func (p *pageNode) annotationBytes() int {
 	for _, m := range p.time.Marks {
 		n += number + len(m.Text)
 	}
-	for _, st := range p.time.Phases {
-		n += 2*number + len(st.Name)
+	for _, span := range p.time.Phases {
+		n += 2*number + len(span.Name)
 	}
 	for _, r := range p.phases {
 		n += 4*number + len(r[0])
@@ -71,10 +71,10 @@ func (p *pageNode) annotationBytes() int {
 
 // trimAnnotations keeps the first marks, spans and phases, and the beginnings of their names.
 func (p *pageNode) trimAnnotations() {
-	const marks, stretches, phases, letters = 10, 20, 10, 30
+	const marks, spans, phases, letters = 10, 20, 10, 30
 	t := &p.time
 	t.Marks = slices.Clone(t.Marks[:min(len(t.Marks), marks)])
-	t.Phases = slices.Clone(t.Phases[:min(len(t.Phases), stretches)])
+	t.Phases = slices.Clone(t.Phases[:min(len(t.Phases), spans)])
 	p.phases = slices.Clone(p.phases[:min(len(p.phases), phases)])
 	for i := range t.Marks {
 		t.Marks[i].Text = text.Clip(t.Marks[i].Text, letters)

@@ -363,7 +363,7 @@ func (p chartPlan) chart(n *reporter.Node) Chart {
 	}
 	if p.column == collector.JobMemory {
 		if c.Peak = jobPeak(n, c.part(PartJob)); c.Peak > 0 {
-			c.PeakText = peakText(c.Peak)
+			c.PeakText = "peak " + text.SizeText(c.Peak) + " between samples"
 		}
 	}
 	return c

@@ -409,11 +409,11 @@ func (c *Chart) title(unit string) string {
 		title += ", " + unit
 	}
 	if c.Capacity > 0 {
-		whole := text.CPUs(c.Capacity)
+		capacity := text.CPUs(c.Capacity)
 		if strings.HasPrefix(c.Unit, "MiB") {
-			whole = text.SizeText(c.Capacity)
+			capacity = text.SizeText(c.Capacity)
 		}
-		of = strings.TrimLeft(of+" of "+whole, " ")
+		of = strings.TrimLeft(of+" of "+capacity, " ")
 	}
 	if of != "" {
 		title += " (" + of + ")"

@@ -230,10 +230,10 @@ func encodeNumbers(list reporter.Numbers, packed bool) any {
 	}
 
 	least, greatest := math.Inf(1), math.Inf(-1)
-	whole := true
+	complete := true
 	for _, v := range list {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			whole = false
+			complete = false
 			continue
 		}
 		least, greatest = min(least, v), max(greatest, v)
@@ -242,7 +242,7 @@ func encodeNumbers(list reporter.Numbers, packed bool) any {
 	switch {
 	case greatest < least: // nothing was measured
 		least, greatest = 0, 0
-	case least == greatest && whole:
+	case least == greatest && complete:
 		return []any{least, len(list)}
 	}
 

@@ -79,16 +79,16 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	}
 
 	p.cards = summary.Highlights(n, wall)
-	room := textBudget(maxPageText)
-	p.takeMissing(n.Missing, &room)
-	p.messages, p.advice = room.fit(p.messages), room.fit(p.advice)
+	budget := textBudget(maxPageText)
+	p.takeMissing(n.Missing, &budget)
+	p.messages, p.advice = budget.fit(p.messages), budget.fit(p.advice)
 	p.details = p.details[:min(len(p.details), maxPageLines)]
 	return p
 }
 
 // takeMissing keeps the missing entries: first the listed ones, then the normal ones, with reasons only next to the
 // metrics.
-func (p *pageNode) takeMissing(missing []reporter.Missing, room *textBudget) {
+func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 	var rest []reporter.Missing
 	p.missing = make([]reporter.Missing, 0, len(missing))
 	for i, m := range missing {
@@ -98,7 +98,7 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *textBudget) {
 			break
 		}
 
-		shown := reporter.Missing{What: room.text(m.What), Code: m.Code, Why: room.text(m.Why)}
+		shown := reporter.Missing{What: budget.text(m.What), Code: m.Code, Why: budget.text(m.Why)}
 		if reporter.NothingToMeasure(m) {
 			rest = append(rest, shown)
 			continue

@@ -74,7 +74,7 @@ func (p *Page) nodesView(run *reporter.Run) *nodesView {
 }
 
 // span returns the time that all nodes together cover: its start in seconds since 1970 and its length in seconds. If no
-// node has a bucket, it returns 0 and 1.
+// start is known, all nodes begin at 0. Without any buckets the time is 0 to 1.
 func (p *Page) span() (start, length float64) {
 	start, end := math.Inf(1), math.Inf(-1)
 	for _, n := range p.nodes {

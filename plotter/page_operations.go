@@ -54,27 +54,27 @@ func (p *Page) operationsView() *operationsView {
 		all.Nodes[n.name] = n.operations
 		unseen = max(unseen, n.unseen)
 	}
-	work := all.PooledOperations()
-	if work == nil {
+	ops := all.PooledOperations()
+	if ops == nil {
 		return nil
 	}
 
-	view := &operationsView{Notes: operationNotes(work, unseen)}
+	view := &operationsView{Notes: operationNotes(ops, unseen)}
 	for _, kind := range reporter.OperationKinds() {
-		view.Tables = append(view.Tables, kindTable(work, kind))
+		view.Tables = append(view.Tables, kindTable(ops, kind))
 	}
 	return view
 }
 
 // operationNotes returns remarks needed to read the tables and the charts.
-func operationNotes(w *reporter.Operations, unseen int) []string {
+func operationNotes(ops *reporter.Operations, unseen int) []string {
 	var out text.Parts
-	lost := int(w.Dropped.Datagrams())
+	lost := int(ops.Dropped.Datagrams())
 	out.Add(lost > 0, "Counts and sums are at least what is shown: %s of the job could not be read.",
 		text.Count(lost, "datagram", "datagrams"))
-	out.Add(len(w.Times)+len(w.Counters)+len(w.Gauges)+len(w.Values)+len(w.Transfers) == 0,
+	out.Add(len(ops.Times)+len(ops.Counters)+len(ops.Gauges)+len(ops.Values)+len(ops.Transfers) == 0,
 		"The job has said nothing of its work.")
-	out.Add(w.Nodes > 1, "p90 is at most what is shown, that of the worst node.")
+	out.Add(ops.Nodes > 1, "p90 is at most what is shown, that of the worst node.")
 	out.Add(unseen > 0, "A chart has the %d lines that reach highest; the report has %d more.", maxLines, unseen)
 	return out
 }
@@ -88,12 +88,12 @@ type operationsTable struct {
 }
 
 // kindTable returns the series of a kind with the numbers of the page.
-func kindTable(w *reporter.Operations, kind reporter.OperationKind) operationsTable {
+func kindTable(ops *reporter.Operations, kind reporter.OperationKind) operationsTable {
 	t := operationsTable{Name: kind.Noun() + "s"}
 	if kind != reporter.OpKind {
 		t.Title = strings.ToUpper(t.Name[:1]) + t.Name[1:]
 	}
-	t.Heads, t.Rows = w.Table(kind, reporter.OutputPage)
+	t.Heads, t.Rows = ops.Table(kind, reporter.OutputPage)
 	for _, row := range t.Rows {
 		for i, cell := range row {
 			row[i] = text.Printable(cell)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -81,8 +80,8 @@ func (c Chart) Stacked() Chart {
 			return c.inPercent(*share)
 		}
 		if c.stack.shareLabel != "" {
-			aside := Series{Label: c.stack.shareLabel, Key: share.Key, Unit: "%", Band: share.Band}
-			c.TooltipSeries = append([]Series{aside}, c.TooltipSeries...)
+			tooltip := Series{Label: c.stack.shareLabel, Key: share.Key, Unit: "%", Band: share.Band}
+			c.TooltipSeries = append([]Series{tooltip}, c.TooltipSeries...)
 		}
 		share.Part, share.Band = PartTotal, scaled(share.Band, c.Capacity/100)
 		all = share
@@ -243,6 +242,3 @@ func jobPeak(n *reporter.Node, memory *Series) float64 {
 	}
 	return peak
 }
-
-// peakText describes the kernel's peak.
-func peakText(mib float64) string { return "peak " + text.SizeText(mib) + " between samples" }

@@ -5,17 +5,10 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/plottertest"
-	"github.com/perfagent/perfagent/reporter"
 )
 
-// weekReport returns a simulated week with one burst of two seconds.
-func weekReport(t testing.TB) *reporter.Report {
-	t.Helper()
-	return plottertest.Week(t)
-}
-
 func TestWeekReport_HidesTheBurstFromTheSamples(t *testing.T) {
-	n := weekReport(t).Nodes["0"]
+	n := plottertest.Week(t).Nodes["0"]
 	samples, band := n.Samples.Column("cpu_pct_per_cpu_avg"), n.Envelope["cpu_pct_per_cpu_avg"]
 	if got := greatestOf(samples); got > 50 {
 		t.Errorf("a kept sample has %v %%: the burst could be seen without the envelope", got)

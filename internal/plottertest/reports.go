@@ -19,14 +19,14 @@ import (
 
 func Start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Recording returns a recording of n samples filled in by make, which gets the index and a sample with only a time.
-func Recording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
-	return recording(n, step, nil, make)
+// Recording returns a recording of n samples filled in by fill, which gets the index and a sample with only a time.
+func Recording(n int, step time.Duration, fill func(i int, s *collector.Sample)) *collector.Recording {
+	return recording(n, step, nil, fill)
 }
 
 // recording is Recording for a job with marks before its samples.
 func recording(
-	n int, step time.Duration, say func(i int) []marks.Line, make func(i int, s *collector.Sample),
+	n int, step time.Duration, lines func(i int) []marks.Line, fill func(i int, s *collector.Sample),
 ) *collector.Recording {
 	rec := collector.NewRecording(host.Instant{Wall: Start()}, step, 1000)
 	rec.Host = host.Info{
@@ -49,11 +49,11 @@ func recording(
 		}
 		end := time.Duration(i+1) * step
 		s.Values[collector.Timestamp] = float64(Start().UnixMicro())/1e6 + end.Seconds()
-		if make != nil {
-			make(i, &s)
+		if fill != nil {
+			fill(i, &s)
 		}
-		if say != nil {
-			rec.AddMarks(marks.Update{Lines: say(i)})
+		if lines != nil {
+			rec.AddMarks(marks.Update{Lines: lines(i)})
 		}
 		rec.Add(&s)
 		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, Start().Add(end)

@@ -18,9 +18,9 @@ type Line struct {
 // Only columns with Wrap or Fit respect width; 0 = any width.
 func (t *Table) Lines(width, gap int) []Line {
 	l := layout{table: t, width: width, gap: strings.Repeat(" ", gap), shown: t.shown()}
-	over, heads, cells := make([]string, len(t.Columns)), make([]string, len(t.Columns)), make([][]string, len(t.Rows))
+	groups, heads, cells := make([]string, len(t.Columns)), make([]string, len(t.Columns)), make([][]string, len(t.Rows))
 	for i, c := range t.Columns {
-		over[i], heads[i] = c.GroupHead, text.Printable(c.Head)
+		groups[i], heads[i] = c.GroupHead, text.Printable(c.Head)
 	}
 	for i, row := range t.Rows {
 		for column := range t.Columns {
@@ -30,7 +30,7 @@ func (t *Table) Lines(width, gap int) []Line {
 	l.measure(append(cells, heads))
 
 	var out []Line
-	for _, head := range [][]string{over, heads} {
+	for _, head := range [][]string{groups, heads} {
 		if strings.Join(head, "") != "" {
 			out = append(out, l.lines(head, t.HeadStyle)...)
 		}
@@ -127,7 +127,7 @@ func (l *layout) lines(cells []string, style Style) []Line {
 // wrap returns the lines of a row with the text of its last column: after the last line, after a name on a separate
 // line or, where there is no room, broken into lines.
 func (l *layout) wrap(above []string, line, cell string) []string {
-	const leastRoom, most = 40, 20
+	const minRoom, maxLines = 40, 20
 	indent := text.Width(line)
 	switch fits := func(s string) bool { return l.width == 0 || text.Width(s) <= l.width }; {
 	case cell == "" || fits(line+cell):
@@ -135,10 +135,10 @@ func (l *layout) wrap(above []string, line, cell string) []string {
 	case len(above) > 0 && fits(above[0]+l.gap+cell):
 		above[0] += l.gap + cell
 		return append(above, line)
-	case l.width-indent < leastRoom:
+	case l.width-indent < minRoom:
 		above, line, indent = append(above, line), "", len(l.gap)
 	}
-	for _, part := range text.Wrap(cell, max(1, l.width-indent), most) {
+	for _, part := range text.Wrap(cell, max(1, l.width-indent), maxLines) {
 		above, line = append(above, text.PadRight(line, indent)+part), ""
 	}
 

@@ -15,11 +15,11 @@ func ASCII(s string) string { return string(appendASCII(make([]byte, 0, len(s)),
 func appendASCII(out, s []byte) []byte {
 	for len(s) > 0 {
 		r, size := utf8.DecodeRune(s)
-		switch own := ownSign(r); {
+		switch sign := ownSign(r); {
 		case r < utf8.RuneSelf:
 			out = append(out, s[0])
-		case own != "":
-			out = append(out, own...)
+		case sign != "":
+			out = append(out, sign...)
 		default:
 			out = appendEscaped(out, string(s[:size]), r)
 		}

@@ -32,19 +32,14 @@ func Printable(s string) string {
 	out := append(make([]byte, 0, len(s)+16), s[:first]...)
 	for i := first; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		out = appendVisible(out, s[i:i+size], r)
+		if raw := s[i : i+size]; visible(r, size) {
+			out = append(out, raw...)
+		} else {
+			out = appendEscaped(out, raw, r)
+		}
 		i += size
 	}
 	return string(out)
-}
-
-// appendVisible appends one character, escaped if it is not visible; raw is its bytes.
-func appendVisible(out []byte, raw string, r rune) []byte {
-	if visible(r, len(raw)) {
-		return append(out, raw...)
-	}
-
-	return appendEscaped(out, raw, r)
 }
 
 // visible reports whether a rune of size bytes can be shown unescaped. Unicode declares some letters and marks

@@ -22,9 +22,9 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	if live.Problem != "" {
 		lines = append(lines, line{1, table.Alarm, text.Printable(live.Problem)})
 	}
-	add := func(rank int, style table.Style, label, words string) {
+	add := func(priority int, style table.Style, label, words string) {
 		if words != "" {
-			lines = append(lines, line{rank, style, text.PadRight(label, labelWidth) + words})
+			lines = append(lines, line{priority, style, text.PadRight(label, labelWidth) + words})
 		}
 	}
 	add(4, "", "command", commandWords(r.Run.Command, o.Width))

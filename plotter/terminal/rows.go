@@ -69,9 +69,9 @@ func gpuRows(n *reporter.Node) []row {
 		if own && !g.OfJob {
 			continue
 		}
-		name, rank := "GPU "+strconv.Itoa(i), len(rows)/2
-		rows = append(rows, row{min(2+rank, 8), name, collector.GPUColumn(i, collector.GPUUtilization)},
-			row{min(5+rank, 8), name + " mem", collector.GPUColumn(i, collector.GPUMemoryUsed)})
+		name, place := "GPU "+strconv.Itoa(i), len(rows)/2
+		rows = append(rows, row{min(2+place, 8), name, collector.GPUColumn(i, collector.GPUUtilization)},
+			row{min(5+place, 8), name + " mem", collector.GPUColumn(i, collector.GPUMemoryUsed)})
 	}
 	return rows
 }

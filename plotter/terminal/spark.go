@@ -112,11 +112,11 @@ type sparkline struct {
 
 // cells returns the number of cells of the sparklines in lines of a width; 0 = no room.
 func (p *sparklineBlock) cells(width int) int {
-	said := text.Width(peakPerCell)
+	words := text.Width(peakPerCell)
 	for _, r := range p.rows {
-		said = max(said, text.Width(r.scale))
+		words = max(words, text.Width(r.scale))
 	}
-	cells := min(p.samples, width-sparkLabel-2-said)
+	cells := min(p.samples, width-sparkLabel-2-words)
 	if cells < min(minSparkCells, p.samples) {
 		return 0
 	}
@@ -195,12 +195,12 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 func jobSparklines(n *reporter.Node) []sparkline {
 	var rows []sparkline
 	if values := valuesOf(n, collector.JobCPU); highest(values) > 0 {
-		most := max(minCPUs, highest(values))
-		rows = append(rows, sparkline{"job CPU", values, most, "0 to " + text.CPUs(most) + " CPUs"})
+		peak := max(minCPUs, highest(values))
+		rows = append(rows, sparkline{"job CPU", values, peak, "0 to " + text.CPUs(peak) + " CPUs"})
 	}
 	if values := valuesOf(n, collector.JobMemory); highest(values) > 0 {
-		most := highest(values)
-		rows = append(rows, sparkline{"job memory", values, most, "0 to " + text.SizeText(most)})
+		peak := highest(values)
+		rows = append(rows, sparkline{"job memory", values, peak, "0 to " + text.SizeText(peak)})
 	}
 	if values := busiestGPU(n); values != nil {
 		row := sparkline{label: "GPU", values: values, hi: 100, scale: "0 to 100 %"}

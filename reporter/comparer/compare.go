@@ -199,12 +199,11 @@ func (t *significanceTest) compare(a, b []float64) Metric {
 	}
 
 	m.ChangePct = finiteOrNil(change(*m.A, *m.B))
-	sampleA, sampleB = t.roundedSample(a), t.roundedSample(b)
 	if t.minP(len(a), len(b)) > Alpha {
 		return m
 	}
 
-	p := pValue(sampleA, sampleB)
+	p := pValue(t.roundedSample(a), t.roundedSample(b))
 	changed := p <= Alpha
 	m.P, m.Changed = &p, &changed
 	return m

@@ -11,7 +11,7 @@ import (
 
 // WriteMarkdown writes the comparison as a sentence, a GitHub Markdown table and a list, for a comment or a job
 // summary. Text from reports is escaped, so that it cannot become markup.
-func WriteMarkdown(w io.Writer, c *Comparison, layout Options) error {
+func WriteMarkdown(w io.Writer, c *Comparison, o Options) error {
 	var out bytes.Buffer
 	list := func(lines ...string) {
 		for _, line := range lines {
@@ -24,13 +24,13 @@ func WriteMarkdown(w io.Writer, c *Comparison, layout Options) error {
 	}
 	list(c.Sides()...)
 
-	shown := c.listedMetrics(layout.All)
+	shown := c.listedMetrics(o.All)
 	if rows := c.rows(shown); len(rows) > 0 {
 		out.WriteByte('\n')
 		markdownTable(rows).WriteMarkdown(&out)
 	}
 	out.WriteByte('\n')
-	list(c.remarks(shown, layout.All)...)
+	list(c.remarks(shown, o.All)...)
 
 	if _, err := w.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)

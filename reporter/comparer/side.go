@@ -45,20 +45,20 @@ func runsOf(reports []reporter.SourceReport) []*run {
 	byID := make(map[string][]*run)
 	for _, src := range reports {
 		id := src.Report.Run.ID
-		var home *run
+		var target *run
 		for _, r := range byID[id] {
 			if id != "" && !r.hasAny(src.Report) {
-				home = r
+				target = r
 				break
 			}
 		}
 
-		if home == nil {
-			home = &run{Run: src.Report.Run, path: src.Path}
-			all, byID[id] = append(all, home), append(byID[id], home)
+		if target == nil {
+			target = &run{Run: src.Report.Run, path: src.Path}
+			all, byID[id] = append(all, target), append(byID[id], target)
 		}
 
-		home.add(src.Report)
+		target.add(src.Report)
 	}
 
 	for _, r := range all {
@@ -93,7 +93,7 @@ func (r *run) add(report *reporter.Report) {
 // remarks returns remarks on the runs of a side that are needed to interpret the comparison.
 func remarks(name string, runs []*run) []string {
 	var out []string
-	say := func(what string, is func(*run) bool) {
+	add := func(what string, is func(*run) bool) {
 		count, first := 0, (*run)(nil)
 		for _, r := range runs {
 			if !is(r) {
@@ -110,11 +110,11 @@ func remarks(name string, runs []*run) []string {
 		}
 	}
 
-	say("ended with an error", func(r *run) bool { return r.exitCode != 0 })
-	say("have no end (still running, or cut off)", func(r *run) bool { return r.Incomplete != "" })
-	say("are perf.py's (shares computed from the kept samples)", func(r *run) bool { return r.any(fromPerfPy) })
-	say("have only an upper bound of job_max_rss_mb", func(r *run) bool { return r.any(boundedRSS) })
-	say("lost some of what the job said: counts and sums are lower bounds", (*run).hasDroppedOperations)
+	add("ended with an error", func(r *run) bool { return r.exitCode != 0 })
+	add("have no end (still running, or cut off)", func(r *run) bool { return r.Incomplete != "" })
+	add("are perf.py's (shares computed from the kept samples)", func(r *run) bool { return r.any(fromPerfPy) })
+	add("have only an upper bound of job_max_rss_mb", func(r *run) bool { return r.any(boundedRSS) })
+	add("lost some of what the job said: counts and sums are lower bounds", (*run).hasDroppedOperations)
 	return out
 }
 

@@ -249,10 +249,10 @@ type Options struct {
 
 // WriteTable writes the comparison for people: a sentence, and aligned columns. The table is at most 80 characters wide
 // unless numbers are unusually long. Text from reports is escaped, so that it cannot contain control characters.
-func WriteTable(w io.Writer, c *Comparison, layout Options) error {
+func WriteTable(w io.Writer, c *Comparison, o Options) error {
 	var out strings.Builder
 	write := func(look table.Style, line string) {
-		if layout.Color {
+		if o.Color {
 			line = look.Color(line)
 		}
 		out.WriteString(line + "\n")
@@ -266,7 +266,7 @@ func WriteTable(w io.Writer, c *Comparison, layout Options) error {
 		write(table.Plain, line)
 	}
 
-	list := c.listedMetrics(layout.All)
+	list := c.listedMetrics(o.All)
 	if rows := c.rows(list); len(rows) > 0 {
 		for _, line := range textTable(rows).Lines(0, 1) {
 			write(line.Style, line.Text)
@@ -274,7 +274,7 @@ func WriteTable(w io.Writer, c *Comparison, layout Options) error {
 		write(table.Plain, "")
 	}
 
-	for _, words := range c.remarks(list, layout.All) {
+	for _, words := range c.remarks(list, o.All) {
 		for _, line := range wrapped(words) {
 			write(table.Plain, line)
 		}

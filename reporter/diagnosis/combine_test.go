@@ -104,14 +104,14 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 
 // A node has the conditions of all its ranks.
 func TestCombine_Conditions(t *testing.T) {
-	pieces := ranksThat(t, rankEnd{after: 5}, rankEnd{after: 5, exit: 1}, rankEnd{after: 5})
+	parts := ranksThat(t, rankEnd{after: 5}, rankEnd{after: 5, exit: 1}, rankEnd{after: 5})
 	for rank, condition := range map[int]string{0: diagnosis.ConditionSwapping, 2: diagnosis.ConditionThrottled} {
-		n := pieces[rank].Report.Nodes["0"]
+		n := parts[rank].Report.Nodes["0"]
 		for _, r := range n.Ranks {
 			r.Verdict.Conditions = []string{condition}
 		}
 	}
-	r, err := diagnosis.Combine(pieces)
+	r, err := diagnosis.Combine(parts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ func Merge(inputs []reporter.SourceReport) (*reporter.Report, error) {
 
 // Combine combines the rank parts of a node, as reporter.Combine does, and adds which rank failed first and what to
 // change. The node gets the exit code of that rank.
-func Combine(pieces []reporter.SourceReport) (*reporter.Report, error) {
-	return concluded(reporter.Combine(pieces))
+func Combine(parts []reporter.SourceReport) (*reporter.Report, error) {
+	return concluded(reporter.Combine(parts))
 }
 
 // concluded returns r with its conclusions, unless there is an error.

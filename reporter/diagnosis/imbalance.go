@@ -61,11 +61,11 @@ type outlier struct {
 }
 
 // outliers returns the peers that are too far from the median of a measure.
-func (m *measure) outliers(parts []peer) []outlier {
+func (m *measure) outliers(peers []peer) []outlier {
 	var known []outlier
 	var values []float64
 	longest := 0.0
-	for _, p := range parts {
+	for _, p := range peers {
 		if v := m.of(&p); v >= 0 && !math.IsInf(v, 1) {
 			values, known = append(values, v), append(known, outlier{peer: p, value: v})
 			longest = max(longest, p.seconds)
@@ -87,8 +87,8 @@ func (m *measure) outliers(parts []peer) []outlier {
 }
 
 // farthest returns the outlier that is farthest from the median, the first of several; ok is false if there is none.
-func (m *measure) farthest(parts []peer) (farthest outlier, ok bool) {
-	list, most := m.outliers(parts), 0.0
+func (m *measure) farthest(peers []peer) (farthest outlier, ok bool) {
+	list, most := m.outliers(peers), 0.0
 	for _, o := range list {
 		if off := max(o.value/o.median, o.median/o.value); off > most {
 			most, farthest = off, o
@@ -128,11 +128,11 @@ func median(values []float64) float64 {
 func imbalances(nodes, ranks []peer) []peerFinding {
 	var out []*unevenPeer
 	for _, m := range measures() {
-		parts := nodes
+		peers := nodes
 		if len(ranks) > 0 && !m.node {
-			parts = ranks
+			peers = ranks
 		}
-		o, ok := m.farthest(parts)
+		o, ok := m.farthest(peers)
 		if !ok {
 			continue
 		}

@@ -125,21 +125,21 @@ const pastLimitMB = 1
 // other groups only the name is known.
 func (q *verdictInput) groupText(v host.Victim) string {
 	q.noteKills(math.Max(float64(q.account.OOMKills), 1))
-	at, told := reporter.HitLimit(q.account, v)
+	at, known := reporter.HitLimit(q.account, v)
 	switch {
-	case told && !at:
+	case known && !at:
 		q.noteGroup(v.LimitGroup)
 		return q.killText(v, " hit the memory limit of the control group "+text.Printable(v.LimitGroup))
-	case !told && !q.limitProved():
+	case !known && !q.limitProved():
 		return q.killText(v, " hit the memory limit of a control group within or around its own")
 	}
 
 	limit := float64(q.account.Limits.MemoryMB)
 	// The peak of the group with the limit, or else of the job.
 	peak := firstKnown(float64(q.account.LimitPeakMB), float64(q.account.PeakMB), positiveOrNaN(q.job.PeakMemoryMB))
-	if then := float64(q.account.FullAtKillMB); then > 0 { // the limit may have changed before or since
-		if limit = then; peak > then+pastLimitMB {
-			peak = then
+	if atKill := float64(q.account.FullAtKillMB); atKill > 0 { // the limit may have changed before or since
+		if limit = atKill; peak > atKill+pastLimitMB {
+			peak = atKill
 		}
 	}
 

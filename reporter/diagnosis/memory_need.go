@@ -86,14 +86,14 @@ func (e *ruleInput) reclaimReason() (words, name string) {
 	if e.Limits == nil || e.Limits.Reclaim == nil {
 		return "", ""
 	}
-	h, peak := e.Limits.Reclaim, e.peakMemory()
+	r, peak := e.Limits.Reclaim, e.peakMemory()
 	switch {
-	case h.HighMB > 0:
-		return "memory.high of " + text.TrimmedSizeText(h.HighMB) + " held it down", "memory.high"
-	case h.SwapMB >= reclaimSwapShare*peak:
-		return "up to " + text.TrimmedSizeText(h.SwapMB) + " of it were in swap", "swap"
-	case h.RefaultedMB >= reclaimRefaultShare*peak:
-		return text.TrimmedSizeText(h.RefaultedMB) + " had to be read again after the kernel had dropped them", "refaults"
+	case r.HighMB > 0:
+		return "memory.high of " + text.TrimmedSizeText(r.HighMB) + " held it down", "memory.high"
+	case r.SwapMB >= reclaimSwapShare*peak:
+		return "up to " + text.TrimmedSizeText(r.SwapMB) + " of it were in swap", "swap"
+	case r.RefaultedMB >= reclaimRefaultShare*peak:
+		return text.TrimmedSizeText(r.RefaultedMB) + " had to be read again after the kernel had dropped them", "refaults"
 	}
 	return "", ""
 }
@@ -102,29 +102,29 @@ func (e *ruleInput) reclaimReason() (words, name string) {
 // advised. It returns nil if the peak shows the need.
 func (e *ruleInput) unknownNeedFinding(used string) *reporter.Finding {
 	key, words := "sized_by", ""
-	held, by := e.reclaimReason()
-	switch sized := text.Printable(e.memoryOption()); {
-	case held != "":
-		key, words = "held_by", ", but "+held+": how much it needs is not known."
-	case sized == "":
+	reason, name := e.reclaimReason()
+	switch option := text.Printable(e.memoryOption()); {
+	case reason != "":
+		key, words = "held_by", ", but "+reason+": how much it needs is not known."
+	case option == "":
 		return nil
-	case sized == "java":
-		by, words = sized, ". Java takes a part of the memory that it finds: set -Xmx before you ask for less."
+	case option == "java":
+		name, words = option, ". Java takes a part of the memory that it finds: set -Xmx before you ask for less."
 	default:
-		by, words = sized, ", and may take as much as "+sized+" allows: to ask for less, lower that with it."
+		name, words = option, ", and may take as much as "+option+" allows: to ask for less, lower that with it."
 	}
-	return &reporter.Finding{Severity: SeverityInfo, Text: used + words, Evidence: map[string]any{key: by}}
+	return &reporter.Finding{Severity: SeverityInfo, Text: used + words, Evidence: map[string]any{key: name}}
 }
 
 // memoryOption returns the part of a command line of the job that sets how much memory a program takes: "-Xmx3g",
 // "--mem 8G", or "java", which takes a share of the memory that it finds. It returns "" if there is none.
 func (e *ruleInput) memoryOption() string {
-	if by := memoryOptionIn(e.command); by != "" {
-		return by
+	if option := memoryOptionIn(e.command); option != "" {
+		return option
 	}
 	for _, p := range e.Processes {
-		if by := memoryOptionIn(strings.Fields(p.Command)); by != "" {
-			return by
+		if option := memoryOptionIn(strings.Fields(p.Command)); option != "" {
+			return option
 		}
 	}
 	return ""
@@ -150,8 +150,8 @@ func memoryOptionIn(command []string) string {
 		if i+1 < len(args) {
 			next = args[i+1]
 		}
-		if by := sizeOption(strings.Trim(arg, shellSigns), strings.Trim(next, shellSigns)); by != "" {
-			return by
+		if option := sizeOption(strings.Trim(arg, shellSigns), strings.Trim(next, shellSigns)); option != "" {
+			return option
 		}
 	}
 	if slices.ContainsFunc(args, func(arg string) bool { return path.Base(arg) == "java" }) {
@@ -173,17 +173,17 @@ func sizeOption(arg, next string) string {
 	if !joined {
 		value = next
 	}
-	said := arg
+	both := arg
 	if !joined {
-		said += " " + next
+		both += " " + next
 	}
 	switch dashes := len(name) - len(strings.TrimLeft(name, "-")); {
 	case namesMemory(name) && sizeValue.MatchString(value) && (dashes > 0 || joined):
-		return said
+		return both
 	case dashes == 1 && len(arg) > 2 && strings.Contains("mMS", arg[1:2]) && unitValue.MatchString(arg[2:]): // sort -S4G
 		return arg
 	case dashes == 1 && len(arg) == 2 && strings.Contains("mMS", arg[1:]) && unitValue.MatchString(next):
-		return said // samtools sort -m 2G
+		return both // samtools sort -m 2G
 	}
 	return ""
 }

@@ -22,10 +22,10 @@ const (
 func judgeServer(e *ruleInput) *reporter.Finding {
 	var all, worst mountWait
 	for i := range e.Mounts {
-		h := e.mountWait(&e.Mounts[i])
-		all.seconds, all.calls = all.seconds+h.seconds, all.calls+h.calls
-		if h.seconds > worst.seconds {
-			worst = h
+		w := e.mountWait(&e.Mounts[i])
+		all.seconds, all.calls = all.seconds+w.seconds, all.calls+w.calls
+		if w.seconds > worst.seconds {
+			worst = w
 		}
 	}
 	pct := min(100, 100*all.seconds/e.wall)
@@ -55,29 +55,29 @@ type mountWait struct {
 // mountWait returns the calls to a mount that held tasks up, as far as they are known. Reads and writes of NFS count
 // only if tasks waited for storage.
 func (e *ruleInput) mountWait(m *reporter.Mount) mountWait {
-	h := mountWait{mount: m, seconds: finiteOrZero(m.ExecuteSeconds), calls: finiteOrZero(m.Calls)}
+	w := mountWait{mount: m, seconds: finiteOrZero(m.ExecuteSeconds), calls: finiteOrZero(m.Calls)}
 	behind := strings.HasPrefix(m.Type, "nfs") && !(e.storageWaitPct() >= serverStorage)
 	for _, op := range m.Operations {
 		switch {
 		case behind && movesData(op.Name):
-			h.seconds, h.calls = h.seconds-finiteOrZero(op.ExecuteSeconds), h.calls-finiteOrZero(op.Calls)
-		case h.operation == "":
-			h.operation = text.Clip(text.Printable(op.Name), 20)
+			w.seconds, w.calls = w.seconds-finiteOrZero(op.ExecuteSeconds), w.calls-finiteOrZero(op.Calls)
+		case w.operation == "":
+			w.operation = text.Clip(text.Printable(op.Name), 20)
 		}
 	}
-	return h
+	return w
 }
 
 // text names the mount and its calls, and what to change.
-func (h *mountWait) text() string {
-	words := "for " + mountName(h.mount)
-	if each := 1000 * h.seconds / h.calls; positive(h.calls) && positive(each) {
-		words += fmt.Sprintf(", %s of %s each", text.Count(h.calls, "call", "calls"), text.Milliseconds(each))
+func (w *mountWait) text() string {
+	words := "for " + mountName(w.mount)
+	if each := 1000 * w.seconds / w.calls; positive(w.calls) && positive(each) {
+		words += fmt.Sprintf(", %s of %s each", text.Count(w.calls, "call", "calls"), text.Milliseconds(each))
 	}
-	if h.operation != "" {
-		words += ", most of the time for " + h.operation
+	if w.operation != "" {
+		words += ", most of the time for " + w.operation
 	}
-	if h.operation == "" || movesData(h.operation) {
+	if w.operation == "" || movesData(w.operation) {
 		return words + ": copy what is used often to a local disk, or read and write in larger pieces."
 	}
 	return words + ": open and look up fewer files, keep many small ones in one, or copy them to a local disk."

@@ -20,13 +20,13 @@ type endingCount struct {
 }
 
 // add counts the ending next.
-func (g *endingCount) add(first, next *ending) {
-	if g.count == 0 {
-		g.within = -1
+func (c *endingCount) add(first, next *ending) {
+	if c.count == 0 {
+		c.within = -1
 	}
-	g.count++
+	c.count++
 	if !first.failureTime.IsZero() && !next.end.IsZero() {
-		g.within = max(g.within, next.end.Sub(first.failureTime))
+		c.within = max(c.within, next.end.Sub(first.failureTime))
 	}
 }
 
@@ -83,25 +83,25 @@ func (o *otherEndings) String() string {
 }
 
 // words returns the text of a count, with its time if timed.
-func (g *endingCount) words(one, many string, timed bool) string {
-	if g.count == 0 {
+func (c *endingCount) words(one, many string, timed bool) string {
+	if c.count == 0 {
 		return ""
 	}
-	words := "; " + text.Count(g.count, "other", "others") + " " + text.Plural(g.count, one, many)
-	if !timed || g.within < 0 {
+	words := "; " + text.Count(c.count, "other", "others") + " " + text.Plural(c.count, one, many)
+	if !timed || c.within < 0 {
 		return words
 	}
-	if s := g.seconds(); s < 60 {
+	if s := c.seconds(); s < 60 {
 		return words + " within " + text.Fixed(s, 1) + " s"
 	}
-	return words + " within " + text.Seconds(g.seconds())
+	return words + " within " + text.Seconds(c.seconds())
 }
 
 // seconds returns the time in seconds, rounded up to 0.1 s.
-func (g *endingCount) seconds() float64 {
+func (c *endingCount) seconds() float64 {
 	const step = 100 * time.Millisecond
-	steps := g.within / step
-	if g.within%step > 0 || steps == 0 {
+	steps := c.within / step
+	if c.within%step > 0 || steps == 0 {
 		steps++
 	}
 	return float64(steps) / 10
@@ -110,18 +110,18 @@ func (g *endingCount) seconds() float64 {
 // note adds the counts to the evidence.
 func (o *otherEndings) note(evidence map[string]any) {
 	last := endingCount{within: -1}
-	for _, g := range []struct {
+	for _, c := range []struct {
 		key string
 		endingCount
 	}{
 		{"others_alike", o.alike}, {"others_ended", o.ended}, {"others_failed", o.failed}, {"others_lost", o.lost},
 	} {
-		if g.count == 0 {
+		if c.count == 0 {
 			continue
 		}
-		evidence[g.key] = float64(g.count)
-		if g.key != "others_lost" {
-			last.within = max(last.within, g.within)
+		evidence[c.key] = float64(c.count)
+		if c.key != "others_lost" {
+			last.within = max(last.within, c.within)
 		}
 	}
 	if last.within >= 0 {

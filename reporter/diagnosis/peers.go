@@ -192,24 +192,24 @@ func OddRanks(r *reporter.Report) map[*reporter.Rank]bool {
 }
 
 // stragglers returns the finding on the peer that ended last, if that was long after the median.
-func stragglers(parts []peer, r *reporter.Report) []peerFinding {
-	late := latePeers(parts, r)
+func stragglers(peers []peer, r *reporter.Report) []peerFinding {
+	late := latePeers(peers, r)
 	if len(late) == 0 {
 		return nil
 	}
 
 	last := slices.MaxFunc(late, func(a, b peer) int { return a.end.Compare(b.end) })
-	after := last.end.Sub(medianEnd(parts)).Seconds()
-	return []peerFinding{{last, lateFinding(&last, after, r.Run.Wall(), len(late), len(parts))}}
+	after := last.end.Sub(medianEnd(peers)).Seconds()
+	return []peerFinding{{last, lateFinding(&last, after, r.Run.Wall(), len(late), len(peers))}}
 }
 
 // latePeers returns the peers that ended long after the median. In a failed run the ends mean nothing: the first
 // failure decides them.
-func latePeers(parts []peer, r *reporter.Report) []peer {
+func latePeers(peers []peer, r *reporter.Report) []peer {
 	noEnd := func(p peer) bool { return p.end.IsZero() }
 	length := r.Run.Wall()
 	switch {
-	case len(parts) < 2 || slices.ContainsFunc(parts, noEnd) || r.Run.Incomplete != "":
+	case len(peers) < 2 || slices.ContainsFunc(peers, noEnd) || r.Run.Incomplete != "":
 		return nil
 	case r.Run.ExitCode == nil || *r.Run.ExitCode != 0:
 		return nil
@@ -217,16 +217,16 @@ func latePeers(parts []peer, r *reporter.Report) []peer {
 		return nil
 	}
 
-	middle := medianEnd(parts)
-	return slices.DeleteFunc(slices.Clone(parts), func(p peer) bool {
+	middle := medianEnd(peers)
+	return slices.DeleteFunc(slices.Clone(peers), func(p peer) bool {
 		return p.end.Sub(middle).Seconds() <= findStragglerShare*length
 	})
 }
 
 // medianEnd returns the median of the peers' ends.
-func medianEnd(parts []peer) time.Time {
-	times := make([]time.Time, 0, len(parts))
-	for _, p := range parts {
+func medianEnd(peers []peer) time.Time {
+	times := make([]time.Time, 0, len(peers))
+	for _, p := range peers {
 		times = append(times, p.end)
 	}
 	slices.SortFunc(times, time.Time.Compare)

@@ -216,6 +216,6 @@ func gpuNames(list []int, one, many string) string {
 	for _, i := range list {
 		words = append(words, strconv.Itoa(i))
 	}
-	said := text.Plural(len(list), "GPU ", "GPUs ") + text.List(words, 8)
-	return strings.TrimRight(said+" "+text.Plural(len(list), one, many), " ")
+	names := text.Plural(len(list), "GPU ", "GPUs ") + text.List(words, 8)
+	return strings.TrimRight(names+" "+text.Plural(len(list), one, many), " ")
 }

@@ -42,22 +42,22 @@ func (e *ruleInput) ofLimit(limit, kills float64) string {
 // judgeMemoryTight fires if the job came close to its memory limit.
 func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	pct, limit := e.Metric(reporter.MetricLimitMemory), e.memoryLimit()
-	kills := e.Verdict.Number("limit_kills")                         // in the group, caused by this limit
-	if then := e.Verdict.Number("limit_mb"); kills > 0 && then > 0 { // the limit may have changed since
-		limit = then
+	kills := e.Verdict.Number("limit_kills")                             // in the group, caused by this limit
+	if atKill := e.Verdict.Number("limit_mb"); kills > 0 && atKill > 0 { // the limit may have changed since
+		limit = atKill
 	}
 	if !positive(pct) || pct < findTightPct {
 		return nil
 	}
 
 	swapped := e.peakJobSwap()
-	held, by := e.reclaimReason()
-	if by == "swap" && swapped >= 1 { // the text has that already
-		held = ""
+	reason, name := e.reclaimReason()
+	if name == "swap" && swapped >= 1 { // the text has that already
+		reason = ""
 	}
 	ask, peak := e.askAtLimit(pct, limit, kills)
 	least := ""
-	if kills > 0 || by != "" {
+	if kills > 0 || name != "" {
 		least = "at least "
 	}
 
@@ -78,9 +78,9 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		severity = SeverityInfo
 		words += "; the job itself had at most " + text.TrimmedSizeText(own) +
 			": look what else its control group holds, or ask for more memory."
-	case positive(ask) && by != "" && !(kills > 0):
-		if held != "" {
-			words += ", and " + held
+	case positive(ask) && name != "" && !(kills > 0):
+		if reason != "" {
+			words += ", and " + reason
 		}
 		words += ": ask for " + least + text.TrimmedSizeText(ask) + "; how much it needs is not known."
 	case positive(ask):

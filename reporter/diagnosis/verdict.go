@@ -85,8 +85,8 @@ type verdictInput struct {
 // newVerdict returns the verdict on the job of a node, or nil if there was no job or it is still running. It is a pure
 // function of its arguments.
 func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
-	goesOn := n.Job != nil && n.Job.ExitCode == nil && e.UnknownReason == ""
-	if n.Job == nil && len(run.Command) == 0 || goesOn {
+	running := n.Job != nil && n.Job.ExitCode == nil && e.UnknownReason == ""
+	if n.Job == nil && len(run.Command) == 0 || running {
 		return nil
 	}
 	if e.TimeLimit.Before(run.Start.Time) { // of another job, or invalid
@@ -150,24 +150,24 @@ func (q *verdictInput) unknownEndText() string {
 		return unknown + ": no exit status was recorded"
 	}
 
-	known := ""
+	before := ""
 	for _, s := range slices.Backward(q.account.Signals) {
 		if endsJob(s) {
 			q.noteSender(s)
-			known += "; " + signalText(s) + " had come before"
+			before += "; " + signalText(s) + " had come before"
 			break
 		}
 	}
 
 	if s := q.account.Stop; s != nil {
 		q.noteStop(s)
-		known += "; the rule " + ruleText(s) + " had stopped it at " + clockTime(s.At)
+		before += "; the rule " + ruleText(s) + " had stopped it at " + clockTime(s.At)
 	}
 
-	if known += q.earlierKillsText(); known == "" {
+	if before += q.earlierKillsText(); before == "" {
 		return unknown + ": " + q.run.Incomplete
 	}
-	return unknown + known
+	return unknown + before
 }
 
 // earlierKillsText returns the out-of-memory kills before an unknown end, or "".

@@ -120,9 +120,9 @@ func (q *verdictInput) commandOf(v host.Victim) string {
 	if v.PID > 0 && v.PID == q.job.PID {
 		return text.Clip(strings.Join(q.run.Command, " "), maxCommand)
 	}
-	ours := v.InJob || q.account.SamePIDNamespace // else the PID is of another namespace
+	samePIDs := v.InJob || q.account.SamePIDNamespace // else the PID is of another namespace
 	for _, p := range q.node.Processes {
-		if ours && p.PID == v.PID {
+		if samePIDs && p.PID == v.PID {
 			return text.Clip(p.Command, maxCommand)
 		}
 	}

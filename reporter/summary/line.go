@@ -111,10 +111,10 @@ func (l logLine) String() string {
 	return out + "\n"
 }
 
-// clip cuts text to at most most bytes, at a whole character.
-func (l logLine) clip(s string, most int) string {
-	if len(s) <= most {
+// clip cuts text to at most limit bytes, at a whole character.
+func (l logLine) clip(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	return text.Prefix(s, max(0, most-len(l.cut))) + l.cut
+	return text.Prefix(s, max(0, limit-len(l.cut))) + l.cut
 }

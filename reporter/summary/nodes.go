@@ -15,8 +15,8 @@ import (
 
 // nodeTable returns the table of nodes. Its short form has 79 cells, and omits some columns.
 func nodeTable(rows []nodeRow, all *nodeRow, short bool) *table.Table {
-	number := func(head, long, over string, width int) table.Column {
-		return table.Column{Head: head, LongHead: long, GroupHead: over, Right: true, Min: width, Max: width}
+	number := func(head, long, group string, width int) table.Column {
+		return table.Column{Head: head, LongHead: long, GroupHead: group, Right: true, Min: width, Max: width}
 	}
 	host := table.Column{Head: "host", Min: 10, Max: 10}
 	t := &table.Table{HeadStyle: dim, Columns: []table.Column{

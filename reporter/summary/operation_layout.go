@@ -10,27 +10,27 @@ import (
 
 // operations writes the job's operations and transfers, and their losses.
 func (p *terminalWriter) operations(r *reporter.Report) {
-	w := r.PooledOperations()
-	if w == nil {
+	ops := r.PooledOperations()
+	if ops == nil {
 		return
 	}
 
-	for _, part := range operationSections {
-		series, left := part.series(w)
-		p.table(part.label(), part.table(w, series), 2)
+	for _, section := range operationSections {
+		series, left := section.series(ops)
+		p.table(section.label(), section.table(ops, series), 2)
 		if left > 0 {
-			p.line(plain, text.PadRight("", labelWidth)+part.more(left))
+			p.line(plain, text.PadRight("", labelWidth)+section.more(left))
 		}
 	}
-	p.operationProblems(r, w)
+	p.operationProblems(r, ops)
 }
 
 // table returns series of the section: the name, numbers, and a note. A name that does not fit next to its numbers gets
 // a separate line.
-func (p *operationSection) table(w *reporter.Operations, series []string) *table.Table {
+func (p *operationSection) table(ops *reporter.Operations, series []string) *table.Table {
 	t := &table.Table{Columns: []table.Column{{LongHead: p.kind.Noun(), Fit: true}}}
 	for _, name := range series {
-		row := p.row(w, name)
+		row := p.row(ops, name)
 		if len(t.Rows) == 0 {
 			for i := range row.cells {
 				t.Columns = append(t.Columns, table.Column{Right: true, Optional: true})

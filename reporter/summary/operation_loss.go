@@ -12,8 +12,8 @@ import (
 )
 
 // operationProblems writes what was dropped, and the sources that failed or received nothing.
-func (p *terminalWriter) operationProblems(r *reporter.Report, w *reporter.Operations) {
-	if words := droppedWords(w.Dropped); words != "" {
+func (p *terminalWriter) operationProblems(r *reporter.Report, ops *reporter.Operations) {
+	if words := droppedWords(ops.Dropped); words != "" {
 		p.text(plain, "dropped", words)
 	}
 
@@ -48,9 +48,9 @@ func sourceProblems(r *reporter.Report) []missingGroup {
 		if n.Operations == nil {
 			continue
 		}
-		heard := slices.ContainsFunc(n.Operations.Sources, fromSocket)
+		received := slices.ContainsFunc(n.Operations.Sources, fromSocket)
 		for _, s := range n.Operations.Sources {
-			why, name := sourceProblem(&s, heard), s.Kind
+			why, name := sourceProblem(&s, received), s.Kind
 			if why == "" {
 				continue
 			}
@@ -69,8 +69,8 @@ func sourceProblems(r *reporter.Report) []missingGroup {
 }
 
 // sourceProblem returns how a source failed, or that it received nothing; "" if all is well. A job uses one of the two
-// ports: if one of them received events (heard), the other need not.
-func sourceProblem(s *aggregate.Source, heard bool) string {
+// ports: if one of them received events (received), the other need not.
+func sourceProblem(s *aggregate.Source, received bool) string {
 	switch {
 	case s.Scrapes != nil && *s.Scrapes == 0:
 		return "was not scraped"
@@ -86,7 +86,7 @@ func sourceProblem(s *aggregate.Source, heard bool) string {
 		return ""
 	case s.Datagrams != nil && *s.Datagrams > 0:
 		return text.Count(int(*s.Datagrams), "datagram", "datagrams") + ", but none that could be used"
-	case s.Scrapes == nil && heard:
+	case s.Scrapes == nil && received:
 		return ""
 	}
 	return "nothing came"

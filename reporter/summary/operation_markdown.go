@@ -10,31 +10,31 @@ import (
 // operations writes the job's operations as a table, its other series as a second one, and their losses. Names are from
 // the report.
 func (m *markdownWriter) operations(r *reporter.Report) {
-	w := r.PooledOperations()
-	if w == nil {
+	ops := r.PooledOperations()
+	if ops == nil {
 		return
 	}
 
 	others := &table.Table{Columns: table.Left("kind", "series", "value")}
 	var more []string
-	for _, part := range operationSections {
-		series, left := part.series(w)
+	for _, section := range operationSections {
+		series, left := section.series(ops)
 		if left > 0 {
-			more = append(more, part.more(left)+".")
+			more = append(more, section.more(left)+".")
 		}
-		if part.kind == reporter.OpKind {
-			m.table(part.table(w, series), strings.Join(more, "\n"))
+		if section.kind == reporter.OpKind {
+			m.table(section.table(ops, series), strings.Join(more, "\n"))
 			more = nil
 			continue
 		}
 		for _, name := range series {
-			row := part.row(w, name)
-			others.Add(table.Cell{Text: part.kind.Noun()}, table.Untrusted(name), row.value())
+			row := section.row(ops, name)
+			others.Add(table.Cell{Text: section.kind.Noun()}, table.Untrusted(name), row.value())
 		}
 	}
 	m.table(others, strings.Join(more, "\n"))
 
 	p := &terminalWriter{width: markdownWidth}
-	p.operationProblems(r, w)
+	p.operationProblems(r, ops)
 	m.fence(p.lines(), markdownWidth)
 }

@@ -17,19 +17,19 @@ import (
 // several nodes are pooled by [reporter.Report.PooledOperations]. No name is cut, and none can make it write control
 // characters.
 func WriteOperations(w io.Writer, r *reporter.Report) error {
-	work := r.PooledOperations()
-	if work == nil {
+	ops := r.PooledOperations()
+	if ops == nil {
 		return nil
 	}
 
 	var tables []*table.Table
 	for _, kind := range reporter.OperationKinds() {
 		if kind != reporter.TransferKind {
-			tables = append(tables, kindTable(work, kind))
+			tables = append(tables, kindTable(ops, kind))
 		}
 	}
-	sets, attributes, dropped, examples := otherTables(work)
-	tables = append(append(tables, sets, attributes), transferTables(work)...)
+	sets, attributes, dropped, examples := otherTables(ops)
+	tables = append(append(tables, sets, attributes), transferTables(ops)...)
 	tables = append(tables, sourceTable(r), dropped, examples)
 
 	out := new(bytes.Buffer)
@@ -44,7 +44,7 @@ func WriteOperations(w io.Writer, r *reporter.Report) error {
 	if out.Len() == 0 {
 		out.WriteString("nothing was received\n")
 	}
-	for i, remark := range operationRemarks(work) {
+	for i, remark := range operationRemarks(ops) {
 		if i == 0 {
 			out.WriteByte('\n')
 		}
@@ -60,9 +60,9 @@ func WriteOperationKey(w io.Writer, r *reporter.Report, key string) error {
 	for i := range t.Columns {
 		t.Columns[i].Optional = false
 	}
-	if work := r.PooledOperations(); work != nil {
-		for _, series := range slices.Sorted(maps.Keys(work.Keys)) {
-			s, ok := work.Keys[series][key]
+	if ops := r.PooledOperations(); ops != nil {
+		for _, series := range slices.Sorted(maps.Keys(ops.Keys)) {
+			s, ok := ops.Keys[series][key]
 			if !ok {
 				continue
 			}
@@ -109,21 +109,21 @@ func addRow(t *table.Table, cells ...string) {
 }
 
 // operationRemarks returns remarks needed to read the numbers.
-func operationRemarks(work *reporter.Operations) []string {
+func operationRemarks(ops *reporter.Operations) []string {
 	var out text.Parts
-	out.Add(work.Dropped.Datagrams() > 0, "dropped %s", droppedWords(work.Dropped))
-	out.Add(work.Nodes > 1, "%d nodes pooled; p50, p90 and p99 are at most these, of the worst node", work.Nodes)
-	out.Add(hasEstimates(work), "~ estimated from the buckets of a histogram")
-	out.Add(len(work.Transfers) > 0, "a MB is 2^20 bytes, as in vLLM")
+	out.Add(ops.Dropped.Datagrams() > 0, "dropped %s", droppedWords(ops.Dropped))
+	out.Add(ops.Nodes > 1, "%d nodes pooled; p50, p90 and p99 are at most these, of the worst node", ops.Nodes)
+	out.Add(hasEstimates(ops), "~ estimated from the buckets of a histogram")
+	out.Add(len(ops.Transfers) > 0, "a MB is 2^20 bytes, as in vLLM")
 	return out
 }
 
 // hasEstimates reports whether any number was estimated.
-func hasEstimates(work *reporter.Operations) bool {
+func hasEstimates(ops *reporter.Operations) bool {
 	for _, kind := range reporter.OperationKinds() {
 		for _, n := range reporter.OperationNumbers(kind, 0) {
-			for _, series := range work.Series(kind) {
-				if _, estimated := n.Value(work, series); estimated {
+			for _, series := range ops.Series(kind) {
+				if _, estimated := n.Value(ops, series); estimated {
 					return true
 				}
 			}
@@ -149,8 +149,8 @@ func nonzeroOrDash[N int | int64 | float64](n N) string {
 }
 
 // kindTable returns all numbers of the series of a kind.
-func kindTable(work *reporter.Operations, kind reporter.OperationKind) *table.Table {
-	heads, rows := work.Table(kind, 0)
+func kindTable(ops *reporter.Operations, kind reporter.OperationKind) *table.Table {
+	heads, rows := ops.Table(kind, 0)
 	t := seriesTable(heads...)
 	switch kind {
 	case reporter.OpKind:
@@ -160,7 +160,7 @@ func kindTable(work *reporter.Operations, kind reporter.OperationKind) *table.Ta
 	}
 	for _, row := range rows {
 		if kind == reporter.OpKind {
-			row = append(row, nonzeroOrDash(len(work.Keys[row[0]])))
+			row = append(row, nonzeroOrDash(len(ops.Keys[row[0]])))
 		}
 		addRow(t, row...)
 	}
@@ -169,40 +169,40 @@ func kindTable(work *reporter.Operations, kind reporter.OperationKind) *table.Ta
 }
 
 // otherTables returns the sets, the attributes, the numbers of dropped things, and examples of them.
-func otherTables(work *reporter.Operations) (sets, attributes, dropped, examples *table.Table) {
+func otherTables(ops *reporter.Operations) (sets, attributes, dropped, examples *table.Table) {
 	sets, attributes = seriesTable("set", "members"), textTable("attribute", "value")
-	for _, series := range slices.Sorted(maps.Keys(work.Sets)) {
-		members := text.Number(float64(work.Sets[series].Count))
-		if work.Sets[series].AtLeast {
+	for _, series := range slices.Sorted(maps.Keys(ops.Sets)) {
+		members := text.Number(float64(ops.Sets[series].Count))
+		if ops.Sets[series].AtLeast {
 			members = "≥ " + members
 		}
 		addRow(sets, series, members)
 	}
-	for _, series := range slices.Sorted(maps.Keys(work.Attributes)) {
-		addRow(attributes, series, fmt.Sprint(work.Attributes[series]))
+	for _, series := range slices.Sorted(maps.Keys(ops.Attributes)) {
+		addRow(attributes, series, fmt.Sprint(ops.Attributes[series]))
 	}
 	dropped, examples = seriesTable("dropped", "count"), textTable("example of what was dropped", "why")
-	for _, reason := range work.Dropped.Reasons() {
+	for _, reason := range ops.Dropped.Reasons() {
 		if reason.Count != 0 {
 			addRow(dropped, reason.Name, text.Number(float64(reason.Count)))
 		}
 	}
-	for _, e := range work.Examples {
+	for _, e := range ops.Examples {
 		addRow(examples, e.Line, e.Why)
 	}
 	return sets, attributes, dropped, examples
 }
 
 // transferTables returns a table for each name: the figures of vLLM's class, and all other known ones.
-func transferTables(work *reporter.Operations) []*table.Table {
+func transferTables(ops *reporter.Operations) []*table.Table {
 	var all []*table.Table
-	for _, name := range work.Series(reporter.TransferKind) {
-		tr := work.Transfers[name]
+	for _, name := range ops.Series(reporter.TransferKind) {
+		tr := ops.Transfers[name]
 		t := seriesTable("transfer "+name, "")
 		for _, n := range reporter.OperationNumbers(reporter.TransferKind, 0) {
 			label := cmp.Or(n.VLLMName, n.Heading)
-			if v, _ := n.Value(work, name); label != "" && (v != nil || n.VLLMName != "") {
-				addRow(t, label, n.Text(work, name))
+			if v, _ := n.Value(ops, name); label != "" && (v != nil || n.VLLMName != "") {
+				addRow(t, label, n.Text(ops, name))
 			}
 		}
 		for _, list := range slices.Sorted(maps.Keys(tr.Other)) {

@@ -25,8 +25,8 @@ var operationSections = []operationSection{
 }
 
 // series returns the shown series, and the number of omitted ones.
-func (p *operationSection) series(w *reporter.Operations) (shown []string, left int) {
-	all := w.Series(p.kind)
+func (p *operationSection) series(ops *reporter.Operations) (shown []string, left int) {
+	all := ops.Series(p.kind)
 	n := min(len(all), p.shown)
 	return all[:n], len(all) - n
 }
@@ -56,18 +56,18 @@ func (r *operationRow) value() table.Cell {
 }
 
 // row returns a series in words, with its known numbers. For an operation of several nodes it names the slowest.
-func (p *operationSection) row(w *reporter.Operations, series string) operationRow {
+func (p *operationSection) row(ops *reporter.Operations, series string) operationRow {
 	if p.kind == reporter.TransferKind {
-		return p.transferRow(w, series)
+		return p.transferRow(ops, series)
 	}
 
 	var row operationRow
 	for _, n := range p.numbers() {
-		row.cells = append(row.cells, numberWords(&n, w, series))
+		row.cells = append(row.cells, numberWords(&n, ops, series))
 	}
-	switch t := w.Times[series]; p.kind {
+	switch t := ops.Times[series]; p.kind {
 	case reporter.ValueKind:
-		row.note.Untrusted = w.Values[series].Unit
+		row.note.Untrusted = ops.Values[series].Unit
 	case reporter.OpKind:
 		if t.Count == 0 {
 			row.cells[len(row.cells)-1] = "" // the total
@@ -75,7 +75,7 @@ func (p *operationSection) row(w *reporter.Operations, series string) operationR
 		if t.Errors > 0 {
 			row.note.Text = text.Number(t.Errors) + " failed"
 		}
-		if row.note.Untrusted = w.SlowestNode[series]; row.note.Untrusted != "" {
+		if row.note.Untrusted = ops.SlowestNode[series]; row.note.Untrusted != "" {
 			row.note.Text = strings.TrimPrefix(row.note.Text+", slowest on node", ", ")
 		}
 	}
@@ -91,9 +91,9 @@ func (p *operationSection) numbers() []reporter.OperationNumber {
 
 // numberWords returns a number in words, or "" if it is unknown. A quantile is an upper bound for several nodes, and
 // has a tilde if it was estimated from the buckets of a histogram.
-func numberWords(n *reporter.OperationNumber, w *reporter.Operations, series string) string {
-	v, estimated := n.Value(w, series)
-	if v == nil || n.PerNode && w.Nodes > 1 {
+func numberWords(n *reporter.OperationNumber, ops *reporter.Operations, series string) string {
+	v, estimated := n.Value(ops, series)
+	if v == nil || n.PerNode && ops.Nodes > 1 {
 		return ""
 	}
 	words := text.Number(*v)
@@ -102,7 +102,7 @@ func numberWords(n *reporter.OperationNumber, w *reporter.Operations, series str
 	}
 	switch {
 	case n.Quantile == "":
-	case w.Nodes > 1:
+	case ops.Nodes > 1:
 		words = "at most " + words
 	case estimated:
 		words = "~" + words
@@ -111,14 +111,14 @@ func numberWords(n *reporter.OperationNumber, w *reporter.Operations, series str
 }
 
 // transferRow returns the transfers of one name in words, with commas.
-func (p *operationSection) transferRow(w *reporter.Operations, series string) operationRow {
-	t := w.Transfers[series]
+func (p *operationSection) transferRow(ops *reporter.Operations, series string) operationRow {
+	t := ops.Transfers[series]
 	n := t.Summary.Transfers
 	words := text.Parts{text.Number(n) + " " + text.Plural(n, "transfer", "transfers")}
 	if n > 0 {
 		words = append(words, text.SizeText(t.TotalMB))
 		for _, n := range p.numbers() {
-			words.Add(n.Quantile == "" || t.Summary.P90Xfer > 0, "%s", numberWords(&n, w, series))
+			words.Add(n.Quantile == "" || t.Summary.P90Xfer > 0, "%s", numberWords(&n, ops, series))
 		}
 		rate := transferRate(&t)
 		words.Add(rate != "", "%s", rate)

@@ -111,15 +111,15 @@ func chosenPhases(all []*phase, n int) []*phase {
 	return slices.DeleteFunc(slices.Clone(all), func(p *phase) bool { return !slices.Contains(longest, p) })
 }
 
-// phaseTable returns a table of at most most phases, and the number of omitted ones.
-func phaseTable(r *reporter.Report, most int) (t *table.Table, left int) {
+// phaseTable returns a table of at most limit phases, and the number of omitted ones.
+func phaseTable(r *reporter.Report, limit int) (t *table.Table, left int) {
 	t = &table.Table{Columns: []table.Column{
 		{LongHead: "phase", Max: maxPhaseName}, {LongHead: "began", Right: true}, {LongHead: "lasted", Right: true},
 		{LongHead: "CPUs", Right: true, Optional: true}, {LongHead: "memory", Right: true, Optional: true},
 		{LongHead: "GPU", Right: true, Optional: true},
 	}}
 	all := phasesOf(r)
-	for _, of := range chosenPhases(all, most) {
+	for _, of := range chosenPhases(all, limit) {
 		row := of.row()
 		cells := []table.Cell{table.Untrusted(row[0])}
 		for _, words := range row[1:] {
@@ -134,8 +134,8 @@ func phaseTable(r *reporter.Report, most int) (t *table.Table, left int) {
 const maxPhaseName = 24
 
 // phases writes a line for each phase, in columns.
-func (p *terminalWriter) phases(r *reporter.Report, most int) {
-	t, left := phaseTable(r, most)
+func (p *terminalWriter) phases(r *reporter.Report, limit int) {
+	t, left := phaseTable(r, limit)
 	p.table("phases", t, 2)
 	if left > 0 {
 		p.line(plain, text.PadRight("", labelWidth)+text.Count(left, "more phase", "more phases")+

@@ -17,19 +17,19 @@ func (p *terminalWriter) push(r *reporter.Report) {
 
 // pushStates writes each state of the pushes to one destination once, with its number of nodes.
 func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf func(*reporter.Push) string) {
-	var answers nodeMessages
+	var states nodeMessages
 	for name, n := range r.EachNode() {
 		if n.Push == nil {
 			continue
 		}
 		if words := textOf(n.Push); words != "" {
-			answers.add(words, name)
+			states.add(words, name)
 		}
 	}
 
-	for i, s := range answers.list {
+	for i, s := range states.list {
 		if i == 3 { // each of a thousand nodes may have failed differently
-			p.text(plain, "", fmt.Sprintf("and %d more answers", len(answers.list)-i))
+			p.text(plain, "", fmt.Sprintf("and %d more answers", len(states.list)-i))
 			return
 		}
 		look := plain

@@ -111,9 +111,9 @@ func rankRows(r *reporter.Report) []RankRow {
 	return out
 }
 
-// ChooseRanks returns at most most of the ranks, the first that failed in the first row and the others in their order,
+// ChooseRanks returns at most limit of the ranks, the first that failed in the first row and the others in their order,
 // and the omitted ranks. It prefers ranks that failed, the earliest first, and then uneven ranks.
-func ChooseRanks(rows []RankRow, most int) (shown, left []RankRow) {
+func ChooseRanks(rows []RankRow, limit int) (shown, left []RankRow) {
 	class := func(r *RankRow) int {
 		switch {
 		case r.First:
@@ -132,8 +132,8 @@ func ChooseRanks(rows []RankRow, most int) (shown, left []RankRow) {
 		return a.End.Compare(b.End)
 	})
 
-	most = min(most, len(rows))
-	shown, left = byNeed[:most:most], byNeed[most:]
+	limit = min(limit, len(rows))
+	shown, left = byNeed[:limit:limit], byNeed[limit:]
 	slices.SortStableFunc(shown, func(a, b RankRow) int {
 		return cmp.Or(cmp.Compare(min(1, class(&a)), min(1, class(&b))), cmp.Compare(a.Rank, b.Rank))
 	})

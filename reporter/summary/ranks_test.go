@@ -11,17 +11,11 @@ import (
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // withVerdict draws the conclusions from all nodes and ranks of a report.
 func withVerdict(t testing.TB, r *reporter.Report) *reporter.Report {
-	t.Helper()
-	merged, err := diagnosis.Merge([]reporter.SourceReport{{Path: "x", Report: r}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return merged
+	return merged(t, reporter.SourceReport{Path: "x", Report: r})
 }
 
 // manyRanks returns a report of 4 nodes of 16 ranks: rank 37 failed, rank 5 did little, and the launcher ended 10

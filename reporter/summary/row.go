@@ -113,7 +113,7 @@ func (row *Row) noteUse(n *reporter.Node) {
 		if wall := metric(reporter.MetricWall); wall != nil {
 			row.WallSeconds = wall
 		}
-		if row.PeakMemoryMB == nil { // MaxRSSMB includes perfagent's own memory
+		if row.PeakMemoryMB == nil { // a bound may be perfagent's own memory
 			row.PeakMemoryMB = finiteOrNil(j.MaxRSSMB, j.MaxRSSMB > 0 && !j.MaxRSSAtMost)
 		}
 	}

@@ -69,8 +69,8 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 }
 
 // write writes all, named what in an error, to w.
-func write(w io.Writer, all []byte, what string) error {
-	if _, err := w.Write(all); err != nil {
+func write(w io.Writer, data []byte, what string) error {
+	if _, err := w.Write(data); err != nil {
 		return fmt.Errorf("write %s: %w", what, err)
 	}
 	return nil

@@ -27,24 +27,24 @@ func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 		return "", bad
 	}
 
-	var suffered []string
-	said := strings.ToLower(line)
+	var conditions []string
+	lower := strings.ToLower(line)
 	for _, c := range v.Conditions[:min(len(v.Conditions), maxConditions)] {
-		if words := conditionText(c); !strings.Contains(said, words) {
-			suffered = append(suffered, words)
+		if words := conditionText(c); !strings.Contains(lower, words) {
+			conditions = append(conditions, words)
 		}
 	}
 
-	if len(suffered) > 0 {
-		line = strings.TrimRight(line, ". ") + "; on the way: " + text.List(suffered, 5)
+	if len(conditions) > 0 {
+		line = strings.TrimRight(line, ". ") + "; on the way: " + text.List(conditions, 5)
 	}
 	return line, bad
 }
 
 // onlyCode reports whether a sentence contains only the exit code, of a job or of all ranks of a node.
 func onlyCode(line string, code float64) bool {
-	said := "exited with code " + text.Fixed(code, 0)
-	return line == said || strings.HasPrefix(line, "all ") && strings.HasSuffix(line, " ranks "+said)
+	exited := "exited with code " + text.Fixed(code, 0)
+	return line == exited || strings.HasPrefix(line, "all ") && strings.HasSuffix(line, " ranks "+exited)
 }
 
 // causeText returns a cause in a word or two.
@@ -99,15 +99,15 @@ func (p *terminalWriter) messages(label string, list []Message, bad, good style,
 // shownVerdicts returns the verdicts that add to the first line of a summary: of several nodes the worst ones, each
 // cause once.
 func shownVerdicts(r *reporter.Report) []Message {
-	list, said := Verdicts(r), ""
+	list, title := Verdicts(r), ""
 	if name, _ := firstFailedNode(r); name != "" {
-		said = fmt.Sprintf("node %s: exited with code %d", text.Printable(name), *r.Nodes[name].Job.ExitCode)
+		title = fmt.Sprintf("node %s: exited with code %d", text.Printable(name), *r.Nodes[name].Job.ExitCode)
 	}
 	if v := r.Run.Verdict; v != nil && failedRank(r) != "" && v.Cause == diagnosis.CauseExited &&
 		strings.HasSuffix(v.Text, fmt.Sprintf(" exited with code %v", v.Number("exit_code"))) {
-		said = text.Printable(v.Text)
+		title = text.Printable(v.Text)
 	}
-	return slices.DeleteFunc(list, func(m Message) bool { return m.Text == said })
+	return slices.DeleteFunc(list, func(m Message) bool { return m.Text == title })
 }
 
 // Verdicts returns how the job ended: the verdict of a single node or, for several nodes, each cause once with its

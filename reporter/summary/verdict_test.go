@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-func merged(t *testing.T, inputs ...reporter.SourceReport) *reporter.Report {
+func merged(t testing.TB, inputs ...reporter.SourceReport) *reporter.Report {
 	t.Helper()
 	r, err := diagnosis.Merge(inputs)
 	if err != nil {
