@@ -16,17 +16,16 @@ import (
 	"testing"
 )
 
-// module is the path of the module, of which packages are named by what follows. The package of the module itself is
-// named ".", as its folder is.
+// module is the path of the module. Packages are named relative to it; its root package is ".".
 const module = "github.com/perfagent/perfagent"
 
-// A sourceFile is a Go file that is not a test, with the package that it belongs to.
+// A sourceFile is a Go file that is not a test, with its package.
 type sourceFile struct {
 	pkg, path string
 	ast       *ast.File
 }
 
-// sources parses all Go files but tests, for whatever system they are.
+// sources parses all Go files except tests, for all systems.
 func sources(t *testing.T) []sourceFile {
 	t.Helper()
 
@@ -45,7 +44,7 @@ func sources(t *testing.T) []sourceFile {
 		if err != nil {
 			return err
 		}
-		if pkg := filepath.ToSlash(filepath.Dir(name)); pkg != "scripts" { // programs of one file each
+		if pkg := filepath.ToSlash(filepath.Dir(name)); pkg != "scripts" { // each is a program in one file
 			files = append(files, sourceFile{pkg, name, file})
 		}
 
@@ -58,13 +57,13 @@ func sources(t *testing.T) []sourceFile {
 	return files
 }
 
-// hasModule reports whether a folder is a module of its own.
+// hasModule reports whether a directory is a separate module.
 func hasModule(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return err == nil
 }
 
-// imports returns what each package imports of this module.
+// imports returns the imports of each package from this module.
 func imports(files []sourceFile) map[string][]string {
 	all := make(map[string][]string)
 	for _, f := range files {
@@ -82,13 +81,13 @@ func imports(files []sourceFile) map[string][]string {
 	return all
 }
 
-// A rule says what a package may import of this module.
+// A rule lists the packages of this module that a package may import.
 type rule struct {
 	pkg string
 	may []string
 }
 
-// rules reads the table of docs/architecture.md.
+// rules parses the table of docs/architecture.md.
 func rules(t *testing.T) []rule {
 	t.Helper()
 
@@ -114,7 +113,7 @@ func rules(t *testing.T) []rule {
 	return list
 }
 
-// codes returns the words of a cell that are set as code.
+// codes returns the words of a cell in backquotes.
 func codes(cell string) []string {
 	var words []string
 	for i, part := range strings.Split(cell, "`") {
@@ -125,7 +124,7 @@ func codes(cell string) []string {
 	return words
 }
 
-// Pages are made in one package: no other one has templates, which must be parsed at no start of the program.
+// Only package plotter has templates, so that parsing them never delays the start of the program.
 func TestImports_TemplatesOfPages(t *testing.T) {
 	for _, f := range sources(t) {
 		for _, spec := range f.ast.Imports {
@@ -136,8 +135,8 @@ func TestImports_TemplatesOfPages(t *testing.T) {
 	}
 }
 
-// violations compares what packages import with what they may import: nothing but what their row
-// names, and only packages that stand below. A row may not name what is not imported, either.
+// violations compares imports with rules: a package imports exactly what its row names, and only packages below it in
+// the table.
 func violations(rules []rule, imports map[string][]string) []string {
 	var wrong []string
 	place := make(map[string]int)
@@ -173,7 +172,7 @@ func violations(rules []rule, imports map[string][]string) []string {
 	return wrong
 }
 
-// Imports go one way, down the table of docs/architecture.md.
+// Packages only import packages below them in the table of docs/architecture.md.
 func TestImports(t *testing.T) {
 	files := sources(t)
 	all, table := imports(files), rules(t)
@@ -182,7 +181,7 @@ func TestImports(t *testing.T) {
 		t.Error(wrong)
 	}
 
-	// The rule must notice what it is there for.
+	// The check must notice a violation.
 	const pkg, upward = "collector/series", "mlflow"
 	all[pkg] = append(all[pkg], upward)
 	want := fmt.Sprintf("%s imports %s, which its row does not name", pkg, upward)
@@ -191,7 +190,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// What lies under internal/ is in no exported name of any other package.
+// No exported name outside internal/ has a type of a package under internal/.
 func TestExportedNames_HaveNoInternalType(t *testing.T) {
 	checked := 0
 	for _, f := range sources(t) {
@@ -220,8 +219,7 @@ func TestExportedNames_HaveNoInternalType(t *testing.T) {
 	}
 }
 
-// internalNames returns the packages under internal/ that a file imports, by the names that they
-// have in it.
+// internalNames returns the packages under internal/ that a file imports, by local name.
 func internalNames(f *ast.File) map[string]string {
 	hidden := make(map[string]string)
 	for _, spec := range f.Imports {
@@ -238,8 +236,8 @@ func internalNames(f *ast.File) map[string]string {
 	return hidden
 }
 
-// exportedParts returns what other packages see of a declaration: the signatures of functions and
-// methods, the types and values of names, and of structs the exported fields.
+// exportedParts returns the parts of a declaration that other packages see: signatures of functions and methods, types
+// and values of names, and exported fields of structs.
 func exportedParts(d ast.Decl) []ast.Node {
 	var parts []ast.Node
 	switch d := d.(type) {
@@ -282,7 +280,7 @@ func exportedReceiver(recv *ast.FieldList) bool {
 	return exported
 }
 
-// exportedType returns a type, but of a struct only the fields that others see.
+// exportedType returns a type; of a struct only the exported fields.
 func exportedType(t ast.Expr) []ast.Node {
 	s, ok := t.(*ast.StructType)
 	if !ok {

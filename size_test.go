@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// No capability has more lines than docs/architecture.md says, and no line or function of the product is too long.
+// docs/architecture.md has the size of each capability, and no line or function of the product is too long.
 func TestSize_IsInTheDocs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs the counter")
 	}
-	sources(t) // go test sees which files the test has read, and runs it again if one has changed
+	sources(t) // go test then reruns the test if a source file changes
 	if _, err := os.ReadFile("docs/architecture.md"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/perfagent/perfagent"
 )
 
-// The packages' names and the wheel's need a version in the normal form of PEP 440, without epoch and local part.
+// The names of the packages and of the wheel need a version in the normal form of PEP 440, without epoch and local
+// part.
 func TestVersion_IsTheOneLineOfItsFile(t *testing.T) {
 	data, err := os.ReadFile("VERSION")
 	if err != nil {

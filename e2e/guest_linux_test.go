@@ -20,7 +20,7 @@ import (
 
 const guestMiB = 1 << 20
 
-// guest returns the path of testdata/guest, the program for machines and containers that have nothing else.
+// guest returns the path of testdata/guest, a program for machines and containers without other programs.
 func guest(t testing.TB) string {
 	t.Helper()
 	return clitest.BuildOnce(t, "guest", func(path string) *exec.Cmd {
@@ -28,13 +28,13 @@ func guest(t testing.TB) string {
 	})
 }
 
-// busybox is a shell that needs no library.
+// busybox returns a statically linked shell.
 func busybox(t testing.TB) string {
 	t.Helper()
 	return testenv.NeedsTool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
 }
 
-// guestTruth finds in a job's output what it read of the kernel before and after its work.
+// guestTruth parses the kernel's values that a job printed before and after its work.
 func guestTruth(t *testing.T, out string) (before, after clitest.Counters) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -52,18 +52,19 @@ func guestTruth(t *testing.T, out string) (before, after clitest.Counters) {
 	return before, after
 }
 
-// guestSource checks where the job's numbers are from, and how its memory is counted.
+// guestSource checks the source of the job's numbers, and how its memory is counted.
 func guestSource(t *testing.T, n *reporter.Node, source string) {
 	t.Helper()
 	kind := n.Job.MemoryKind
-	// A group tells nothing of a job that is smaller than what is not known of us: then its processes do.
+	// If perfagent's own usage is too uncertain relative to a small job, the job's processes are the source, not its
+	// group.
 	_, known := n.Metrics["job_peak_memory_mb"]
 	if n.Job.Source != source || kind == host.MemoryGroup && source == host.JobFromTree || known != (n.Job.PeakMemoryMB > 0) {
 		t.Errorf("source %q, memory %q, want source %q; missing: %+v", n.Job.Source, n.Job.MemoryKind, source, n.Missing)
 	}
 }
 
-// guestLimits checks what bounds the job; 0 = nothing.
+// guestLimits checks the limits of the job; 0 = none.
 func guestLimits(t *testing.T, n *reporter.Node, cpus, memory float64) {
 	t.Helper()
 	if n.Limits == nil || n.Limits.CPUs != cpus || float64(n.Limits.MemoryMB) != memory {
@@ -73,15 +74,15 @@ func guestLimits(t *testing.T, n *reporter.Node, cpus, memory float64) {
 
 var guestKills sync.Mutex
 
-// guestKillsAlone lets one test at a time have a job killed for memory: every perfagent of the host looks at who is
-// killed, and one in a group that has just run out of memory may be killed for what that takes.
+// guestKillsAlone serializes the tests with OOM kills: every perfagent of the host investigates a kill, and one in a
+// group that has just run out of memory may be killed for the memory that this needs.
 func guestKillsAlone(t *testing.T) {
 	t.Helper()
 	guestKills.Lock()
 	t.Cleanup(guestKills.Unlock)
 }
 
-// guestKilled checks a verdict of a control group's limit, in MiB.
+// guestKilled checks the verdict on a control group's limit, in MiB.
 func guestKilled(t *testing.T, n *reporter.Node, run reporter.Run, limit float64) {
 	t.Helper()
 	v := n.Verdict
@@ -102,7 +103,7 @@ func guestKilled(t *testing.T, n *reporter.Node, run reporter.Run, limit float64
 	}
 }
 
-// guestNear checks two numbers of the same: within a share of the second.
+// guestNear checks that two numbers differ by at most a share of the second.
 func guestNear(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= share*want) {
@@ -110,7 +111,7 @@ func guestNear(t *testing.T, what string, got, want, share float64) {
 	}
 }
 
-// guestCPU compares CPU seconds with the kernel's, which go on until the guest ends.
+// guestCPU compares CPU seconds with the kernel's, which grow until the guest ends.
 func guestCPU(t *testing.T, got, want float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= 0.01*want+0.02) {
@@ -118,7 +119,7 @@ func guestCPU(t *testing.T, got, want float64) {
 	}
 }
 
-// guestMissing checks that something is said to be missing, for a reason with these words.
+// guestMissing checks that a value is missing, for a reason with these words.
 func guestMissing(t *testing.T, n *reporter.Node, what string, words ...string) {
 	t.Helper()
 	found := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {

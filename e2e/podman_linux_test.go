@@ -23,8 +23,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// podmanStore is an image with nothing but perfagent, the guest and busybox, in a store
-// of its own: the machine's own podman is not touched.
+// podmanStore is an image with only perfagent, the guest and busybox, in a separate store: the machine's podman is left
+// alone.
 type podmanStore struct {
 	t    *testing.T
 	dir  string
@@ -43,15 +43,15 @@ type podmanRun struct {
 	code  int      // wanted exit code
 }
 
-// podmanResult is how it went.
+// podmanResult is the result of a podmanRun.
 type podmanResult struct {
 	out  string
 	node *reporter.Node
 	run  reporter.Run
 }
 
-// In real containers (podman, runc), where perfagent is process 1, the report says of the
-// job what the kernel says of the container.
+// In real containers (podman, runc), with perfagent as process 1, the job's numbers in the report equal the kernel's
+// for the container.
 func TestPodman_Containers(t *testing.T) {
 	t.Parallel()
 	store := newPodmanStore(t)
@@ -79,7 +79,7 @@ func newPodmanStore(t *testing.T) *podmanStore {
 		parent: fmt.Sprintf("/perfagent-test-%d", os.Getpid())}
 	testenv.NeedsTool(t, "runc", "apt-get install runc (make e2e does it as root)")
 	var err error
-	if s.dir, err = os.MkdirTemp("", "perfagent-podman-"); err != nil { // overlay's paths are bounded
+	if s.dir, err = os.MkdirTemp("", "perfagent-podman-"); err != nil { // the length of overlay's paths is limited
 		t.Fatal(err)
 	}
 	t.Cleanup(s.remove)
@@ -104,13 +104,13 @@ tmp_dir = %q
 	return s
 }
 
-// lackingEngine says that containers do not run on this machine.
+// lackingEngine skips or fails a test on a machine that cannot run containers.
 func lackingEngine(t *testing.T, why string) {
 	t.Helper()
 	testenv.SkipOrFail(t, "no container can be run here, as root on a machine with control groups: "+strings.TrimSpace(why))
 }
 
-// podmanFiles are the files of the image, as a tar archive.
+// podmanFiles returns the files of the image, as a tar archive.
 func podmanFiles(t *testing.T) string {
 	t.Helper()
 	var buf bytes.Buffer
@@ -144,7 +144,7 @@ func (s *podmanStore) podman(t *testing.T, args ...string) clitest.Outcome {
 	return clitest.RunCommand(t, cmd)
 }
 
-// remove ends what is left, and removes the store and the control groups.
+// remove ends remaining containers, and removes the store and the control groups.
 func (s *podmanStore) remove() {
 	s.podman(s.t, "rm", "-fa", "-t", "0")
 	_ = unix.Unmount(s.dir+"/graph/overlay", unix.MNT_DETACH)
@@ -169,7 +169,7 @@ func (s *podmanStore) remove() {
 	}
 }
 
-// command is podman run of a container whose reports come into out.
+// command prepares podman run of a container, with its reports in out.
 func (s *podmanStore) command(r podmanRun, out string) []string {
 	args := []string{"run", "--rm", "--network=none", "--cgroup-parent=" + s.parent, "-v", out + ":/out", "--env=PERFAGENT_OUT=/out"}
 	return append(append(append(args, strings.Fields(r.flags)...), podmanImage), r.args...)
@@ -183,8 +183,8 @@ func (s *podmanStore) run(t *testing.T, r podmanRun) podmanResult {
 	for try := 1; ; try++ {
 		out = t.TempDir()
 		o = s.podman(t, s.command(r, out)...)
-		// On a busy machine the kernel may kill a second process before the first has given its
-		// memory back: perfagent, of which there is the journal then.
+		// On a busy machine the kernel may kill a second process before the first has freed its memory: perfagent,
+		// which leaves a journal then.
 		if o.Code != 137 || try == 5 || !slices.ContainsFunc(reportertest.InDir(t, out), func(p string) bool { return filepath.Ext(p) == ".jsonl" }) {
 			break
 		}
@@ -201,8 +201,8 @@ func (s *podmanStore) run(t *testing.T, r podmanRun) podmanResult {
 	return podmanResult{out: o.Out, node: report.Nodes["0"], run: report.Run}
 }
 
-// podmanCPU: the total within 1 % of the kernel's, the share of throttled periods as the
-// kernel has it.
+// podmanCPU checks that the total is within 1 % of the kernel's, and the share of throttled periods equals the
+// kernel's.
 func podmanCPU(t *testing.T, s *podmanStore, flags string) {
 	r := s.run(t, podmanRun{flags: flags + "--cpus=0.3 --memory=200m --memory-swap=200m",
 		args: strings.Fields("/perfagent run --interval 20ms -- /guest truth children 4 0.3")})
@@ -238,7 +238,7 @@ func podmanChild(t *testing.T, s *podmanStore, flags string) {
 	guestKilled(t, r.node, r.run, 64)
 }
 
-// podmanShell: what a shell beside us uses is not the job's; the limits are the job's too.
+// podmanShell checks that the usage of a shell in the container is not the job's, but its limits are.
 func podmanShell(t *testing.T, s *podmanStore, flags string) {
 	guestKillsAlone(t)
 	r := s.run(t, podmanRun{code: 137, flags: flags + "--cpus=1.5 --memory=64m --memory-swap=64m",
@@ -257,14 +257,14 @@ func podmanCPUSet(t *testing.T, s *podmanStore) {
 	}
 }
 
-// podmanRefused: cgroupfs is read-only in a container.
+// podmanRefused checks a container, in which cgroupfs is read-only.
 func podmanRefused(t *testing.T, s *podmanStore) {
 	r := s.run(t, podmanRun{code: 5, args: []string{"/perfagent", "run", "--cgroup", "create", "--", "/bin/sh", "-c", "exit 5"}})
 	guestSource(t, r.node, "cgroup")
 	guestMissing(t, r.node, host.SourceCgroup, "--cgroup create", "read-only file system")
 }
 
-// podmanPermitted: in a privileged one it can be written.
+// podmanPermitted checks a privileged container, in which cgroupfs is writable.
 func podmanPermitted(t *testing.T, s *podmanStore) {
 	r := s.run(t, podmanRun{flags: "--privileged --cgroupns=private --memory=200m --memory-swap=200m",
 		args: strings.Fields("/perfagent run --cgroup create -- /guest truth children 3 0.4")})
@@ -272,14 +272,14 @@ func podmanPermitted(t *testing.T, s *podmanStore) {
 	if m := r.node.Limits.MemoryMB; m != 200 {
 		t.Errorf("limit %v MiB", m)
 	}
-	_, after := guestTruth(t, r.out) // of the made group: the job's look came shortly before its end
+	_, after := guestTruth(t, r.out) // of the group made for the job: the job printed it shortly before its end
 	guestCPU(t, r.node.Job.CPUSeconds, after.CPU)
 	if r.node.Job.CgroupStays {
 		t.Error("the group stays")
 	}
 }
 
-// podmanHidden: there are control groups, and nothing to be seen of them.
+// podmanHidden checks a container in which the control groups are not visible.
 func podmanHidden(t *testing.T, s *podmanStore) {
 	r := s.run(t, podmanRun{flags: "--privileged --memory=200m --memory-swap=200m",
 		args: []string{"/bin/sh", "-c", "busybox umount -l /sys/fs/cgroup && exec /perfagent run -- /guest children 2 0.1"}})
@@ -290,7 +290,7 @@ func podmanHidden(t *testing.T, s *podmanStore) {
 	}
 }
 
-// podmanChange: a limit that is changed while the job runs is the newer one in the report.
+// podmanChange checks that the report has the newer value of a limit that changes while the job runs.
 func podmanChange(t *testing.T, s *podmanStore) {
 	out := t.TempDir()
 	cmd := clitest.Command(t, s.path, s.command(podmanRun{flags: "--name=change --memory=200m --memory-swap=200m",
@@ -312,8 +312,7 @@ func podmanChange(t *testing.T, s *podmanStore) {
 	}
 }
 
-// podmanLimit sets the limit of the container "change" by hand: older versions of podman
-// have no "update".
+// podmanLimit sets the limit of the container "change" by hand: older versions of podman have no "update".
 func podmanLimit(t *testing.T, s *podmanStore) {
 	t.Helper()
 	o := s.podman(t, "inspect", "--format={{.Id}}", "change")

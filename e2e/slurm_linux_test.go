@@ -27,8 +27,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// slurm is a cluster of one node that lives in a folder of the test: munged, slurmctld and
-// slurmd as Debian has them, with control groups v1.
+// slurm is a cluster of one node that lives in a folder of the test: munged, slurmctld and slurmd of Debian, with
+// control groups v1.
 type slurm struct {
 	dir      string
 	programs slurmtest.Programs
@@ -39,8 +39,8 @@ type slurm struct {
 	daemons []*exec.Cmd
 }
 
-// In the steps and batch jobs of a real Slurm, the report says of the job what the kernel
-// and Slurm say of it, and Slurm sees of the job what it sees without perfagent.
+// In the steps and batch jobs of a real Slurm, the job's numbers in the report equal the numbers of the kernel and
+// Slurm, and Slurm sees the job as without perfagent.
 func TestSlurm_Jobs(t *testing.T) {
 	t.Parallel()
 	s := newSlurm(t)
@@ -56,8 +56,8 @@ func TestSlurm_Jobs(t *testing.T) {
 	}
 }
 
-// Of a job that does not mind TERM, Slurm kills every process after a while, us too. This
-// has a cluster of its own: nothing new is started on a node while a job is being ended.
+// If a job ignores TERM, Slurm kills every process after a while, including perfagent. This test has a separate
+// cluster: a node starts nothing new while a job is being ended.
 func TestSlurm_Kill(t *testing.T) {
 	t.Parallel()
 	slurmKilled(t, newSlurm(t))
@@ -69,7 +69,7 @@ func newSlurm(t *testing.T) *slurm {
 	slurmtest.NeedGroups(t)
 	s := &slurm{t: t, node: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())}
 	var err error
-	if s.dir, err = os.MkdirTemp("", "perfagent-slurm-"); err != nil { // the path of a socket is bounded
+	if s.dir, err = os.MkdirTemp("", "perfagent-slurm-"); err != nil { // the length of a socket's path is limited
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(s.dir) })
@@ -88,7 +88,7 @@ func newSlurm(t *testing.T) *slurm {
 	return s
 }
 
-// configure writes the configuration. More CPUs than the machine has let all jobs run at once.
+// configure writes the configuration. It declares more CPUs than the machine has, so that all jobs run at once.
 func (s *slurm) configure() {
 	s.t.Helper()
 	host, err := os.Hostname()
@@ -122,7 +122,7 @@ NodeName=NODE NodeHostname=HOST NodeAddr=127.0.0.1 Port=PORT2 CPUs=64 Boards=1 S
 PartitionName=debug Nodes=NODE Default=YES MaxTime=INFINITE State=UP
 `
 
-// start starts a daemon in the foreground. timeout(1) ends it if nobody else does.
+// start starts a daemon in the foreground. timeout(1) ends it at the latest.
 func (s *slurm) start(name string, args ...string) {
 	s.t.Helper()
 	cmd := clitest.Command(s.t, "timeout", append([]string{"-k", "5", "2400", s.programs.Path(name)}, args...)...)
@@ -139,15 +139,14 @@ func (s *slurm) start(name string, args ...string) {
 	s.daemons = append(s.daemons, cmd)
 }
 
-// state is what Slurm says of the node.
+// state returns the state of the node in Slurm.
 func (s *slurm) state() string {
 	s.t.Helper()
 	o := clitest.RunCommand(s.t, s.command(s.t, "sinfo", "-h", "-o", "%T"))
 	return strings.TrimSpace(o.Out + o.Err)
 }
 
-// stop ends all of it, the jobs first, and removes the control groups. It is for a test
-// that failed, too.
+// stop ends the jobs and the cluster, and removes the control groups, also after a failure of the test.
 func (s *slurm) stop() {
 	t := s.t
 	s.killJobs()
@@ -157,7 +156,7 @@ func (s *slurm) stop() {
 	for _, cmd := range s.daemons {
 		clitest.Wait(t, cmd)
 	}
-	s.killJobs() // of a slurmstepd that was just being started
+	s.killJobs() // of a slurmstepd that was just starting
 	for _, dir := range slices.Backward(s.groups()) {
 		if !slurmWithin(func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) }) {
 			t.Errorf("%s cannot be removed", dir)
@@ -173,7 +172,7 @@ func (s *slurm) stop() {
 	}
 }
 
-// slurmWithin waits as until does, but for what must not end a test in its midst.
+// slurmWithin waits like until, but without ending the test.
 func slurmWithin(ok func() bool) bool {
 	for begin := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
@@ -183,14 +182,14 @@ func slurmWithin(ok func() bool) bool {
 	return true
 }
 
-// groups are the control groups of the node, those above first.
+// groups returns the control groups of the node, parents first.
 func (s *slurm) groups() []string {
 	var dirs []string
 	tops, _ := filepath.Glob("/sys/fs/cgroup/*/slurm_" + s.node)
 	for _, top := range tops {
 		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
-				return nil // it has gone meanwhile
+				return nil // it has been removed meanwhile
 			}
 			dirs = append(dirs, path)
 			return nil
@@ -199,8 +198,8 @@ func (s *slurm) groups() []string {
 	return dirs
 }
 
-// killJobs kills what is in the node's groups: jobs and the slurmstepd of each, which are
-// no children of ours.
+// killJobs kills the processes in the node's groups: jobs and the slurmstepd of each, which are not children of this
+// process.
 func (s *slurm) killJobs() {
 	gone := slurmWithin(func() bool {
 		var pids []int
@@ -234,13 +233,13 @@ func (s *slurm) command(t *testing.T, name string, args ...string) *exec.Cmd {
 type slurmStep struct {
 	memory int // MiB
 	flags  []string
-	agent  []string // more of perfagent's options; nil: the job runs without perfagent
+	agent  []string // further options of perfagent; nil: the job runs without perfagent
 	job    []string
 }
 
-var slurmPlain = []string{} // perfagent, without more options
+var slurmPlain = []string{} // perfagent without further options
 
-// step prepares srun of a step whose reports come into out.
+// step prepares srun of a step with its reports in out.
 func (s *slurm) step(t *testing.T, r slurmStep) (cmd *exec.Cmd, out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "out")
@@ -251,7 +250,7 @@ func (s *slurm) step(t *testing.T, r slurmStep) (cmd *exec.Cmd, out string) {
 	return s.command(t, "srun", append(args, r.job...)...), out
 }
 
-// slurmName is the test's name as one of a job.
+// slurmName returns the test's name in the form of a job's.
 func slurmName(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", ".") }
 
 // run runs a step to its end and reads the report.
@@ -270,11 +269,11 @@ func (s *slurm) run(t *testing.T, r slurmStep, code int) (clitest.Outcome, *repo
 	return o, report
 }
 
-// slurmLimiting is the group that is hit first: Slurm gives the step the job's limit, and
-// the job's group counts what the step does, and more.
+// slurmLimiting is the group with the tighter limit: Slurm gives the step the job's limit, and the job's group counts
+// the usage of the step, and more.
 var slurmLimiting = regexp.MustCompile(`/job_\d+$`)
 
-// slurmInStep checks what holds of every step: its group and its memory limit.
+// slurmInStep checks the group and the memory limit of every step.
 func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
 	t.Helper()
 	guestSource(t, n, source)
@@ -288,7 +287,7 @@ func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
 	}
 }
 
-// slurmCPU: the total within 1 % of the kernel's.
+// slurmCPU checks that the total is within 1 % of the kernel's.
 func slurmCPU(t *testing.T, s *slurm) {
 	o, r := s.run(t, slurmStep{memory: 200, agent: []string{"--interval", "20ms"},
 		job: append([]string{guest(t)}, strings.Fields("truth children 4 0.3")...)}, 0)
@@ -307,8 +306,7 @@ func slurmCPU(t *testing.T, s *slurm) {
 	reportertest.WantVerdict(t, r, "exited", "exited with code 0")
 }
 
-// slurmMemory: the job's peak, of two processes together, and that of the group, which
-// perfagent is in.
+// slurmMemory checks the peak of the job's two processes together, and the peak of the group, which includes perfagent.
 func slurmMemory(t *testing.T, s *slurm) {
 	o, r := s.run(t, slurmStep{memory: 300, agent: []string{"--interval", "20ms"},
 		job: []string{"sh", "-c", `"$0" hog 50 4 & "$0" truth hog 50 4; wait`, guest(t)}}, 0)
@@ -320,20 +318,19 @@ func slurmMemory(t *testing.T, s *slurm) {
 		t.Errorf("peak of a job of 100 MiB: %v MiB, of its group: %v", peak, most)
 	}
 	guestNear(t, "cgroup_peak_mb", n.Job.CgroupPeakMB, most, 0.01)
-	// Of the step's limit slurmstepd takes a part.
+	// slurmstepd uses a part of the step's limit.
 	if tight := clitest.Metric(t, n, "max_t_limit_memory_pct"); tight < 100*100.0/300 || tight > 100*(most+30)/300 {
 		t.Errorf("%v %% of the limit of 300 MiB, the job had %v", tight, most)
 	}
 }
 
-// slurmCreate: root may make a group inside of the step's, and Slurm can remove its own
-// afterwards.
+// slurmCreate checks that root may make a group inside the step's, and Slurm can remove its group afterwards.
 func slurmCreate(t *testing.T, s *slurm) {
 	o, r := s.run(t, slurmStep{memory: 200, agent: []string{"--interval", "20ms", "--cgroup", "create"},
 		job: append([]string{guest(t)}, strings.Fields("truth children 4 0.3")...)}, 0)
 	n := r.Nodes["0"]
 	slurmInStep(t, n, "created", 200)
-	_, after := guestTruth(t, o.Out) // of the made group
+	_, after := guestTruth(t, o.Out) // of the group made for the job
 	guestCPU(t, n.Job.CPUSeconds, after.CPU)
 	if n.Job.CgroupStays {
 		t.Error("the group stays")
@@ -343,14 +340,13 @@ func slurmCreate(t *testing.T, s *slurm) {
 	}
 }
 
-// slurmOOM: the job itself is killed.
+// slurmOOM checks a kill of the job itself.
 func slurmOOM(t *testing.T, s *slurm) { slurmOverLimit(t, s, "hog 400 0", 137) }
 
-// slurmOOMChild: a child is, and the job fails for it.
+// slurmOOMChild checks a kill of a child, which makes the job fail.
 func slurmOOMChild(t *testing.T, s *slurm) { slurmOverLimit(t, s, "parent 3 hog 400 0", 3) }
 
-// slurmOverLimit runs a job that needs more than the step has. srun's exit code is what it is
-// without perfagent.
+// slurmOverLimit runs a job that exceeds the step's memory. srun's exit code is the same as without perfagent.
 func slurmOverLimit(t *testing.T, s *slurm, args string, code int) {
 	t.Helper()
 	guestKillsAlone(t)
@@ -362,7 +358,7 @@ func slurmOverLimit(t *testing.T, s *slurm, args string, code int) {
 	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
 }
 
-// slurmKilledByKernel checks a verdict of the limit of 100 MiB of a group.
+// slurmKilledByKernel checks the verdict on the limit of 100 MiB of a group.
 func slurmKilledByKernel(t *testing.T, r *reporter.Report, code int) {
 	t.Helper()
 	n := r.Nodes["0"]
@@ -374,8 +370,8 @@ func slurmKilledByKernel(t *testing.T, r *reporter.Report, code int) {
 	t.Log(n.Verdict.Text)
 }
 
-// slurmOOMBeside: two tasks share the limit of their step, and a report. What the kernel kills in one is not the
-// other's, which fails for another reason.
+// slurmOOMBeside checks two tasks that share the limit of their step, and a report. A kill by the kernel in one is not
+// attributed to the other, which fails for another reason.
 func slurmOOMBeside(t *testing.T, s *slurm) {
 	guestKillsAlone(t)
 	out := filepath.Join(t.TempDir(), "out")
@@ -402,8 +398,7 @@ func slurmOOMBeside(t *testing.T, s *slurm) {
 	reportertest.WantEvidence(t, other, map[string]any{"exit_code": 5})
 }
 
-// slurmBatch: in a batch script the shell is in the group with us. The limits are the
-// job's all the same.
+// slurmBatch checks a batch script, with the shell and perfagent in one group. The limits still apply to the job.
 func slurmBatch(t *testing.T, s *slurm) {
 	guestKillsAlone(t)
 	out, said := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "said")
@@ -420,13 +415,13 @@ func slurmBatch(t *testing.T, s *slurm) {
 	slurmKilledByKernel(t, r, 3)
 }
 
-// cancel is scancel of a test's job.
+// cancel runs scancel for a test's job.
 func (s *slurm) cancel(t *testing.T, name string, flags ...string) {
 	t.Helper()
 	clitest.RunCommand(t, s.command(t, "scancel", append(flags, "--name="+name)...)).Want(t, 0)
 }
 
-// slurmSignals: each signal comes once, as without perfagent.
+// slurmSignals checks that each signal arrives once, as without perfagent.
 func slurmSignals(t *testing.T, s *slurm) {
 	for _, agent := range [][]string{nil, slurmPlain} {
 		cmd, out := s.step(t, slurmStep{memory: 200, agent: agent})
@@ -439,8 +434,8 @@ func slurmSignals(t *testing.T, s *slurm) {
 		s.cancel(t, slurmName(t))
 		o, rest := l.End()
 		o.Want(t, 9)
-		// With TERM comes CONT; what is pending at the same time comes by its number, and TERM
-		// ends the job.
+		// CONT is sent with TERM; simultaneously pending signals arrive in the order of their numbers, and TERM ends
+		// the job.
 		if slices.Sort(rest); !slices.Equal(rest, []string{"SIGCONT", "SIGTERM"}) && !slices.Equal(rest, []string{"SIGTERM"}) {
 			t.Errorf("at the end the job got %q, want SIGCONT and SIGTERM once", rest)
 		}
@@ -453,7 +448,7 @@ func slurmSignals(t *testing.T, s *slurm) {
 	}
 }
 
-// slurmTerm: a job that TERM ends. Slurm tells no reason with it.
+// slurmTerm checks a job that TERM ends. Slurm gives no reason for it.
 func slurmTerm(t *testing.T, s *slurm) {
 	var codes []int
 	for _, agent := range [][]string{nil, slurmPlain} {
@@ -475,7 +470,7 @@ func slurmTerm(t *testing.T, s *slurm) {
 	}
 }
 
-// slurmKilled: the journal is kept, and knows of the TERM.
+// slurmKilled checks that the journal is kept, and has the TERM.
 func slurmKilled(t *testing.T, s *slurm) {
 	cmd, out := s.step(t, slurmStep{memory: 100, agent: []string{"--interval", "100ms"},
 		job: []string{"sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.05; done"}})
@@ -484,7 +479,7 @@ func slurmKilled(t *testing.T, s *slurm) {
 	us := clitest.ParentOf(t, pid)
 	s.cancel(t, slurmName(t))
 	l.Expect("caught")
-	l.End() // whose code says nothing: srun gives up when Slurm has been busy
+	l.End() // ignore the code: srun gives up when Slurm has been busy
 	for _, id := range []int{pid, us} {
 		clitest.WaitUntil(t, "the end of the job and of perfagent", func() bool { return strings.Trim(clitest.ProcessState(id), "ZX") == "" })
 	}
@@ -499,7 +494,7 @@ func slurmKilled(t *testing.T, s *slurm) {
 	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", "SIGTERM from slurmstepd (process ", "had come before")
 	reportertest.WantEvidence(t, v, map[string]any{"sender": "slurmstepd", "sent_signal": "SIGTERM"})
 	reportertest.WantTimeInRun(t, r, "signal_time")
-	// slurmd waits 5 s at least before it kills, whatever KillWait is.
+	// slurmd waits at least 5 s before it kills, whatever KillWait is.
 	text, _ := v.Evidence["signal_time"].(string)
 	at, _ := time.Parse(time.RFC3339, text)
 	if since := r.Run.End.Sub(at); since < time.Second {
@@ -510,7 +505,7 @@ func slurmKilled(t *testing.T, s *slurm) {
 	}
 }
 
-// slurmExits: srun ends as without perfagent.
+// slurmExits checks that srun ends as without perfagent.
 func slurmExits(t *testing.T, s *slurm) {
 	for _, job := range []string{"exit 7", "kill -9 $$", "kill -SEGV $$", "exit 200"} {
 		var codes []int
@@ -519,7 +514,7 @@ func slurmExits(t *testing.T, s *slurm) {
 			cmd.Stdin = strings.NewReader("in\n")
 			o := clitest.RunCommand(t, cmd)
 			codes = append(codes, o.Code)
-			// Of a task that a signal ends srun may lose what it wrote last.
+			// srun may lose the last output of a task that a signal ends.
 			if strings.HasPrefix(job, "exit") && (o.Out != "in\nout\n" || !strings.Contains(o.Err, "err\n")) {
 				t.Errorf("%s: stdout %q, stderr %q", job, o.Out, o.Err)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The scripts of deploy/slurm record every task of a step that knows nothing of perfagent, to its end. The task's exit
-// code is its own, and nothing but reports is left.
+// The scripts of deploy/slurm record every task of a step that does not know perfagent, to its end. The task keeps its
+// exit code, and only reports are left.
 func TestSlurm_TaskProlog(t *testing.T) {
 	t.Parallel()
 	s := newSlurm(t)

@@ -25,8 +25,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// vmTrial is what the virtual machine runs: a command in a control group. testdata/guest
-// has the same type.
+// vmTrial is a command that the virtual machine runs in a control group. testdata/guest has the same type.
 type vmTrial struct {
 	Name   string    `json:"name"`
 	Groups []vmGroup `json:"groups"`
@@ -37,13 +36,13 @@ type vmTrial struct {
 	check func(t *testing.T, r *vmResult)
 }
 
-// vmGroup is a control group, with what is written to its files.
+// vmGroup is a control group with the contents to write to its files.
 type vmGroup struct {
 	Path  string      `json:"path"`
 	Files [][2]string `json:"files"`
 }
 
-// vmResult is how a trial went, told by the machine.
+// vmResult is the result of a trial, from the machine.
 type vmResult struct {
 	Name   string            `json:"name"`
 	Error  string            `json:"error"`
@@ -59,11 +58,11 @@ type vmResult struct {
 	run  reporter.Run
 }
 
-// vmLongest is how long the machine may run. Its processor is emulated.
+// vmLongest is the time limit of the machine. Its CPU is emulated.
 const vmLongest = 3 * time.Minute
 
-// In a real kernel with cgroup v2 and all its controllers, emulated by qemu: what the
-// report says of the job is what the kernel says.
+// In a real kernel with cgroup v2 and all its controllers, emulated by qemu, the job's numbers in the report equal the
+// kernel's.
 func TestVM_ControlGroupsV2(t *testing.T) {
 	t.Parallel()
 	trials := vmTrials()
@@ -101,8 +100,8 @@ func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 		results, serial, err := vmTry(t, qemu, kernel, initrd)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && try == 1:
-			// The first process of the machine ends each trial after a minute: it is the
-			// emulated machine itself that stood still.
+			// The first process of the machine ends each trial after a minute, so the emulated machine itself stood
+			// still.
 			t.Logf("the machine stood still, and is booted once more; it said:\n%s", serial)
 		case err == nil && vmAgentKilled(results) != "" && try == 1:
 			t.Logf("%s: the kernel killed perfagent, too; the machine is booted once more", vmAgentKilled(results))
@@ -119,7 +118,7 @@ func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 }
 
 // vmAgentKilled names a trial in which the kernel killed perfagent after the job's process. The kernel does so when
-// that process has not given its memory back within a second, as on an emulated processor that gets too little time:
+// that process has not freed its memory within a second, as on an emulated CPU that gets too little time:
 // docs/limits.md.
 func vmAgentKilled(results map[string]*vmResult) string {
 	for name, r := range results {
@@ -135,7 +134,7 @@ func vmAgentKilled(results map[string]*vmResult) string {
 	return ""
 }
 
-// vmTry boots the machine with new disks. The error is context's where it was stopped.
+// vmTry boots the machine with new disks. The error is the context's if that stopped it.
 func vmTry(t *testing.T, qemu, kernel, initrd string) (results map[string]*vmResult, serial []byte, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -160,7 +159,7 @@ func vmTry(t *testing.T, qemu, kernel, initrd string) (results map[string]*vmRes
 	return vmResults(t, disks[1]), serial, cmp.Or(ctx.Err(), err)
 }
 
-// vmKernel finds the kernel that scripts/test-tools.sh has unpacked.
+// vmKernel returns the kernel that scripts/test-tools.sh has unpacked.
 func vmKernel(t *testing.T) (kernel, modules string) {
 	t.Helper()
 	kernels, _ := filepath.Glob(testenv.Repository(t, ".tools/kernel/boot/vmlinuz-*"))
@@ -213,7 +212,7 @@ func vmRead(t *testing.T, path string) []byte {
 	return data
 }
 
-// vmArchive writes one file of a cpio archive of the format "newc".
+// vmArchive writes one file of a cpio archive of the "newc" format.
 func vmArchive(w io.Writer, name string, mode int, data []byte) {
 	pad := func(n int) string { return "\x00\x00\x00"[:(4-n%4)%4] }
 	head := fmt.Sprintf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%s\x00",
@@ -221,7 +220,7 @@ func vmArchive(w io.Writer, name string, mode int, data []byte) {
 	fmt.Fprintf(w, "%s%s%s%s", head, pad(len(head)), data, pad(len(data)))
 }
 
-// vmResults reads the lines that the machine wrote to a disk.
+// vmResults parses the lines that the machine wrote to a disk.
 func vmResults(t *testing.T, disk string) map[string]*vmResult {
 	t.Helper()
 	data, _, _ := bytes.Cut(vmRead(t, disk), []byte{0})

@@ -15,11 +15,11 @@ func vmNFSModules() []string {
 		"fs/nfsd/nfsd", "fs/netfs/netfs", "fs/fscache/fscache", "fs/nfs/nfs", "net/dns_resolver/dns_resolver", "fs/nfs/nfsv4"}
 }
 
-// vmUseNFS uses the mount once perfagent is there, and not at its end. In between, the server hangs for 3 s.
+// vmUseNFS uses the mount after the start of perfagent and before its end. In between, the server hangs for 3 s.
 const vmUseNFS = "busybox sleep 1; /init usenfs 4 100 && /init hangnfs 3 && busybox sleep 1"
 
-// vmNFS: a real mount at two places counts once, each byte of it, and each call. The samples go on while its server
-// hangs, although it is one of the file systems whose usage is asked for.
+// vmNFS checks that a real mount at two places counts once, with each byte and each call. Samples continue while its
+// server hangs, although the usage of this file system is requested.
 func vmNFS(t *testing.T, r *vmResult) {
 	if r.Code != 0 {
 		t.Fatalf("exit code %d", r.Code)

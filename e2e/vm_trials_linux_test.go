@@ -18,7 +18,7 @@ func vmRun(flags string, part string) []string {
 	return append(append(args, "--", "/init"), strings.Fields(part)...)
 }
 
-// vmTrials are the trials. Each has groups of its own.
+// vmTrials are the trials. Each has separate groups.
 func vmTrials() []vmTrial {
 	return []vmTrial{
 		{Name: "killed at memory.max", Groups: []vmGroup{{"kill", [][2]string{{"memory.max", "48M"}}}}, In: "kill",
@@ -75,27 +75,26 @@ func vmTrials() []vmTrial {
 	}
 }
 
-// vmSlow throttles the group before the job, too: that is not to be counted.
+// vmSlow also throttles the group before the job: that must not be counted.
 const vmSlow = "/init burn 0.2 2; busybox cat /sys/fs/cgroup/slow/cpu.stat; exec /bin/perfagent run -- /init truth burn 0.4 2 8"
 
-// vmNoLog wraps a job with so few descriptors that perfagent leaves the kernel's log alone.
+// vmNoLog wraps a job with so few descriptors that perfagent does not open the kernel's log.
 const vmNoLog = "ulimit -n 60; exec /bin/perfagent run -- "
 
-// vmHostKill fills its group with page cache, and then has the kernel kill it as a host does that is out of memory.
+// vmHostKill fills its group with page cache, and then has the kernel kill it like a host that is out of memory.
 const vmHostKill = `busybox dd if=/dev/vda of=/dev/null bs=1M 2>/dev/null; echo 1000 >/proc/self/oom_score_adj; echo f >/proc/sysrq-trigger; busybox sleep 20`
 
-// vmDivide moves the job to a group below its own, and then enables a controller for that one: docs/limits.md.
+// vmDivide moves the job to a group below its group, and then enables a controller for that one: docs/limits.md.
 const vmDivide = `read -r line </proc/self/cgroup; own=/sys/fs/cgroup${line#0::}
 busybox mkdir $own/below && echo $$ >$own/below/cgroup.procs && echo +memory >$own/cgroup.subtree_control`
 
-// vmFill starts processes until the kernel refuses, and then stays for two seconds
-// without starting anything.
+// vmFill starts processes until the kernel refuses, and then waits for two seconds.
 const vmFill = `( while :; do /bin/busybox sleep 60 & done ) 2>/dev/null
 now() { read -r up rest </proc/uptime; up=${up%.*}; }
 now; end=$((up+2)); while now; [ $up -lt $end ]; do :; done; exit 5`
 
-// number reads a number that the machine told of a file: the whole of it, or of the line
-// that begins with a word.
+// number reads a number from the content of a file in the machine's output: the whole file, or the line that begins
+// with a word.
 func (r *vmResult) number(t *testing.T, when map[string]string, file, word string) float64 {
 	t.Helper()
 	text, found := when[file]
@@ -132,7 +131,7 @@ func vmKilled(t *testing.T, r *vmResult) {
 	}
 }
 
-// The counters of v2 prove that the limit was the reason.
+// The counters of v2 prove that the limit was the cause.
 func vmKilledNoLog(t *testing.T, r *vmResult) {
 	guestKilled(t, r.node, r.run, 48)
 	if n := r.number(t, r.After, "nolog/memory.events", "oom"); n < 1 {
@@ -140,7 +139,7 @@ func vmKilledNoLog(t *testing.T, r *vmResult) {
 	}
 }
 
-// A host's kill is none of the group's limit, though page cache has filled the group.
+// A kill by the host is not attributed to the group's limit, although page cache has filled the group.
 func vmHost(t *testing.T, r *vmResult) {
 	v := r.node.Verdict
 	if r.Code != 137 || v.Cause != "oom_host" || v.Evidence["limit_mb"] != nil || v.Evidence["limit_kills"] != 0.0 || v.Evidence["pid"] != float64(r.node.Job.PID) {
@@ -149,7 +148,7 @@ func vmHost(t *testing.T, r *vmResult) {
 	vmNotAtLimit(t, r, "host/memory.events")
 }
 
-// Nothing proves more than the kill where the log cannot be read and the host had memory.
+// If the log is unreadable and the host had memory, only the kill itself is proven.
 func vmHostNoLog(t *testing.T, r *vmResult) {
 	v := r.node.Verdict
 	if r.Code != 137 || v.Cause != "oom" || !strings.Contains(v.Text, "or of the host: which is not known") || v.Evidence["limit_kills"] != 0.0 {
@@ -158,7 +157,7 @@ func vmHostNoLog(t *testing.T, r *vmResult) {
 	vmNotAtLimit(t, r, "hostless/memory.events")
 }
 
-// vmNotAtLimit checks that the group was full, and that nothing was killed for that.
+// vmNotAtLimit checks that the group was full, and that this was not the reason of a kill.
 func vmNotAtLimit(t *testing.T, r *vmResult, events string) {
 	t.Helper()
 	full, ooms, kills := r.number(t, r.After, events, "max"), r.number(t, r.After, events, "oom"), r.number(t, r.After, events, "oom_kill")
@@ -215,7 +214,7 @@ func vmFits(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "cgroup")
 	guestLimits(t, r.node, 2, 300)
 	guestNear(t, "cgroup_peak_mb", r.node.Job.CgroupPeakMB, r.number(t, r.After, "fit/memory.peak", "")/guestMiB, 0.01)
-	// The job takes 60 MiB, and up to 8 for its runtime; perfagent's own 15 are not in it.
+	// The job takes 60 MiB, and up to 8 for its runtime, without perfagent's 15.
 	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 65, 0.08)
 	guestNear(t, "max_t_limit_memory_pct", clitest.Metric(t, r.node, "max_t_limit_memory_pct"), 100*r.node.Job.CgroupPeakMB/300, 0.05)
 	if v := r.node.Verdict; v.Cause != "exited" {
@@ -281,8 +280,7 @@ func vmBytes(t *testing.T, r *vmResult) {
 func vmCreated(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "created")
 	_, after := guestTruth(t, r.Out)
-	// wait4 tells the same of a job that waited for all of its children. The job's own look
-	// at its group came before its end.
+	// wait4 reports the same for a job that waited for all of its children. The job read its group before its end.
 	rusage := r.node.Job.UserSeconds + r.node.Job.SystemSeconds
 	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, rusage, 0.01)
 	if after.CPU > r.node.Job.CPUSeconds || after.CPU < 0.9*rusage {
@@ -335,8 +333,8 @@ func vmStays(t *testing.T, r *vmResult) {
 	guestMissing(t, r.node, host.SourceCgroup, "not empty")
 }
 
-// vmShared: a group that has other processes cannot give a group below it the memory
-// controller. CPU time is then the made group's, memory that of the processes.
+// vmShared checks that a group with other processes cannot give a group below it the memory controller. CPU time is
+// then from the group made for the job, memory from the processes.
 func vmShared(t *testing.T, r *vmResult) {
 	if j := r.node.Job; j.Source != "created" || j.MemoryKind != "pss" && j.MemoryKind != "rss" {
 		t.Errorf("source %q, memory %q", j.Source, j.MemoryKind)
@@ -345,7 +343,7 @@ func vmShared(t *testing.T, r *vmResult) {
 	guestMissing(t, r.node, host.SourceCgroup, "--cgroup create", "subtree_control", "busy")
 }
 
-// vmShell: what a shell beside us uses is not the job's; the limits are the job's too.
+// vmShell checks that the usage of a shell next to perfagent is not the job's, but its limits are.
 func vmShell(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "tree")
 	guestLimits(t, r.node, 1.5, 300)

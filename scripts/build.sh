@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds perfagent into the file $1, as everything is built that is shipped or installed. GOOS and GOARCH choose
-# another system, VCS=false leaves the version out.
+# Builds perfagent into the file $1, with the flags of all shipped and installed builds. GOOS and GOARCH choose another
+# system, VCS=false leaves the version out.
 set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 
-# What runs before the Go runtime: see job/entry_linux.go.
+# Code that runs before the Go runtime: see job/entry_linux.go.
 ldflags='-s -w'
 case $("$go" env GOOS)/$("$go" env GOARCH) in
 linux/amd64 | linux/arm64) ldflags="$ldflags -E github.com/perfagent/perfagent/job.entry" ;;
@@ -17,5 +17,5 @@ if [ -z "${VCS:-}" ]; then
 	if git rev-parse -q --verify HEAD >/dev/null 2>&1; then VCS=auto; fi
 fi
 
-# Without HTTP/2, which none of the servers needs that perfagent talks to: 0.56 MB less.
+# Without HTTP/2, which no server that perfagent talks to needs: 0.56 MB less.
 CGO_ENABLED=0 exec "$go" build -trimpath -tags nethttpomithttp2 -buildvcs="$VCS" -ldflags "$ldflags" -o "$1" ./cmd/perfagent

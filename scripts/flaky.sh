@@ -1,6 +1,5 @@
 #!/bin/sh
-# Runs a lane of tests N times, in another order each time and with three busy loops for company, and prints which test
-# failed how often. The output of each run is in .tools/flaky/. Exits with 1 if anything failed.
+# Runs a lane of tests N times, in random order and with three busy loops, and prints how often each test failed. The output of each run is in .tools/flaky/. Exits with 1 if anything failed.
 # Usage: scripts/flaky.sh N [test | e2e | race]
 set -eu
 runs=$1
@@ -11,7 +10,7 @@ mkdir -p "$dir"
 
 loops=
 for _ in 1 2 3; do
-	# Bounded, should nothing be left to stop them.
+	# Bounded, in case this script is killed.
 	timeout 6h sh -c 'while :; do :; done' &
 	loops="$loops $!"
 done

@@ -5,9 +5,9 @@ go=${GO:-go}
 fuzztime=${FUZZTIME:-1m}
 total=0
 for pkg in $("$go" list ./...); do
-	# Not piped straight into grep: a package that does not compile must stop us.
+	# Not piped into grep: a package that does not compile must stop the script.
 	list=$("$go" test -list '^Fuzz' "$pkg")
-	# Little time for making inputs smaller: by default that takes most of the minute.
+	# By default minimizing inputs takes most of the minute.
 	for target in $(printf '%s\n' "$list" | grep '^Fuzz' || true); do
 		echo "== fuzz $pkg $target for $fuzztime"
 		"$go" test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" -fuzzminimizetime 10x "$pkg"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Succeeds when the C compiler that Go would use can build a program, which Go's race detector needs.
+# Succeeds if Go's C compiler can build a program. The race detector needs one.
 set -eu
 cc=$("${GO:-go}" env CC)
 # CC may hold arguments, so it is split into words.

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Built files, gofmt, go vet, a pinned staticcheck, and the house rules of scripts/style.go and scripts/loc.go. The tag e2e adds the tests in e2e/.
+# Checks for built files, gofmt, go vet, a pinned staticcheck, and the rules of scripts/style.go and scripts/loc.go. The
+# tag e2e adds the tests in e2e/.
 set -eu
 go=${GO:-go}
 version=0.8.2
 staticcheck=.tools/bin/staticcheck
 export CGO_ENABLED=0
 
-# A program that go build leaves in the tree is easily committed, and stays in the history for good.
+# A binary left by go build is easily committed by mistake, and stays in the history.
 echo "lint: no file of 1 MiB or more"
 large=$(git ls-files -z | sed -z 's|^|./|' | xargs -0 -r sh -c 'find "$@" -maxdepth 0 -size +1023k || true' sh)
 if [ -n "$large" ]; then
@@ -23,7 +24,7 @@ if [ -n "$unformatted" ]; then
 	exit 1
 fi
 
-# What makes the packages is a module of its own.
+# scripts/dist is a separate module.
 modules=". scripts/dist"
 
 echo "lint: go vet"
@@ -40,7 +41,7 @@ echo "lint: staticcheck $version"
 staticcheck=$(pwd)/$staticcheck
 for module in $modules; do (cd "$module" && "$staticcheck" -tags e2e ./...); done
 
-# make e2e finds them by this name, make test leaves them out by this tag.
+# make e2e finds these files by name, make test excludes them by tag.
 echo "lint: names of end-to-end tests"
 tagged=$(git ls-files '*_test.go' ':!e2e' | xargs grep -l '^//go:build e2e$')
 others=$(git ls-files '*_test.go' ':!e2e' | xargs grep -L '^//go:build e2e$')

@@ -1,18 +1,18 @@
 //go:build ignore
 
-// Loc counts the lines of the product by capability, without blank lines and comments. The product is each Go file,
-// also generated ones, but tests, packages that only tests import, scripts/, e2e/ and testdata/.
+// Loc counts the lines of the product by capability, without blank lines and comments. The product is all Go files,
+// generated ones included, except tests, packages that only tests import, scripts/, e2e/ and testdata/.
 //
-// The table between the marks "size" in docs/architecture.md says which files belong to which capability: a folder with
-// all below it, or a pattern of path.Match. The longest of those that match a file has it. Loc prints the table as it
-// is now, then the mean length of a line, the lines of more than 120 columns and the functions of more than 60 lines.
+// The table between the marks "size" in docs/architecture.md assigns files to capabilities, by folder or by a pattern
+// of path.Match. The longest one that matches a file counts. Loc prints the updated table, then the mean length of a
+// line, the lines of more than 120 columns and the functions of more than 60 lines.
 //
 // Usage: go run scripts/loc.go [-check | -update] [DIR]
 //
-// With -check, Loc prints what is wrong, and exits with code 1 if something is: a row that has more lines than it says,
-// rows that together say 1 % too much, a line that is too long, or a function that is, unless a program wrote it. With
-// -update it writes the table. DIR is the root of the module, by default the working directory. Of a version without
-// the table it prints the figures.
+// With -check, Loc prints the violations, and exits with code 1 if there are any: a row with more lines than the table
+// has, rows that sum to 1 % too much, a long line, or a long function that is not generated. With -update it writes the
+// table. DIR is the root of the module, by default the working directory. For a version without the table Loc prints
+// the figures.
 package main
 
 import (
@@ -39,7 +39,7 @@ const (
 	module     = "github.com/perfagent/perfagent"
 	document   = "docs/architecture.md"
 	begin, end = "<!-- size:begin -->\n", "<!-- size:end -->"
-	maxColumns = 120 // of a line; a tab is one
+	maxColumns = 120 // a tab counts as one
 	maxLines   = 60  // of a function
 )
 
@@ -82,14 +82,14 @@ func exitOn(err error) {
 	}
 }
 
-// A size is what was counted.
+// A size is the result of counting.
 type size struct {
 	product    map[string]int      // lines by file
 	others     map[string]int      // lines by title
-	bytes      int                 // of the lines of the product
+	bytes      int                 // characters in the product's lines
 	functions  int                 // of the product
-	wide, long []string            // lines and functions that are too long
-	imports    map[string][]string // of packages, without tests
+	wide, long []string            // too long lines and functions
+	imports    map[string][]string // by package, without tests
 	sources    []source
 }
 
@@ -99,7 +99,7 @@ type source struct {
 	text []byte
 }
 
-// The titles of what is counted and is no product.
+// Titles of other code in the table.
 const (
 	templates = "templates of pages"
 	script    = "`plotter/page.js`"
@@ -139,7 +139,7 @@ func measure() (*size, error) {
 	return s, nil
 }
 
-// add counts a file, but leaves the files that may be of the product for later.
+// add counts a file. It only collects files that may belong to the product.
 func (s *size) add(name string) error {
 	kind := ""
 	switch ext := path.Ext(name); {
@@ -173,7 +173,7 @@ func (s *size) add(name string) error {
 	return nil
 }
 
-// addImports adds what a file imports of this module.
+// addImports adds the imports of a file from this module.
 func (s *size) addImports(name string, text []byte) error {
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *size) addImports(name string, text []byte) error {
 	return nil
 }
 
-// reached returns the packages of the product: those that other programs can import, the program, and what they import.
+// reached returns the packages of the product: those outside internal/, and all that they import.
 func (s *size) reached() map[string]bool {
 	reached := map[string]bool{}
 	var visit func(pkg string)
@@ -209,7 +209,7 @@ func (s *size) reached() map[string]bool {
 	return reached
 }
 
-// addProduct counts a file of the product, and looks for what is too long in it.
+// addProduct counts a file of the product and records its long lines and functions.
 func (s *size) addProduct(f source) error {
 	lines := strings.Split(string(f.text), "\n")
 	for i, line := range lines {
@@ -241,8 +241,7 @@ func (s *size) addProduct(f source) error {
 	return nil
 }
 
-// codeLines returns the numbers of the lines of a Go file that have more than blanks and comments. A text of several
-// lines counts without its blank ones.
+// codeLines returns the numbers of the lines of a Go file with code. A raw string counts without its blank lines.
 func codeLines(text []byte) []int {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -254,7 +253,7 @@ func codeLines(text []byte) []int {
 		if tok == token.EOF {
 			return slices.Compact(lines)
 		}
-		if tok == token.SEMICOLON && lit != ";" { // none that is written
+		if tok == token.SEMICOLON && lit != ";" { // inserted by the scanner
 			continue
 		}
 		first := file.Line(pos)
@@ -266,8 +265,7 @@ func codeLines(text []byte) []int {
 	}
 }
 
-// markupLines returns the number of lines of a script, a style sheet or a template that are neither blank nor a
-// comment.
+// markupLines returns the number of lines of a script, a style sheet or a template without blank lines and comments.
 func markupLines(text string) int {
 	n, comment := 0, false
 	for line := range strings.Lines(text) {
@@ -281,7 +279,7 @@ func markupLines(text string) int {
 	return n
 }
 
-// A row of the table is a capability: its files, and how many lines they have by the document and now.
+// A row is a capability in the table: its files, and its lines in the document and now.
 type row struct {
 	title    string
 	patterns []string
@@ -289,7 +287,7 @@ type row struct {
 	lines    int
 }
 
-// cutTable returns a document's text before the table, the table, and the text after it.
+// cutTable splits a document into the text before the table, the table, and the text after it.
 func cutTable(text string) (before, table, after string) {
 	before, rest, found := strings.Cut(text, begin)
 	table, after, closed := strings.Cut(rest, end)
@@ -299,7 +297,7 @@ func cutTable(text string) (before, table, after string) {
 	return before + begin, table, end + after
 }
 
-// parseTable returns the rows of a table that name files.
+// parseTable returns the rows of the table that name files.
 func parseTable(table string) ([]row, error) {
 	var rows []row
 	for line := range strings.Lines(table) {
@@ -322,7 +320,7 @@ func parseTable(table string) ([]row, error) {
 	return rows, nil
 }
 
-// assign gives each file of the product to its row. It returns the files and patterns that have no other.
+// assign adds the lines of each file to its row. It returns files without a row and patterns without a file.
 func (s *size) assign(rows []row) (wrong []string) {
 	used := map[string]bool{}
 	for name, lines := range s.product {
@@ -353,7 +351,7 @@ func (s *size) assign(rows []row) (wrong []string) {
 	return wrong
 }
 
-// tooLow returns the rows that say less than there is, or that all of them say much more.
+// tooLow returns the rows with more lines than the document has, and whether their sum is much lower.
 func tooLow(rows []row) (wrong []string) {
 	said, lines := 0, 0
 	for _, r := range rows {
@@ -368,7 +366,7 @@ func tooLow(rows []row) (wrong []string) {
 	return wrong
 }
 
-// table returns the table.
+// table returns the updated table.
 func (s *size) table(rows []row) string {
 	var out bytes.Buffer
 	total := 0
@@ -386,7 +384,7 @@ func (s *size) table(rows []row) string {
 	return out.String()
 }
 
-// figures returns what is held besides the table.
+// figures returns the figures outside the table.
 func (s *size) figures() string {
 	var out bytes.Buffer
 	lines := 0
@@ -401,7 +399,7 @@ func (s *size) figures() string {
 	return out.String()
 }
 
-// count returns a number with a comma between thousands.
+// count formats a number with commas between thousands.
 func count(n int) string {
 	if n < 1000 {
 		return strconv.Itoa(n)

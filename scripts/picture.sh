@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes docs/mlflow-system-metrics.png: the page that a real MLflow server shows of a run with two nodes, taken by a
-# real browser. Takes about four minutes, and 850 MB in .tools/picture for MLflow with its pages.
+# Makes docs/mlflow-system-metrics.png: the page of a run with two nodes on a real MLflow server, in a real
+# browser. Takes about four minutes, and 850 MB in .tools/picture for MLflow with its pages.
 # Needs chromium on PATH (apt-get install chromium).
 set -eu
 python=${PYTHON:-python3}
@@ -56,8 +56,8 @@ print(run.info.run_id)
 EOF
 )
 
-# The page draws its charts one after the other, from scripts that the browser keeps after the first visit. Until all
-# are there the picture is much smaller.
+# The page draws its charts in sequence, with scripts that the browser caches on the first visit. A picture without all
+# charts is much smaller.
 for visit in 1 2 3 4 5 6; do
 	echo "picture: visit $visit of the browser"
 	chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=2500,3250 \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the pictures in docs/ of the pages and of perfagent plot, of a simulated job and of a simulated run on a thousand
+# Makes the pictures in docs/ of the pages and of perfagent plot, for a simulated job and a simulated run on a thousand
 # nodes, with a real browser. Takes half a minute. Needs chromium and the font DejaVu
 # (apt-get install chromium fonts-dejavu-core).
 set -eu

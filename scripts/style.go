@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Style checks the Go files below the current directory: there is no init function outside tests, the comment of a
-// declaration at package level begins with its name, and comments have no more of the words in style.txt than it
-// allows. -update writes the numbers of today into style.txt: they may only fall.
+// Style checks the Go files below the current directory: no init function outside tests, doc comments at package level
+// begin with the declared name, and comments contain the words in style.txt at most as often as it allows. -update
+// writes the present numbers into style.txt if they are lower.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const list = "scripts/style.txt"
 
-// A word is a line of style.txt: how often comments may have it, and a regular expression.
+// A word is a line of style.txt: a regular expression, and how often comments may match it.
 type word struct {
 	allowed, found int
 	text           string
@@ -60,7 +60,7 @@ func readWords() (words []*word, err error) {
 	return words, nil
 }
 
-// check counts the words in all comments, and returns the places of what is wrong otherwise.
+// check counts the words in all comments and returns the other violations.
 func check(words []*word) (wrong []string, err error) {
 	fset := token.NewFileSet()
 	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -93,8 +93,8 @@ func check(words []*word) (wrong []string, err error) {
 	return wrong, err
 }
 
-// declaration returns what is wrong with a declaration of a test or of the program. What begins otherwise in a test is
-// a sentence about the behaviour that it proves.
+// declaration returns the violations of a declaration. A comment in a test may also be a sentence about the behaviour
+// that it proves.
 func declaration(decl ast.Decl, test bool) (wrong []string) {
 	named := func(name *ast.Ident, doc *ast.CommentGroup) {
 		text := doc.Text() // without directives
@@ -128,7 +128,7 @@ func declaration(decl ast.Decl, test bool) (wrong []string) {
 	return wrong
 }
 
-// judge prints what is wrong, and returns the exit status.
+// judge prints the violations and returns the exit code.
 func judge(words []*word, wrong []string, update bool) int {
 	var lines strings.Builder
 	for _, w := range words {

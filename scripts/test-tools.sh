@@ -10,7 +10,7 @@
 # With "race", in CI, a C compiler. With "peers" or "floor", the tools that benchmarks compare us with, in .tools/peers and
 # .tools/floor, the latter where Rust's cargo is. With "kubernetes", Kubernetes in .tools/kubernetes, containerd and etcd in
 # .tools/containerd.
-# What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
+# A tool that cannot be installed is reported in one line, and its tests are skipped; in CI (CI=true) it is an error.
 # Usage: scripts/test-tools.sh STAMP [e2e | race | peers | floor | kubernetes]
 set -eu
 stamp=$1
@@ -20,7 +20,7 @@ log=$PWD/.tools/apt.log
 
 say() { echo "test-tools: $*"; }
 
-# lacking WHAT HOW: one line for a thing that is not there.
+# lacking WHAT HOW: reports a missing thing in one line.
 lacking() {
 	say "$1 (to get it: $2)"
 	complete=false
@@ -28,8 +28,8 @@ lacking() {
 
 can_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
-# apt_get ARGUMENT...: with new lists. A Debian mirror keeps only the newest version of a package, so these cannot be
-# pinned.
+# apt_get ARGUMENT...: runs apt-get with updated lists. A Debian mirror only keeps the newest version of a package, so
+# versions cannot be pinned.
 apt_get() {
 	export DEBIAN_FRONTEND=noninteractive
 	if apt-get -q -o Acquire::Retries=3 update && apt-get -q -y -o Acquire::Retries=3 "$@"; then return 0; fi >"$log" 2>&1
@@ -46,7 +46,7 @@ apt_install() {
 	return 1
 }
 
-# apt_unpack NAME PACKAGE...: their files into .tools/NAME. The machine gets no package, no user and no service of them.
+# apt_unpack NAME PACKAGE...: unpacks packages into .tools/NAME, without installing them or their users and services.
 apt_unpack() {
 	can_apt || return 1
 	name=$1
@@ -71,21 +71,21 @@ has_prometheus() {
 
 has_chromium() { command -v chromium >/dev/null 2>&1; }
 
-# has_font: the one that Chromium draws its texts with in the tests.
+# has_font: the font of Chromium in the tests.
 has_font() { [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ]; }
 
 has_engines() {
 	command -v podman && command -v runc && command -v busybox && command -v catatonit && { ! is_amd64 || command -v qemu-system-x86_64; }
 } >/dev/null 2>&1
 
-# is_amd64: the virtual machine of the tests is one.
+# is_amd64: the virtual machine of the tests needs it.
 is_amd64() { [ "$(uname -m)" = x86_64 ]; }
 
 has_kernel() { ! is_amd64 || ls .tools/kernel/boot/vmlinuz-* >/dev/null 2>&1; }
 
-# unpack_kernel: Debian's kernel for virtual machines, with control groups v2, into .tools/kernel. Nothing is installed.
+# unpack_kernel: unpacks Debian's kernel for virtual machines, with control groups v2, into .tools/kernel.
 unpack_kernel() {
-	can_apt && apt_get check || return 1 # with new lists: the package below names the newest
+	can_apt && apt_get check || return 1 # with updated lists: the package below depends on the newest kernel
 	kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: //p' | head -n 1)
 	apt_unpack kernel "${kernel:-linux-image-cloud-amd64}"
 }
@@ -94,7 +94,7 @@ has_slurm() {
 	ls .tools/slurm/usr/sbin/slurmctld-wlm || { command -v munged && command -v slurmctld && command -v slurmd && command -v srun; }
 } >/dev/null 2>&1
 
-# unpack_slurm: with munge, and the libraries of both that are not installed. Installing would start services.
+# unpack_slurm: unpacks Slurm, munge, and their libraries that are not installed. Installing would start services.
 unpack_slurm() {
 	can_apt && apt_get check || return 1 # with new lists
 	# shellcheck disable=SC2046 # several words
@@ -105,7 +105,7 @@ has_openmpi() { [ -e .tools/openmpi/usr/bin/orterun ] || command -v mpirun.openm
 
 has_mpich() { [ -e .tools/mpich/usr/bin/mpiexec.hydra ] || command -v mpiexec.mpich >/dev/null 2>&1; }
 
-# versitygw: a server of S3 that keeps objects in a directory. Its module has no other form than the source.
+# versitygw: an S3 server that keeps objects in a directory. It is only distributed as source.
 versitygw=v1.8.0
 has_versitygw() { "${GO:-go}" version -m .tools/versitygw/versitygw 2>/dev/null | grep -q "github.com/versity/versitygw.$versitygw"; }
 
@@ -117,7 +117,7 @@ build_versitygw() {
 
 has_redis() { [ -e .tools/redis/usr/bin/redis-server ] || command -v redis-server >/dev/null 2>&1; }
 
-# unpack_with_libraries NAME PACKAGE: with those that are not installed.
+# unpack_with_libraries NAME PACKAGE: unpacks a package with its libraries that are not installed.
 unpack_with_libraries() {
 	can_apt && apt_get check || return 1 # with new lists
 	# shellcheck disable=SC2046 # several words
@@ -128,14 +128,14 @@ has_containerd() {
 	[ -e .tools/containerd/usr/bin/containerd ] || { command -v containerd && command -v etcd && [ -e /usr/lib/cni/bridge ]; }
 } >/dev/null 2>&1
 
-# unpack_containerd: with etcd and the plugins for the network of Pods, where they are not installed.
+# unpack_containerd: unpacks containerd, etcd and the network plugins for Pods, unless they are installed.
 unpack_containerd() {
 	can_apt && apt_get check || return 1 # with new lists
 	# shellcheck disable=SC2046 # several words
 	apt_unpack containerd $(apt-get -s install --no-install-recommends containerd etcd-server containernetworking-plugins | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 }
 
-# build_floor: wrappers in Rust that sample, which take some minutes on two cores.
+# build_floor: builds sampling wrappers in Rust. Takes some minutes on two cores.
 build_floor() {
 	for crate in denet@0.10.3 resource-tracker@0.1.18; do
 		if ! command -v cargo >/dev/null 2>&1; then
@@ -147,8 +147,8 @@ build_floor() {
 	done
 }
 
-# build_kubernetes: the programs of scripts/kubernetes/go.mod, which take 7 to 20 minutes on two cores the first time.
-# They say their version only if it is given to them.
+# build_kubernetes: builds the programs of scripts/kubernetes/go.mod. The first time takes 7 to 20 minutes on two cores.
+# They need their version as a linker flag.
 build_kubernetes() {
 	mkdir -p .tools/kubernetes
 	go=${GO:-go}
@@ -160,10 +160,10 @@ build_kubernetes() {
 	done
 }
 
-# has_shells: those whose completion is tested.
+# has_shells: the shells with a completion test.
 has_shells() { [ -e /usr/share/bash-completion/bash_completion ] && command -v zsh && command -v fish; } >/dev/null 2>&1
 
-# has_packagers: what unpacks and runs the packages of make dist.
+# has_packagers: the tools that unpack and run the packages of make dist.
 has_packagers() {
 	command -v rpm && command -v rpm2cpio && command -v cpio && command -v qemu-aarch64-static && command -v mandoc
 } >/dev/null 2>&1
@@ -172,24 +172,24 @@ has_gnu_time() { /usr/bin/time --version 2>&1 | grep -q GNU; }
 
 has_venv() { "$python" -c 'import venv, ensurepip' 2>/dev/null; }
 
-# An outer pip can fill a venv that has none, which is quicker. Debian's Python can make no other without python3-venv.
+# A pip outside can fill a venv without pip, which is faster. Debian's Python needs python3-venv for one with pip.
 has_outer_pip() {
 	here=$("$python" -c 'import sys, venv; print(sys.executable)' 2>/dev/null) &&
 		"$python" -m pip --python "$here" --version >/dev/null 2>&1
 }
 
-# state REQUIREMENTS: what an environment made now would be made from, and where: it cannot be moved.
+# state REQUIREMENTS: identifies the inputs of an environment and its location, because it cannot be moved.
 state() {
 	echo "$PWD"
 	"$python" -V
 	cat "$1"
 }
 
-# current VENV REQUIREMENTS: whether the environment is there, made from just this.
+# current VENV REQUIREMENTS: whether the environment exists and was made from the same inputs.
 current() { [ -e "$1/bin/python" ] && state "$2" | cmp -s - "$1/installed"; }
 
-# make_venv VENV REQUIREMENTS MODULES: nothing is compiled but what importing the modules needs, which is a tenth of
-# it all. The import also tells whether the environment works.
+# make_venv VENV REQUIREMENTS MODULES: only compiles the files that importing the modules needs, a tenth of all. The
+# import also tests the environment.
 make_venv() {
 	if has_outer_pip; then
 		"$python" -m venv --clear --without-pip "$1" &&
@@ -202,7 +202,7 @@ make_venv() {
 		state "$2" >"$1/installed"
 }
 
-# begin NAME REQUIREMENTS MODULES: starts making .tools/NAME, unless it is there.
+# begin NAME REQUIREMENTS MODULES: starts making .tools/NAME unless it is current.
 begin() {
 	if current ".tools/$1" "$2"; then return 0; fi
 	say "installing what $2 names into .tools/$1"
@@ -210,8 +210,8 @@ begin() {
 	make_venv ".tools/$1" "$2" "$3" >".tools/$1.log" 2>&1 &
 }
 
-# finish NAME REQUIREMENTS WHAT HOW: says so when .tools/NAME could not be made. A half-made environment must not look
-# like a whole one to the tests.
+# finish NAME REQUIREMENTS WHAT HOW: if .tools/NAME could not be made, reports it and removes the directory, which tests
+# would take for a complete environment.
 finish() {
 	if current ".tools/$1" "$2"; then return 0; fi
 	rm -rf ".tools/$1"
@@ -221,7 +221,7 @@ finish() {
 	[ "${CI:-}" != true ] || exit 1
 }
 
-# can_make_venvs reports whether Python environments can be made here, and says what is skipped where they can't.
+# can_make_venvs reports whether Python environments can be made here, and if not prints the tests that are skipped.
 can_make_venvs() {
 	if ! command -v "$python" >/dev/null 2>&1; then
 		lacking "$python is missing, the tests that need Python are skipped" "install Python 3, or name one: make test PYTHON=..."
@@ -234,7 +234,7 @@ can_make_venvs() {
 	return 1
 }
 
-# They are made at the same time: pip waits for the network, and for one core.
+# The environments are made in parallel: pip waits for the network and uses one core.
 make_test_venvs() {
 	begin venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn.app.wsgiapp, mpi4py"
 	begin mlflow3 scripts/requirements-mlflow3.txt "mlflow.cli, mlflow.server.fastapi_app, flask_wtf, sklearn.linear_model, psutil"
@@ -263,7 +263,7 @@ finish_e2e_venvs() {
 	finish workflows scripts/requirements-workflows.txt "Snakemake, Dask and ProxyStore could not be installed, their recipes of docs/cookbook.md and docs/dask.md are not tried" "make e2e, with access to a Python package index and Python 3.11 or newer"
 }
 
-# install_engines installs what runs, draws, scrapes or packs in the end-to-end tests.
+# install_engines installs the programs of the end-to-end tests.
 install_engines() {
 	if ! has_shells && ! apt_install bash-completion zsh fish; then
 		lacking "a shell is missing, the Tab key is not pressed in it" "apt-get install bash-completion zsh fish"
@@ -344,7 +344,7 @@ if [ "${2:-}" = kubernetes ]; then
 fi
 
 if [ "${2:-}" = race ]; then
-	# Worth an install in CI, not on somebody's machine.
+	# Installed in CI only, not on a developer's machine.
 	if [ "${CI:-}" = true ] && ! sh scripts/has-cc.sh && ! apt_install gcc libc6-dev; then
 		lacking "no C compiler, nothing is tried with the race detector" "apt-get install gcc libc6-dev"
 	fi

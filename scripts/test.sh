@@ -1,20 +1,20 @@
 #!/bin/sh
-# Runs a lane of the tests; docs/testing.md says what is in which.
+# Runs a lane of the tests; docs/testing.md describes the lanes.
 # Usage: scripts/test.sh test | e2e | race | times [ARGUMENT OF GO TEST...]
 set -eu
 go=${GO:-go}
 lane=$1
 shift
 
-# run runs tests. make lint has vetted them, and no debugger needs symbols.
+# run runs tests without vet, which make lint runs, and without symbols for debuggers.
 run() { "$go" test -vet=off -ldflags=-w -count=1 -shuffle=on -timeout 20m "$@"; }
 
-# outside lists the packages of end-to-end tests that are not below e2e/: tests that need the program's own names.
+# outside lists the packages outside e2e/ with end-to-end tests: those that use unexported names of the program.
 outside() {
 	git ls-files '*_test.go' | grep -v '^e2e/' | xargs grep -l '^//go:build e2e$' | xargs -n 1 dirname | sort -u | sed 's|^|./|'
 }
 
-# shared lists the packages in which goroutines share something.
+# shared lists the packages with goroutines that share data.
 shared="./agent/... ./collector ./collector/gpu ./collector/host ./collector/intake ./collector/marks ./internal/parallel
 	./internal/timeout ./job ./mlflow ./reporter ./reporter/journal ./reporter/reportfile ./store"
 
@@ -22,7 +22,7 @@ export CGO_ENABLED=0
 status=0
 case $lane in
 test)
-	# Most tests wait for a job or a server, so more of them run at once than there are CPUs. The longest package is first.
+	# Most tests wait for a job or a server, so more tests than CPUs run at once. The slowest package comes first.
 	run -p 3 -parallel 8 "$@" ./cmd/... ./...
 	;;
 times)
@@ -41,8 +41,8 @@ race)
 e2e)
 	# shellcheck disable=SC2046 # several words
 	run -tags e2e -p 3 -parallel 8 -run '^TestE2E_' "$@" $(outside) || status=1
-	(cd scripts/dist && run "$@" ./...) || status=1 # a module of its own
-	# One package after the other: an emulated machine and a browser that share two cores with all else get too little.
+	(cd scripts/dist && run "$@" ./...) || status=1 # a separate module
+	# One package at a time: an emulated machine and a browser would starve if they shared two cores with the rest.
 	run -tags e2e -p 1 -parallel 4 "$@" ./e2e/... || status=1
 	;;
 *)

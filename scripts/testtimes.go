@@ -1,8 +1,8 @@
 //go:build ignore
 
 // Testtimes reads the events of go test -json from stdin and replaces the tables between the marks "times" of a
-// document: how long each package took, and which tests ran longest. The time that a parallel test waits for its turn
-// is not its own.
+// document: the time of each package, and the longest tests. The time that a parallel test waits for its turn does not
+// count.
 //
 // Usage: go run scripts/testtimes.go DOCUMENT <EVENTS
 package main
@@ -32,7 +32,7 @@ type event struct {
 	Elapsed               float64
 }
 
-// A span is a test or a package, and the seconds that it ran.
+// A span is a test or a package with its running time.
 type span struct {
 	name    string
 	seconds float64
@@ -72,7 +72,7 @@ func run(document string) error {
 	return os.WriteFile(document, out.Bytes(), 0o644)
 }
 
-// read returns the packages and the tests that have no subtests, the longest first.
+// read returns the packages, and the tests without subtests, longest first.
 func read() (packages, tests []span, err error) {
 	perPackage, perTest := map[string]*span{}, map[string]*span{}
 	running := map[string]time.Time{}
@@ -106,7 +106,7 @@ func read() (packages, tests []span, err error) {
 		}
 	}
 
-	for _, t := range sorted(perTest) { // the time of a test with subtests is theirs
+	for _, t := range sorted(perTest) { // a test with subtests is only the sum of them
 		for i, c := range t.name {
 			if c == '/' {
 				delete(perTest, t.name[:i])
@@ -116,7 +116,7 @@ func read() (packages, tests []span, err error) {
 	return sorted(perPackage), sorted(perTest), in.Err()
 }
 
-// at returns the span of a name, made where there is none yet.
+// at returns the span of a name, adding it if necessary.
 func at(spans map[string]*span, name string) *span {
 	if spans[name] == nil {
 		spans[name] = &span{name: name}
@@ -124,7 +124,7 @@ func at(spans map[string]*span, name string) *span {
 	return spans[name]
 }
 
-// sorted returns the spans, the longest first.
+// sorted returns the spans, longest first.
 func sorted(spans map[string]*span) []span {
 	var list []span
 	for _, s := range spans {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Times commands in turn, so that a noisy machine disturbs all alike, and prints for each the median, the first decile
-# and the least of its times, in ms: scripts/turns.sh ROUNDS 'COMMAND' 'COMMAND'...
+# Times commands in turn, so that noise on the machine affects all of them alike, and prints the median, first decile and
+# minimum of the times of each in ms: scripts/turns.sh ROUNDS 'COMMAND' 'COMMAND'...
 set -eu
 rounds=$1
 shift

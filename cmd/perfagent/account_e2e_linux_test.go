@@ -18,8 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// TestE2E_Account_CPUIsTheKernels holds the CPU time that we tell against the kernel's own counter of a
-// control group around perfagent and all that it starts.
+// The reported CPU time agrees with the kernel's counter of a control group around perfagent and all its children.
 func TestE2E_Account_CPUIsTheKernels(t *testing.T) {
 	for _, c := range []struct{ name, job string }{
 		{"children", clitest.ManyChildren}, {"daemon", clitest.DaemonBurns}, {"thread", clitest.ThreadForks}, {"sharing", clitest.Sharing},
@@ -28,7 +27,7 @@ func TestE2E_Account_CPUIsTheKernels(t *testing.T) {
 			t.Run(c.name+"/"+mode, func(t *testing.T) {
 				usage := func() float64 { return math.NaN() }
 				cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, clitest.Python(t, c.job)...)...)
-				if mode == "off" { // a group made by perfagent is its own truth
+				if mode == "off" { // perfagent's own group is the reference
 					usage = accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 				}
 				r, w, err := os.Pipe()
@@ -44,14 +43,14 @@ func TestE2E_Account_CPUIsTheKernels(t *testing.T) {
 				truth := usage() - own
 				if mode == "create" {
 					wantSource(t, n, "created")
-					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another counter of the kernel's
+					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another kernel counter
 					if c.name == "daemon" {
 						var told float64
 						if _, err := fmt.Sscan(o.Out, &told); err != nil {
 							t.Fatal(err)
 						}
 						truth += told
-						w.Close() // it ends
+						w.Close() // the daemon ends
 						stays(t, filepath.Base(n.Job.Cgroup))
 					}
 				} else {
@@ -76,8 +75,7 @@ func TestE2E_Account_CPUIsTheKernels(t *testing.T) {
 	}
 }
 
-// TestE2E_Account_Alone starts perfagent alone in a group that limits nothing: the group's
-// counters are then the job's.
+// If perfagent runs alone in a group without limits, the job gets the group's counters.
 func TestE2E_Account_Alone(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--"}, clitest.Python(t, clitest.ManyChildren)...)...)
 	usage := accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
@@ -91,8 +89,8 @@ func TestE2E_Account_Alone(t *testing.T) {
 	}
 }
 
-// TestE2E_Account_HangingHost makes the final sample wait for the kernel for ever: the group, which
-// may be being read, is left, and that is said; the journal has the run.
+// If the final sample hangs in the kernel, perfagent leaves the group, which may be read at the time, and reports that;
+// the journal has the run.
 func TestE2E_Account_HangingHost(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
@@ -111,7 +109,7 @@ func TestE2E_Account_HangingHost(t *testing.T) {
 	}
 }
 
-// TestE2E_Account_HangingGroup has the removal of the group wait for the kernel for ever.
+// A removal of the group that hangs in the kernel does not keep perfagent.
 func TestE2E_Account_HangingGroup(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
@@ -131,8 +129,7 @@ func TestE2E_Account_HangingGroup(t *testing.T) {
 	}
 }
 
-// TestE2E_Account_GPUsThatFail has a driver that does not answer, in three ways: the job does not
-// notice, and the report says why there is nothing.
+// A GPU driver that does not respond, in three ways, does not affect the job, and the report has the reason.
 func TestE2E_Account_GPUsThatFail(t *testing.T) {
 	for name, c := range map[string]struct{ program, why string }{
 		"no driver": {"#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\necho $$ > $SMI_PID\nexit 9\n", "driver"},
@@ -141,7 +138,7 @@ func TestE2E_Account_GPUsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env, _ := withGPUs(t, c.program)
-			job := `until [ -s "$SMI_PID" ]; do sleep 0.05; done; sleep 1; exit 3` // it has said what it has to say
+			job := `until [ -s "$SMI_PID" ]; do sleep 0.05; done; sleep 1; exit 3` // after its output
 			if name == "no format" {
 				job = "sleep 1; exit 3" // it is never started
 			}
@@ -150,7 +147,7 @@ func TestE2E_Account_GPUsThatFail(t *testing.T) {
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 3)
 			r := o.Report(t)
-			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // one that hangs does so for 60 s
+			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // a hanging one takes 60 s
 				t.Errorf("the job took %v s; gpus %v", r.Run.WallSeconds, r.Nodes["0"].GPUs)
 			}
 			if c.why != "" && !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool {
@@ -162,7 +159,7 @@ func TestE2E_Account_GPUsThatFail(t *testing.T) {
 	}
 }
 
-// TestE2E_Account_IgnoredChildren has children of which the kernel throws the account away.
+// Children of a job that ignores SIGCHLD are counted, although the kernel discards their accounts.
 func TestE2E_Account_IgnoredChildren(t *testing.T) {
 	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, clitest.Burn+`
 import signal
@@ -182,8 +179,7 @@ for i in range(2):
 	}
 }
 
-// TestE2E_Account_GPUsInGroup has perfagent alone in a group, and an nvidia-smi that is a script
-// around one which uses a CPU and 60 MiB: neither is the job's.
+// With perfagent alone in a group, a wrapped nvidia-smi that uses a CPU and 60 MiB is not counted as the job's.
 func TestE2E_Account_GPUsInGroup(t *testing.T) {
 	busy := "#!/bin/sh\n" + `"$0.real" "$@" | cat` + "\n"
 	env, pidFile := withGPUs(t, busy)
@@ -203,7 +199,7 @@ func TestE2E_Account_GPUsInGroup(t *testing.T) {
 	if len(memory) < 4 || len(processes) != len(memory) {
 		t.Fatalf("%d samples", len(memory))
 	}
-	half := len(memory) / 2 // before that processes of nvidia-smi end while they are counted
+	half := len(memory) / 2 // before that, processes of nvidia-smi end while they are counted
 	low := slices.ContainsFunc(memory[half:len(memory)-1], func(v float64) bool { return v <= 30 })
 	if n.Job.CPUSeconds > 0.3 || !low || slices.Max(processes[half:]) > 1 {
 		t.Errorf("nvidia-smi was counted (%s): %v s, %v MiB, %v processes", n.Job.Source, n.Job.CPUSeconds, memory, processes)
@@ -213,8 +209,7 @@ func TestE2E_Account_GPUsInGroup(t *testing.T) {
 	}
 }
 
-// Children that nobody has waited for are neither processes nor threads of the job, wherever
-// the numbers come from.
+// Zombies are neither processes nor threads of the job, with every source of the numbers.
 func TestE2E_Account_Zombies(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
 		o := clitest.Run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, clitest.Python(t, `
@@ -227,14 +222,14 @@ time.sleep(1.5)
 		n := o.Report(t).Nodes["0"]
 		for _, key := range []string{"job_processes", "job_threads"} {
 			most := n.Envelope[key].Max
-			if len(most) < 4 || most[len(most)/2] != 1 { // in the last ones it may have ended
+			if len(most) < 4 || most[len(most)/2] != 1 { // the zombie may be gone in the last samples
 				t.Errorf("%s, source %s: %s %v, want 1", mode, n.Job.Source, key, most)
 			}
 		}
 	}
 }
 
-// What the ticks of many processes cut off is not told as used in the last window.
+// CPU time that the clock ticks of many processes cut off does not appear in the last window.
 func TestE2E_Account_ManyAtTheEnd(t *testing.T) {
 	t.Parallel()
 	const many = `
@@ -256,7 +251,7 @@ os.killpg(0, 9)
 	if last < 5 {
 		t.Fatalf("%d windows", len(cores))
 	}
-	// 0.76 s are cut off. To end so many processes costs, too. NaN: the window was too short.
+	// 0.76 s are cut off. Ending many processes takes CPU, too. NaN: the window was too short.
 	if spent := cores[last] * (times[last] - times[last-1]); spent > 0.4 {
 		t.Errorf("a job that sleeps at its end used %.2f s there; CPUs %v", spent, cores)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// parting are two processes that share 300 MiB until one of them writes to all of it, says what
-// the kernel then says of both, and lives on until its stdin ends.
+// parting starts two processes that share 300 MiB until one of them writes to all of it, prints the kernel's figures of
+// both, and lives until its stdin ends.
 const parting = `
 import os, time
 memory = bytearray(300 << 20)
@@ -40,8 +40,8 @@ if os.fork() == 0:
 os.wait()
 `
 
-// TestAccount_SharedPages wants the peak of memory that two processes shared at first, while
-// the resident pages of both stay as many.
+// The job's peak memory is measured when one of two processes has unshared their common pages, although the resident
+// pages of both stay the same.
 func TestAccount_SharedPages(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "off", "--run-id", "r", "--"}, clitest.Python(t, parting)...)...)
 	stdin, hold := clitest.Pipe(t)
@@ -67,8 +67,7 @@ func TestAccount_SharedPages(t *testing.T) {
 	}
 }
 
-// performAlone is perform, and gives the CPU seconds of the process itself to its very end,
-// without its children's.
+// performAlone runs cmd and also returns the CPU seconds of its process until its very end, without its children's.
 func performAlone(t *testing.T, cmd *exec.Cmd) (clitest.Outcome, float64) {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -81,16 +80,16 @@ func performAlone(t *testing.T, cmd *exec.Cmd) (clitest.Outcome, float64) {
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, &unix.Siginfo{}, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	var own unix.Timespec
-	const clockOfAll = 2                                                                   // CPUCLOCK_SCHED: of all threads of a process
-	if err := unix.ClockGettime(int32(^cmd.Process.Pid<<3|clockOfAll), &own); err != nil { // it is a zombie
+	const clockOfAll = 2                                                                   // CPUCLOCK_SCHED
+	if err := unix.ClockGettime(int32(^cmd.Process.Pid<<3|clockOfAll), &own); err != nil { // the process is a zombie
 		t.Fatal(err)
 	}
 	clitest.Wait(t, cmd)
 	return clitest.Outcome{Out: out.String(), Err: stderr.String(), Code: cmd.ProcessState.ExitCode(), Dir: cmd.Dir}, time.Duration(own.Nano()).Seconds()
 }
 
-// accountGroup makes a v1 group that a shell enters which then becomes the command. It
-// gives what the group has used, which must be asked while it is there.
+// accountGroup makes a v1 group for a shell that becomes the command. It returns a function that returns the CPU time
+// of the group while it exists.
 func accountGroup(t *testing.T, args []string, path *string, out *[]string) func() float64 {
 	t.Helper()
 	name, enter := fmt.Sprintf("perfagent-test-%d-%s", os.Getpid(), filepath.Base(filepath.Dir(t.TempDir()))), ""
@@ -128,7 +127,7 @@ func wantSource(t *testing.T, n *reporter.Node, source string) {
 	}
 }
 
-// TestAccount_GroupStays leaves a daemon in the group that was made for the job.
+// The group made for the job stays as long as a daemon is in it.
 func TestAccount_GroupStays(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, clitest.DaemonBurns)...)...)
 	r, w, err := os.Pipe()
@@ -156,7 +155,7 @@ func TestAccount_GroupStays(t *testing.T) {
 	})
 }
 
-// groupsNamed finds the groups of a name in all hierarchies.
+// groupsNamed returns the groups of a name in all hierarchies.
 func groupsNamed(t *testing.T, name string) []string {
 	t.Helper()
 	var found []string
@@ -172,7 +171,7 @@ func groupsNamed(t *testing.T, name string) []string {
 	return found
 }
 
-// TestAccount_GroupIsRemoved wants nothing left of a group whose job has ended.
+// The group made for the job is removed after its end.
 func TestAccount_GroupIsRemoved(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "create", "--", "sh", "-c", "sleep 0.1 & cat /proc/self/cgroup; wait")
 	o.Want(t, 0)
@@ -187,10 +186,9 @@ func TestAccount_GroupIsRemoved(t *testing.T) {
 	}
 }
 
-// hanging runs a command in a mount namespace of its own, where a file system is in the place
-// of a path that answers nobody: FUSE, whose server, this program, never says a word. The
-// path "" leaves that to the command, which has the server's descriptor in $FUSE. It says
-// whether the command could be run.
+// hanging runs a command in a new mount namespace where a FUSE file system, which this program never serves, hides a
+// path. For the path "" the command does that itself: it has the FUSE descriptor in $FUSE. hanging prints whether the
+// command could be run.
 const hanging = `
 import ctypes, os, subprocess, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -207,7 +205,7 @@ if "FUSE" not in os.environ:
     sys.exit(subprocess.call(sys.argv[2:], pass_fds=[fd]))
 `
 
-// hangingGroup is a job whose control group hangs from then on, where it counts processes.
+// hangingGroup is a job that makes its control group hang where processes are counted.
 const hangingGroup = hanging + `
 import time
 time.sleep(0.3)
@@ -216,7 +214,7 @@ for line in open("/proc/self/cgroup"):
 sys.exit(7)
 `
 
-// underHanging prepares perfagent where a path hangs.
+// underHanging prepares perfagent in a namespace where a path hangs.
 func underHanging(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
@@ -228,8 +226,7 @@ func underHanging(t *testing.T, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// stays removes a group that perfagent left, which must be there and empty, and gives where
-// it was.
+// stays removes a group that perfagent left, which must exist and be empty, and returns its paths.
 func stays(t *testing.T, name string) []string {
 	t.Helper()
 	groups := groupsNamed(t, name)
@@ -239,8 +236,7 @@ func stays(t *testing.T, name string) []string {
 	return groups
 }
 
-// TestAccount_ReadOnlyCgroups asks for a group where none can be made, and where there are no
-// groups at all.
+// Without permission to make a control group, or without control groups at all, perfagent falls back to processes.
 func TestAccount_ReadOnlyCgroups(t *testing.T) {
 	for name, prepare := range map[string]string{
 		"read-only": `for m in /sys/fs/cgroup/*; do mount --bind $m $m && mount -o remount,bind,ro $m; done; mount -o remount,bind,ro /sys/fs/cgroup 2>/dev/null`,
@@ -258,7 +254,7 @@ func TestAccount_ReadOnlyCgroups(t *testing.T) {
 	}
 }
 
-// TestAccount_CgroupFlag refuses a value that there is not, wherever it was given.
+// An unknown value of --cgroup is refused on the command line and in the variable.
 func TestAccount_CgroupFlag(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "make", "--", "true")
 	o.Want(t, 125)
@@ -270,8 +266,8 @@ func TestAccount_CgroupFlag(t *testing.T) {
 	o.WantLine(t, "PERFAGENT_CGROUP", `"make"`)
 }
 
-// smi is an nvidia-smi of two devices that notes its process id in $SMI_PID, says when it
-// has answered, and goes on. It knows the fields that it is asked for, and no other flags.
+// smi is an nvidia-smi with two devices that writes its process ID to $SMI_PID, reports its first output, and
+// continues. It knows only the fields and flags that perfagent uses.
 const smi = `#!/bin/bash
 echo $$ > "$SMI_PID"
 for a in "$@"; do
@@ -310,8 +306,7 @@ func withGPUs(t *testing.T, program string) (env []string, pidFile string) {
 	return []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SMI_PID=" + pidFile}, pidFile
 }
 
-// besideGPUs runs a command whose job ends with its standard input, until nvidia-smi has
-// answered twice, and a while longer.
+// besideGPUs runs a command with a job that ends with its stdin: after nvidia-smi has printed twice, and longer.
 func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duration) clitest.Outcome {
 	t.Helper()
 	r, w := clitest.Pipe(t)
@@ -353,7 +348,7 @@ func TestAccount_GPUs(t *testing.T) {
 	wantGone(t, pidFile)
 }
 
-// TestAccount_GPUsOfAKilledRun kills perfagent: the query must not live on for ever.
+// If perfagent is killed, its nvidia-smi ends.
 func TestAccount_GPUsOfAKilledRun(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
 	cmd := clitest.Perfagent(t, "run", "--", "sleep", "60")
@@ -372,8 +367,8 @@ func TestAccount_GPUsOfAKilledRun(t *testing.T) {
 	wantGone(t, pidFile)
 }
 
-// TestAccount_GPUsBySlowScript has an nvidia-smi that hangs and does not heed TERM, behind a script
-// that does, or does not: neither outlives perfagent.
+// An nvidia-smi that ignores TERM does not outlive perfagent, even as a child of a script that handles TERM or ignores
+// it.
 func TestAccount_GPUsBySlowScript(t *testing.T) {
 	for name, trap := range map[string]string{"heeds": "", "does not heed": "trap '' TERM\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -385,7 +380,7 @@ func TestAccount_GPUsBySlowScript(t *testing.T) {
 			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `until [ -s "$SMI_PID" ]; do sleep 0.05; done`)
 			cmd.Env = append(cmd.Env, env...)
 			clitest.RunCommand(t, cmd).Want(t, 0)
-			defer func() { // one that was left must not stay
+			defer func() { // do not leave a process behind
 				var pid int
 				if data, _ := os.ReadFile(pidFile); len(data) > 0 {
 					if _, err := fmt.Sscan(string(data), &pid); err == nil && t.Failed() {
@@ -398,7 +393,7 @@ func TestAccount_GPUsBySlowScript(t *testing.T) {
 	}
 }
 
-// wantGone waits until a process is not there any more whose id is in a file.
+// wantGone waits until the process with the ID in a file is gone.
 func wantGone(t *testing.T, pidFile string) {
 	t.Helper()
 	data, err := os.ReadFile(pidFile)
@@ -409,8 +404,7 @@ func wantGone(t *testing.T, pidFile string) {
 	clitest.WaitUntil(t, "nvidia-smi is gone", func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" })
 }
 
-// TestAccount_PidNamespace has a /proc that is not of our pid namespace: the processes in it
-// are not the job's.
+// Processes in a /proc of another PID namespace are not counted as the job's.
 func TestAccount_PidNamespace(t *testing.T) {
 	o := clitest.RunCommand(t, clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
 	o.Want(t, 0)
@@ -423,7 +417,7 @@ func TestAccount_PidNamespace(t *testing.T) {
 	}
 }
 
-// TestAccount_ShortJob wants no zeros of a moment at which the job was over.
+// A sample after the end of the job is not reported as zeros.
 func TestAccount_ShortJob(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
 		o := clitest.Run(t, "run", "--cgroup", mode, "--", "sleep", "0.02")
@@ -437,7 +431,7 @@ func TestAccount_ShortJob(t *testing.T) {
 	}
 }
 
-// A process whose first thread has ended goes on, and so does what is known of its memory.
+// A process is still measured after its first thread has ended.
 func TestAccount_WithoutFirstThread(t *testing.T) {
 	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "200ms", "--"}, clitest.Python(t, `
 import ctypes, os, threading, time
@@ -456,7 +450,7 @@ ctypes.CDLL(None).pthread_exit(None)
 	}
 }
 
-// Of a moment at which the job has ended it is not said that it had no processes.
+// A sample after the end of the job does not count as one without processes.
 func TestAccount_OneInterval(t *testing.T) {
 	for range 4 {
 		n := inside(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
@@ -468,7 +462,7 @@ func TestAccount_OneInterval(t *testing.T) {
 	}
 }
 
-// The calls of a child are with the parent that waited for it. The rule ends the job when they have been counted.
+// The calls of a child are counted with its parent after wait. The rule ends the job once they are counted.
 func TestAccount_ReadAndWriteCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 20000
@@ -483,7 +477,7 @@ func TestAccount_ReadAndWriteCalls(t *testing.T) {
 	}
 }
 
-// rusage has no calls: of a job that ended before it was looked at they are not known.
+// rusage has no I/O calls: they are missing for a job that ended before its first sample.
 func TestAccount_CallsOfAShortJob(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100")

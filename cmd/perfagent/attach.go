@@ -47,7 +47,7 @@ is no report.`,
 	return cmd
 }
 
-// attach records processes until they have ended or a signal asks for the report.
+// attach records processes until all have ended, a signal asks for the report, or --for is over.
 func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err := o.prepare(cmd); err != nil {
 		return err
@@ -56,8 +56,7 @@ func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	// The program that started this one may be gone, and nobody may read our streams. The report is written all the
-	// same.
+	// The process that started this one may be gone, with its end of the pipes closed. The report is written anyway.
 	signal.Ignore(syscall.SIGPIPE)
 
 	ctx, stop := o.signalContext()
@@ -70,7 +69,7 @@ func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// processIDs parses the arguments.
+// processIDs parses the arguments of attach: one or more positive process IDs.
 func processIDs(args []string) ([]int, error) {
 	if len(args) == 0 {
 		return nil, errors.New("name a process: perfagent attach PID…")
@@ -88,18 +87,18 @@ func processIDs(args []string) ([]int, error) {
 	return pids, nil
 }
 
-// printReady prints where the recording goes.
+// printReady prints r as one line of JSON on stdout.
 func (o *recordOptions) printReady(r agent.ReadyInfo) {
-	line, _ := json.Marshal(r) // it has only texts and a number
+	line, _ := json.Marshal(r) // r has only strings and a number
 	fmt.Fprintf(o.streams.out, "%s\n", line)
 }
 
-// addFor declares the flag of a command that otherwise waits for a signal.
+// addFor declares --for, for commands that otherwise wait for a signal.
 func (o *recordOptions) addFor(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.length, "for", 0, "end by itself after `DURATION` (default: do not)")
 }
 
-// signalContext returns a context that is done when a signal asks for the report, or the time is over.
+// signalContext returns a context that ends with a signal that asks for the report, or after --for.
 func (o *recordOptions) signalContext() (context.Context, func()) {
 	ctx, stop := signalContext()
 	if o.length == 0 {

@@ -11,8 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// The CPU time from the moment of attachment counts, with children and those that are orphans at their end; what was
-// before does not.
+// The CPU time since the attachment counts, with children and later orphans; earlier CPU time does not.
 func TestE2E_Attach_CountsFromTheMoment(t *testing.T) {
 	t.Parallel()
 	p := startTold(t, nil)
@@ -50,7 +49,7 @@ func TestE2E_Attach_CountsFromTheMoment(t *testing.T) {
 	}
 }
 
-// Processes with a control group of their own are counted by it, wherever perfagent is.
+// Processes in a control group without others are counted by the group, wherever perfagent runs.
 func TestE2E_Attach_OwnGroup(t *testing.T) {
 	t.Parallel()
 	_, dirs := findingGroups(t, "cpuacct/notify_on_release=0", "memory/notify_on_release=0")

@@ -26,7 +26,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// told is a process in Python that does what it is told line by line, and answers each line.
+// told is a Python process that executes lines of code and acknowledges each one.
 type told struct {
 	*clitest.Process
 	in io.Writer
@@ -75,7 +75,7 @@ func startTold(t *testing.T, wrap func(*exec.Cmd)) *told {
 	return p
 }
 
-// do has it run a line, and waits until it is done.
+// do has the process execute a line, and waits for the end of it.
 func (p *told) do(line string) {
 	p.T.Helper()
 	p.tell(line)
@@ -91,13 +91,13 @@ func (p *told) tell(line string) {
 
 func (p *told) pid() string { return strconv.Itoa(p.Cmd.Process.Pid) }
 
-// attach starts perfagent attach, and waits until it has begun.
+// attach starts perfagent attach and waits until the recording has begun.
 func attach(t *testing.T, args ...string) (*clitest.Process, agent.ReadyInfo) {
 	t.Helper()
 	return readyOf(t, clitest.Perfagent(t, append([]string{"attach", "--ready", "--interval", "50ms", "--quiet"}, args...)...))
 }
 
-// attachedReport is the report when perfagent has ended by itself.
+// attachedReport returns the report after perfagent has ended by itself.
 func attachedReport(t *testing.T, l *clitest.Process) *reporter.Report {
 	t.Helper()
 	o, _ := l.End()
@@ -108,7 +108,7 @@ func attachedReport(t *testing.T, l *clitest.Process) *reporter.Report {
 	return o.Report(t)
 }
 
-// wantCPU checks the CPU time of the job: of what was told, and of Python's own work.
+// wantCPU checks the job's CPU time: seconds plus Python's startup.
 func wantCPU(t *testing.T, r *reporter.Report, seconds float64) {
 	t.Helper()
 	if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; !(got > seconds-0.03 && got < seconds+0.12) {
@@ -116,7 +116,8 @@ func wantCPU(t *testing.T, r *reporter.Report, seconds float64) {
 	}
 }
 
-// readyOf waits until perfagent has begun, and marks that: from then on the journal says what each sample adds.
+// readyOf waits until the recording has begun and adds a mark, which makes the journal record the growth in each
+// sample.
 func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 	t.Helper()
 	l := clitest.StartProcess(t, cmd)
@@ -128,8 +129,8 @@ func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 	return l, ready
 }
 
-// untilCounted waits until the samples have so much CPU time: what a process used after its last sample is lost if it
-// ends and is waited for by somebody else.
+// untilCounted waits until the samples contain that much CPU time. The usage of a process after its last sample is lost
+// if another process waits for it.
 func untilCounted(t *testing.T, ready agent.ReadyInfo, seconds float64) {
 	t.Helper()
 	part := regexp.MustCompile(`"job_cpu_s": ?([0-9.e-]+)`)
@@ -144,7 +145,7 @@ func untilCounted(t *testing.T, ready agent.ReadyInfo, seconds float64) {
 	})
 }
 
-// exited returns the exit code of a report, or -1 if it has none.
+// exited returns the exit code in a report, or -1 if it has none.
 func exited(r *reporter.Report) int {
 	if r.Run.ExitCode == nil {
 		return -1
@@ -171,7 +172,7 @@ func TestAttach_EndsWithItsProcess(t *testing.T) {
 	}
 }
 
-// Two processes: perfagent stays until both have ended, and what the first one has used stays counted.
+// With two processes perfagent stays until both have ended, and the usage of the first one stays counted.
 func TestAttach_Several(t *testing.T) {
 	t.Parallel()
 	a, b := startTold(t, nil), startTold(t, nil)
@@ -192,14 +193,14 @@ func TestAttach_Several(t *testing.T) {
 	wantCPU(t, r, 0.6)
 }
 
-// A signal or --for ends the recording and not the processes.
+// A signal or --for ends the recording, but not the processes.
 func TestAttach_EndsWhenAsked(t *testing.T) {
 	t.Parallel()
 	p := startTold(t, nil)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, 0} {
 		var args []string
 		if sig == 0 {
-			args = []string{"--for", "2s"} // attach makes a mark first, which takes its time on a busy machine
+			args = []string{"--for", "2s"} // attach makes a mark first, which takes time on a busy machine
 		}
 		l, _ := attach(t, append(args, p.pid())...)
 		if sig != 0 {
@@ -253,7 +254,7 @@ func TestAttach_NothingThere(t *testing.T) {
 	_ = zombie.Wait()
 }
 
-// Of a process of another user there is no PSS and no I/O, and the report says so.
+// For a process of another user PSS and I/O are missing, with the reason.
 func TestAttach_AnotherUsers(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsRoot(t, "to start a process that an ordinary user looks at")
@@ -283,7 +284,7 @@ func TestAttach_AnotherUsers(t *testing.T) {
 	}
 }
 
-// perfagent is no child of the job, whoever has started it.
+// perfagent is never counted as a child of the job that started it.
 func TestAttach_IsNotItsOwnJob(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, clitest.Script(t, "bash", `
@@ -300,7 +301,7 @@ func TestAttach_IsNotItsOwnJob(t *testing.T) {
 		return len(paths) == 1 && filepath.Ext(paths[0]) == ".json"
 	})
 	r = o.Report(t)
-	// The shell, its sleep, and the other perfagent, which is a process as any other.
+	// The shell, its sleep, and the other perfagent, which counts like any process.
 	if most := r.Nodes["0"].Metrics["max_t_job_processes"]; most > 3 || exited(r) != 5 {
 		t.Errorf("at most %v processes, run %+v", most, r.Run)
 	}
@@ -309,7 +310,7 @@ func TestAttach_IsNotItsOwnJob(t *testing.T) {
 	})
 }
 
-// Without a pidfd the end is seen all the same, but no exit code.
+// Without pidfds the end of a process is noticed, but its exit code is unknown.
 func TestAttach_WithoutPidfd(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {
@@ -332,7 +333,7 @@ func TestAttach_WithoutPidfd(t *testing.T) {
 	}
 	wantCPU(t, r, 0.2)
 
-	// Nobody waited for it, so what stands for wait4's figure is what was seen.
+	// The test waits for the process, so the sampled figure replaces wait4's.
 	n := r.Nodes["0"]
 	if heaviest, _ := n.LargestProcess(); !(heaviest.PeakMemoryMB > 1) || n.Metrics["job_max_rss_mb"] != heaviest.PeakMemoryMB {
 		t.Errorf("job_max_rss_mb %v, the heaviest process %+v", n.Metrics["job_max_rss_mb"], heaviest)
@@ -343,11 +344,11 @@ func TestAttach_WithoutPidfd(t *testing.T) {
 	}
 }
 
-// withoutPidfd is a part that executes its arguments where the kernel has no pidfd_open.
+// withoutPidfd is a helper that executes its arguments with pidfd_open disabled.
 func withoutPidfd() {
 	const load, equal, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{
-		{Code: load}, // the number of the call
+		{Code: load}, // the system call's number
 		{Code: equal, K: unix.SYS_PIDFD_OPEN, Jf: 1},
 		{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
 		{Code: give, K: unix.SECCOMP_RET_ALLOW},
@@ -365,7 +366,7 @@ func withoutPidfd() {
 	panic(err)
 }
 
-// A sidecar ends by itself, too.
+// sidecar ends after --for, too.
 func TestSidecar_For(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()

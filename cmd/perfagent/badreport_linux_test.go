@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// sampleReport is a whole report file of a real run with several samples.
+// sampleReport returns the complete report file of a real run with several samples.
 func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "perfagent-out")
@@ -33,7 +33,7 @@ func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 	return path, data
 }
 
-// A file that is not a report gives one line with its name, and exit code 1.
+// A file that is not a report gives exit code 1 and one line with its name.
 func TestShow_FileThatIsNoReport(t *testing.T) {
 	t.Parallel()
 	_, good := sampleReport(t)
@@ -138,7 +138,7 @@ func wantRefused(t *testing.T, path string) {
 	}
 }
 
-// Wherever a report is cut off it is refused, in one line that names it.
+// A report that is cut off anywhere is refused in one line with its name.
 func TestShow_ReportCutOff(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	path, good := sampleReport(t)
@@ -149,7 +149,7 @@ func TestShow_ReportCutOff(t *testing.T) {
 		for i := range 60 {
 			cuts = append(cuts, 3+i*(end-3)/60)
 		}
-		for at := 0; at < end && len(cuts) < 100; at += 7 { // behind each kind of mark
+		for at := 0; at < end && len(cuts) < 100; at += 7 { // after each kind of delimiter
 			if strings.ContainsRune(`{}[]:,"-.\`, rune(data[at])) {
 				cuts = append(cuts, at+1)
 			}
@@ -165,7 +165,7 @@ func TestShow_ReportCutOff(t *testing.T) {
 	}
 }
 
-// Keys that we don't know and a newer minor schema are no reason to refuse.
+// A report with unknown keys or a newer minor schema is accepted.
 func TestShow_NewerReport(t *testing.T) {
 	_, good := sampleReport(t)
 	text := strings.Replace(string(good), `"perfagent.report/1",`, `"perfagent.report/1.7", "future": {"a": [1, null, "x"]},`, 1)
@@ -183,7 +183,7 @@ func TestShow_NewerReport(t *testing.T) {
 // hostile has control characters of every kind: ESC, CR, BEL, backspace, DEL, C1.
 const hostile = "a\x1b[31m\rb\x07\b\t\x7f\u009b2Jc\u202ed"
 
-// Control characters in names, commands, tags and hosts are shown escaped.
+// Control characters in names, commands, tags and hosts are escaped in all output.
 func TestCommand_EscapesControlCharacters(t *testing.T) {
 	check := func(name string, o clitest.Outcome, code int, words ...string) {
 		t.Helper()
@@ -227,8 +227,7 @@ func TestCommand_EscapesControlCharacters(t *testing.T) {
 	check("a log in JSON", unread.perform(t), 0)
 }
 
-// hostileIn puts hostile text in place of every text of a report but those that
-// must be read to understand it.
+// hostileIn replaces every text of a report by hostile, except those that are needed to interpret it.
 func hostileIn(v any, key string) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -265,7 +264,7 @@ func hostileIn(v any, key string) any {
 	return v
 }
 
-// A hostile report shows nothing raw, and can be merged.
+// All output about a hostile report is escaped, and it can be merged.
 func TestShow_HostileReport(t *testing.T) {
 	_, good := sampleReport(t)
 	var doc any
@@ -294,7 +293,7 @@ func TestShow_HostileReport(t *testing.T) {
 	}
 }
 
-// Output that cannot be written is an error of every command but run.
+// A failed write to stdout is an error of every command but run.
 func TestCommand_FullStdout(t *testing.T) {
 	path, _ := sampleReport(t)
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"metrics"}, {"metrics", "--json"}, {"version"}} {
@@ -307,14 +306,14 @@ func TestCommand_FullStdout(t *testing.T) {
 		cmd.Stdout = full
 		o := cmd.perform(t)
 		o.Want(t, 1)
-		clitest.WantLines(t, o.Err, 1, 100) // show --json has remarks, too
+		clitest.WantLines(t, o.Err, 1, 100) // show --json also prints remarks
 		if !strings.HasSuffix(o.Err, "no space left on device\n") {
 			t.Errorf("%v: stderr %q", args, o.Err)
 		}
 	}
 }
 
-// Numbers beyond all measure are no reason to fall over.
+// Absurd numbers in a report do not make a command crash.
 func TestShow_AbsurdNumbers(t *testing.T) {
 	_, good := sampleReport(t)
 	for _, number := range []string{"1e308", "-1e308", "-1", "1e-320", "0", "123456789012345678901234567890"} {
@@ -337,7 +336,7 @@ func TestShow_AbsurdNumbers(t *testing.T) {
 	}
 }
 
-// numberOf replaces the first number that a key has.
+// numberOf replaces the first number of a key.
 func numberOf(t *testing.T, text, key, number string) string {
 	t.Helper()
 	before, after, ok := strings.Cut(text, fmt.Sprintf("%q: ", key))

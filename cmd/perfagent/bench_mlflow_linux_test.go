@@ -20,8 +20,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// monitored is a job under MLflow's own monitor, which ends when its stdin does and
-// tells how many seconds the end of the run took.
+// monitored is a job under MLflow's own monitor. It ends with its stdin and prints how many seconds the end of the run
+// took.
 const monitored = `
 import sys, time
 import mlflow
@@ -34,12 +34,11 @@ mlflow.end_run()
 print("delay", time.perf_counter() - begin, file=sys.stderr)
 `
 
-// timed is a job that tells when it ended.
+// timed is a job that prints when it ended.
 const timed = `echo ready; cat; date +%s.%N`
 
-// BenchmarkMLflow is a job of two minutes and more whose numbers go to a real server,
-// beside MLflow's own monitor on the same server at the same time: CPU and requests of
-// an hour in steady state, and what the end of the job waits.
+// BenchmarkMLflow measures a job of two minutes or more that pushes to a real server, and at the same time MLflow's own
+// monitor with the same server: CPU time and requests per hour in steady state, and the delay at the end of the job.
 func BenchmarkMLflow(b *testing.B) {
 	server := mlflowtest.Start(b, mlflowtest.Options{})
 	ours, theirs := newFront(b, server.URL), newFront(b, server.URL)
@@ -76,7 +75,7 @@ func BenchmarkMLflow(b *testing.B) {
 	}
 }
 
-// heldJob runs until its stdin is closed.
+// heldJob is a job that runs until its stdin is closed.
 type heldJob struct {
 	*clitest.Process
 	stdin io.Closer
@@ -94,8 +93,7 @@ func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
 	return j
 }
 
-// release ends the job; from the moment that it told last it is that many
-// milliseconds to the end of the process.
+// release ends the job and returns the milliseconds from the time that it printed last to the end of the process.
 func (j *heldJob) release(b *testing.B) float64 {
 	b.Helper()
 	j.stdin.Close()
@@ -106,7 +104,7 @@ func (j *heldJob) release(b *testing.B) float64 {
 	}
 	ended, err := strconv.ParseFloat(lastWord(out.Out), 64)
 	if err != nil {
-		return 0 // a job that tells nothing
+		return 0 // the job prints no time
 	}
 	return (now - ended) * 1000
 }
@@ -123,8 +121,7 @@ func lastWord(s string) string {
 	return s[begin:end]
 }
 
-// BenchmarkPushHour pushes the report of a one-hour job (3,600 samples at 1 Hz) to a
-// real server, after the fact.
+// BenchmarkPushHour pushes the report of a one-hour job (3,600 samples at 1 Hz) to a real server afterwards.
 func BenchmarkPushHour(b *testing.B) {
 	server := mlflowtest.Start(b, mlflowtest.Options{})
 	front := newFront(b, server.URL)
@@ -156,13 +153,13 @@ func BenchmarkPushHour(b *testing.B) {
 	b.ReportMetric(clitest.Median(took), "s/push")
 }
 
-// BenchmarkPushNodes pushes one merged report of sixty nodes, each of 1000 seconds, to a real server, as perfagent push
+// BenchmarkPushNodes pushes a merged report of sixty nodes of 1000 seconds each to a real server, as perfagent push
 // RUN-ID does.
 func BenchmarkPushNodes(b *testing.B) {
 	const nodes = 60
 	server := mlflowtest.Start(b, mlflowtest.Options{})
 	path := mergedReport(b, nodes, 1000)
-	for b.Loop() { // once: a second push would find everything there
+	for b.Loop() { // once: the server would have everything for a second push
 		begin := time.Now()
 		out := clitest.Run(b, "push", "--mlflow", server.URL, path)
 		took := time.Since(begin)
@@ -207,13 +204,13 @@ func mergedReport(b *testing.B, nodes, seconds int) (path string) {
 	return path
 }
 
-// hourReport is the report of a made-up hour; each k is another run.
+// hourReport returns the report of a simulated hour; each k is a different run.
 func hourReport(tb testing.TB, k int) *reporter.Report {
 	tb.Helper()
 	return madeUp(tb, 3600, k)
 }
 
-// madeUp is the report of a made-up run of some seconds; each k is another run.
+// madeUp returns the report of a simulated run of some seconds; each k is a different run.
 func madeUp(tb testing.TB, seconds, k int) *reporter.Report {
 	tb.Helper()
 	start := host.Instant{Wall: time.Now().Add(-time.Duration(seconds+k) * time.Second)}

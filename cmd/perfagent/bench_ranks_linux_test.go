@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// BenchmarkRanks is the CPU time that the perfagents of 64 ranks of a host take per second at 1 Hz, all together,
-// beside jobs that sleep: that of jobs of 38 s less that of jobs of 8 s.
+// BenchmarkRanks measures the total CPU time per second of the perfagents of 64 ranks of a host at 1 Hz. The jobs
+// sleep: jobs of 38 s minus jobs of 8 s.
 func BenchmarkRanks(b *testing.B) {
 	testenv.SkipIfShort(b, "64 ranks for a minute")
 	const short, long = 8, 38
@@ -24,7 +24,7 @@ func BenchmarkRanks(b *testing.B) {
 	b.ReportMetric(clitest.Median(share), "%-of-a-core")
 }
 
-// ranksCPU returns the CPU time of 64 ranks that sleep for so many seconds, their perfagents included.
+// ranksCPU returns the CPU time of 64 ranks that sleep for some seconds, including their perfagents.
 func ranksCPU(b *testing.B, seconds int) time.Duration {
 	b.Helper()
 	const ranks = 64

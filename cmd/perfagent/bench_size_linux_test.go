@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// BenchmarkSize is what commands take for 1,000 nodes with 1,000 samples and 78 series each, 1 GB of JSON: as one run,
-// and as the only nodes of as many runs.
+// BenchmarkSize measures commands on 1,000 nodes with 1,000 samples and 78 series each, 1 GB of JSON: as one run, and
+// as 1,000 runs of one node.
 func BenchmarkSize(b *testing.B) {
 	testenv.SkipIfShort(b, "1,000 reports of 1 MB")
 	bin, dir := clitest.Binary(b), b.TempDir()
@@ -43,7 +43,7 @@ func BenchmarkSize(b *testing.B) {
 				}
 				wall = append(wall, time.Since(start).Seconds())
 				cpu = append(cpu, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
-				// The kernel counts the memory of this process, too, from which the other one was forked.
+				// The kernel also counts the memory of this process, from which the child was forked.
 				usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 				memory = append(memory, float64(usage.Maxrss)/1024)
 			}
@@ -58,7 +58,7 @@ func BenchmarkSize(b *testing.B) {
 func largeRuns(b *testing.B, dir string, nodes int) {
 	b.Helper()
 	for i := range nodes {
-		r, err := diagnosis.Merge([]reporter.SourceReport{{Report: reportertest.Large(i, nodes, 1000)}}) // for the findings
+		r, err := diagnosis.Merge([]reporter.SourceReport{{Report: reportertest.Large(i, nodes, 1000)}}) // with findings
 		if err != nil {
 			b.Fatal(err)
 		}

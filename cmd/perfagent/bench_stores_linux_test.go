@@ -16,9 +16,8 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// BenchmarkStores is what 1,000 nodes with 1,000 samples each, 1 MB a report, take in a directory, a Redis server and
-// a server of S3 on the same machine: to put one, to gather all, to merge them by reference, and to use what that
-// gives.
+// BenchmarkStores measures 1,000 nodes with 1,000 samples each, 1 MB a report, with a directory, a Redis server and an
+// S3 server on the same machine: putting one, gathering all, merging them by reference, and using the result.
 func BenchmarkStores(b *testing.B) {
 	testenv.SkipIfShort(b, "1,000 reports of 1 MB in three stores")
 	const nodes = 1000
@@ -52,7 +51,7 @@ func BenchmarkStores(b *testing.B) {
 	}
 }
 
-// benchmarkPut puts the reports of all nodes as one run, and a byte each as 1,000 others.
+// benchmarkPut puts the reports of all nodes as one run, and a byte each as 1,000 other runs.
 func benchmarkPut(b *testing.B, address, dir string, nodes int) {
 	s, err := store.Open(address, store.Options{})
 	if err != nil {
@@ -81,7 +80,7 @@ func benchmarkPut(b *testing.B, address, dir string, nodes int) {
 	b.ReportMetric(took[len(took)*9/10], "p90-ms")
 }
 
-// benchmarkCommand runs a command, whose input is there.
+// benchmarkCommand runs a command on existing input.
 func benchmarkCommand(b *testing.B, args []string) {
 	bin := clitest.Binary(b)
 	var wall, memory []float64

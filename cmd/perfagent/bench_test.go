@@ -15,11 +15,10 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// The benchmarks compare the real binary with what it stands beside, in turn or
-// at once, so that a noisy machine disturbs both alike. docs/performance.md has
-// their figures.
+// The benchmarks compare the real binary with alternatives in turn or in parallel, so that noise on the machine affects
+// both alike. docs/performance.md has the figures.
 
-// BenchmarkAddedLatency is what "perfagent run -- true" adds to "true", and what --ops on adds to that.
+// BenchmarkAddedLatency measures what "perfagent run -- true" adds to "true", and what --ops on adds to that.
 func BenchmarkAddedLatency(b *testing.B) {
 	bin, dir := clitest.Binary(b), b.TempDir()
 	var alone, wrapped, heard []float64
@@ -35,7 +34,7 @@ func BenchmarkAddedLatency(b *testing.B) {
 	b.ReportMetric(clitest.Median(heard)-clitest.Median(wrapped), "ops-added-ms")
 }
 
-// BenchmarkRecordAddedLatency is what "perfagent record -- true" adds to "true".
+// BenchmarkRecordAddedLatency measures what "perfagent record -- true" adds to "true".
 func BenchmarkRecordAddedLatency(b *testing.B) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -54,7 +53,7 @@ func BenchmarkRecordAddedLatency(b *testing.B) {
 	b.ReportMetric(clitest.Median(recorded)-clitest.Median(alone), "added-ms")
 }
 
-// milliseconds runs a command to its end.
+// milliseconds runs a command to its end and returns its wall time.
 func milliseconds(tb testing.TB, dir string, args ...string) float64 {
 	tb.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -66,8 +65,8 @@ func milliseconds(tb testing.TB, dir string, args ...string) float64 {
 	return float64(time.Since(start)) / 1e6
 }
 
-// BenchmarkSamplingCost is the CPU that sampling takes in steady state, journal
-// included, and beside it, at the same time, perf.py's way in psutil.
+// BenchmarkSamplingCost measures the CPU time of sampling in steady state, journal included, and at the same time that
+// of perf.py's method with psutil.
 func BenchmarkSamplingCost(b *testing.B) {
 	for _, interval := range []string{"1s", "100ms"} {
 		b.Run(interval, func(b *testing.B) {
@@ -81,7 +80,7 @@ func BenchmarkSamplingCost(b *testing.B) {
 	}
 }
 
-// samplingCost gives milliseconds of CPU a second.
+// samplingCost returns milliseconds of CPU time per second.
 func samplingCost(b *testing.B, interval string, window time.Duration) (ours, theirs float64) {
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" {
@@ -106,7 +105,7 @@ func samplingCost(b *testing.B, interval string, window time.Duration) (ours, th
 			b.Fatal(err)
 		}
 	}
-	time.Sleep(2 * time.Second) // the start is not the steady state
+	time.Sleep(2 * time.Second) // skip the start
 	before, from := cpuTime(b, us.Process.Pid), time.Now()
 	time.Sleep(window)
 	ours = float64(cpuTime(b, us.Process.Pid)-before) / 1e6 / time.Since(from).Seconds()
@@ -126,7 +125,7 @@ func samplingCost(b *testing.B, interval string, window time.Duration) (ours, th
 	return ours, cost.CPU / cost.Wall * 1000
 }
 
-// cpuTime is what the scheduler gave to all threads of a process.
+// cpuTime returns the CPU time of all threads of a process.
 func cpuTime(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	used, ok := clitest.ThreadTime(b, pid)
@@ -136,7 +135,7 @@ func cpuTime(b *testing.B, pid int) time.Duration {
 	return used
 }
 
-// BenchmarkOutput is a job that writes 2 GiB to stdout, without us and with us.
+// BenchmarkOutput measures a job that writes 2 GiB to stdout, with and without perfagent.
 func BenchmarkOutput(b *testing.B) {
 	for _, to := range []string{"file", "pipe"} {
 		b.Run(to, func(b *testing.B) {
@@ -186,8 +185,7 @@ func outputSeconds(b *testing.B, to string, args []string) float64 {
 	return time.Since(start).Seconds()
 }
 
-// BenchmarkResident is the peak memory of a run that fills and halves the ring
-// three times.
+// BenchmarkResident measures the peak memory of a run that fills and halves the ring three times.
 func BenchmarkResident(b *testing.B) {
 	for b.Loop() {
 		dir := b.TempDir()
@@ -214,7 +212,7 @@ func BenchmarkResident(b *testing.B) {
 	}
 }
 
-// BenchmarkBinarySize is the size of the static, stripped binary.
+// BenchmarkBinarySize reports the size of the static, stripped binary.
 func BenchmarkBinarySize(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "perfagent")
 	for b.Loop() {

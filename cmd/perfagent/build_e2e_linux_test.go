@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// make install puts the released program where it is told, with the commit that it is of.
+// make install installs the release build in the given directory, with its commit.
 func TestE2E_Make_InstallsTheReleasedProgram(t *testing.T) {
 	t.Parallel()
 	mk := testenv.NeedsTool(t, "make", "apt-get install make")

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// resolve returns the command of a command line. Where there is no room for two processes, this one becomes the
-// command.
+// resolve looks up the program of args and returns its command, with env added. Where the limits on processes leave no
+// room for perfagent and the command, this process executes the command and resolve returns only an error of that.
 func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	path, err := job.Resolve(args[0])
 	if err != nil {
@@ -25,14 +25,15 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	return command, nil
 }
 
-// setTitle makes text the command line that others see of perfagent.
+// setTitle replaces the command line that other processes see (ps). It does nothing in an embedded command line.
 func (s streams) setTitle(text string) {
 	if !s.embedded {
 		job.SetTitle(text)
 	}
 }
 
-// runCommand runs a command to its end, in the manners of run, but without a report. name is the command of perfagent.
+// runCommand runs command to its end with the signal and stream handling of run, but without a report. name is the
+// perfagent command, for the title.
 func (s streams) runCommand(name string, command job.Command) (job.Status, error) {
 	var signals *job.Signals
 	if s.embedded {
@@ -54,8 +55,8 @@ func (s streams) runCommand(name string, command job.Command) (job.Status, error
 	return status, nil
 }
 
-// finishCommand returns the exit code of a command as an error, or the error because of which it was not started. If
-// the terminal's Ctrl-C killed the command under a shell, this process dies of the same signal.
+// finishCommand returns the exit code of a command as an error, or err if the command was not started. If Ctrl-C on the
+// terminal killed a command under a shell, this process dies of the same signal instead.
 func finishCommand(status job.Status, err error) error {
 	switch {
 	case err != nil:

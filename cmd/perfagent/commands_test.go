@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// output returns what a command line prints, which must succeed and say nothing on stderr.
+// output returns the stdout of a command line, which must succeed with an empty stderr.
 func output(t *testing.T, args ...string) string {
 	t.Helper()
 	o := call(args...)
@@ -26,7 +26,7 @@ func output(t *testing.T, args ...string) string {
 	return o.Out
 }
 
-// The help texts are golden files: -update rewrites them.
+// The help texts equal the golden files. -update rewrites them.
 func TestHelp_Golden(t *testing.T) {
 	t.Parallel()
 	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
@@ -67,7 +67,7 @@ func TestHelp_Golden(t *testing.T) {
 	}
 }
 
-// A job does not wait for commands that it does not call.
+// Only the called command is constructed, because the others would delay a job.
 func TestRoot_MakesOnlyTheCalledCommand(t *testing.T) {
 	t.Parallel()
 	s := streams{out: io.Discard, err: io.Discard}
@@ -95,7 +95,7 @@ func TestRoot_MakesOnlyTheCalledCommand(t *testing.T) {
 	}
 }
 
-// Help fits a terminal of 80 columns, and no word of it is the library's.
+// The help fits a terminal of 80 columns and has no text of the library.
 func TestHelp_FitsATerminal(t *testing.T) {
 	t.Parallel()
 	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
@@ -123,7 +123,7 @@ func TestHelp_FitsATerminal(t *testing.T) {
 	}
 }
 
-// The order of the table is a contract.
+// metricOrder is the order of the table, which is a contract.
 var metricOrder = []string{
 	"max_t_cpu_pct_per_cpu_avg", "cpu_avg_utilization_pct", "cpu_avg_utilization_at100_pct", "cpu_avg_utilization_over80_pct",
 	"cpu_avg_utilization_over40_pct", "cpu_avg_utilization_over20_pct", "max_t_cpu_pct_per_cpu_min", "max_t_cpu_pct_per_cpu_max",
@@ -153,7 +153,7 @@ func TestMetrics_AreInTheirOrder(t *testing.T) {
 		t.Errorf("after them: %q", rest)
 	}
 	all := allMetrics()
-	slices.SortStableFunc(all, reporter.ByGroup) // for people
+	slices.SortStableFunc(all, reporter.ByGroup) // the order for people
 	printed := output(t, "metrics")
 	at := 0
 	for _, m := range all {
@@ -180,7 +180,7 @@ func TestCompletion_OfEveryShell(t *testing.T) {
 			}
 		}
 	}
-	// __complete talks on stderr, too.
+	// __complete also writes to stderr.
 	if got := call("__complete", "sh"); got.Code != 0 || !strings.HasPrefix(got.Out, "show\t") {
 		t.Errorf("sh completes to %+v", got)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// shells are those that completion knows.
+// shells are the shells that have a completion script.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func newCompletion(s streams) *cobra.Command {
@@ -63,7 +63,7 @@ func (s streams) printCompletion(root *cobra.Command, shell string, descriptions
 		"the shells are bash, zsh, fish and powershell"))
 }
 
-// flagValues returns the values that a flag takes, for flags that mean the same in every command.
+// flagValues returns the values of each flag that has the same values in every command.
 func flagValues() map[string][]string {
 	return map[string][]string{
 		"summary":    summaries(),
@@ -79,7 +79,7 @@ func flagValues() map[string][]string {
 	}
 }
 
-// formatsOf returns the values of --format.
+// formatsOf returns the values of --format of a command: diff or show.
 func formatsOf(command string) []string {
 	if command == "diff" {
 		return []string{"table", "markdown", "json"}
@@ -91,7 +91,8 @@ func formatsOf(command string) []string {
 	return names
 }
 
-// registerCompletions tells the shells what the arguments of all commands may be. It costs nothing where no shell asks.
+// registerCompletions sets the completions of the arguments and flags of all commands. It does nothing unless a shell
+// asks for completions, because it would delay the start of a job.
 func (s streams) registerCompletions(root *cobra.Command, args []string) {
 	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
 		return
@@ -121,7 +122,7 @@ func (s streams) registerCompletions(root *cobra.Command, args []string) {
 	describeHelpFlag(root)
 }
 
-// registerFlagCompletions tells the shells what the flags of a command take.
+// registerFlagCompletions sets the completions of the flags of cmd.
 func registerFlagCompletions(cmd *cobra.Command) {
 	all := flagValues()
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -129,7 +130,7 @@ func registerFlagCompletions(cmd *cobra.Command) {
 		switch values := all[f.Name]; {
 		case f.Name == "format":
 			complete = cobra.FixedCompletions(formatsOf(cmd.Name()), cobra.ShellCompDirectiveNoFileComp)
-		case values != nil && cmd.Flags().Lookup("mlflow-run-id") == nil: // push takes a URI only
+		case values != nil && cmd.Flags().Lookup("mlflow-run-id") == nil: // the --mlflow of push takes only a URI
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "out":
 			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
@@ -142,11 +143,11 @@ func registerFlagCompletions(cmd *cobra.Command) {
 		default:
 			complete = cobra.NoFileCompletions
 		}
-		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // it fails for a flag that is not there, or twice
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // an error means an unknown flag or a second registration
 	})
 }
 
-// completeMetric completes the name of a metric, with some text behind it.
+// completeMetric completes the name of a metric, followed by behind.
 func completeMetric(behind string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var names []string
@@ -182,7 +183,7 @@ func (s streams) completeRun(
 	return names, cobra.ShellCompDirectiveDefault
 }
 
-// completePhase completes the command behind the name of a phase and --.
+// completePhase completes the command after the name of the phase and "--".
 func completePhase(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) < 2 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -190,7 +191,7 @@ func completePhase(cmd *cobra.Command, args []string, toComplete string) ([]stri
 	return completeCommand(cmd, args[2:], toComplete)
 }
 
-// completeCommand completes the command of a job: its first word is a program, and what follows are files.
+// completeCommand completes a job's command line: a program in PATH, then files.
 func completeCommand(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || strings.ContainsRune(toComplete, filepath.Separator) {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -210,7 +211,7 @@ func completeCommand(_ *cobra.Command, args []string, toComplete string) ([]stri
 	return slices.Compact(programs), cobra.ShellCompDirectiveNoFileComp
 }
 
-// executable reports whether a path is a file that may be executed.
+// executable reports whether path is a regular file with an execute permission.
 func executable(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0

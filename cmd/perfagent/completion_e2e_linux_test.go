@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// shellsOnTerminals are the shells whose Tab key is pressed: how each starts without anybody's settings, and how it
-// takes the completion.
+// shellsOnTerminals are the shells under test: how to start each without the user's settings, and how to load the
+// completion.
 var shellsOnTerminals = []struct {
 	name, install string
 	args          []string
@@ -25,7 +25,7 @@ var shellsOnTerminals = []struct {
 	{"fish", "apt-get install fish", []string{"--no-config", "-i"}, "perfagent completion fish | source"},
 }
 
-// Where a word can be completed in one way only, a press of Tab writes it, in every shell.
+// In every shell, Tab completes a word that has only one completion.
 func TestE2E_Completion_PressOfTab(t *testing.T) {
 	t.Parallel()
 	bin := filepath.Dir(clitest.Binary(t))
@@ -43,7 +43,7 @@ func TestE2E_Completion_PressOfTab(t *testing.T) {
 				}
 			}
 			clitest.Write(t, filepath.Join(programs, "trainer-of-models"), "#!/bin/sh\n", 0o755)
-			clitest.Write(t, filepath.Join(cmd.Dir, "trainer-notes"), "", 0o644) // a file is not what follows run --
+			clitest.Write(t, filepath.Join(cmd.Dir, "trainer-notes"), "", 0o644) // not a command
 			clitest.Write(t, filepath.Join(cmd.Dir, "perfagent-out", "nightly-4711", "node-0.json"), "{}", 0o644)
 			cmd.Env = append(cmd.Env, "PATH="+programs+":"+bin+":"+os.Getenv("PATH"), "TERM=dumb", "HOME="+cmd.Dir, "PS1=$ ")
 
@@ -65,7 +65,7 @@ func TestE2E_Completion_PressOfTab(t *testing.T) {
 				m.Expect("goon")
 				m.Send(typed + "\t")
 				m.Expect(completed[len(typed):])
-				m.Send("\x15") // Ctrl-U: forget the line
+				m.Send("\x15") // Ctrl-U deletes the line
 			}
 		})
 	}

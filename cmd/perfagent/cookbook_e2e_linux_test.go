@@ -24,7 +24,7 @@ const (
 	pythonDoc   = "../../docs/python.md"
 )
 
-// recipes are those that need more than a shell, by their titles.
+// recipes has the recipes that need more than a shell, by title.
 var recipes = map[string]func(t *testing.T, r recipe){
 	"GitHub Actions":           cookActions,
 	"Snakemake":                cookSnakemake,
@@ -35,14 +35,14 @@ var recipes = map[string]func(t *testing.T, r recipe){
 	"multiprocessing, joblib, DataLoader: which worker took the memory": cookPool,
 }
 
-// testedElsewhere has a test of its own: TestDeploy_GrafanaHasData.
+// testedElsewhere is the recipe that TestDeploy_GrafanaHasData tests.
 const testedElsewhere = "Prometheus and Grafana"
 
-// A recipe is one part of the cookbook.
+// A recipe is a section of the cookbook.
 type recipe struct{ blocks []block }
 
-// TestE2E_Docs_Cookbook cooks the recipes with the tools that they name. A recipe is marked as tested if a test runs
-// it, and only then.
+// The recipes of the cookbook work with the tools that they name. A recipe is marked as tested exactly if a test runs
+// it.
 func TestE2E_Docs_Cookbook(t *testing.T) {
 	t.Parallel()
 	parts := strings.Split(readDocument(t, cookbookDoc), "\n## ")[1:]
@@ -72,7 +72,7 @@ func TestE2E_Docs_Cookbook(t *testing.T) {
 	}
 }
 
-// TestE2E_Docs_PythonBlocks runs each block of Python in docs/python.md as a script.
+// Each Python block in docs/python.md runs as a script.
 func TestE2E_Docs_PythonBlocks(t *testing.T) {
 	t.Parallel()
 	python := testenv.Python(t)
@@ -102,7 +102,7 @@ func (r recipe) block(t *testing.T, language string) string {
 	return found[0].text
 }
 
-// environmentOf returns the folder of the programs of a Python environment that scripts/test-tools.sh makes.
+// environmentOf returns the directory of the programs of a Python environment made by scripts/test-tools.sh.
 func environmentOf(t *testing.T, variable, tools string) string {
 	t.Helper()
 	dir := os.Getenv(variable)
@@ -112,7 +112,7 @@ func environmentOf(t *testing.T, variable, tools string) string {
 	return filepath.Join(dir, "bin")
 }
 
-// perform runs a script in the directory of a recipe, with perfagent and a folder of programs on the PATH.
+// perform runs a script in the directory of a recipe, with perfagent and a directory of programs on PATH.
 func perform(t *testing.T, dir, bin, script string, env ...string) clitest.Outcome {
 	t.Helper()
 	cmd := clitest.Command(t, "bash", "-eu", "-c", script)
@@ -151,7 +151,7 @@ func cookSnakemake(t *testing.T, r recipe) {
 	}
 }
 
-// daskWork is a program that uses a worker, and ends it.
+// daskWork is a program that uses a worker and ends it.
 const daskWork = `
 from dask.distributed import Client
 if __name__ == "__main__":
@@ -160,7 +160,7 @@ if __name__ == "__main__":
     client.shutdown()
 `
 
-// cookDask lets a worker do a task.
+// cookDask runs a task on a worker.
 func cookDask(t *testing.T, r recipe) {
 	bin := environmentOf(t, "PERFAGENT_TEST_WORKFLOWS", "Snakemake and Dask")
 	dir := clitest.OpenTemp(t)
@@ -177,7 +177,7 @@ func cookDask(t *testing.T, r recipe) {
 	}
 }
 
-// kernelSession starts the kernel that is called measured, and has it calculate.
+// kernelSession starts the kernel named measured and runs a calculation in it.
 const kernelSession = `
 import jupyter_client
 manager = jupyter_client.KernelManager(kernel_name="measured", shutdown_wait_time=60)
@@ -190,7 +190,7 @@ client.stop_channels()
 manager.shutdown_kernel()
 `
 
-// cookJupyter measures a kernel from its start to its end.
+// cookJupyter measures a kernel from start to end.
 func cookJupyter(t *testing.T, r recipe) {
 	bin := environmentOf(t, "PERFAGENT_TEST_JUPYTER", "Jupyter's kernel")
 	dir := clitest.OpenTemp(t)
@@ -207,7 +207,7 @@ func cookJupyter(t *testing.T, r recipe) {
 	}
 }
 
-// cookActions runs the commands of the steps, as a runner does, without the installation.
+// cookActions runs the commands of the steps like a runner, except the installation.
 func cookActions(t *testing.T, r recipe) {
 	testenv.NeedsTool(t, "make", "apt-get install make")
 	dir := clitest.OpenTemp(t)
@@ -255,7 +255,7 @@ func cookMessage(t *testing.T, r recipe) {
 	}
 }
 
-// poolWork says which worker takes the memory.
+// poolWork prints which worker takes the memory.
 const poolWork = `
 import multiprocessing, os, time
 def work(size):

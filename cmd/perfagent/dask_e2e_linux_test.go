@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// daskDoc is what docs/dask.md has, with a directory of the test for /shared.
+// daskDoc is docs/dask.md with a directory of the test for /shared.
 type daskDoc struct {
 	bin, dir string
 	words    *strings.Replacer
@@ -27,7 +27,7 @@ func (d *daskDoc) block(t *testing.T, name string) string {
 	return d.words.Replace(fenced(t, "../../docs/dask.md", name)[0].text)
 }
 
-// python runs a program of the document, and returns what it prints.
+// python runs a program of the document and returns its output.
 func (d *daskDoc) python(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(d.dir, name)
@@ -46,7 +46,7 @@ func (d *daskDoc) env() []string {
 	}
 }
 
-// sh prepares a part of the document as a shell's script, with perfagent in the PATH.
+// sh prepares a part of the document as a shell script, with perfagent on PATH.
 func (d *daskDoc) sh(t *testing.T, text string) *clitest.Process {
 	t.Helper()
 	cmd := clitest.Script(t, "sh", `PATH=${P%/*}:$PATH; `+text)
@@ -54,7 +54,7 @@ func (d *daskDoc) sh(t *testing.T, text string) *clitest.Process {
 	return clitest.StartProcess(t, cmd)
 }
 
-// end wants a script to end with 0, and returns what it has printed.
+// end waits for a script, checks that it exits with 0, and returns its output.
 func end(t *testing.T, p *clitest.Process) string {
 	t.Helper()
 	o, _ := p.End()
@@ -72,7 +72,7 @@ func newDaskDoc(t *testing.T) *daskDoc {
 	return &daskDoc{bin, dir, strings.NewReplacer("/shared", dir, "head:8786", "127.0.0.1:"+port, "8786", port)}
 }
 
-// The commands and programs of docs/dask.md for one machine.
+// The commands and programs of docs/dask.md for one machine work.
 func TestE2E_Dask_OneMachine(t *testing.T) {
 	t.Parallel()
 	d := newDaskDoc(t)
@@ -97,8 +97,8 @@ func TestE2E_Dask_OneMachine(t *testing.T) {
 	}
 }
 
-// The commands of docs/dask.md for a cluster by hand, each perfagent on a machine of its own: one page; and the
-// programs that read its reports by reference, with what ProxyStore counts.
+// The commands of docs/dask.md for a cluster started by hand, with each perfagent on another machine, give one page.
+// The programs that read its reports by reference work, with the counters of ProxyStore.
 func TestE2E_Dask_Cluster(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsRoot(t, "for machines made of namespaces")

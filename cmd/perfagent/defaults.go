@@ -24,26 +24,26 @@ import (
 )
 
 const (
-	// siteDefaults is the site's file of defaults.
+	// siteDefaults is the site's defaults file.
 	siteDefaults = "/etc/perfagent.env"
 
-	// userDefaults is the name of the user's file, in the directory of the user's configurations.
+	// userDefaults is the name of the user's defaults file in the user's configuration directory.
 	userDefaults = "perfagent.env"
 
-	// defaultsTimeout is how long a job waits for the files: a home directory may hang.
+	// defaultsTimeout is how long a job waits for the defaults files: a home directory may hang.
 	defaultsTimeout = time.Second
 
-	// maxWarnedLines is how many lines of a file are named in warnings.
+	// maxWarnedLines is the maximum number of bad lines of one file in warnings.
 	maxWarnedLines = 8
 )
 
-// A setting is a value that a variable or a defaults file gives to a flag.
+// A setting is the value of a flag from an environment variable or a defaults file.
 type setting struct {
 	variable, value string
 	where           string // "/etc/perfagent.env:3"; "" for a variable
 }
 
-// source returns where the setting comes from, for an error or a warning.
+// source returns the origin of the setting for messages: FILE:LINE: VARIABLE, or the variable.
 func (s setting) source() string {
 	if s.where == "" {
 		return s.variable
@@ -51,16 +51,16 @@ func (s setting) source() string {
 	return s.where + ": " + s.variable
 }
 
-// defaults are the settings of the defaults files, the user's before the site's. Of two lines of a file
-// with the same name the later one counts, and comes first.
+// defaults holds the settings of the defaults files, the user's before the site's. If a file sets a name twice, the
+// later line comes first and wins.
 type defaults struct {
 	settings []setting
 	warnings []string
 }
 
-// readDefaults begins to read the defaults files, and returns a function that waits for them. They are
-// read while the command line is parsed, because reading them takes another thread, whose start would
-// delay the job. A file that is not there is no error.
+// readDefaults starts reading the defaults files and returns a function that waits for the result. The files are read
+// while the command line is parsed: the read needs another thread, and starting it would delay the job. A missing file
+// is not an error.
 func readDefaults(site string) (wait func() defaults) {
 	answer := make(chan defaults, 1)
 	go func() {
@@ -84,11 +84,11 @@ func readDefaults(site string) (wait func() defaults) {
 	})
 }
 
-// noDefaults are the defaults of a command line that has no files of them.
+// noDefaults returns empty defaults, for a command line without defaults files.
 func noDefaults() defaults { return defaults{} }
 
-// userFile returns the path of the user's file, or "" if the user has no home. A relative
-// XDG_CONFIG_HOME is to be ignored (XDG Base Directory Specification).
+// userFile returns the path of the user's file, or "" if the user has no home directory. A relative XDG_CONFIG_HOME is
+// ignored (XDG Base Directory Specification).
 func userFile() string {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, userDefaults)
@@ -101,7 +101,7 @@ func userFile() string {
 	return filepath.Join(home, ".config", userDefaults)
 }
 
-// read adds the settings of a file.
+// read adds the settings of the file at path, and warnings for its bad lines.
 func (d *defaults) read(path string) {
 	data, err := durable.ReadRegular(path, envfile.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,14 +127,14 @@ func (d *defaults) read(path string) {
 				"perfagent run --help names the variables")
 			continue
 		}
-		if s.Value != "" { // as an empty variable is none
+		if s.Value != "" { // an empty value counts as unset, as in the environment
 			d.settings = append(d.settings, setting{s.Name, s.Value, fmt.Sprintf("%s:%d", path, s.Line)})
 		}
 	}
 	d.warn(path, wrong)
 }
 
-// warn names the bad lines of a file.
+// warn adds a warning for each bad line, at most maxWarnedLines. wrong maps line numbers to reasons.
 func (d *defaults) warn(path string, wrong map[int]string) {
 	lines := slices.Sorted(maps.Keys(wrong))
 	for i, line := range lines {
@@ -146,7 +146,7 @@ func (d *defaults) warn(path string, wrong map[int]string) {
 	}
 }
 
-// flagVariables returns the variables that stand for flags.
+// flagVariables returns the names of the environment variables that set flags.
 func flagVariables() []string {
 	names := make([]string, len(environment))
 	for i, e := range environment {
@@ -156,8 +156,7 @@ func flagVariables() []string {
 	return names
 }
 
-// of returns the settings of a variable, the best first: that of the environment, then those of the
-// files.
+// of returns the settings of a variable in order of precedence: the environment, then the files.
 func (d defaults) of(variable string) []setting {
 	var out []setting
 	if value := os.Getenv(variable); value != "" {
@@ -172,8 +171,8 @@ func (d defaults) of(variable string) []setting {
 	return out
 }
 
-// defaultOf returns the best setting of a variable, for a command that records nothing; its value is "" if
-// there is none. Only commands that record warn of bad lines.
+// defaultOf returns the setting of a variable with the highest precedence, or the zero setting. It is for values that
+// need no check: only commands that record warn about bad lines.
 func (s streams) defaultOf(variable string) setting {
 	if found := s.defaults().of(variable); len(found) > 0 {
 		return found[0]
@@ -181,9 +180,8 @@ func (s streams) defaultOf(variable string) setting {
 	return setting{}
 }
 
-// applyDefaults takes values from variables and files for flags that are not given, and checks all options.
-// Errors name the flag or the variable. A bad value of a file is no error: it is named in a warning, and
-// left out.
+// applyDefaults sets the flags that are not on the command line from variables and files, and checks all options.
+// Errors name the flag or the variable. A bad value in a file is skipped with a warning.
 func (o *recordOptions) applyDefaults(cmd *cobra.Command) error {
 	if err := o.applyQuiet(cmd); err != nil {
 		return err
@@ -209,9 +207,8 @@ func (o *recordOptions) applyDefaults(cmd *cobra.Command) error {
 	return nil
 }
 
-// applySetting gives a flag the first of its settings that is not wrong. No check of a flag with a variable may depend
-// on a flag that is settled after it. A wrong line of a file is left out, with a warning; a
-// wrong variable is an error.
+// applySetting sets a flag to the first valid one of settings. A bad value in a file is skipped with a warning; in a
+// variable it is an error. The check of a flag with a variable must not depend on a flag that is set after it.
 func (o *recordOptions) applySetting(cmd *cobra.Command, flag *pflag.Flag, settings []setting) error {
 	reset := resetter(flag)
 	for _, s := range settings {
@@ -240,7 +237,7 @@ func (o *recordOptions) applySetting(cmd *cobra.Command, flag *pflag.Flag, setti
 	return nil
 }
 
-// resetter returns a function that undoes what is set from now on.
+// resetter returns a function that restores the present value of flag and marks it as not set.
 func resetter(flag *pflag.Flag) func() {
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
 		before := list.GetSlice()
@@ -252,13 +249,13 @@ func resetter(flag *pflag.Flag) func() {
 	return func() { _, flag.Changed = flag.Value.Set(before), false }
 }
 
-// set sets a flag from a variable or a file. A list of paths is separated like PATH, one of rules by semicolons or
-// newlines, any other by spaces.
+// set sets a flag to a value from a variable or a file. Lists are split like PATH for --disk-path, at semicolons and
+// newlines for --stop-if, and at white space for all others.
 func (o *recordOptions) set(cmd *cobra.Command, flag *pflag.Flag, value string) error {
 	list, isList := flag.Value.(pflag.SliceValue)
 	flag.Changed = flag.Changed || isList
 	switch {
-	case flag.Name == listenToken: // the variable has the token itself
+	case flag.Name == listenToken: // the variable holds the token, the flag a file name
 		o.ListenToken = value
 		return nil
 	case !isList:
@@ -271,7 +268,7 @@ func (o *recordOptions) set(cmd *cobra.Command, flag *pflag.Flag, value string) 
 	return list.Replace(strings.Fields(value))
 }
 
-// checkAll checks all options. With an error it returns the flag.
+// checkAll checks all options. With an error it returns the flag's name.
 func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
 	if cmd.Flags().Changed("run-id") && o.RunID == "" {
 		return "run-id", errors.New("the name is empty")
@@ -280,7 +277,7 @@ func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
 	if cmd.Flags().Changed("node") {
 		o.Node = &o.node
 	}
-	o.PushTimeout = cmp.Or(o.pushTimeout, -1) // 0: nothing is sent
+	o.PushTimeout = cmp.Or(o.pushTimeout, -1) // 0: no push
 	o.StoreEvery = cmp.Or(o.storeEvery, -1)   // 0: never
 	o.StopGrace = cmp.Or(o.stopGrace, -1)     // 0: SIGKILL at once
 	if flag, err := o.check(); err != nil {

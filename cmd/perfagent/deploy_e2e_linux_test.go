@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// Every query of the dashboards gives data on a real Prometheus that has scraped a run; those of the GPUs, a run on a
-// node with a fake nvidia-smi.
+// Every query of the dashboards returns data from a real Prometheus that has scraped a run; for the GPUs, a run with a
+// fake nvidia-smi.
 func TestE2E_Deploy_GrafanaHasData(t *testing.T) {
 	t.Parallel()
 	listenTool(t, "prometheus")

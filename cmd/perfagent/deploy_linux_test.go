@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A dashboard is what of Grafana's JSON asks Prometheus.
+// A dashboard is the part of Grafana's JSON with queries to Prometheus.
 type dashboard struct {
 	Title  string
 	Panels []struct {
@@ -43,7 +43,7 @@ func readDashboard(t *testing.T, name string) dashboard {
 	return d
 }
 
-// queries returns what Grafana asks for all runs, by where it stands.
+// queries returns Grafana's queries for all runs, by location.
 func (d dashboard) queries(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -72,7 +72,7 @@ func (d dashboard) queries(t *testing.T) map[string]string {
 	return all
 }
 
-// The batch script is a task that has no step ID. The report is in a folder of sacct's name for it.
+// The batch script of Slurm is a task without a step ID. The folder of its report has sacct's name for it.
 func TestDeploy_SlurmBatchScript(t *testing.T) {
 	t.Parallel()
 	task := startTold(t, nil)

@@ -81,7 +81,7 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	return cmd
 }
 
-// run compares and prints.
+// run compares the two sides, prints the comparison and writes the page. It returns the error of reportGates.
 func (o *diffOptions) run(args []string) error {
 	gates, err := o.gates()
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *diffOptions) run(args []string) error {
 	return o.reportGates(c)
 }
 
-// gates parses the conditions and checks the other flags.
+// gates parses --fail-if and checks the other flags.
 func (o *diffOptions) gates() ([]comparer.Gate, error) {
 	switch {
 	case o.format != "table" && o.format != "markdown" && o.format != "json":
@@ -129,7 +129,7 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 	return gates, nil
 }
 
-// compare reads both sides.
+// compare reads and compares both sides.
 func (o *diffOptions) compare(args []string) (*comparer.Comparison, error) {
 	namesA, namesB, err := sides(args, o.cmd.ArgsLenAtDash())
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *diffOptions) compare(args []string) (*comparer.Comparison, error) {
 	return c, nil
 }
 
-// sides splits the arguments at the --, before which there are atDash of them; -1 = there is none.
+// sides splits the arguments at the "--". atDash is the number of arguments before it, or -1 without one.
 func sides(args []string, atDash int) (a, b []string, err error) {
 	if atDash < 0 {
 		if len(args) != 2 {
@@ -172,7 +172,7 @@ func sides(args []string, atDash int) (a, b []string, err error) {
 	return a, b, nil
 }
 
-// readSide reads the reports of one side. A directory stands for all reports below it.
+// readSide reads the reports of one side.
 func (o *diffOptions) readSide(names []string) (side comparer.Side, notes []string, err error) {
 	nodes, notes, err := o.expandNames(names)
 	if err != nil {
@@ -193,8 +193,8 @@ func (o *diffOptions) readSide(names []string) (side comparer.Side, notes []stri
 	return side, notes, nil
 }
 
-// expandNames returns the reports that names stand for. A directory or a run stands for all reports below it: a run
-// that was repeated under one RUN-ID is several of a side.
+// expandNames returns the nodes that names stand for. A directory or a run stands for all reports in it: repetitions
+// under one RUN-ID are several runs of a side.
 func (o *diffOptions) expandNames(names []string) (nodes []catalog.Node, notes []string, err error) {
 	var files []string
 	for _, name := range names {
@@ -213,7 +213,7 @@ func (o *diffOptions) expandNames(names []string) (nodes []catalog.Node, notes [
 	return append(catalog.NodesOf(files), nodes...), notes, nil
 }
 
-// expandName returns the reports of a directory or of a run.
+// expandName returns the nodes of a directory or of a run.
 func (o *diffOptions) expandName(name string, isDir bool) (nodes []catalog.Node, notes []string, err error) {
 	if isDir {
 		if nodes, notes, err = reportsIn(name); err == nil {
@@ -233,8 +233,8 @@ func (o *diffOptions) expandName(name string, isDir bool) (nodes []catalog.Node,
 	return nodes, skippedJournalsNote(found.Run.Dir, journals), nil
 }
 
-// readOne reads the report of a node and drops its series, which are not compared: for a thousand runs they
-// would take the memory of a thousand files.
+// readOne reads the report of a node without its series, which diff does not compare: the series of a thousand runs
+// would need as much memory as their files.
 func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
 	report, err := node.Read(o.cpus)
 	if err != nil {
@@ -251,8 +251,8 @@ func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
 	return report, nil
 }
 
-// reportsIn finds the reports of a directory: all node-*.json below it or, if there are none, the
-// *.json files directly in it.
+// reportsIn finds the reports of a directory: all node-*.json at any depth or, if there are none, the *.json files
+// directly in it.
 func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
 	runs, err := catalog.ListRecursive(dir)
 	if err != nil {
@@ -277,7 +277,8 @@ func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
 	return catalog.NodesOf(paths), notes, nil
 }
 
-// nodesWithReport returns the nodes of launches that have a report, the oldest first, and how many have only journals.
+// nodesWithReport returns the nodes of launches that have a report, oldest first, and the number of the other nodes'
+// journals.
 func nodesWithReport(launches []*catalog.Launch) (nodes []catalog.Node, journals int) {
 	hasReport := func(r *catalog.Entry) bool { return r.Report != "" }
 	for _, l := range slices.Backward(launches) {
@@ -293,7 +294,7 @@ func nodesWithReport(launches []*catalog.Launch) (nodes []catalog.Node, journals
 	return nodes, journals
 }
 
-// skippedJournalsNote returns the note about journals.
+// skippedJournalsNote returns a note on journals that were left out, or nil if there were none.
 func skippedJournalsNote(dir string, journals int) []string {
 	if journals == 0 {
 		return nil
@@ -317,7 +318,7 @@ func jsonIn(dir string) (paths []string, err error) {
 	return paths, nil
 }
 
-// writePage writes the page, if one is wanted.
+// writePage writes the page of --html, if given.
 func (o *diffOptions) writePage(c *comparer.Comparison) error {
 	if o.html == "" {
 		return nil
@@ -346,8 +347,8 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 	return comparer.WriteTable(o.streams.out, c, comparer.Options{All: o.all, Color: colorful(o.streams.out)})
 }
 
-// reportGates reports on stderr, one line each, which gates fired or cannot be judged. A gate that cannot
-// be judged outweighs one that fired: the comparison is not the one that was asked for.
+// reportGates prints one line on stderr for each gate that fired or cannot be judged, and returns the exit code as an
+// error. A gate that cannot be judged outweighs one that fired: the requested comparison was not made.
 func (o *diffOptions) reportGates(c *comparer.Comparison) error {
 	code := 0
 	for _, v := range c.Gates {

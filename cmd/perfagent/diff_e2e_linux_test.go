@@ -11,19 +11,17 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// TestE2E_Diff_RealRuns: of three sets of ten real runs, in turn, two are of one job and
-// one of a job that does 20 % more. The gate tells them apart.
+// Of three sets of ten real runs, run in turn, two are of one job and one is of a job that does 20 % more. The gate
+// only fires for the latter.
 //
-// Equal sets look changed one time in twenty, by the test's definition. On two CPUs
-// that five other programs wanted, the CPU time of equal work varied by 2 to 40 %, and
-// one change in six by 20 % was not found. So the whole is repeated with fresh runs
-// when it does not come out, fifteen times at most: a diff that is wrong fails each time,
-// one that is right fails them all once in millions of runs, be the machine as it may.
-// TestCompare_LevelAndPower of comparer has the same claims without a machine's noise.
+// By definition of the test, equal sets look changed one time in twenty. On two CPUs with five other busy programs, the
+// CPU time of equal jobs varied by 2 to 40 %, and one change of 20 % in six was not found. So the test repeats a failed
+// comparison with fresh runs, fifteen times at most: a wrong diff fails each time, a right one fails them all once in
+// millions of runs, whatever the machine. TestCompare_LevelAndPower of comparer proves the same without noise.
 func TestE2E_Diff_RealRuns(t *testing.T) {
 	clitest.Binary(t)
 	const runs, attempts = 10, 16
-	base := uint64(0) // of the calibration that was disturbed least
+	base := uint64(0) // from the least disturbed calibration
 	for range 5 {
 		base = max(base, diffRoundsOf(t, 150*time.Millisecond))
 	}
@@ -35,7 +33,7 @@ func TestE2E_Diff_RealRuns(t *testing.T) {
 		}
 		out := t.TempDir()
 		for range runs {
-			for name, work := range map[string]uint64{"before": base, "again": base, "after": base * 6 / 5} { // in any order
+			for name, work := range map[string]uint64{"before": base, "again": base, "after": base * 6 / 5} { // random order
 				cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--html", "never", "--out", out, "--run-id", name, "--"), "diffburn")
 				cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", diffWork, work))
 				clitest.RunCommand(t, cmd).Want(t, 0)

@@ -21,10 +21,10 @@ import (
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
 
-// diffWork is how many rounds of arithmetic the part burns.
+// diffWork is the variable with the rounds of arithmetic of the helper.
 const diffWork = "E2E_WORK"
 
-// diffBurn does a fixed amount of work.
+// diffBurn is a helper that uses a fixed amount of CPU time.
 func diffBurn() {
 	clitest.LimitLifetime()
 	rounds, err := strconv.ParseUint(os.Getenv(diffWork), 10, 64)
@@ -36,7 +36,7 @@ func diffBurn() {
 	}
 }
 
-// diffRounds is arithmetic that no compiler leaves out.
+// diffRounds does arithmetic that no compiler eliminates.
 func diffRounds(n uint64) uint64 {
 	x := uint64(88172645463325252)
 	for range n {
@@ -47,7 +47,7 @@ func diffRounds(n uint64) uint64 {
 	return x
 }
 
-// diffRoundsOf finds how many rounds take so much CPU time on this machine.
+// diffRoundsOf returns the number of rounds with that CPU time on this machine.
 func diffRoundsOf(t *testing.T, cpu time.Duration) uint64 {
 	t.Helper()
 	runtime.LockOSThread()
@@ -70,7 +70,7 @@ func diffRoundsOf(t *testing.T, cpu time.Duration) uint64 {
 	}
 }
 
-// diffJSON is what diff --format json prints, as far as users rely on it.
+// diffJSON is the part of diff --format json that users rely on.
 type diffJSON struct {
 	Metrics []struct {
 		Name      string   `json:"name"`
@@ -85,7 +85,7 @@ type diffJSON struct {
 	Notes []string              `json:"notes"`
 }
 
-// diffOutput reads it. Nothing else is on stdout.
+// diffOutput parses stdout, which contains nothing else.
 func diffOutput(t *testing.T, o clitest.Outcome) (d diffJSON) {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(o.Out))
@@ -96,7 +96,7 @@ func diffOutput(t *testing.T, o clitest.Outcome) (d diffJSON) {
 	for _, m := range d.Metrics {
 		names = append(names, m.Name)
 	}
-	// The metrics of devices are there where a node has such devices.
+	// The metrics of devices only exist on nodes with such devices.
 	everywhere := slices.DeleteFunc(comparer.MetricNames(), func(name string) bool {
 		m, ok := reporter.MetricByName(name)
 		return ok && m.OfDevice() && !slices.Contains(names, name)
@@ -107,7 +107,7 @@ func diffOutput(t *testing.T, o clitest.Outcome) (d diffJSON) {
 	return d
 }
 
-// diffCPU gives the change of the job's CPU time in percent and whether it is one.
+// diffCPU returns the change of the job's CPU time in percent, and whether it is significant.
 func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 	t.Helper()
 	for _, m := range diffOutput(t, o).Metrics {
@@ -119,8 +119,8 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 	return 0, false
 }
 
-// diffSets writes reports, made from a real one, with these CPU times of the job: one
-// directory a set, one file a run.
+// diffSets writes reports derived from a real one with the given CPU times of the job: a directory per set, a file per
+// run.
 func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -219,7 +219,7 @@ func TestDiff_ExitCodes(t *testing.T) {
 					t.Errorf("stderr does not name %q: %s", w, o.Err)
 				}
 			}
-			// What cannot be judged could be compared all the same.
+			// The comparison is printed even if a gate cannot be judged.
 			if compared := test.code != 2 || strings.Contains(o.Err, "cannot be judged"); compared != (o.Out != "") {
 				t.Errorf("stdout: %q", o.Out)
 			}
@@ -227,8 +227,7 @@ func TestDiff_ExitCodes(t *testing.T) {
 	}
 }
 
-// TestDiff_ReadsEveryKind: journals, perf.py's JSON, merged reports, directories and
-// links to them are taken as show takes them.
+// diff accepts journals, perf.py's JSON, merged reports, directories and links to them, as show does.
 func TestDiff_ReadsEveryKind(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	d := diffOutput(t, diffIn(t, dir, "--format", "json", "a", "b"))
@@ -248,7 +247,7 @@ func TestDiff_ReadsEveryKind(t *testing.T) {
 		t.Errorf("a link to a directory: exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 
-	// Reports of other names: all of a directory that has none of ours.
+	// A directory without node-*.json stands for all its reports of other names.
 	if err := os.Mkdir(filepath.Join(dir, "named"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -297,8 +296,7 @@ func TestDiff_ReadsEveryKind(t *testing.T) {
 	}
 }
 
-// TestDiff_LeavesJournalsOut: a directory's journals are of runs without an end; one
-// that is named is compared.
+// diff skips the journals in a directory, which belong to unfinished runs; a named journal is compared.
 func TestDiff_LeavesJournalsOut(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1}})
 	cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
@@ -323,7 +321,7 @@ func TestDiff_LeavesJournalsOut(t *testing.T) {
 	}
 }
 
-// TestDiff_Colors: only a terminal gets colours, and none with NO_COLOR.
+// Only a terminal gets colours, and not with NO_COLOR.
 func TestDiff_Colors(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	for _, test := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// workSets writes two sets of four runs on three nodes. In the second the operation store.get is slower by a quarter,
-// one counter is lower, and one operation is new. A third set has no operations.
+// workSets writes two sets of four runs on three nodes. In the second set store.get is slower by a quarter, one counter
+// is lower, and one operation is new. A third set has no operations.
 func workSets(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -82,7 +82,7 @@ func TestDiff_Work(t *testing.T) {
 	}
 }
 
-// An operation that only one side has is null on the other, and why says so.
+// An operation that only one side has is null on the other, with the reason.
 func TestDiff_WorkAsJSON(t *testing.T) {
 	o := diffIn(t, workSets(t), "--format", "json", "before", "after")
 	o.Want(t, 0)

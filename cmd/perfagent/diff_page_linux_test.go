@@ -9,7 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// Of real runs of two commands: the sentence, the commands, and the page, which replaces nothing by itself.
+// For real runs of two commands, diff prints the sentence and the commands and writes the page, but does not replace a
+// page without --force.
 func TestDiff_Page(t *testing.T) {
 	dir := t.TempDir()
 	for id, seconds := range map[string]string{"before": "0.1", "after": "0.5"} {

@@ -33,9 +33,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// These tests keep the documents true: what they list is what the program has,
-// their commands run, their links lead somewhere, and the schema describes what
-// is written.
+// These tests keep the documents true: their lists match the program, their commands run, their links resolve, and the
+// schema describes the reports.
 
 const (
 	readme     = "../../README.md"
@@ -44,14 +43,14 @@ const (
 	mlflowDoc  = "../../docs/mlflow.md"
 	docPattern = "../../docs/*.md"
 	schemaFile = "../../" + reportertest.SchemaFile
-	// blockLimit is how long one block of commands may take.
+	// blockLimit is the time limit of a block of commands.
 	blockLimit = 5 * time.Minute
 )
 
-// patiently lets a real server on a busy machine be slower than a user would wait for.
+// patiently allows for a slower server on a busy machine than users would wait for.
 const patiently = "PERFAGENT_PUSH_TIMEOUT=1m"
 
-// documents are the README and its neighbours, and the files in docs.
+// documents returns the README and its neighbours, and the files in docs.
 func documents(t *testing.T) []string {
 	t.Helper()
 	docs, err := filepath.Glob(docPattern)
@@ -65,8 +64,7 @@ func documents(t *testing.T) []string {
 	return append(top, docs...)
 }
 
-// TestDocs_Readme: the README is one that people read to its end, with a picture at its top and the way to install
-// soon after.
+// The README is short, with a picture at its top and the installation soon after.
 func TestDocs_Readme(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(readDocument(t, readme), "\n")
@@ -78,7 +76,7 @@ func TestDocs_Readme(t *testing.T) {
 	}
 }
 
-// TestDocs_Index: the index has every page.
+// The index has every page.
 func TestDocs_Index(t *testing.T) {
 	t.Parallel()
 	index := readDocument(t, "../../docs/README.md")
@@ -109,16 +107,13 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 	return before, part, after
 }
 
-// TestDocs_MetricTable: the table of docs/metrics.md is reporter.Metrics(). With -update it
-// is written anew.
+// The table of docs/metrics.md equals reporter.Metrics(). -update rewrites it.
 func TestDocs_MetricTable(t *testing.T) { generatedPart(t, metricsDoc, "metrics", metricRows()) }
 
-// TestDocs_SeriesTable: the table of docs/mlflow.md has the series of pusher, with the labels and units of their
-// columns.
+// The table of docs/mlflow.md has the series of pusher, with the labels and units of their columns.
 func TestDocs_SeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
 
-// generatedPart holds a part of a document against what the program says. With
-// -update it is written anew.
+// generatedPart compares a part of a document with want. -update rewrites it.
 func generatedPart(t *testing.T, file, name, want string) {
 	t.Helper()
 	before, got, after := markedPart(t, readDocument(t, file), name)
@@ -187,8 +182,7 @@ func metricRows() string {
 	return out.String()
 }
 
-// TestDocs_Options: the tables of docs/options.md list the flags, variables and defaults
-// that the commands have, each once and no others.
+// The tables of docs/options.md list the flags, variables and defaults of the commands, each once and no others.
 func TestDocs_Options(t *testing.T) {
 	s := streams{out: new(bytes.Buffer), err: new(bytes.Buffer)}
 	for _, test := range []struct {
@@ -242,7 +236,7 @@ func flagNames(f *pflag.Flag) string {
 	return "`--" + f.Name + "`"
 }
 
-// optionRow is what a table must say of a flag: variable | default.
+// optionRow returns the required row of a flag: variable | default.
 func optionRow(f *pflag.Flag, variable string) string {
 	def := strings.Trim(f.DefValue, "[]")
 	if def == "false" || f.Name == "cpus" {
@@ -256,7 +250,7 @@ func optionRow(f *pflag.Flag, variable string) string {
 	return variable + " | " + def
 }
 
-// optionRows reads rows of flag | variable | default | meaning.
+// optionRows parses rows of flag | variable | default | meaning.
 func optionRows(t *testing.T, part string) map[string]string {
 	t.Helper()
 	rows := make(map[string]string)
@@ -284,7 +278,7 @@ type block struct {
 	text     string
 }
 
-// blocks are the fenced parts.
+// blocks returns the fenced parts.
 func blocks(doc string) []block {
 	var out []block
 	inside, number := false, 0
@@ -304,9 +298,8 @@ func blocks(doc string) []block {
 	return out
 }
 
-// TestDocs_Commands runs every block that is fenced as sh, those of one document
-// in one new directory, with perfagent on the PATH. Lines "make TARGET" are only
-// looked up in the Makefile. What must not be run is fenced as console or text; "sh
+// Every block that is fenced as sh runs, all blocks of a document in one new directory, with perfagent on PATH. Lines
+// "make TARGET" are only looked up in the Makefile. Blocks that must not be run are fenced as console or text; "sh
 // mlflow" is for TestDocs_MLflowCommands, and "sh s3" for TestStore_DocumentedS3.
 func TestDocs_Commands(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -336,7 +329,7 @@ func runBlock(t *testing.T, line int, script, dir string, env ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), blockLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
-	cmd.Dir, cmd.WaitDelay = dir, blockLimit // a job whose perfagent was killed holds the pipe
+	cmd.Dir, cmd.WaitDelay = dir, blockLimit // a job with a killed perfagent keeps the pipe open
 	cmd.Env = append(env, "TERM=dumb", "LC_ALL=C.UTF-8")
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -347,13 +340,12 @@ func runBlock(t *testing.T, line int, script, dir string, env ...string) {
 	}
 }
 
-// documentedServer is the address that the documents have of an MLflow server.
+// documentedServer is the documents' address of an MLflow server.
 const documentedServer = "http://127.0.0.1:5000"
 
-// TestDocs_MLflowCommands runs every block that is fenced as sh mlflow, each in a
-// directory of its own, with a real server in the place of the one that the
-// documents start, and the first Python block of docs/mlflow.md as train.py. In the
-// end each report is in a run of the server, those of one run id in the same.
+// Every block that is fenced as sh mlflow runs, each in a new directory, with a real server in place of the documents'
+// one, and the first Python block of docs/mlflow.md as train.py. In the end the server has a run for each report, the
+// same one for reports with one run ID.
 func TestDocs_MLflowCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
@@ -379,7 +371,7 @@ func TestDocs_MLflowCommands(t *testing.T) {
 	}
 }
 
-// fenced are the blocks of a language; there must be one.
+// fenced returns the blocks of a language; there must be at least one.
 func fenced(t *testing.T, file, language string) []block {
 	t.Helper()
 	all := blocks(readDocument(t, file))
@@ -390,21 +382,20 @@ func fenced(t *testing.T, file, language string) []block {
 	return all
 }
 
-// withServer makes commands for the documents' server ones for a server that runs.
+// withServer replaces the documents' server in commands by a running one.
 func withServer(s *mlflowtest.Server, text string) string {
 	text = regexp.MustCompile(`(?m)^pip install mlflow .*\n`).ReplaceAllString(text, "")
 	return strings.ReplaceAll(text, documentedServer, s.URL)
 }
 
-// wantDocumentedRuns wants the server to have each report under a directory, with a line for
-// each node in the charts.
+// wantDocumentedRuns checks that the server has each report under a directory, with a line for each node in the charts.
 func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "perfagent-out", "*", "node-*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no report in %s: %v", dir, err)
 	}
-	runs := make(map[string]string) // by our run id
+	runs := make(map[string]string) // by perfagent's run ID
 	for _, file := range files {
 		r, err := reportfile.Read(file, 0)
 		if err != nil {
@@ -427,8 +418,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	}
 }
 
-// TestDocs_MLflowNames: docs/mlflow.md has the variables of MLflow that are read, no
-// others, and the tags that are set.
+// docs/mlflow.md has exactly the variables of MLflow that perfagent reads, and the tags that it sets.
 func TestDocs_MLflowNames(t *testing.T) {
 	doc := readDocument(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
@@ -460,8 +450,7 @@ func TestDocs_MLflowNames(t *testing.T) {
 
 var makeLine = regexp.MustCompile(`^make((?: [a-z]+)+)`)
 
-// withoutMake leaves out calls of make, once their targets are known to exist,
-// and the prompts.
+// withoutMake removes calls of make, after checking their targets, and the prompts.
 func withoutMake(t *testing.T, b block, targets []string) string {
 	t.Helper()
 	var script strings.Builder
@@ -490,7 +479,7 @@ func makeTargets(t *testing.T) []string {
 	return targets
 }
 
-// TestDocs_MakeTargets: every `make TARGET` in the running text exists, too.
+// Every `make TARGET` in the running text exists.
 func TestDocs_MakeTargets(t *testing.T) {
 	targets := makeTargets(t)
 	for _, file := range documents(t) {
@@ -507,8 +496,7 @@ var (
 	headline = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// TestDocs_Links: relative links lead to files of the project, and anchors to
-// headlines.
+// Relative links point to files of the project, and anchors to headlines.
 func TestDocs_Links(t *testing.T) {
 	for _, file := range documents(t) {
 		for _, m := range link.FindAllStringSubmatch(readDocument(t, file), -1) {
@@ -533,7 +521,7 @@ func TestDocs_Links(t *testing.T) {
 	}
 }
 
-// anchors are the names by which headlines are linked to.
+// anchors returns the anchors of the headlines.
 func anchors(doc string) []string {
 	var out []string
 	for _, m := range headline.FindAllStringSubmatch(doc, -1) {
@@ -543,8 +531,7 @@ func anchors(doc string) []string {
 	return out
 }
 
-// TestDocs_Files: files of the project that the documents name in backquotes
-// exist.
+// Files of the project in backquotes exist.
 func TestDocs_Files(t *testing.T) {
 	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|plotter|reporter|scripts|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
@@ -556,8 +543,7 @@ func TestDocs_Files(t *testing.T) {
 	}
 }
 
-// TestDocs_Benchmarks: the benchmarks that docs/performance.md names exist, where
-// it says.
+// The benchmarks that docs/performance.md names exist in the given packages.
 func TestDocs_Benchmarks(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z0-9/]+)` \\|")
 	rows := row.FindAllStringSubmatch(readDocument(t, "../../docs/performance.md"), -1)
@@ -574,8 +560,7 @@ func TestDocs_Benchmarks(t *testing.T) {
 	}
 }
 
-// TestDocs_Dependencies: docs/dependencies.md has each direct dependency with the
-// version of go.mod, of the program and of the tool that makes its packages.
+// docs/dependencies.md has each direct dependency of the program and of scripts/dist with the version of go.mod.
 func TestDocs_Dependencies(t *testing.T) {
 	doc := readDocument(t, "../../docs/dependencies.md")
 	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
@@ -594,8 +579,8 @@ func TestDocs_Dependencies(t *testing.T) {
 	pythonRows(t, doc)
 }
 
-// pythonRows: the Python packages that the tests ask for by name are in the table,
-// in the versions that are installed, and so is what else stands there.
+// pythonRows checks the table of Python packages: it has the packages that tests require by name in the installed
+// versions, and no versions that are not installed.
 func pythonRows(t *testing.T, doc string) {
 	t.Helper()
 	files, err := filepath.Glob("../../scripts/requirements*.txt")
@@ -628,7 +613,7 @@ func pythonRows(t *testing.T, doc string) {
 	}
 }
 
-// schemaDocument is the schema as JSON.
+// schemaDocument returns the schema as JSON.
 func schemaDocument(t testing.TB) map[string]any {
 	t.Helper()
 	data, err := os.ReadFile(schemaFile)
@@ -642,7 +627,7 @@ func schemaDocument(t testing.TB) map[string]any {
 	return doc
 }
 
-// part walks down the schema.
+// part returns the object at a path of keys.
 func part(t *testing.T, doc map[string]any, path ...string) map[string]any {
 	t.Helper()
 	for _, key := range path {
@@ -655,9 +640,8 @@ func part(t *testing.T, doc map[string]any, path ...string) map[string]any {
 	return doc
 }
 
-// TestSchema_Keys: the schema lists the keys that the report's types have, the
-// metrics and the sample keys, no others, and says the unit of each number.
-// docs/report.md names the types' keys, too.
+// The schema lists exactly the keys of the report's types, the metrics and the sample keys, with a unit for each
+// number. docs/report.md also has the types' keys.
 func TestSchema_Keys(t *testing.T) {
 	doc, tree := schemaDocument(t), readDocument(t, "../../docs/report.md")
 	node := part(t, doc, "$defs", "node", "properties")
@@ -734,7 +718,7 @@ func wantKeys(t *testing.T, what string, want []string, props map[string]any) {
 	}
 }
 
-// TestSchema_Descriptions: every property has a description.
+// Every property has a description.
 func TestSchema_Descriptions(t *testing.T) {
 	eachObject(schemaDocument(t), func(object map[string]any) {
 		props, _ := object["properties"].(map[string]any)
@@ -761,7 +745,7 @@ func eachObject(value any, visit func(map[string]any)) {
 	}
 }
 
-// strictSchema is the schema without leave for keys that it does not know.
+// strictSchema is the schema without permission for unknown keys.
 var strictSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	data, err := os.ReadFile(schemaFile)
 	if err != nil {
@@ -784,8 +768,8 @@ var strictSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile("strict.json")
 })
 
-// validFile holds a report against the schema as it is and without leave for
-// unknown keys, and its envelope against its samples.
+// validFile checks a report against the schema with and without permission for unknown keys, and its envelope against
+// its samples.
 func validFile(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -819,7 +803,7 @@ func validFile(t *testing.T, path string) {
 	}
 }
 
-// documented is perfagent in a directory where nothing else changes what it does.
+// documented is perfagent in a directory and environment without other settings.
 type documented struct {
 	t   *testing.T
 	dir string
@@ -832,7 +816,7 @@ func (d documented) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs perfagent and wants an exit code.
+// run runs perfagent and checks its exit code.
 func (d documented) run(code int, args ...string) string {
 	d.t.Helper()
 	cmd := d.command(args...)
@@ -844,7 +828,7 @@ func (d documented) run(code int, args ...string) string {
 	return out.String()
 }
 
-// start starts perfagent and waits until a file of its appears.
+// start starts perfagent and waits until it has written a file.
 func (d documented) start(file string, args ...string) *exec.Cmd {
 	d.t.Helper()
 	cmd := d.command(args...)
@@ -864,7 +848,7 @@ func (d documented) start(file string, args ...string) *exec.Cmd {
 
 func (d documented) path(name string) string { return filepath.Join(d.dir, name) }
 
-// TestDocs_Reports: the reports that the binary writes are as the schema says.
+// The reports that the binary writes match the schema.
 func TestDocs_Reports(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs signals and sh: run the tests on Linux or macOS")
@@ -881,7 +865,7 @@ func TestDocs_Reports(t *testing.T) {
 	d.run(0, "run", "--run-id", "j", "--node", "4", "--max-length", "4", "--interval", "10ms", "--", "sleep", "0.3")
 	validFile(t, d.path("perfagent-out/j/node-4.json"))
 
-	// No directory: the report goes to the temporary one, and says why.
+	// Without an output directory the report goes to the temporary directory and contains the reason.
 	if err := os.WriteFile(d.path("file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -892,7 +876,7 @@ func TestDocs_Reports(t *testing.T) {
 	}
 	validFile(t, elsewhere[0])
 
-	// A sidecar's report, while it runs and at its end.
+	// The report of a sidecar, while it runs and at its end.
 	sidecar := d.start("perfagent-out/j/node-1.json", "sidecar", "--run-id", "j", "--node", "1", "--interval", "20ms")
 	validFile(t, d.path("perfagent-out/j/node-1.json"))
 	if err := sidecar.Process.Signal(syscall.SIGTERM); err != nil {
@@ -903,7 +887,7 @@ func TestDocs_Reports(t *testing.T) {
 	}
 	validFile(t, d.path("perfagent-out/j/node-1.json"))
 
-	// A journal that a killed perfagent left, perf.py's JSON, and all nodes merged.
+	// A journal left by a killed perfagent, perf.py's JSON, and all nodes merged.
 	journal := "perfagent-out/j/node-2.jsonl"
 	killed := d.start(journal, "run", "--run-id", "j", "--node", "2", "--interval", "20ms", "--", "sleep", "60")
 	if err := killed.Process.Kill(); err != nil {
@@ -926,7 +910,7 @@ func TestDocs_Reports(t *testing.T) {
 	}
 }
 
-// TestSchema_IsStrict: what must not pass does not pass.
+// The schema rejects invalid reports.
 func TestSchema_IsStrict(t *testing.T) {
 	schema := reportertest.Schema(t)
 	run := `"run":{"id":"a","start":"2026-01-31T12:00:00.5Z","end":"2026-01-31T12:00:01.5Z","wall_seconds":1}`

@@ -40,7 +40,7 @@ Values of variables that do not count are not printed.`,
 	return cmd
 }
 
-// identify returns what the environment and the files of defaults say.
+// identify returns the identity from the environment and the defaults files.
 func (s streams) identify() agent.Detection {
 	found := agent.Detect()
 	defaults := s.defaults()
@@ -63,10 +63,10 @@ func (s streams) identify() agent.Detection {
 	return found
 }
 
-// printDetected prints what was found, from where, and what does not count.
+// printDetected prints the identity with its sources, then the ignored variables with reasons.
 func printDetected(w io.Writer, found agent.Detection) error {
 	var out strings.Builder
-	_ = detectedTable(found).WriteText(&out, 0, false) // a strings.Builder takes everything
+	_ = detectedTable(found).WriteText(&out, 0, false) // a strings.Builder never fails
 
 	for i, variable := range found.Ignored {
 		if i == 0 {
@@ -80,7 +80,7 @@ func printDetected(w io.Writer, found agent.Detection) error {
 	return err
 }
 
-// detectedTable returns what was found. The run id and the node have a row in any case.
+// detectedTable returns the table of the identity. Run ID and node always have a row, other values only if known.
 func detectedTable(found agent.Detection) *table.Table {
 	id, t := found.Identity, &table.Table{Columns: table.Left("", "", "")}
 	t.Add(table.Texts("run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"])...)
@@ -105,7 +105,7 @@ func detectedTable(found agent.Detection) *table.Table {
 	return t
 }
 
-// formatIndex returns an index as text, "" if it is not known.
+// formatIndex returns n in decimal, or "" for nil (unknown).
 func formatIndex(n *int) string {
 	if n == nil {
 		return ""
@@ -113,7 +113,7 @@ func formatIndex(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// formatCount returns a number as text, "" for 0.
+// formatCount returns n in decimal, or "" for 0 (unknown).
 func formatCount(n int) string {
 	if n == 0 {
 		return ""

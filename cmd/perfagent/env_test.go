@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/agent"
 )
 
-// inSlurm makes this process a rank of a step of Slurm.
+// inSlurm makes this process a rank of a Slurm step.
 func inSlurm(t *testing.T) {
 	t.Helper()
 	for name, value := range map[string]string{

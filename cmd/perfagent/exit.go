@@ -12,22 +12,22 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// perfagent's own exit codes. Every other code of "run" is the job's, as package job reports it:
-// its exit code, 128+n after signal n, or 255 if it is unknown.
+// Exit codes of perfagent itself. Every other code of run is the job's, as package job reports it: its exit code, 128+n
+// after signal n, or 255 if it is unknown.
 const (
-	exitFailure = 1 // any command but run and diff
+	exitFailure = 1 // all commands but those below
 
-	// run, mark, phase and record, if the job was not started.
+	// run, mark, phase and record, if no command was started.
 	exitOwnFailure    = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
 
-	// diff, following diff(1): a gate that fired is not a failure of diff.
+	// diff, in the manner of diff(1): a gate that fired is not a failure of diff.
 	exitGate    = 1
 	exitTrouble = 2
 )
 
-// An exitError carries an exit code to main. A nil err prints nothing.
+// An exitError carries an exit code to execute. Nothing is printed for a nil err.
 type exitError struct {
 	code int
 	err  error
@@ -42,11 +42,10 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
-// signalExit returns the error of a command that ends because of signal n. It prints nothing.
+// signalExit returns the error of a command that ends because of signal n: exit code 128+n, without a message.
 func signalExit(n int) error { return exitError{code: 128 + n} }
 
-// exitCode returns the exit code for the error of a command, and the error to print, or nil for
-// none.
+// exitCode returns the exit code for the error of a command, and the error to print or nil.
 func exitCode(command string, err error) (code int, toPrint error) {
 	var exit exitError
 	switch {
@@ -63,8 +62,8 @@ func exitCode(command string, err error) (code int, toPrint error) {
 	return exitFailure, err
 }
 
-// runError returns the error of "run" for the result of agent.Run. Once the job has started, its
-// exit code wins over every other failure.
+// runError returns the error of run for the results of agent.Run. Once the job has started, its exit code takes
+// precedence over every failure of perfagent.
 func runError(result *agent.Result, err error) error {
 	switch {
 	case result != nil && result.ExitCode != 0:
@@ -80,7 +79,7 @@ func runError(result *agent.Result, err error) error {
 	return exitError{exitOwnFailure, err}
 }
 
-// signalContext returns a context that ends with the signals that end a command.
+// signalContext returns a context that ends with INT, TERM or HUP.
 func signalContext() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// The job's exit code is perfagent's, death by a signal is 128+n, and the report
-// says the same.
+// perfagent's exit code is the job's, or 128+n after signal n, and the report has the same.
 func TestRun_ExitCodeIsTheJobs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -44,7 +43,7 @@ func TestRun_ExitCodeIsTheJobs(t *testing.T) {
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, c.code)
 			lines := min(c.code, 1)
-			if c.signal == "SIGPIPE" { // to a pipe, as if its reader had gone
+			if c.signal == "SIGPIPE" { // write to a pipe without a reader
 				lines = 0
 			}
 			if o.Out != "" || strings.Count(o.Err, "\n") != lines {
@@ -62,7 +61,7 @@ func TestRun_ExitCodeIsTheJobs(t *testing.T) {
 	}
 }
 
-// furnish fills a directory with things that can or cannot be executed.
+// furnish fills a directory with files that can and cannot be executed.
 func furnish(t *testing.T, dir string) {
 	t.Helper()
 	clitest.Write(t, filepath.Join(dir, "plain"), "exit $1\n", 0o755)
@@ -76,12 +75,10 @@ func furnish(t *testing.T, dir string) {
 	}
 }
 
-// plainPath has only directories that everybody may search: otherwise the reason
-// would be another one.
+// plainPath only has directories that all users may search, to get the expected reason.
 const plainPath = "PATH=/usr/bin:/bin"
 
-// What cannot be started has the conventional codes, one line that names it, and
-// leaves nothing behind.
+// A command that cannot be started gives the conventional exit code and one line with its name, and leaves no files.
 func TestRun_CommandThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -131,8 +128,7 @@ func wantNothing(t *testing.T, dir string) {
 	}
 }
 
-// An --out that is there already stays, and nothing of a job that never started
-// stays in it.
+// A job that never started leaves no files in an existing --out, and keeps the directory.
 func TestRun_LeavesNothingInAnExistingDirectory(t *testing.T) {
 	cmd := insideCommand(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
 	furnish(t, cmd.Dir)

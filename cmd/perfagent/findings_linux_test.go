@@ -16,9 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// findingGroups makes control groups of version 1 with these settings, CONTROLLER/FILE=VALUE,
-// and gives the script by which a shell enters them and becomes perfagent, and the
-// directories by controller.
+// findingGroups makes control groups v1 with settings CONTROLLER/FILE=VALUE. It returns a script with which a shell
+// enters them and becomes perfagent, and the directories by controller.
 func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[string]string) {
 	t.Helper()
 	name := fmt.Sprintf("perfagent-finding-%d-%s", os.Getpid(), strings.ToLower(filepath.Base(t.Name())))
@@ -44,13 +43,13 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 	return enter + `exec "$P" run --disk-path /dev -- "$@"`, dirs
 }
 
-// findingJob runs a job in such groups and gives its node's report, and what it printed.
+// findingJob runs a job in such groups and returns its node's report and its output.
 func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, out string) {
 	t.Helper()
 	o := clitest.RunCommand(t, clitest.Script(t, "sh", enter, clitest.Python(t, lines...)...))
 	o.Want(t, 0)
 	n = o.Report(t).Nodes["0"]
-	// A machine that stood still, or that others use, is none of the job's findings.
+	// Findings about a stalled or shared machine do not depend on the job.
 	n.Findings = slices.DeleteFunc(n.Findings, func(f reporter.Finding) bool {
 		return f.ID == "neighbour" || f.ID == "sampling_gaps" && n.Sampling.MissedTicks > 0
 	})
@@ -58,7 +57,7 @@ func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, 
 	return n, o.Out
 }
 
-// wantFinding wants one finding with these words in its text.
+// wantFinding checks that there is one finding, with these words in its text.
 func wantFinding(t *testing.T, n *reporter.Node, id string, words ...string) reporter.Finding {
 	t.Helper()
 	if len(n.Findings) != 1 || n.Findings[0].ID != id {
@@ -82,7 +81,7 @@ func findingNumber(t *testing.T, f reporter.Finding, key string) float64 {
 	return v
 }
 
-// busy is Python for: keep a CPU busy until so many seconds have passed.
+// busy is Python code that keeps a CPU busy for some seconds.
 const busy = `
 import os, time
 def busy(seconds):
@@ -90,19 +89,18 @@ def busy(seconds):
     while time.monotonic() < end: pass
 `
 
-// TestFindings_OfRealJobs runs real jobs under real limits. Each has the one finding that it should,
-// and one that fits its limits has none.
+// A real job under a real limit has exactly the finding for it, and a job that fits its limits has none.
 func TestFindings_OfRealJobs(t *testing.T) {
 	t.Parallel()
 
-	const weight = "cpu/cpu.shares=262144" // the group gets its CPUs whatever else runs
+	const weight = "cpu/cpu.shares=262144" // the group gets its CPUs under any load
 	t.Run("OneThread", func(t *testing.T) {
 		t.Parallel()
 		enter, _ := findingGroups(t, weight)
 		var n *reporter.Node
 		for trial := 1; ; trial++ {
 			var out string
-			var share float64 // of a CPU, that the job had by its own clocks
+			var share float64 // CPU share of the job by its own clocks
 			n, out = findingJob(t, enter, busy, "began = time.monotonic()", "busy(6)", "print(time.process_time() / (time.monotonic() - began))")
 			if _, err := fmt.Sscan(out, &share); err != nil {
 				t.Fatal(err)
@@ -162,7 +160,7 @@ func TestFindings_OfRealJobs(t *testing.T) {
 	})
 }
 
-// findingCounters reads the cpu.stat of a control group of version 1.
+// findingCounters parses the cpu.stat of a control group v1.
 func findingCounters(t *testing.T, stat string) clitest.Counters {
 	t.Helper()
 	value := make(map[string]float64)

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/agent/exporter"
 )
 
-// recordOptions are the flags that run and sidecar share.
+// recordOptions are the options of the commands that record: run, attach and sidecar.
 type recordOptions struct {
 	agent.Options
 
@@ -26,23 +26,23 @@ type recordOptions struct {
 	tags        []string
 	summary     string
 	quiet       bool
-	piped       bool // the job of run writes to a pipe
+	piped       bool // stdout is a pipe (run only)
 	logLevel    string
 	logFormat   string
-	length      time.Duration // of sidecar and attach; 0 = until a signal
+	length      time.Duration // --for of sidecar and attach; 0 = until a signal
 	tokenFile   string
 	onEnd       string
 
 	streams streams
-	// alwaysPrintURL prints the address of the live page at every --log-level: there is no job that
-	// shares stderr.
+	// alwaysPrintURL prints the address of the live page at every --log-level, for commands without a job on the same
+	// stderr.
 	alwaysPrintURL bool
 }
 
-// storeVariable has the address of a store. Its user and password are for other addresses of that server, too.
+// storeVariable holds the address of a store. Its user and password also apply to other addresses of the same server.
 const storeVariable = "PERFAGENT_STORE"
 
-// environment maps flags to their variables.
+// environment maps flags to environment variables.
 var environment = []struct{ flag, variable string }{
 	{"interval", "PERFAGENT_INTERVAL"},
 	{"max-length", "PERFAGENT_MAX_LENGTH"},
@@ -66,11 +66,11 @@ var environment = []struct{ flag, variable string }{
 	{"stop-if", "PERFAGENT_STOP_IF"},       // run only
 	{"stop-grace", "PERFAGENT_STOP_GRACE"}, // run only
 	{"redact", "PERFAGENT_REDACT"},
-	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // the token itself
+	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // holds the token; the flag names a file
 	{"on-end", "PERFAGENT_ON_END"},
 }
 
-// flagOf maps the options that package agent checks to their flags.
+// flagOf maps the options that package agent checks to flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every",
@@ -79,7 +79,7 @@ var flagOf = map[string]string{
 	"ListenToken": listenToken,
 }
 
-// addRecordFlags declares the flags with the defaults of the program.
+// addRecordFlags declares the flags of the commands that record, with their defaults.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
@@ -131,7 +131,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	}
 }
 
-// prepare settles the options and opens the log. run and sidecar call it first.
+// prepare applies defaults, checks the options and opens the log. run, attach and sidecar call it first.
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	o.TakeOver = !o.streams.embedded
 	if o.streams.embedded {
@@ -155,8 +155,8 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// check rejects empty and zero values that package agent would replace by its defaults. It also
-// returns the flag.
+// check rejects empty and zero values, which package agent would replace by its defaults. With an error it returns the
+// flag's name.
 func (o *recordOptions) check() (flag string, err error) {
 	switch {
 	case o.Interval == 0:
@@ -191,7 +191,7 @@ func (o *recordOptions) check() (flag string, err error) {
 	return "tag", err
 }
 
-// tagMap returns the tags by key.
+// tagMap parses KEY=VALUE tags. It returns nil for none.
 func tagMap(list []string) (map[string]string, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -209,10 +209,10 @@ func tagMap(list []string) (map[string]string, error) {
 	return tags, nil
 }
 
-// printURL prints the address of the live page on a terminal, and if any free port was asked for.
-// Otherwise stderr is the job's, and only the log has the address.
+// printURL prints the address of the live page if stderr is a terminal, or if the user asked for any free port.
+// Otherwise stderr belongs to the job and only the log has the address.
 func (o *recordOptions) printURL(url string) {
-	address, _ := exporter.ParseAddress(o.Listen) // checked before
+	address, _ := exporter.ParseAddress(o.Listen) // checked by agent.Options.Check
 	tell := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)
 	if tell && !o.Log.Core().Enabled(zapcore.InfoLevel) {
 		fmt.Fprintf(o.streams.err, "perfagent: listening on %s\n", url)

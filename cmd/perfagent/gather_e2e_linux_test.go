@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// merge waits for a node that is late, as many as the reports say, or --nodes; and not for ever.
+// merge waits for a late node, for as many nodes as the reports have or --nodes gives, and only up to --wait.
 func TestE2E_Gather_Waits(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {

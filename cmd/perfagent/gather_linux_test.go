@@ -21,7 +21,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// put puts the report of a node of a run of so many nodes into a store.
+// put puts the report of a node of a run with of nodes into a store.
 func put(t *testing.T, address, name string, node, of int) {
 	t.Helper()
 	r := reportertest.NodeReport(node, 20, 0, nil)
@@ -45,7 +45,7 @@ func putBytes(t *testing.T, address, name string, data []byte) {
 	}
 }
 
-// names returns what is in a store.
+// names returns the names of the objects in a store.
 func names(t *testing.T, address string) []string {
 	t.Helper()
 	s, err := store.Open(address, store.Options{})
@@ -64,7 +64,7 @@ func names(t *testing.T, address string) []string {
 	return out
 }
 
-// stores are the addresses of empty stores, one of each kind.
+// stores returns the addresses of empty stores, one of each kind.
 func stores(t *testing.T) map[string]string {
 	return map[string]string{
 		"directory": "file://" + t.TempDir(), "ProxyStore": "proxystore+file://" + t.TempDir(),
@@ -72,7 +72,7 @@ func stores(t *testing.T) map[string]string {
 	}
 }
 
-// says wants words on stderr.
+// says checks that stderr contains words.
 func says(t *testing.T, o clitest.Outcome, words string) {
 	t.Helper()
 	if !strings.Contains(o.Err, words) {
@@ -80,8 +80,8 @@ func says(t *testing.T, o clitest.Outcome, words string) {
 	}
 }
 
-// What is there is merged, and the report says what is not: a node that never came, one that is damaged, and one of
-// which there is only what was known while it ran. What was merged is deleted, if it is to be.
+// merge merges the available nodes, and the report lists the others: a node that never came, a damaged one, and one
+// with only a partial report. --evict deletes the merged objects.
 func TestGather(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
@@ -123,7 +123,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// wantValid wants a report that its schema describes.
+// wantValid checks a report against its schema.
 func wantValid(t *testing.T, path string) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(clitest.Read(t, path)))
@@ -132,8 +132,8 @@ func wantValid(t *testing.T, path string) {
 	}
 }
 
-// Hosts without an index share the name of node 0. Each of them counts, also one that died, and a wait for them ends
-// when they are there.
+// Hosts without a node index share the name of node 0. Each of them counts, even a dead one, and a wait for them ends
+// when all have reported.
 func TestGather_HostsShareAName(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
@@ -180,7 +180,7 @@ func TestGather_HostsShareAName(t *testing.T) {
 	}
 }
 
-// Wrong use is said before anything is fetched.
+// Wrong use is reported, and no report is written.
 func TestGather_WrongUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestGather_WrongUse(t *testing.T) {
 	}
 }
 
-// A name in the working directory is not taken for that of an object.
+// A file in the working directory is not taken for an object of the same name.
 func TestStore_NotTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	dir, address := t.TempDir(), "file://"+t.TempDir()
@@ -233,8 +233,8 @@ func TestStore_NotTheWorkingDirectory(t *testing.T) {
 	clitest.RunCommand(t, cmd).Want(t, 0)
 }
 
-// A report that was merged by reference has all numbers, and each node whose series are wanted costs one GET. The
-// server counts.
+// A report merged by reference has all numbers, and each node with requested series costs one GET, as the server
+// counts.
 func TestLazy(t *testing.T) {
 	t.Parallel()
 	redis, s3 := storetest.Redis(t), storetest.S3(t)
@@ -289,7 +289,7 @@ func testLazy(t *testing.T, address string, gets func() int) {
 	}
 }
 
-// What was merged and is put back is there already, by reference, too.
+// Putting back a merged report finds it in the store, also if merged by reference.
 func TestGather_IsPutBack(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
@@ -311,7 +311,7 @@ func TestGather_IsPutBack(t *testing.T) {
 	}
 }
 
-// gets returns how often a Redis server was asked for an object.
+// gets returns how often an object was requested from a Redis server.
 func gets(t *testing.T, server string) int {
 	t.Helper()
 	stats := storetest.RedisSays(t, server, "INFO commandstats")
@@ -326,7 +326,7 @@ func gets(t *testing.T, server string) int {
 	return n
 }
 
-// Series that are gone, or that are no longer what was merged, are missing; the rest is drawn.
+// Series that are gone or differ from the merged ones are missing; the rest is drawn.
 func TestLazy_Gone(t *testing.T) {
 	t.Parallel()
 	stored, dir := t.TempDir(), t.TempDir()

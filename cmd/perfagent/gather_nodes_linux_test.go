@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// onNode prepares perfagent run on a machine of its own: with a host name and a /dev/shm that no other has.
+// onNode prepares perfagent run on a separate machine: with a different host name and /dev/shm.
 func onNode(t *testing.T, node int, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	testenv.NeedsRoot(t, "for machines made of namespaces")
@@ -23,12 +23,12 @@ func onNode(t *testing.T, node int, dir string, args ...string) *exec.Cmd {
 	return clitest.Script(t, unshare, "--mount", append([]string{"--uts", "sh", "-c", script, "sh"}, args...)...)
 }
 
-// Four nodes without any shared disk but the store: one dies in the middle, one is late. What is there becomes one
-// page, with three final reports and a partial one, named; then the store is empty.
+// Four nodes share only the store; one dies in the middle, one is late. Their reports become one page, with three final
+// reports and a partial one, which is named; then the store is empty.
 func TestGather_FourNodes(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
-		if kind == "ProxyStore" { // it has no partial reports
+		if kind == "ProxyStore" { // without partial reports
 			continue
 		}
 		t.Run(kind, func(t *testing.T) {
@@ -92,8 +92,7 @@ func TestGather_FourNodes(t *testing.T) {
 	}
 }
 
-// A store that is away for all of a run costs no node anything, and one command for each node puts its report there
-// later.
+// A store that is down for the whole run does not delay any node, and one command per node puts its report there later.
 func TestGather_StoreIsDown(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// TestE2E_GPUStarved: a GPU that waits while the job keeps a CPU busy is found, by the strict fake; one
-// that is busy all the time is not. Its energy is an estimate.
+// A GPU (of the strict fake) that waits while the job keeps a CPU busy gives a finding with an estimate of its energy;
+// a busy GPU does not.
 func TestE2E_GPUStarved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 7 s")
@@ -28,7 +28,7 @@ func TestE2E_GPUStarved(t *testing.T) {
 			}
 			env, _ := withGPUs(t, program)
 			cmd := clitest.Perfagent(t, "run", "--interval", "200ms", "--", "sh", "-c",
-				`for i in 1 2 3 4 5 6 7 8; do timeout 7 sh -c 'while :; do :; done' & done; wait; true`) // several: others are busy, too
+				`for i in 1 2 3 4 5 6 7 8; do timeout 7 sh -c 'while :; do :; done' & done; wait; true`) // the machine is shared
 			cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
@@ -50,7 +50,7 @@ func TestE2E_GPUStarved(t *testing.T) {
 			if starves != (idle != nil) || starves && !(idle.Seconds > 0.3*n.Metric("wall_seconds") && idle.JobCPUs > 0) {
 				t.Fatalf("idle %+v", idle)
 			}
-			// On a machine with much else to do no job keeps a CPU busy.
+			// On a busy machine no job keeps a CPU busy.
 			if busy := starves && (idle.JobCPUs >= 0.8 || idle.WaitingForStorePct >= 50 || idle.DiskMBPerSecond >= 50); found != busy {
 				t.Errorf("gpu_starved: %v, findings %+v, idle %+v", found, n.Findings, idle)
 			}

@@ -14,14 +14,14 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// A flagGroup is a part of the help of a command.
+// A flagGroup is a section of a command's help.
 type flagGroup struct {
 	title  string
-	record bool // of the commands that record; elsewhere flags of these names mean something else
+	record bool // only in commands that record: elsewhere these flags have other meanings
 	flags  []string
 }
 
-// flagGroups are the parts that follow the common flags, which are all the others.
+// flagGroups are the sections after the common flags, which are all other flags.
 var flagGroups = []flagGroup{
 	{"What is measured", true, []string{"disk-path", "cgroup", "ops", "ops-chart", "scrape", "scrape-interval"}},
 	{"Where the reports are", false, []string{"out", "run-id", "node", "html"}},
@@ -52,7 +52,7 @@ func newHelp(s streams) *cobra.Command {
 	}
 }
 
-// printHelp prints what a command does, how it is called, and its flags, within 80 columns.
+// printHelp prints the description, usage, commands and flags of cmd, at most 80 columns wide.
 func printHelp(w io.Writer, cmd *cobra.Command) error {
 	describeHelpFlag(cmd)
 	var out strings.Builder
@@ -80,13 +80,13 @@ func printHelp(w io.Writer, cmd *cobra.Command) error {
 	return err
 }
 
-// describeHelpFlag gives a command its flag --help, in perfagent's own words.
+// describeHelpFlag adds --help to cmd, with perfagent's description.
 func describeHelpFlag(cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Flags().Lookup("help").Usage = "print this help"
 }
 
-// writeCommands writes the groups of the commands of a command.
+// writeCommands writes the subcommands of cmd by group.
 func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 	for _, g := range cmd.Groups() {
 		t := nameTable(14)
@@ -99,10 +99,10 @@ func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// writeFlags writes the flags of a command, in groups.
+// writeFlags writes the flags of cmd by group.
 func writeFlags(out *strings.Builder, cmd *cobra.Command) {
 	records := cmd.Flags().Lookup("interval") != nil
-	groups := make([][]*pflag.Flag, 1+len(flagGroups)) // the common ones first
+	groups := make([][]*pflag.Flag, 1+len(flagGroups)) // the common flags first
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		i := slices.IndexFunc(flagGroups, func(g flagGroup) bool {
 			return slices.Contains(g.flags, f.Name) && (records || !g.record)
@@ -123,7 +123,7 @@ func writeFlags(out *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// flagEntry returns the names of a flag, and its meaning with its default unless that says nothing.
+// flagEntry returns the names of a flag, and its description with the default unless that is a zero value.
 func flagEntry(f *pflag.Flag) (name, meaning string) {
 	name = "      --" + f.Name
 	if f.Shorthand != "" {
@@ -143,15 +143,15 @@ func flagEntry(f *pflag.Flag) (name, meaning string) {
 	return name, usage
 }
 
-// nameTable returns a table of names and, from a column on, their descriptions.
+// nameTable returns a table of names and their descriptions, which begin at column.
 func nameTable(column int) *table.Table {
 	return &table.Table{Columns: []table.Column{{Min: column - 2, Max: column - 2}, {Wrap: true}}}
 }
 
-// writeEntries writes a table under a title, unless it is empty.
+// writeEntries writes a table under a title, or nothing for an empty table.
 func writeEntries(out *strings.Builder, title string, t *table.Table) {
 	if len(t.Rows) > 0 {
 		fmt.Fprintf(out, "\n%s:\n", title)
-		_ = t.WriteText(out, summary.Width, false) // a strings.Builder takes everything
+		_ = t.WriteText(out, summary.Width, false) // a strings.Builder never fails
 	}
 }

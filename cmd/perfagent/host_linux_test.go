@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Without /proc everything that is read there is missing, each with its reason.
+// Without /proc all its values are missing, each with a reason.
 func TestRun_HostWithoutProc(t *testing.T) {
 	cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
 	cmd.Env = append(cmd.Env, "HOST_PROC=/nonexistent", "HOST_SYS=/nonexistent")
@@ -37,13 +37,13 @@ func TestRun_HostWithoutProc(t *testing.T) {
 	}
 }
 
-// What is there of /proc is read, what is damaged or absent is named.
+// With a partial /proc the available values are reported, and damaged or absent ones are missing with a reason.
 func TestRun_HostWithPartOfProc(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its runs")
 	good := "testdata/host/proc"
 	for _, c := range []struct {
 		name    string
-		files   map[string]string // in place of those of the good tree; "" = not there
+		files   map[string]string // replacements for files of the good tree; "" = absent
 		missing []string
 	}{
 		{"no meminfo", map[string]string{"meminfo": ""}, []string{"memory"}},
@@ -93,7 +93,7 @@ func TestRun_HostWithPartOfProc(t *testing.T) {
 	}
 }
 
-// HOST_PROC and HOST_SYS are another host's tree: every source is read from there.
+// With HOST_PROC and HOST_SYS every source is read from the other host's tree.
 func TestSidecar_ReadsTheHostsTree(t *testing.T) {
 	t.Parallel()
 	at, err := filepath.Abs("testdata/host")
@@ -121,7 +121,7 @@ func TestSidecar_ReadsTheHostsTree(t *testing.T) {
 		if got, want := n.Metrics["node_cpu_hours"], r.Run.WallSeconds*4/3600; math.Abs(got-want) > 1e-9 {
 			t.Errorf("node_cpu_hours is %v, want %v", got, want)
 		}
-		// Its clock stands still: nobody measured 0 %.
+		// The clocks in the tree stand still, so there is no measurement rather than 0 %.
 		if got, there := n.Metrics["cpu_avg_utilization_pct"]; there {
 			t.Errorf("cpu_avg_utilization_pct is %v of a CPU whose time does not pass", got)
 		}

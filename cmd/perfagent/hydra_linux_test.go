@@ -15,9 +15,8 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// hydraProxy is a part: it starts the command of its arguments as Hydra starts a rank, with one end of a pair of
-// sockets as descriptor 3, and says how many reports there are when the last copy of that is closed, and how the
-// command ended.
+// hydraProxy is a helper that starts the command of its arguments like a rank of Hydra, with one end of a socket pair
+// as descriptor 3. It prints how many reports exist when the last copy of that is closed, and how the command ended.
 func hydraProxy() {
 	clitest.LimitLifetime()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -28,7 +27,7 @@ func hydraProxy() {
 
 	limit := unix.Rlimit{}
 	_ = unix.Getrlimit(unix.RLIMIT_CORE, &limit)
-	limit.Cur = limit.Max // the job may leave a core file, and perfagent must not
+	limit.Cur = limit.Max // the job may leave a core file, but perfagent must not
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &limit)
 
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
@@ -47,8 +46,8 @@ func hydraProxy() {
 		"code", ws.ExitStatus(), "signal", int(ws.Signal()), "core", ws.CoreDump())
 }
 
-// Below Hydra, the descriptor is open until the report has been written, and perfagent ends by the signal that killed
-// its job. Nowhere else does it.
+// Only below Hydra, perfagent keeps the descriptor open until the report has been written, and dies of the signal that
+// killed its job.
 func TestHydra_EndOfRank(t *testing.T) {
 	t.Parallel()
 	const (
@@ -62,7 +61,7 @@ func TestHydra_EndOfRank(t *testing.T) {
 		env           []string
 		end           string // of the job
 		want          string
-		reported      int // reports at the end of the descriptor, if that is certain
+		reported      int // reports when the descriptor closes; -1 = not certain
 	}{
 		{"segmentation fault", proxy, []string{rank, fd}, segv, "code -1 signal 11 core false", 1},
 		{"killed", proxy, []string{rank, fd}, "kill -KILL $$", "code -1 signal 9 core false", 1},

@@ -16,8 +16,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// What was ignored or closed when perfagent was executed is so in the job, as it
-// would be without us.
+// The job inherits ignored signals and closed descriptors as it would without perfagent.
 func TestInherit_WhatWasIgnoredAndClosed(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
@@ -52,7 +51,7 @@ func TestInherit_WhatWasIgnoredAndClosed(t *testing.T) {
 	}
 }
 
-// What each build says of itself in its version and in docs/limits.md, for each signal.
+// For each signal, both builds behave as their version and docs/limits.md state.
 func TestInherit_IgnoredSignalsOfBothBuilds(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
@@ -61,7 +60,7 @@ func TestInherit_IgnoredSignalsOfBothBuilds(t *testing.T) {
 	plain := []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "CONT"}
 	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ",
 		"VTALRM", "IO", "PWR")
-	before := ignoredInJob(t, ":") // some machines have all processes ignore a signal of the C library
+	before := ignoredInJob(t, ":") // on some machines all processes ignore a signal of the C library
 	for path, passed := range map[string][]string{clitest.PlainBinary(t): plain, clitest.Binary(t): released} {
 		for sig := unix.Signal(1); sig <= 31; sig++ {
 			name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
@@ -79,8 +78,8 @@ func TestInherit_IgnoredSignalsOfBothBuilds(t *testing.T) {
 	}
 }
 
-// ignoredInJob returns the set of signals that a job ignores (SigIgn of proc_pid_status(5)) if a
-// shell with the given traps executes a wrapper around it.
+// ignoredInJob returns the set of signals that a job ignores (SigIgn of proc_pid_status(5)) if a shell with the given
+// traps executes a wrapper around it.
 func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	t.Helper()
 	args := append([]string{"-c", traps + `; exec "$@"`, "sh"}, wrapper...)
@@ -95,7 +94,7 @@ func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	return set
 }
 
-// What entry tells the Go runtime is not in the job's environment, and what the user says to the job is.
+// The variables that the entry point sets for the Go runtime are not in the job's environment, but the user's are.
 func TestInherit_EnvironmentOfBothBuilds(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{clitest.Binary(t), clitest.PlainBinary(t)} {
@@ -118,8 +117,8 @@ func TestInherit_EnvironmentOfBothBuilds(t *testing.T) {
 	}
 }
 
-// Real signals: under trap ” TERM PIPE a job of the released program lives through both as it
-// would without us, and one of a plain build does not.
+// Under trap ” TERM PIPE a job of the release build survives both signals as it would without perfagent, and a job of
+// a plain build does not.
 func TestInherit_TrapsOfBothBuilds(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
@@ -140,7 +139,7 @@ func TestInherit_TrapsOfBothBuilds(t *testing.T) {
 	}
 }
 
-// A lock of fcntl(2) belongs to the process that was started, and stays locked while the job runs.
+// A lock of fcntl(2), which belongs to the started process, stays locked while the job runs.
 func TestInherit_LockOfTheLauncher(t *testing.T) {
 	t.Parallel()
 	const locks = `

@@ -7,10 +7,10 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// An insideProcess is a command line that goes on in the test's own process. Parallel tests may start one: its
-// directory is that of the test, and reports go where --out says.
+// An insideProcess is a command line that runs concurrently in the test's process. Parallel tests may start one: its
+// working directory is the test's, so reports need --out.
 type insideProcess struct {
-	stdin       io.WriteCloser // the job's
+	stdin       io.WriteCloser // of the job
 	lines, said <-chan string  // stdout and stderr
 	ended       <-chan int     // the exit code
 }

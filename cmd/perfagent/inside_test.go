@@ -12,12 +12,12 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// An insideLine is a command line that runs in the test's own process. It has the working directory and the environment
-// to itself, so its test cannot be a parallel one.
+// An insideLine is a command line that runs in the test's process. It changes the working directory and the
+// environment, so its test cannot be parallel.
 type insideLine struct {
 	Args   []string
-	Dir    string   // a new one, unless it is set
-	Env    []string // what the environment has besides
+	Dir    string   // "" = a new one
+	Env    []string // added to the environment
 	Stdout io.Writer
 }
 
@@ -27,11 +27,11 @@ func insideCommand(t *testing.T, args ...string) *insideLine {
 	return &insideLine{Args: args, Dir: t.TempDir()}
 }
 
-// perform runs the command line to its end. Directory and environment are then as before.
+// perform runs the command line to its end, and then restores the working directory and the environment.
 func (l *insideLine) perform(t *testing.T) clitest.Outcome {
 	t.Helper()
-	t.Setenv("TERM", "xterm")  // refuses parallel tests, too
-	testenv.Repository(t, ".") // found from where the test began
+	t.Setenv("TERM", "xterm")  // fails in parallel tests
+	testenv.Repository(t, ".") // needs the original working directory
 
 	before, err := os.Getwd()
 	if err != nil {
@@ -84,11 +84,11 @@ func insideIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 	return l.perform(t)
 }
 
-// call runs a command line in the test's own process, directory and environment. All paths that it names are absolute;
-// parallel tests may call it.
+// call runs a command line in the test's process, directory and environment. Parallel tests may call it with absolute
+// paths.
 func call(args ...string) clitest.Outcome { return callTo(nil, args...) }
 
-// callTo is call with another stdout; nil is that of the Outcome.
+// callTo is call with another stdout; nil stands for Outcome.Out.
 func callTo(stdout io.Writer, args ...string) clitest.Outcome {
 	var out, stderr sharedBuffer
 	if stdout == nil {
@@ -99,7 +99,7 @@ func callTo(stdout io.Writer, args ...string) clitest.Outcome {
 	return clitest.Outcome{Out: out.String(), Err: stderr.String(), Code: code}
 }
 
-// A sharedBuffer is written by the job and by perfagent at once.
+// A sharedBuffer may be written by the job and by perfagent concurrently.
 type sharedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

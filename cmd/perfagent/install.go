@@ -27,7 +27,7 @@ the job's container wraps its command with it.`,
 	}
 }
 
-// install copies the running program to a path that everybody may run.
+// install copies the running program to path, executable for all users.
 func install(path string) error {
 	self, err := os.Executable()
 	if err != nil {

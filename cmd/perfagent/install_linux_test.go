@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// The copy is the program, everybody may run it, and a copy that runs can be replaced.
+// The copy is the program, executable for all users, and can be replaced while it runs.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -22,10 +22,10 @@ func TestInstall(t *testing.T) {
 		t.Errorf("the copy is %v, %v", info.Mode(), err)
 	}
 
-	// The copy itself replaces the file from which it runs.
+	// The copy replaces its own file.
 	clitest.RunCommand(t, clitest.Command(t, copied, "install", dir)).Want(t, 0)
 	clitest.RunCommand(t, clitest.Command(t, copied, "run", "--summary", "never", "--out", dir, "--", "sh", "-c", "exit 7")).Want(t, 7)
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 { // and the run
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 { // the program and the run
 		t.Errorf("%v, %v", entries, err)
 	}
 }

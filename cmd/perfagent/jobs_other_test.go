@@ -2,5 +2,5 @@
 
 package main
 
-// parts are the jobs that this test binary plays: none.
+// parts are the helpers of this test binary: none.
 var parts map[string]func()

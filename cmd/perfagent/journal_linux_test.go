@@ -20,16 +20,16 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// kills is how many perfagents are killed, atOnce how many of them live at a time.
+// kills is the number of killed perfagents, atOnce how many run at a time.
 const kills, atOnce = 30, 10
 
-// Killed at random moments of the job, perfagent leaves the job alone and a journal
-// that can be read up to the last sample.
+// A perfagent that is killed in the middle of the job leaves the job alone, and a journal readable up to the last
+// sample.
 func TestJournal_OfAKillInMidJob(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, atOnce)
-	var counted, late atomic.Int64 // kills, and those of which the journal lacks more than half a second
+	var counted, late atomic.Int64 // kills, and those with a journal that lacks more than lost
 	for i := range kills {
 		wg.Add(1)
 		turn <- struct{}{}
@@ -44,7 +44,7 @@ func TestJournal_OfAKillInMidJob(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	// A disk that is busy with others holds some up.
+	// A busy disk delays some of them.
 	if 4*late.Load() > 3*counted.Load() {
 		t.Errorf("%d of %d journals lack more than %v: samples are not written at once", late.Load(), counted.Load(), lost)
 	}
@@ -53,8 +53,8 @@ func TestJournal_OfAKillInMidJob(t *testing.T) {
 // lost is the most that a journal lacks when its agent is killed.
 const lost = 500 * time.Millisecond
 
-// killInMidJob reports whether the agent lived long enough to lack something, and whether it
-// lacks more than half a second. It may not stop the test: it runs beside it.
+// killInMidJob reports whether the agent lived long enough to lose something, and whether it lost more than lost. It
+// runs in a goroutine, so it must not stop the test.
 func killInMidJob(t *testing.T, i int) (long, behind bool) {
 	fail := func(format string, args ...any) { t.Errorf("kill %d: %s", i, fmt.Sprintf(format, args...)) }
 	in, goOn, err := os.Pipe()
@@ -83,7 +83,7 @@ func killInMidJob(t *testing.T, i int) (long, behind bool) {
 	}
 	lived := time.Duration(rand.Int64N(int64(800 * time.Millisecond)))
 	time.Sleep(lived)       // the random moment
-	var wrote time.Duration // what the journal has before the kill
+	var wrote time.Duration // journal length before the kill
 	if found, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/*/node-0.jsonl")); len(found) == 1 {
 		if r, err := reportfile.Read(found[0], 0); err == nil {
 			wrote = time.Duration(r.Run.WallSeconds * float64(time.Second))
@@ -101,7 +101,7 @@ func killInMidJob(t *testing.T, i int) (long, behind bool) {
 		fail("the job did not end well: marker %q", text)
 	}
 	seen, text := shown(t, cmd.Dir)
-	if seen < wrote-time.Millisecond { // that much is rounded off
+	if seen < wrote-time.Millisecond { // allow for rounding
 		fail("the journal had %v before the kill, and has %v: %s", wrote, seen, text)
 	}
 	return lived > lost+100*time.Millisecond, seen < lived-lost
@@ -109,7 +109,7 @@ func killInMidJob(t *testing.T, i int) (long, behind bool) {
 
 var knownUpTo = regexp.MustCompile(`known up to (\S+) after the start`)
 
-// shown is how much of a run the newest recording knows, by show --json.
+// shown returns the length of the newest recording in show --json.
 func shown(t *testing.T, dir string) (time.Duration, string) {
 	t.Helper()
 	o := call("show", "--json", "--out", filepath.Join(dir, "perfagent-out"))
@@ -130,8 +130,7 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 	return seen, o.Err
 }
 
-// Killed while it writes the report, perfagent leaves the report whole, or the
-// journal, or both.
+// A perfagent that is killed while it writes the report leaves the complete report, or the journal, or both.
 func TestJournal_OfAKillAroundTheEnd(t *testing.T) {
 	t.Parallel()
 	for i := range kills {
@@ -161,7 +160,7 @@ func TestJournal_OfAKillAroundTheEnd(t *testing.T) {
 	}
 }
 
-// journalOf makes a journal of n samples at least, as a crash leaves it.
+// journalOf returns a journal of at least n samples, as a crash leaves it.
 func journalOf(t *testing.T, n int) string {
 	t.Helper()
 	cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; exec sleep 60")
@@ -188,7 +187,7 @@ func journalOf(t *testing.T, n int) string {
 	return string(text)
 }
 
-// samplesShown is how many samples are found in a journal that must be readable.
+// samplesShown returns the number of samples in a journal that must be readable.
 func samplesShown(t *testing.T, path string) int64 {
 	t.Helper()
 	o := call("show", path)
@@ -206,7 +205,7 @@ func samplesShown(t *testing.T, path string) int64 {
 	return r.Nodes["0"].Sampling.Samples
 }
 
-// Wherever a journal is cut off, the samples before are shown.
+// A journal that is cut off anywhere shows the samples before that.
 func TestJournal_Torn(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 5)
@@ -215,7 +214,7 @@ func TestJournal_Torn(t *testing.T) {
 	for cut := ends[1][1]; cut < len(text); cut += 1 + (len(text)-ends[1][1])/60 {
 		clitest.Write(t, path, text[:cut], 0o644)
 		want := int64(strings.Count(text[:cut], "\n") - 1)
-		if got := samplesShown(t, path); got != want && got != want+1 { // a whole line without its end is whole
+		if got := samplesShown(t, path); got != want && got != want+1 { // a line without only its newline counts
 			t.Errorf("cut off at %d: %d samples, want %d", cut, got, want)
 		}
 	}
@@ -227,7 +226,7 @@ func TestJournal_Torn(t *testing.T) {
 	}
 }
 
-// A journal that ends before its first sample is a report of nothing, and a valid one.
+// A journal that ends before its first sample gives a valid report without values.
 func TestJournal_WithoutSamplesIsAValidReport(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 1)
@@ -241,7 +240,7 @@ func TestJournal_WithoutSamplesIsAValidReport(t *testing.T) {
 	}
 }
 
-// Bytes that were damaged take their lines with them, no others.
+// Damaged bytes only lose their lines.
 func TestJournal_Damaged(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 8)
@@ -258,7 +257,7 @@ func TestJournal_Damaged(t *testing.T) {
 			t.Errorf("byte %d is %q instead of %q: %d samples of %d", at, damaged[at], text[at], got, all)
 		}
 	}
-	// Without its head a journal says what is wrong, in one line.
+	// A journal without a head gives one line with the reason.
 	for _, head := range []string{"", "x", "{}", `{"journal":"perfagent.journal/2"}`, `{"journal":"x"}`, "null"} {
 		clitest.Write(t, path, head+text[strings.Index(text, "\n"):], 0o644)
 		o := call("show", path)

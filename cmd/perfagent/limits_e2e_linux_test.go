@@ -14,8 +14,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A job that uses up all processes that its control group may have gets EAGAIN, as
-// without us, and we are still there for its exit code.
+// A job that uses up the processes of its control group gets EAGAIN, as without perfagent, and perfagent still returns
+// its exit code.
 func TestE2E_Run_JobThatUsesUpItsProcesses(t *testing.T) {
 	group := "/sys/fs/cgroup/pids/perfagent-test-" + strconv.Itoa(os.Getpid())
 	if err := os.Mkdir(group, 0o755); err != nil {

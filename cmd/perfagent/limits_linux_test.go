@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// limits sets limits by bash's ulimit and runs a job under perfagent in them.
+// underLimits runs a job under perfagent with limits set by bash's ulimit.
 func underLimits(t *testing.T, limits, flags, job string) clitest.Outcome {
 	t.Helper()
 	cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), limits+"; exec $P run --summary never "+flags+" -- "+job)
@@ -21,8 +21,7 @@ func underLimits(t *testing.T, limits, flags, job string) clitest.Outcome {
 	return clitest.RunCommand(t, cmd)
 }
 
-// With whatever limit the job runs, with its own exit code and its own limits, and
-// what could not be done is said in few lines.
+// Under any limit the job runs with its exit code and its limits, and perfagent reports its failures in few lines.
 func TestRun_TightLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -75,15 +74,15 @@ func wantNoScraps(t *testing.T, dir string) {
 	}
 }
 
-// A limit on files ends writes of the job by SIGXFSZ as it does without us.
+// A file size limit ends the job by SIGXFSZ, as without perfagent.
 func TestRun_FileLimitOfTheJob(t *testing.T) {
 	t.Parallel()
 	o := underLimits(t, "ulimit -f 1", "--summary never --out /proc/nowhere", "dd if=/dev/zero of=big bs=4096 count=1 status=none")
 	o.Want(t, 128+int(unix.SIGXFSZ))
 }
 
-// Without room for a process beside it the job runs all the same, unmeasured, and
-// one line says so. A Go program needs a few threads itself, so the limit is not 1.
+// Without room for another process the job runs unmeasured, and one line reports that. The limit is not 1 because a Go
+// program needs a few threads.
 func TestRun_NoRoomForAnotherProcess(t *testing.T) {
 	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
 	o := clitest.RunCommand(t, cmd)
@@ -95,7 +94,7 @@ func TestRun_NoRoomForAnotherProcess(t *testing.T) {
 	wantNothing(t, o.Dir)
 }
 
-// An ordinary user's directory that is not writable is no trouble either.
+// An unprivileged user in a directory that is not writable can run a job.
 func TestRun_OrdinaryUser(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--out", "/", "--", "sh", "-c", "exit 7"))

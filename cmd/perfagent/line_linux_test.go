@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// Off a terminal there is one line after a failure, and after success under a scheduler or CI.
+// Off a terminal the line is printed after a failure, and after success only under a scheduler or CI.
 func TestLine_WhereSomebodyReadsIt(t *testing.T) {
 	t.Parallel()
 	const good, bad = `^perfagent: exit 0 after [^;]+; CPU [0-9.]+ of [0-9.]+ \([<0-9]+ %\); (memory [^;]+; )?perfagent-out/\S+/node-0\.html\n$`,
@@ -16,7 +16,7 @@ func TestLine_WhereSomebodyReadsIt(t *testing.T) {
 	for _, c := range []struct {
 		name, exit string
 		flags, env []string
-		want       string // "" = not a byte
+		want       string // "" = no output
 	}{
 		{name: "success", exit: "0"},
 		{name: "a failure", exit: "9", want: bad},
@@ -47,7 +47,7 @@ func TestLine_WhereSomebodyReadsIt(t *testing.T) {
 	}
 }
 
-// On a terminal there is the line alone, if that is asked for.
+// On a terminal only the line is printed if requested.
 func TestLine_OnATerminal(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--summary", "line", "--run-id", "r", "--", "sh", "-c", "exit 3")).End()
@@ -56,7 +56,7 @@ func TestLine_OnATerminal(t *testing.T) {
 	}
 }
 
-// A command that does not start has an error, and no line.
+// A command that does not start gives an error and no line.
 func TestLine_NotOfACommandThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "./nowhere")
@@ -66,7 +66,7 @@ func TestLine_NotOfACommandThatDoesNotStart(t *testing.T) {
 	o.WantLine(t, "nowhere")
 }
 
-// The log of a step in which the kernel killed says what it hit and what to ask for, however short the job was.
+// After an OOM kill the line names the limit and what to request, even for a very short job.
 func TestLine_OfAKill(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--run-id", "4711", "--disk-path", "/dev", "--", "sh", "-c", "exec "+verdictHog)
 	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711")
@@ -83,7 +83,7 @@ func TestLine_OfAKill(t *testing.T) {
 	}
 }
 
-// A job that goes on after the kernel killed one of its processes has failed, too.
+// A job that continues after the kernel killed one of its processes counts as failed.
 func TestLine_OfAKillThatTheJobSurvived(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--disk-path", "/dev", "--", "sh", "-c", verdictHog+"; exit 0")
 	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))

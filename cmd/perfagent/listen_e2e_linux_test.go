@@ -32,17 +32,16 @@ func TestE2E_Listen_PromtoolTakesTheMetrics(t *testing.T) {
 	if out, err := check(text); err != nil || out != "" {
 		t.Errorf("promtool: %v\n%s\n%s", err, out, text)
 	}
-	// It does look.
+	// promtool notices a violation.
 	if out, err := check(strings.ReplaceAll(text, "perfagent_samples_total", "perfagent_samples")); err == nil {
 		t.Errorf("promtool takes a counter without _total: %s", out)
 	}
 	l.finish().Want(t, 7)
 }
 
-// A real Prometheus gives the CPU seconds back that a job burned: at least the job's own
-// account (less 0.1 s and 3 %, as the kernel samples what it counts in /proc/stat). Other
-// processes count, too: all together lie between what /proc/stat grew by just inside
-// and just outside of what was scraped, to two ticks.
+// Prometheus returns the CPU seconds that a job used: at least those that the job measured (less 0.1 s and 3 %, because
+// the kernel samples the values in /proc/stat). Other processes count, too: the total lies between the growth of
+// /proc/stat just inside and just outside of the scrapes, to two ticks.
 func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
@@ -75,7 +74,7 @@ func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	clitest.WaitUntil(t, "Prometheus has the CPU seconds", func() (there bool) { after, there = p.query(busy); return there })
 	most := listenSpent(t, 0, 1, 2) - before
 	t.Logf("Prometheus: %.2f s, then %.2f s; the job burned %.2f s, the node %.2f to %.2f s", idle, after, burnt, least, most)
-	// While a virtual machine stands still its processes' clocks go on, the ticks do not.
+	// While a virtual machine is stopped, the clocks of its processes go on, but not the ticks.
 	if after-idle < min(burnt*0.97-0.1, now-from-0.02) {
 		t.Errorf("Prometheus says that %.2f s went by while the job burned %.2f s", after-idle, burnt)
 	}
@@ -92,8 +91,8 @@ func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	l.finish().Want(t, 0)
 }
 
-// Hundreds of clients of the bad kinds: the sampling keeps its grid, a good client is
-// answered, and nothing delays the job's end.
+// With hundreds of misbehaving clients the sampling keeps its times, a good client gets responses, and the end of the
+// job is not delayed.
 func TestE2E_Listen_BadClientsDisturbNobody(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {
@@ -101,15 +100,14 @@ func TestE2E_Listen_BadClientsDisturbNobody(t *testing.T) {
 		switch {
 		case harm == "":
 			return
-		case try == 5: // what clients really do is there each time
+		case try == 5: // realistic clients are there each time
 			t.Fatal(harm)
 		}
 		t.Logf("try %d: %s", try, harm)
 	}
 }
 
-// TestE2E_Docs_ListenCommands runs every block that is fenced as "sh curl", each in a new
-// directory, and with a port that is free in the place of the documents'.
+// Every block that is fenced as "sh curl" runs, each in a new directory, with a free port in place of the documents'.
 func TestE2E_Docs_ListenCommands(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsTool(t, "curl", "apt-get install curl")
@@ -122,7 +120,7 @@ func TestE2E_Docs_ListenCommands(t *testing.T) {
 	}
 }
 
-// TestE2E_Docs_ListenPrometheus: promtool takes the configuration that docs/listen.md shows.
+// promtool accepts the configuration in docs/listen.md.
 func TestE2E_Docs_ListenPrometheus(t *testing.T) {
 	t.Parallel()
 	promtool := listenTool(t, "promtool")
@@ -137,7 +135,7 @@ func TestE2E_Docs_ListenPrometheus(t *testing.T) {
 	}
 }
 
-// What a job says of its work is there while it runs, under names of any kind.
+// The operations of a job are served while it runs, with names of any kind.
 func TestE2E_Listen_Work(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, "--interval", "100ms", "--ops", "on", "--", testenv.NeedsTool(t, "bash", "apt-get install bash"), "-c", `exec 9> /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT

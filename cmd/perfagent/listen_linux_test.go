@@ -32,8 +32,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// burner burns CPU time when a line comes, and says how much it was; then it waits for
-// the end of its stdin.
+// burner is a helper that uses CPU time when it reads a line, prints how much, and waits for the end of its stdin.
 func burner() {
 	clitest.LimitLifetime()
 	in := bufio.NewReader(os.Stdin)
@@ -53,21 +52,20 @@ func burner() {
 	_, _ = io.ReadAll(in)
 }
 
-// listened is a perfagent that listens on a port that it chose, and whose job, or who
-// itself, goes on until end.
+// listened is a perfagent with a live page on a random port, which runs until finish.
 type listened struct {
 	*clitest.Process
-	url  string        // with the slash at its end
-	said <-chan string // its stderr, after the line that tells the url
-	hold io.Closer     // the job's stdin
+	url  string        // with a final slash
+	said <-chan string // stderr after the line with the URL
+	hold io.Closer     // stdin of the job
 
-	inside *insideProcess // nil if it is a process of its own
+	inside *insideProcess // nil if it is a separate process
 }
 
-// holdOpen is a job that says that it runs, and exits with 7 when its stdin ends.
+// holdOpen is a job that prints ready, and exits with 7 when its stdin ends.
 var holdOpen = []string{"--", "sh", "-c", "echo ready $$; read x; exit 7"}
 
-// listenRun starts "perfagent run --listen 0", and waits for its job and its server.
+// listenRun starts "perfagent run --listen 0" and waits for its job and its server.
 func listenRun(t testing.TB, args ...string) *listened {
 	t.Helper()
 	l := listenStart(t, clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0"}, args...)...))
@@ -77,7 +75,7 @@ func listenRun(t testing.TB, args ...string) *listened {
 	return l
 }
 
-// listenStart starts a prepared perfagent that listens on any port.
+// listenStart starts a prepared perfagent that listens on a random port.
 func listenStart(t testing.TB, cmd *exec.Cmd) *listened {
 	t.Helper()
 	in, hold := clitest.Pipe(t)
@@ -93,7 +91,7 @@ func listenStart(t testing.TB, cmd *exec.Cmd) *listened {
 	return l
 }
 
-// listenInside starts "perfagent run --listen" in the test's own process, and waits for its server.
+// listenInside starts "perfagent run --listen" in the test's process and waits for its server.
 func listenInside(t testing.TB, address string, args ...string) *listened {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,7 +104,7 @@ func listenInside(t testing.TB, address string, args ...string) *listened {
 	return l
 }
 
-// waitForURL reads where the server is.
+// waitForURL reads the URL from stderr.
 func (l *listened) waitForURL() {
 	l.T.Helper()
 	select {
@@ -121,7 +119,7 @@ func (l *listened) waitForURL() {
 	}
 }
 
-// finish lets the job end, and gives how it all ended, with the rest of stderr.
+// finish ends the job, and returns the outcome with the rest of stderr.
 func (l *listened) finish() clitest.Outcome {
 	l.T.Helper()
 	l.hold.Close()
@@ -141,18 +139,18 @@ func (l *listened) finish() clitest.Outcome {
 	return o
 }
 
-// freePort is one that nobody listens on.
+// freePort returns an unused port.
 func freePort(t testing.TB) string {
 	t.Helper()
 	return strconv.Itoa(testenv.FreePort(t))
 }
 
-// listenClient keeps no connection, and does not wait for ever.
+// listenClient returns a client with a timeout that keeps no connections.
 func listenClient() *http.Client {
 	return &http.Client{Timeout: clitest.Longest, Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
-// get asks the server.
+// get sends a GET request.
 func (l *listened) get(path string) (code int, header http.Header, body string) {
 	l.T.Helper()
 	answer, err := listenClient().Get(l.url + strings.TrimPrefix(path, "/"))
@@ -167,7 +165,7 @@ func (l *listened) get(path string) (code int, header http.Header, body string) 
 	return answer.StatusCode, answer.Header, string(data)
 }
 
-// series reads a series of /metrics, "name" or "name{mode=user}"; ok tells that it is there.
+// series reads a series of /metrics, "name" or "name{mode=user}". ok reports whether it exists.
 func (l *listened) series(name string) (v float64, ok bool) {
 	l.T.Helper()
 	name, label, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
@@ -188,13 +186,13 @@ func (l *listened) series(name string) (v float64, ok bool) {
 	return 0, false
 }
 
-// untilSampled waits for a number of samples.
+// untilSampled waits for n samples.
 func (l *listened) untilSampled(n float64) {
 	l.T.Helper()
 	clitest.WaitUntil(l.T, fmt.Sprint(n, " samples are taken"), func() bool { v, _ := l.series("perfagent_samples_total"); return v >= n })
 }
 
-// port is the server's.
+// port returns the server's port.
 func (l *listened) port() string {
 	u, err := url.Parse(l.url)
 	if err != nil {
@@ -203,7 +201,7 @@ func (l *listened) port() string {
 	return u.Port()
 }
 
-// address is HOST:PORT of the server.
+// address returns HOST:PORT of the server.
 func (l *listened) address() string { return "127.0.0.1:" + l.port() }
 
 func TestListen_ShowsARunThatGoesOn(t *testing.T) {
@@ -259,7 +257,7 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 	return r
 }
 
-// The numbers for Prometheus are those of the report, in other units.
+// The Prometheus metrics equal the metrics of the report, in other units.
 func TestListen_MetricsAreTheReports(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its samples")
 	t.Parallel()
@@ -274,7 +272,7 @@ func TestListen_MetricsAreTheReports(t *testing.T) {
 	if v, there := l.series("perfagent_memory_used_ratio"); there {
 		t.Errorf("before the first sample the memory's ratio is %v", v)
 	}
-	// An answer that waited for a sample would come in an hour.
+	// A response that waited for a sample would take an hour.
 	if code, _, page := l.get("/"); code != 200 || !strings.Contains(page, "no sample has been taken yet; the first one is taken 1h0m0s after the start") || !strings.Contains(page, "read x; exit 7") {
 		t.Errorf("without a sample the page is %d %.3000q", code, page)
 	}
@@ -306,7 +304,7 @@ func TestListen_MetricsAreTheReports(t *testing.T) {
 		}
 		tolerance := 1e-6
 		switch {
-		case strings.HasSuffix(name, "_used_ratio"): // the sample has it rounded to 0.1 %
+		case strings.HasSuffix(name, "_used_ratio"): // the sample is rounded to 0.1 %
 			want, tolerance = want/100, 0.00051
 		case strings.HasSuffix(name, "_ratio"):
 			want /= 100
@@ -329,7 +327,7 @@ func TestListen_MetricsAreTheReports(t *testing.T) {
 	l.finish().Want(t, 7)
 }
 
-// listenTool finds a program of Prometheus: where make e2e puts it, or installed.
+// listenTool finds a program of Prometheus: unpacked by make e2e, or installed.
 func listenTool(t testing.TB, name string) string {
 	t.Helper()
 	if path, err := filepath.Abs("../../.tools/prometheus/usr/bin/" + name); err == nil {
@@ -340,7 +338,7 @@ func listenTool(t testing.TB, name string) string {
 	return testenv.NeedsTool(t, name, "make e2e, as root on Debian; or install Prometheus")
 }
 
-// promtoolCheck runs promtool over a text. It complains on stdout and by its exit code.
+// promtoolCheck runs promtool on text. Problems appear on stdout and in the exit code.
 func promtoolCheck(t testing.TB, text string) (string, error) {
 	t.Helper()
 	cmd := clitest.Command(t, listenTool(t, "promtool"), "check", "metrics")
@@ -391,7 +389,7 @@ func listenPrometheus(t testing.TB, target string) *prometheus {
 	return p
 }
 
-// query gives the value of a query's one series, and whether there is one.
+// query returns the value of a query with one series, and whether there is one.
 func (p *prometheus) query(q string) (float64, bool) {
 	p.t.Helper()
 	answer, err := listenClient().Get(p.url + "/api/v1/query?query=" + url.QueryEscape(q))
@@ -416,7 +414,7 @@ func (p *prometheus) query(q string) (float64, bool) {
 	return v, true
 }
 
-// listenSpent are the seconds of all CPUs in some columns of /proc/stat.
+// listenSpent returns the seconds of all CPUs in some columns of /proc/stat.
 func listenSpent(t testing.TB, columns ...int) float64 {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/stat")
@@ -435,8 +433,8 @@ func listenSpent(t testing.TB, columns ...int) float64 {
 	return sum
 }
 
-// listenEverywhere reports whether a metric is there on every host and without more flags: those of a control group, a
-// limit, pressure, GPUs, other devices and a store are not.
+// listenEverywhere reports whether every host has a metric without further flags. Metrics of control groups, limits,
+// pressure, GPUs, other devices and stores do not.
 func listenEverywhere(name string) bool {
 	for _, rare := range []string{"nfs", "lustre", "node_energy", "node_power", "cpu_temperature", "cpu_throttle"} {
 		if strings.HasPrefix(name, "perfagent_"+rare+"_") {
@@ -469,9 +467,9 @@ func TestListen_ScrapeCost(t *testing.T) {
 		}
 		return text
 	}
-	scrape(20) // the first ones make what is used again
+	scrape(20) // warm up
 	const n = 100
-	each := math.Inf(1) // of the batch that was disturbed least
+	each := math.Inf(1) // in the least disturbed batch
 	for range 5 {
 		before, _ := l.series("perfagent_agent_cpu_seconds_total")
 		scrape(n)
@@ -485,7 +483,7 @@ func TestListen_ScrapeCost(t *testing.T) {
 	l.finish().Want(t, 7)
 }
 
-// Where it cannot listen, one line says so, the report too, and the job runs.
+// A port that is in use gives one line and an entry in the report, and the job runs.
 func TestListen_PortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -523,7 +521,7 @@ func wantListenMissing(t *testing.T, r *reporter.Report, word string) {
 	}
 }
 
-// A port that only root may open, for somebody else.
+// A privileged port gives one line for other users.
 func TestListen_WithoutPermission(t *testing.T) {
 	t.Parallel()
 	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
@@ -535,15 +533,15 @@ func TestListen_WithoutPermission(t *testing.T) {
 	wantListenMissing(t, o.Report(t), "permission denied")
 }
 
-// A name is looked up while the job runs: a name server that is slow, or knows nothing,
-// delays neither its start nor its end.
+// A host name is resolved while the job runs: a name server that is slow or does not know it delays neither the start
+// nor the end.
 func TestListen_OnANameThatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
 	l.PID("ready")
 	o, _ := l.End()
 	o.Want(t, 7)
-	clitest.WantLines(t, o.Err, 0, 1) // none where the name server did not answer in time
+	clitest.WantLines(t, o.Err, 0, 1) // none if the name server did not respond in time
 	if o.Err != "" {
 		o.WantLine(t, "nowhere.invalid")
 		if strings.Contains(o.Err, "--listen 0") {
@@ -553,13 +551,13 @@ func TestListen_OnANameThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// listenHeld gives a process a stdin that ends at once.
+// listenHeld gives a process an empty stdin.
 func listenHeld(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Stdin = strings.NewReader("")
 	return cmd
 }
 
-// The name of this host is looked up, and leads to a server.
+// The name of this host works as an address.
 func TestListen_OnAName(t *testing.T) {
 	t.Parallel()
 	name, err := os.Hostname()
@@ -577,8 +575,8 @@ func TestListen_OnAName(t *testing.T) {
 	l.finish().Want(t, 7)
 }
 
-// Where it listens is said on a terminal, to who asked for any port, and in the log; a
-// redirected stderr else holds the job's bytes and nothing else.
+// The address is printed on a terminal, if the user asked for any port, and in the log; otherwise a redirected stderr
+// only has the job's output.
 func TestListen_SaysWhere(t *testing.T) {
 	port := freePort(t)
 	if o := inside(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
@@ -611,7 +609,7 @@ func TestListen_SaysWhere(t *testing.T) {
 	}
 }
 
-// On a terminal, too.
+// The address is printed on a terminal.
 func TestListen_SaysWhereOnATerminal(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
@@ -619,7 +617,7 @@ func TestListen_SaysWhereOnATerminal(t *testing.T) {
 	if want := "perfagent: listening on http://127.0.0.1:" + port + "/\r\ndone\r\n"; code != 0 || screen != want {
 		t.Errorf("on a terminal: %d %q, want %q", code, screen, want)
 	}
-	// In the background of a terminal nobody is spoken to: with "stty tostop" the job would stop.
+	// In the background nothing is printed: with "stty tostop" it would stop the job.
 	m := clitest.OnTerminal(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), `stty tostop; set -m; "$P" run --listen `+port+` --summary never -- true </dev/null & wait $!; echo "code $?"`))
 	m.Expect("code 0")
 	screen, _ = m.End()
@@ -649,8 +647,8 @@ func TestListen_HostHeader(t *testing.T) {
 	}
 }
 
-// The job has no descriptor of ours, also while a client is connected, and what it
-// leaves behind does not hold the port.
+// The job never inherits a descriptor of the server, even while a client is connected, and processes that it leaves
+// behind do not keep the port in use.
 func TestListen_SocketIsNotTheJobs(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, "--interval", "20ms", "--", "sh", "-c", `echo ready $$; read x; sleep 30 </dev/null >/dev/null 2>&1 & echo left $!
@@ -671,7 +669,7 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 		}
 	}
 	l.finish().Want(t, 7)
-	clitest.WaitUntil(t, "nobody listens while what the job left goes on", func() bool { // to bind it oneself is left to chance
+	clitest.WaitUntil(t, "nobody listens while what the job left goes on", func() bool { // binding it here would depend on timing
 		c, err := net.Dial("tcp", l.address())
 		if err == nil {
 			c.Close()
@@ -680,7 +678,7 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 	})
 }
 
-// listenBesieged says what bad clients did to a run (nothing: ""), beside a run without.
+// listenBesieged returns the effects of misbehaving clients on a run ("" = none), compared with an undisturbed run.
 func listenBesieged(t *testing.T) (harm string) {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--interval", "250ms"}, holdOpen...)...)
@@ -697,12 +695,12 @@ func listenBesieged(t *testing.T) (harm string) {
 		c := listenConn(t, l)
 		_, _ = io.WriteString(c, strings.Repeat("GET /report.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 50))
 	}
-	for range 5 { // a head of 1 MiB
+	for range 5 { // a request header of 1 MiB
 		c := listenConn(t, l)
 		all.Go(func() { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 1<<20)) })
 	}
 	for i := range 50 {
-		all.Go(func() { // who asks again and again
+		all.Go(func() { // a client that requests continuously
 			client := listenClient()
 			for {
 				select {
@@ -723,7 +721,7 @@ func listenBesieged(t *testing.T) (harm string) {
 		begin, code := time.Now(), 0
 		for code == 0 && time.Since(begin) < 20*time.Second {
 			answer, err := listenClient().Get(l.url + "healthz")
-			if err != nil { // one connection too many, and this the oldest of which nothing was heard yet
+			if err != nil { // the server closed the oldest idle connection, because there were too many
 				resets++
 				continue
 			}
@@ -750,15 +748,15 @@ func listenBesieged(t *testing.T) (harm string) {
 	}
 	s, quiet := o.Report(t).Nodes["0"].Sampling, c.Report(t).Nodes["0"].Sampling
 	t.Logf("%d samples, %d missed ticks, longest gap %.3f s, end after %v", s.Samples, s.MissedTicks, s.LongestGapSeconds, took)
-	// One tick is the noise of a shared machine; what befalls the run without clients at the same time is not their
-	// doing.
+	// One missed tick is the noise of a shared machine. Disturbances of the run without clients at the same time have
+	// other causes.
 	if s.Samples < 10 || s.MissedTicks > 1+2*quiet.MissedTicks || s.LongestGapSeconds > 0.75+2*quiet.LongestGapSeconds || took > 2*time.Second+3*alone {
 		harm = fmt.Sprintf("the end took %v, sampling %+v; without clients %v, %+v", took, s, alone, quiet)
 	}
 	return harm
 }
 
-// listenConn connects; the test's end closes.
+// listenConn connects to the server until the test ends.
 func listenConn(t testing.TB, l *listened) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", l.address())
@@ -770,7 +768,7 @@ func listenConn(t testing.TB, l *listened) net.Conn {
 	return c
 }
 
-// listenSlowSenders are a hundred connections that send a byte a second.
+// listenSlowSenders opens a hundred connections that send a byte per second.
 func listenSlowSenders(t testing.TB, l *listened, all *sync.WaitGroup, stop <-chan struct{}) {
 	t.Helper()
 	var slow []net.Conn
@@ -791,8 +789,7 @@ func listenSlowSenders(t testing.TB, l *listened, all *sync.WaitGroup, stop <-ch
 	})
 }
 
-// With clients connected, idle and in the middle of an answer, perfagent ends as soon as
-// without: the median of several is compared.
+// Clients that are idle, or in the middle of a response, do not delay the end of perfagent.
 func TestListen_ExitIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	if runtime.NumCPU() < 2 {
@@ -807,7 +804,7 @@ func TestListen_ExitIsNotDelayed(t *testing.T) {
 				for range 10 {
 					c := listenConn(t, l)
 					_, _ = io.WriteString(c, strings.Repeat("GET /report.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 5000))
-					if _, err := c.Read(make([]byte, 1)); err != nil { // it is in the middle of its answers
+					if _, err := c.Read(make([]byte, 1)); err != nil { // in the middle of its responses
 						t.Fatal(err)
 					}
 					listenConn(t, l)
@@ -824,16 +821,16 @@ func TestListen_ExitIsNotDelayed(t *testing.T) {
 		}
 	}
 	t.Logf("the end with clients: %.3f s, without: %.3f s", clitest.Median(with), clitest.Median(without))
-	// What clients delay they delay each time.
+	// A delay by clients would occur each time.
 	if slices.Min(with) > clitest.Median(without)+0.25 {
 		t.Errorf("the end takes %.3f s with clients, %.3f s without", clitest.Median(with), clitest.Median(without))
 	}
 }
 
-// When the job has ended nothing is shown any more, however long a push to MLflow takes.
+// The server ends with the job, even during a long push to MLflow.
 func TestListen_EndsWithTheJob(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never responds
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -851,7 +848,7 @@ func TestListen_EndsWithTheJob(t *testing.T) {
 	if state := clitest.ProcessState(l.Cmd.Process.Pid); state == "" || state == "Z" {
 		t.Error("perfagent has ended: nothing was tested")
 	}
-	l.Signal(syscall.SIGTERM) // cuts the push
+	l.Signal(syscall.SIGTERM) // ends the push
 	o, _ := l.End()
 	o.Want(t, 7)
 }
@@ -869,7 +866,7 @@ func TestListen_Sidecar(t *testing.T) {
 	if code, _, _ := l.get("/"); code != 200 {
 		t.Errorf("/: %d", code)
 	}
-	listenConn(t, l) // TestListen_ExitIsNotDelayed has what a connection may cost
+	listenConn(t, l) // TestListen_ExitIsNotDelayed measures the delay by a connection
 	l.Signal(syscall.SIGTERM)
 	o := l.finish()
 	o.Want(t, 0)
@@ -907,7 +904,7 @@ func TestListen_Compat(t *testing.T) {
 	l.finish().Want(t, 7)
 }
 
-// TestDocs_ListenTable: the table of docs/listen.md is exporter.Metrics().
+// The table of docs/listen.md equals exporter.Metrics().
 func TestDocs_ListenTable(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| name | type | meaning |\n|---|---|---|\n")
@@ -921,5 +918,5 @@ func TestDocs_ListenTable(t *testing.T) {
 	generatedPart(t, "../../docs/listen.md", "metrics", want.String())
 }
 
-// patientCurl is curl that asks again where nobody listens yet.
+// patientCurl makes curl retry until the server listens.
 const patientCurl = "curl() { command curl --retry 30 --retry-delay 1 --retry-all-errors \"$@\"; }\n"

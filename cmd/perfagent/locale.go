@@ -10,8 +10,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// locale returns the name of the locale for characters. As in C libraries, the first of three variables that is set
-// and not empty decides.
+// locale returns the name of the character locale: the first non-empty one of LC_ALL, LC_CTYPE and LANG, as in C
+// libraries.
 func locale() string {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := os.Getenv(name); v != "" {
@@ -28,8 +28,7 @@ func isUTF8Locale() bool {
 	return strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
 }
 
-// inLocale returns the streams of a command line: out and err take text for people, and write it in plain ASCII where
-// the locale has nothing else.
+// inLocale returns s with out and err for text for people. In the C and POSIX locales they convert it to ASCII.
 func (s streams) inLocale() streams {
 	if name := locale(); name == "C" || name == "POSIX" {
 		s.out, s.err = text.NewASCIIWriter(s.out), text.NewASCIIWriter(s.err)
@@ -37,10 +36,10 @@ func (s streams) inLocale() streams {
 	return s
 }
 
-// rawOut returns stdout for what programs read, which is UTF-8 in every locale: JSON, CSV, Markdown, HTML.
+// rawOut returns stdout for formats that programs read (JSON, CSV, Markdown, HTML), which are UTF-8 in every locale.
 func (s streams) rawOut() io.Writer { return rawWriter(s.out) }
 
-// printJSON prints a value as indented JSON, with what a terminal would obey written as escapes.
+// printJSON prints v as indented JSON, with terminal control characters escaped.
 func (s streams) printJSON(v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -51,7 +50,7 @@ func (s streams) printJSON(v any) error {
 	return err
 }
 
-// rawWriter returns the writer that takes text as it is.
+// rawWriter returns w without its conversion to ASCII.
 func rawWriter(w io.Writer) io.Writer {
 	if ascii, ok := w.(*text.ASCIIWriter); ok {
 		return ascii.Unwrap()

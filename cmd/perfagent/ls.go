@@ -91,7 +91,7 @@ func (o *lsOptions) list(names []string) error {
 	return o.print(objects)
 }
 
-// writeIndex writes the index, whole or not at all.
+// writeIndex writes the index page of --html atomically.
 func (o *lsOptions) writeIndex(objects []summary.Overview) error {
 	if err := checkReplaceable(o.html, o.force); err != nil {
 		return fmt.Errorf("ls: %w", err)
@@ -105,7 +105,7 @@ func (o *lsOptions) writeIndex(objects []summary.Overview) error {
 	return reportfile.WritePicture(o.html, o.force, func(w io.Writer) error { return plotter.WriteIndex(w, x) })
 }
 
-// indexRowOf returns the row of a run in an index that lies in dir.
+// indexRowOf returns the row of a run for an index in directory dir.
 func indexRowOf(o summary.Overview, dir string) plotter.IndexRow {
 	line := rowOf(o)
 	words := func(column int) string { return line.Cells[column].String() }
@@ -136,7 +136,7 @@ func indexRowOf(o summary.Overview, dir string) plotter.IndexRow {
 	return row
 }
 
-// launches returns the launches of the named runs, or of all, the one that began last first.
+// launches returns the launches of the named runs, or of all runs if names is empty, newest first.
 func (f *runFinder) launches(names []string) ([]*catalog.Launch, error) {
 	if len(names) == 0 {
 		runs, err := catalog.List(f.out)
@@ -161,7 +161,7 @@ func (f *runFinder) launches(names []string) ([]*catalog.Launch, error) {
 	return launches, nil
 }
 
-// The columns.
+// Columns of ls.
 const (
 	lsRun = iota
 	lsStart
@@ -171,10 +171,10 @@ const (
 	lsCPU
 	lsMemory
 	lsCommand
-	lsColumns // their number
+	lsColumns // number of columns
 )
 
-// print writes the table. Nothing is written for no runs, not even a head.
+// print writes the table, or nothing if there are no runs.
 func (o *lsOptions) print(objects []summary.Overview) error {
 	if len(objects) == 0 {
 		return nil
@@ -187,16 +187,16 @@ func (o *lsOptions) print(objects []summary.Overview) error {
 	return o.streams.printTable(t)
 }
 
-// printTable prints a table: on a terminal in colour, its lines cut to the width.
+// printTable prints a table. On a terminal it uses colours and cuts lines to the width.
 func (s streams) printTable(t *table.Table) error {
-	columns := 0 // in a pipe lines are whole
+	columns := 0 // no limit, for a pipe
 	if isTerminal(s.out) {
 		columns = width(s.out)
 	}
 	return t.WriteText(s.out, columns, colorful(s.out))
 }
 
-// rowOf returns the row of a run.
+// rowOf returns the table row of a run.
 func rowOf(o summary.Overview) table.Row {
 	cells := make([]table.Cell, lsColumns)
 	for i := range cells {
@@ -234,7 +234,7 @@ func rowOf(o summary.Overview) table.Row {
 	return row
 }
 
-// nodesOf returns how many nodes a run had, and how many ranks if a node had several.
+// nodesOf returns the number of nodes of a run, with the number of ranks if a node had several.
 func nodesOf(o summary.Overview) string {
 	if o.Ranks == 0 {
 		return strconv.Itoa(o.Nodes)
@@ -242,12 +242,12 @@ func nodesOf(o summary.Overview) string {
 	return fmt.Sprintf("%d (%s)", o.Nodes, text.Count(o.Ranks, "rank", "ranks"))
 }
 
-// endOf returns how a run ended, in a word or two.
+// endOf describes the end of a run in a word or two, or returns "".
 func endOf(o summary.Overview) string {
 	switch {
 	case o.State == summary.StateRunning:
 		return "running"
-	// else a rank is known to have failed
+	// A nonzero exit code is handled below: at least one rank is known to have failed.
 	case o.State == summary.StateIncomplete && (o.ExitCode == nil || *o.ExitCode == 0):
 		return "lost"
 	case diagnosis.IsOutOfMemory(o.Cause):

@@ -1,6 +1,5 @@
-// Command perfagent reports what a job really used on this node. It wraps a command (perfagent
-// run -- CMD) or records the host beside one (perfagent sidecar), and writes a report. See the
-// README, or run "perfagent help".
+// Command perfagent reports the resources that a job used on this node. It wraps a command (perfagent run -- CMD) or
+// records the host next to one (perfagent sidecar), and writes a report. See the README, or run "perfagent help".
 package main
 
 import (
@@ -13,11 +12,10 @@ import (
 )
 
 func main() {
-	// The kernel delivers a signal to the first thread if it can. No other goroutine may run there:
-	// one that hangs on a disk would keep the signal from the job. So this one stays there and does
-	// nothing.
+	// The kernel prefers the first thread for delivering signals. Another goroutine on that thread could block on a
+	// disk and hold back a signal for the job, so the main goroutine is locked to it and stays idle.
 	runtime.LockOSThread()
-	log.SetOutput(io.Discard) // net/http prints what servers send unasked, and stderr is the job's
+	log.SetOutput(io.Discard) // net/http logs unsolicited responses, and stderr belongs to the job
 	job.CopyArgs()
 	one, args := job.RemoveAddedGOMAXPROCS(), os.Args[1:]
 	go func() {
@@ -32,8 +30,8 @@ func main() {
 	select {}
 }
 
-// worksOnReports reports whether a command makes something of reports, for which it may use all CPUs. The others wait
-// for a job, a clock or a user.
+// worksOnReports reports whether a command computes on reports and should use all CPUs. The other commands wait for a
+// job, a clock or a user.
 func worksOnReports(command string) bool {
 	switch command {
 	case "run", "attach", "sidecar", "record", "watch", "mark", "phase", "version":
@@ -42,8 +40,8 @@ func worksOnReports(command string) bool {
 	return true
 }
 
-// growStack makes room on a goroutine's stack at once. It would be doubled from 2 KiB up, and copied each time, which
-// costs a short run several per cent.
+// growStack grows the goroutine's stack once. Otherwise the runtime doubles it from 2 KiB and copies it each time,
+// which costs a short run several per cent.
 //
 //go:noinline
 func growStack() {

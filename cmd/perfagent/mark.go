@@ -22,7 +22,7 @@ Exit code: 0, also where the mark cannot be written, so that a mark never fails
 a script; 125 for wrong use.`,
 		Example: `  perfagent mark epoch 3
   perfagent mark "$(wc -l <rows.csv) rows read"`,
-		// The text may be data that begins with a dash: a mark never fails a script.
+		// The text may be data that begins with a dash, and a mark must never fail a script.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
@@ -43,8 +43,8 @@ a script; 125 for wrong use.`,
 	return cmd
 }
 
-// writeMark adds a line with the time of now to the file of the perfagent around this one, if there is
-// one. If that fails, it prints one line.
+// writeMark appends l with the current time to the marks file of the enclosing perfagent, if there is one. A failure is
+// printed as a warning.
 func (s streams) writeMark(l marks.Line) {
 	path := os.Getenv(marks.Variable)
 	if path == "" {

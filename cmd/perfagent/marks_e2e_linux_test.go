@@ -12,8 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The numbers of each phase are those that the kernel has at its boundaries, but for what may be used in
-// one interval at each.
+// The numbers of each phase agree with the kernel's at its boundaries, except for the usage in one interval at each.
 func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 	t.Parallel()
 	const interval = 0.1
@@ -36,7 +35,7 @@ func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 		last, of = now, name
 	}
 
-	// A machine that is busy with others takes samples late.
+	// On a busy machine samples are late.
 	gap := max(interval, n.Sampling.LongestGapSeconds)
 	for _, p := range n.Phases {
 		k, boundaries := kernel[p.Name], float64(2*p.Count)

@@ -26,7 +26,7 @@ func phaseNames(n *reporter.Node) []string {
 	return out
 }
 
-// wantPhases checks the names of a node's phases, and that they lie within the run and do not overlap.
+// wantPhases checks the names of a node's phases, and that the phases lie within the run and do not overlap.
 func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Node {
 	t.Helper()
 	n := r.Nodes["0"]
@@ -53,7 +53,7 @@ func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Nod
 	return n
 }
 
-// A line appended by a shell is a mark, and nothing of it is left on disk but the report.
+// A line appended by a shell becomes a mark, and in the end only the report is left on disk.
 func TestMarks_FromAShell(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--interval", "50ms", "--", "sh", "-c",
@@ -80,8 +80,8 @@ func TestMarks_FromAShell(t *testing.T) {
 	}
 }
 
-// kernelJob is a Python program that marks its phases and says what the kernel counts of it, at each
-// boundary: CPU seconds, and MiB that it made dirty in files.
+// kernelJob is a Python program that marks its phases and prints the kernel's counters at each boundary: CPU seconds,
+// and MiB of dirtied files.
 const kernelJob = `
 import json, os, resource, time
 def boundary(name):
@@ -103,7 +103,7 @@ boundary(None)
 time.sleep(0.2)
 `
 
-// The commands write what belongs together, pass on exit codes and streams, and their times add up.
+// The commands write consistent marks, pass on exit codes and streams, and the times of phases add up.
 func TestMarks_ByTheCommands(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "sh", `exec "$P" run --interval 50ms -- sh -c '
@@ -128,7 +128,7 @@ func TestMarks_ByTheCommands(t *testing.T) {
 	if build.Count != 2 || link.Count != 1 || n.Phase("test").Count != 2 {
 		t.Errorf("began: build %d, link %d, test %d", build.Count, link.Count, n.Phase("test").Count)
 	}
-	// What interrupts a phase begins where that one ends.
+	// The nested phase begins where the outer one is interrupted.
 	if before := build.Spans[0]; math.Abs(before[0]+before[1]-link.Start) > 1e-5 {
 		t.Errorf("link begins at %v, build is interrupted at %v", link.Start, before[0]+before[1])
 	}
@@ -181,14 +181,14 @@ func TestMarks_OutsideAndWrong(t *testing.T) {
 				t.Errorf("stderr %q", o.Err)
 			case test.line != "" && !strings.Contains(o.Err, test.line):
 				t.Errorf("stderr %q, want %q", o.Err, test.line)
-			case test.file != "" && strings.Count(o.Err, "\n") > 2: // one for the beginning, one for the end
+			case test.file != "" && strings.Count(o.Err, "\n") > 2: // one for the begin, one for the end
 				t.Errorf("stderr %q", o.Err)
 			}
 		})
 	}
 }
 
-// A hundred thousand lines cost little, are counted, and change nothing for the job.
+// A hundred thousand lines cost little, are counted, and do not affect the job.
 func TestMarks_AHundredThousandLines(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{`{"phase":"p%d","ts":%d.5}`, "a mark with the number %d\\x1b[2J%d", `{"mark":"%d","ts":%d`} {
@@ -215,7 +215,7 @@ raise SystemExit(9)`)
 	}
 }
 
-// What a killed perfagent leaves behind has the marks and the phases so far.
+// The journal of a killed perfagent has the marks and the phases so far.
 func TestMarks_SurviveAKill(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
@@ -249,7 +249,7 @@ func TestMarks_SurviveAKill(t *testing.T) {
 	reportertest.Validate(t, data)
 }
 
-// Where no report can take them, no marks are asked for; a perfagent within another asks for its own.
+// A perfagent without a report file sets no marks file; a nested one with a report file replaces the outer one.
 func TestMarks_WhoseFile(t *testing.T) {
 	t.Parallel()
 	show := []string{"sh", "-c", `echo "${PERFAGENT_MARKS-unset} ${PERFAGENT_PHASE-unset}"`}
@@ -279,7 +279,7 @@ func TestMarks_WhoseFile(t *testing.T) {
 	}
 }
 
-// What the job appends to must be a file that it appends to.
+// A marks file that the job replaced by something else is not read.
 func TestMarks_OfAFileThatIsNone(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ job, want string }{
@@ -298,7 +298,7 @@ func TestMarks_OfAFileThatIsNone(t *testing.T) {
 	}
 }
 
-// A sidecar looks at the file of its node, whoever writes it.
+// A sidecar reads the marks file of its node, no matter which process writes it.
 func TestMarks_OfASidecar(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
@@ -324,7 +324,7 @@ func TestMarks_OfASidecar(t *testing.T) {
 	}
 }
 
-// Names from the job never reach a terminal, a table or a page as anything but text.
+// Names from the job are plain text on terminals, in tables and on pages.
 func TestMarks_HostileNames(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--html", "always", "--", testenv.Python(t), "-c", `
@@ -365,7 +365,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 	}
 }
 
-// Without room for a process beside it the command runs, and no phase begins that would never end.
+// Without room for another process the command runs, and no phase begins that would never end.
 func TestMarks_NoRoomForAnotherProcess(t *testing.T) {
 	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
 		`ulimit -u 10; PERFAGENT_MARKS=$PWD/m $P phase a -- sh -c 'echo ran; exit 3'; echo $?; ls`))

@@ -25,13 +25,13 @@ type mergeOptions struct {
 	output string
 	force  bool
 	html   string
-	nodes  int // how many are expected in a store; 0 = as many as the reports say
+	nodes  int // expected in the store; 0 = the number in the reports
 	wait   time.Duration
 	evict  bool
 	lazy   bool
 	runFinder
 
-	gatherer       *store.Gatherer // nil unless a run in a store is merged
+	gatherer       *store.Gatherer // for a run in a store; else nil
 	seriesResolver *store.Resolver
 }
 
@@ -113,7 +113,7 @@ func (o *mergeOptions) merge(names []string) error {
 	return o.finishGather(nodes, merged.Run.Gather)
 }
 
-// check rejects what cannot be merged.
+// check checks the arguments and flags.
 func (o *mergeOptions) check(names []string) error {
 	switch {
 	case len(names) == 0:
@@ -133,7 +133,7 @@ func (o *mergeOptions) check(names []string) error {
 	return nil
 }
 
-// findNodes finds the nodes to merge, in a store or elsewhere.
+// findNodes finds the nodes to merge, in a store or in files.
 func (o *mergeOptions) findNodes(names []string) ([]catalog.Node, error) {
 	if len(names) == 1 {
 		address, object, ok := parseReference(names[0])
@@ -155,7 +155,7 @@ func (o *mergeOptions) findNodes(names []string) ([]catalog.Node, error) {
 	return o.nodesByName(names)
 }
 
-// storeFlags returns the flags on the command line that are for a run in a store.
+// storeFlags returns the given flags that only apply to a run in a store.
 func (o *mergeOptions) storeFlags() []string {
 	var given []string
 	for _, name := range []string{"nodes", "wait", "evict", "lazy"} {
@@ -166,19 +166,20 @@ func (o *mergeOptions) storeFlags() []string {
 	return given
 }
 
-// A scannedNode is a node on its way into the spool.
+// A scannedNode is a node that was read and encoded for the Merger.
 type scannedNode struct {
 	node   catalog.Node
 	run    *reporter.Run
 	packed *reporter.PackedNode
-	err    error // of a node in a store that cannot be read; then there is nothing else
+	err    error // read error of a node in a store; run and packed are then nil
 }
 
-// readNodes reads the nodes of all reports, several at a time. It returns those that could be read.
+// readNodes reads all nodes in parallel into spool and returns those that it could read. Unreadable nodes are an error,
+// unless they come from a store: then the gatherer records them.
 func (o *mergeOptions) readNodes(spool *reporter.Merger, nodes []catalog.Node) ([]catalog.Node, error) {
 	var out []catalog.Node
 	err := parallel.InOrder(len(nodes), func(i int, emit func(scannedNode) error) error {
-		var parts []scannedNode // of a store; the whole object counts or nothing
+		var parts []scannedNode // of a node in a store, which is added whole or not at all
 		add := func(run *reporter.Run, name string, n *reporter.Node) error {
 			packed, err := spool.Pack(name, o.nodeToMerge(&nodes[i], n))
 			if err != nil {
@@ -221,7 +222,7 @@ func (o *mergeOptions) readNodes(spool *reporter.Merger, nodes []catalog.Node) (
 	return out, err
 }
 
-// nodeToMerge returns a node as it is merged: with its series or, with --lazy, with their reference.
+// nodeToMerge returns n with its series or, with --lazy, with a reference to them in the store.
 func (o *mergeOptions) nodeToMerge(of *catalog.Node, n *reporter.Node) *reporter.Node {
 	if !o.lazy {
 		return o.seriesResolver.Resolve(n).WithoutReference()
@@ -232,7 +233,7 @@ func (o *mergeOptions) nodeToMerge(of *catalog.Node, n *reporter.Node) *reporter
 	return n
 }
 
-// expected returns how many nodes the run has; 0 if nobody says.
+// expected returns the number of nodes of the run, from --nodes or the reports; 0 if unknown.
 func (o *mergeOptions) expected(merged *reporter.Report) int {
 	most := o.nodes
 	if most == 0 {
@@ -245,7 +246,7 @@ func (o *mergeOptions) expected(merged *reporter.Report) int {
 	return most
 }
 
-// finishGather deletes what was merged, if it is to be, and says what was missing.
+// finishGather deletes the merged objects from the store with --evict, and reports missing nodes.
 func (o *mergeOptions) finishGather(nodes []catalog.Node, found *reporter.GatherResult) error {
 	if o.evict {
 		ctx, stop := signalContext()
@@ -269,7 +270,7 @@ func (o *mergeOptions) close() {
 	o.seriesResolver.Close()
 }
 
-// write writes the report, then its page; "" is none.
+// write writes the report, and then its page unless page is "".
 func (o *mergeOptions) write(spool *reporter.Merger, merged *reporter.Report, page string) error {
 	drawn := plotter.NewPage(plotter.PageOptions{})
 	err := reportfile.WriteStream(o.output, o.force, func(w io.Writer) error {
@@ -289,8 +290,8 @@ func (o *mergeOptions) write(spool *reporter.Merger, merged *reporter.Report, pa
 	return reportfile.WritePicture(page, o.force, func(w io.Writer) error { return drawn.Write(w, &merged.Run) })
 }
 
-// checkReplaceable returns an error unless path may be written: it does not exist, or force is set and it
-// is a regular file. An empty path is not a file.
+// checkReplaceable returns an error unless path may be written: nothing exists there, or force is set and it is a
+// regular file. An empty path is accepted.
 func checkReplaceable(path string, force bool) error {
 	st, err := os.Lstat(path)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// gather fetches a run from a store and returns its nodes, after it has waited for them. It returns nil if there is no
-// object of such a run, unless a flag says that there is to be one: in a ProxyStore the name may be that of any object.
+// gather waits for a run in a store with --wait, fetches it and returns its nodes. If there is no object of that run
+// and no store flag was given, it returns nil: in a ProxyStore the name may be any object's.
 func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	s, err := o.openStore(address, true)
 	if err != nil {
@@ -47,7 +47,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	return found.Launch.Nodes, nil
 }
 
-// awaitOptions says what is waited for.
+// awaitOptions returns the options of --nodes and --wait.
 func (o *mergeOptions) awaitOptions(run string) store.AwaitOptions {
 	return store.AwaitOptions{Nodes: o.nodes, Limit: o.wait, Progress: func(final, of int) {
 		words := "?"

@@ -54,12 +54,12 @@ report.`,
 	return cmd
 }
 
-// allMetrics returns the metrics of the table, then the metrics of each GPU; {i} is its number.
+// allMetrics returns the metrics of the table, then the metrics of each GPU, with {i} for its number.
 func allMetrics() []reporter.Metric {
 	return append(slices.Clone(reporter.Metrics()), reporter.GPUMetrics()...)
 }
 
-// noMetric returns the error for a text that no name contains.
+// noMetric returns the error for text that no metric's name contains.
 func noMetric(part string) error {
 	var names []string
 	for _, m := range allMetrics() {
@@ -78,7 +78,7 @@ func printMetrics(w io.Writer, metrics []reporter.Metric) error {
 	return t.WriteText(w, 0, false)
 }
 
-// printMetricsFolded prints for a terminal, where the lines of the table are too long.
+// printMetricsFolded prints the metrics for a terminal, which is too narrow for the table.
 func printMetricsFolded(w io.Writer, metrics []reporter.Metric) error {
 	var out strings.Builder
 	for _, m := range metrics {

@@ -32,7 +32,7 @@ func TestE2E_MLflow_Authentication(t *testing.T) {
 	)
 }
 
-// Without a store of the server's own, files go through the server.
+// If the server does not serve artifacts, files go to its artifact store directly.
 func TestE2E_MLflow_WithoutServedArtifacts(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}, serverCase{"run", func(t *testing.T, s *mlflowtest.Server) {
@@ -49,7 +49,7 @@ func TestE2E_MLflow_WithoutServedArtifacts(t *testing.T) {
 	}})
 }
 
-// afterwards is the command that a line of ours tells people to run.
+// afterwards matches the command in perfagent's hint.
 var afterwards = regexp.MustCompile(`(?m)push them with: (.*)$`)
 
 // runAfterwards runs the command that stderr shows, in a shell.
@@ -64,8 +64,7 @@ func runAfterwards(o clitest.Outcome, t *testing.T, env []string) clitest.Outcom
 	return clitest.RunCommand(t, cmd)
 }
 
-// A certificate of an authority that is not known is refused, and it is said what to
-// do; the command that is shown then works.
+// A certificate of an unknown authority is refused with a hint, and the hint's command works.
 func testTLS(t *testing.T, s *mlflowtest.Server) {
 	address, ca := mlflowtest.TLSProxy(t, s.URL)
 	for _, c := range []struct{ name, known string }{
@@ -101,8 +100,8 @@ func testTLS(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// weakHash makes a hash of each password in a server's database that is checked at
-// once. The real one takes a tenth of a second, several times for each request.
+// weakHash replaces the password hashes in a server's database by fast ones. A real one takes a tenth of a second,
+// several times for each request.
 const weakHash = `
 import sqlite3, sys
 from werkzeug.security import generate_password_hash
@@ -111,14 +110,14 @@ with sqlite3.connect(sys.argv[1], timeout=30) as db:
         db.execute("UPDATE users SET password_hash = ? WHERE username = ?", (generate_password_hash(password, "pbkdf2:sha256:1"), user))
 `
 
-// keys are what tests must find nowhere.
+// keys are secrets that tests must not find anywhere.
 type keys struct{ user, password string }
 
-// newUser makes a user on a server, with letters that a URI must escape.
+// newUser adds a user to a server, with characters that a URI must escape.
 func newUser(t *testing.T, s *mlflowtest.Server) keys {
 	t.Helper()
 	k := keys{"u5er-" + newInvocation(), "pa55/w@rd:" + newInvocation()}
-	body, _ := json.Marshal(map[string]string{"username": k.user, "password": k.password}) // no text fails
+	body, _ := json.Marshal(map[string]string{"username": k.user, "password": k.password}) // strings never fail
 	req, err := http.NewRequest(http.MethodPost, s.URL+"/api/2.0/mlflow/users/create", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +136,7 @@ func newUser(t *testing.T, s *mlflowtest.Server) keys {
 	return k
 }
 
-// uri is a server's, with user info.
+// uri returns a server's URI with user info.
 func (k keys) uri(server string) string {
 	return strings.Replace(server, "://", "://"+url.UserPassword(k.user, k.password).String()+"@", 1)
 }
@@ -146,7 +145,7 @@ func (k keys) env() []string {
 	return []string{"MLFLOW_TRACKING_USERNAME=" + k.user, "MLFLOW_TRACKING_PASSWORD=" + k.password}
 }
 
-// home is a directory with a credentials file.
+// home returns a directory with a credentials file.
 func (k keys) home(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -158,7 +157,7 @@ func (k keys) home(t *testing.T) string {
 	return dir
 }
 
-// forms are the ways in which the keys might be written.
+// forms returns the possible spellings of the keys.
 func (k keys) forms() []string {
 	info := url.UserPassword(k.user, k.password).String()
 	_, escaped, _ := strings.Cut(info, ":")
@@ -166,12 +165,12 @@ func (k keys) forms() []string {
 		base64.StdEncoding.EncodeToString([]byte(k.user + ":" + k.password))}
 }
 
-// anonymous prepares perfagent as a client that has nothing but the address.
+// anonymous prepares perfagent as a client without credentials.
 func anonymous(t *testing.T, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := clitest.Perfagent(t, args...)
 	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment, patiently,
-		"PERFAGENT_SUMMARY=never") // what is said is of the push
+		"PERFAGENT_SUMMARY=never") // messages are only about the push
 	return cmd
 }
 
@@ -219,7 +218,7 @@ func testWhoMay(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// cast is all that ran with secrets in its environment, in one directory.
+// cast collects all output of processes with secrets in their environment, in one directory.
 type cast struct {
 	t          *testing.T
 	s          *mlflowtest.Server
@@ -229,7 +228,7 @@ type cast struct {
 	keys       []keys
 }
 
-// with runs perfagent in the cast's directory and remembers what it says.
+// with runs perfagent in the cast's directory and collects its output.
 func (c *cast) with(env []string, code int, args ...string) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, args...)
@@ -239,11 +238,10 @@ func (c *cast) with(env []string, code int, args ...string) {
 	c.said.WriteString(o.Out + o.Err + "\n")
 }
 
-// tellsWhat is a job that shows perfagent's arguments, and keeps a copy of its
-// journal.
+// tellsWhat is a job that prints perfagent's arguments and copies its journal.
 const tellsWhat = `tr '\0' ' ' </proc/$PPID/cmdline; cp -r perfagent-out "copy-$PERFAGENT_RUN_ID"; exit 4`
 
-// No token, password or user info is in what we write or say.
+// No file or output contains a token, password or user info.
 func testSecrets(t *testing.T, s *mlflowtest.Server) {
 	good, wrong, token := newUser(t, s), keys{"n0body-" + newInvocation(), "wr0ng@" + newInvocation()}, "t0ken-"+newInvocation()
 	c := &cast{t: t, s: s, experiment: study(t), dir: t.TempDir(), keys: []keys{good, wrong, {token, token}}}
@@ -277,7 +275,7 @@ func testSecrets(t *testing.T, s *mlflowtest.Server) {
 	c.search()
 }
 
-// sidecar runs one, and reads its arguments as any user may.
+// sidecar runs a sidecar and reads its arguments as any user can.
 func (c *cast) sidecar(k keys) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, "sidecar", "--run-id", "side", "--interval", "20ms")
@@ -297,7 +295,7 @@ func (c *cast) sidecar(k keys) {
 	c.said.WriteString(string(words) + o.Out + o.Err + "\n")
 }
 
-// search looks for the secrets in all that was said and written.
+// search looks for the secrets in all output and files.
 func (c *cast) search() {
 	c.t.Helper()
 	c.holds("what was said", c.said.Bytes())
@@ -330,7 +328,7 @@ func (c *cast) search() {
 	}
 }
 
-// holds checks that none of the secrets stands in a text.
+// holds checks that a text contains none of the secrets.
 func (c *cast) holds(where string, text []byte) {
 	c.t.Helper()
 	for _, k := range c.keys {

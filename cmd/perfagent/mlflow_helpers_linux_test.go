@@ -36,13 +36,13 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// serverCase is a test against a server that others use, too.
+// serverCase is a test that shares its server with others.
 type serverCase struct {
 	name string
 	test func(t *testing.T, s *mlflowtest.Server)
 }
 
-// onServer runs tests beside one another against one server, which is started once.
+// onServer runs tests in parallel against one server.
 func onServer(t *testing.T, o mlflowtest.Options, cases ...serverCase) {
 	t.Helper()
 	clitest.Binary(t)
@@ -55,13 +55,12 @@ func onServer(t *testing.T, o mlflowtest.Options, cases ...serverCase) {
 	}
 }
 
-// study is the name of an experiment that no other test has.
-// newInvocation is a name that no other test has.
+// newInvocation returns a unique name.
 func newInvocation() string { return strings.TrimSuffix(pusher.NewInvocation("0"), ".0") }
 
 func study(t testing.TB) string { return t.Name() + "-" + newInvocation() }
 
-// clientOf makes a process a client of a server. Its own runs go to an experiment.
+// clientOf makes a process a client of a server, with its runs in an experiment.
 func clientOf(cmd *exec.Cmd, s *mlflowtest.Server, experiment string) *exec.Cmd {
 	inherited := os.Environ()
 	for _, kv := range s.Env() {
@@ -69,7 +68,7 @@ func clientOf(cmd *exec.Cmd, s *mlflowtest.Server, experiment string) *exec.Cmd 
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(cmd.Env, patiently, "PERFAGENT_SUMMARY=never") // what is said is of the push
+	cmd.Env = append(cmd.Env, patiently, "PERFAGENT_SUMMARY=never") // messages are only about the push
 	if experiment != "" {
 		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME="+experiment)
 	}
@@ -88,10 +87,10 @@ func wrapped(t testing.TB, s *mlflowtest.Server, experiment string, job ...strin
 	return tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--"}, job...)...)
 }
 
-// pushProgress is what a push says that takes longer than a second.
+// pushProgress matches the progress of a push that takes longer than a second.
 var pushProgress = regexp.MustCompile(`(?m)^perfagent: \d+ of \d+ values sent \(.*\n`)
 
-// pushNow runs "perfagent push", which must succeed with no word but its progress.
+// pushNow runs "perfagent push", which must succeed and only print its progress.
 func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) clitest.Outcome {
 	t.Helper()
 	o := clitest.RunCommand(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
@@ -102,7 +101,7 @@ func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...stri
 	return o
 }
 
-// goClient is our own client of a server, to prepare what tests need.
+// goClient returns a client of package mlflow, to prepare tests.
 func goClient(t testing.TB, s *mlflowtest.Server) *mlflow.Client {
 	t.Helper()
 	cfg := mlflow.Config{URI: s.URL, Username: s.User, Password: s.Password}
@@ -114,7 +113,7 @@ func goClient(t testing.TB, s *mlflowtest.Server) *mlflow.Client {
 	return c
 }
 
-// givenRun makes a run that is nobody's.
+// givenRun creates a run that no job uses.
 func givenRun(t testing.TB, s *mlflowtest.Server, experiment string) string {
 	t.Helper()
 	c := goClient(t, s)
@@ -129,7 +128,7 @@ func givenRun(t testing.TB, s *mlflowtest.Server, experiment string) string {
 	return run.ID
 }
 
-// onlyRun reads back the one run of an experiment.
+// onlyRun reads the only run of an experiment.
 func onlyRun(t testing.TB, s *mlflowtest.Server, experiment string) mlflowtest.RunData {
 	t.Helper()
 	runs := s.Runs(t, experiment)
@@ -139,7 +138,7 @@ func onlyRun(t testing.TB, s *mlflowtest.Server, experiment string) mlflowtest.R
 	return runs[0]
 }
 
-// runNamed picks a run by its name.
+// runNamed returns the run with a name.
 func runNamed(t testing.TB, runs []mlflowtest.RunData, name string) mlflowtest.RunData {
 	t.Helper()
 	i := slices.IndexFunc(runs, func(r mlflowtest.RunData) bool { return r.Info.RunName == name })
@@ -157,14 +156,14 @@ func runList(runs []mlflowtest.RunData) string {
 	return strings.Join(out, ", ")
 }
 
-// theReport is the path of the only report under a process' working directory.
+// theReport returns the path of the only report below a process's working directory.
 func theReport(t testing.TB, o clitest.Outcome) string {
 	t.Helper()
 	_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 	return path
 }
 
-// pushState is how the push of a node stands, by the report's file.
+// pushState returns the push state of a node in a report file.
 func pushState(t testing.TB, path, node string) reporter.PushState {
 	t.Helper()
 	n := reportertest.ReadFile(t, path).Nodes[node]
@@ -174,7 +173,7 @@ func pushState(t testing.TB, path, node string) reporter.PushState {
 	return n.Push.MLflow
 }
 
-// wantDone checks that a report says that a run has all of it.
+// wantDone checks that a report records a complete push to a run.
 func wantDone(t testing.TB, path, runID string) {
 	t.Helper()
 	for node := range reportertest.ReadFile(t, path).Nodes {
@@ -184,7 +183,7 @@ func wantDone(t testing.TB, path, runID string) {
 	}
 }
 
-// artifact downloads a file of a run, as the server's own page does.
+// artifact downloads a file of a run, as the server's page does.
 func artifact(t testing.TB, s *mlflowtest.Server, runID, path string) []byte {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, s.URL+"/get-artifact?"+url.Values{"run_uuid": {runID}, "path": {path}}.Encode(), nil)
@@ -206,8 +205,7 @@ func artifact(t testing.TB, s *mlflowtest.Server, runID, path string) []byte {
 	return data
 }
 
-// wantArtifact checks that a run has a report as an artifact, which is the file as
-// it is now.
+// wantArtifact checks that a run has the present content of a report file as an artifact.
 func wantArtifact(t testing.TB, s *mlflowtest.Server, runID, name, file string) {
 	t.Helper()
 	got := artifact(t, s, runID, name)
@@ -219,7 +217,7 @@ func wantArtifact(t testing.TB, s *mlflowtest.Server, runID, name, file string) 
 	}
 }
 
-// wantTags checks what a run's tags say of a report.
+// wantTags checks a run's tags about a report.
 func wantTags(t testing.TB, run mlflowtest.RunData, r *reporter.Report, command string) {
 	t.Helper()
 	want := map[string]string{"perfagent.run_id": r.Run.ID, "perfagent.command": command}
@@ -238,11 +236,11 @@ func wantTags(t testing.TB, run mlflowtest.RunData, r *reporter.Report, command 
 	}
 }
 
-// front is a proxy before a server, which tells what passes.
+// front is a proxy for a server that reports the requests.
 type front struct {
 	URL      string
 	answered chan string // method and path
-	lose     atomic.Bool // the next answer to a batch
+	lose     atomic.Bool // lose the next response to a batch
 }
 
 func newFront(t testing.TB, target string) *front {
@@ -266,7 +264,7 @@ func newFront(t testing.TB, target string) *front {
 	return f
 }
 
-// next waits for an answer to such a path and gives all that were answered since.
+// next waits for a response for path, and returns all responses since the last call.
 func (f *front) next(t testing.TB, path string) (since []string) {
 	t.Helper()
 	timeout := time.After(clitest.Longest)
@@ -283,7 +281,7 @@ func (f *front) next(t testing.TB, path string) (since []string) {
 	}
 }
 
-// rest gives what was answered since and was not asked for yet.
+// rest returns the responses since the last call.
 func (f *front) rest() (since []string) {
 	for {
 		select {
@@ -295,7 +293,7 @@ func (f *front) rest() (since []string) {
 	}
 }
 
-// synthetic describes a report that was never measured.
+// synthetic describes a report without a measurement.
 type synthetic struct {
 	run       string
 	node      int
@@ -304,7 +302,7 @@ type synthetic struct {
 	seconds   int           // one sample each
 	maxLength int
 	code      int
-	jobMB     float64 // more memory of the job in each sample
+	jobMB     float64 // added to the job's memory in each sample
 }
 
 // writeSynthetic writes such a report into a new directory.
@@ -339,7 +337,7 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 	return clitest.Write(t, filepath.Join(t.TempDir(), fmt.Sprintf("node-%d.json", y.node)), string(data), 0o644)
 }
 
-// syntheticSample is unlike every other one.
+// syntheticSample returns a unique sample.
 func syntheticSample(i, node int, start time.Time) collector.Sample {
 	var s collector.Sample
 	at := start.Add(time.Duration(i+1) * time.Second)
@@ -357,7 +355,7 @@ func syntheticSample(i, node int, start time.Time) collector.Sample {
 	return s
 }
 
-// rawReport is a report as anybody may read it.
+// rawReport is a report as other programs parse it.
 type rawReport struct {
 	Run struct {
 		Start, End time.Time
@@ -370,14 +368,14 @@ type rawReport struct {
 	}
 }
 
-// What of a window becomes a point.
+// Statistics of a window that become a point.
 const (
 	meanOf = iota
 	maxOf
 	lastOf
 )
 
-// systemSeries are the series as they are documented: what of which keys.
+// systemSeries are the documented series, with statistics and keys.
 var systemSeries = map[string]struct {
 	part int
 	unit float64
@@ -446,7 +444,7 @@ var systemSeries = map[string]struct {
 	"lustre_write_megabytes_per_second_max":         {maxOf, 1.048576, []string{"lustre_write_mb_per_second"}},
 }
 
-// readFile reads a report with nothing but a JSON parser.
+// readFile parses a report with only encoding/json.
 func readFile(t testing.TB, path string) (f rawReport) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -459,7 +457,7 @@ func readFile(t testing.TB, path string) (f rawReport) {
 	return f
 }
 
-// histories are the points that reports are documented to give, by metric.
+// histories returns the documented points of reports by metric.
 func histories(t testing.TB, paths ...string) map[string][]mlflowtest.Point {
 	t.Helper()
 	all := make(map[string][]mlflowtest.Point)
@@ -474,14 +472,14 @@ func histories(t testing.TB, paths ...string) map[string][]mlflowtest.Point {
 }
 
 func (f rawReport) addMetrics(to map[string][]mlflowtest.Point, node string) {
-	step, _ := strconv.ParseInt(node, 10, 64) // 0 would be seen as wrong
+	step, _ := strconv.ParseInt(node, 10, 64) // 0 for a bad name would fail the comparison
 	for key, value := range f.Nodes[node].Metrics {
 		to[key] = append(to[key], mlflowtest.Point{Timestamp: f.Nodes[node].Job.End.UnixMilli(), Step: step, Value: value})
 	}
 }
 
-// addSeries cuts a node's series into windows of 10 s, a run of 1 s to 10 s into
-// two of half its length. A kept sample stands for the time since the one before.
+// addSeries cuts a node's series into windows of 10 s, or two windows for a run of 1 s to 10 s. A kept sample stands
+// for the time since the previous one.
 func (f rawReport) addSeries(to map[string][]mlflowtest.Point, node string) {
 	n := f.Nodes[node]
 	times := n.Envelope["timestamp"].Max
@@ -515,7 +513,7 @@ func (f rawReport) addSeries(to map[string][]mlflowtest.Point, node string) {
 	}
 }
 
-// window is what a series is in the kept samples i…j−1; NaN = not measured.
+// window returns the value of a series in the kept samples i…j−1; NaN = not measured.
 func (f rawReport) window(node, name string, ends []int64, i, j int) float64 {
 	s, sum := systemSeries[name], 0.0
 	for _, key := range s.keys {
@@ -546,13 +544,12 @@ func (f rawReport) window(node, name string, ends []int64, i, j int) float64 {
 	return sum * s.unit
 }
 
-// wantHistories checks that a run has all points of some reports, each once, and no
-// other of the system's.
+// wantHistories checks that a run has exactly the points of some reports, each once, in its system metrics.
 func wantHistories(t testing.TB, run mlflowtest.RunData, reports ...string) {
 	t.Helper()
 	want := histories(t, reports...)
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		wantPoints(t, key, run.Metrics[key], slices.Compact(byTime(want[key]))) // what two recordings have is there once
+		wantPoints(t, key, run.Metrics[key], slices.Compact(byTime(want[key]))) // two recordings share points
 	}
 	for key := range run.Metrics {
 		if _, known := want[key]; !known && strings.HasPrefix(key, "system/") {
@@ -561,7 +558,7 @@ func wantHistories(t testing.TB, run mlflowtest.RunData, reports ...string) {
 	}
 }
 
-// wantPoints compares a history, in the order of time.
+// wantPoints compares a history in the order of time.
 func wantPoints(t testing.TB, key string, got, want []mlflowtest.Point) {
 	t.Helper()
 	got, want = byTime(got), byTime(want)
@@ -579,8 +576,7 @@ func byTime(points []mlflowtest.Point) []mlflowtest.Point {
 	})
 }
 
-// steps are the steps of a node's use of its CPUs or, where that could not be
-// measured, its memory.
+// steps returns the steps of a node's CPU usage or, if that was not measured, of its memory.
 func steps(run mlflowtest.RunData, node int) (out []int64) {
 	for _, p := range byTime(run.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)]) {
 		out = append(out, p.Step)

@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// worker is a job that says what it does, under names that are no keys of MLflow, or folders of others.
+// worker is a job with operations under names that are invalid as MLflow keys, or prefixes of others.
 const worker = `
 import json, os, socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -31,7 +31,7 @@ for i in range(10):
 send(transfer='nixl', failed='transfer')
 `
 
-// What a job says of its work is in its run, under names that every server takes.
+// The operations of a job are in its run, under names that every server accepts.
 func testWork(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	python := testenv.Python(t)

@@ -21,10 +21,10 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// pushAgain is how often two processes push at once, in each of the tests below.
+// pushAgain is the number of concurrent pushes by two processes in each of the tests below.
 const pushAgain = 3
 
-// Pushed twice, and by two processes at once, a report is in one run, each point once.
+// Pushed twice, and by two processes concurrently, a report is in one run with each point once.
 func testPushedAgain(t *testing.T, s *mlflowtest.Server) {
 	for i := range pushAgain {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -73,8 +73,7 @@ func wantSame(t *testing.T, got, want mlflowtest.RunData) {
 	}
 }
 
-// Copies of a report are pushed at once, so that no lock keeps them apart: the
-// points that both send are stored once.
+// Concurrent pushes of copies of a report, which share no lock, store common points once.
 func testCopiesPushedAtOnce(t *testing.T, s *mlflowtest.Server) {
 	for i := range pushAgain {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -95,7 +94,7 @@ func testCopiesPushedAtOnce(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// A server stores a batch and its answer is lost. The batch is sent again and is stored once.
+// If the response to a stored batch is lost, the batch is sent again and stored once.
 func testAnswerIsLost(t *testing.T, s *mlflowtest.Server) {
 	experiment, f := study(t), newFront(t, s.URL)
 	f.lose.Store(true)
@@ -111,7 +110,7 @@ func testAnswerIsLost(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// A report that cannot be rewritten is pushed all the same, and known again.
+// A read-only report is pushed, and its run is found again.
 func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	from := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 25})
@@ -136,14 +135,14 @@ func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// perf.py's file cannot tell where it was pushed to, and its run is found again.
+// perf.py's file cannot record a push, and its run is found again.
 func testPushPerfPy(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	data, err := os.ReadFile("testdata/perf.py.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another pushing of the same numbers, by another test, is another one's run.
+	// Another test may push the same numbers, which would find its run.
 	text := strings.Replace(string(data), "1000.0", fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()%999_000)/1000), 1)
 	path := clitest.Write(t, filepath.Join(t.TempDir(), "perf.json"), text, 0o644)
 	pushNow(t, s, experiment, "--cpus", "8", path)
@@ -187,7 +186,7 @@ func testPushMerged(t *testing.T, s *mlflowtest.Server) {
 	wantArtifact(t, s, got.Info.RunID, "perfagent/merged.json", path)
 }
 
-// The reports of two nodes find the same run, each by itself.
+// The reports of two nodes find the same run independently.
 func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 	for _, order := range []string{"01", "10"} {
 		t.Run(order, func(t *testing.T) {
@@ -204,7 +203,7 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 			}
 			merge := clitest.Perfagent(t, "merge", paths[0], paths[1], "-o", "merged.json")
 			clitest.RunCommand(t, merge).Want(t, 0)
-			pushNow(t, s, experiment, filepath.Join(merge.Dir, "merged.json")) // it is known whose it is
+			pushNow(t, s, experiment, filepath.Join(merge.Dir, "merged.json")) // the run is known
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, paths...)
 			if r := reportertest.ReadFile(t, paths[strings.Index(order, "1")]); run.Info.Status != "FAILED" || run.Info.EndTime != r.Run.End.UnixMilli() {
@@ -214,7 +213,7 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// What a crash leaves is pushed: the run is one that was killed, of unknown end.
+// A pushed journal of a crash becomes a killed run with an unknown end.
 func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	cmd := tracked(t, s, experiment, "run", "--interval", "20ms", "--run-id", "r"+newInvocation(), "--", "sh", "-c", "echo ready; exec sleep 60")
@@ -231,7 +230,7 @@ func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	}
 	clitest.Wait(t, cmd)
 	for range 2 {
-		pushNow(t, s, "", path) // it remembers the experiment
+		pushNow(t, s, "", path) // the journal records the experiment
 	}
 	run := onlyRun(t, s, experiment)
 	if run.Info.Status != "KILLED" || run.Tags["perfagent.incomplete"] != "true" || run.Info.EndTime == 0 || run.Info.RunName != "sh -c 'echo ready; exec sleep 60'" {
@@ -246,7 +245,7 @@ func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// livesOn is a job whose run begins at once; it ends with its standard input.
+// livesOn is a job with a run from the beginning; it ends with its stdin.
 const livesOn = `
 import sys
 import mlflow
@@ -256,17 +255,17 @@ with mlflow.start_run(run_name="long") as run:
     sys.stdin.read()
 `
 
-// longJob is a job that goes on while other tests run.
+// longJob is a job that runs during other tests.
 type longJob struct {
 	experiment string
 	front      *front
 	begun      time.Time
-	id         string // of the MLflow run that the job makes
+	id         string // MLflow run of the job
 	process    *clitest.Process
-	end        io.Closer // of its standard input
+	end        io.Closer // stdin of the job
 }
 
-// startLongJob starts one that outlives the test's own subtests.
+// startLongJob starts a job that outlives the subtests of t.
 func startLongJob(t *testing.T, s *mlflowtest.Server) *longJob {
 	t.Helper()
 	j := &longJob{experiment: study(t), front: newFront(t, s.URL)}
@@ -275,12 +274,12 @@ func startLongJob(t *testing.T, s *mlflowtest.Server) *longJob {
 	cmd.Stdin, j.end = stdin, end
 	j.begun = time.Now()
 	j.process = clitest.StartProcess(t, cmd)
-	j.id = j.process.Field("run") // before the others make the server and the machine busy
+	j.id = j.process.Field("run") // before other tests make the server and the machine busy
 	return j
 }
 
-// testLivePushing: while a job runs its full windows are on the server, a request
-// each; what is there in the end is what pushing its report elsewhere brings.
+// While a job runs, its full windows are sent to the server with one request each; in the end the points equal the
+// result of a later push of the report.
 func (j *longJob) testLivePushing(t *testing.T, s *mlflowtest.Server) {
 	id := j.id
 	asked, batches := []string(nil), 0
@@ -289,7 +288,7 @@ func (j *longJob) testLivePushing(t *testing.T, s *mlflowtest.Server) {
 		batches = len(slices.DeleteFunc(slices.Clone(asked), func(r string) bool { return !strings.HasSuffix(r, "/runs/log-batch") }))
 	}
 	early := s.ReadBack(t, id)
-	// Three for each window that was full before the job made its run, and two to find it.
+	// Three for each full window before the job made its run, and two to find it.
 	most := 2 + 3*int(1+max(0, early.Info.StartTime-j.begun.UnixMilli())/10_000)
 	if first := len(asked) - batches; first > most || !strings.HasSuffix(asked[first], "/runs/log-batch") {
 		t.Errorf("until the run is known a few requests are due, then one for each window: %q", asked)
@@ -330,7 +329,7 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 			}
 			path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 3600, maxLength: maxLength})
 			begin := time.Now()
-			clitest.RunCommand(t, tracked(t, s, experiment, "push", "--mlflow", f.URL, path)).Want(t, 0) // it may tell of its progress
+			clitest.RunCommand(t, tracked(t, s, experiment, "push", "--mlflow", f.URL, path)).Want(t, 0) // progress may be printed
 			took, asked := time.Since(begin), f.rest()
 			batches := 0
 			for _, request := range asked {
@@ -343,7 +342,7 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 				t.Errorf("%d batches, want at most 18; %d requests, want at most 25: %q", batches, len(asked), asked)
 			}
 			if maxLength < 3600 {
-				return // to read all back takes longer
+				return // reading all back takes longer
 			}
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, path)
@@ -352,7 +351,8 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// A node whose clock is not the server's says by how much, in its report too, and its times stay as they are.
+// A node with a different clock than the server's prints the difference and records it in its report, and its times
+// stay unchanged.
 func TestMLflow_ClockOff(t *testing.T) {
 	t.Parallel()
 	for off, which := range map[time.Duration]string{time.Hour: "behind", -time.Hour: "ahead of", 0: ""} {

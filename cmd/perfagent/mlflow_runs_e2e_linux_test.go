@@ -17,7 +17,7 @@ func TestE2E_MLflow_Version3(t *testing.T) {
 	t.Run("live", func(t *testing.T) { long.testLivePushing(t, s) })
 }
 
-// testMLflow3 is what goes on while a job of some length runs.
+// testMLflow3 runs the tests that fit into the duration of a job.
 func testMLflow3(t *testing.T) {
 	onServer(t, mlflowtest.Options{Version: 3},
 		serverCase{"shapes of jobs", testShapesOfJobs},
@@ -54,8 +54,7 @@ func TestE2E_MLflow_Version2(t *testing.T) {
 	)
 }
 
-// A store in files takes the same point twice, so only what a lock keeps apart is
-// pushed at once here.
+// A file store stores a repeated point twice, so the concurrent pushes here are those that a lock separates.
 func TestE2E_MLflow_Version2FileStore(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 2, FileStore: true},

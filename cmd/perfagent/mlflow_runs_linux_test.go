@@ -33,7 +33,7 @@ func TestMLflow_SystemSeries(t *testing.T) {
 	}
 }
 
-// What most users meet, with the newest version. TestE2E_MLflow_Version3 has the rest.
+// The common cases work with the newest version. TestE2E_MLflow_Version3 has the others.
 func TestMLflow_Version3(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3},
@@ -47,7 +47,7 @@ func TestMLflow_Version3(t *testing.T) {
 	)
 }
 
-// trains is a job that logs to MLflow, and knows nothing of us.
+// trains is a job that logs to MLflow without knowing perfagent.
 const trains = `
 import sys, time
 import mlflow
@@ -58,7 +58,7 @@ with mlflow.start_run(run_name="training"):
     time.sleep(0.5)
 `
 
-// The numbers stand in the job's own run, and without it in one of ours.
+// The numbers are in the job's run or, without one, in a run of perfagent.
 func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	o := clitest.RunCommand(t, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
@@ -82,20 +82,20 @@ func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 	wantArtifact(t, s, run.Info.RunID, "perfagent/node-2.json", path)
 }
 
-// isHostSeries reports whether a series is there on every host.
+// isHostSeries reports whether every host has a series.
 func isHostSeries(name string) bool {
 	return slices.ContainsFunc([]string{"cpu_utilization_", "system_memory_", "disk_", "network_"}, func(begin string) bool { return strings.HasPrefix(name, begin) })
 }
 
-// anySourceFailed reports whether one of their sources could not be read at times.
+// anySourceFailed reports whether a source of these series failed at times.
 func anySourceFailed(n *reporter.Node) bool {
 	return slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return slices.Contains([]string{"cpu", "memory", "disk", "disk_io", "network", "clock"}, m.What)
 	})
 }
 
-// wantNames checks that a run has all documented metrics and all series of a node,
-// at the steps of a job of some seconds.
+// wantNames checks that a run has all documented metrics and all series of a node, at the steps of a job of some
+// seconds.
 func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node string) {
 	t.Helper()
 	n := r.Nodes[node]
@@ -121,7 +121,7 @@ func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node st
 	}
 }
 
-// ownJob is a job that makes no run itself.
+// ownJob is a job without an MLflow run.
 type ownJob struct {
 	name, status string
 	code         int
@@ -129,7 +129,7 @@ type ownJob struct {
 	runName      string
 }
 
-// What logs nothing itself gets a run of ours, which ends as the job did.
+// A job that logs nothing gets a run of perfagent, with the status of the job.
 func testOwnRuns(t *testing.T, s *mlflowtest.Server) {
 	for _, c := range []ownJob{
 		{"a shell command", "FINISHED", 0, []string{"sh", "-c", "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 1.3"},
@@ -167,8 +167,7 @@ func (c ownJob) check(t *testing.T, s *mlflowtest.Server) {
 	wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
 }
 
-// jobShape is a Python job that logs in some way; the lines are put after the ones
-// that import MLflow and set the experiment.
+// jobShape is a Python job with some way of logging; the lines follow those that import MLflow and set the experiment.
 type jobShape struct {
 	name, lines string
 	code        int
@@ -178,7 +177,7 @@ type jobShape struct {
 	runs   int
 }
 
-// Whatever a job does with MLflow, the numbers are in its earliest and outermost run.
+// However a job uses MLflow, the numbers are in its earliest outermost run.
 func testShapesOfJobs(t *testing.T, s *mlflowtest.Server) {
 	for _, c := range []jobShape{
 		{"two runs one after the other", `
@@ -250,10 +249,10 @@ func (c jobShape) check(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// tellsEnvironment is a job that says what it finds in its environment, a word a line.
+// tellsEnvironment is a job that prints variables of its environment, one per line.
 const tellsEnvironment = `echo "context $MLFLOW_RUN_CONTEXT"; echo "given ${MLFLOW_RUN_ID-none}"; echo "run $PERFAGENT_RUN_ID"; echo "node $PERFAGENT_NODE"`
 
-// The job's environment gains what tells its runs apart, and keeps what was there.
+// The job's environment gains the variables that identify its runs, and keeps the existing ones.
 func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 	t.Run("a context of its own", func(t *testing.T) {
 		t.Parallel()
@@ -294,8 +293,7 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// What was given with MLFLOW_RUN_ID gets all numbers of all commands, and stays as
-// open as it was.
+// The run in MLFLOW_RUN_ID gets all numbers of all commands, and its status stays unchanged.
 func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	id := givenRun(t, s, experiment)
@@ -326,8 +324,8 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// Two recordings of a node, one after the other, are in a run in full, whichever is
-// the longer one, and in whatever order they are pushed.
+// Two consecutive recordings of a node are both complete in a run, whichever is longer, and in either order of the
+// pushes.
 func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 	for _, c := range []struct {
 		name          string
@@ -341,13 +339,13 @@ func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			id := givenRun(t, s, study(t))
-			// The second begins as the first ends.
+			// The second begins when the first ends.
 			paths := []string{writeSynthetic(t, synthetic{run: "a", seconds: c.first}),
 				writeSynthetic(t, synthetic{run: "b", seconds: c.second, after: time.Duration(c.first) * time.Second})}
 			if c.backwards {
 				slices.Reverse(paths)
 			}
-			for range 2 { // the second time there is nothing to do
+			for range 2 { // the second push has nothing to send
 				for _, path := range paths {
 					pushNow(t, s, "", "--mlflow-run-id", id, path)
 				}
@@ -361,8 +359,8 @@ func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// Recordings of the same moments, which have nearly all values in common, are both whole,
-// also where a request brings many points that are there.
+// Recordings of the same moments with nearly all values in common are both complete, even if a request repeats many
+// stored points.
 func testTwinRecordings(t *testing.T, s *mlflowtest.Server) {
 	id, origin := givenRun(t, s, study(t)), time.Now().Add(-time.Hour)
 	var paths []string
@@ -377,7 +375,7 @@ func testTwinRecordings(t *testing.T, s *mlflowtest.Server) {
 	wantHistories(t, s.ReadBack(t, id), paths...)
 }
 
-// sideBySide runs prepared processes beside one another to their ends.
+// sideBySide runs prepared processes concurrently to their ends.
 func sideBySide(t *testing.T, cmds ...*exec.Cmd) (out []clitest.Outcome) {
 	t.Helper()
 	var all []*clitest.Process
@@ -391,12 +389,12 @@ func sideBySide(t *testing.T, cmds ...*exec.Cmd) (out []clitest.Outcome) {
 	return out
 }
 
-// Two nodes of a run share a run of ours.
+// Two nodes of a run share a run of perfagent.
 func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	id := "r" + newInvocation()
 	var cmds []*exec.Cmd
-	// At its job's end node 1 waits for 5 s for node 0's run, which a busy server needs longer for.
+	// At its job's end node 1 waits 5 s for node 0's run, too short on a busy server.
 	for _, n := range []struct{ node, job string }{{"1", "sleep 6; exit 1"}, {"0", "sleep 1.2; exit 0"}} {
 		cmds = append(cmds, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--node", n.node, "--", "sh", "-c", n.job))
 	}
@@ -417,8 +415,8 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// What one node's job logs gets the numbers of the others, too: they know it by
-// their common run id. Used again, the id does not lead to it.
+// The run that the job of one node created gets the numbers of other nodes with the same run ID. A later use of the ID
+// does not find it.
 func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 	experiment, id := study(t), "r"+newInvocation()
 	prepare := func(node string, job ...string) (*clitest.Process, func() error) {
@@ -451,7 +449,7 @@ func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 	wantHistories(t, runNamed(t, runs, "sh -c 'sleep 0.2'"), theReport(t, o))
 }
 
-// A sidecar pushes in the same way, and says nothing where nobody answers.
+// A sidecar pushes in the same way, and prints nothing if no server responds.
 func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 	for _, c := range []struct {
 		name, uri, state string
@@ -461,7 +459,7 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 			experiment := study(t)
 			cmd := tracked(t, s, experiment, "sidecar", "--interval", "50ms", "--run-id", "s", "--mlflow", c.uri, "--push-timeout", "1s")
 			if c.state == reporter.PushDone {
-				cmd.Args = cmd.Args[:len(cmd.Args)-2] // as long as it takes
+				cmd.Args = cmd.Args[:len(cmd.Args)-2] // without a limit
 			}
 			l := clitest.StartProcess(t, cmd)
 			path := filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")

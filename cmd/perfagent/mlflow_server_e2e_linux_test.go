@@ -19,8 +19,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// Whatever the server does at the job's end, the job is as without us, one line
-// tells what to do later, and doing that brings everything.
+// Whatever the server does at the job's end, the job is unaffected, one line has the command for later, and that
+// command pushes everything.
 func TestE2E_MLflow_ServerFailsAtTheEnd(t *testing.T) {
 	together(t, endFaults(), func(t *testing.T, f fault) {
 		s := newSite(t)
@@ -30,7 +30,7 @@ func TestE2E_MLflow_ServerFailsAtTheEnd(t *testing.T) {
 		if f.limit > 0 {
 			allowed, limit = f.limit, f.limit
 		}
-		if f.quick { // who waited all the same would wait for longer than noise
+		if f.quick { // waiting would take longer than noise
 			allowed, limit = 0, 2*noise
 		}
 		cmd := pushing(t, s.uri, "--push-timeout", limit.String(), "--", "sh", "-c", trackedJob)
@@ -62,12 +62,12 @@ func TestE2E_MLflow_ServerFailsAtTheEnd(t *testing.T) {
 	})
 }
 
-// A server that is well again while we wait gets everything, and nothing is said.
+// A server that recovers while perfagent waits gets everything, and nothing is printed.
 func TestE2E_MLflow_ServerRecoversAtTheEnd(t *testing.T) {
 	failing := mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`)
 	together(t, map[string]struct {
 		hook func(f *mlflowtest.Fake) mlflowtest.Hook
-		gap  time.Duration // least time between the first three requests
+		gap  time.Duration // minimum time between the first three requests
 	}{
 		"500":       {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, failing) }, 0},
 		"429":       {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(2, mlflowtest.RetryAfter(1)) }, time.Second},
@@ -116,7 +116,7 @@ func TestE2E_MLflow_ServerRecoversAtTheEnd(t *testing.T) {
 	})
 }
 
-// Nothing is waited for, and nothing lost, when there is no time for pushing.
+// With a push timeout of 0 there is no delay, and nothing is lost.
 func TestE2E_MLflow_NoTimeToPush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -129,7 +129,7 @@ func TestE2E_MLflow_NoTimeToPush(t *testing.T) {
 	wantWhole(t, s.only(t), path)
 }
 
-// Bad settings of MLflow's own do not stop a job, but they stop a push.
+// Bad MLflow settings do not stop a job, but they stop a push.
 func TestE2E_MLflow_BadSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ variable, value string }{
@@ -151,7 +151,7 @@ func TestE2E_MLflow_BadSettings(t *testing.T) {
 	}
 }
 
-// A deleted experiment is not pushed to; once it is restored, the command does it.
+// A deleted experiment gets no push; once it is restored, the command in the hint works.
 func TestE2E_MLflow_DeletedExperiment(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -176,7 +176,7 @@ func TestE2E_MLflow_DeletedExperiment(t *testing.T) {
 	}
 }
 
-// A push that is killed anywhere goes on when it is started again.
+// A push that is killed anywhere resumes when it is started again.
 func TestE2E_Push_GoesOnAfterAKill(t *testing.T) {
 	together(t, map[string]struct {
 		path string
@@ -201,7 +201,7 @@ func TestE2E_Push_GoesOnAfterAKill(t *testing.T) {
 		l.Signal(c.sig)
 		if o, _ := l.End(); c.sig == syscall.SIGINT {
 			o.Want(t, 1)
-			clitest.WantLines(t, o.Err, 1, 3) // perhaps one of progress
+			clitest.WantLines(t, o.Err, 1, 3) // one may be progress
 		}
 		s.SetBefore(nil)
 		o := call("push", "--mlflow", s.URL, path)
@@ -215,7 +215,7 @@ func TestE2E_Push_GoesOnAfterAKill(t *testing.T) {
 	})
 }
 
-// The batches whose answers were lost are in the run once.
+// Batches with lost responses are in the run once.
 func TestE2E_Push_LostAnswers(t *testing.T) {
 	t.Parallel()
 	s, path := newSite(t), bigReport(t)
@@ -226,7 +226,7 @@ func TestE2E_Push_LostAnswers(t *testing.T) {
 	wantWhole(t, s.only(t), path)
 }
 
-// A signal after the job's end cuts the pushing short; the report is there before.
+// A signal after the job's end ends the push; the report has been written before.
 func TestE2E_MLflow_SignalWhilePushing(t *testing.T) {
 	together(t, map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}, func(t *testing.T, sig syscall.Signal) {
 		s, came := newSite(t), make(chan struct{})
@@ -253,7 +253,7 @@ func TestE2E_MLflow_SignalWhilePushing(t *testing.T) {
 	})
 }
 
-// A sidecar answers TERM in time, whatever its server does.
+// A sidecar responds to TERM in time, whatever its server does.
 func TestE2E_Sidecar_ServerThatHangs(t *testing.T) {
 	together(t, map[string]func(t *testing.T, s *site){"hangs": hook(mlflowtest.Hang()), "silent": silent, "slow": hook(mlflowtest.Slow())},
 		func(t *testing.T, begin func(*testing.T, *site)) {
@@ -279,8 +279,8 @@ func TestE2E_Sidecar_ServerThatHangs(t *testing.T) {
 		})
 }
 
-// Whatever the server does while the job runs, the points are in the run at the
-// end, each once, and live again as soon as it is well.
+// Whatever the server does while the job runs, all points are in the run at the end, each once, and are sent live again
+// as soon as the server recovers.
 func TestE2E_MLflow_ServerFailsWhileTheJobRuns(t *testing.T) {
 	together(t, map[string]func(t *testing.T){
 		"dies and comes back":     liveServerDies,

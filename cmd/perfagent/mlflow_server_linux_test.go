@@ -28,14 +28,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// trackedJob is a job of 1.2 s that says the same on both streams and fails.
+// trackedJob is a job of 1.2 s that prints the same on both streams and fails.
 const trackedJob = `echo begins; echo begins >&2; sleep 1.2; echo ends; echo ends >&2; exit 7`
 
 const (
 	jobSays = "begins\nends\n"
 	jobTime = 1200 * time.Millisecond
-	// noise is what this machine may add to a job's time, with or without us. Only what
-	// waits for a server takes longer.
+	// noise is the time that this machine may add to a job, with or without perfagent. Only waiting for a server takes
+	// longer.
 	noise = 20 * time.Second
 )
 
@@ -58,7 +58,7 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-// newRun makes a run that MLFLOW_RUN_ID can name.
+// newRun creates a run for MLFLOW_RUN_ID.
 func (s *site) newRun(t testing.TB) (id string) {
 	t.Helper()
 	run, err := s.client(t).CreateRun(t.Context(), mlflow.NewRun{ExperimentID: "0", Name: "given", StartTime: time.Now()})
@@ -78,7 +78,7 @@ func (s *site) client(t testing.TB) *mlflow.Client {
 	return c
 }
 
-// only is the run that the server has.
+// only returns the server's only run.
 func (s *site) only(t testing.TB) mlflowtest.RunData {
 	t.Helper()
 	runs := s.Runs()
@@ -88,7 +88,7 @@ func (s *site) only(t testing.TB) mlflowtest.RunData {
 	return runs[0]
 }
 
-// steps are the windows of which a run has points; nil = no such run.
+// steps returns the windows with points in a run; nil = no such run.
 func (s *site) steps(id string) (out []int64) {
 	for _, r := range s.Runs() {
 		if r.Info.RunID != id && id != "" {
@@ -105,11 +105,11 @@ func (s *site) steps(id string) (out []int64) {
 func pushing(t testing.TB, uri string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--interval", "100ms"}, args...)...)
-	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri, "PERFAGENT_SUMMARY=never") // what is said is of the push
+	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri, "PERFAGENT_SUMMARY=never") // messages are only about the push
 	return cmd
 }
 
-// insideFor runs a command line inside that pushes to a server.
+// insideFor runs a command line in the test's process that pushes to a server.
 func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
 	t.Helper()
 	l := insideCommand(t, args...)
@@ -117,11 +117,10 @@ func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
 	return l.perform(t)
 }
 
-// ourLine is what a run says whose push is pending.
+// ourLine matches the message of a run with a pending push.
 var ourLine = regexp.MustCompile(`^perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
 
-// pending checks that all that was said beside the job is one line, and gives its
-// error and its command.
+// pendingLine checks that stderr has only that line besides the job's output, and returns its error and its command.
 func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string) {
 	t.Helper()
 	after, ok := strings.CutPrefix(o.Err, job)
@@ -133,7 +132,7 @@ func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string)
 	return m[1], m[2]
 }
 
-// wantPending checks a report whose numbers are still to be pushed, and gives its path.
+// wantPending checks a report with a pending push, and returns its path.
 func wantPending(o clitest.Outcome, t testing.TB, words ...string) (path string) {
 	t.Helper()
 	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
@@ -162,7 +161,7 @@ func later(t testing.TB, line string, env ...string) clitest.Outcome {
 	return clitest.RunCommand(t, cmd)
 }
 
-// undisturbed pushes a copy of a report to a server where nothing goes wrong.
+// undisturbed pushes a copy of a report to a server without faults.
 func undisturbed(t testing.TB, path string) mlflowtest.RunData {
 	t.Helper()
 	s := newSite(t)
@@ -175,7 +174,7 @@ func undisturbed(t testing.TB, path string) mlflowtest.RunData {
 	return s.only(t)
 }
 
-// wantWhole checks that a run has what an undisturbed push of the report brings.
+// wantWhole checks that a run has the same content as after an undisturbed push.
 func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
 	t.Helper()
 	want := undisturbed(t, path)
@@ -205,7 +204,7 @@ func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
 	}
 }
 
-// wantPushed checks a report that says that the server has everything.
+// wantPushed checks that a report records a complete push.
 func wantPushed(t testing.TB, path, runID string) {
 	t.Helper()
 	if state := reportertest.ReadFile(t, path).Nodes["0"].Push.MLflow; state.State != reporter.PushDone || state.RunID != runID {
@@ -213,7 +212,7 @@ func wantPushed(t testing.TB, path, runID string) {
 	}
 }
 
-// wantUnharmed checks streams, exit code and times of a job of trackedJob.
+// wantUnharmed checks streams, exit code and times of trackedJob.
 func wantUnharmed(t testing.TB, o clitest.Outcome, took, allowed time.Duration) {
 	t.Helper()
 	o.Want(t, 7)
@@ -230,8 +229,7 @@ func wantUnharmed(t testing.TB, o clitest.Outcome, took, allowed time.Duration) 
 	}
 }
 
-// together runs subtests all at once, however few -parallel allows: most of their
-// time is waiting.
+// together runs all subtests at once, regardless of -parallel: they mostly wait.
 func together[T any](t *testing.T, list map[string]T, test func(t *testing.T, c T)) {
 	t.Helper()
 	t.Parallel()
@@ -243,25 +241,25 @@ func together[T any](t *testing.T, list map[string]T, test func(t *testing.T, c 
 	all.Wait()
 }
 
-// fault breaks a server, and says what the report's error must name.
+// A fault breaks a server, and has the words of the report's error.
 type fault struct {
-	begin func(t *testing.T, s *site) // sets s.heal where it is not by the hook
+	begin func(t *testing.T, s *site) // sets s.heal unless the hook does
 	words []string
-	// quick: such a failure does not pass by itself, and nothing is waited for.
+	// quick marks a permanent failure, after which perfagent does not wait.
 	quick bool
-	// env is for the later push; lost: the server never comes back under its name.
+	// env is for the later push; lost: the server never returns at its address.
 	env  func(s *site) []string
 	lost bool
 	// limit is the --push-timeout; 0 = a short one.
 	limit time.Duration
 }
 
-// hook is a fault that is in the answers.
+// hook returns a fault in the responses.
 func hook(h mlflowtest.Hook) func(*testing.T, *site) {
 	return func(_ *testing.T, s *site) { s.SetBefore(h) }
 }
 
-// silent takes the place of a server: it accepts, and never says a word.
+// silent replaces a server by one that accepts connections and never responds.
 func silent(t *testing.T, s *site) {
 	s.Close()
 	var l net.Listener
@@ -304,7 +302,7 @@ func elsewhere() mlflowtest.Hook {
 	}
 }
 
-// endFaults are those of a server at the job's end.
+// endFaults returns the faults of a server at the job's end.
 func endFaults() map[string]fault {
 	return map[string]fault{
 		"connection refused": {words: []string{"refused"}, begin: func(_ *testing.T, s *site) {
@@ -329,7 +327,7 @@ func endFaults() map[string]fault {
 	}
 }
 
-// pushElsewhere pushes to another server what the first will never get.
+// pushElsewhere pushes to another server after the first one was lost.
 func pushElsewhere(t *testing.T, s *site, line string) {
 	t.Helper()
 	o := later(t, line, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
@@ -338,11 +336,11 @@ func pushElsewhere(t *testing.T, s *site, line string) {
 	later(t, strings.Replace(line, " push ", " push --mlflow "+s.URL+" ", 1)).Want(t, 0)
 }
 
-// serverless are tracking URIs that have no server.
+// serverless are tracking URIs without a server.
 var serverless = []string{"file:///tmp/mlruns", "./mlruns", "/tmp/mlruns", "sqlite:///mlflow.db", "postgresql://me:geheim@db/mlflow",
 	"databricks", "databricks://profile", "plugin://x", "azureml://eastus.api.azureml.ms/mlflow/v1.0", "arn:aws:sagemaker:us-east-1:1:mlflow-tracking-server/x"}
 
-// A URI that we cannot push to is said once, at the end; the job is as without us.
+// A URI that perfagent cannot push to is reported once, at the end; the job is unaffected.
 func TestMLflow_URIWithoutAServer(t *testing.T) {
 	for _, uri := range serverless {
 		for name, o := range map[string]clitest.Outcome{
@@ -365,7 +363,7 @@ func TestMLflow_URIWithoutAServer(t *testing.T) {
 	}
 }
 
-// A bad MLFLOW_TRACKING_URI is not a reason not to run a job; a bad flag is.
+// A bad MLFLOW_TRACKING_URI does not prevent a job; a bad flag does.
 func TestMLflow_BadURI(t *testing.T) {
 	for _, uri := range []string{"http://", "http:// x", "https://:5000", "http://[::1", "http://a:b:c", "gopher://x", "http://me:geheim@", "\x1b[31m://", "http://x:99999"} {
 		o := insideFor(t, uri, "run", "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7")
@@ -395,8 +393,7 @@ func TestMLflow_BadURI(t *testing.T) {
 	}
 }
 
-// Where the disk fills up while the server is down, the report is elsewhere, and the
-// command names it.
+// If the disk fills up while the server is down, the report is in another directory, and the command names it.
 func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
 	t.Parallel()
 	for _, tmpFull := range []bool{false, true} {
@@ -420,7 +417,7 @@ func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
 					return false
 				}
 				text, _ := os.ReadFile(filepath.Join(out, paths[0]))
-				return strings.Count(string(text), "\n") > 120 // more than the second that makes a line
+				return strings.Count(string(text), "\n") > 120 // more than a second of lines
 			})
 			clitest.Fill(t, out)
 			w.Close()
@@ -444,7 +441,7 @@ func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
 	}
 }
 
-// Two agents that make the same experiment at once share it.
+// Two agents that create the same experiment concurrently share it.
 func TestMLflow_SameExperimentAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -482,7 +479,7 @@ func TestMLflow_SameExperimentAtOnce(t *testing.T) {
 	}
 }
 
-// post does what no client of ours does.
+// post sends a request that perfagent's client cannot send.
 func (s *site) post(t testing.TB, name, body string) {
 	t.Helper()
 	resp, err := http.Post(s.URL+"/api/2.0/mlflow/"+name, "application/json", strings.NewReader(body))
@@ -495,7 +492,7 @@ func (s *site) post(t testing.TB, name, body string) {
 	}
 }
 
-// bigReport writes the report of more than an hour, a sample each 10 s.
+// bigReport writes the report of more than an hour, with a sample each 10 s.
 func bigReport(t testing.TB) (path string) {
 	t.Helper()
 	const n, every = 500, 10 * time.Second
@@ -518,7 +515,7 @@ func bigReport(t testing.TB) (path string) {
 	return clitest.Write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
 }
 
-// after lets a number of requests pass, then tells of the next one and keeps it waiting.
+// after returns a hook that lets n requests pass, then sends on came and blocks the next request.
 func after(n int, came chan<- struct{}) mlflowtest.Hook {
 	var seen atomic.Int64
 	hang := mlflowtest.Hang()
@@ -543,7 +540,7 @@ func occurs(t testing.TB, what string, event <-chan struct{}) {
 	}
 }
 
-// So does Ctrl-C.
+// Ctrl-C ends the push, too.
 func TestMLflow_CtrlCWhilePushing(t *testing.T) {
 	t.Parallel()
 	s, came := newSite(t), make(chan struct{})
@@ -563,21 +560,20 @@ func TestMLflow_CtrlCWhilePushing(t *testing.T) {
 	wantPending(clitest.Outcome{Dir: cmd.Dir}, t)
 }
 
-// livePatience is how long a live run's last push may take.
+// livePatience is the maximum duration of a live run's last push.
 const livePatience = 20 * time.Second
 
-// liveRun is a job of some windows whose points are pushed live into a given run.
+// liveRun is a job of some windows with live pushes of their points into a given run.
 type liveRun struct {
 	*site
 	t     *testing.T
 	id    string
 	l     *clitest.Process
 	begun time.Time
-	hold  io.Closer // the job ends when this is closed
+	hold  io.Closer // closing it ends the job
 }
 
-// begin starts a job that says after so many seconds that they are over, and ends
-// once end is called.
+// begin starts a job that prints a line after each of some numbers of seconds, and ends once end is called.
 func begin(t *testing.T, s *site, env []string, seconds ...float64) *liveRun {
 	t.Helper()
 	r := &liveRun{site: s, t: t, id: s.newRun(t)}
@@ -600,7 +596,7 @@ func (r *liveRun) reach(step int64) {
 	clitest.WaitUntil(r.t, fmt.Sprintf("points of window %d are with the server", step), func() bool { return slices.Contains(r.steps(r.id), step) })
 }
 
-// end lets the job end and checks times and streams.
+// end ends the job and checks times and streams.
 func (r *liveRun) end(seconds float64) clitest.Outcome {
 	r.t.Helper()
 	released := time.Now()
@@ -616,7 +612,7 @@ func (r *liveRun) end(seconds float64) clitest.Outcome {
 	return o
 }
 
-// whole checks that all is there after a push that is done.
+// whole checks that the run is complete after the push.
 func (r *liveRun) whole(o clitest.Outcome) {
 	r.t.Helper()
 	_, path := reportertest.ReadSingle(r.t, filepath.Join(o.Dir, "perfagent-out"))
@@ -631,7 +627,7 @@ func (r *liveRun) whole(o clitest.Outcome) {
 	wantPushed(r.t, path, r.id)
 }
 
-// batchesBetween are the requests of a time that brought points.
+// since returns the requests after the n-th that carried points.
 func (r *liveRun) since(n int) []mlflowtest.Request { return r.Requests()[n:] }
 
 func liveServerDies(t *testing.T) {
@@ -737,8 +733,7 @@ func liveRunDeleted(t *testing.T) {
 	wantPushed(t, path, other)
 }
 
-// ownRun is a run without a given run, for which the server makes one in the middle; it
-// ends once live has seen what it wants to.
+// ownRun is a run without a given run, for which perfagent creates one meanwhile; it ends after live has returned.
 func ownRun(t *testing.T, s *site, live func()) (path string) {
 	t.Helper()
 	cmd := pushing(t, s.uri, "--", "sh", "-c", "sleep 15; echo 15; read end; exit 7")
@@ -771,14 +766,14 @@ func liveOwnRun(t *testing.T) {
 	ownRun(t, s, func() {
 		clitest.WaitUntil(t, "three windows are with the server", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
 	})
-	// Looking for the job's own run takes three requests a window, a batch one; at the
-	// end the run is read and the rest is sent.
+	// Looking for the job's run takes three requests a window, a batch one; at the end the run is read and the rest is
+	// sent.
 	if n := len(s.Requests()); n > 20 {
 		t.Errorf("%d requests in all", n)
 	}
 }
 
-// A run of ours is made once, also where the server's answer to that is lost.
+// perfagent creates its run only once, even if the response is lost.
 func liveOwnRunLost(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.On("runs/create", mlflowtest.First(1, s.Applied(mlflowtest.Drop()))))
@@ -809,7 +804,7 @@ func liveNeverThere(t *testing.T) {
 	}
 }
 
-// A wrong password is not tried again and again.
+// A wrong password is not retried repeatedly.
 func liveRefused(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Status(http.StatusUnauthorized, "text/plain", "You are not authenticated."))

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// A push that has no number to send, only a tag, may take its time.
+// A slow push without values, only with tags, succeeds.
 func TestE2E_Push_OnlyTagsToASlowServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -26,7 +26,7 @@ func TestE2E_Push_OnlyTagsToASlowServer(t *testing.T) {
 	call("push", path).Want(t, 0)
 	other := clitest.Write(t, filepath.Join(t.TempDir(), "other.json"), textOf(t, path), 0o644)
 	s.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
-		select { // slower than what progress is silent about
+		select { // slower than the delay before progress is shown
 		case <-time.After(1100 * time.Millisecond):
 		case <-r.Context().Done():
 		}
@@ -38,7 +38,7 @@ func TestE2E_Push_OnlyTagsToASlowServer(t *testing.T) {
 	}
 }
 
-// Of two nodes that end at once the failure stands.
+// If two nodes end at once and one failed, the run has failed.
 func TestE2E_MLflow_FailureOfOneNodeStands(t *testing.T) {
 	t.Parallel()
 	for k := range 4 {
@@ -54,8 +54,7 @@ func TestE2E_MLflow_FailureOfOneNodeStands(t *testing.T) {
 	}
 }
 
-// What has the report's name when the push ends is not replaced, where it is not the
-// report; that one is kept elsewhere.
+// A file that replaced the report during a push is not overwritten; the report is written to another path.
 func TestE2E_MLflow_ReportReplacedWhilePushing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pendingReport is a report that nothing was pushed of; uri is what it remembers.
+// pendingReport returns a report that was not pushed; uri is the server that it records.
 func pendingReport(t testing.TB, uri string, args ...string) string {
 	t.Helper()
 	out := t.TempDir()
@@ -28,8 +28,7 @@ func pendingReport(t testing.TB, uri string, args ...string) string {
 	return path
 }
 
-// A dry run changes nothing, and a push with flags that fails takes nothing from what a
-// pending report remembers.
+// A dry run changes nothing, and a failed push with flags does not change the server recorded in a pending report.
 func TestPush_FailureForgetsNothing(t *testing.T) {
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
@@ -61,8 +60,7 @@ func textOf(t testing.TB, path string) string {
 	return string(data)
 }
 
-// What the job was given in MLFLOW_RUN_CONTEXT is never in the way of its start, nor
-// changed where it would not be the same.
+// The job's MLFLOW_RUN_CONTEXT never prevents its start, and is only changed if its meaning stays the same.
 func TestMLflow_OddRunContext(t *testing.T) {
 	for name, value := range map[string]string{
 		"as long as the kernel allows": `{"k":"` + strings.Repeat("x", 128<<10-len(`MLFLOW_RUN_CONTEXT={"k":""}`)-1) + `"}`,
@@ -78,7 +76,7 @@ func TestMLflow_OddRunContext(t *testing.T) {
 	}
 }
 
-// Commands that share a run at the same time each have all their points there.
+// Concurrent commands that share a run each have all their points there.
 func TestMLflow_ParallelCommandsInOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -107,7 +105,7 @@ func TestMLflow_ParallelCommandsInOneRun(t *testing.T) {
 	}
 }
 
-// Copies of a report, which no lock keeps apart, make one run.
+// Concurrent pushes of copies of a report, which share no lock, create one run.
 func TestPush_CopiesAtOnce(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {
@@ -115,15 +113,14 @@ func TestPush_CopiesAtOnce(t *testing.T) {
 		switch one := len(alive) == 1 && len(alive[0].Metrics[oneSeries]) == 1; {
 		case one:
 			return
-		case late < 250*time.Millisecond || try == 5: // they give each other 300 ms
+		case late < 250*time.Millisecond || try == 5: // they wait 300 ms for each other
 			t.Fatalf("%d runs: %+v", len(alive), alive)
 		}
 		t.Logf("try %d: the copies made their runs %v apart", try, late)
 	}
 }
 
-// copiesPushedAtOnce gives the runs that are there in the end, and how far apart they were
-// made.
+// copiesPushedAtOnce returns the resulting runs, and the time between their creations.
 func copiesPushedAtOnce(t *testing.T) (alive []mlflowtest.RunData, apart time.Duration) {
 	t.Helper()
 	s := newSite(t)
@@ -146,7 +143,7 @@ func copiesPushedAtOnce(t *testing.T) (alive []mlflowtest.RunData, apart time.Du
 	return alive, made[len(made)-1].Sub(made[0])
 }
 
-// A journal that is pushed while the run goes on gets no point that changes later.
+// Pushing the journal of a running run sends no point that changes later.
 func TestPush_WhileTheRunGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -175,8 +172,8 @@ func TestPush_WhileTheRunGoesOn(t *testing.T) {
 	}
 }
 
-// perf.py's file is known again, also after its own run has pushed it; and what --cpus
-// adds is sent later.
+// The run of perf.py's file is found again, even after its run has pushed it; the metrics that --cpus adds are sent
+// later.
 func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	t.Parallel()
@@ -197,7 +194,7 @@ func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
 	}
 }
 
-// Nodes whose jobs made runs of their own go there also when they were merged before.
+// Merged nodes go to the runs of their jobs.
 func TestPush_MergedNodesGoToTheirJobsRuns(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	t.Parallel()

@@ -11,9 +11,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Twice as many busy loops as there are CPUs leave a job with one loop less than a CPU.
+// With twice as many busy loops as CPUs, a job with one loop gets less than a CPU and the finding.
 func TestE2E_Finding_Neighbour(t *testing.T) {
-	clitest.Binary(t) // built before the loops begin, which do not live for long
+	clitest.Binary(t) // built before the loops, which are short-lived
 	const loop = "while :; do :; done"
 	for range 2 * runtime.NumCPU() {
 		other := clitest.Command(t, "timeout", "60", "sh", "-c", loop)

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// endLimit is how long the command of --on-end may take.
+	// endLimit is the time limit of the --on-end command.
 	endLimit = 10 * time.Second
 
-	// endGrace is how long its streams are copied after its end.
+	// endGrace is how long its output is still copied after its exit.
 	endGrace = time.Second
 )
 
-// notify runs the command of --on-end with the summary of the run on its stdin. The job has ended, and
-// all of it is counted. What goes wrong is a warning.
+// notify runs the --on-end command with the summary of the run on stdin. The measurement is over, so the command is not
+// counted. Failures are logged as warnings.
 func (o *recordOptions) notify(r *agent.Result) {
-	if o.onEnd == "" || r.RankPart { // the last rank of a node does it for all of them
+	if o.onEnd == "" || r.RankPart { // the last rank of the node notifies for all of them
 		return
 	}
 	if r.Report == nil {
@@ -43,14 +43,14 @@ func (o *recordOptions) notify(r *agent.Result) {
 	}
 }
 
-// lateSignalContext is untilSignal for a process that a run has taken over, whose signals come through late. Without
-// late it is untilSignal.
+// lateSignalContext is signalContext for a process that a run has taken over: its signals arrive on late. With a nil
+// late it is signalContext.
 func lateSignalContext(late <-chan syscall.Signal) (context.Context, context.CancelFunc) {
 	if late == nil {
 		return signalContext()
 	}
 	select {
-	case <-late: // it was sent before, to end the job
+	case <-late: // a signal that ended the job
 	default:
 	}
 
@@ -65,7 +65,7 @@ func lateSignalContext(late <-chan syscall.Signal) (context.Context, context.Can
 	return signaled, release
 }
 
-// runAtEnd runs the command of --on-end. TERM, INT and HUP end it early.
+// runAtEnd runs the --on-end command for at most endLimit. TERM, INT or HUP ends it early.
 func (o *recordOptions) runAtEnd(stdin []byte, late <-chan syscall.Signal) error {
 	signaled, release := lateSignalContext(late)
 	defer release()
@@ -86,7 +86,7 @@ func (o *recordOptions) runAtEnd(stdin []byte, late <-chan syscall.Signal) error
 		return errors.New("the command was killed, because perfagent was told to end")
 	case ctx.Err() != nil:
 		return fmt.Errorf("the command was killed after %v", endLimit)
-	case errors.Is(err, exec.ErrWaitDelay): // what it left behind has its streams open
+	case errors.Is(err, exec.ErrWaitDelay): // a process that it left behind holds its output open
 		return nil
 	}
 

@@ -18,8 +18,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// opsPorts returns a port of 127.0.0.1 that is free for UDP, as the next one is. It is none of those that the kernel
-// gives to clients, and its TCP port reserves it until the test ends, as the UDP port does that of need.FreePort.
+// opsPorts returns a port of 127.0.0.1 that is free for UDP, like the next one. It is outside the kernel's range for
+// clients, and its TCP port reserves it until the test ends, as the UDP port does for testenv.FreePort.
 func opsPorts(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
@@ -60,13 +60,13 @@ func opsMissing(n *reporter.Node, code reporter.Code) []string {
 	return why
 }
 
-// opsVariables is a job that prints the variables that have to do with operations.
+// opsVariables is a job that prints the variables about operations.
 var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_|DD_)' | sort; exit 7`}
 
-// A port that is taken costs a line and an entry; the job runs as it would have.
+// A port in use gives a line and an entry in the report; the job runs normally.
 func TestOperations_PortIsTaken(t *testing.T) {
 	t.Parallel()
-	taken := testenv.FreePort(t) // of which the UDP port is held
+	taken := testenv.FreePort(t) // its UDP port is held
 	for _, address := range []string{fmt.Sprintf("127.0.0.1:%d", taken), fmt.Sprint(taken), fmt.Sprint(taken - 1)} {
 		args := []string{"run", "--summary", "never", "--ops", address, "--"}
 		o := clitest.Run(t, append(args, opsVariables...)...)
@@ -83,7 +83,7 @@ func TestOperations_PortIsTaken(t *testing.T) {
 	}
 }
 
-// The two ports are those that were asked for, and the job knows them.
+// perfagent opens the two requested ports, and the job knows them.
 func TestOperations_Ports(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
@@ -114,7 +114,7 @@ func TestOperations_Ports(t *testing.T) {
 	}
 }
 
-// A socket of the file system is for one user, and is gone in the end.
+// A Unix socket is private to the user and is removed at the end.
 func TestOperations_UnixSocket(t *testing.T) {
 	t.Parallel()
 	python := opsPython(t)
@@ -144,7 +144,7 @@ statsd.flush()`)
 	}
 }
 
-// A place that cannot be is a bad flag, and the job does not run.
+// An impossible address is a bad flag, and the job does not run.
 func TestOperations_BadFlags(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -180,7 +180,7 @@ func TestOperations_BadFlags(t *testing.T) {
 	}
 }
 
-// What the user has set stays, and the report says where the job's StatsD goes. The environment sets flags.
+// The user's variables stay, and the report names the destination of the job's StatsD. Variables set flags.
 func TestOperations_UsersVariables(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--"}, opsVariables...)...)
@@ -206,7 +206,7 @@ func TestOperations_UsersVariables(t *testing.T) {
 	}
 }
 
-// Without the flags there is nothing of them: no variable, no key in the report.
+// Without the flags there is no variable and no key in the report.
 func TestOperations_Off(t *testing.T) {
 	t.Parallel()
 	plain := clitest.RunCommand(t, clitest.Command(t, "sh", "-c", "env | sort"))
@@ -227,7 +227,7 @@ func TestOperations_Off(t *testing.T) {
 	}
 }
 
-// withoutDirectories returns the lines of an environment without those that say where a test or a run is.
+// withoutDirectories returns the lines of an environment without those that depend on the test or the run.
 func withoutDirectories(environ string) []string {
 	return slices.DeleteFunc(strings.Split(environ, "\n"), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
@@ -235,8 +235,7 @@ func withoutDirectories(environ string) []string {
 	})
 }
 
-// Of perfagents within each other the innermost one that receives gets the events; one that does not passes the
-// addresses on.
+// With nested perfagents the innermost one that receives gets the events; one that does not passes the addresses on.
 func TestOperations_Nested(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
@@ -276,7 +275,7 @@ func TestOperations_Nested(t *testing.T) {
 	}
 }
 
-// A sidecar receives at the address that its job knows; a port that is taken costs it a line, too.
+// A sidecar receives at the address that its job knows; a port in use gives a line, too.
 func TestOperations_OfASidecar(t *testing.T) {
 	t.Parallel()
 	address := "127.0.0.1:" + strconv.Itoa(opsPorts(t))
@@ -313,7 +312,7 @@ func TestOperations_OfASidecar(t *testing.T) {
 	}
 }
 
-// An event of DogStatsD is a mark at its own time or when it came.
+// An event of DogStatsD is a mark at its timestamp, or else at its arrival.
 func TestOperations_EventsAreMarks(t *testing.T) {
 	t.Parallel()
 	n, _ := opsRun(t, opsPython(t), "-c", `

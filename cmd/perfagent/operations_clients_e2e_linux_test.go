@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// The requests of gunicorn, which runs as the documents say, are those of its access log, in number, status and time.
+// The operations of gunicorn, started as documented, match its access log in number, status and time.
 func TestE2E_Operations_OfGunicorn(t *testing.T) {
 	t.Parallel()
 	python, port := opsPython(t), freePort(t)
@@ -77,10 +77,10 @@ func TestE2E_Operations_OfGunicorn(t *testing.T) {
 	if !ok {
 		t.Fatalf("no duration: %+v", n.Operations)
 	}
-	last := &times[len(times)-1] // two workers write the log, so the last line may be that of another request
+	last := &times[len(times)-1] // two workers write the log, so the last line may be of another request
 	wantNumbers(t, "gunicorn.request.duration", times, took.Count, took.Avg, took.Min, took.Max, last, took.P90)
 
-	// The page has the requests beside the CPU.
+	// The page has the requests and the CPU.
 	page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
 	for _, part := range []string{
 		`data-chart="cpu"`, `data-chart="counters"`, `data-chart="operations"`, "gunicorn.requests",

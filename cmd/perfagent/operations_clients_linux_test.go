@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// What follows are jobs that know their client and not perfagent. Each keeps what it sends and prints it.
+// Jobs that know their client but not perfagent. Each collects the values that it sends and prints them.
 const (
 	opsSent = `
 import atexit, collections, json, random
@@ -53,7 +53,7 @@ statsd.flush()
 `
 )
 
-// bash is a job that has no client at all.
+// opsBash is a job without a client library.
 const opsBash = `
 send() { echo "$1" > /dev/udp/$STATSD_HOST/$STATSD_PORT; }
 for i in {1..200}; do send "rows:$i|c"; send "request:$i.5|ms"; done
@@ -63,7 +63,7 @@ dogstatsd=${DD_DOGSTATSD_URL#udp://}
 printf 'size:1:2:3|h|#a:b' > /dev/udp/${dogstatsd/:/\/}
 `
 
-// opsSaid is what a job says that it has sent. Datagrams is 0 if it does not know how many there were.
+// opsSaid is a job's own account of the values that it sent. Datagrams is 0 if it does not know their number.
 type opsSaid struct {
 	Datagrams     int64
 	Counters      map[string]float64
@@ -73,7 +73,7 @@ type opsSaid struct {
 	Events        []string
 }
 
-// What programs sent that know nothing of perfagent is what the report has, to the last event.
+// The report has exactly the events of clients that do not know perfagent.
 func TestOperations_OfClients(t *testing.T) {
 	t.Parallel()
 	python, bash := opsPython(t), testenv.NeedsTool(t, "bash", "your system's package of it")
@@ -85,12 +85,12 @@ func TestOperations_OfClients(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		job  []string
-		said *opsSaid // nil if the job says it
+		said *opsSaid // nil if the job prints it
 	}{
 		{"statsd", []string{python, "-c", opsStatsD}, nil},
 		{"datadog", []string{python, "-c", opsDatadog}, nil},
 		{"bash", []string{bash, "-c", opsBash}, &opsSaid{
-			Datagrams: 409, // bash sends each line by itself
+			Datagrams: 409, // bash sends each line separately
 			Counters:  map[string]float64{"rows": sum},
 			Gauges:    map[string]float64{"queue": -3},
 			Sets:      map[string]int{"users": 2},
@@ -112,7 +112,7 @@ func TestOperations_OfClients(t *testing.T) {
 	}
 }
 
-// wantSaid compares a report with what a job says.
+// wantSaid compares a report with a job's account.
 func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
 	t.Helper()
 	ops := n.Operations
@@ -120,7 +120,7 @@ func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
 		t.Errorf("%d datagrams were read, and %d lost, of %d", read, lost, said.Datagrams)
 	}
 	dropped := ops.Dropped
-	dropped.Ignored = 0 // a client's own telemetry
+	dropped.Ignored = 0 // telemetry of a client
 	if dropped != (aggregate.Dropped{}) || len(ops.Examples) > 0 {
 		t.Errorf("dropped %+v, such as %v", ops.Dropped, ops.Examples)
 	}
@@ -159,7 +159,7 @@ func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
 	}
 }
 
-// wantNumbers compares figures of a series with the numbers that were sent. Quantiles are within 1 %.
+// wantNumbers compares the statistics of a series with the values that were sent. Quantiles are within 1 %.
 func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, low, high, last, p90 *float64) {
 	t.Helper()
 	if avg == nil || low == nil || high == nil || last == nil || p90 == nil {
@@ -193,7 +193,7 @@ def app(environ, start_response):
     return [b'x']
 `
 
-// The programs of the documents say what they do, and nothing of it is refused.
+// The documents' programs send operations without a refused record.
 func TestDocs_OperationsInPython(t *testing.T) {
 	t.Parallel()
 	python := opsPython(t)

@@ -24,8 +24,8 @@ func opsPython(t testing.TB) string {
 	return path
 }
 
-// opsEnvironment returns the interpreter of an environment with ProxyStore and numpy: OPS has the newest, OPS_OLD
-// version 0.4.
+// opsEnvironment returns the interpreter of an environment with ProxyStore and numpy: OPS has the newest version,
+// OPS_OLD 0.4.
 func opsEnvironment(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv("PERFAGENT_TEST_" + name)
@@ -49,7 +49,7 @@ func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
 	return n, o
 }
 
-// numpyReduces returns the eight figures of transfers that numpy computes.
+// numpyReduces returns the eight statistics of transfers as numpy computes them.
 func numpyReduces(t *testing.T, python string, lists map[string][]float64) []float64 {
 	t.Helper()
 	in, err := json.Marshal([]any{lists})
@@ -68,8 +68,8 @@ func numpyReduces(t *testing.T, python string, lists map[string][]float64) []flo
 	return out[0]
 }
 
-// wantReduced compares a report's figures of transfers with numpy's. Of a scrape the two P90 are estimated, and not
-// compared.
+// wantReduced compares the statistics of transfers in a report with numpy's. A scrape has two estimated P90, which are
+// not compared.
 func wantReduced(t *testing.T, got opstats.TransferSummary, want []float64, scraped bool) {
 	t.Helper()
 	place := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// flood is a job that sends datagrams as fast as it can while its standard input is open. It prints how many were sent,
-// and the longest time that one took, in microseconds.
+// flood is a helper that sends datagrams as fast as possible while its stdin is open. It prints their number, and the
+// longest time of one in microseconds.
 func flood() {
 	to := os.Getenv("PERFAGENT_OPS_ADDR")
 	conn, err := net.Dial("udp", to)
@@ -24,7 +24,7 @@ func flood() {
 
 	stop := make(chan struct{})
 	go func() {
-		_, _ = os.Stdin.Read(make([]byte, 1)) // until it is closed
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until EOF
 		close(stop)
 	}()
 	clitest.Println(os.Stdout, "sends")
@@ -47,7 +47,7 @@ func flood() {
 	clitest.Println(os.Stdout, "longest", longest.Microseconds())
 }
 
-// lostAndFound returns the datagrams that a node read, and those that it knows to be lost.
+// lostAndFound returns the datagrams that a node has read, and those that it knows to be lost.
 func lostAndFound(n *reporter.Node) (read, lost int64) {
 	for _, s := range n.Operations.Sources {
 		if s.Datagrams != nil {
@@ -57,7 +57,7 @@ func lostAndFound(n *reporter.Node) (read, lost int64) {
 	return read, n.Operations.Dropped.Kernel + n.Operations.Dropped.RateLimited
 }
 
-// A job that floods a perfagent which is stopped is not made to wait, and not one datagram is lost unseen.
+// A job that floods a stopped perfagent does not block, and every lost datagram is counted.
 func TestOperations_StoppedUnderAFlood(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--ops", "on", "--", os.Args[0]), "flood")
@@ -71,7 +71,7 @@ func TestOperations_StoppedUnderAFlood(t *testing.T) {
 	p.Signal(syscall.SIGSTOP)
 	time.Sleep(2 * time.Second) // the largest buffer is full after 0.3 s
 	p.Signal(syscall.SIGCONT)
-	time.Sleep(200 * time.Millisecond) // read and sent at once
+	time.Sleep(200 * time.Millisecond) // read and sent concurrently
 	hold.Close()
 
 	sent, err := strconv.ParseInt(p.Field("sent"), 10, 64)

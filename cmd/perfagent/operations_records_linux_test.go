@@ -14,8 +14,8 @@ import (
 
 const operationsDoc = "../../docs/operations.md"
 
-// opsProxyStore is a job with a store that has metrics. It says what they are, after handing them over by the
-// recipe of the documents, as two workers do that have the same operations, and one of them twice.
+// opsProxyStore is a job with a store that has metrics. It hands them over by the documented recipe, like two workers
+// with the same operations, one of them twice, and prints them.
 const opsProxyStore = `
 import pickle, time
 from proxystore.proxy import resolve
@@ -38,7 +38,7 @@ def work(name, n):
 print(json.dumps([work('worker-1', 3), work('worker-2', 5)]))
 `
 
-// opsOldProxyStore is the same with version 0.4, whose statistics are by key.
+// opsOldProxyStore is the same with version 0.4, which has statistics by key.
 const opsOldProxyStore = `
 from proxystore.store.local import LocalStore
 store = LocalStore('old', stats=True, cache_size=0)
@@ -56,8 +56,7 @@ print(json.dumps([{op: {'count': sum(s.calls for s in t),
     for op, t in times.items()}]))
 `
 
-// What a store of ProxyStore measured is in the report in milliseconds, although some of its times are in
-// nanoseconds.
+// The metrics of a ProxyStore are in the report in milliseconds, although some of its times are in nanoseconds.
 func TestOperations_OfProxyStore(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -103,7 +102,7 @@ func TestOperations_OfProxyStore(t *testing.T) {
 						total/count, low, high)
 				}
 			}
-			// Each resolve takes 20 ms, which a mistaken unit would not leave.
+			// Each resolve takes 20 ms, which a wrong unit would change.
 			if r := n.Operations.Times["factory.resolve"]; r.Avg != nil && (*r.Min < 20 || *r.Min > 2000) {
 				t.Errorf("factory.resolve took %v ms at least, and not 20", *r.Min)
 			}
@@ -111,8 +110,8 @@ func TestOperations_OfProxyStore(t *testing.T) {
 	}
 }
 
-// opsRanks are three processes that send what they have transferred in each of eight intervals, in the form of
-// vLLM's class, and keep the whole list.
+// opsRanks starts three processes that send their transfers in each of eight intervals, in the form of vLLM's class,
+// and keep the whole list.
 const opsRanks = `
 import json, os, random, socket, time
 names = ['transfer_duration', 'post_duration', 'bytes_transferred', 'num_descriptors',
@@ -143,8 +142,7 @@ for interval in range(8):
 with open('rank-%d.json' % rank, 'w') as f: json.dump(whole, f)
 `
 
-// Three ranks that send their transfers interval by interval have together the figures that numpy computes of one
-// list of all.
+// The statistics of three ranks that send transfers per interval equal numpy's for one list of all.
 func TestOperations_OfThreeRanks(t *testing.T) {
 	t.Parallel()
 	numpy := opsEnvironment(t, "OPS")

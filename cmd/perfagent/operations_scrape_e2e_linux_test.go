@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// What a server counted over a restart is what Prometheus says of the same server, and what numpy computes of the
-// transfers themselves.
+// The growth of a server's counters across a restart equals that in Prometheus, and numpy's statistics of the
+// transfers.
 func TestE2E_Operations_ScrapedBesidePrometheus(t *testing.T) {
 	t.Parallel()
 	transfers, numpy := opsTransfers(240), opsEnvironment(t, "OPS")
@@ -21,7 +21,7 @@ func TestE2E_Operations_ScrapedBesidePrometheus(t *testing.T) {
 	s := opsServe(t, clitest.Perfagent(t, "run", "--interval", "50ms", "--scrape", "http://127.0.0.1:"+port+"/metrics",
 		"--scrape-interval", "1s", "--", "sh", "-c", `"$0" server.py `+port+`; "$0" server.py `+port, python), transfers)
 	p := listenPrometheus(t, "127.0.0.1:"+port)
-	s.scraped(2, nil) // Prometheus sees the counters at 0, too
+	s.scraped(2, nil) // Prometheus also scrapes the counters at 0
 	s.feed(100)
 	s.scraped(2, nil)
 	s.tell("exit")
@@ -29,7 +29,7 @@ func TestE2E_Operations_ScrapedBesidePrometheus(t *testing.T) {
 	s.scraped(2, nil)
 	s.feed(140)
 	s.scraped(2, nil)
-	s.scraped(2, nil) // the one before has been read
+	s.scraped(2, nil) // the previous scrape is complete
 	increase := p.increase("rows_total")
 	failures := []float64{
 		p.increase("vllm:nixl_num_failed_transfers_total"),
@@ -62,7 +62,7 @@ func TestE2E_Operations_ScrapedBesidePrometheus(t *testing.T) {
 	}
 }
 
-// Of a server that was there before, only growth counts.
+// For a server that is older than the sidecar only growth counts.
 func TestE2E_Operations_ScrapedBesideASidecar(t *testing.T) {
 	t.Parallel()
 	python, port := opsPython(t), freePort(t)

@@ -17,11 +17,11 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// opsServer is a server of prometheus_client with vLLM's seven metrics of NIXL, in vLLM's buckets, and a counter
-// of its own. It does what it is told on stdin, and says when it is done:
+// opsServer is a server of prometheus_client with vLLM's seven NIXL metrics, in vLLM's buckets, and one more counter.
+// It executes the lines of stdin and acknowledges each:
 //
-//	feed N     N more transfers of transfers.json, in which a server before it may have begun
-//	scraped N  say "waiting", and wait until N programs have asked from then on
+//	feed N     count N more transfers of transfers.json, continuing after an earlier server
+//	scraped N  print "waiting", and wait for scrapes by N programs
 //	exit
 //
 // It ignores TERM and INT.
@@ -97,13 +97,13 @@ func opsTransfers(n int) map[string][]float64 {
 	return lists
 }
 
-// An opsServed is a process whose output is that of such servers.
+// An opsServed is a process that prints the output of such servers.
 type opsServed struct {
 	*clitest.Process
 	stdin io.Writer
 }
 
-// opsServe starts the servers. The first word is $0 of the command, the interpreter.
+// opsServe starts the servers. Their interpreter is $0 of the command.
 func opsServe(t *testing.T, cmd *exec.Cmd, transfers map[string][]float64) *opsServed {
 	t.Helper()
 	lists, err := json.Marshal(transfers)
@@ -120,14 +120,14 @@ func opsServe(t *testing.T, cmd *exec.Cmd, transfers map[string][]float64) *opsS
 	return s
 }
 
-// feed has the server count n more transfers.
+// feed makes the server count n more transfers.
 func (s *opsServed) feed(n int) {
 	s.T.Helper()
 	s.tell(fmt.Sprintf("feed %d", n))
 	s.Expect("feed")
 }
 
-// scraped waits until n programs have asked the server. what makes them ask; it may be nil.
+// scraped waits until n programs have scraped the server. what triggers them; it may be nil.
 func (s *opsServed) scraped(n int, what func()) {
 	s.T.Helper()
 	s.tell(fmt.Sprintf("scraped %d", n))
@@ -138,7 +138,7 @@ func (s *opsServed) scraped(n int, what func()) {
 	s.Expect("scraped")
 }
 
-// tell gives the server a line.
+// tell sends a line to the server.
 func (s *opsServed) tell(line string) {
 	s.T.Helper()
 	if _, err := fmt.Fprintln(s.stdin, line); err != nil {
@@ -146,8 +146,8 @@ func (s *opsServed) tell(line string) {
 	}
 }
 
-// span returns, for the one series of a name, the range that goes from its first sample to its last, and the time of
-// that one: what is asked over it is not extrapolated.
+// span returns the range from the first to the last sample of the one series of a name, and the time of the last:
+// queries over that range are not extrapolated.
 func (p *prometheus) span(name string) (length, end string) {
 	p.t.Helper()
 	var a struct {
@@ -165,7 +165,7 @@ func (p *prometheus) span(name string) (length, end string) {
 	return fmt.Sprintf("%.0fms", (last-first)*1000), fmt.Sprintf("%.3f", last)
 }
 
-// ask decodes the answer to a query.
+// ask decodes the response to a query.
 func (p *prometheus) ask(parameters url.Values, out any) {
 	p.t.Helper()
 	answer, err := listenClient().Get(p.url + "/api/v1/query?" + parameters.Encode())
@@ -178,7 +178,7 @@ func (p *prometheus) ask(parameters url.Values, out any) {
 	}
 }
 
-// valueAt returns the value of a query's one series at a time.
+// valueAt returns the value of the one series of a query at a time.
 func (p *prometheus) valueAt(query, at string) float64 {
 	p.t.Helper()
 	var a struct {
@@ -198,21 +198,21 @@ func (p *prometheus) valueAt(query, at string) float64 {
 	return v
 }
 
-// increase returns what a counter grew by between its first sample and its last.
+// increase returns the growth of a counter from its first to its last sample.
 func (p *prometheus) increase(name string) float64 {
 	p.t.Helper()
 	length, at := p.span(name)
 	return p.valueAt("increase("+name+"["+length+"])", at)
 }
 
-// quantile90 returns the P90 of what came into the buckets of a histogram.
+// quantile90 returns the P90 of the growth of a histogram.
 func (p *prometheus) quantile90(name string) float64 {
 	p.t.Helper()
 	length, at := p.span(name)
 	return p.valueAt("histogram_quantile(0.9, increase("+name+"["+length+"]))", at)
 }
 
-// When TERM or INT is passed on, the server is asked once more.
+// When TERM or INT is passed on, the server is scraped once more.
 func TestOperations_ScrapedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	python, port := opsPython(t), freePort(t)
@@ -220,7 +220,7 @@ func TestOperations_ScrapedAtTheEnd(t *testing.T) {
 		"--scrape-interval", "1h", "--", python, "server.py", port), opsTransfers(70))
 	s.feed(70)
 	s.scraped(1, func() { s.Signal(syscall.SIGTERM) })
-	s.scraped(1, func() { s.Signal(syscall.SIGINT) }) // what was asked before has been read when it is asked again
+	s.scraped(1, func() { s.Signal(syscall.SIGINT) }) // scrapes are sequential
 	s.tell("exit")
 	o, _ := s.End()
 	o.Want(t, 0)

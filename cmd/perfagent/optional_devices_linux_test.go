@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// rareJob is a job on a host of testdata/rare: it changes the host's counters once perfagent has taken a sample with a
-// word in it, and ends: after a second, as the summary of a shorter one has no rows of the node.
+// rareJob runs a job on a host of testdata/rare. It changes the host's counters once perfagent has taken a sample that
+// contains word, and ends after a second, because the summary of a shorter job has no rows of the node.
 func rareJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
 	t.Helper()
 	job := `until grep -q '` + word + `' perfagent-out/*/node-0.jsonl 2>/dev/null; do sleep 0.02; done; sleep 1; cd "$0"; ` + change
@@ -25,7 +25,7 @@ func rareJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
 	return o
 }
 
-// rareTree lays a host of testdata/rare out as proc and sys of one folder.
+// rareTree unpacks a host of testdata/rare into one directory with proc and sys.
 func rareTree(t *testing.T, name string) (proc, sys string) {
 	t.Helper()
 	dir := clitest.OpenTemp(t)
@@ -38,7 +38,7 @@ func rareTree(t *testing.T, name string) (proc, sys string) {
 	return filepath.Join(dir, "proc"), filepath.Join(dir, "sys")
 }
 
-// A change of a host's counters while the job runs is in the report, exactly, and in the summary.
+// The change of a host's counters while the job runs is in the report, exactly, and in the summary.
 func TestRare_CountersOfAHost(t *testing.T) {
 	t.Parallel()
 	const sample = `"sample"`
@@ -47,7 +47,7 @@ func TestRare_CountersOfAHost(t *testing.T) {
 		want         map[string]float64
 		says         string
 	}{
-		"nfs-4.1": {sample, // 10 MiB read, 3 MiB written, 100 calls of GETATTR that took 2.5 s
+		"nfs-4.1": {sample, // 10 MiB read, 3 MiB written, 100 GETATTR calls of 2.5 s in total
 			`sed -i 's/1788561151 39087991255 442605/1799046911 39091136983 442605/; s/GETATTR: 52480 52480 0 10015464 12694076 2930 30069 34502/GETATTR: 52580 52581 1 10015464 12694076 3330 32069 37002/' proc/1/mountstats`,
 			map[string]float64{"total_nfs_read_mb": 10, "total_nfs_write_mb": 3}, "node NFS"},
 		"lustre-2.10": {sample, `sed -i 's/1 samples .bytes. 4194304 4194304 4194304/2 samples [bytes] 4194304 4194304 9437184/' proc/fs/lustre/llite/*/stats`,
@@ -82,7 +82,7 @@ func TestRare_CountersOfAHost(t *testing.T) {
 	}
 }
 
-// A user who may not read counters that are there is told so in the report, and not in the summary.
+// Counters that the user may not read are missing in the report with the reason, and not mentioned in the summary.
 func TestRare_RootOnly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestRare_RootOnly(t *testing.T) {
 	}
 }
 
-// What the host does not have is nowhere: not in the report, not in the journal, not in the summary.
+// Devices that the host lacks do not appear in the report, the journal or the summary.
 func TestRare_AbsentWithoutATrace(t *testing.T) {
 	t.Parallel()
 	proc, sys := rareTree(t, "amd")

@@ -13,8 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// A bad flag or environment value is named in one line, with its value, and the
-// job is not started.
+// A bad flag or variable gives one line with its name and value, and the job is not started.
 func TestRun_NamesABadOption(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct {
@@ -144,7 +143,7 @@ func TestCommand_BadCommandLine(t *testing.T) {
 	}
 }
 
-// A flag beats its variable, even a bad one, which is not looked at.
+// A flag overrides its variable, even a bad one, which is not checked.
 func TestEnvironment_IsBeatenByFlags(t *testing.T) {
 	cmd := insideCommand(t, "run", "--interval", "20ms", "--max-length", "8", "--out", "o", "--run-id", "mine", "--node", "3",
 		"--summary", "never", "--disk-path", "/proc/self", "--disk-path", "/", "--", "true")
@@ -175,7 +174,7 @@ func TestEnvironment_BeatsDefaults(t *testing.T) {
 	}
 }
 
-// An empty variable is one that is not set.
+// An empty variable counts as unset.
 func TestEnvironment_EmptyVariables(t *testing.T) {
 	cmd := insideCommand(t, "run", "--", "true")
 	for _, e := range environment {
@@ -186,8 +185,7 @@ func TestEnvironment_EmptyVariables(t *testing.T) {
 	o.Report(t)
 }
 
-// The job's environment gains four variables and, when pushing, a fifth, and is otherwise
-// the caller's.
+// The job's environment gains four variables, and a fifth when pushing, and is otherwise the caller's.
 func TestEnvironment_OfTheJob(t *testing.T) {
 	t.Parallel()
 	own := []string{"MLFLOW_RUN_ID=abc", "MLFLOW_TRACKING_URI=http://127.0.0.1:1", "MLFLOW_EXPERIMENT_NAME=e", "ODD=a=b\nc", "EMPTY=", "no equals"}
@@ -246,7 +244,7 @@ func TestEnvironment_OfTheJob(t *testing.T) {
 
 func entries(text string) []string { return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00") }
 
-// A scheduler names run and node; an odd id is made safe for a folder.
+// The scheduler provides run ID and node; an unusual ID is made safe for a directory name.
 func TestEnvironment_SchedulerNamesTheReport(t *testing.T) {
 	for _, c := range []struct {
 		name, want string

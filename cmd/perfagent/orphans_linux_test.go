@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// What the job leaves running is not waited for, and not killed.
+// perfagent neither waits for daemons of the job nor kills them.
 func TestRun_DaemonOutlivesTheJob(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
@@ -26,10 +26,10 @@ func TestRun_DaemonOutlivesTheJob(t *testing.T) {
 	}
 }
 
-// Orphans are reaped and counted, also where perfagent is process 1.
+// Orphans are reaped and counted, even with perfagent as process 1.
 func TestRun_CountsOrphans(t *testing.T) {
 	t.Parallel()
-	// The shell between dies at once; its child burns CPU. The job ends when the child has been reaped.
+	// The shell in between ends at once; its child uses CPU. The job ends when the child has been reaped.
 	const job = `mkfifo held; sh -c 'sh -c "echo \$\$; i=0; while [ \$i -lt 100000 ]; do i=\$((i+1)); done" >held &'
 		read pid <held; while kill -0 $pid 2>/dev/null; do sleep 0.01; done; exit 5`
 	for _, c := range []struct {
@@ -62,8 +62,7 @@ func TestRun_CountsOrphans(t *testing.T) {
 	}
 }
 
-// A shell that started a daemon and then executed us left us its child, whose CPU
-// time is not the job's.
+// A child that perfagent inherited from a shell by exec is not counted as the job's.
 func TestRun_CountsNoChildFromBefore(t *testing.T) {
 	t.Parallel()
 	const burn = `import time

@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Where OUT cannot be written, one line says so and where the report is instead.
+// If OUT is not writable, one line has the reason and the path of the report instead.
 func TestRun_UnwritableDirectory(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -71,7 +71,7 @@ func TestRun_UnwritableDirectory(t *testing.T) {
 	}
 }
 
-// The summary is shown where no report can be written, too.
+// The summary is shown even if no report can be written.
 func TestSummary_WithoutAReport(t *testing.T) {
 	cmd := insideCommand(t, "run", "--summary", "always", "--out", "/proc/nowhere", "--", "sh", "-c", "exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
@@ -82,7 +82,7 @@ func TestSummary_WithoutAReport(t *testing.T) {
 	}
 }
 
-// A sidecar that cannot keep a report anywhere fails at once.
+// A sidecar without a place for a report fails at once.
 func TestSidecar_WithoutAPlace(t *testing.T) {
 	cmd := insideCommand(t, "sidecar", "--out", "/proc/nowhere")
 	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
@@ -114,8 +114,8 @@ func TestRun_DiskFullAtTheStart(t *testing.T) {
 	}
 }
 
-// A disk that fills up in mid-job takes the report to the temporary directory, and
-// when that is full, too, leaves the journal.
+// If the disk fills up during the job, the report goes to the temporary directory; if that is full, too, the journal
+// remains.
 func TestRun_DiskFullInMidJob(t *testing.T) {
 	t.Parallel()
 	for _, tmpFull := range []bool{false, true} {
@@ -179,7 +179,7 @@ func TestRun_NestedHasItsOwnReport(t *testing.T) {
 	}
 }
 
-// Agents of one run and node on one directory at once are ranks of one node, which has all of them.
+// Concurrent agents of one run and node in one directory are ranks of one node, and its report has all of them.
 func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 	t.Parallel()
 	const agents = 6
@@ -213,7 +213,7 @@ func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 	}
 }
 
-// A report that is there already is never replaced.
+// An existing report is never replaced.
 func TestRun_NeverOverwritesAReport(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"node-0.json", "node-0.2.json", "node-0.3.json"} {
@@ -225,7 +225,7 @@ func TestRun_NeverOverwritesAReport(t *testing.T) {
 	}
 }
 
-// Files are readable by whom the umask lets read.
+// The permissions of files follow the umask.
 func TestRun_ReportFollowsTheUmask(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))

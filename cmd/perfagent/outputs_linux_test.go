@@ -24,14 +24,14 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// outputInputs is the directory of the recordings, each in a directory of its own, with the goldens of its outputs next
+// outputInputs is the directory of the recordings, each in a separate directory, with the goldens of their outputs next
 // to it: testdata/outputs/README.md.
 const outputInputs = "testdata/outputs"
 
 // A goldenSet compares outputs with the files of a directory.
 type goldenSet struct {
 	dir    string            // absolute
-	hidden *strings.Replacer // of what differs from one test run to the next
+	hidden *strings.Replacer // replaces parts that differ between test runs
 }
 
 // check compares an output with its golden file, which -update writes.
@@ -52,7 +52,7 @@ func (g goldenSet) check(t *testing.T, name, got string) {
 	}
 }
 
-// run compares what a command prints with a golden: stdout and, where there are any, stderr and the exit code.
+// run compares the stdout of a command, and a nonempty stderr and exit code, with a golden.
 func (g goldenSet) run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	o := callTo(nil, args...)
@@ -65,8 +65,8 @@ func (g goldenSet) run(t *testing.T, name string, args ...string) {
 	g.check(t, name, o.Out)
 }
 
-// layOutputs copies the recordings into perfagent-out below a new directory, which becomes the working directory, and
-// returns their names and the goldens of each. The files are old: no perfagent is at work.
+// layOutputs copies the recordings into perfagent-out below a new working directory, and returns their names and
+// goldens. The files are old, so that no perfagent seems to be running.
 func layOutputs(t *testing.T) (names []string, goldens func(name string) goldenSet) {
 	t.Helper()
 	root, err := filepath.Abs(outputInputs)
@@ -122,7 +122,7 @@ func isForComparisons(name string) bool {
 	return strings.HasPrefix(name, "old-") || strings.HasPrefix(name, "new-")
 }
 
-// pathOf returns the path of a recording: its file, if it has but one, else its directory.
+// pathOf returns the path of a recording: its only file, or its directory.
 func pathOf(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join("perfagent-out", name)
@@ -136,7 +136,7 @@ func pathOf(t *testing.T, name string) string {
 	return dir
 }
 
-// Each output of each recording is as its golden file has it.
+// Each output of each recording equals its golden file.
 func TestOutputs_OfRecordings(t *testing.T) {
 	names, goldens := layOutputs(t)
 	parts := map[string]string{}
@@ -164,7 +164,7 @@ func TestOutputs_OfRecordings(t *testing.T) {
 	goldens("all").check(t, "page-parts.txt", parts["all"])
 }
 
-// checkPage checks the page of a recording, and the picture. The scripts and styles are put into parts.
+// checkPage checks the page and the picture of a recording. It adds scripts and styles to parts.
 func checkPage(t *testing.T, g goldenSet, path string, parts map[string]string) {
 	t.Helper()
 	for _, name := range []string{"page.html", "picture.svg"} {
@@ -193,8 +193,8 @@ var (
 	blanks      = regexp.MustCompile(`\s+`)
 )
 
-// textOfPage returns a page without what has no meaning: spaces, and pictures, of which only the text and a hash
-// are left. Data has a line for each list of numbers. Scripts and styles are put into parts by their hash.
+// textOfPage returns a page without insignificant parts: white space, and pictures except their text and a hash. Data
+// has a line for each list of numbers. Scripts and styles are added to parts by hash.
 func textOfPage(t *testing.T, page string, parts map[string]string) string {
 	t.Helper()
 	var data []string
@@ -224,7 +224,7 @@ func textOfPage(t *testing.T, page string, parts map[string]string) string {
 	return strings.TrimPrefix(page, "\n")
 }
 
-// textOfPicture returns the text of a picture in a line, and a hash of all of it.
+// textOfPicture returns the text of a picture in a line, with a hash of the picture.
 func textOfPicture(svg string) string {
 	var words []string
 	for _, m := range pictureText.FindAllStringSubmatch(svg, -1) {
@@ -237,7 +237,7 @@ func hashOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(
 
 var numbersOfJSON = regexp.MustCompile(`\[[^\[\]{}"]*\]`)
 
-// linesOfJSON returns JSON with a value in each line, but lists of numbers in one.
+// linesOfJSON returns JSON with one value per line, but lists of numbers in one line.
 func linesOfJSON(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -249,7 +249,7 @@ func linesOfJSON(t *testing.T, text string) string {
 	}) + "\n"
 }
 
-// checkScreen checks what watch shows of a recording, on a wide terminal and on a narrow one.
+// checkScreen checks the screen of watch for a recording, on a wide terminal and on a narrow one.
 func checkScreen(t *testing.T, g goldenSet, path string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), filepath.Base(path), "node-0*"))
@@ -268,7 +268,7 @@ func checkScreen(t *testing.T, g goldenSet, path string) {
 	g.check(t, "watch.txt", out.String())
 }
 
-// checkMerged checks the report that merge makes of a recording. The golden of a report that stays as it is has a line.
+// checkMerged checks the report that merge makes of a recording. The golden of an unchanged report is one line.
 func checkMerged(t *testing.T, g goldenSet, path string) {
 	t.Helper()
 	o := callTo(nil, "merge", path, "--cpus", "4", "-o", "merged.json", "--force", "--html", "never")
@@ -286,7 +286,7 @@ func checkMerged(t *testing.T, g goldenSet, path string) {
 	}
 }
 
-// What the program says of all recordings together, or of none, is as the golden files have it.
+// Outputs about all recordings together, or none, equal the golden files.
 func TestOutputs_OfAll(t *testing.T) {
 	names, goldens := layOutputs(t)
 	g := goldens("all")
@@ -314,7 +314,7 @@ func TestOutputs_OfAll(t *testing.T) {
 	}
 }
 
-// Comparisons are as the golden files have them.
+// Comparisons equal the golden files.
 func TestOutputs_OfComparisons(t *testing.T) {
 	_, goldens := layOutputs(t)
 	g := goldens("diff")
@@ -336,8 +336,8 @@ func TestOutputs_OfComparisons(t *testing.T) {
 	}
 }
 
-// What an MLflow server gets of each recording is as the golden files have it. A push waits for the server now and
-// then, so all are made at once.
+// The data sent to an MLflow server for each recording equal the golden files. The pushes run concurrently because each
+// one waits for the server at times.
 func TestOutputs_ForMLflow(t *testing.T) {
 	names, goldens := layOutputs(t)
 	var pushes sync.WaitGroup
@@ -365,7 +365,7 @@ func TestOutputs_ForMLflow(t *testing.T) {
 	pushes.Wait()
 }
 
-// writeRun writes what a server has of a run, but for what it makes up itself.
+// writeRun writes the content of a run on the server, except values that the server generates.
 func writeRun(out *strings.Builder, run mlflowtest.RunData) {
 	fmt.Fprintf(out, "run %q, %s\n", run.Info.RunName, run.Info.Status)
 	for _, kind := range []struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// perfpyKeys are the keys of one of perf.py's samples, in its order.
+// perfpyKeys are the keys of perf.py's samples, in order.
 var perfpyKeys = []string{"cpu_pct_per_cpu_avg", "cpu_pct_per_cpu_min", "cpu_pct_per_cpu_max", "mem_percent", "disk_usage_percent",
 	"disk_io_read_mb", "disk_io_write_mb", "net_io_lo_sent_mb", "net_io_ext_sent_mb", "net_io_lo_recv_mb", "net_io_ext_recv_mb", "timestamp"}
 
@@ -33,8 +33,7 @@ func perfpyRun(t *testing.T) (o clitest.Outcome, path string) {
 	return o, filepath.Join(o.Dir, "perfagent-out", paths[0])
 }
 
-// The file of --compat perf.py is laid out as json.dump(…, indent=4) does it, and
-// holds nothing else.
+// The file of --compat perf.py has the layout of json.dump(…, indent=4) and no other content.
 func TestCompat_FileIsPerfPys(t *testing.T) {
 	_, path := perfpyRun(t)
 	data, err := os.ReadFile(path)
@@ -90,7 +89,7 @@ func TestCompat_FileIsPerfPys(t *testing.T) {
 	}
 }
 
-// The summary of such a run has the numbers that its file gives later.
+// The summary of such a run has the same numbers as show has for its file.
 func TestCompat_SummaryHasTheNumbersOfTheFile(t *testing.T) {
 	o, path := perfpyRun(t)
 	cpus := strings.Count(mustRead(t, "/proc/stat"), "\ncpu")
@@ -129,15 +128,14 @@ func mustRead(t *testing.T, path string) string {
 	return string(text)
 }
 
-// measured are the lines of a summary that say what was measured.
+// measured returns the lines of a summary about measurements.
 func measured(summary string) string {
 	_, after, _ := strings.Cut(summary, "\nnode CPU ")
 	before, _, _ := strings.Cut(after, "\nnode fill")
 	return before
 }
 
-// perf.py's own metrics of a recorded vector (measured with the real code), but for
-// the hours, which end with the last sample here.
+// The metrics of a recorded vector equal the real perf.py's, except the hours, which end with the last sample here.
 func TestCompat_GoldenVector(t *testing.T) {
 	file, err := filepath.Abs("testdata/perf.py.json")
 	if err != nil {

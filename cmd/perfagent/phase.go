@@ -49,8 +49,8 @@ perfagent run; 125 for wrong use.`,
 	return cmd
 }
 
-// phaseArgs returns the name of the phase, "" for --end, and the command, if there is one. dash is the
-// number of arguments before a first "--", or -1.
+// phaseArgs returns the name of the phase ("" for --end) and the command, if any. dash is the number of arguments
+// before the first "--", or -1.
 func phaseArgs(args []string, dash int, end bool) (name string, command []string, err error) {
 	switch {
 	case end && len(args) > 0:
@@ -69,7 +69,8 @@ func phaseArgs(args []string, dash int, end bool) (name string, command []string
 	return args[0], args[2:], nil
 }
 
-// runInPhase runs a command in a phase, in the manners of run, and returns its exit code as an error.
+// runInPhase runs a command inside a phase, with run's signal and stream handling, and returns its exit code as an
+// error.
 func (s streams) runInPhase(name string, args []string) error {
 	command, err := s.resolve(args, marks.PhaseVariable+"="+name)
 	if err != nil {

@@ -27,13 +27,13 @@ import (
 type madeRank struct {
 	reportertest.RankPlan
 	node   int
-	host   string // where no index of the node is known
+	host   string // set if the node's index is unknown
 	launch string
-	name   string // of the file, if it is not the usual one
+	name   string // file name; "" = the usual one
 	push   reporter.PushState
 }
 
-// input returns what the rank's report is made from.
+// input returns the input of the rank's report.
 func (m madeRank) input() reporter.Input {
 	in := reportertest.RankInput(m.RankPlan)
 	in.Node, in.Identity.Node, in.Identity.Launch, in.Push = m.node, &m.node, m.launch, m.push
@@ -72,7 +72,7 @@ func writeReport(t testing.TB, path string, r *reporter.Report) {
 	}
 }
 
-// journal writes the rank's journal, and leaves it to its writer: the test.
+// journal writes the rank's journal and keeps it open: the test is its writer.
 func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
 	t.Helper()
 	in := m.input()
@@ -95,7 +95,7 @@ func (m madeRank) journal(t testing.TB, dir string) *journal.Journal {
 	return j
 }
 
-// eightRanks writes the pieces of a run of two nodes and eight ranks, of which rank 6 failed.
+// eightRanks writes the parts of a run of two nodes and eight ranks, with rank 6 failed.
 func eightRanks(t testing.TB, dir string, change func(*madeRank)) (paths []string) {
 	t.Helper()
 	for rank := range 8 {
@@ -115,7 +115,7 @@ func eightRanks(t testing.TB, dir string, change func(*madeRank)) (paths []strin
 	return paths
 }
 
-// shownNumbers returns what show --json prints.
+// shownNumbers returns the output of show --json.
 func shownNumbers(t *testing.T, dir string, args ...string) map[string]reporter.Values {
 	t.Helper()
 	o := insideIn(t, dir, append([]string{"show", "--json"}, args...)...)
@@ -127,7 +127,7 @@ func shownNumbers(t *testing.T, dir string, args ...string) map[string]reporter.
 	return nodes
 }
 
-// A RUN-ID means all nodes and ranks, whether the ranks were put together or not.
+// A RUN-ID stands for all nodes and ranks, whether the ranks were combined or not.
 func TestPieces_OfARun(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
@@ -160,7 +160,7 @@ func TestPieces_OfARun(t *testing.T) {
 		t.Errorf("ls:\n%s", o.Out)
 	}
 
-	// Pieces that are named, the run, and its directory are the same.
+	// The named parts, the run, and its directory give the same report.
 	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
 	insideIn(t, dir, append([]string{"merge", "-o", "pieces.json"}, pieces...)...).Want(t, 0)
 	insideIn(t, dir, "merge", run, "-o", "dir.json").Want(t, 0)
@@ -174,7 +174,7 @@ func TestPieces_OfARun(t *testing.T) {
 		}
 	}
 
-	// One node is closed, and a piece of it is left over.
+	// One node has been combined, and one of its parts was left over.
 	closeNode(t, run, pieces[:4])
 	if err := errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), os.Remove(pieces[3])); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestPieces_OfARun(t *testing.T) {
 	}
 }
 
-// closeNode puts the pieces of a node together, as its last perfagent does.
+// closeNode combines the parts of a node, as its last perfagent does.
 func closeNode(t *testing.T, dir string, pieces []string) {
 	t.Helper()
 	var sources []reporter.SourceReport
@@ -212,7 +212,7 @@ func closeNode(t *testing.T, dir string, pieces []string) {
 	writeReport(t, filepath.Join(dir, "node-"+r.NodeNames()[0]+".json"), r)
 }
 
-// listed returns what ls --json prints.
+// listed returns the output of ls --json.
 func listed(t *testing.T, dir string, names ...string) []summary.Overview {
 	t.Helper()
 	o := insideIn(t, dir, append([]string{"ls", "--json"}, names...)...)
@@ -246,7 +246,7 @@ func TestPieces_OfHostsWithoutAnIndex(t *testing.T) {
 	}
 }
 
-// Of several launches, the one that began last counts, and one line says which others there are.
+// Of several launches the newest counts, and one line lists the others.
 func TestPieces_OfSeveralLaunches(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
@@ -286,7 +286,7 @@ func TestPieces_OfSeveralLaunches(t *testing.T) {
 		t.Errorf("%+v", one)
 	}
 
-	// diff takes all of a RUN-ID, and one by its name.
+	// diff takes all launches of a RUN-ID, or one by name.
 	o := insideIn(t, dir, "diff", "--format", "json", "4711@1", "4711")
 	o.Want(t, 0)
 	var c struct{ A, B struct{ Runs int } }
@@ -301,7 +301,7 @@ func TestPieces_OfSeveralLaunches(t *testing.T) {
 	insideIn(t, dir, "show", "4711@4").WantLine(t, "no launch 4711@4: run 4711 has 3 launches")
 }
 
-// The journals of ranks that go on, or whose perfagent is gone, count.
+// Journals of running ranks, and of ranks with a dead perfagent, count.
 func TestPieces_OfJournals(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
@@ -346,7 +346,7 @@ func TestPieces_OfJournals(t *testing.T) {
 	}
 }
 
-// Ranks that were not put together are pushed as one node, and each file records that it was.
+// Separate ranks are pushed as one node, and each file records the push.
 func TestPieces_Push(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	site := newSite(t)
@@ -377,7 +377,7 @@ func TestPieces_Push(t *testing.T) {
 	}
 }
 
-// watch has one line of a node, of all of its ranks together, and follows it until its ranks were put together.
+// watch has one line per node, for all of its ranks, and follows the node until its ranks have been combined.
 func TestPieces_Watch(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
@@ -430,7 +430,7 @@ func TestPieces_Watch(t *testing.T) {
 		t.Fatal(err)
 	}
 	next("exit 7")
-	for lines.Scan() { // to its end
+	for lines.Scan() { // until EOF
 	}
 	if o := <-said; o.Code != 0 {
 		t.Errorf("%+v", o)

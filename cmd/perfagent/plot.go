@@ -69,7 +69,7 @@ func (o *plotOptions) plot(args []string) error {
 		return err
 	}
 
-	if !o.given("output") { // a name that nobody chose replaces nothing
+	if !o.given("output") { // never replace a file that the user did not name
 		o.output, o.force = found.Name()+".png", false
 	}
 	if err := o.checkOutput(found); err != nil {
@@ -96,7 +96,7 @@ func (o *plotOptions) plot(args []string) error {
 	return nil
 }
 
-// checkOutput rejects a file that cannot be drawn or must not be replaced, and flags that do not apply to it.
+// checkOutput checks the format of --output, the flags that apply to it, and that the file may be written.
 func (o *plotOptions) checkOutput(found *catalog.Match) error {
 	var err error
 	if o.kind, err = plotter.PictureFormat(o.output); err != nil {
@@ -122,7 +122,7 @@ func sameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// check rejects bad flags, and flags that do not apply to the kind of picture.
+// check rejects bad flags and flags that do not apply to the format.
 func (o *plotOptions) check() error {
 	switch {
 	case o.node < 0:
@@ -136,8 +136,8 @@ func (o *plotOptions) check() error {
 	return nil
 }
 
-// draw draws a run into out. It reads a report node by node: a whole report of a thousand nodes may not fit in
-// memory. whole returns a node with series that are elsewhere.
+// draw draws a run into out. It reads a report node by node: a report of a thousand nodes may not fit in memory. whole
+// returns a node with its series fetched.
 func (o *plotOptions) draw(out io.Writer, found *catalog.Match, whole func(*reporter.Node) *reporter.Node) error {
 	if o.kind == "html" {
 		return o.page(out, found, whole)
@@ -215,7 +215,7 @@ func (o *plotOptions) readPlottedNode(found *catalog.Match) (*reporter.Report, e
 		if err != nil {
 			return nil, err
 		}
-		if len(r.Nodes) == 0 { // the picture says which nodes there are
+		if len(r.Nodes) == 0 { // WriteSVG and WritePNG report the node as missing
 			r.Run = *run
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// A journal that a killed perfagent left behind can be drawn.
+// plot draws a journal left by a killed perfagent.
 func TestE2E_Plot_Journal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")

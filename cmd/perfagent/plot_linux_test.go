@@ -23,10 +23,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The pages beside reports, and perfagent plot. What a page looks like and does is
-// tested in package plotter, in a real browser.
+// Tests of the pages next to reports, and of perfagent plot. The content and behaviour of pages is tested in package
+// plotter and in a real browser.
 
-// plotPages lists the pages of all runs in OUT, sorted, relative to it.
+// plotPages returns the pages of all runs in OUT, sorted, relative to OUT.
 func plotPages(t testing.TB, out string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(out, "*", "*.html"))
@@ -34,13 +34,12 @@ func plotPages(t testing.TB, out string) []string {
 		t.Fatal(err)
 	}
 	for i, p := range paths {
-		paths[i], _ = filepath.Rel(out, p) // it is in there
+		paths[i], _ = filepath.Rel(out, p) // it is below out
 	}
 	return paths
 }
 
-// plotWhole wants a file to be the whole page of a node: it has the metrics of the
-// report.
+// plotWhole checks that a file is a complete page with the metrics of a node.
 func plotWhole(t testing.TB, page string, n *reporter.Node) {
 	t.Helper()
 	data, err := os.ReadFile(page)
@@ -77,7 +76,7 @@ func TestPlot_PageBesideTheReport(t *testing.T) {
 		t.Errorf("%v %v", st.Mode(), err)
 	}
 
-	// The same name again: the second recording has the second page.
+	// The second recording of the same name gets the second page.
 	again := insideCommand(t, "run", "--run-id", "r", "--html", "always", "--", "true")
 	again.Dir = o.Dir
 	again.perform(t).Want(t, 0)
@@ -87,7 +86,7 @@ func TestPlot_PageBesideTheReport(t *testing.T) {
 	if got := plotPages(t, out); !slices.Equal(got, []string{"r/node-0.2.html", "r/node-0.html"}) {
 		t.Errorf("pages: %q", got)
 	}
-	// What plot makes of the report says the same.
+	// plot draws the same from the report.
 	third := insideCommand(t, "plot", path, "-o", "again.html")
 	o = third.perform(t)
 	o.Want(t, 0)
@@ -97,7 +96,7 @@ func TestPlot_PageBesideTheReport(t *testing.T) {
 	plotWhole(t, filepath.Join(o.Dir, "again.html"), report.Nodes["0"])
 }
 
-// Without a page there is a report all the same.
+// A run without a page has a report.
 func TestPlot_NoPageWhereNoneIsWanted(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
@@ -122,7 +121,7 @@ func TestPlot_NoPageWhereNoneIsWanted(t *testing.T) {
 	}
 }
 
-// A run below 2 s has a page if it failed or one was asked for; of others plot makes it, as the summary says.
+// A run below 2 s has a page if it failed or with --html always; otherwise the summary names the plot command for it.
 func TestPlot_PageOfAShortRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -170,7 +169,7 @@ func TestPlot_PageOfASidecar(t *testing.T) {
 	}
 }
 
-// plotTwo makes reports of two nodes in a directory.
+// plotTwo writes reports of two nodes into a directory.
 func plotTwo(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -208,7 +207,7 @@ func TestPlot_PageOfMergedNodes(t *testing.T) {
 		}
 	}
 
-	// What is there already is not replaced, and nothing is written then.
+	// An existing file is not replaced, and nothing is written then.
 	for _, taken := range []string{"job.json", "job.html"} {
 		dir := t.TempDir()
 		clitest.Write(t, filepath.Join(dir, taken), "precious", 0o600)
@@ -221,7 +220,7 @@ func TestPlot_PageOfMergedNodes(t *testing.T) {
 		if text, _ := os.ReadFile(filepath.Join(dir, taken)); string(text) != "precious" {
 			t.Errorf("%s is now %.40q", taken, text)
 		}
-		if taken == "job.html" { // no page, no quarrel
+		if taken == "job.html" { // without a page there is no conflict
 			merge(dir, "-o", "job.json", "--html", "never").Want(t, 0)
 		}
 		merge(dir, "-o", "job.json", "--force").Want(t, 0)
@@ -232,8 +231,7 @@ func TestPlot_PageOfMergedNodes(t *testing.T) {
 	o.WantLine(t, "--html", "sometimes")
 }
 
-// The disk has room for the report and not for its page: one line, and all else is as
-// if there had been no page.
+// If the disk has room for the report but not for its page, one line reports that, and nothing else changes.
 func TestPlot_DiskFullForThePage(t *testing.T) {
 	t.Parallel()
 	out := clitest.Mount(t, "size=80k", 0)
@@ -246,7 +244,7 @@ func TestPlot_DiskFullForThePage(t *testing.T) {
 	}
 }
 
-// A page is never written over what has its name: report and page have the next one.
+// An existing page is never overwritten: report and page get the next name.
 func TestPlot_PageNameIsTaken(t *testing.T) {
 	for _, directory := range []bool{false, true} {
 		cmd := insideCommand(t, "run", "--summary", "never", "--run-id", "r", "--", "sh", "-c", "exit 7")
@@ -274,7 +272,7 @@ func TestPlot_PageNameIsTaken(t *testing.T) {
 	}
 }
 
-// What takes the name of the page while the job runs stays, and one line says so.
+// A file that takes the page's name while the job runs stays, and one line reports it.
 func TestPlot_PageNameIsTakenMeanwhile(t *testing.T) {
 	o := inside(t, "run", "--summary", "never", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
 	o.Want(t, 7)
@@ -285,7 +283,7 @@ func TestPlot_PageNameIsTakenMeanwhile(t *testing.T) {
 	o.Report(t)
 }
 
-// The page of a perf.py file says so, and has the eighteen metrics.
+// The page of a perf.py file names its format and has its eighteen metrics.
 func TestPlot_PageOfPerfPy(t *testing.T) {
 	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--html", "always", "--", "sleep", "0.3")
 	o.Want(t, 0)
@@ -343,7 +341,7 @@ func TestPlot_Pictures(t *testing.T) {
 	}
 }
 
-// plotXML wants well-formed XML.
+// plotXML checks for well-formed XML.
 func plotXML(t testing.TB, data []byte) {
 	t.Helper()
 	for d := xml.NewDecoder(bytes.NewReader(data)); ; {
@@ -355,7 +353,7 @@ func plotXML(t testing.TB, data []byte) {
 	}
 }
 
-// What plot cannot do it says in one line, with exit code 1, and leaves no file.
+// An error of plot is one line with exit code 1, and leaves no file.
 func TestPlot_Errors(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	broken := clitest.Write(t, filepath.Join(t.TempDir(), "broken.json"), `{"schema":"perfagent.report/1","nodes":{`, 0o644)
@@ -399,7 +397,7 @@ func TestPlot_Errors(t *testing.T) {
 	}
 }
 
-// An existing file is replaced only when asked for, and only a regular one.
+// An existing file is only replaced with --force, and only a regular one.
 func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"x.html", "x.svg", "x.png"} {
@@ -430,7 +428,7 @@ func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
 	reportertest.ReadFile(t, good)
 }
 
-// A name in capitals says what is to be drawn as well.
+// A file extension in capitals determines the format, too.
 func TestPlot_TakesCapitals(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for name, begin := range map[string]string{"x.HTML": "<!DOCTYPE html>", "x.Svg": "<", "x.PNG": "\x89PNG"} {
@@ -442,7 +440,7 @@ func TestPlot_TakesCapitals(t *testing.T) {
 	}
 }
 
-// The report that is drawn is never what is written, by whatever name.
+// plot never overwrites its input, under any name.
 func TestPlot_KeepsItsInput(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(plotTwo(t), "node-0.json"))
 	if err != nil {
@@ -465,7 +463,7 @@ func TestPlot_KeepsItsInput(t *testing.T) {
 	}
 }
 
-// The page of a merged report has the report's name: who asks for X.html is told.
+// merge -o X.html fails with the hint to name the report.
 func TestPlot_MergeWantsTheReportsName(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// The rows of a job of up to twenty processes add up to its CPU time, which is the kernel's.
+// The rows of a job of up to twenty processes sum to its CPU time, which equals the kernel's.
 func TestE2E_Processes_AddUp(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ os.execv(sys.executable, [sys.executable, "-c", "import time\nwhile time.process
 	}
 }
 
-// The kernel's high-water mark counts, and the greatest number of threads.
+// A row has the kernel's high-water mark of memory, and the maximum number of threads.
 func TestE2E_Processes_PeakAndThreads(t *testing.T) {
 	t.Parallel()
 	const job = `

@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// burning is what the jobs below begin with: burn uses the processor for some milliseconds, say names an orphan, and
-// until_reaped waits until perfagent has reaped all that were named.
+// burning is the prelude of the jobs below: burn uses the CPU for some milliseconds, say names an orphan, and
+// until_reaped waits until perfagent has reaped all named orphans.
 const burning = `
 import os, sys, time
 def burn(ms):
@@ -37,7 +37,7 @@ def until_reaped():
         while os.path.exists("/proc/" + pid.strip()): time.sleep(0.01)
 `
 
-// wantSum wants the CPU time of the rows to be that of the job.
+// wantSum checks that the CPU time of the rows sums to the job's.
 func wantSum(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	var sum float64
@@ -62,7 +62,7 @@ func processRow(t *testing.T, n *reporter.Node, pid int) reporter.Process {
 	return n.Processes[i]
 }
 
-// A job that ends before the first sample has the row of its main process, without its secrets.
+// A job that ends before the first sample has the row of its main process, with secrets redacted.
 func TestProcesses_OfAShortJob(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "sh", "-c", "exit 3", "sh", "--password", "hunter2")
@@ -75,7 +75,7 @@ func TestProcesses_OfAShortJob(t *testing.T) {
 	wantSum(t, n)
 }
 
-// A perfagent that was killed leaves the table in its journal.
+// The journal of a killed perfagent has the table.
 func TestProcesses_OfAKilledAgent(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "50ms", "--", "sh", "-c", "echo $$; read x", "sh", "--token", "s3cret")
@@ -104,7 +104,7 @@ func TestProcesses_OfAKilledAgent(t *testing.T) {
 	}
 }
 
-// show --processes fits into a terminal, is whole in a pipe, and says why there is nothing.
+// show --processes fits a terminal, is not cut in a pipe, and gives the reason for an empty table.
 func TestShow_Processes(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "sh", "-c", "true \x1b[31m"+strings.Repeat(" long", 50))

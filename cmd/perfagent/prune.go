@@ -19,7 +19,7 @@ import (
 )
 
 type pruneOptions struct {
-	keep   int // newest runs; -1 = not given
+	keep   int // newest runs to keep; -1 = not given
 	older  age
 	dryRun bool
 	force  bool
@@ -56,7 +56,7 @@ given. On a terminal, prune asks before it removes anything.`,
 	return cmd
 }
 
-// An age is a duration that may be given in days and weeks, too.
+// An age is a duration flag that also takes days (d) and weeks (w).
 type age time.Duration
 
 // String implements pflag.Value.
@@ -118,12 +118,12 @@ type prunableRun struct {
 	about summary.Overview
 }
 
-// choose returns the runs to remove, the oldest first, and names those that are kept although they were selected.
+// choose returns the runs to remove, oldest first, and prints the selected runs that are kept.
 func (o *pruneOptions) choose(runs []catalog.Run) []prunableRun {
 	var out []prunableRun
 	for i := len(runs) - 1; i >= max(0, o.keep); i-- {
 		run, about := runs[i], runs[i].Latest().Summary()
-		about.ID = run.Name // it goes with all of its launches
+		about.ID = run.Name // prune removes all launches of the run
 		ended := about.End.Time
 		if ended.IsZero() {
 			ended = run.Start
@@ -142,7 +142,7 @@ func (o *pruneOptions) choose(runs []catalog.Run) []prunableRun {
 	return out
 }
 
-// keepBecause returns why a run that has ended is not removed without --force; "" if it is.
+// keepBecause returns why a run that has ended is kept without --force, or "".
 func keepBecause(run *catalog.Run, about summary.Overview) string {
 	if about.State == summary.StateIncomplete {
 		return "its perfagent is gone, and only its journal is left"
@@ -154,7 +154,7 @@ func keepBecause(run *catalog.Run, about summary.Overview) string {
 	return ""
 }
 
-// confirmed asks on a terminal, and nowhere else.
+// confirmed asks the user on a terminal. It returns true without one.
 func (o *pruneOptions) confirmed(n int) bool {
 	if !isTerminal(o.streams.err) || !isTerminal(o.streams.out) || o.streams.embedded {
 		return true
@@ -167,7 +167,7 @@ func (o *pruneOptions) confirmed(n int) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// remove removes runs and says so.
+// remove removes the chosen runs, or only prints them with --dry-run.
 func (o *pruneOptions) remove(chosen []prunableRun) error {
 	verb, failed := "removed", 0
 	if o.dryRun {

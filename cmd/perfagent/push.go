@@ -23,7 +23,7 @@ type pushOptions struct {
 	target pusher.Target
 	store  string
 	runFinder
-	lastTarget string // the last server that was named
+	lastTarget string // last line that printTarget printed
 }
 
 func newPush(s streams) *cobra.Command {
@@ -111,15 +111,14 @@ func (o *pushOptions) run(names []string) error {
 	return nil
 }
 
-// send pushes what was recorded of a node, or of all nodes of a merged report, to MLflow or into the store of --store.
+// send pushes a node, or all nodes of a merged report, to MLflow or into the store of --store.
 func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 	running := n.IsActive()
 	switch {
 	case running && o.store != "":
 		return errors.New("it is still running: put it when it has ended")
 	case !running && !o.target.DryRun:
-		// Against a push of the same file at the same time. If a file cannot be locked, the server still stores the
-		// same point only once.
+		// Excludes a concurrent push of the same file. Without the lock the server still stores each point only once.
 		for _, path := range n.Paths() {
 			if release, err := reportfile.Lock(ctx, path); err == nil {
 				defer release()
@@ -146,7 +145,8 @@ func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 	return errors.Join(errs...)
 }
 
-// printTarget says where the push goes to, before anything is asked there: a server may take minutes to answer.
+// printTarget prints the server before the first request, because a server may take minutes to respond. It skips
+// repeated lines.
 func (o *pushOptions) printTarget(g *pusher.Group) {
 	line := fmt.Sprintf("pushing to %s (%s)", text.Printable(mlflow.PublicURI(g.URI)), g.From)
 	if line != o.lastTarget {
@@ -190,10 +190,10 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 	return errors.Join(errs...)
 }
 
-// dryRunTimeout is how long a dry run waits for an answer, unless MLFLOW_HTTP_REQUEST_TIMEOUT says how long.
+// dryRunTimeout is the request timeout of a dry run, unless MLFLOW_HTTP_REQUEST_TIMEOUT is set.
 const dryRunTimeout = 30 * time.Second
 
-// limitForDryRun makes a client wait for one answer only, and not for long: nothing is lost if it does not come.
+// limitForDryRun shortens the timeout of a client and stops retries after a timeout: nothing is lost.
 func limitForDryRun(cfg *mlflow.Config) {
 	if os.Getenv("MLFLOW_HTTP_REQUEST_TIMEOUT") == "" {
 		cfg.Timeout = dryRunTimeout
@@ -204,7 +204,7 @@ func limitForDryRun(cfg *mlflow.Config) {
 	}
 }
 
-// pushPart pushes a group that goes to one run.
+// pushPart pushes a group that goes to a single MLflow run.
 func (o *pushOptions) pushPart(
 	ctx context.Context, client *mlflow.Client, file *pusher.File, g *pusher.Group, progress *progress,
 ) error {
@@ -228,23 +228,23 @@ func (o *pushOptions) pushPart(
 	}
 	fmt.Fprintf(o.streams.out, "%s: %s\n", name, text.Printable(plan.Outcome()))
 	err = g.RecordDone(plan, file)
-	if errors.Is(err, reportfile.ErrReplaced) { // by a sidecar, say, whose later samples are not pushed yet
+	if errors.Is(err, reportfile.ErrReplaced) { // e.g. by a sidecar, with later samples that are not pushed yet
 		return err
 	}
 	if err != nil {
-		// The exit code says that the server has everything, and it has.
+		// The exit code reports whether the server has everything, and it does.
 		o.streams.warn(err)
 	}
 	return nil
 }
 
-// A progress shows how far a long push is: in place on a terminal, else as a line from time to time.
-// A short push shows nothing.
+// A progress shows the progress of a long push: in place on a terminal, else as a line every 10 s. It shows nothing in
+// the first second.
 type progress struct {
 	to          io.Writer
 	began, last time.Time
 
-	mu    sync.Mutex // guards what follows, and the writing
+	mu    sync.Mutex // guards shown and writes to to
 	shown bool
 }
 
@@ -268,12 +268,12 @@ func (p *progress) show(sent, all int) {
 	}
 }
 
-// wait prints what is waited for.
+// wait prints the operation that the client waits for.
 func (p *progress) wait(op string, limit time.Duration) {
 	p.print(fmt.Sprintf("perfagent: waiting for the server to %s, for %v at most\n", text.Printable(op), limit), false)
 }
 
-// retry prints the reason for a long wait.
+// retry prints the error before a wait of 2 s or more. It returns true: retry.
 func (p *progress) retry(err error, wait time.Duration) bool {
 	if wait >= 2*time.Second {
 		again := wait.Round(time.Second)
@@ -284,7 +284,7 @@ func (p *progress) retry(err error, wait time.Duration) bool {
 
 func (p *progress) end() { p.print("", false) }
 
-// print prints words in the place of those that were shown.
+// print writes words, over those shown in place before. shown reports whether words may be replaced later.
 func (p *progress) print(words string, shown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

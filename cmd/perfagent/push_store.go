@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// checkStore checks --store and the flags beside it.
+// checkStore checks --store and the flags that exclude it.
 func (o *pushOptions) checkStore() error {
 	if o.store == "" {
 		return nil
@@ -27,7 +27,7 @@ func (o *pushOptions) checkStore() error {
 	return s.Close()
 }
 
-// storeFile puts what was recorded of a node into a store: each node of a merged report under its own name.
+// storeFile puts each node of a file into the store under its own name, and records the results in the file.
 func (o *pushOptions) storeFile(ctx context.Context, file *pusher.File) error {
 	states := make(map[string]*reporter.StoreState)
 	var errs []error
@@ -36,21 +36,21 @@ func (o *pushOptions) storeFile(ctx context.Context, file *pusher.File) error {
 		if err != nil {
 			errs = append(errs, err)
 			if was := file.Report.Nodes[key].Push; was != nil && was.Store != nil && was.Store.State == reporter.PushDone {
-				continue // it is in that store, whatever becomes of this one
+				continue // keep the record of an earlier successful put
 			}
 		}
 		states[key] = state
 	}
 
 	if err := file.RecordStore(states); err != nil {
-		o.streams.warn(err) // the exit code is about the store
+		o.streams.warn(err) // the exit code reports only on the store
 	}
 	return errors.Join(errs...)
 }
 
-// put puts one node of a file into a store, and says where it is.
+// put puts one node of a file into the store, prints its reference and returns the state to record.
 func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*reporter.StoreState, error) {
-	into, err := o.openStore(o.store, true) // for each node, as the metrics are
+	into, err := o.openStore(o.store, true) // one for each node, because its metrics are recorded per node
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// A dry run waits for one answer, for 30 s or as long as the user says.
+// A dry run waits for one response, for 30 s or the user's timeout.
 func TestBeBrief(t *testing.T) {
 	asked := 0
 	cfg := mlflow.Config{Timeout: 2 * time.Minute, OnRetry: func(error, time.Duration) bool { asked++; return true }}

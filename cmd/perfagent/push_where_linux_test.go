@@ -11,10 +11,10 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// deadServer is an address at which nothing answers.
+// deadServer is an address without a server.
 const deadServer = "http://127.0.0.1:1"
 
-// pushIn pushes a report where the shell has a tracking URI. Requests are not repeated.
+// pushIn pushes a report from a shell with a tracking URI, without retries.
 func pushIn(t *testing.T, uri string, args ...string) clitest.Outcome {
 	t.Helper()
 	cmd := insideCommand(t, append([]string{"push"}, args...)...)
@@ -22,7 +22,7 @@ func pushIn(t *testing.T, uri string, args ...string) clitest.Outcome {
 	return cmd.perform(t)
 }
 
-// wantFirst wants a first line on stdout.
+// wantFirst checks the first line of stdout.
 func wantFirst(t *testing.T, o clitest.Outcome, want string) {
 	t.Helper()
 	if first, _, _ := strings.Cut(o.Out, "\n"); first != want {
@@ -30,7 +30,7 @@ func wantFirst(t *testing.T, o clitest.Outcome, want string) {
 	}
 }
 
-// recorded returns what a report records of its push.
+// recorded returns the push state in a report.
 func recorded(t *testing.T, path string) reporter.PushState {
 	t.Helper()
 	r, err := reportfile.Read(path, 0)
@@ -40,7 +40,7 @@ func recorded(t *testing.T, path string) reporter.PushState {
 	return r.Nodes["0"].Push.MLflow
 }
 
-// The flag goes before the shell's server, and that before the one in the report.
+// The flag takes precedence over the variable, and that over the server in the report.
 func TestPush_WhereItGoes(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its pushes")
 	flag, shell, remembered := newSite(t), newSite(t), newSite(t)
@@ -72,7 +72,7 @@ func TestPush_WhereItGoes(t *testing.T) {
 	}
 }
 
-// A shell that names a dead server: the push says so first, fails, and forgets nothing.
+// A push to a dead server from the variable names it first, fails, and keeps the server in the report.
 func TestPush_DeadServerOfTheShell(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	remembered := newSite(t)
@@ -91,7 +91,7 @@ func TestPush_DeadServerOfTheShell(t *testing.T) {
 	remembered.only(t)
 }
 
-// A report that remembers a dead server goes to the living one that the shell names.
+// A report with a dead server goes to the living one in the variable.
 func testPushToTheShellsServer(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	path := pendingReport(t, deadServer, "--", "true")

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The interpreter as process 1 of a container, with no privilege at all.
+// Monitor works with the interpreter as process 1 of a container without privileges.
 func TestE2E_Monitor_InContainers(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsRoot(t, "to make namespaces and to drop privileges")

@@ -17,9 +17,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// These tests are of the module perfagent for Python, in python/.
+// Tests of the Python module perfagent in python/.
 
-// withModule lets a process import the module, and the module find the program.
+// withModule makes a process find the module, and the module find the program.
 func withModule(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	cmd.Env = append(cmd.Env,
@@ -28,7 +28,7 @@ func withModule(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// moduleScript prepares a script in Python, in a file as multiprocessing wants it.
+// moduleScript prepares a Python script in a file, which multiprocessing requires.
 func moduleScript(t *testing.T, wrap []string, text string) *exec.Cmd {
 	t.Helper()
 	path := clitest.Write(t, filepath.Join(clitest.OpenTemp(t), "script.py"), clitest.Burn+text, 0o644)
@@ -36,7 +36,7 @@ func moduleScript(t *testing.T, wrap []string, text string) *exec.Cmd {
 	return withModule(t, clitest.Command(t, words[0], words[1:]...))
 }
 
-// wantMonitored checks that a script went well and that its report has so much CPU time.
+// wantMonitored checks that a script succeeded and that its report has that CPU time.
 func wantMonitored(t *testing.T, o clitest.Outcome, seconds float64) *reporter.Report {
 	t.Helper()
 	o.Want(t, 0)
@@ -121,7 +121,7 @@ func TestMonitor_Version(t *testing.T) {
 	}
 }
 
-// A Monitor that has ended says that it does not record again.
+// A Monitor that has ended refuses to record again.
 func TestMonitor_RecordsOnce(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
@@ -140,7 +140,7 @@ assert m.report is report
 	}
 }
 
-// The summary is what ls says of the run.
+// The summary equals the one in ls.
 func TestMonitor_Summary(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
@@ -158,7 +158,7 @@ assert "CPU" in page and len(page.encode()) <= 64 << 10 and "<script" not in pag
 	}
 }
 
-// Children of multiprocessing are children of the job. A Monitor that a fork has copied does nothing in them.
+// Children of multiprocessing are counted, and a forked copy of a Monitor does nothing in them.
 func TestMonitor_Multiprocessing(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"fork", "spawn"} {
@@ -187,7 +187,7 @@ if __name__ == "__main__":
 `))
 			o.Want(t, 0)
 			r := o.Report(t)
-			if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; got < 0.48 || got > 1.2 { // spawn imports anew
+			if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; got < 0.48 || got > 1.2 { // spawn imports again
 				t.Errorf("job_cpu_seconds %v, want 0.5", got)
 			}
 			if n := len(r.Nodes["0"].Marks); n != 2 {
@@ -197,7 +197,7 @@ if __name__ == "__main__":
 	}
 }
 
-// The report is written when nobody finalizes, and when the interpreter is killed.
+// The report is written without finalization, and even if the interpreter is killed.
 func TestMonitor_WithoutFinalize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, end string }{
@@ -229,7 +229,7 @@ time.sleep(0.1)
 	}
 }
 
-// impostors are programs of perfagent's name.
+// impostors are other programs named perfagent.
 var impostors = map[string]string{
 	"not a perfagent":  "exit 3\n",
 	"garbage":          `echo '{"pid": 1}'; exec sleep 100`,
@@ -237,7 +237,7 @@ var impostors = map[string]string{
 	"no end of a line": `printf '{"run_id":"'; exec cat /dev/zero`,
 }
 
-// What cannot be started is a warning.
+// A program that cannot be started gives a warning.
 func TestMonitor_CannotStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, arguments, want string }{
@@ -287,7 +287,7 @@ except ChildProcessError: pass
 	}
 }
 
-// Whichever of several Monitors ends first, the variable is what it was before them when all have ended.
+// Several Monitors may end in any order: after the last one the variable has its original value.
 func TestMonitor_SeveralEndInAnyOrder(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
@@ -307,7 +307,7 @@ for before in (None, "before"):
 	o.Want(t, 0)
 }
 
-// Any text names a phase, whatever the locale is.
+// The name of a phase may be any text, in any locale.
 func TestMonitor_PhasesOfAnyText(t *testing.T) {
 	t.Parallel()
 	cmd := moduleScript(t, nil, `
@@ -324,7 +324,7 @@ assert "\u65e5\u672c" in names and "inner" in names, ascii(names)
 	clitest.RunCommand(t, cmd).Want(t, 0)
 }
 
-// The summary is that of the Monitor's own report, wherever that is.
+// The summary is taken from the Monitor's report, in any directory.
 func TestMonitor_SummaryOfItsOwnReport(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
@@ -341,7 +341,7 @@ assert "r: ended" in elsewhere._repr_html_()
 	o.Want(t, 0)
 }
 
-// A perfagent that was killed leaves no report, which is said.
+// A killed perfagent leaves no report, and Monitor reports that.
 func TestMonitor_IsKilled(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
@@ -360,7 +360,7 @@ print([str(w.message) for w in caught if w.category is RuntimeWarning])
 	}
 }
 
-// What the program says on the way comes when it has ended.
+// Messages of the program appear when it has ended.
 func TestMonitor_PassesOnWhatIsSaid(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
@@ -373,7 +373,7 @@ with perfagent.Monitor(args=["--summary", "always"]): pass
 	}
 }
 
-// Ctrl-C is for the program.
+// Ctrl-C goes to the Python program.
 func TestMonitor_Interrupt(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, moduleScript(t, nil, `
@@ -393,7 +393,7 @@ with perfagent.Monitor("i", interval=0.05):
 	wantMonitored(t, o, 0.2)
 }
 
-// jupyter is a Jupyter kernel that is restarted in the midst of a recording, as a notebook restarts it.
+// jupyter is a Jupyter kernel that is restarted during a recording, as a notebook restarts it.
 const jupyter = `
 import sys, jupyter_client
 manager = jupyter_client.KernelManager(kernel_cmd=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"])

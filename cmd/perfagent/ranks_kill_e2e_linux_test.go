@@ -19,11 +19,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// Whenever perfagents of ranks are killed, be it the one that measures the host or the last one while it closes the
-// node: the exit codes of the others are those of their jobs, no rank's recording is lost, and none is there twice.
+// When perfagents of ranks are killed at any time, including the one that measures the host and the last one while it
+// combines the node, the others keep the exit codes of their jobs, and each rank's recording exists exactly once.
 func TestE2E_Ranks_RandomKills(t *testing.T) {
 	t.Parallel()
-	const ranks, kills, each = 8, 100, 4 // that find a perfagent alive; at most each of a step
+	const ranks, kills, each = 8, 100, 4 // kills of a running perfagent; at most each per step
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -36,10 +36,10 @@ func TestE2E_Ranks_RandomKills(t *testing.T) {
 		ranks*all.steps, all.killed, all.reports, all.journals, all.nothing, all.closed, all.steps)
 }
 
-// killFigures says what became of the ranks.
+// killFigures counts the outcomes of ranks.
 type killFigures struct{ steps, killed, reports, journals, nothing, closed int }
 
-// killRanks runs a step of which some perfagents are killed at random moments.
+// killRanks runs a step and kills some perfagents at random moments.
 func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 	s.t.Helper()
 	cmds, tenths := make([]*exec.Cmd, s.ranks), make([]int, s.ranks) // of a second, for the jobs
@@ -77,8 +77,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 	s.expectRanks(killed, f)
 }
 
-// expectRanks fails the test unless each rank is in the run once. One that was killed before it had a file may be
-// missing.
+// expectRanks checks that each rank is in the run once. One that was killed before it had a file may be missing.
 func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 	s.t.Helper()
 	found, err := catalog.Find(filepath.Dir(s.out), s.id)
@@ -118,7 +117,7 @@ func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 	}
 }
 
-// When the last one out is killed at any moment while it closes the node, no rank is lost or there twice.
+// When the last rank is killed at any moment while it combines the node, no rank is lost or duplicated.
 func TestE2E_Ranks_KilledWhileClosing(t *testing.T) {
 	t.Parallel()
 	const ranks, tries = 8, 40
@@ -142,7 +141,7 @@ func TestE2E_Ranks_KilledWhileClosing(t *testing.T) {
 	t.Logf("%d of %d nodes were closed before; %d ranks have a report, %d a journal", f.closed, tries, f.reports, f.journals)
 }
 
-// 256 ranks that begin and end at once are one node.
+// 256 concurrent ranks become one node.
 func TestE2E_Ranks_Many(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 256)

@@ -25,7 +25,7 @@ import (
 // A step is the ranks of a Slurm step on one node, as plain processes with Slurm's variables.
 type step struct {
 	t     testing.TB
-	out   string // the directory of the run
+	out   string // directory of the run
 	id    string
 	ranks int
 }
@@ -48,13 +48,13 @@ func (s *step) command(rank int, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// A rankProcess is a rank whose job waits for a line on its stdin.
+// A rankProcess is a rank with a job that waits for a line on its stdin.
 type rankProcess struct {
 	*clitest.Process
 	stdin io.WriteCloser
 }
 
-// launch starts a rank and waits until its job runs, which then reads a line and goes on with the script.
+// launch starts a rank and waits until its job runs, which then waits for a line before the script.
 func launch(cmd *exec.Cmd, t testing.TB) rankProcess {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
@@ -72,17 +72,17 @@ func (s *step) launch(rank int, script string) rankProcess {
 	return launch(s.command(rank, "--interval", "100ms", "--summary", "line", "--", "sh", "-c", "echo up; read go; "+script), s.t)
 }
 
-// release lets the job go on.
+// release lets the job continue.
 func (p rankProcess) release() { fmt.Fprintln(p.stdin, "go") }
 
-// finish lets the job go on and waits for the end.
+// finish lets the job continue and waits for the end.
 func (p rankProcess) finish() clitest.Outcome {
 	p.release()
 	o, _ := p.End()
 	return o
 }
 
-// expect fails the test unless the directory of the run has exactly these files.
+// expect checks that the directory of the run has exactly these files.
 func (s *step) expect(names ...string) {
 	s.t.Helper()
 	expectFiles(s.t, s.out, names...)
@@ -113,11 +113,11 @@ func (s *step) node() (*reporter.Report, *reporter.Node) {
 	return r, r.Nodes["0"]
 }
 
-// spin is a script that burns CPU time.
+// spin is a script that uses CPU time.
 const spin = `i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; `
 
-// Ranks of one node share the host: one of them measures it, each measures its own job, and the last one out puts
-// all of it together and says the line.
+// Of the ranks on a node one measures the host, each measures its job, and the last one combines them and prints the
+// line.
 func TestRanks_OneNode(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 4)
@@ -153,7 +153,7 @@ func TestRanks_OneNode(t *testing.T) {
 	}
 }
 
-// When the rank that measures the host ends, another one goes on. The series has no hole longer than two intervals.
+// When the rank that measures the host ends, another one continues, without a hole of more than two intervals.
 func TestRanks_Takeover(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -180,7 +180,7 @@ func TestRanks_Takeover(t *testing.T) {
 	}
 }
 
-// The first rank that failed is that of the run, and no rank's exit code changes.
+// The first failed rank determines the run's failure, and no rank's exit code changes.
 func TestRanks_FirstFailure(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 3)
@@ -198,7 +198,7 @@ func TestRanks_FirstFailure(t *testing.T) {
 	}
 }
 
-// A rank that is killed together with its perfagent loses nothing: its journal and the others' reports stay.
+// If a rank is killed together with its perfagent, its journal and the other reports stay.
 func TestRanks_OneIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 3)
@@ -211,7 +211,7 @@ func TestRanks_OneIsKilled(t *testing.T) {
 	s.expect("node-0.rank-0.jsonl", "node-0.rank-1.json", "node-0.rank-2.json")
 }
 
-// A rank that starts when the others have ended is one of them.
+// A rank that starts when the others have ended joins them.
 func TestRanks_Late(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -221,7 +221,7 @@ func TestRanks_Late(t *testing.T) {
 	s.expect("node-0.html", "node-0.json")
 }
 
-// Nobody takes a report out of another rank's directory.
+// A report in another rank's directory is never taken.
 func TestRanks_AnotherDirectory(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -236,8 +236,8 @@ func TestRanks_AnotherDirectory(t *testing.T) {
 	expectFiles(t, filepath.Join(elsewhere, s.id), "node-0.rank-1.json")
 }
 
-// A rank whose job cannot be started takes its part in the end of the others: nothing stays in shared memory, and
-// their reports stay as they are, because they are not all of the node.
+// A rank with a job that cannot be started takes part in the end of the others: nothing stays in shared memory, and
+// their reports stay separate, because the node is incomplete.
 func TestRanks_CannotStart(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -258,7 +258,7 @@ func TestRanks_CannotStart(t *testing.T) {
 	}
 }
 
-// openRosters returns the files of shared memory that a perfagent has open.
+// openRosters returns the open shared memory files of a perfagent.
 func openRosters(t *testing.T, pid int) (paths []string) {
 	t.Helper()
 	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
@@ -278,8 +278,8 @@ func openRosters(t *testing.T, pid int) (paths []string) {
 	return paths
 }
 
-// Without a launcher, perfagents of one run id that overlap are ranks in the order of arrival. Those that do not are
-// recordings of their own, as ever.
+// Without a launcher, overlapping perfagents of one run ID are ranks in order of arrival. Others are separate
+// recordings.
 func TestRanks_WithoutLauncher(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 0)
@@ -300,7 +300,7 @@ func TestRanks_WithoutLauncher(t *testing.T) {
 	}
 }
 
-// Without a launcher, runs in two directories have nothing to do with each other, even if they have one id.
+// Without a launcher, runs with one ID in two directories are independent.
 func TestRanks_TwoDirectories(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 0)
@@ -320,7 +320,7 @@ func TestRanks_TwoDirectories(t *testing.T) {
 	expectFiles(t, filepath.Join(other, s.id), "node-0.html", "node-0.json")
 }
 
-// A perfagent within the job of a rank makes a recording of its own.
+// A perfagent in the job of a rank makes a separate recording.
 func TestRanks_Nested(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -332,7 +332,7 @@ func TestRanks_Nested(t *testing.T) {
 	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json")
 }
 
-// Where the perfagents of a node cannot see each other, each measures the host, and says so.
+// If the perfagents of a node cannot see each other, each measures the host, and reports the reason.
 func TestRanks_Unseen(t *testing.T) {
 	t.Parallel()
 	for why, temporary := range map[string]func(*testing.T) string{
@@ -354,7 +354,7 @@ func TestRanks_Unseen(t *testing.T) {
 	}
 }
 
-// expectUnseen fails the test unless both ranks have measured the host and say why.
+// expectUnseen checks that both ranks have measured the host and report why.
 func (s *step) expectUnseen(why string) {
 	s.t.Helper()
 	s.expect("node-0.rank-0.json", "node-0.rank-1.json")
@@ -371,7 +371,7 @@ func (s *step) expectUnseen(why string) {
 	}
 }
 
-// The only rank of a node of several writes the report of the node at once, with its rank in it.
+// The only rank of each of several nodes writes the report of the node at once, with its rank in it.
 func TestRanks_OneOnEachNode(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
@@ -394,8 +394,8 @@ func TestRanks_OneOnEachNode(t *testing.T) {
 	}
 }
 
-// The ranks of a launcher within the job of another perfagent have nodes of their own: the variable that this one
-// sets is for its job alone.
+// The ranks of a launcher in the job of another perfagent have separate nodes: the outer one's variable only applies to
+// its job.
 func TestRanks_WithinAWrappedBatchScript(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)

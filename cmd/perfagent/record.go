@@ -19,13 +19,13 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// An operation is a record of JSON: a command that ran.
+// An operation is the JSON record of a command that ran.
 type operation struct {
 	Name   string  `json:"op"`
 	Key    string  `json:"key,omitempty"`
 	Millis float64 `json:"ms"`
 	OK     bool    `json:"ok"`
-	At     float64 `json:"ts"` // the end
+	At     float64 `json:"ts"` // end, in Unix seconds
 }
 
 func newRecord(s streams) *cobra.Command {
@@ -72,8 +72,8 @@ the lines cannot be sent; 125 for wrong use.`,
 	return cmd
 }
 
-// recordCommand runs a command in the manners of run, and returns its exit code as an error. The perfagent around it is
-// told how long the command took. A command that could not be started has failed, too.
+// recordCommand runs a command with run's signal and stream handling, sends its duration to the enclosing perfagent,
+// and returns its exit code as an error. A command that could not be started counts as failed.
 func (s streams) recordCommand(op operation, args []string) error {
 	var status job.Status
 	command, err := s.resolve(args)
@@ -93,9 +93,9 @@ func (s streams) recordCommand(op operation, args []string) error {
 	return finishCommand(status, err)
 }
 
-// send sends an operation to the perfagent around this one, if there is one. If that fails, it prints one line.
+// send sends op to the enclosing perfagent, if there is one. A failure is printed as a warning.
 func (s streams) send(op operation) {
-	line, _ := json.Marshal(op) // it has no infinite number
+	line, _ := json.Marshal(op) // op has no infinity or NaN
 	sender, err := intake.Dial()
 	if err == nil {
 		defer sender.Close()
@@ -106,8 +106,8 @@ func (s streams) send(op operation) {
 	}
 }
 
-// sendLines reads stdin to its end and sends each line to the perfagent around this one, if there is one. If that
-// fails, it prints one line, and sends no more. Whoever writes the lines never meets a pipe that is closed.
+// sendLines sends each line of stdin to the enclosing perfagent, if there is one. After a failure it prints a warning
+// and discards the rest, so that the writer never gets SIGPIPE.
 func (s streams) sendLines() {
 	in := s.in
 	if !s.embedded {
@@ -124,8 +124,8 @@ func (s streams) sendLines() {
 	}
 }
 
-// eachLine calls use with each line of in that is not empty, without its end, until use fails. A line that no datagram
-// has room for is cut to the longest one, so that perfagent counts it as too long.
+// eachLine calls use with each non-empty line of in, without its line end, until use fails. A line that exceeds a
+// datagram is cut to the maximum size, so that perfagent counts it as too long.
 func eachLine(in io.Reader, use func(line []byte) error) error {
 	lines := bufio.NewReaderSize(in, intake.MaxDatagram)
 	beginning := true
@@ -138,7 +138,7 @@ func eachLine(in io.Reader, use func(line []byte) error) error {
 			}
 		}
 		if err != nil && !more {
-			return nil // the end, or as good as that
+			return nil // EOF, or a read error, which has the same effect
 		}
 		beginning = !more
 	}

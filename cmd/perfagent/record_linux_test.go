@@ -19,10 +19,10 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// An inbox takes the place of the sockets of the perfagent around a job.
+// An inbox replaces the sockets of the perfagent around a job.
 type inbox struct {
 	conn net.PacketConn
-	env  string // what the job's environment has of it
+	env  string // entry for the job's environment
 }
 
 func newInbox(t *testing.T, network string) *inbox {
@@ -40,13 +40,13 @@ func newInbox(t *testing.T, network string) *inbox {
 	return &inbox{conn, variable + conn.LocalAddr().String()}
 }
 
-// datagrams returns what was sent, and what is being sent until there are want datagrams.
+// datagrams returns the received datagrams, at least want.
 func (b *inbox) datagrams(t *testing.T, want int) (all []string) {
 	t.Helper()
 	buffer := make([]byte, 1<<16)
 	for {
 		patience := clitest.Longest
-		if len(all) >= want { // what was sent to a socket of this machine is there
+		if len(all) >= want { // datagrams on this machine arrive at once
 			patience = 0
 		}
 		if err := b.conn.SetReadDeadline(time.Now().Add(max(patience, 50*time.Millisecond))); err != nil {
@@ -90,7 +90,7 @@ func wantOperation(t *testing.T, b *inbox, name, key string, ok bool) (op operat
 	return op
 }
 
-// A command has its own exit code and streams, and perfagent hears of it.
+// record keeps a command's exit code and streams, and sends an operation.
 func TestRecord_Commands(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 150)
@@ -128,7 +128,7 @@ func TestRecord_Commands(t *testing.T) {
 	}
 }
 
-// The time is that of the command; its streams are those of the script.
+// The time is the command's; the streams are the script's.
 func TestRecord_TimeAndStreams(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
@@ -147,7 +147,7 @@ func TestRecord_TimeAndStreams(t *testing.T) {
 	}
 }
 
-// Signals reach the command, and what it makes of them is recorded.
+// Signals reach the command, and their effect is recorded.
 func TestRecord_Signals(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -167,7 +167,7 @@ func TestRecord_Signals(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends the command and the shell's loop, and the command has failed.
+// Ctrl-C ends the command and the shell's loop, and the command counts as failed.
 func TestRecord_CtrlC(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
@@ -183,7 +183,7 @@ func TestRecord_CtrlC(t *testing.T) {
 	wantOperation(t, b, "sh", "", false)
 }
 
-// Each line of stdin is a datagram, whatever it says.
+// Each line of stdin is a datagram, whatever its content.
 func TestRecord_Lines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 65507)
@@ -215,7 +215,7 @@ func TestRecord_Lines(t *testing.T) {
 	}
 }
 
-// A line is sent when it comes, not when there is a buffer full of them.
+// A line is sent when it arrives, without waiting for a full buffer.
 func TestRecord_LinesAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
@@ -234,7 +234,7 @@ func TestRecord_LinesAtOnce(t *testing.T) {
 	o.Want(t, 0)
 }
 
-// Whoever writes the lines can write all of them, though nobody takes them, and the exit code is 0.
+// Without a receiver all lines can be written, and the exit code is 0.
 func TestRecord_LinesForNobody(t *testing.T) {
 	t.Parallel()
 	closed, full := newInbox(t, "udp"), newInbox(t, "unixgram")
@@ -264,12 +264,12 @@ func TestRecord_LinesForNobody(t *testing.T) {
 	}
 }
 
-// An operation for nobody costs its command nothing but a line on stderr.
+// Without a receiver the command only gets a line on stderr.
 func TestRecord_CommandForNobody(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ env, line string }{
 		{"NONE=", ""},
-		{"PERFAGENT_OPS_ADDR=127.0.0.1:1", ""}, // UDP to a closed port goes out all the same
+		{"PERFAGENT_OPS_ADDR=127.0.0.1:1", ""}, // sending UDP to a closed port succeeds
 		{"PERFAGENT_OPS_ADDR=nowhere", "perfagent: warning: send operations: dial udp: address nowhere: missing port in address\n"},
 		{"PERFAGENT_OPS_SOCKET=/no/such/socket", "perfagent: warning: send operations: dial unixgram /no/such/socket: connect: no such file or directory\n"},
 	} {
@@ -283,7 +283,7 @@ func TestRecord_CommandForNobody(t *testing.T) {
 	}
 }
 
-// Only wrong use is an error, and nothing is sent or read then.
+// Only wrong use is an error, and then nothing is sent or read.
 func TestRecord_WrongUse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -300,7 +300,7 @@ func TestRecord_WrongUse(t *testing.T) {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
 			t.Parallel()
 			b := newInbox(t, "udp")
-			in, _ := clitest.Pipe(t) // which does not end
+			in, _ := clitest.Pipe(t) // it does not end
 			cmd := record(t, b, test.args...)
 			cmd.Stdin = in
 			o := clitest.RunCommand(t, cmd)
@@ -313,7 +313,7 @@ func TestRecord_WrongUse(t *testing.T) {
 	}
 }
 
-// What is recorded in a run is in its report: commands with their keys, failures, and each line as a datagram.
+// The report of a run has recorded commands with keys and failures, and each line as a datagram.
 func TestRecord_InARun(t *testing.T) {
 	t.Parallel()
 	for _, ops := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "socket")} {

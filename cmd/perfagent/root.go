@@ -13,16 +13,16 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// streams are the outputs of a command.
+// streams are the standard streams of a command line, and its defaults files.
 type streams struct {
 	out, err io.Writer
 
-	// embedded reports whether the command line runs inside another program, as in tests: run and sidecar
-	// do not take the process over, and the job reads from in and writes to out and err.
+	// embedded reports whether the command line runs inside another program, as in tests: run, attach and sidecar do
+	// not take over the process, and the job reads from in and writes to out and err.
 	embedded bool
 	in       io.Reader
 
-	// defaults waits for the files of defaults; nil if there are none.
+	// defaults waits for the defaults files; nil if there are none.
 	defaults func() defaults
 }
 
@@ -32,7 +32,7 @@ func execute(args []string, s streams) int {
 		s.defaults = noDefaults
 	}
 
-	if logins := redact.Logins(ownArgsAndEnv(args)); len(logins) > 0 { // a line may end up in a log
+	if logins := redact.Logins(ownArgsAndEnv(args)); len(logins) > 0 { // an error message may end up in a log
 		s.err = redact.NewWriter(s.err, logins)
 	}
 	s = s.inLocale()
@@ -42,7 +42,7 @@ func execute(args []string, s streams) int {
 
 	code, err := exitCode(cmd.Name(), err)
 	if err != nil {
-		// The error may begin with the operation, which the line names already.
+		// The error may begin with the name of the command, which the prefix already has.
 		words := strings.TrimPrefix(strings.TrimPrefix(err.Error(), cmd.Name()+" "), cmd.Name()+": ")
 		fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), text.Printable(words))
 	}
@@ -50,8 +50,8 @@ func execute(args []string, s streams) int {
 	return code
 }
 
-// ownArgsAndEnv returns what somebody wrote for perfagent and not for a job: the arguments up to "--", and its
-// variables.
+// ownArgsAndEnv returns the input meant for perfagent rather than for a job: the arguments before "--", and the
+// PERFAGENT_ variables.
 func ownArgsAndEnv(args []string) []string {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
@@ -65,12 +65,12 @@ func ownArgsAndEnv(args []string) []string {
 	return out
 }
 
-// warn prints a line on what goes wrong without harm: what a job says about itself never fails a script.
+// warn prints a warning. Commands inside a job use it because marks and records must never fail a script.
 func (s streams) warn(err error) {
 	fmt.Fprintf(s.err, "perfagent: warning: %s\n", text.Printable(err.Error()))
 }
 
-// newRoot returns the command perfagent with all of its commands, or with the called one only, see calledIn.
+// newRoot returns the root command with all subcommands, or with only the called one and help (see calledIn).
 func newRoot(s streams, called string) *cobra.Command {
 	version := false
 	root := &cobra.Command{
@@ -101,13 +101,13 @@ right-size the next one.
 	}
 
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
-	root.Flags().SetInterspersed(false) // the flags of a program whose run was forgotten are not ours
+	root.Flags().SetInterspersed(false) // flags after an unknown first word belong to that program: "run" was forgotten
 	addCommands(root, s, called)
 
 	return root
 }
 
-// commandGroups are the commands, in the groups in which help lists them.
+// commandGroups are the commands, in the groups of the help.
 var commandGroups = []struct {
 	title    string
 	commands []namedCommand
@@ -122,14 +122,14 @@ var commandGroups = []struct {
 	}},
 }
 
-// A namedCommand makes the command with a name.
+// A namedCommand constructs the command of that name.
 type namedCommand struct {
 	name string
 	make func(streams) *cobra.Command
 }
 
-// calledIn returns the command that is called, if no other one need be made: a job waits for as long as the commands
-// and their flags take. It returns "" for help, completion, and whatever is no command.
+// calledIn returns the called command if no other command is needed, because constructing all commands and flags delays
+// the job. It returns "" for help, completion and unknown commands.
 func calledIn(args []string) string {
 	if len(args) == 0 || args[0] == "help" || args[0] == "completion" {
 		return ""
@@ -143,7 +143,7 @@ func calledIn(args []string) string {
 	return ""
 }
 
-// addCommands adds all commands, or only help and the one that is called.
+// addCommands adds all commands, or only help and the called one.
 func addCommands(root *cobra.Command, s streams, called string) {
 	for _, g := range commandGroups {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
@@ -155,23 +155,23 @@ func addCommands(root *cobra.Command, s streams, called string) {
 			cmd.GroupID = g.title
 			root.AddCommand(cmd)
 			if c.name == "help" {
-				root.SetHelpCommand(cmd) // else cobra makes one of its own
+				root.SetHelpCommand(cmd) // else cobra adds its own
 			}
 		}
 	}
 
-	root.CompletionOptions.DisableDefaultCmd = true // completion is a command of our own
+	root.CompletionOptions.DisableDefaultCmd = true // completion is defined here
 }
 
-// customizeCobra makes the commands speak perfagent's own words, in help and errors. Only the flags of the command
-// that is called are looked at: a job waits.
+// customizeCobra replaces cobra's help and error messages by perfagent's. It only visits the flags of the called
+// command, to start the job sooner.
 func customizeCobra(root *cobra.Command, s streams, args []string) {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_ = printHelp(s.out, cmd) // there is no other place to report that stdout is gone
+		_ = printHelp(s.out, cmd) // there is no other place to report a closed stdout
 	})
 
 	if called, _, err := root.Find(args); err == nil {

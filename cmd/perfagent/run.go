@@ -59,8 +59,8 @@ func (o *recordOptions) run(cmd *cobra.Command, args []string) error {
 	case result.Reraise:
 		reraise(result.Signal)
 	case result.FromTerminal:
-		// If the terminal's Ctrl-C killed the job under a shell, die of the same signal: the shell
-		// then shows the same 128+n, and stops its loop or script as it would without perfagent.
+		// If Ctrl-C on the terminal killed the job under a shell, die of the same signal: the shell then shows the same
+		// 128+n, and stops its loop or script as it would without perfagent.
 		reraiseForShell(result.Signal)
 	}
 

@@ -17,23 +17,23 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A runFinder finds runs by name, for a command that it knows.
+// A runFinder finds runs by name for one command, and holds the flags that such commands share.
 type runFinder struct {
 	cmd     *cobra.Command
-	out     string // the directory of the runs
-	cpus    int    // of each node; 0 = not known
+	out     string // directory of the runs
+	cpus    int    // CPUs of each node; 0 = unknown
 	streams streams
 	copies  store.Copies
 }
 
-// addTo declares --out, and returns the flags of the command.
+// addTo declares --out on cmd and returns the flags of cmd.
 func (f *runFinder) addTo(cmd *cobra.Command) *pflag.FlagSet {
 	f.cmd = cmd
 	cmd.Flags().StringVar(&f.out, "out", "perfagent-out", "look for runs in `DIR` [$PERFAGENT_OUT]")
 	return cmd.Flags()
 }
 
-// addCPUs declares --cpus.
+// addCPUs declares --cpus. of names its subject in the help.
 func (f *runFinder) addCPUs(of string) {
 	f.cmd.Flags().IntVar(&f.cpus, "cpus", 0,
 		"number of logical CPUs of "+of+"; needed for perf.py's JSON, which does not record it")
@@ -42,7 +42,7 @@ func (f *runFinder) addCPUs(of string) {
 // given reports whether a flag is on the command line.
 func (f *runFinder) given(flag string) bool { return f.cmd.Flags().Changed(flag) }
 
-// runE returns what cobra calls: it settles the common flags, and does the work of the command.
+// runE returns the cobra RunE of a command that finds runs. It applies defaults, calls work and finishes the command.
 func (f *runFinder) runE(work func(args []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
 		if err := f.applyDefaults(); err != nil {
@@ -52,7 +52,7 @@ func (f *runFinder) runE(work func(args []string) error) func(*cobra.Command, []
 	}
 }
 
-// applyDefaults reads PERFAGENT_OUT, and the files of defaults.
+// applyDefaults applies PERFAGENT_OUT from the environment or the defaults files, and checks --out and --cpus.
 func (f *runFinder) applyDefaults() error {
 	from := "--out"
 	if v := f.streams.defaultOf("PERFAGENT_OUT"); v.value != "" && !f.given("out") {
@@ -68,7 +68,7 @@ func (f *runFinder) applyDefaults() error {
 	return nil
 }
 
-// find returns what a name stands for; the newest run for no name. Errors begin with the name of the command.
+// find returns the match of a name, or the newest run for "". Errors begin with the command's name.
 func (f *runFinder) find(name string) (*catalog.Match, error) {
 	if name == "" {
 		name = catalog.Latest
@@ -82,19 +82,19 @@ func (f *runFinder) find(name string) (*catalog.Match, error) {
 	return found, nil
 }
 
-// lookUp returns what a name or a reference stands for.
+// lookUp returns the match of a name or a store reference.
 func (f *runFinder) lookUp(name string) (*catalog.Match, error) {
 	if address, object, ok := parseReference(name); ok {
 		return f.findInStore(address, object)
 	}
 	found, err := catalog.Find(f.out, name)
-	if err != nil && strings.Contains(name, "://") { // it may have a password
+	if err != nil && strings.Contains(name, "://") { // name may contain a password
 		err = errors.New("an address is not the name of a run; STORE#RUN-ID is one, and perfagent ls STORE lists them")
 	}
 	return found, err
 }
 
-// finish ends a command with an error or none. Each command that finds runs calls it.
+// finish removes the copies of stored runs and returns the error of the command. Each command that finds runs calls it.
 func (f *runFinder) finish(err error) error {
 	f.copies.Remove()
 	switch {
@@ -114,8 +114,7 @@ func (f *runFinder) finish(err error) error {
 	return errors.New(words)
 }
 
-// findAndWarn is find, and says on stderr which other launches the run has, what was recorded again, and whose
-// clock is off.
+// findAndWarn is find with warnings on stderr, see warnAbout.
 func (f *runFinder) findAndWarn(name string) (*catalog.Match, error) {
 	found, err := f.find(name)
 	if err == nil && found.Launch != nil {
@@ -124,7 +123,8 @@ func (f *runFinder) findAndWarn(name string) (*catalog.Match, error) {
 	return found, err
 }
 
-// warnAbout says what findTold says of a launch.
+// warnAbout warns about other launches of the run, nodes or ranks that were recorded again, unreadable files and clock
+// skew.
 func (f *runFinder) warnAbout(found *catalog.Match) {
 	if found.Launch.Total > 1 {
 		f.printMessage(otherLaunchesMessage(found))
@@ -147,26 +147,26 @@ func (f *runFinder) warnAbout(found *catalog.Match) {
 	f.warnClockSkew(found.Launch)
 }
 
-// warnClockSkew says which nodes have a clock that is off.
+// warnClockSkew warns about nodes with a wrong clock.
 func (f *runFinder) warnClockSkew(l *catalog.Launch) {
 	for _, c := range l.ClockWarnings() {
 		f.printMessage(fmt.Sprintf("%s: %s", l.ID(), c))
 	}
 }
 
-// printMessage prints a line on stderr.
+// printMessage prints a line on stderr, with the command's name.
 func (f *runFinder) printMessage(words string) {
 	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", f.cmd.Name(), text.Printable(f.copies.WithReferences(words)))
 }
 
-// The most that one line names.
+// Maximum lengths of lists in messages.
 const (
 	maxListedEarlier    = 3
 	maxListedUnreadable = 3
 	maxListedLaunches   = 5
 )
 
-// otherLaunchesMessage says which launch was found, and which others the run has, the newest first.
+// otherLaunchesMessage names the launch that was found and the others of the run, newest first.
 func otherLaunchesMessage(found *catalog.Match) string {
 	var others []string
 	for i := range slices.Backward(found.Run.Launches) {
@@ -179,7 +179,7 @@ func otherLaunchesMessage(found *catalog.Match) string {
 		text.Plural(len(others), "the other is", "the others are"), text.List(others, maxListedLaunches))
 }
 
-// nodesByName returns the nodes that several names stand for. Files are grouped: the pieces of a node are one.
+// nodesByName returns the nodes that names stand for. Files of the same node become one node.
 func (f *runFinder) nodesByName(names []string) ([]catalog.Node, error) {
 	var files []string
 	var out []catalog.Node
@@ -201,7 +201,7 @@ func (f *runFinder) nodesByName(names []string) ([]catalog.Node, error) {
 	return append(out, catalog.NodesOf(files)...), nil
 }
 
-// readReport returns the report of a file or of all nodes of a launch.
+// readReport returns the report of a file, or the merged report of a launch.
 func (f *runFinder) readReport(found *catalog.Match) (*reporter.Report, error) {
 	if found.Launch == nil {
 		return reportfile.Read(found.File, f.cpus)
@@ -215,7 +215,7 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// atMostOne checks the arguments of a command that takes one run or report.
+// atMostOne checks the arguments of a command that takes at most one run or report.
 func atMostOne(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 1:

@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// runsOf records runs into dir one after the other: each name is that of a run whose job exits with the code
-// behind the colon. A name that ends in /N is of that node.
+// runsOf records runs into dir in sequence: NAME:CODE is a run with a job that exits with the code, NAME/N:CODE its
+// node N.
 func runsOf(t *testing.T, dir string, runs ...string) {
 	t.Helper()
 	for _, run := range runs {
@@ -30,7 +30,7 @@ func runsOf(t *testing.T, dir string, runs ...string) {
 	}
 }
 
-// A run of three nodes of which one failed is one thing under its name, and the failure is not hidden.
+// A run of three nodes with one failure is one entry under its name, and the failure is shown.
 func TestNames_MeanAllNodes(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "old:0", "three/0:0", "three/1:5", "three/2:0")
@@ -66,7 +66,7 @@ func TestNames_MeanAllNodes(t *testing.T) {
 	insideIn(t, dir, "plot", "three", "-o", "none.svg", "--node", "7").Want(t, 1)
 }
 
-// A name that nobody knows gets the names that there are.
+// For an unknown name the error lists the existing names.
 func TestNames_Unknown(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:0")
@@ -81,7 +81,7 @@ func TestNames_Unknown(t *testing.T) {
 	o.WantLine(t, "diff", runs)
 }
 
-// plot without a name draws the newest run into the working directory, and never over a file.
+// plot without a name draws the newest run into the working directory, and never overwrites a file.
 func TestPlot_WithoutAName(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:0")
@@ -142,7 +142,7 @@ func TestLs(t *testing.T) {
 	}
 }
 
-// An index links the pages, wherever it lies, and replaces nothing.
+// An index has links to the pages from any directory, and replaces no file.
 func TestLs_Index(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:3")
@@ -166,7 +166,7 @@ func TestLs_Index(t *testing.T) {
 	insideIn(t, dir, "ls", "--html", "public/index.html", "--force").Want(t, 0)
 }
 
-// On a terminal a line has its width.
+// On a terminal lines are cut to its width.
 func TestLs_FitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "/bin/sh", `"$P" run -- sh -c 'exit 3 # `+strings.Repeat("x", 200)+`'; "$P" ls`)
@@ -227,7 +227,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// What would be lost is kept, and named.
+// Runs with a pending push or without a report are kept and named.
 func TestPrune_KeepsWhatIsPendingOrLost(t *testing.T) {
 	dir := t.TempDir()
 	insideIn(t, dir, "run", "--run-id", "pending", "--mlflow", "http://127.0.0.1:9", "--push-timeout", "0s", "--", "true").Want(t, 0)
@@ -237,7 +237,7 @@ func TestPrune_KeepsWhatIsPendingOrLost(t *testing.T) {
 	if err := os.Remove(filepath.Join(lost, "node-0.json")); err != nil {
 		t.Fatal(err)
 	}
-	hour := time.Now().Add(-time.Hour) // since it was written
+	hour := time.Now().Add(-time.Hour) // older than its last write
 	if err := os.Chtimes(filepath.Join(lost, "node-0.jsonl"), hour, hour); err != nil {
 		t.Fatal(err)
 	}

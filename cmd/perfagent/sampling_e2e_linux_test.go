@@ -13,14 +13,14 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The peak memory is what GNU time says of the same job.
+// The peak memory equals GNU time's for the same job.
 func TestE2E_Sampling_PeakMemoryIsGNUTimes(t *testing.T) {
 	t.Parallel()
 	const gnuTime = "/usr/bin/time"
 	if out, err := exec.Command(gnuTime, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "GNU") {
 		testenv.SkipOrFail(t, "GNU time is missing: apt-get install time")
 	}
-	o := clitest.RunCommand(t, clitest.AsHelper(clitest.Perfagent(t, "run", "--", gnuTime, "-f", "%M"), "hog")) // both look at the same process
+	o := clitest.RunCommand(t, clitest.AsHelper(clitest.Perfagent(t, "run", "--", gnuTime, "-f", "%M"), "hog")) // both measure the same process
 	o.Want(t, 0)
 	kib, err := strconv.ParseFloat(strings.TrimSpace(o.Err), 64)
 	if err != nil {

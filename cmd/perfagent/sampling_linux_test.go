@@ -25,12 +25,12 @@ func TestSampling_JobOf50Milliseconds(t *testing.T) {
 			t.Errorf("%s is missing: %v", name, n.Missing)
 		}
 	}
-	if w := r.Run.WallSeconds; w < 0.05 || w > 60 || n.Sampling.Samples != 1 && w < 0.5 { // the machine may stand still
+	if w := r.Run.WallSeconds; w < 0.05 || w > 60 || n.Sampling.Samples != 1 && w < 0.5 { // the machine may have stood still
 		t.Errorf("%v s, %d samples", w, n.Sampling.Samples)
 	}
 }
 
-// A job of one syscall has a whole report; what its time is too short for says so.
+// A job of one syscall has a complete report; values that need more time are missing with that reason.
 func TestSampling_JobOfOneSyscall(t *testing.T) {
 	o := inside(t, "run", "--", "true")
 	o.Want(t, 0)
@@ -50,7 +50,7 @@ func TestSampling_JobOfOneSyscall(t *testing.T) {
 	}
 }
 
-// The same file holds the ring's bound and every sample's account.
+// The number of kept samples is bounded, and all samples are counted.
 func TestSampling_KeptSamplesAreBounded(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its samples")
 	o := inside(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")

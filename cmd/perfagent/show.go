@@ -114,11 +114,11 @@ func (o *showOptions) show(args []string) error {
 	return o.print(report, found)
 }
 
-// readShown reads the run. Where no series is shown it leaves all out: the series of a thousand nodes do not fit into
+// readShown reads the run. It skips the series if they are not shown: the series of a thousand nodes do not fit into
 // memory.
 func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) {
 	nodes := len(found.Nodes())
-	if nodes == 1 { // or a merged report
+	if nodes == 1 { // it may be a merged report
 		if head, err := reportfile.ReadHead(found.Paths()[0]); err == nil {
 			nodes = max(1, head.Run.Nodes)
 		}
@@ -133,20 +133,20 @@ func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) 
 	return o.readReport(found)
 }
 
-// The formats of show that other code asks for.
+// Formats of show that other code refers to.
 const (
 	formatText = "text"
 	formatCSV  = "csv"
 	formatJSON = "json"
 )
 
-// A showFormat is a form in which show prints a run.
+// A showFormat is an output format of show.
 type showFormat struct {
 	name  string
 	print func(o *showOptions, r *reporter.Report, found *catalog.Match) error
 }
 
-// showFormats returns the formats of show.
+// showFormats returns the output formats in the order of the help.
 func showFormats() []showFormat {
 	return []showFormat{
 		{formatText, (*showOptions).printText},
@@ -185,12 +185,12 @@ func (o *showOptions) printCSV(report *reporter.Report, _ *catalog.Match) error 
 }
 
 func (o *showOptions) printMarkdown(report *reporter.Report, _ *catalog.Match) error {
-	drawn := terminal.ReportSparklines(report, summary.Width, false) // for browsers: the locale here does not matter
+	drawn := terminal.ReportSparklines(report, summary.Width, false) // not ASCII: browsers ignore the locale
 	return summary.WriteMarkdown(o.streams.rawOut(), report,
 		summary.MarkdownOptions{JobSparklines: drawn.Job, NodeSparklines: drawn.Node})
 }
 
-// printRows prints an object for each node, on a line of its own.
+// printRows prints one line of JSON for each node.
 func (o *showOptions) printRows(report *reporter.Report, found *catalog.Match) error {
 	path, _ := reportPaths(found)
 	for _, row := range summary.Rows(report, path) {
@@ -216,7 +216,7 @@ func (o *showOptions) printText(report *reporter.Report, found *catalog.Match) e
 	return summary.Write(o.streams.out, report, so)
 }
 
-// reportPaths returns the report that was found, or the directory of several, and its page.
+// reportPaths returns the path of the report and its page, or the directory of several reports and "".
 func reportPaths(found *catalog.Match) (path, page string) {
 	paths := found.Paths()
 	if len(paths) > 1 {
@@ -225,7 +225,7 @@ func reportPaths(found *catalog.Match) (path, page string) {
 	return paths[0], pageBeside(paths[0])
 }
 
-// pageBeside returns the page beside a report, or "" if there is none.
+// pageBeside returns the path of the report's page, or "" if it does not exist.
 func pageBeside(path string) string {
 	page := plotter.PagePath(path)
 	if st, err := os.Stat(page); err != nil || !st.Mode().IsRegular() {
@@ -234,7 +234,7 @@ func pageBeside(path string) string {
 	return page
 }
 
-// printJSON prints the metrics of every node, and on stderr what is absent.
+// printJSON prints the metrics of every node on stdout, and the remarks on stderr.
 func (o *showOptions) printJSON(report *reporter.Report, _ *catalog.Match) error {
 	nodes := make(map[string]reporter.Values, len(report.Nodes))
 	for _, name := range report.NodeNames() {
@@ -245,7 +245,7 @@ func (o *showOptions) printJSON(report *reporter.Report, _ *catalog.Match) error
 	return o.streams.printJSON(nodes)
 }
 
-// numbersOf returns the metrics of a node and the numbers of its phases, operations, transfers and ranks.
+// numbersOf returns the metrics of a node, including its phases, operations, transfers and ranks.
 func numbersOf(n *reporter.Node) reporter.Values {
 	all := n.PhaseValues()
 	maps.Copy(all, n.OperationValues())
@@ -255,7 +255,7 @@ func numbersOf(n *reporter.Node) reporter.Values {
 	return all
 }
 
-// byReason lists what is missing, one line for each reason.
+// byReason formats the missing values, one line for each reason.
 func byReason(missing []reporter.Missing) []string {
 	var whys []string
 	what := make(map[string][]string)
@@ -272,8 +272,8 @@ func byReason(missing []reporter.Missing) []string {
 	return whys
 }
 
-// visibleJSON escapes what encoding/json does not escape and a terminal may obey: DEL, the C1
-// controls, and marks that change the direction of text. JSON has none of them outside strings.
+// visibleJSON escapes terminal controls that encoding/json leaves: DEL, C1 controls, and bidirectional marks. They can
+// only occur in strings.
 func visibleJSON(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for _, r := range string(data) {

@@ -23,8 +23,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// showIn runs perfagent show on a report that stands as node-0.json in its directory,
-// with a locale.
+// showIn runs perfagent show on a report in node-0.json of its directory, with a locale.
 func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) clitest.Outcome {
 	t.Helper()
 	cmd := insideCommand(t, append([]string{"show", "node-0.json"}, args...)...)
@@ -37,7 +36,7 @@ func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) cli
 	return cmd.perform(t)
 }
 
-// showGolden holds what show printed against a golden file.
+// showGolden compares an output of show with a golden file.
 func showGolden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "show", name)
@@ -56,8 +55,7 @@ func showGolden(t *testing.T, name, got string) {
 	}
 }
 
-// showNodes is a report of three nodes, of which the second ends in the middle and the
-// third is from perf.py.
+// showNodes returns a report of three nodes: the second ends in the middle, and the third is from perf.py.
 func showNodes(t *testing.T) *reporter.Report {
 	t.Helper()
 	week := plottertest.Week(t)
@@ -89,14 +87,14 @@ func TestShow_Golden(t *testing.T) {
 			o.Want(t, 0)
 			showGolden(t, name+suffix, o.Out)
 		}
-		o := showIn(t, r, "C", "--format", "markdown") // for a browser, whatever the locale
+		o := showIn(t, r, "C", "--format", "markdown") // for a browser, in any locale
 		o.Want(t, 0)
 		showGolden(t, name+".md", o.Out)
 	}
 }
 
-// The burst of two seconds in a week is a full cell in the terminal and in Markdown,
-// and a row of the CSV, of which the mean is small.
+// A burst of two seconds in a week is a full cell in the terminal and in Markdown, and a row of the CSV with a small
+// mean.
 func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
 	week := plottertest.Week(t)
 	full := regexp.MustCompile(`(?m)^(node CPU|node disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
@@ -176,7 +174,7 @@ func TestShow_Formats(t *testing.T) {
 	}
 }
 
-// The first of three variables that is set settles whether the terminal has UTF-8.
+// The first of the three locale variables that is set determines whether the terminal has UTF-8.
 func TestShow_Locale(t *testing.T) {
 	path := plottertest.Write(t, plottertest.Week(t))
 	for _, c := range []struct {
@@ -203,13 +201,13 @@ func TestShow_Locale(t *testing.T) {
 	}
 }
 
-// On a terminal the pictures are as wide as it, and the summary names the page.
+// On a terminal the pictures have its width, and the summary names the page.
 func TestShow_OnTerminal(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []int{50, 60, 80, 200} {
 		path := plottertest.Write(t, plottertest.Week(t))
 		clitest.Write(t, strings.TrimSuffix(path, ".json")+".html", "", 0o644)
-		// The size is set before perfagent looks.
+		// The size is set before perfagent reads it.
 		cmd := clitest.Script(t, "/bin/sh", `read go; exec "$P" show "$1"`, path)
 		cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", "NO_COLOR=1")
 		m := clitest.OnTerminal(t, cmd)
@@ -231,8 +229,7 @@ func TestShow_OnTerminal(t *testing.T) {
 	}
 }
 
-// A run's own summary has the pictures, too, and its job's stderr nothing of them
-// where no summary is wanted.
+// The summary of run has pictures, and stderr has nothing without a summary.
 func TestShow_PicturesOfARun(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its samples")
 	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
@@ -251,7 +248,7 @@ func TestShow_PicturesOfARun(t *testing.T) {
 	}
 }
 
-// On a terminal the list of metrics is as wide as one.
+// On a terminal the list of metrics fits its width.
 func TestMetrics_OnTerminal(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "metrics")).End()
@@ -270,7 +267,7 @@ func TestMetrics_OnTerminal(t *testing.T) {
 	}
 }
 
-// A FIFO that nobody writes to is an empty report, not a reason to wait.
+// A FIFO without a writer is an empty report, and show does not wait for it.
 func TestShow_FIFO(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -283,7 +280,7 @@ func TestShow_FIFO(t *testing.T) {
 	}
 }
 
-// show without a name picks what was changed last, a journal too.
+// show without a name takes the newest recording, even a journal.
 func TestShow_PicksTheNewest(t *testing.T) {
 	dir := t.TempDir()
 	insideIn(t, dir, "run", "--run-id", "b", "--", "true").Want(t, 0)

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The JSON has the numbers of operations and transfers beside the metrics, and nothing else of them.
+// The JSON has the numbers of operations and transfers with the metrics, and nothing else about them.
 func TestShow_WorkNumbers(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	o := showIn(t, r, "C", "--json")
@@ -41,7 +41,7 @@ func TestShow_WorkNumbers(t *testing.T) {
 	}
 }
 
-// show --ops prints all, and --key what ProxyStore's stats of a key are, also without --ops.
+// show --ops prints all operations, and --key ProxyStore's statistics of a key, even without --ops.
 func TestShow_Ops(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestShow_Ops(t *testing.T) {
 	}
 }
 
-// A key that no operation had is an empty table, and no error.
+// An unknown key gives an empty table and no error.
 func TestShow_UnknownKey(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ShortJob())
 	for _, key := range []string{"other", "", "\x1b[2J"} {
@@ -78,7 +78,7 @@ func TestShow_UnknownKey(t *testing.T) {
 	}
 }
 
-// As JSON they are as in the report, by node.
+// The JSON has the format of the report, by node.
 func TestShow_OpsAsJSON(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	o := showIn(t, r, "C", "--ops", "--json")

@@ -7,8 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// remarksOn lists what the numbers of a report do not tell: that it is incomplete, what is absent and why, and the
-// remarks on each node.
+// remarksOn returns the remarks on a report: that it is incomplete, missing values with reasons, and remarks on nodes.
 func remarksOn(report *reporter.Report) []string {
 	var remarks []string
 	if report.Run.Incomplete != "" {
@@ -25,8 +24,7 @@ func remarksOn(report *reporter.Report) []string {
 	return remarks
 }
 
-// printRemarks prints on stderr how many remarks there are, and whether the report is incomplete, or with -v all
-// of them.
+// printRemarks prints the number of remarks on stderr and whether the report is incomplete, or with -v all remarks.
 func (o *showOptions) printRemarks(report *reporter.Report) {
 	remarks := remarksOn(report)
 	if !o.verbose && len(remarks) > 0 {

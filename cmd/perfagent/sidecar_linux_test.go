@@ -80,7 +80,7 @@ func wantSidecarReport(t *testing.T, out string) {
 	}
 }
 
-// A second signal does no harm, and a report that was there stays.
+// A second signal is harmless, and an existing report stays.
 func TestSidecar_KeepsOtherReports(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
@@ -110,7 +110,7 @@ func TestSidecar_ShowsASummaryWhenAsked(t *testing.T) {
 	}
 }
 
-// kill -9 leaves what was known.
+// kill -9 leaves the journal.
 func TestSidecar_LeavesItsJournalWhenKilled(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)

@@ -16,11 +16,10 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// settling are two signals of no other use: once both were seen, what was sent
-// before them has been relayed.
+// settling are two otherwise unused signals: once both have arrived, all earlier signals have been relayed.
 var settling = []syscall.Signal{syscall.SIGXCPU, syscall.SIGABRT}
 
-// What kill sends to perfagent's process id the job sees exactly once.
+// A signal to perfagent's process ID reaches the job exactly once.
 func TestSignals_ReachTheJobOnce(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.AsHelper(clitest.Perfagent(t, "run", "--"), "counter"))
@@ -46,8 +45,8 @@ func TestSignals_ReachTheJobOnce(t *testing.T) {
 	}
 }
 
-// The witness that a launcher's environment brings about is bare: no memory, no command line that a search of processes
-// could find, no descriptor of its own. In a group of perfagent's own it is none of the job's processes.
+// The witness process, started for some launchers, is bare: it has no memory, no command line that process searches
+// could match, and no descriptors. With perfagent's control group it is not counted as a process of the job.
 func TestSignals_WitnessIsBare(t *testing.T) {
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--interval", "100ms", "--"), "counter")
 	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
@@ -101,7 +100,7 @@ func TestSignals_WitnessIsBare(t *testing.T) {
 	}
 }
 
-// A signal that kills the job by default does so through perfagent, too.
+// A signal that kills the job by default also does so through perfagent.
 func TestSignals_KillTheJob(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
@@ -156,8 +155,7 @@ func TestSignals_JobThatIgnoresTermIsLeftAlone(t *testing.T) {
 	}
 }
 
-// once wants a signal to be on the screen, then the settling ones that perfagent
-// relays, and no other.
+// seenOnce checks that a signal is on the screen, then the settling ones that perfagent relays, and no other.
 func seenOnce(m *clitest.Terminal, agent int, sig syscall.Signal) {
 	m.T.Helper()
 	seen := m.Expect(unix.SignalName(sig))
@@ -177,15 +175,14 @@ func killTo(m *clitest.Terminal, pid int, sig syscall.Signal) {
 	}
 }
 
-// On a terminal the kernel sends Ctrl-C to the whole group: the job has it once,
-// as it has what is sent to perfagent alone.
+// On a terminal the kernel sends Ctrl-C to the whole group: the job gets it once, like signals sent to perfagent alone.
 func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--"), "counter")
 	m := clitest.OnTerminal(t, cmd)
 	m.PID("ready")
 	agent := cmd.Process.Pid
-	killTo(m, agent, syscall.SIGUSR1) // until perfagent passes this on, it may not know yet that the job runs
+	killTo(m, agent, syscall.SIGUSR1) // once it is passed on, perfagent knows that the job runs
 	m.Expect("SIGUSR1")
 	for range 3 {
 		m.Send("\x03")
@@ -201,7 +198,7 @@ func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
 	}
 	killTo(m, agent, syscall.SIGTERM)
 	m.Expect("SIGTERM")
-	if screen, code := m.End(); code != 9 || strings.Count(screen, "\nSIGTERM\r\n") != 1 { // the verdict names it, too
+	if screen, code := m.End(); code != 9 || strings.Count(screen, "\nSIGTERM\r\n") != 1 { // the verdict contains it, too
 		t.Errorf("exit code %d, screen %q", code, screen)
 	}
 	reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
@@ -221,7 +218,7 @@ func TestSignals_NewWindowSizeReachesTheJobOnce(t *testing.T) {
 	}
 }
 
-// A terminal that goes away is told to the job once, and the report is written.
+// A hang-up of the terminal reaches the job once, and the report is written.
 func TestSignals_HangUpReachesTheJobOnce(t *testing.T) {
 	t.Parallel()
 	r, w := clitest.Pipe(t)
@@ -235,7 +232,7 @@ func TestSignals_HangUpReachesTheJobOnce(t *testing.T) {
 	m.TTY.Close()
 	hups := 0
 	for line := l.Next(); line != "SIGTERM"; line = l.Next() {
-		switch line { // with the hang-up the kernel sends a CONT
+		switch line { // the kernel sends a CONT with the hang-up
 		case "SIGHUP":
 			hups++
 			l.Signal(syscall.SIGXCPU)
@@ -253,7 +250,7 @@ func TestSignals_HangUpReachesTheJobOnce(t *testing.T) {
 	reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 }
 
-// shell is an interactive bash on a terminal; $P is perfagent.
+// shell starts an interactive bash on a terminal; $P is perfagent.
 func shell(t *testing.T) *clitest.Terminal {
 	t.Helper()
 	cmd := clitest.Command(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), "--norc", "--noprofile", "-i")
@@ -263,8 +260,7 @@ func shell(t *testing.T) *clitest.Terminal {
 	return m
 }
 
-// Ctrl-Z gives the shell its terminal back; fg continues job and perfagent, and
-// the job is told once.
+// Ctrl-Z returns the terminal to the shell; fg continues job and perfagent, and the job gets CONT once.
 func TestSignals_CtrlZAndForeground(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
@@ -290,7 +286,7 @@ func TestSignals_CtrlZAndForeground(t *testing.T) {
 	reportertest.ReadSingle(t, filepath.Join(m.Cmd.Dir, "perfagent-out"))
 }
 
-// A shell's loop over wrapped commands does at Ctrl-C what it does over bare ones.
+// At Ctrl-C a shell's loop over wrapped commands behaves as over plain ones.
 func TestSignals_CtrlCInALoop(t *testing.T) {
 	t.Parallel()
 	dies := `sh -c 'echo ready; exec sleep 5'`
@@ -317,7 +313,7 @@ func TestSignals_CtrlCInALoop(t *testing.T) {
 					cmd := clitest.Script(t, testenv.NeedsTool(t, sh, "apt-get install "+sh), loop)
 					m := clitest.OnTerminal(t, cmd)
 					if c.goesOn && sh == "sh" {
-						m.Expect("ready\r\n") // how it goes on differs between shells
+						m.Expect("ready\r\n") // the rest differs between shells
 						return
 					}
 					interruptLoop(m, c.goesOn)
@@ -327,7 +323,7 @@ func TestSignals_CtrlCInALoop(t *testing.T) {
 	}
 }
 
-// loop types Ctrl-C at the first job of a loop and looks what the shell does.
+// interruptLoop types Ctrl-C at the first job of a loop and checks whether the shell continues the loop.
 func interruptLoop(m *clitest.Terminal, goesOn bool) {
 	m.T.Helper()
 	interruptReady(m)
@@ -353,9 +349,8 @@ func interruptLoop(m *clitest.Terminal, goesOn bool) {
 	}
 }
 
-// interruptReady types Ctrl-C at a job that is ready, once its shell waits for it:
-// a bash that has forked and does not wait yet dies of the signal, whatever its
-// child does.
+// interruptReady types Ctrl-C once the job is ready and its shell waits for it: a bash that has forked and does not
+// wait yet dies of the signal, whatever its child does.
 func interruptReady(m *clitest.Terminal) {
 	m.T.Helper()
 	m.Expect("ready\r\n")
@@ -363,7 +358,7 @@ func interruptReady(m *clitest.Terminal) {
 	m.Send("\x03")
 }
 
-// A job that stops itself, as an editor does, gives the shell its terminal back.
+// A job that stops itself, as an editor does, returns the terminal to the shell.
 func TestSignals_JobThatStopsItself(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
@@ -382,7 +377,7 @@ func TestSignals_JobThatStopsItself(t *testing.T) {
 	m.Expect("code-6\r\n")
 }
 
-// nohup's ignored HUP is ignored in the job.
+// HUP that nohup ignores is ignored in the job.
 func TestSignals_Nohup(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
@@ -399,8 +394,7 @@ func TestSignals_Nohup(t *testing.T) {
 	o.Want(t, 4)
 }
 
-// A TERM that comes when the job has ended does not replace its exit code, nor
-// the report.
+// A TERM after the end of the job changes neither its exit code nor the report.
 func TestSignals_TermWhileTheReportIsWritten(t *testing.T) {
 	t.Parallel()
 	for range 20 {

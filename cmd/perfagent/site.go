@@ -14,10 +14,10 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// listenToken is the flag that names the file of the token.
+// listenToken is the flag that names the token's file.
 const listenToken = "listen-token-file"
 
-// addSiteFlags declares what a site may want to set for all of its jobs.
+// addSiteFlags declares flags that a site may set for all jobs.
 func addSiteFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVar(&o.tokenFile, listenToken, "",
 		"with --listen, answer only requests that have the token in `FILE`, as a bearer token or as a password; "+
@@ -29,7 +29,7 @@ func addSiteFlags(f *pflag.FlagSet, o *recordOptions) {
 		"at the end, give the summary as JSON to \"sh -c `CMD`\", which may take 10s")
 }
 
-// readToken reads the token of the live page, if a file is named on the command line.
+// readToken reads the token of the live page from the file of --listen-token-file, if given.
 func (o *recordOptions) readToken(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed(listenToken) {
 		return nil
@@ -42,7 +42,7 @@ func (o *recordOptions) readToken(cmd *cobra.Command) error {
 		return err
 	})
 	switch {
-	case !ok: // token and public may still be written
+	case !ok: // the goroutine may still write to token and public
 		return fmt.Errorf("--%s: %s was not read within %v", listenToken, o.tokenFile, tokenTimeout)
 	case err != nil:
 		return fmt.Errorf("--%s: %w", listenToken, err)
@@ -58,12 +58,11 @@ const (
 	// tokenTimeout is how long the job waits for the token: the file may be a pipe.
 	tokenTimeout = 5 * time.Second
 
-	// maxToken is the size of the longest token in bytes, with room for the rest of a request's header.
+	// maxToken is the maximum size of a token in bytes; it leaves room for the rest of a request's header.
 	maxToken = 4096
 )
 
-// tokenFrom returns the content of a file without the newline at its end. public reports whether
-// everybody can read it.
+// tokenFrom returns the content of a file without its final newline. public reports whether all users can read it.
 func tokenFrom(path string) (token string, public bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// withDefaults prepares perfagent with the user's and the site's file; "" is none. The site's file is seen by this
-// perfagent alone.
+// withDefaults prepares perfagent with the content of the user's and the site's defaults file; "" = no file. Only this
+// perfagent sees the site's file.
 func withDefaults(t *testing.T, user, site string, args ...string) *exec.Cmd {
 	t.Helper()
 	config := t.TempDir()
@@ -76,7 +76,7 @@ func TestDefaults_Precedence(t *testing.T) {
 	}
 }
 
-// What is wrong with the files is named, and the job runs with the rest of them.
+// Bad lines give warnings, and the job runs with the other lines.
 func TestDefaults_BadLines(t *testing.T) {
 	t.Parallel()
 	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NODES=1\nPERFAGENT_HTML=sometimes\nPERFAGENT_NODE=3\n" +
@@ -112,7 +112,7 @@ func TestDefaults_ManyBadLines(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is named in one line; a job never waits for one.
+// An unreadable file gives one line, and a job never waits for a file.
 func TestDefaults_NoFile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -157,7 +157,7 @@ func TestDefaults_NoFile(t *testing.T) {
 	o.WantLine(t, "permission denied")
 }
 
-// Nothing of the files enters the job's environment, and its own variables stay.
+// The files do not change the job's environment.
 func TestDefaults_JobsEnvironment(t *testing.T) {
 	t.Parallel()
 	cmd := withDefaults(t, "PERFAGENT_INTERVAL=200ms\nPERFAGENT_LISTEN_TOKEN=t0ken-of-a-file\nPERFAGENT_OUT=x\n", "", "run", "--", "env")
@@ -174,7 +174,7 @@ func TestDefaults_JobsEnvironment(t *testing.T) {
 	}
 }
 
-// The commands that look for runs know PERFAGENT_OUT from a file, too.
+// PERFAGENT_OUT in a file applies to the commands that find runs, too.
 func TestDefaults_Show(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -186,7 +186,7 @@ func TestDefaults_Show(t *testing.T) {
 	}
 }
 
-// A secret in the command line is in nothing that perfagent writes or shows. The job has it.
+// A secret in the command line is in no file and no output of perfagent, but the job gets it.
 func TestRedact_Everywhere(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
@@ -238,7 +238,7 @@ func TestRedact_Everywhere(t *testing.T) {
 	}
 }
 
-// wantNoFile checks that no file under a directory has the text.
+// wantNoFile checks that no file under a directory contains the text.
 func wantNoFile(t *testing.T, dir, text string) {
 	t.Helper()
 	files := 0
@@ -305,7 +305,7 @@ func TestOnEnd_GetsTheSummary(t *testing.T) {
 	}
 }
 
-// What the command does changes nothing but stderr.
+// Whatever the command does, only stderr changes.
 func TestOnEnd_NeverHarms(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
@@ -314,10 +314,10 @@ func TestOnEnd_NeverHarms(t *testing.T) {
 		"no-such-command-":                "--on-end: exit status 127",
 		"exec 0<&-; true":                 "", // its stdin is a closed pipe
 		"exec true":                       "",
-		"sleep 60 >/dev/null 2>&1 & true": "", // what it leaves behind is left alone
+		"sleep 60 >/dev/null 2>&1 & true": "", // background processes are left alone
 		"":                                "",
 	} {
-		big := strings.Repeat("x", 100_000) // more than a pipe holds, with its twin
+		big := strings.Repeat("x", 100_000) // with its twin more than a pipe holds
 		o := clitest.Run(t, "run", "--summary", "never", "--tag", "a="+big, "--tag", "b="+big, "--on-end", command,
 			"--", "sh", "-c", "exit 7")
 		if o.Want(t, 7); !strings.Contains(o.Err, want) || want == "" && o.Err != "" || o.Out != "" {
@@ -331,7 +331,7 @@ func TestOnEnd_NeverHarms(t *testing.T) {
 	}
 }
 
-// All of its process group is killed after 10 s, or when perfagent is told to end.
+// The command's process group is killed after 10 s, or when perfagent gets a signal.
 func TestOnEnd_IsKilled(t *testing.T) {
 	t.Parallel()
 	for _, signaled := range []bool{false, true} {
@@ -369,7 +369,7 @@ func TestOnEnd_IsKilled(t *testing.T) {
 	}
 }
 
-// A command that has no end does not count as the job's, however much it uses.
+// An endless command does not count as the job's, whatever it uses.
 func TestOnEnd_IsNotTheJobs(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--on-end", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", "--", "true")
@@ -462,7 +462,7 @@ func TestListenToken_Options(t *testing.T) {
 	o.WantLine(t, "everybody can read")
 }
 
-// Who can reach the page without a token is said once.
+// A page that other machines can reach without a token gives one warning.
 func TestListenToken_Warning(t *testing.T) {
 	for _, c := range []struct {
 		address, token string

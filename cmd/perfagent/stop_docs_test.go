@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// TestDocs_StopKeys: the table of docs/stop-if.md has the columns of the samples.
+// The table of docs/stop-if.md has the columns of the samples.
 func TestDocs_StopKeys(t *testing.T) {
 	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`)
 	var out strings.Builder

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// stopArgs are those of a run whose job the rules may stop, and which then has so long to end.
+// stopArgs returns the arguments of a run with rules and a grace period.
 func stopArgs(grace string, script string, rules ...string) []string {
 	args := []string{"run", "--run-id", "r", "--interval", "50ms", "--mlflow", "off", "--stop-grace", grace}
 	for _, rule := range rules {
@@ -56,7 +56,7 @@ while True:
 	}
 }
 
-// A job that hangs after some work.
+// A job that hangs after some activity is stopped.
 func TestStopIf_Hang(t *testing.T) {
 	t.Parallel()
 	const rule = "job_cpu_cores < 0.2 for 400ms"
@@ -70,7 +70,7 @@ func TestStopIf_Hang(t *testing.T) {
 	}
 }
 
-// A rate has no value in each sample of a short interval, and is known all the same.
+// A rate, which has no value in some samples of a short interval, stops the job.
 func TestStopIf_HangAtAShortInterval(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--interval", "10ms", "--mlflow", "off", "--stop-if", "job_cpu_cores < 0.2 for 300ms", "--", "sleep", "60")
@@ -89,7 +89,7 @@ func TestStopIf_TrueForTooShort(t *testing.T) {
 	}
 }
 
-// The exit code is what the job chose, and the verdict the same.
+// The job chooses its exit code, and the verdict is the same.
 func TestStopIf_JobThatEndsItself(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 5} {
@@ -103,8 +103,8 @@ func TestStopIf_JobThatEndsItself(t *testing.T) {
 	}
 }
 
-// Of a job that minds no TERM nothing is left: not its main process, nor a child in another session,
-// nor a daemon whose parents have ended.
+// For a job that ignores TERM the main process is killed, and a child in another session, and a daemon with ended
+// parents.
 func TestStopIf_KillsAll(t *testing.T) {
 	t.Parallel()
 	script := `trap '' TERM
@@ -135,7 +135,7 @@ echo main $$; while :; do sleep 0.02; done`
 	}
 }
 
-// What the main process leaves running when it ends has the rest of the grace.
+// Processes that the main process leaves have the rest of the grace period.
 func TestStopIf_KillsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; echo child $$; while :; do sleep 0.02; done' & echo main $$; wait`
@@ -159,7 +159,7 @@ func TestStopIf_KillsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A job that makes processes all the time is ended, too.
+// A job that forks continuously is killed.
 func TestStopIf_KillsWhatForks(t *testing.T) {
 	t.Parallel()
 	script := `trap '' TERM; f() { trap '' TERM; sleep 0.01; f & }; f & f & f & while :; do sleep 0.02; done`
@@ -171,7 +171,7 @@ func TestStopIf_KillsWhatForks(t *testing.T) {
 	}
 }
 
-// With the control group of the job made by perfagent, all in it are killed, and it goes.
+// All processes in the control group made for the job are killed, and the group is removed.
 func TestStopIf_MadeGroup(t *testing.T) {
 	t.Parallel()
 	args := append([]string{"run", "--cgroup", "create"}, stopArgs("200ms",
@@ -185,7 +185,7 @@ func TestStopIf_MadeGroup(t *testing.T) {
 	}
 }
 
-// The first rule that holds is the one, and the others do no harm.
+// The first rule that holds stops the job, without effect of the others.
 func TestStopIf_SeveralRules(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, stopArgs("10s", "exec sleep 60",
@@ -203,7 +203,7 @@ func TestStopIf_Variable(t *testing.T) {
 	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
 }
 
-// Ctrl-C in the grace: the job ends by it, and the shell learns that.
+// Ctrl-C in the grace period ends the job, and the shell learns that.
 func TestStopIf_InterruptInTheGrace(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo asked' TERM; while :; do sleep 0.02; done`
@@ -217,7 +217,7 @@ func TestStopIf_InterruptInTheGrace(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 130, "signal": "SIGINT"})
 }
 
-// A TERM to perfagent ends the wait for what the main process has left.
+// A TERM to perfagent ends the wait for processes that the main process left.
 func TestStopIf_TermWhileItWaits(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; while :; do sleep 0.02; done' & echo main $$; wait`
@@ -231,12 +231,12 @@ func TestStopIf_TermWhileItWaits(t *testing.T) {
 	wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
 }
 
-// A kill by the kernel that came first is the cause.
+// An earlier kill by the kernel is the cause.
 func TestStopIf_KernelFirst(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
-	// After the first sample the kernel's log is open. The rule holds only after the kill. Nothing but the hog is in
-	// the group: while a process reads its files in procfs, its memory is not freed, and the kernel kills others in
+	// After the first sample the kernel's log is open. The rule holds only after the kill. Only the hog is in the
+	// group: while a process reads the hog's files in procfs, its memory is not freed, and the kernel kills others in
 	// the group.
 	const rule = "job_processes >= 5 for 100ms"
 	hog := `sh -c "echo \$\$ >` + group + `/cgroup.procs; exec tail /dev/zero"`
@@ -247,14 +247,14 @@ func TestStopIf_KernelFirst(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "process": "tail"})
 }
 
-// A job that ends before any rule holds has what it has without rules.
+// Rules that never hold change nothing.
 func TestStopIf_NeverTrue(t *testing.T) {
 	o := inside(t, "run", "--interval", "50ms", "--stop-if", "job_memory_mb > 1e9", "--", "sh", "-c", "sleep 0.2; exit 4")
 	o.Want(t, 4)
 	reportertest.WantVerdict(t, o.Report(t), "exited", "exited with code 4")
 }
 
-// perfagent that is killed in the grace leaves in the journal that a rule stopped the job.
+// A perfagent that is killed in the grace period leaves the stop by a rule in the journal.
 func TestStopIf_Journal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, stopArgs("1h", `trap 'echo asked' TERM; echo main $$; while :; do sleep 0.02; done`, anyProcess)...)
@@ -294,7 +294,7 @@ func TestStopIf_BadRules(t *testing.T) {
 	inside(t, "sidecar", "--stop-if", anyProcess).Want(t, 1)
 }
 
-// The wait after the end is as short as it can be: a job that has nothing left ends at once.
+// A job without remaining processes ends without a wait.
 func TestStopIf_NoWaitForNothing(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()

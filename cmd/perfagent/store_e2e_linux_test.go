@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// A node that dies leaves what was known in the store.
+// A node that dies leaves a partial report in the store.
 func TestE2E_Store_Partial(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -49,14 +49,14 @@ func TestE2E_Store_Partial(t *testing.T) {
 	}
 }
 
-// What is done in a store while the job runs is on /metrics, and what fails there.
+// /metrics has the store's operations and failures while the job runs.
 func TestE2E_Store_Listen(t *testing.T) {
 	t.Parallel()
 	listenTool(t, "promtool")
 	for name, address := range map[string]string{
 		"perfagent_store_seconds_count{operation=put}": t.TempDir(), "perfagent_store_errors_total{operation=put}": "/dev/full",
 	} {
-		// The last node of 64 is the first whose partial report is put.
+		// The last node of 64 puts its partial report first.
 		args := []string{"--interval", "100ms", "--node", "63", "--store-every", "10s", "--push-timeout", "1s", "--store", address}
 		l := listenRun(t, append(args, holdOpen...)...)
 		clitest.WaitUntil(t, name+" is 1 or more", func() bool { v, there := l.series(name); return there && v >= 1 })

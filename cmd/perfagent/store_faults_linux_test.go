@@ -15,14 +15,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A storeFault is a store that does not take a report.
+// A storeFault is a store that does not accept a report.
 type storeFault struct {
 	address string
 	words   string // of the reason
-	again   bool   // it may pass by itself, so that it is tried until the time is up
+	again   bool   // it may be temporary, so that perfagent retries until the timeout
 }
 
-// s3Faults are what a server of S3 may do.
+// s3Faults returns the faults of an S3 server.
 func s3Faults(t *testing.T) map[string]storeFault {
 	t.Helper()
 	server := func(answer http.HandlerFunc) string {
@@ -62,7 +62,7 @@ func s3Faults(t *testing.T) map[string]storeFault {
 	}
 }
 
-// redisFaults are what a Redis server may do.
+// redisFaults returns the faults of a Redis server.
 func redisFaults(t *testing.T) map[string]storeFault {
 	t.Helper()
 	server := func(answer string, pause time.Duration) string {
@@ -101,7 +101,7 @@ func redisFaults(t *testing.T) map[string]storeFault {
 	}
 }
 
-// answerSlowly answers each request, byte after byte.
+// answerSlowly responds to each request byte by byte.
 func answerSlowly(conn net.Conn, answer string, pause time.Duration) {
 	defer conn.Close()
 	for asked := make([]byte, 1<<16); ; {
@@ -119,8 +119,8 @@ func answerSlowly(conn net.Conn, answer string, pause time.Duration) {
 	}
 }
 
-// Whatever a store does, the job has its exit code and its time; the report is pending, one line says why and what to
-// do, and what cannot pass is not waited for. No password is told.
+// Whatever a store does, the job keeps its exit code and its time; the report is pending, one line has the reason and
+// the command for later, and permanent faults are not waited for. No output has the password.
 func TestStore_Faults(t *testing.T) {
 	t.Parallel()
 	faults := s3Faults(t)
@@ -142,7 +142,7 @@ func TestStore_Faults(t *testing.T) {
 				t.Errorf("%s: %q, want %q", state.State, state.Error, f.words)
 			}
 			says(t, o, "the report is safe, put it there with: ")
-			if lines := strings.Count(o.Err, "\n"); lines > 2 { // the other is how the job ended
+			if lines := strings.Count(o.Err, "\n"); lines > 2 { // the other one is the end of the job
 				t.Errorf("%d lines: %s", lines, o.Err)
 			}
 

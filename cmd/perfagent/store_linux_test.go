@@ -37,7 +37,7 @@ func storedReport(t *testing.T, address, name string) []byte {
 	return data
 }
 
-// readReport reads the report of a file.
+// readReport reads a report file.
 func readReport(t *testing.T, path string) *reporter.Report {
 	t.Helper()
 	r, err := reporter.Decode([]byte(clitest.Read(t, path)))
@@ -47,7 +47,7 @@ func readReport(t *testing.T, path string) *reporter.Report {
 	return r
 }
 
-// storeState returns what a file says of the store.
+// storeState returns the store state in a report file.
 func storeState(t *testing.T, path, node string) *reporter.StoreState {
 	t.Helper()
 	push := readReport(t, path).Nodes[node].Push
@@ -57,8 +57,8 @@ func storeState(t *testing.T, path, node string) *reporter.StoreState {
 	return push.Store
 }
 
-// The report of run is in the store when run ends: the local one without the state of the store. The other commands
-// take it by reference, and leave nothing behind.
+// When run ends, the store has its report: the local one without the state of the store. The other commands take it by
+// reference, and leave no files.
 func TestStore_RunAndRead(t *testing.T) {
 	t.Parallel()
 	for kind, scheme := range map[string]string{"directory": "file://", "ProxyStore": "proxystore+file://"} {
@@ -131,7 +131,7 @@ func TestStore_RunAndRead(t *testing.T) {
 	}
 }
 
-// What a reference does not lead to is said in one line with the reference.
+// A wrong reference gives one line with the reference.
 func TestStore_WrongReferences(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -170,7 +170,7 @@ func TestStore_WrongReferences(t *testing.T) {
 	}
 }
 
-// Nothing outside of a directory that is a store is read, whatever the name says and wherever links lead.
+// With a directory as a store, no name and no link gives access to files outside.
 func TestStore_LeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -208,7 +208,7 @@ func TestStore_LeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// Of a run of which a part is damaged the rest is merged, and the exit code says so.
+// If a part of a run is damaged, the rest is merged, and the exit code is 1.
 func TestStore_MergesTheRest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -238,7 +238,7 @@ func TestStore_MergesTheRest(t *testing.T) {
 	}
 }
 
-// A store that does not work costs the job nothing, and one command puts the report there later.
+// A failing store does not affect the job, and one command puts the report there later.
 func TestStore_Fails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -272,7 +272,7 @@ func TestStore_Fails(t *testing.T) {
 	}
 }
 
-// A store on a disk that hangs delays the end by the push timeout, and no more.
+// A store on a hanging disk delays the end by at most the push timeout.
 func TestStore_Hangs(t *testing.T) {
 	t.Parallel()
 	dir, store := t.TempDir(), hangingDir(t)
@@ -290,7 +290,7 @@ func TestStore_Hangs(t *testing.T) {
 	}
 }
 
-// With --log-level debug, what is done in a store is said as ProxyStore says it; otherwise nothing is.
+// Only with --log-level debug, operations in a store are logged in the format of ProxyStore.
 func TestStore_DebugLines(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -308,7 +308,7 @@ func TestStore_DebugLines(t *testing.T) {
 	}
 }
 
-// The ranks of a host put one report: that of the node.
+// The ranks of a host put one report, the node's.
 func TestStore_Ranks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -328,7 +328,7 @@ wait`
 	}
 }
 
-// The directory of the reports as a store has them already: nothing is written twice.
+// A store that is the reports' directory has them already: nothing is written twice.
 func TestStore_IsOut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -346,7 +346,7 @@ func TestStore_IsOut(t *testing.T) {
 	}
 }
 
-// The Python program of docs/stores.md finds what its commands have stored.
+// The Python program of docs/stores.md finds the objects that its commands have stored.
 func TestStore_DocumentedPython(t *testing.T) {
 	t.Parallel()
 	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
@@ -367,7 +367,7 @@ func TestStore_DocumentedPython(t *testing.T) {
 	}
 }
 
-// In a directory, the report of the end counts, and not what was known before.
+// In a directory, the final report takes precedence over the partial one.
 func TestStore_PartialBesideTheLast(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -394,7 +394,7 @@ func TestStore_PartialBesideTheLast(t *testing.T) {
 	clitest.Run(t, "show", "file://"+dir+"#job/node-1.2.partial").Want(t, 0)
 }
 
-// Nothing in a store is said, so that a wrong address shows.
+// An empty store gives a message, so that a wrong address is noticed.
 func TestStore_ListsNothing(t *testing.T) {
 	t.Parallel()
 	address := "file://" + filepath.Join(t.TempDir(), "none")
@@ -406,8 +406,8 @@ func TestStore_ListsNothing(t *testing.T) {
 	}
 }
 
-// With Redis: the password is in the environment alone, and nothing that is said or written has it. What a server that
-// was away has not got is put there by the command that was printed.
+// The password of Redis is in the environment, and in no output or file. The printed command puts the report that a
+// server missed while it was down.
 func TestStore_Redis(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
@@ -458,8 +458,8 @@ func TestStore_Redis(t *testing.T) {
 	}
 }
 
-// A password in an address or a reference is in nothing that is said or written, whatever the command and also if it
-// is of no use there. An address without one takes that of PERFAGENT_STORE, of the variable or of a file.
+// No output or file of any command has the password of an address or a reference, even if the command cannot use it. An
+// address without a password uses the one in PERFAGENT_STORE, from the variable or a file.
 func TestStore_Passwords(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
@@ -519,7 +519,7 @@ func TestStore_Passwords(t *testing.T) {
 	}
 }
 
-// No command repeats the password of an address that is misspelt, whatever it takes the argument for.
+// No command prints the password of a misspelt address, whatever it takes the argument for.
 func TestStore_MisspeltAddresses(t *testing.T) {
 	dir := t.TempDir()
 	for _, address := range []string{
@@ -548,7 +548,7 @@ func TestStore_MisspeltAddresses(t *testing.T) {
 	}
 }
 
-// Wrong use is said before the job starts.
+// Wrong use is reported before the job starts.
 func TestStore_BadFlags(t *testing.T) {
 	t.Parallel()
 	for words, args := range map[string][]string{
@@ -571,8 +571,7 @@ func TestStore_BadFlags(t *testing.T) {
 	}
 }
 
-// With S3: neither what is said nor what is written has the keys. What a server that was away has not got is put there
-// by the command that was printed.
+// The keys of S3 are in no output or file. The printed command puts the report that a server missed while it was down.
 func TestStore_S3(t *testing.T) {
 	t.Parallel()
 	server := storetest.S3(t)
@@ -629,7 +628,7 @@ func TestStore_S3(t *testing.T) {
 	}
 }
 
-// The commands of docs/stores.md for S3, with a server of the test.
+// The commands of docs/stores.md for S3 work with a server of the test.
 func TestStore_DocumentedS3(t *testing.T) {
 	t.Parallel()
 	server := storetest.S3(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// parseReference splits STORE#NAME. The name of a file is that, whatever it looks like.
+// parseReference splits STORE#NAME. ok is false if a file of that name exists.
 func parseReference(argument string) (address, object string, ok bool) {
 	address, object, ok = store.SplitReference(argument)
 	if _, err := os.Lstat(argument); err == nil {
@@ -24,8 +24,8 @@ func parseReference(argument string) (address, object string, ok bool) {
 	return address, object, ok
 }
 
-// needsCopy reports whether a name is a reference whose objects are copied to be read: to a store that is not a
-// directory.
+// needsCopy reports whether name is a reference to a store that is not a directory, so that objects must be copied to
+// be read.
 func (f *runFinder) needsCopy(name string) bool {
 	address, _, ok := parseReference(name)
 	if !ok {
@@ -33,14 +33,14 @@ func (f *runFinder) needsCopy(name string) bool {
 	}
 	s, err := f.openStore(address, false)
 	if err != nil {
-		return false // it is said when the name is looked up
+		return false // looking up the name reports the error
 	}
 	defer s.Close()
 	_, isDir := s.Dir()
 	return !isDir
 }
 
-// findInStore returns what a reference stands for.
+// findInStore returns the match of a store reference.
 func (f *runFinder) findInStore(address, object string) (*catalog.Match, error) {
 	s, err := f.openStore(address, false)
 	if err != nil {
@@ -52,17 +52,17 @@ func (f *runFinder) findInStore(address, object string) (*catalog.Match, error) 
 	return f.storeFinder().Find(ctx, s, object)
 }
 
-// storeFinder returns what finds runs in stores.
+// storeFinder returns the finder of runs in stores.
 func (f *runFinder) storeFinder() store.Finder {
 	return store.Finder{Copies: &f.copies, Warn: f.printMessage}
 }
 
-// openStore opens a store. If its address has no password, that of PERFAGENT_STORE will do.
+// openStore opens a store. An address without a password uses the one in PERFAGENT_STORE.
 func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error) {
 	return store.Open(address, store.Options{Metrics: metrics, Credentials: f.streams.defaultOf(storeVariable).value})
 }
 
-// resolver returns what fetches the series of nodes. The caller closes it.
+// resolver returns a resolver that fetches the series of nodes. The caller closes it.
 func (f *runFinder) resolver() *store.Resolver {
 	return &store.Resolver{
 		Open: func(address string) (*store.Store, error) { return f.openStore(address, false) },
@@ -70,14 +70,14 @@ func (f *runFinder) resolver() *store.Resolver {
 	}
 }
 
-// fill fetches the series of the nodes that were merged without them.
+// fill fetches the series of nodes that were merged without them.
 func (f *runFinder) fill(report *reporter.Report) {
 	series := f.resolver()
 	defer series.Close()
 	series.Fill(report)
 }
 
-// publicName returns a name as it may be shown: a reference without user and password.
+// publicName returns name without the user and password of a reference.
 func (f *runFinder) publicName(name string) string {
 	address, object, ok := parseReference(name)
 	if !ok {
@@ -91,7 +91,7 @@ func (f *runFinder) publicName(name string) string {
 	return s.Reference(object)
 }
 
-// prefixName returns what is said of something: its name, unless the words have it, and the words.
+// prefixName returns "name: words", or words if they contain the name.
 func prefixName(name, words string) string {
 	if strings.Contains(words, name) {
 		return words
@@ -162,7 +162,7 @@ func (o *lsOptions) printRuns(runs []store.Run) error {
 	return o.streams.printTable(t)
 }
 
-// printNodes prints a line for each report of a run.
+// printNodes prints a line for each report of a run in a store.
 func (o *lsOptions) printNodes(nodes []store.Node) error {
 	if o.json {
 		return o.streams.printJSON(nodes)
@@ -179,16 +179,16 @@ func (o *lsOptions) printNodes(nodes []store.Node) error {
 	return o.streams.printTable(t)
 }
 
-// pasted returns a reference as a shell takes it: quoted if it has options.
+// pasted returns a reference quoted for a shell if necessary.
 func pasted(reference string) string {
-	plain := strings.ReplaceAll(reference, "#", "") // within a word it means nothing to a shell
+	plain := strings.ReplaceAll(reference, "#", "") // inside a word # has no special meaning
 	if pusher.ShellCommand([]string{plain}) == plain {
 		return reference
 	}
 	return pusher.ShellCommand([]string{reference})
 }
 
-// modified returns when an object was stored, for a table.
+// modified formats the modification time of an object for a table.
 func modified(t time.Time) string {
 	if t.IsZero() {
 		return text.Absent

@@ -44,7 +44,7 @@ func TestStreams_StdinPassesByteByByte(t *testing.T) {
 	}
 }
 
-// What a shell sees of a command is the same with and without us.
+// A shell sees the same of a command with and without perfagent.
 func TestStreams_ShellSeesTheSame(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
@@ -84,7 +84,7 @@ func TestStreams_ShellSeesTheSame(t *testing.T) {
 	}
 }
 
-// A command in a pipeline that ends as its reader has had enough is no failure to speak of. Elsewhere it is, and in
+// A command in a pipeline that dies because its reader has ended is not reported as a failure. Elsewhere it is, and in
 // the log of a batch job.
 func TestSummary_Pipeline(t *testing.T) {
 	t.Parallel()
@@ -106,8 +106,7 @@ func TestSummary_Pipeline(t *testing.T) {
 	}
 }
 
-// With stderr redirected nothing of ours is on it, unless asked for; colours are
-// for terminals.
+// A redirected stderr has no output of perfagent unless requested; only terminals get colours.
 func TestSummary_GoesWhereItIsWanted(t *testing.T) {
 	t.Parallel()
 	job := []string{"--", "sh", "-c", "printf out; printf err >&2"}
@@ -184,7 +183,7 @@ func TestSummary_FitsTheTerminal(t *testing.T) {
 	}
 }
 
-// Nobody reading stderr any more is not a reason to fail.
+// A closed reader of stderr is not a failure.
 func TestStreams_StderrClosedByItsReader(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{{"--summary", "always"}, {"--summary", "always", "--log-level", "debug", "--out", "/proc/nowhere"}} {
@@ -210,7 +209,7 @@ func TestStreams_JobClosesItsOwn(t *testing.T) {
 	}
 }
 
-// The job's three streams are the very same open files: not a copy, not a pipe.
+// The job's three streams are the same open files: not a copy, not a pipe.
 func TestStreams_AreTheSameOpenFiles(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c",
@@ -251,7 +250,7 @@ func TestStreams_AreTheSameOpenFiles(t *testing.T) {
 	}
 }
 
-// What the job gives up is given up: we hold on to nothing of its.
+// perfagent keeps no stream open that the job closes.
 func TestStreams_PipeThatTheJobCloses(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
@@ -277,8 +276,7 @@ func TestStreams_PipeThatTheJobCloses(t *testing.T) {
 	}
 }
 
-// A stderr that is full and read by nobody keeps neither the job from starting nor
-// its exit code from being returned.
+// A full stderr without a reader delays neither the start of the job nor the return of its exit code.
 func TestStreams_NobodyReadsStderr(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -305,7 +303,7 @@ func TestStreams_NobodyReadsStderr(t *testing.T) {
 	}
 }
 
-// stuff writes to a pipe until it takes no more.
+// stuff fills a pipe.
 func stuff(t *testing.T, w *os.File) {
 	t.Helper()
 	conn, err := w.SyscallConn()
@@ -320,7 +318,7 @@ func stuff(t *testing.T, w *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// For the child it is an ordinary pipe, on which writes block.
+	// For the child it is an ordinary pipe with blocking writes.
 	_ = conn.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), false) })
 	if err != nil {
 		t.Fatal(err)

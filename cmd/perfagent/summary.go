@@ -13,24 +13,23 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// The values of --summary.
+// Values of --summary.
 const (
-	summaryAuto   = "auto"   // the summary on a terminal, elsewhere the line where somebody will read it
-	summaryLine   = "line"   // the line
-	summaryAlways = "always" // the summary
-	summaryNever  = "never"  // neither
+	summaryAuto   = "auto" // the summary on a terminal, else the line if it is likely to be read (see wantsLine)
+	summaryLine   = "line"
+	summaryAlways = "always"
+	summaryNever  = "never"
 )
 
 func summaries() []string { return []string{summaryAuto, summaryLine, summaryAlways, summaryNever} }
 
-// wantsSummary reports whether the whole summary is printed.
+// wantsSummary reports whether to print the whole summary.
 func (o *recordOptions) wantsSummary() bool {
 	return o.summary == summaryAlways || o.summary == summaryAuto && isTerminal(o.streams.err)
 }
 
-// wantsLine reports whether the one line about a run is printed. Off a terminal stderr is the job's: after success
-// the line is for the logs of schedulers and CI systems only. When the reader of a pipeline has had
-// enough, shells say nothing either.
+// wantsLine reports whether to print the one-line summary. Off a terminal stderr belongs to the job: after success the
+// line is only for the logs of schedulers and CI systems. A SIGPIPE in a pipeline is not reported, as in shells.
 func (o *recordOptions) wantsLine(r *reporter.Report) bool {
 	switch {
 	case o.summary == summaryLine:
@@ -52,11 +51,11 @@ func inBatch() bool {
 		os.Getenv("GITHUB_ACTIONS") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != ""
 }
 
-// showSummary prints the summary or the line once the report has been written.
+// showSummary prints the summary or the line after the report has been written.
 func (o *recordOptions) showSummary(r *agent.Result) {
 	ignoreBackground()
 
-	var out bytes.Buffer // one write: it is read whole or not at all
+	var out bytes.Buffer // one write, so that output does not interleave
 	switch {
 	case o.wantsSummary():
 		_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
@@ -74,8 +73,8 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	}
 }
 
-// conclude prints what was pushed, if a summary was asked for, and runs the command of --on-end. r is nil
-// if no job was started.
+// conclude prints the outcome of the push with the summary, else logs it, and runs --on-end. r is nil if no job was
+// started.
 func (o *recordOptions) conclude(r *agent.Result) {
 	if r == nil {
 		return

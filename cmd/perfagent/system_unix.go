@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reraiseForShell ends this process by the signal that killed its job, if the parent is an interactive
-// shell or a script, rather than the program behind a new terminal: if the parent is in our session.
+// reraiseForShell ends this process by the signal that killed its job, if the parent is in our session: then it is a
+// shell or a script, not the program behind a new terminal.
 func reraiseForShell(signal string) {
 	ours, err := unix.Getsid(0)
 	theirs, errParent := unix.Getsid(unix.Getppid())
@@ -23,25 +23,25 @@ func reraiseForShell(signal string) {
 	}
 }
 
-// reraise ends this process by a signal, without a core file. It returns if the signal has no name of its own.
+// reraise ends this process by a signal, without a core file. It returns if the signal has no name.
 func reraise(signal string) {
 	if n := unix.SignalNum(signal); n != 0 {
 		job.Reraise(n)
 	}
 }
 
-// inForeground reports whether w is a terminal with this process in its foreground. Writing from the
-// background is a nuisance, or even stops the writer ("stty tostop").
+// inForeground reports whether w is a terminal and this process in its foreground. Writing from the background disturbs
+// the user, or even stops the writer ("stty tostop").
 func inForeground(w io.Writer) bool {
 	group, err := unix.IoctlGetInt(descriptor(w), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
-// ignoreBackground allows writing to the terminal from the background, where "stty tostop" would
-// stop the process. The job has ended, so no child inherits this.
+// ignoreBackground allows writing to the terminal from the background despite "stty tostop". The job has ended, so no
+// child inherits the ignored signal.
 func ignoreBackground() { signal.Ignore(unix.SIGTTOU) }
 
-// setProcessGroup starts a command in a process group of its own, all of which is killed with it.
+// setProcessGroup makes cmd start in a new process group, and cancellation kill that group.
 func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

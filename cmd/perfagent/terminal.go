@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// descriptor returns the file descriptor of stdout or stderr, or -1 for any other writer. It does not
-// call File.Fd, which may make the open file blocking for the job, too.
+// descriptor returns the file descriptor of stdout or stderr, or -1 for any other writer. It avoids File.Fd, which may
+// make the open file blocking for the job, too.
 func descriptor(w io.Writer) int {
 	w = rawWriter(w)
 	if r, ok := w.(*redact.Writer); ok {
@@ -35,7 +35,7 @@ func descriptor(w io.Writer) int {
 
 func isTerminal(w io.Writer) bool { return term.IsTerminal(descriptor(w)) }
 
-// isPipe reports whether what is written to w goes through a pipe.
+// isPipe reports whether w writes to a pipe.
 func isPipe(w io.Writer) bool {
 	f, ok := rawWriter(w).(*os.File)
 	if !ok {
@@ -45,12 +45,12 @@ func isPipe(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
-// colorful reports whether to write colours to w, following NO_COLOR and TERM.
+// colorful reports whether to write colours to w, according to NO_COLOR and TERM.
 func colorful(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// summaryOptions returns the options for a summary on w.
+// summaryOptions returns the options of a summary on w. path and page are the report's.
 func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.Options {
 	columns := width(w)
 	drawn := terminal.ReportSparklines(r, min(columns, summary.Width), !isUTF8Locale())
@@ -60,7 +60,7 @@ func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.
 	}
 }
 
-// width returns the terminal's width in cells, or 80.
+// width returns the width of the terminal in cells, or 80.
 func width(w io.Writer) int {
 	if columns, _, err := term.GetSize(descriptor(w)); err == nil && columns > 0 {
 		return columns

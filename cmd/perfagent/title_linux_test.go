@@ -13,14 +13,14 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// awaitsTitle is a job that prints the command lines that perfagent has, until it has its last one.
+// awaitsTitle is a job that prints the command lines of perfagent until the final one.
 const awaitsTitle = `for i in $(seq 1000); do
 	line=$(tr '\0' ' ' </proc/$PPID/cmdline); echo "$line"
 	case $line in *"process $$ ") exit 7;; esac
 	sleep 0.01
 done`
 
-// Who looks for a job by its arguments, secrets among them, finds the job alone, from its first moment on.
+// A search for a job by its arguments, secrets among them, only finds the job, from the beginning.
 func TestTitle_OfWhatRunsACommand(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "--run-id", "train.py"}, {"phase", "train.py"}, {"record", "--key", "train.py"}} {
@@ -42,7 +42,7 @@ func TestTitle_OfWhatRunsACommand(t *testing.T) {
 	}
 }
 
-// attach and sidecar have no flags in their command lines, such as the address of a store with its password.
+// The command lines of attach and sidecar contain no flags, such as the address of a store with its password.
 func TestTitle_OfWhatRunsBeside(t *testing.T) {
 	t.Parallel()
 	job := exec.Command("sleep", "600")

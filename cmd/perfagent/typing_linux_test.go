@@ -12,8 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// What is typed wrongly gets one line that says what was meant, and the exit code of the command. The texts are a
-// contract.
+// Wrong use gives one line with a suggestion, and the command's exit code. The texts are a contract.
 func TestTyping_WrongUse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,7 +79,7 @@ func TestMetrics_ThatContainAText(t *testing.T) {
 	}
 }
 
-// A file that is not a report is said to be none, with the way to the one that was meant.
+// For a file that is not a report, the error names the report next to it.
 func TestShow_NamesTheReportBesideThePage(t *testing.T) {
 	t.Parallel()
 	path, _ := sampleReport(t)
@@ -96,7 +95,7 @@ func TestShow_NamesTheReportBesideThePage(t *testing.T) {
 	}
 }
 
-// Of what is absent, show --json tells the number only; -v tells it all.
+// show --json prints only the number of remarks; -v prints them all.
 func TestShow_RemarksInOneLine(t *testing.T) {
 	t.Parallel()
 	path, _ := sampleReport(t)
@@ -109,7 +108,7 @@ func TestShow_RemarksInOneLine(t *testing.T) {
 	}
 }
 
-// What is probably a mistake gets a line, and the job runs as it would have.
+// A probable mistake gives a line, and the job runs normally.
 func TestRun_DoubtsAboutTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -140,7 +139,7 @@ func TestRun_DoubtsAboutTheEnvironment(t *testing.T) {
 	}
 }
 
-// Where the locale has only ASCII, text for people has nothing else; what programs read is UTF-8 as ever.
+// In an ASCII locale text for people is ASCII; formats for programs stay UTF-8.
 func TestLocale_WithoutUTF8(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -186,7 +185,7 @@ func TestLocale_WithoutUTF8(t *testing.T) {
 	}
 }
 
-// What docs/before-after.md says that is typed gets the answer that it says, and the exit code.
+// The commands in docs/before-after.md give the documented output and exit code.
 func TestDocs_Typed(t *testing.T) {
 	dir := t.TempDir()
 	in := func(text string) clitest.Outcome {
@@ -203,7 +202,7 @@ func TestDocs_Typed(t *testing.T) {
 	}
 	for _, row := range rows {
 		typed, want := row[1], row[2]
-		if strings.Contains(typed, "perfagent run ") { // runs of its own would be the newest
+		if strings.Contains(typed, "perfagent run ") { // its runs would be the newest
 			typed = "cd $(mktemp -d); " + typed
 		}
 		o := in(typed)

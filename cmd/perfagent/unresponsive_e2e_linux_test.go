@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// Where neither the directory of the reports answers nor the temporary one, the job runs all
-// the same, and a line says that there is no report.
+// If neither the directory of the reports nor the temporary one responds, the job runs, and a line reports that there
+// is no report.
 func TestE2E_Hang_NoDirectoryAnswers(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
@@ -27,8 +27,8 @@ func TestE2E_Hang_NoDirectoryAnswers(t *testing.T) {
 	o.WantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")
 }
 
-// A directory of the reports that begins to hang while the job runs costs nothing but time:
-// the report is elsewhere.
+// If the directory of the reports begins to hang while the job runs, only time is lost: the report is in another
+// directory.
 func TestE2E_Hang_Reports(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
@@ -48,7 +48,7 @@ func TestE2E_Hang_Reports(t *testing.T) {
 	o.WantLine(t, "no answer within 5s; the report is "+path)
 }
 
-// The last rank out does not wait for the reports of the others where they have begun to hang.
+// The last rank does not wait for the other reports if they have begun to hang.
 func TestE2E_Hang_LastRankOut(t *testing.T) {
 	t.Parallel()
 	for what, says := range map[string]string{"": "the report is ", "node-0.rank-0.json": "read report "} {

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// hangingDir is on a file system that nobody answers for, as a dead file server's.
+// hangingDir returns a directory on a file system that never responds, as of a dead file server.
 func hangingDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,8 +24,7 @@ func hangingDir(t *testing.T) string {
 	return dir
 }
 
-// A directory of the PATH that hangs, behind that of the command, holds nobody up: a shell
-// would not look there either.
+// A hanging directory late in PATH, after the command's, does not delay the job, as in a shell.
 func TestHang_Path(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -59,9 +58,8 @@ func TestHang_Path(t *testing.T) {
 	}
 }
 
-// Whatever thread of ours waits for a disk, it is not the one that the kernel gives signals to
-// first; and nvidia-smi that hangs in exec, where a look at it did not, stops nothing of ours:
-// signals reach the job at once.
+// The thread that waits for a disk is never the one that the kernel prefers for signals, and an nvidia-smi that hangs
+// in exec, although a stat of it did not, stops nothing: signals reach the job at once.
 func TestHang_SignalMeanwhile(t *testing.T) {
 	t.Parallel()
 	hung := hangingDir(t)
@@ -82,7 +80,7 @@ func TestHang_SignalMeanwhile(t *testing.T) {
 				cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
 				l := clitest.StartProcess(t, cmd)
 				l.Expect("ready")
-				time.Sleep(1500 * time.Millisecond) // the runtime has stopped its world meanwhile, or tried to
+				time.Sleep(1500 * time.Millisecond) // meanwhile the runtime has stopped the world, or tried to
 				if s := clitest.ProcessState(cmd.Process.Pid); s == "D" {
 					t.Error("the first thread waits for a disk")
 				}
@@ -98,8 +96,8 @@ func TestHang_SignalMeanwhile(t *testing.T) {
 	}
 }
 
-// A job whose working directory has begun to hang starts and ends as without us: /bin/false
-// does not look where it is, and neither do we wait for it.
+// A job in a hanging working directory starts and ends as without perfagent: /bin/false does not access it, and
+// perfagent does not wait for it.
 func TestHang_WorkingDirectory(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
@@ -124,19 +122,18 @@ func TestHang_WorkingDirectory(t *testing.T) {
 	}
 }
 
-// diskPatience is how long perfagent waits for a disk that hangs.
+// diskPatience is how long perfagent waits for a hanging disk.
 const diskPatience = 5 * time.Second
 
-// A process of which the kernel tells nothing, as of one that hangs in exec, costs the job's
-// own numbers as long as it is there, and nothing else. What hangs here is mounted over its
-// folder, for perfagent and the job alone.
+// A process with unreadable kernel files, like one that hangs in exec, costs only the job's numbers while it exists.
+// The hanging file system is mounted over the process's directory, only for perfagent and the job.
 func TestHang_Process(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"for a while", "to the end"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fuse := clitest.OpenFUSE(t)
-			defer fuse.Close() // whoever waits gets an error
+			defer fuse.Close() // waiting accesses get an error
 			cmd := clitest.Perfagent(t, "run", "--run-id", "x", "--cgroup", "off", "--interval", "500ms", "--", "sh", "-c", `
 				sleep 60 >/dev/null 2>&1 3<&- & c=$! d=/proc/$!
 				mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 hangs $d || exit 9

@@ -16,11 +16,10 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// noArguments checks the arguments of a command that takes none.
+// noArguments checks that a command has no arguments.
 var noArguments = rangeArgs(0, 0, errors.New("takes no arguments"))
 
-// rangeArgs returns the check of a command's arguments: least to most of them (any number if most is negative), or else
-// the error wrong.
+// rangeArgs returns a check that there are least to most arguments, with the error wrong. A negative most is no limit.
 func rangeArgs(least, most int, wrong error) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
@@ -30,10 +29,9 @@ func rangeArgs(least, most int, wrong error) cobra.PositionalArgs {
 	}
 }
 
-// unknownCommand returns the error for a word that is not a command, with what was probably meant: to run a program,
-// or another command.
+// unknownCommand returns the error for an unknown command, with a suggestion: to run that program, or another command.
 func unknownCommand(root *cobra.Command, args []string) error {
-	var rules redact.Rules // an error may end up in a log
+	var rules redact.Rules // an error message may end up in a log
 	word := rules.Args(args[:1])[0]
 	if _, err := exec.LookPath(args[0]); err == nil {
 		meant := pusher.ShellCommand(append([]string{root.Name(), "run", "--"}, rules.Args(args)...))
@@ -44,7 +42,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		root.Name()+" --help lists the commands"))
 }
 
-// commandMeant returns the command that goes by another name elsewhere, or whose name is nearly the word, or "".
+// commandMeant returns the command that has word as a synonym (SuggestFor) or a similar name, or "".
 func commandMeant(root *cobra.Command, word string) string {
 	for _, c := range root.Commands() {
 		if slices.Contains(c.SuggestFor, word) {
@@ -55,7 +53,7 @@ func commandMeant(root *cobra.Command, word string) string {
 	return text.Nearest(word, commandNames(root))
 }
 
-// commandNames lists the commands that help shows.
+// commandNames returns the names of the commands in the help.
 func commandNames(root *cobra.Command) []string {
 	var names []string
 	for _, c := range root.Commands() {
@@ -67,7 +65,7 @@ func commandNames(root *cobra.Command) []string {
 	return names
 }
 
-// flagError says in perfagent's own words what is wrong with a flag.
+// flagError replaces an error of pflag by perfagent's message.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -91,15 +89,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// helpOf returns the words after perfagent that print the help of a command.
+// helpOf returns the arguments of perfagent that print the help of cmd.
 func helpOf(cmd *cobra.Command) string {
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()) + " --help")
 }
 
-// listsFlags says where the flags of a command are listed.
+// listsFlags returns the hint where the flags of cmd are listed.
 func listsFlags(cmd *cobra.Command) string { return "perfagent " + helpOf(cmd) + " lists the flags" }
 
-// unknownFlag returns the error for a flag that a command does not have, with the one that was probably meant.
+// unknownFlag returns the error for an unknown flag, with a suggestion.
 func unknownFlag(cmd *cobra.Command, name string) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
@@ -129,7 +127,7 @@ func unknownLetter(cmd *cobra.Command, letter string) error {
 	return fmt.Errorf("unknown flag -%s; %s", letter, text.DidYouMean(meant, "-%s", listsFlags(cmd)))
 }
 
-// valueError says in perfagent's own words what is wrong with the value of a flag, whose error comes from pflag.
+// valueError replaces pflag's error about the value of a flag by perfagent's message. Other errors are returned as is.
 func valueError(err error) error {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {

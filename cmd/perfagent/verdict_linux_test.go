@@ -23,8 +23,7 @@ import (
 // verdictGroups numbers the groups of this process.
 var verdictGroups atomic.Int64
 
-// verdictGroup makes a memory control group (v1) with a limit, which is removed when the
-// test ends.
+// verdictGroup makes a memory control group (v1) with a limit. The end of the test removes it.
 func verdictGroup(t *testing.T, limitMB int) string {
 	t.Helper()
 	const root = "/sys/fs/cgroup/memory"
@@ -45,7 +44,7 @@ func verdictGroup(t *testing.T, limitMB int) string {
 	return dir
 }
 
-// verdictInside makes a prepared process begin inside a control group.
+// verdictInside makes a prepared process start inside a control group.
 func verdictInside(cmd *exec.Cmd, group string) *exec.Cmd {
 	inner := append([]string{"/bin/sh", "-c", `echo -1000 2>/dev/null >/proc/self/oom_score_adj
 echo $$ >"$0/cgroup.procs" && exec "$@"`, group}, cmd.Path)
@@ -53,8 +52,8 @@ echo $$ >"$0/cgroup.procs" && exec "$@"`, group}, cmd.Path)
 	return cmd
 }
 
-// verdictHog takes all the memory that it can get: the kernel must end it, and nothing else of what verdictInside
-// starts, however long it takes to give the memory back.
+// verdictHog takes all memory that it can get: the kernel must kill it and no other process of verdictInside, however
+// long it takes to free the memory.
 const verdictHog = `sh -c "echo 1000 >/proc/self/oom_score_adj; exec tail /dev/zero"`
 
 func TestVerdict_Exit(t *testing.T) {
@@ -64,7 +63,7 @@ func TestVerdict_Exit(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 7})
 }
 
-// Who sent a TERM is told by name.
+// The verdict names the sender of a TERM.
 func TestVerdict_NamesTheSender(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
@@ -103,8 +102,8 @@ func TestVerdict_Kill(t *testing.T) {
 	reportertest.WantEvidence(t, reportertest.WantVerdict(t, o.Report(t), "signal", "killed by SIGKILL"), map[string]any{"signal": "SIGKILL", "exit_code": 137})
 }
 
-// A job that does not mind TERM and is killed then had its time if a scheduler's daemon
-// sent the TERM. Somebody's shell is none, whatever a variable with a common name says.
+// A job that ignores TERM and is then killed hit its time limit if a scheduler's daemon sent the TERM. A user's shell
+// is not one, whatever a variable with a common name contains.
 func TestVerdict_TermThenKill(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
@@ -149,8 +148,7 @@ func TestVerdict_TermThenKill(t *testing.T) {
 	}
 }
 
-// A signal that a job has caught, such as one that asks for a checkpoint, does not explain
-// each exit code above 126.
+// A signal that a job has caught, such as a request for a checkpoint, does not explain every exit code above 126.
 func TestVerdict_OtherSignals(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ then, cause, text string }{
@@ -165,8 +163,7 @@ func TestVerdict_OtherSignals(t *testing.T) {
 	}
 }
 
-// An agent that is killed together with its job leaves a journal, which tells what came
-// before.
+// An agent that is killed together with its job leaves a journal with the events before.
 func TestVerdict_Journal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "sh", `exec timeout 1000 "$P" run --out out --run-id r --interval 50ms -- sh -c "trap 'echo caught' TERM; echo ready; while :; do sleep 0.02; done"`)
@@ -194,7 +191,7 @@ func TestVerdict_Journal(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"sender": "timeout", "sent_signal": "SIGTERM"})
 }
 
-// A signal is in the journal at once, however far off the next sample is.
+// A signal is in the journal at once, however late the next sample is.
 func TestVerdict_JournalBetweenSamples(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "5m", "--", "sh", "-c", "trap 'echo caught' TERM; echo ready; while :; do sleep 0.01; done")
@@ -207,7 +204,7 @@ func TestVerdict_JournalBetweenSamples(t *testing.T) {
 		data, err := os.ReadFile(path)
 		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
 	})
-	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // of both at once
+	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // both at once
 		t.Fatal(err)
 	}
 	l.End()
@@ -229,8 +226,8 @@ func TestVerdict_JournalBetweenSamples(t *testing.T) {
 	}
 }
 
-// Of several nodes the run's own verdict is said first, though it is no more than an exit
-// code: a launcher kills the others when one fails.
+// Of several nodes the run's cause comes first, even if it is only an exit code: a launcher kills the others when one
+// fails.
 func TestVerdict_SeveralNodes(t *testing.T) {
 	out := t.TempDir()
 	merge := []string{"merge", "-o", filepath.Join(out, "all.json")}
@@ -283,8 +280,8 @@ func TestVerdict_MemoryLimit(t *testing.T) {
 	}
 }
 
-// verdictLogged reports whether the kernel's log can be read and has a text. After ten kills
-// within 5 s, on all of the machine, the kernel leaves out which limit was hit.
+// verdictLogged reports whether the kernel's log is readable and contains a text. After ten kills within 5 s on the
+// machine, the kernel omits the limit.
 func verdictLogged(t *testing.T, text string) bool {
 	t.Helper()
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -306,7 +303,7 @@ func verdictLogged(t *testing.T, text string) bool {
 	}
 }
 
-// A group that the job makes may have a limit of its own: it is that one which was hit.
+// If the job makes a group with a lower limit, that limit is named.
 func TestVerdict_LimitBelow(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 1024)
@@ -326,7 +323,7 @@ func TestVerdict_LimitBelow(t *testing.T) {
 	reportertest.WantEvidence(t, reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", words...), want)
 }
 
-// What the kernel killed in the same group before is not the job's.
+// An earlier kill in the same group is not attributed to the job.
 func TestVerdict_ForgetsAnOldKill(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
@@ -341,9 +338,8 @@ func TestVerdict_ForgetsAnOldKill(t *testing.T) {
 	reportertest.WantVerdict(t, r, "signal", "killed by SIGKILL")
 }
 
-// What the kernel kills in somebody else's group meanwhile is not the job's either, nor
-// what it kills of others in the same group or below it, when its log tells, however short
-// they live and however the job ends.
+// Kills in another group meanwhile are not attributed to the job, nor, if the kernel's log is readable, kills of other
+// processes in the same group or below it, however short-lived and however the job ends.
 func TestVerdict_AccusesNobodyOfAnothersKill(t *testing.T) {
 	t.Parallel()
 	const beside = "; its control group had 1 out-of-memory kill, not of the job's processes"
@@ -355,7 +351,7 @@ func TestVerdict_AccusesNobodyOfAnothersKill(t *testing.T) {
 		{"another group", "kill -9 $$", 137, "signal", "killed by SIGKILL; the kernel does not say who sent it; this host had "},
 		{"the same group", "kill -9 $$", 137, "signal", "killed by SIGKILL; the kernel does not say who sent it" + beside},
 		{"the same group", "exit 3", 3, "exited", "exited with code 3" + beside},
-		// Version 1 does not count a kill below in the group itself: that it is mentioned depends on the log.
+		// Version 1 does not count a kill below in the group itself: the log decides whether it is mentioned.
 		{"a group below", "exit 3", 3, "exited", "exited with code 3"},
 		{"a group below", "exit 137", 137, "exited", "exited with code 137, as a shell does when SIGKILL ended its command; who sent it is not known"},
 		{"the same group", "kill -SEGV $$", 139, "signal", "killed by SIGSEGV"},
@@ -380,10 +376,10 @@ func TestVerdict_AccusesNobodyOfAnothersKill(t *testing.T) {
 	}
 }
 
-// verdictAgentKilled says why a trial is repeated.
+// verdictAgentKilled is the reason for repeating a trial.
 const verdictAgentKilled = "the kernel killed perfagent, too, as it does where a killed process takes long to end: docs/limits.md"
 
-// verdictBesideAKill runs a job in a group while the kernel kills a process that is not the job's.
+// verdictBesideAKill runs a job in a group while the kernel kills another process.
 func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 	t.Helper()
 	group := verdictGroup(t, 64)
@@ -411,7 +407,8 @@ func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 	return o
 }
 
-// A process of the job that is killed is the job's, however short it lived and whoever else is in the group.
+// A killed process of the job is attributed to the job, however short-lived and whatever other processes are in the
+// group.
 func TestVerdict_ShortLivedChildBesideOthers(t *testing.T) {
 	t.Parallel()
 	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
@@ -442,8 +439,7 @@ func TestVerdict_ShortLivedChildBesideOthers(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "process": "tail"})
 }
 
-// A neighbour in the same group that was seen among the processes which are not the job's
-// is not why the job failed.
+// A neighbour in the same group that was seen as another process is not named as the cause.
 func TestVerdict_KnowsANeighbour(t *testing.T) {
 	t.Parallel()
 	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
@@ -500,7 +496,7 @@ func TestVerdict_FullDisk(t *testing.T) {
 	}
 }
 
-// A core that fills a file system is not why the job failed, and one for which there was no room has not filled it.
+// A core file that fills a file system is not the cause of the failure, and a core file without room has not filled it.
 func TestVerdict_CoreFillsTheDisk(t *testing.T) {
 	t.Parallel()
 	if pattern := clitest.Read(t, "/proc/sys/kernel/core_pattern"); !strings.HasPrefix(pattern, "core") {

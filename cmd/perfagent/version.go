@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// plainBuild is the second line of version for a build without the entry point before the Go runtime.
+// plainBuild is printed for a build without the entry point that runs before the Go runtime.
 const plainBuild = "plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT\n" +
 	"are not passed on; see docs/limits.md"
 
@@ -38,16 +38,16 @@ system that it was built for. perfagent --version prints the same.`,
 	return cmd
 }
 
-// A release is a version of perfagent as a build knows it.
+// A release identifies a build of perfagent.
 type release struct {
 	Version string `json:"version"`
-	Commit  string `json:"commit"` // "" if it is not known
+	Commit  string `json:"commit"` // "" = unknown
 	Go      string `json:"go"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
 }
 
-// thisRelease returns the version of this program.
+// thisRelease returns the release of this program.
 func thisRelease() release {
 	r := release{Version: agent.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -77,8 +77,7 @@ func (s streams) printVersion() error {
 	return err
 }
 
-// commit returns the commit of the checkout that was built, followed by "+dirty" if there were
-// changes, or "" if the build does not know it.
+// commit returns the commit of the build, followed by "+dirty" for a modified checkout, or "" if unknown.
 func commit(settings []debug.BuildSetting) string {
 	var revision, dirty string
 	for _, s := range settings {

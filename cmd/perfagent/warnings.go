@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// applyQuiet makes -q mean --summary never.
+// applyQuiet makes -q set --summary never.
 func (o *recordOptions) applyQuiet(cmd *cobra.Command) error {
 	switch {
 	case !o.quiet:
@@ -28,7 +28,7 @@ func (o *recordOptions) applyQuiet(cmd *cobra.Command) error {
 	return cmd.Flags().Set("summary", "never")
 }
 
-// warn logs what is probably a mistake in the flags and variables, and lets the job run.
+// warn logs probable mistakes in flags and variables. The job runs anyway.
 func (o *recordOptions) warn(cmd *cobra.Command) {
 	for _, name := range unknownVariables(os.Environ()) {
 		o.Log.Warn(name + " is not known; " + text.DidYouMean(text.Nearest(name, knownVariables()), "%s",
@@ -46,17 +46,17 @@ func (o *recordOptions) warn(cmd *cobra.Command) {
 	}
 }
 
-// variablePrefix begins the names of all variables of perfagent.
+// variablePrefix begins the names of all of perfagent's variables.
 const variablePrefix = "PERFAGENT_"
 
-// knownVariables lists the variables that perfagent reads, and those that it sets for a job.
+// knownVariables returns the variables that perfagent reads, and those that it sets for a job.
 func knownVariables() []string {
 	ours := []string{marks.Variable, marks.PhaseVariable, agent.ParentVariable}
 	return slices.Concat(flagVariables(), intake.Variables(), ours)
 }
 
-// unknownVariables returns the names of perfagent's variables that mean nothing to it, sorted. Not among them are those
-// of its tests, and those that Kubernetes sets for a Service named perfagent.
+// unknownVariables returns the sorted names of PERFAGENT_ variables that perfagent does not know. Variables of its
+// tests do not count, nor do those that Kubernetes sets for a Service named perfagent.
 func unknownVariables(environ []string) []string {
 	var names []string
 	for _, entry := range environ {
@@ -71,7 +71,7 @@ func unknownVariables(environ []string) []string {
 	return slices.Compact(names)
 }
 
-// foreign reports whether a variable of this name, without the prefix, is for tests, or comes from Kubernetes.
+// foreign reports whether a variable, named without the prefix, belongs to the tests or to Kubernetes.
 func foreign(name string) bool {
 	return strings.HasPrefix(name, "TEST_") || strings.HasPrefix(name, "SERVICE_") ||
 		name == "PORT" || strings.HasPrefix(name, "PORT_")

@@ -19,16 +19,16 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// minRefresh is the shortest time between two updates.
+// minRefresh is the minimum of --refresh.
 const minRefresh = 100 * time.Millisecond
 
 type watchOptions struct {
 	runs    runFinder
 	node    int
-	hasNode bool // node was given
+	hasNode bool // --node was given
 	launch  int  // K of RUN-ID@K; 0 = not given
 	refresh time.Duration
-	bootID  string // boot id of this machine
+	bootID  string // of this machine
 	streams streams
 }
 
@@ -67,7 +67,7 @@ gone.`,
 }
 
 func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
-	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // the default is the number of CPUs
+	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // watch needs few CPUs; the default is all
 	if err := o.applyDefaults(cmd); err != nil {
 		return err
 	}
@@ -91,25 +91,25 @@ func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 	return w.printLines()
 }
 
-// isDumb reports whether the terminal only takes lines. A terminal without a name is taken for one,
-// except on Windows, which has no such names.
+// isDumb reports whether the terminal only takes plain lines. An unset TERM counts as dumb, except on Windows, which
+// does not set it.
 func isDumb() bool {
 	name := os.Getenv("TERM")
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }
 
-// pollInterval returns the time between two reads of the journal: a whole fraction of refresh, at most a
-// second, so that the end shows at once.
+// pollInterval returns the time between two reads of the journal: refresh divided by a whole number, at most a second,
+// so that the end shows quickly.
 func (o *watchOptions) pollInterval() time.Duration {
 	return o.refresh / (1 + (o.refresh-1)/time.Second)
 }
 
-// due reports whether it is time for another update. A read may come a little early.
+// due reports whether it is time for another update. It allows for a read that comes a little early.
 func (o *watchOptions) due(now, last time.Time) bool {
 	return now.Sub(last) >= o.refresh-o.pollInterval()/2
 }
 
-// find returns the directory of the run with a name, or of the newest that is running.
+// find returns the directory of the named run, or of the newest running one for "".
 func (o *watchOptions) find(name string) (dir string, err error) {
 	if name == "" {
 		return o.newestRunning()
@@ -120,7 +120,7 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 	}
 	found, err := o.runs.find(name)
 	if dir := filepath.Join(o.runs.out, name); err != nil && scheduler.CheckRunID(name) == nil && isDir(dir) {
-		return dir, nil // of a run that has just begun, or that cannot be read
+		return dir, nil // it may have just begun, or be unreadable
 	}
 	if err != nil {
 		return "", err
@@ -143,7 +143,7 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 	return filepath.Dir(found.File), nil
 }
 
-// indexOf returns the index of the node that a journal is of: otherwise, unless the run has given it another.
+// indexOf returns the index of the node of the journal at path in its run, or otherwise if the run does not list it.
 func indexOf(path string, otherwise int) int {
 	run, err := catalog.ReadRun(filepath.Dir(path))
 	if err != nil || run == nil {
@@ -161,7 +161,7 @@ func indexOf(path string, otherwise int) int {
 	return otherwise
 }
 
-// applyDefaults reads PERFAGENT_OUT and checks the flags.
+// applyDefaults applies PERFAGENT_OUT and checks the flags.
 func (o *watchOptions) applyDefaults(cmd *cobra.Command) error {
 	if err := o.runs.applyDefaults(); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (o *watchOptions) applyDefaults(cmd *cobra.Command) error {
 	return nil
 }
 
-// open finds the run's journals and starts to follow them.
+// open finds the journals of the run in dir and starts to follow its main node.
 func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	id := catalog.NameOf(dir)
 	w := &watchedRun{options: o, id: id, dir: dir}
@@ -198,7 +198,7 @@ func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	case ok:
 	case ended && o.hasNode:
 		return nil, fmt.Errorf("watch: node %d of run %q has ended: %s", node, id, showCommand(report))
-	case ended && len(there.reports) > 1: // of which another may have failed
+	case ended && len(there.reports) > 1: // another one may have failed
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(there.dir))
 	case ended:
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
@@ -223,7 +223,7 @@ func showCommand(path string) string {
 	return pusher.ShellCommand([]string{"perfagent", "show", path})
 }
 
-// newestRunning returns the directory of the run that was started last, among those still running.
+// newestRunning returns the directory of the running run that started last.
 func (o *watchOptions) newestRunning() (string, error) {
 	out := o.runs.out
 	entries, err := os.ReadDir(out)
@@ -237,7 +237,7 @@ func (o *watchOptions) newestRunning() (string, error) {
 		dir := filepath.Join(out, e.Name())
 		there, err := listLaunchFiles(dir, 0)
 		if err != nil {
-			if e.IsDir() { // else it is not a run
+			if e.IsDir() { // a plain file is not a run
 				unread.add(dir, errors.Unwrap(err))
 			}
 			continue
@@ -272,12 +272,12 @@ func (o *watchOptions) newestRunning() (string, error) {
 // unreadRuns counts recordings that could not be read. Any of them may still be running.
 type unreadRuns struct {
 	count  int
-	err    error // of the one written last
+	err    error // of the most recently written one
 	newest time.Time
 }
 
 func (u *unreadRuns) add(path string, err error) {
-	if err == nil || errors.Is(err, os.ErrNotExist) { // ended just now
+	if err == nil || errors.Is(err, os.ErrNotExist) { // it ended just now
 		return
 	}
 

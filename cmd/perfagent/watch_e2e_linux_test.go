@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// Several nodes of a run: one in full, a line for each other.
+// Of several nodes of a run one is shown in full, and the others in a line each.
 func TestE2E_Watch_OfManyNodes(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
@@ -49,7 +49,7 @@ func TestE2E_Watch_OfManyNodes(t *testing.T) {
 	}
 }
 
-// More nodes than have room are all watched to their end.
+// More nodes than lines are all watched to their ends.
 func TestE2E_Watch_OfMoreNodesThanLines(t *testing.T) {
 	t.Parallel()
 	nodes := []*watchRun{watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")}
@@ -74,7 +74,7 @@ func TestE2E_Watch_OfMoreNodesThanLines(t *testing.T) {
 	}
 }
 
-// Of several recordings of one node it is the one that goes on.
+// Of several recordings of one node the running one is watched.
 func TestE2E_Watch_OfASecondRecording(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--run-id", "r", "--interval", "50ms")
@@ -91,14 +91,14 @@ func TestE2E_Watch_OfASecondRecording(t *testing.T) {
 	if left := w.leaves(0); !strings.Contains(left, "perf.py's samples of ") || !strings.Contains(left, "perfagent show perfagent-out/r/node-0.3.json") {
 		t.Errorf("on the screen: %s", left)
 	}
-	w = watchOn(t, dir, nil, "r") // what is left is that of the killed one
+	w = watchOn(t, dir, nil, "r") // the journal of the killed one remains
 	w.shows("perfagent is gone")
 	w.Send("q")
 	w.leaves(0)
 }
 
-// The job does not notice: the same work takes as long with watchers as without, also
-// with some that are killed and started again all the time; its report lacks nothing.
+// Watchers do not affect the job, even if they are killed and restarted continuously: it takes as long as without them,
+// and its report is complete.
 func TestE2E_Watch_TheJobDoesNotNotice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -131,7 +131,7 @@ func TestE2E_Watch_TheJobDoesNotNotice(t *testing.T) {
 			missed[watchers] = append(missed[watchers], float64(s.MissedTicks)/float64(s.Samples+s.MissedTicks))
 		}
 	}
-	ratio := math.Inf(1) // what watchers cost they cost each time; other tests come and go
+	ratio := math.Inf(1) // watchers would cost the same each time; other tests come and go
 	for round, took := range times[true] {
 		ratio = min(ratio, float64(took)/float64(times[false][round]))
 	}
@@ -139,7 +139,7 @@ func TestE2E_Watch_TheJobDoesNotNotice(t *testing.T) {
 	if share := slices.Min(missed[true]); share > 0.5 {
 		t.Errorf("with watchers %.0f %% of the ticks were missed at best", 100*share)
 	}
-	if ratio > 2 { // other tests run beside this one
+	if ratio > 2 { // other tests run concurrently
 		t.Errorf("ratio %.2f", ratio)
 	}
 }

@@ -15,20 +15,19 @@ import (
 // A nodeEnd describes how a node ended.
 type nodeEnd struct {
 	index      int
-	journal    string // that was followed; "" = none
-	words      string // "exit 3"; "" = nothing went wrong
+	journal    string // the journal that was followed; "" = none
+	words      string // "exit 3"; "" = success
 	failed     bool
-	unfinished bool   // its end is not known
-	show       string // file to show: the report or the journal
+	unfinished bool   // its end is unknown
+	show       string // path to show: the report or the journal
 }
 
-// stopped reports whether nothing more will come from the recording: it has ended, its agent is gone, or
-// it could never be read.
+// stopped reports whether the recording is final: it has ended, its agent is gone, or it was never readable.
 func (p *watchedPart) stopped() bool {
 	return p.hasEnded() || p.isGone() || p.readErr != nil && p.report == nil
 }
 
-// describeEnd describes how a recording of a node that has stopped ended.
+// describeEnd describes the end of a stopped part of a node.
 func (p *watchedPart) describeEnd(node int) nodeEnd {
 	if p.finalReport != nil {
 		e := reportEnd(node, p.finalReport, p.finalPath)
@@ -64,7 +63,7 @@ func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 	return e
 }
 
-// printEnd prints how the run ended and the command that shows its report.
+// printEnd prints how the run ended, and the command that shows its report.
 func (w *watchedRun) printEnd() error {
 	if ends, unread := w.endings(); !w.options.hasNode && len(ends)+unread > 1 {
 		return w.printEnds(ends, unread)
@@ -91,7 +90,8 @@ func (w *watchedRun) printEnd() error {
 	return err
 }
 
-// showMain returns the shell command that shows the main node, whose file is path if it has no other rank.
+// showMain returns the shell command that shows the main node: path, or the run's directory if the node has several
+// ranks.
 func (w *watchedRun) showMain(path string) string {
 	if len(w.main.parts) > 1 {
 		path = w.dir
@@ -99,8 +99,8 @@ func (w *watchedRun) showMain(path string) string {
 	return showCommand(path)
 }
 
-// endings returns the ends of all nodes, by index, and the number of nodes whose reports were not
-// read. Of the nodes that had ended before watch started it reads at most maxWatched.
+// endings returns the ends of all nodes by index, and the number of nodes with an unread report. It reads the reports
+// of at most maxWatched nodes that ended before watch started.
 func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 	for _, n := range w.nodes {
 		ends = append(ends, n.describeEnd())
@@ -134,8 +134,8 @@ func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 	return ends, unread
 }
 
-// printEnds prints how a run of several nodes ended: the nodes that failed or are unfinished, and the
-// command that shows the first of them.
+// printEnds prints how a run of several nodes ended: failed and unfinished nodes, and the command that shows the first
+// of them.
 func (w *watchedRun) printEnds(ends []nodeEnd, unread int) error {
 	failed := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.failed })
 	open := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.unfinished })

@@ -13,16 +13,16 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// launchFiles are the recordings of a launch, by node.
+// launchFiles holds the recordings of a launch by node.
 type launchFiles struct {
 	dir      string
 	start    time.Time        // of the launch
-	journals map[int][]string // of nodes that are running, or whose perfagent was killed: one, or one of each rank
-	reports  map[int]string   // of the others
+	journals map[int][]string // of nodes that run or had their perfagent killed; one for each rank
+	reports  map[int]string   // of the other nodes
 }
 
-// listLaunchFiles lists the recordings of a launch of the run in a folder: of the K-th or, for 0, of the newest that is
-// running, else of the newest with a journal.
+// listLaunchFiles lists the recordings of the k-th launch of the run in dir. For k = 0 it chooses the newest running
+// launch, else the newest with a journal, else the latest.
 func listLaunchFiles(dir string, k int) (*launchFiles, error) {
 	run, err := catalog.ReadRun(dir)
 	if err != nil {
@@ -55,9 +55,9 @@ func listLaunchFiles(dir string, k int) (*launchFiles, error) {
 	return r, nil
 }
 
-// addUnreadable adds what has the name of a journal and is not one, so that an error can name it.
+// addUnreadable adds files named like journals that are not, so that an error can name them.
 func (r *launchFiles) addUnreadable() {
-	paths, _ := filepath.Glob(filepath.Join(r.dir, "node-*.jsonl")) // none if the name of the directory is a bad pattern
+	paths, _ := filepath.Glob(filepath.Join(r.dir, "node-*.jsonl")) // none if dir is a bad pattern
 	for _, path := range paths {
 		if name, ok := catalog.ParseFileName(filepath.Base(path)); ok {
 			r.journals[name.Node] = []string{path}
@@ -65,7 +65,7 @@ func (r *launchFiles) addUnreadable() {
 	}
 }
 
-// launchToWatch returns the launch to watch.
+// launchToWatch returns the newest running launch, else the newest with a journal, else the latest.
 func launchToWatch(run *catalog.Run) *catalog.Launch {
 	var withJournal *catalog.Launch
 	for i := range slices.Backward(run.Launches) {
@@ -89,14 +89,15 @@ func launchToWatch(run *catalog.Run) *catalog.Launch {
 	return run.Latest()
 }
 
-// isLater reports whether path is a later recording of a node than the other.
+// isLater reports whether path is a later recording of a node than the file than.
 func isLater(path, than string) bool {
 	a, _ := catalog.ParseFileName(filepath.Base(path))
 	b, _ := catalog.ParseFileName(filepath.Base(than))
 	return a.Nth > b.Nth
 }
 
-// first returns the lowest node that is running, else the lowest with a journal.
+// first returns the lowest running node, else the lowest with a journal. ok is false if there is only a report, or
+// nothing.
 func (r *launchFiles) first() (int, bool) {
 	nodes := slices.Sorted(maps.Keys(r.journals))
 	for _, n := range nodes {

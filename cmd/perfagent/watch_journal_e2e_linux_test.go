@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// Killed in mid-view: the view says so, keeps what is known, and q leaves.
+// If the agent is killed, the view reports that, keeps its values, and q leaves.
 func TestE2E_Watch_OfAnAgentThatIsKilled(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
@@ -45,7 +45,7 @@ func TestE2E_Watch_OfAnAgentThatIsKilled(t *testing.T) {
 	w.Send("q")
 	w.leaves(0)
 
-	// Nobody looked while it was killed.
+	// A view started after the kill.
 	w = watchOn(t, run.Cmd.Dir, nil, "r")
 	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
 	w.Send("q")
@@ -55,7 +55,7 @@ func TestE2E_Watch_OfAnAgentThatIsKilled(t *testing.T) {
 	o.WantLine(t, "no run is active")
 }
 
-// A journal without a whole line that nobody writes: its agent never got further.
+// A journal without a complete line or a writer belongs to an agent that was killed at its start.
 func TestE2E_Watch_OfAJournalWithoutABeginning(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"empty": "", "half a head": `{"schema":"perf`} {
@@ -71,7 +71,7 @@ func TestE2E_Watch_OfAJournalWithoutABeginning(t *testing.T) {
 		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)
 		}
-		w.shows("perfagent is gone") // after five seconds in which it did not grow
+		w.shows("perfagent is gone") // after five seconds without growth
 		w.Send("q")
 		w.leaves(0)
 		o := clitest.RunCommand(t, watchCommand(t, dir, nil, "r"))
@@ -83,8 +83,7 @@ func TestE2E_Watch_OfAJournalWithoutABeginning(t *testing.T) {
 	}
 }
 
-// A journal at its bound, which grows by a sample each second, costs the watcher next
-// to nothing.
+// A journal at its maximum size, which grows by a sample each second, costs the watcher almost nothing.
 func TestE2E_Watch_OfALongRunIsCheap(t *testing.T) {
 	t.Parallel()
 	clitest.Binary(t)

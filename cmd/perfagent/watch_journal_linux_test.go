@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// Of a run of several nodes the command that shows all of them is named.
+// For an ended run of several nodes the error has the command that shows all of them.
 func TestWatch_EndedOnSeveralNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func TestWatch_EndedOnSeveralNodes(t *testing.T) {
 	}
 }
 
-// What cannot be watched gives one line that names it, and exit code 1.
+// A run that cannot be watched gives one line with its name, and exit code 1.
 func TestWatch_Refuses(t *testing.T) {
 	t.Parallel()
 	ended := watched(t, "", "--run-id", "ended", "--node", "3", "--interval", "50ms")
@@ -94,7 +94,7 @@ func TestWatch_Refuses(t *testing.T) {
 	o.WantLine(t, "under elsewhere")
 }
 
-// A journal in the temporary directory is found where the agent said that it is.
+// A journal in the temporary directory is found where the agent reported it.
 func TestWatch_OfAJournalElsewhere(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
@@ -118,7 +118,7 @@ func TestWatch_OfAJournalElsewhere(t *testing.T) {
 	l.End()
 }
 
-// The journal goes and no report comes in its place, or something that is none.
+// The journal disappears, and a report never comes, or an invalid one.
 func TestWatch_OfAJournalThatGoes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -152,7 +152,7 @@ func TestWatch_OfAJournalThatGoes(t *testing.T) {
 	}
 }
 
-// A journal that cannot be read any more is said, and read again once it can be.
+// A journal that becomes unreadable is reported, and read again once it is readable.
 func TestWatch_OfAJournalThatIsReplaced(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
@@ -185,7 +185,7 @@ func TestWatch_OfAJournalThatIsReplaced(t *testing.T) {
 	w.leaves(0)
 }
 
-// watchJournal makes a journal that this process writes, under a directory.
+// watchJournal makes a journal below a directory, with this process as its writer.
 func watchJournal(t testing.TB, dir, folder string, head journal.Head, machine host.Info) (*journal.Journal, *collector.Recording) {
 	t.Helper()
 	dir = filepath.Join(dir, "perfagent-out", folder)
@@ -217,8 +217,8 @@ func watchSample(j *journal.Journal, rec *collector.Recording, n int) {
 	j.Observe(&s, rec)
 }
 
-// Whatever a journal holds, the terminal gets no control characters but our own, and no
-// line wider than it is.
+// For any content of a journal, the terminal gets only perfagent's control characters, and no line wider than the
+// screen.
 func TestWatch_OfAHostileJournal(t *testing.T) {
 	t.Parallel()
 	evil := "\x1b]0;title\a\x1b[2J\x1b[31m\r\n\x9b5n\u202e日本語👩‍👩‍👧\xff"
@@ -254,7 +254,7 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 	plain.End()
 }
 
-// watchTail returns the last lines of a journal, at least one sample.
+// watchTail returns the last lines of a journal, with at least one sample.
 func watchTail(t testing.TB, path string) string {
 	t.Helper()
 	f, err := os.Open(path)

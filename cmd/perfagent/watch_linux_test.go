@@ -19,7 +19,7 @@ import (
 
 var watchElapsed = regexp.MustCompile(`^running for ([0-9.]+) s   run `)
 
-// watchSeconds reads the elapsed time of a frame; −1 = it has none.
+// watchSeconds returns the elapsed time of a frame; −1 = it has none.
 func watchSeconds(f watchFrame) float64 {
 	if m := watchElapsed.FindStringSubmatch(f.row("running")); m != nil {
 		v, _ := strconv.ParseFloat(m[1], 64)
@@ -28,7 +28,7 @@ func watchSeconds(f watchFrame) float64 {
 	return -1
 }
 
-// A run that goes on is found without its name, shown on 80 × 24, and q leaves.
+// watch without a name finds a running run, shows it on 80 × 24, and q leaves.
 func TestWatch_ShowsARunThatGoesOn(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "trial-7", "--interval", "100ms", "--tag", "a=b")
@@ -56,7 +56,7 @@ func TestWatch_ShowsARunThatGoesOn(t *testing.T) {
 	}
 }
 
-// Every way out gives the terminal back as it was.
+// Every way to leave restores the terminal.
 func TestWatch_GivesTheTerminalBack(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "100ms")
@@ -75,7 +75,7 @@ func TestWatch_GivesTheTerminalBack(t *testing.T) {
 		"QUIT":    {sig: unix.SIGQUIT, code: 131},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The terminal is kept open, so that its settings can be asked for at the end.
+			// The terminal is kept open, so that its settings can be read at the end.
 			w := watchOn(t, run.Cmd.Dir, nil)
 			slave, before := watchSlave(t, w.TTY)
 			w.shows("q quits")
@@ -97,7 +97,7 @@ func TestWatch_GivesTheTerminalBack(t *testing.T) {
 	run.ends(0)
 }
 
-// Ctrl-Z stops the view and gives the terminal to the shell, fg brings it back.
+// Ctrl-Z stops the view and returns the terminal to the shell, fg restores it.
 func TestWatch_CtrlZAndForeground(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "100ms", "--run-id", "r")
@@ -120,7 +120,7 @@ func TestWatch_CtrlZAndForeground(t *testing.T) {
 	m.Expect("\x1b[?1049h")
 	m.Expect("q quits")
 	pid := watchChild(t, m.Cmd.Process.Pid)
-	for range 2 { // stopped by somebody else, with and without a chance to give the terminal back
+	for range 2 { // stopped by another process, with and without a chance to restore the terminal
 		for _, sig := range []syscall.Signal{unix.SIGTSTP, unix.SIGSTOP} {
 			if err := unix.Kill(pid, sig); err != nil {
 				t.Fatal(err)
@@ -141,7 +141,7 @@ func TestWatch_CtrlZAndForeground(t *testing.T) {
 	run.ends(0)
 }
 
-// watchChild is the one child of a process.
+// watchChild returns the only child of a process.
 func watchChild(t *testing.T, pid int) int {
 	t.Helper()
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
@@ -166,7 +166,7 @@ func TestWatch_FollowsTheTerminalsSize(t *testing.T) {
 		clitest.Resize(t, w.TTY, size.height, size.width)
 		fits := 0
 		w.next("two frames that fit", func(f watchFrame) bool {
-			if fits++; f.wide != "" || len(f.lines) > size.height { // drawn before it knew
+			if fits++; f.wide != "" || len(f.lines) > size.height { // drawn before the new size was known
 				fits = 0
 			}
 			return fits == 2
@@ -174,7 +174,7 @@ func TestWatch_FollowsTheTerminalsSize(t *testing.T) {
 		if size.width < 40 {
 			continue
 		}
-		w.next("a whole frame of this size", func(f watchFrame) bool { // those that were drawn before may come first
+		w.next("a whole frame of this size", func(f watchFrame) bool { // earlier frames may come first
 			return f.wide == "" && f.row("CPU") != "" && strings.Contains(f.String(), "q quits") &&
 				(size.width != 200 || regexp.MustCompile(`^host .*CPUs`).MatchString(f.row("host"))) && (size.height != 10 || f.row("memory") != "")
 		})
@@ -199,7 +199,7 @@ func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
 	run.ends(0)
 }
 
-// The end in mid-view: the last picture stays on the screen, and says how it ended.
+// When the run ends, the last picture stays on the screen with the end.
 func TestWatch_UntilTheEnd(t *testing.T) {
 	t.Parallel()
 	for code, words := range map[int]string{0: "exit 0 after ", 7: "failed (exit 7) after "} {
@@ -216,7 +216,7 @@ func TestWatch_UntilTheEnd(t *testing.T) {
 	}
 }
 
-// Where there is no terminal, or a dumb one, there are plain lines.
+// Without a terminal, or on a dumb one, watch prints plain lines.
 func TestWatch_PlainLines(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): CPU ([0-9.]+ %|–) \(peak ([0-9.]+ %|–)\), memory ([0-9.]+ %|–), ` +
@@ -259,7 +259,7 @@ func TestWatch_PlainLines(t *testing.T) {
 	}
 }
 
-// Plain lines go on to the last node, and end with what all nodes did.
+// Plain lines continue to the last node, and end with the ends of all nodes.
 func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
 	t.Parallel()
 	run := func(dir, node string) *watchRun {
@@ -293,7 +293,7 @@ func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
 	}
 }
 
-// watchLine waits for a line that begins so.
+// watchLine waits for a line with a prefix.
 func watchLine(l *clitest.Process, prefix string) {
 	l.T.Helper()
 	for {
@@ -303,7 +303,7 @@ func watchLine(l *clitest.Process, prefix string) {
 	}
 }
 
-// One node whose agent is gone does not end the others, but the run has no end then.
+// A node with a dead agent does not end the others, but then the run has no end.
 func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
@@ -322,7 +322,7 @@ func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
 	o.WantLine(t, "run r: 2 nodes, 1 unfinished (node 0 its perfagent is gone); perfagent show perfagent-out/r/node-0.jsonl")
 }
 
-// The end is seen at once, however seldom there is a picture.
+// The end is noticed quickly even with a long --refresh.
 func TestWatch_SeesTheEndBetweenPictures(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
@@ -341,7 +341,7 @@ func TestWatch_SeesTheEndBetweenPictures(t *testing.T) {
 	}
 }
 
-// A look is a whole part of --refresh, and at least each second.
+// The poll interval divides --refresh, and is at most a second.
 func TestWatch_Pace(t *testing.T) {
 	t.Parallel()
 	for refresh, want := range map[time.Duration]time.Duration{
@@ -356,8 +356,7 @@ func TestWatch_Pace(t *testing.T) {
 	}
 }
 
-// Among several runs that go on it is the one that was started last; PERFAGENT_OUT
-// tells where.
+// Of several running runs in PERFAGENT_OUT the newest is watched.
 func TestWatch_TakesTheNewestRun(t *testing.T) {
 	t.Parallel()
 	old := watched(t, "", "--run-id", "z-old", "--interval", "50ms", "--out", "o")
@@ -393,22 +392,22 @@ func TestWatch_OfASidecar(t *testing.T) {
 	}
 }
 
-// With its input elsewhere the view has no keys, and says so.
+// Without a terminal as stdin the view has no keys, and its footer reflects that.
 func TestWatch_WithoutKeys(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	m := clitest.OnTerminal(t, clitest.Script(t, "sh", "cd "+run.Cmd.Dir+` && exec "$P" watch </dev/null`))
 	w := &watcher{Terminal: m, vt: newWatchVT(80, 24)}
 	w.shows("Ctrl-C quits")
-	w.Send("q") // to nobody
+	w.Send("q") // no effect
 	w.shows("Ctrl-C quits")
 	w.Send("\x03")
 	w.leaves(130)
 	run.ends(0)
 }
 
-// watchAndKill keeps three watchers on a run, of which one is killed again and again.
-// The function that it gives ends that, once the run has ended.
+// watchAndKill keeps three watchers on a run and kills them repeatedly. The returned function stops that once the run
+// has ended.
 func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	t.Helper()
 	clitest.WaitUntil(t, "the journal", func() bool {
@@ -444,7 +443,7 @@ func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	}
 }
 
-// NO_COLOR takes the colours and leaves the picture.
+// With NO_COLOR the view has no colours but the same picture.
 func TestWatch_NoColor(t *testing.T) {
 	t.Parallel()
 	color := regexp.MustCompile("\x1b\\[[1-9][0-9;]*m")

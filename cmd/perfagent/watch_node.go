@@ -13,13 +13,13 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// A watchedNode follows the journals of one node: usually one, else one of each rank.
+// A watchedNode follows the journals of one node: usually one, else one for each rank.
 type watchedNode struct {
 	index  int
-	bootID string // boot id of this machine; "" = unknown
+	bootID string // of this machine; "" = unknown
 	parts  []*watchedPart
 
-	cachedReport *reporter.Report // of all parts, as they were looked at last; nil = not made yet
+	cachedReport *reporter.Report // of all parts since the last poll; nil = not combined yet
 }
 
 func newWatchedNode(index int, paths []string, home string) *watchedNode {
@@ -33,14 +33,14 @@ func newWatchedNode(index int, paths []string, home string) *watchedNode {
 // name returns the node's key in a report.
 func (n *watchedNode) name() string { return strconv.Itoa(n.index) }
 
-// follow adds the journal of another rank, unless it is followed already.
+// follow adds the journal of another rank, unless the node follows it already.
 func (n *watchedNode) follow(path string) {
 	if !n.follows(path) {
 		n.parts = append(n.parts, newWatchedPart(path, n.bootID))
 	}
 }
 
-// follows reports whether a journal is followed.
+// follows reports whether the node follows the journal at path.
 func (n *watchedNode) follows(path string) bool {
 	return slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return p.follower.Path() == path })
 }
@@ -51,7 +51,7 @@ func (n *watchedNode) close() {
 	}
 }
 
-// poll reads what is new.
+// poll reads new lines of all journals.
 func (n *watchedNode) poll(now time.Time) {
 	n.cachedReport = nil
 	for _, p := range n.parts {
@@ -59,7 +59,7 @@ func (n *watchedNode) poll(now time.Time) {
 	}
 }
 
-// lead returns the part that stands for the node: the first that runs.
+// lead returns the part that represents the node: the first one that runs, else the first.
 func (n *watchedNode) lead() *watchedPart {
 	if i := slices.IndexFunc(n.parts, func(p *watchedPart) bool { return !p.stopped() }); i >= 0 {
 		return n.parts[i]
@@ -67,20 +67,21 @@ func (n *watchedNode) lead() *watchedPart {
 	return n.parts[0]
 }
 
-// all reports whether something is so of every part.
+// all reports whether is holds for every part.
 func (n *watchedNode) all(is func(*watchedPart) bool) bool {
 	return !slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return !is(p) })
 }
 
-// hasEnded reports whether the node has ended.
+// hasEnded reports whether all parts have ended.
 func (n *watchedNode) hasEnded() bool { return n.all((*watchedPart).hasEnded) }
 
-// isGone reports whether nothing more comes, and a perfagent ended without a report.
+// isGone reports whether all parts have ended or are gone, at least one of them gone: its perfagent ended without a
+// report.
 func (n *watchedNode) isGone() bool {
 	return !n.hasEnded() && n.all(func(p *watchedPart) bool { return p.hasEnded() || p.isGone() })
 }
 
-// stopped reports whether nothing more will come from the node.
+// stopped reports whether all parts have stopped.
 func (n *watchedNode) stopped() bool { return n.all((*watchedPart).stopped) }
 
 // hasReadErr reports whether a part could not be read.
@@ -88,7 +89,7 @@ func (n *watchedNode) hasReadErr() bool {
 	return slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return p.readErr != nil })
 }
 
-// report returns what is known of the node, of all ranks together; nil if that is nothing.
+// report returns the report of all ranks so far, or nil if nothing is known.
 func (n *watchedNode) report() *reporter.Report {
 	if n.cachedReport == nil {
 		n.cachedReport = n.combine()
@@ -96,7 +97,7 @@ func (n *watchedNode) report() *reporter.Report {
 	return n.cachedReport
 }
 
-// combine puts together what is known of the ranks.
+// combine merges the reports of the ranks.
 func (n *watchedNode) combine() *reporter.Report {
 	var known []reporter.SourceReport
 	for _, p := range n.parts {
@@ -104,7 +105,7 @@ func (n *watchedNode) combine() *reporter.Report {
 		if r == nil {
 			continue
 		}
-		if p.finalReport != nil && len(p.node().Ranks) > 1 { // the perfagents have put the ranks together
+		if p.finalReport != nil && len(p.node().Ranks) > 1 { // the agents have already combined the ranks
 			return r
 		}
 		known = append(known, reporter.SourceReport{Path: p.follower.Path(), Report: r})
@@ -123,10 +124,10 @@ func (n *watchedNode) combine() *reporter.Report {
 	return cmp.Or(n.lead().newestReport(), known[0].Report)
 }
 
-// node returns the node from the newest report.
+// node returns the node of the newest report, or an empty node.
 func (n *watchedNode) node() *reporter.Node {
 	if r := n.report(); r != nil {
-		for _, name := range r.NodeNames() { // one
+		for _, name := range r.NodeNames() { // only one
 			return r.Nodes[name]
 		}
 	}
@@ -165,8 +166,8 @@ func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	return out
 }
 
-// describeEnd describes how a node that has stopped ended: of several ranks, how one did that failed, else one without
-// an end.
+// describeEnd describes the end of a stopped node by one of its ranks: the first failed one, else the first unfinished
+// one.
 func (n *watchedNode) describeEnd() nodeEnd {
 	var ends []nodeEnd
 	for _, p := range n.parts {
@@ -180,5 +181,5 @@ func (n *watchedNode) describeEnd() nodeEnd {
 	return ends[best]
 }
 
-// compareNodes orders nodes by their index.
+// compareNodes orders nodes by index.
 func compareNodes(a, b *watchedNode) int { return cmp.Compare(a.index, b.index) }

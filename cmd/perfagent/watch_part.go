@@ -17,16 +17,16 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// A watchedPart follows one journal: that of a node, or of a rank of it.
+// A watchedPart follows one journal: of a node, or of one of its ranks.
 type watchedPart struct {
-	bootID      string // boot id of this machine; "" = unknown
+	bootID      string // of this machine; "" = unknown
 	follower    *journal.Follower
-	report      *reporter.Report // last read from the journal; nil = nothing yet
+	report      *reporter.Report // from the journal; nil = nothing yet
 	newest      []float64
 	writer      journal.WriterState
-	locked      bool      // its agent has held the lock
+	locked      bool      // the agent has held the lock
 	lastPoll    time.Time // time of the last read
-	lastGrowth  time.Time // when it last grew
+	lastGrowth  time.Time // time of the last growth
 	readErr     error     // of the last read
 	finalReport *reporter.Report
 	finalPath   string
@@ -37,7 +37,7 @@ func newWatchedPart(path, home string) *watchedPart {
 	return &watchedPart{bootID: home, follower: journal.Follow(path)}
 }
 
-// poll reads what is new.
+// poll reads new lines of the journal, or the report that replaced it.
 func (p *watchedPart) poll(now time.Time) {
 	if p.hasEnded() {
 		return
@@ -59,7 +59,7 @@ func (p *watchedPart) poll(now time.Time) {
 	}
 
 	p.lastPoll = now
-	if err != nil && p.report != nil { // it is no longer the journal that we follow
+	if err != nil && p.report != nil { // the file is no longer the followed journal
 		return
 	}
 
@@ -67,8 +67,8 @@ func (p *watchedPart) poll(now time.Time) {
 	p.locked = p.locked || p.writer == journal.WriterAlive
 }
 
-// age returns how long ago the journal was written, by the file's time, but at most the time since
-// the last read: the clock of another machine may differ.
+// age returns the time since the journal was written, by the file's modification time, but at most the time since the
+// last read: the clock of another machine may differ.
 func (p *watchedPart) age(now time.Time) time.Duration {
 	st, err := os.Stat(p.follower.Path())
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *watchedPart) age(now time.Time) time.Duration {
 	return age
 }
 
-// newestReport returns the report, or what is known so far; nil if that is nothing.
+// newestReport returns the final report, else the report so far, or nil if nothing is known.
 func (p *watchedPart) newestReport() *reporter.Report {
 	if p.finalReport != nil {
 		return p.finalReport
@@ -91,7 +91,7 @@ func (p *watchedPart) newestReport() *reporter.Report {
 	return p.report
 }
 
-// node returns the node from the newest report.
+// node returns the node of the newest report, or an empty node.
 func (p *watchedPart) node() *reporter.Node {
 	if r := p.newestReport(); r != nil {
 		for _, name := range r.NodeNames() {
@@ -101,8 +101,8 @@ func (p *watchedPart) node() *reporter.Node {
 	return &reporter.Node{}
 }
 
-// readFinalReport reads the report that has replaced the journal: its own, or that of its node, whose ranks were put
-// together. Either is written before what it replaces is removed.
+// readFinalReport reads the report that replaced the journal: the part's, or the node's after its ranks were combined.
+// Both are written before the files that they replace are removed.
 func (p *watchedPart) readFinalReport() {
 	own := strings.TrimSuffix(p.follower.Path(), "l")
 	r, err := reportfile.Read(own, 0)
@@ -122,21 +122,20 @@ func (p *watchedPart) readFinalReport() {
 	p.readErr = fmt.Errorf("the journal is gone, and there is no report in its place: %w", err)
 }
 
-// hasEnded reports whether the node has ended.
+// hasEnded reports whether the part has a final report or is lost.
 func (p *watchedPart) hasEnded() bool { return p.finalReport != nil || p.isLost() }
 
 // isLost reports whether the journal disappeared without a report.
 func (p *watchedPart) isLost() bool { return p.misses > 1 }
 
-// silence returns how long the journal has not grown.
+// silence returns the time since the journal last grew.
 func (p *watchedPart) silence(now time.Time) time.Duration { return max(0, now.Sub(p.lastGrowth)) }
 
-// maxSilence returns how long the journal may stay unchanged without comment.
+// maxSilence returns the silence beyond which the screen shows a warning.
 func (p *watchedPart) maxSilence() time.Duration { return journal.MaxSilence(p.node()) }
 
-// isGone reports whether the agent ended without a report: the lock is free, and the agent held it
-// before or ran on this machine. The lock of an agent on another machine may be invisible; then only
-// silence counts.
+// isGone reports whether the agent ended without a report: the lock is free, and the agent held it before or ran on
+// this machine. The lock of an agent on another machine may be invisible; then only silence counts.
 func (p *watchedPart) isGone() bool {
 	if p.hasEnded() || p.readErr != nil && p.report != nil || p.writer != journal.WriterGone {
 		return false
@@ -144,15 +143,15 @@ func (p *watchedPart) isGone() bool {
 	if machine := p.node().Host; machine != nil && machine.BootID != "" {
 		return p.locked || machine.BootID == p.bootID
 	}
-	return p.locked || p.silence(p.lastPoll) > p.maxSilence() // before its first sample
+	return p.locked || p.silence(p.lastPoll) > p.maxSilence() // the journal has no sample yet
 }
 
-// running reports whether the agent seems to be at work.
+// running reports whether the agent seems to be running.
 func (p *watchedPart) running(now time.Time) bool {
 	return !p.hasEnded() && p.writer.IsActive(p.node(), p.bootID, p.silence(now))
 }
 
-// live returns the state of the node for the screen.
+// live returns the state of the part for the screen.
 func (p *watchedPart) live(now time.Time) terminal.LiveNode {
 	known, quiet := 0.0, p.silence(now)
 	if p.report != nil {

@@ -18,17 +18,17 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// watchVT is as much of a terminal as the live view uses. Whatever else it is told is
-// an error: nothing of a report may get that far.
+// watchVT emulates the part of a terminal that the live view uses. Other control sequences are an error: a report must
+// not be able to send any.
 type watchVT struct {
 	width, height int
-	other         bool // the other screen is shown
+	other         bool // the alternate screen is shown
 	cursor, wrap  bool
 	row           int
 	lines         []string
-	wide          string // a line that was wider than the terminal
-	rest          string // of an escape sequence, or of a character
-	normal        string // what was written on the first screen
+	wide          string // a line wider than the terminal
+	rest          string // incomplete escape sequence or character
+	normal        string // output on the normal screen
 	wrong         []string
 }
 
@@ -36,15 +36,15 @@ func newWatchVT(width, height int) *watchVT {
 	return &watchVT{width: width, height: height, cursor: true, wrap: true}
 }
 
-// watchFrame is a screen after a whole frame.
+// watchFrame is the screen after a complete frame.
 type watchFrame struct {
 	lines []string
-	wide  string // a line that was wider than the terminal; "" = none
+	wide  string // a line wider than the terminal; "" = none
 }
 
 func (f watchFrame) String() string { return strings.Join(f.lines, "\n") }
 
-// row is the line that begins with a label; "" = there is none.
+// row returns the line that begins with a label; "" = there is none.
 func (f watchFrame) row(label string) string {
 	for _, line := range f.lines {
 		if strings.HasPrefix(line, label) {
@@ -56,7 +56,7 @@ func (f watchFrame) row(label string) string {
 
 var watchSequence = regexp.MustCompile(`^\x1b\[(\??[0-9;]*)([A-Za-z])`)
 
-// take shows what was written, and gives the frames that were finished.
+// take processes output and returns the completed frames.
 func (v *watchVT) take(words string) []watchFrame {
 	words, v.rest = v.rest+words, ""
 	var frames []watchFrame
@@ -64,7 +64,7 @@ func (v *watchVT) take(words string) []watchFrame {
 		if words[0] == 0x1b {
 			m := watchSequence.FindStringSubmatch(words)
 			if m == nil {
-				if len(words) < 12 { // the rest is on its way
+				if len(words) < 12 { // the rest follows
 					v.rest = words
 					return frames
 				}
@@ -89,7 +89,7 @@ func (v *watchVT) take(words string) []watchFrame {
 	return frames
 }
 
-// write shows a character.
+// write writes a character.
 func (v *watchVT) write(r rune, raw string) {
 	if !v.other {
 		v.normal += raw
@@ -115,7 +115,7 @@ func (v *watchVT) write(r rune, raw string) {
 	}
 }
 
-// control obeys a sequence. What clears below ends a frame.
+// control executes a sequence. Clearing below ends a frame.
 func (v *watchVT) control(params, final string) (f watchFrame, done bool) {
 	switch params + final {
 	case "?1049h", "?1049l":
@@ -158,7 +158,7 @@ func watchCommand(t testing.TB, dir string, env []string, args ...string) *exec.
 	return cmd
 }
 
-// next is the next frame of which something holds.
+// next returns the next frame for which ok is true.
 func (w *watcher) next(what string, ok func(watchFrame) bool) watchFrame {
 	w.T.Helper()
 	timeout := time.After(clitest.Longest)
@@ -183,7 +183,7 @@ func (w *watcher) next(what string, ok func(watchFrame) bool) watchFrame {
 	}
 }
 
-// shows is the next frame with all of these words.
+// shows returns the next frame with all of these words.
 func (w *watcher) shows(words ...string) watchFrame {
 	w.T.Helper()
 	f := w.next(strings.Join(words, ", "), func(f watchFrame) bool {
@@ -200,8 +200,7 @@ func (w *watcher) shows(words ...string) watchFrame {
 	return f
 }
 
-// leaves waits for the end, and wants the terminal to be as it was. It gives what
-// stands on the screen then.
+// leaves waits for the end, checks that the terminal is restored, and returns the final screen.
 func (w *watcher) leaves(code int) (normal string) {
 	w.T.Helper()
 	screen, got := w.End()
@@ -216,7 +215,7 @@ func (w *watcher) leaves(code int) (normal string) {
 	return v.normal
 }
 
-// watchTermios are the settings of the terminal behind a master.
+// watchTermios returns the settings of the terminal behind a master.
 func watchTermios(t testing.TB, tty *os.File) unix.Termios {
 	t.Helper()
 	conn, err := tty.SyscallConn()
@@ -230,8 +229,8 @@ func watchTermios(t testing.TB, tty *os.File) unix.Termios {
 	return *state
 }
 
-// watchSlave opens the terminal behind a master, which keeps its settings from being
-// lost, and gives those that a new terminal has.
+// watchSlave opens the terminal behind a master, which preserves its settings, and returns the settings of a new
+// terminal.
 func watchSlave(t testing.TB, tty *os.File) (*os.File, unix.Termios) {
 	t.Helper()
 	conn, err := tty.SyscallConn()
@@ -256,13 +255,13 @@ func watchSlave(t testing.TB, tty *os.File) (*os.File, unix.Termios) {
 	return slave, watchTermios(t, master)
 }
 
-// watchRun is a run that goes on until its job is told to end.
+// watchRun is a run that continues until ends.
 type watchRun struct {
 	*clitest.Process
 	goOn *os.File
 }
 
-// watched starts a run whose job waits, and exits with what it is told.
+// watched starts a run with a waiting job, which exits with the code that it reads.
 func watched(t testing.TB, dir string, args ...string) *watchRun {
 	t.Helper()
 	cmd := clitest.Perfagent(t, append(append([]string{"run"}, args...), "--", "sh", "-c", `echo ready; read x; exit $x`)...)
@@ -276,7 +275,7 @@ func watched(t testing.TB, dir string, args ...string) *watchRun {
 	return &watchRun{l, goOn}
 }
 
-// ends lets the job exit with a code, and wants perfagent to.
+// ends makes the job exit with a code, and checks perfagent's.
 func (r *watchRun) ends(code int) clitest.Outcome {
 	r.T.Helper()
 	if _, err := fmt.Fprintln(r.goOn, code); err != nil {

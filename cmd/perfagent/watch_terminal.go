@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// Control sequences: ECMA-48, and the private modes of xterm that every modern terminal has.
+// Control sequences of ECMA-48, and private modes of xterm that all modern terminals support.
 const (
 	// Alternate screen, no cursor, lines cut instead of wrapped.
 	screenEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
@@ -30,7 +30,7 @@ const leaveTimeout = time.Second
 
 // A liveTerminal is the terminal of the live view: its alternate screen, keys and signals.
 type liveTerminal struct {
-	before  *term.State // of standard input; nil = it is not a terminal
+	before  *term.State // state of stdin; nil = not a terminal
 	frames  chan frame
 	failed  chan error
 	keys    <-chan key
@@ -39,7 +39,7 @@ type liveTerminal struct {
 	on      bool // the alternate screen is shown
 }
 
-// A frame is written in one piece. Then done, if not nil, is closed.
+// A frame is written at once. Then done, if not nil, is closed.
 type frame struct {
 	text string
 	done chan struct{}
@@ -63,8 +63,7 @@ func openTerminal(out io.Writer) *liveTerminal {
 	return t
 }
 
-// paint writes frames in a goroutine of its own. A slow line gets fewer frames, and keys and signals
-// still work.
+// paint writes frames in its own goroutine. A slow line gets fewer frames, and keys and signals still work.
 func (t *liveTerminal) paint(out io.Writer) {
 	for f := range t.frames {
 		if _, err := io.WriteString(out, f.text); err != nil {
@@ -79,7 +78,7 @@ func (t *liveTerminal) paint(out io.Writer) {
 	}
 }
 
-// show queues a frame. It replaces one that has not been started.
+// show queues a frame. It replaces a queued frame that is not being written yet.
 func (t *liveTerminal) show(f frame) {
 	select {
 	case t.frames <- f:
@@ -95,10 +94,10 @@ func (t *liveTerminal) show(f frame) {
 	t.frames <- f
 }
 
-// enter switches to the alternate screen and to single keys.
+// enter switches to the alternate screen and to raw input.
 func (t *liveTerminal) enter() {
 	if t.before != nil {
-		_, _ = term.MakeRaw(0) // a terminal that cannot be set still shows
+		_, _ = term.MakeRaw(0) // without raw mode the screen still works
 	}
 	t.on = true
 	t.flush(screenEnter)
@@ -116,20 +115,19 @@ func (t *liveTerminal) leave() {
 	}
 }
 
-// flush writes text and waits for it, within bounds.
+// flush writes text and waits for it, for at most leaveTimeout.
 func (t *liveTerminal) flush(text string) {
 	done := make(chan struct{})
 	t.show(frame{text, done})
 	timeout.Receive(done, leaveTimeout)
 }
 
-// draw replaces the lines shown. It uses one write and clears nothing that it does not rewrite at
-// once, so that nothing flickers.
+// draw replaces the shown lines. To avoid flicker it uses one write and clears only as it rewrites.
 func (t *liveTerminal) draw(lines []string) {
 	t.show(frame{text: screenHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow})
 }
 
-// footer returns the hint on how to leave.
+// footer returns the hint how to quit.
 func (t *liveTerminal) footer() string {
 	if t.keys == nil {
 		return "Ctrl-C quits"
@@ -137,7 +135,7 @@ func (t *liveTerminal) footer() string {
 	return "q quits"
 }
 
-// action is what to do after waiting.
+// action is the next step of the live view after waiting.
 type action int
 
 const (
@@ -188,14 +186,14 @@ func (t *liveTerminal) handleKey(k key) (action, error) {
 	return actionQuit, nil
 }
 
-// suspend gives the terminal to the shell until this process is continued.
+// suspend returns the terminal to the shell until this process is continued.
 func (t *liveTerminal) suspend() {
 	t.leave()
 	stopGroup(t.resumed)
 	t.enter()
 }
 
-// A key is a key that the live view knows.
+// A key is a key of the live view.
 type key int
 
 const (

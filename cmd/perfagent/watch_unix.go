@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// watchSignals returns the signals that end the live view or announce a new size. TSTP is not among
-// them: with a handler of Go it loses its default action, which stopGroup needs.
+// watchSignals returns the signals that end the live view or announce a new size. TSTP is not among them: with a Go
+// handler it loses its default action, which stopGroup needs.
 func watchSignals() []os.Signal {
 	return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGWINCH}
 }
@@ -24,7 +24,7 @@ func notifyResumed(ch chan os.Signal) { signal.Notify(ch, unix.SIGCONT) }
 
 func isResize(sig os.Signal) bool { return sig == unix.SIGWINCH }
 
-// signalNumber returns the n of 128+n.
+// signalNumber returns the number n of the exit code 128+n.
 func signalNumber(sig os.Signal) int {
 	if s, ok := sig.(syscall.Signal); ok {
 		return int(s)
@@ -32,8 +32,8 @@ func signalNumber(sig os.Signal) int {
 	return 0
 }
 
-// stopGroup stops this process group, as the terminal's Ctrl-Z does, and returns once it is continued.
-// It returns at once if the kernel does not stop the group because no shell could continue it.
+// stopGroup stops this process group, as Ctrl-Z does, and returns once it is continued. It returns at once if the
+// kernel does not stop the group because no shell could continue it.
 func stopGroup(resumed <-chan os.Signal) {
 	for len(resumed) > 0 {
 		<-resumed

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// listEvery is how often the folder is searched for more nodes.
+	// listEvery is how often the directory is searched for more nodes.
 	listEvery = 2 * time.Second
-	// maxWatched is the maximum number of nodes followed. Each costs a megabyte.
+	// maxWatched is the maximum number of followed nodes. Each costs a megabyte.
 	maxWatched = 64
 )
 
@@ -28,7 +28,7 @@ type watchedRun struct {
 	start   time.Time       // of the launch
 	nodes   []*watchedNode  // by index
 	main    *watchedNode    // shown in full
-	listed  time.Time       // when the folder was last listed
+	listed  time.Time       // time of the last listing of dir
 	more    int             // running nodes that are not followed
 	ended   int             // ended nodes that are not followed
 	evicted map[int]nodeEnd // followed nodes that made room for others, by index
@@ -40,11 +40,11 @@ func (w *watchedRun) close() {
 	}
 }
 
-// poll reads the news of all nodes. room is how many can be shown.
+// poll reads the news of all nodes, and of new nodes if fewer than room are followed.
 func (w *watchedRun) poll(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
-		if there, err := listLaunchFiles(w.dir, w.options.launch); err == nil { // else keep what we have
+		if there, err := listLaunchFiles(w.dir, w.options.launch); err == nil { // else keep the known nodes
 			w.join(there, min(room, maxWatched))
 		}
 	}
@@ -53,7 +53,7 @@ func (w *watchedRun) poll(now time.Time, room int) {
 	}
 }
 
-// join follows new journals, up to room nodes.
+// join follows new journals, of up to room nodes.
 func (w *watchedRun) join(there *launchFiles, room int) {
 	w.more = 0
 	for _, node := range slices.Sorted(maps.Keys(there.journals)) {
@@ -68,7 +68,7 @@ func (w *watchedRun) join(there *launchFiles, room int) {
 		case at >= 0 && w.nodes[at] != w.main: // a second recording of a node that has ended
 			w.nodes[at].close()
 			w.nodes[at] = newWatchedNode(node, paths, w.options.bootID)
-		case at < 0 && w.evicted[node].show != "" && !isLater(paths[0], w.evicted[node].journal): // known already
+		case at < 0 && w.evicted[node].show != "" && !isLater(paths[0], w.evicted[node].journal): // already known
 		case at < 0 && (len(w.nodes) < room || w.makeRoom()):
 			delete(w.evicted, node)
 			w.nodes = append(w.nodes, newWatchedNode(node, paths, w.options.bootID))
@@ -86,13 +86,13 @@ func (w *watchedRun) join(there *launchFiles, room int) {
 	}
 }
 
-// knows reports whether a node is followed, or was.
+// knows reports whether a node is or was followed.
 func (w *watchedRun) knows(node int) bool {
 	_, was := w.evicted[node]
 	return was || slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 }
 
-// makeRoom drops a node that has stopped. It reports whether there was one.
+// makeRoom evicts a node that has stopped. It reports whether there was one.
 func (w *watchedRun) makeRoom() bool {
 	at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n != w.main && n.stopped() })
 	if at < 0 {
@@ -109,8 +109,8 @@ func (w *watchedRun) makeRoom() bool {
 	return true
 }
 
-// hasEnded reports whether the node that was picked, or all nodes, have ended. On a screen a node whose
-// agent is gone stays until the user quits.
+// hasEnded reports whether the chosen node, or all nodes, have ended. On a screen a node with a dead agent stays until
+// the user quits; with lines it counts as ended.
 func (w *watchedRun) hasEnded(lines bool) bool {
 	ended := func(n *watchedNode) bool { return n.hasEnded() || lines && n.stopped() }
 	if w.options.hasNode {
@@ -119,8 +119,8 @@ func (w *watchedRun) hasEnded(lines bool) bool {
 	return w.more == 0 && !slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return !ended(n) })
 }
 
-// pollEnd reads the news and reports whether the run is over. It lists the folder once more
-// before it says so, because a node may have just joined.
+// pollEnd polls and reports whether the run has ended. Before it returns true it lists the directory again, because a
+// node may have just joined.
 func (w *watchedRun) pollEnd(now time.Time, room int, lines bool) bool {
 	if w.poll(now, room); !w.hasEnded(lines) {
 		return false
@@ -130,7 +130,7 @@ func (w *watchedRun) pollEnd(now time.Time, room int, lines bool) bool {
 	return w.hasEnded(lines)
 }
 
-// report combines the nodes into one report. Its Run is the main node's.
+// report combines the nodes into one report, with the Run of the main node.
 func (w *watchedRun) report() *reporter.Report {
 	out := &reporter.Report{
 		Schema: reporter.Schema,
@@ -159,13 +159,12 @@ func (w *watchedRun) screen(now time.Time, width, height int) terminal.Options {
 	return o
 }
 
-// printLines prints one plain line per update, for logs and dumb terminals. The line is that of the
-// lowest running node.
+// printLines prints one plain line per update, for logs and dumb terminals. The line is the lowest running node's.
 func (w *watchedRun) printLines() error {
 	for printed := (time.Time{}); ; time.Sleep(w.options.pollInterval()) {
 		now := time.Now()
 		ended := w.pollEnd(now, maxWatched, true)
-		stops := w.main.stopped() && !(ended && w.main.hasEnded()) // printEnd says that
+		stops := w.main.stopped() && !(ended && w.main.hasEnded()) // printEnd prints that
 		if stops || !ended && w.options.due(now, printed) {
 			printed = now
 			if err := w.printLine(now); err != nil {
@@ -235,7 +234,7 @@ func (w *watchedRun) showScreen() error {
 	return w.showEnd()
 }
 
-// states returns a text that changes with the state of any node. A change is shown at once.
+// states returns a text that changes with the state of any node, to redraw immediately.
 func (w *watchedRun) states() string {
 	text := ""
 	for _, n := range w.nodes {
@@ -261,7 +260,7 @@ func (w *watchedRun) showEnd() error {
 	return w.printEnd()
 }
 
-// size returns the size of the terminal, or 80 × 24 if it is not known.
+// size returns the size of the terminal, or 80 × 24 if unknown.
 func (w *watchedRun) size() (width, height int) {
 	width, height, err := term.GetSize(descriptor(w.options.streams.out))
 	if err != nil || width <= 0 || height <= 0 {

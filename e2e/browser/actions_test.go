@@ -23,8 +23,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// metrics wants the page to give the metrics of a node: the very numbers, in the units
-// of the table, and a dash for what is absent.
+// metrics checks that the page has the metrics of a node: the same numbers, in the units of the table, and a dash for
+// missing ones.
 func (b *tab) metrics(n *reporter.Node) {
 	b.t.Helper()
 	type row struct {
@@ -55,14 +55,14 @@ func (b *tab) metrics(n *reporter.Node) {
 	}
 }
 
-// four reports whether a text is a number in four digits.
+// four reports whether a text is v in four digits.
 func four(text string, v float64) bool {
 	got, err := strconv.ParseFloat(text, 64)
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(got, 'g', 4, 64), 64)
 	return err == nil && math.Abs(got-v) <= 0.50001e-3*math.Abs(v) && text == strconv.FormatFloat(got, 'f', -1, 64) && got == short
 }
 
-// brief writes a number as a tooltip does, in four digits; of two as near the one that is farther from 0.
+// brief formats a number as tooltips do, in four digits; of two equally near numbers the one farther from 0.
 func brief(v float64) string {
 	exact := strconv.FormatFloat(v, 'e', 30, 64)
 	if exact[5:len(exact)-4] == "5"+strings.Repeat("0", 26) && exact[0] != '-' {
@@ -72,8 +72,8 @@ func brief(v float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// reading is what the tooltip must say of a bucket of a chart, a line for each
-// series: the report's numbers in four digits.
+// reading returns the expected tooltip of a bucket of a chart, a line for each series: the report's numbers in four
+// digits.
 func reading(t testing.TB, n *reporter.Node, chart string, i int) []string {
 	t.Helper()
 	number := func(list reporter.Numbers) string {
@@ -121,7 +121,7 @@ func reading(t testing.TB, n *reporter.Node, chart string, i int) []string {
 	return out
 }
 
-// constant reports whether nothing changed in any bucket: the page gives one value then, not three.
+// constant reports whether nothing changed in any bucket: the page then shows one value, not three.
 func constant(b reporter.Band) bool {
 	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
 		return false
@@ -134,7 +134,7 @@ func constant(b reporter.Band) bool {
 	return true
 }
 
-// edges is where a bucket begins and ends on the time axis, from 0 to 1.
+// edges returns the begin and the end of a bucket on the time axis, from 0 to 1.
 func edges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
 	t := plotter.NewTimeline(&r.Run, n)
 	if i > 0 {
@@ -143,8 +143,7 @@ func edges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
 	return begin, t.Ends[i] / t.Length()
 }
 
-// pixel is where in a chart's plot the mouse is over a bucket; it knows whole
-// pixels only. −1 = nowhere.
+// pixel returns a position of the mouse over a bucket in a chart's plot, in whole pixels. −1 = there is none.
 func pixel(at rect, r *reporter.Report, n *reporter.Node, i int) float64 {
 	begin, end := edges(r, n, i)
 	x := math.Floor(at.X + (begin+end)/2*at.Width)
@@ -198,8 +197,7 @@ func TestBrowser_HoverTellsExactValues(t *testing.T) {
 	}
 }
 
-// TestBrowser_FindsTheBurstOfAWeek: two seconds of a week are found by mouse and by
-// keyboard, with the values that they had.
+// Mouse and keyboard find a burst of two seconds in a week, with its values.
 func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 	r := plottertest.Week(t)
 	n := r.Nodes["0"]
@@ -214,7 +212,7 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 		b.bucket(chart, r, n, i)
 		b.says(reading...)
 	}
-	// It is drawn: the band of the mean reaches the top there, and nowhere else.
+	// Only there the band of the mean reaches the top.
 	begin, end := edges(r, n, i)
 	for chart := range want {
 		color := b.colorAtTheTop(chart)
@@ -222,7 +220,7 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 			t.Errorf("%s: the burst is at %v to %v of the time axis, and at the top of the chart there is colour at %.200s", chart, begin, end, fmt.Sprint(color))
 		}
 	}
-	// By keys alone: to the end, and back.
+	// With the keyboard: to the end, and back.
 	b.tabTo("cpu")
 	b.keys(kb.End)
 	for range len(plotter.NewTimeline(&r.Run, n).Ends) - 1 - i {
@@ -237,8 +235,8 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 	b.says(reading(t, n, "cpu", i)...)
 }
 
-// colorAtTheTop tells where on the time axis, from 0 to 1, a chart has pixels of some
-// colour, which are of a line or of its band, in the upper tenth of its scale.
+// colorAtTheTop returns the positions on the time axis, from 0 to 1, at which a chart has pixels of the colour of a
+// line or its band in the upper tenth of its scale.
 func (b *tab) colorAtTheTop(chart string) []float64 {
 	b.t.Helper()
 	return eval[[]float64](b, `(() => {
@@ -269,7 +267,7 @@ func (b *tab) tabTo(chart string) {
 	b.t.Fatalf("Tab does not reach %s", chart)
 }
 
-// focus is the chart or map that has the focus, "" = none.
+// focus returns the chart or map that has the focus, "" = none.
 func (b *tab) focus() string {
 	b.t.Helper()
 	return eval[string](b, `document.activeElement.dataset.chart || (document.activeElement.dataset.heatmap ? "map " + document.activeElement.dataset.heatmap : "")`)
@@ -279,7 +277,7 @@ func TestBrowser_KeysDoAll(t *testing.T) {
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
 	b := openReport(t, r, "")
-	b.do(chromedp.Focus("[data-details] summary", chromedp.ByQuery)) // which is before the charts
+	b.do(chromedp.Focus("[data-details] summary", chromedp.ByQuery)) // it precedes the charts
 	for _, chart := range plottertest.HostCharts() {
 		b.keys(kb.Tab)
 		b.frames()
@@ -304,7 +302,7 @@ func TestBrowser_KeysDoAll(t *testing.T) {
 		if from, to := b.span(); from < 30 || to != 60 {
 			t.Errorf("%s: + shows %v to %v s", chart, from, to)
 		}
-		b.keys(kb.Home) // what is read is always shown
+		b.keys(kb.Home) // the bucket at the cursor is always shown
 		if from, to := b.span(); from != 0 || to > 30 {
 			t.Errorf("%s: the reading is at the start, and %v to %v s are shown", chart, from, to)
 		}
@@ -336,7 +334,7 @@ func TestBrowser_DragZoomsAllCharts(t *testing.T) {
 		}
 		b.point(at, 0.5, 0.3)
 		b.says(reading(t, n, chart, 22)...)
-		b.drag(at, 0.8, 0.2) // and from right to left, into what is shown
+		b.drag(at, 0.8, 0.2) // from right to left, within the present range
 		if from, to := b.span(); math.Abs(from-18) > 0.2 || math.Abs(to-27) > 0.2 {
 			t.Errorf("%s: dragged from 27 to 18 s, and %v to %v s are shown", chart, from, to)
 		}
@@ -348,7 +346,7 @@ func TestBrowser_DragZoomsAllCharts(t *testing.T) {
 	}
 }
 
-// shows wants a node to be the one that is shown: its cards, facts, metrics, and charts.
+// shows checks that a node is the shown one: its cards, facts, metrics, and charts.
 func (b *tab) shows(r *reporter.Report, name string) {
 	b.t.Helper()
 	b.until(`document.getElementById("node").dataset.node === ` + quote(name))
@@ -363,7 +361,7 @@ func (b *tab) shows(r *reporter.Report, name string) {
 	if got := eval[string](b, `document.getElementById("choose").value`); got != name {
 		b.t.Errorf("node %s is shown, and the list says %s", name, got)
 	}
-	// Where there are more buckets than pixels the mouse finds the highest nearby.
+	// With more buckets than pixels the mouse finds the highest one nearby.
 	i, top, at := len(plotter.NewTimeline(&r.Run, n).Ends)/3, n.Envelope[collector.CPUMax.Key()].Max, b.plot("cpu")
 	for ; top[i] < slices.Max(top[i-6:i+7]) || pixel(at, r, n, i) < 0; i++ {
 	}
@@ -407,7 +405,7 @@ func TestBrowser_ShowsTheNodeThatIsChosen(t *testing.T) {
 	b.shows(r, "2")
 }
 
-// TestBrowser_UnknownNodeInTheAddress: the page opens with the first node.
+// With an unknown node in the address the page opens with the first node.
 func TestBrowser_UnknownNodeInTheAddress(t *testing.T) {
 	r := plottertest.Few()
 	for _, address := range []string{"#node=12", "#node=x", "#"} {
@@ -415,8 +413,8 @@ func TestBrowser_UnknownNodeInTheAddress(t *testing.T) {
 	}
 }
 
-// TestBrowser_MapFindsTheBurst: the burst of two seconds on one of twelve nodes is in
-// the picture of the peaks and not in that of the means, and the mouse reads it.
+// A burst of two seconds on one of twelve nodes is in the picture of the peaks, but not in the one of the means, and
+// the mouse reads it.
 func TestBrowser_MapFindsTheBurst(t *testing.T) {
 	r := plottertest.Few()
 	b := openReport(t, r, "")
@@ -432,7 +430,7 @@ func TestBrowser_MapFindsTheBurst(t *testing.T) {
 	b.click(b.box("[data-heatmap=cpu] .mean input"), 0.5, 0.5)
 	b.is(shown(`document.querySelector("[data-heatmap=cpu] img.mean")`))
 	b.is(`!(` + shown(`document.querySelector("[data-heatmap=cpu] img.peak")`) + `)`)
-	const darkest = 0x2a // the red of 100 %
+	const darkest = 0x2a // red component of 100 %
 	at := func(kind string) int {
 		return eval[int](b, fmt.Sprintf(`(() => { const i = document.querySelector("[data-heatmap=cpu] img.%s"), c = document.createElement("canvas");
 			c.width = i.naturalWidth; c.height = i.naturalHeight; const g = c.getContext("2d"); g.drawImage(i, 0, 0);
@@ -446,8 +444,7 @@ func TestBrowser_MapFindsTheBurst(t *testing.T) {
 	}
 }
 
-// TestBrowser_ShowsEveryPeakAtEveryWidth: one bucket of a thousand is drawn and found by
-// the mouse wherever it is and however narrow the window.
+// One bucket of a thousand is drawn and found by the mouse at every position and width of the window.
 func TestBrowser_ShowsEveryPeakAtEveryWidth(t *testing.T) {
 	spikes := make(map[int]bool)
 	for i := 3; i < 1000; i += 41 { // odd and even ones

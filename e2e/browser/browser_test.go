@@ -33,10 +33,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// patience is how long a test waits for what the browser must do.
+// patience is the timeout of an action of the browser.
 const patience = 2 * time.Minute
 
-// chromium is the browser, started when the first test needs it.
+// chromium is the browser, started by the first test that needs it.
 var chromium struct {
 	once sync.Once
 	ctx  context.Context
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// running returns the running browser, which the first test starts.
+// running returns the running browser. The first call starts it.
 func running(t testing.TB) context.Context {
 	t.Helper()
 	path := testenv.NeedsTool(t, "chromium", "apt-get install chromium fonts-dejavu-core (make e2e does it as root)")
@@ -72,13 +72,13 @@ func running(t testing.TB) context.Context {
 	return b.ctx
 }
 
-// The size of a tab's window, in CSS pixels.
+// Size of a tab's window in CSS pixels.
 const (
 	windowWidth  = 1200
 	windowHeight = 900
 )
 
-// tab is a page in a tab of its own.
+// tab is a page in a separate tab.
 type tab struct {
 	t   testing.TB
 	ctx context.Context
@@ -86,12 +86,11 @@ type tab struct {
 	still bool // JavaScript is off
 
 	mu       sync.Mutex
-	troubles []string // what the page must not do: errors, warnings, dialogs, downloads
-	requests []string // addresses that it asked for
+	troubles []string // forbidden events: errors, warnings, dialogs, downloads
+	requests []string // requested addresses
 }
 
-// newTab opens an empty tab. At the end of the test the tab must have seen no
-// trouble.
+// newTab opens an empty tab. The end of the test checks for trouble in it.
 func newTab(t testing.TB) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(running(t))
@@ -109,7 +108,7 @@ func newTab(t testing.TB) *tab {
 	return b
 }
 
-// listen sees all that happens in the tab.
+// listen handles the events of the tab.
 func (b *tab) listen(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +136,7 @@ func (b *tab) listen(event any) {
 	}
 }
 
-// noTrouble wants nothing bad to have happened yet.
+// noTrouble checks that there has been no trouble.
 func (b *tab) noTrouble() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -148,15 +147,14 @@ func (b *tab) noTrouble() {
 	b.troubles = nil
 }
 
-// asked lists the addresses that were asked for, without the pictures that are in the
-// page itself.
+// asked returns the requested addresses, without pictures in the page itself.
 func (b *tab) asked() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(b.requests), func(u string) bool { return strings.HasPrefix(u, "data:") })
 }
 
-// do has the browser do something within patience.
+// do runs actions of the browser within patience.
 func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -166,7 +164,7 @@ func (b *tab) do(actions ...chromedp.Action) {
 	}
 }
 
-// eval gives the value of an expression in the page.
+// eval returns the value of an expression in the page.
 func eval[T any](b *tab, js string) T {
 	b.t.Helper()
 	var v T
@@ -174,7 +172,7 @@ func eval[T any](b *tab, js string) T {
 	return v
 }
 
-// is wants an expression to be true in the page.
+// is checks that an expression is true in the page.
 func (b *tab) is(js string) {
 	b.t.Helper()
 	if !eval[bool](b, "!!("+js+")") {
@@ -192,27 +190,25 @@ func (b *tab) until(js string) {
 	}
 }
 
-// size sets the size of the window in CSS pixels, and how many pixels of the screen
-// one of them is.
+// size sets the size of the window in CSS pixels, and the screen's pixels per CSS pixel.
 func (b *tab) size(width, height int64, scale float64) {
 	b.t.Helper()
 	b.do(emulation.SetDeviceMetricsOverride(width, height, scale, false))
 }
 
-// media emulates a kind of output, "screen" or "print", and a colour scheme, "light" or
-// "dark".
+// media emulates a medium, "screen" or "print", and a colour scheme, "light" or "dark".
 func (b *tab) media(kind, scheme string) {
 	b.t.Helper()
 	b.do(emulation.SetEmulatedMedia().WithMedia(kind).WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 }
 
-// visit loads an address; the page's charts are drawn then.
+// visit loads an address and waits until the page's charts are drawn.
 func (b *tab) visit(address string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(address))
 }
 
-// fileOf writes a page into a new directory and gives its address.
+// fileOf writes a page into a new directory and returns its address.
 func fileOf(t testing.TB, html []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node-0.html")
@@ -222,7 +218,7 @@ func fileOf(t testing.TB, html []byte) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
 }
 
-// pageOf is the page of a report.
+// pageOf returns the page of a report.
 func pageOf(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -232,7 +228,7 @@ func pageOf(t testing.TB, r *reporter.Report) []byte {
 	return out.Bytes()
 }
 
-// openReport opens the page of a report in a new tab and wants it to be whole.
+// openReport opens the page of a report in a new tab and checks that it is complete.
 func openReport(t testing.TB, r *reporter.Report, hash string) *tab {
 	t.Helper()
 	b := newTab(t)
@@ -240,8 +236,8 @@ func openReport(t testing.TB, r *reporter.Report, hash string) *tab {
 	return b
 }
 
-// open opens a page and wants it to be whole: nothing is asked for but the page itself,
-// and all that users' scripts rely on is there.
+// open opens a page and checks that it is complete: it only requests itself, and has everything that users' scripts
+// rely on.
 func (b *tab) open(address, hash string) {
 	b.t.Helper()
 	b.visit(address + hash)
@@ -252,10 +248,10 @@ func (b *tab) open(address, hash string) {
 	b.whole()
 }
 
-// whole wants the promised elements.
+// whole checks the promised elements.
 func (b *tab) whole() {
 	b.t.Helper()
-	want := plottertest.HostCharts() // and those of what not every node has, in places of their own
+	want := plottertest.HostCharts() // and in other places those that only some nodes have
 	got := eval[[]string](b, `[...document.querySelectorAll("[data-chart]")].map(e => e.dataset.chart)`)
 	all := slices.Insert(plottertest.AllCharts(), len(plottertest.GPUCharts())+1, plottertest.OperationCharts()...)
 	all = slices.DeleteFunc(all, func(id string) bool { return !slices.Contains(append(want, got...), id) })
@@ -265,7 +261,7 @@ func (b *tab) whole() {
 	b.is(`[...document.querySelectorAll("[data-chart]:not([hidden])")].every(e => e.tabIndex === 0 && e.querySelector("canvas") && ` + shown("e") + `)`)
 	b.is(`document.querySelectorAll("[role=tooltip]").length === 1`)
 	names := eval[[]string](b, `[...document.querySelectorAll("[data-metric]")].map(e => e.dataset.metric)`)
-	for _, m := range reporter.Metrics() { // a metric of devices is there if a node has such devices
+	for _, m := range reporter.Metrics() { // only nodes with devices have their metrics
 		if !slices.Contains(names, m.Name) && !m.OfDevice() {
 			b.t.Errorf("the metrics lack %s", m.Name)
 		}
@@ -275,7 +271,7 @@ func (b *tab) whole() {
 	if !slices.Equal(groups, order) || len(groups) < 3 {
 		b.t.Errorf("the groups of metrics are %q", groups)
 	}
-	// The head comes first: how it ended, what was used, what to change; and then the rest, folded.
+	// The head comes first: verdict, usage, advice; then the rest, folded.
 	b.is(`[...document.querySelectorAll("[data-verdict], [data-bar], [data-advice]")].every(e => e.compareDocumentPosition(document.querySelector("details[data-details]")) === Node.DOCUMENT_POSITION_FOLLOWING)`)
 	b.is(`!document.querySelector("[data-details]").open && ` + shown(`document.querySelector("[data-verdict]")`))
 	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + shown("e") + ` && e.hasAttribute("data-value") === e.hasAttribute("data-unit"))`)
@@ -287,21 +283,21 @@ func (b *tab) whole() {
 	}
 }
 
-// shown is an expression: the element takes room and can be seen.
+// shown returns an expression: the element has a size and is visible.
 func shown(element string) string {
 	return "(" + element + ").checkVisibility({visibilityProperty: true, opacityProperty: true}) && (" + element + ").getBoundingClientRect().height > 0"
 }
 
-// rect is where an element is in the window, in CSS pixels.
+// rect is the position of an element in the window in CSS pixels.
 type rect struct{ X, Y, Width, Height float64 }
 
-// box scrolls to an element and gives its place, once the page has seen the scrolling.
+// box scrolls to an element and returns its position, once the page has noticed the scrolling.
 func (b *tab) box(selector string) rect {
 	b.t.Helper()
 	var at rect
 	frames := "3"
 	if b.still {
-		frames = "0" // the page sees nothing
+		frames = "0" // without JavaScript
 	}
 	b.do(chromedp.Evaluate(`(async () => { const find = () => document.querySelector(`+quote(selector)+`), e = find();
 		if (e !== document.body) e.scrollIntoView({block: innerHeight > 1500 ? "nearest" : "center", behavior: "instant"});
@@ -311,26 +307,25 @@ func (b *tab) box(selector string) rect {
 	return at
 }
 
-// frames waits until the page has been drawn anew: it has seen then that it was scrolled.
+// frames waits until the page has been redrawn, after which it has noticed scrolling.
 func (b *tab) frames() {
 	b.t.Helper()
 	b.box("body")
 }
 
-// plot is where a chart draws its values.
+// plot returns the plot area of a chart.
 func (b *tab) plot(chart string) rect {
 	b.t.Helper()
 	return b.box(`[data-chart=` + chart + `] .u-over`)
 }
 
-// point moves the mouse to a part of a box: 0, 0 is its upper left corner, 1, 1 the
-// lower right one.
+// point moves the mouse within a box: 0, 0 is its upper left corner, 1, 1 the lower right one.
 func (b *tab) point(at rect, x, y float64) {
 	b.t.Helper()
 	b.do(chromedp.MouseEvent(input.MouseMoved, at.X+x*at.Width, at.Y+y*at.Height))
 }
 
-// click clicks at a part of a box.
+// click clicks within a box.
 func (b *tab) click(at rect, x, y float64, options ...chromedp.MouseOption) {
 	b.t.Helper()
 	b.point(at, x, y)
@@ -349,25 +344,25 @@ func (b *tab) drag(at rect, from, to float64) {
 	b.do(chromedp.MouseEvent(input.MouseReleased, at.X+to*at.Width, y, left, chromedp.ClickCount(1)))
 }
 
-// keys presses keys, one after the other.
+// keys presses keys in sequence.
 func (b *tab) keys(keys string, options ...chromedp.KeyOption) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys, options...))
 }
 
-// tip is what the tooltip says; "" while it is not shown.
+// tip returns the text of the tooltip, "" while it is hidden.
 func (b *tab) tip() string {
 	b.t.Helper()
 	return eval[string](b, `(() => { const e = document.querySelector("[role=tooltip]"); return `+shown("e")+` ? e.innerText : ""; })()`)
 }
 
-// says wants the tooltip to be shown with all of these lines.
+// says checks that the tooltip is shown with all of these lines.
 func (b *tab) says(words ...string) {
 	b.t.Helper()
 	b.said(b.tip(), words...)
 }
 
-// said wants a tooltip's text to have all of these lines.
+// said checks that a tooltip's text has all of these lines.
 func (b *tab) said(got string, words ...string) {
 	b.t.Helper()
 	for _, w := range words {
@@ -377,13 +372,13 @@ func (b *tab) said(got string, words ...string) {
 	}
 }
 
-// spans gives the stretch of time that each chart shows, in seconds.
+// spans returns the time range that each chart shows, in seconds.
 func (b *tab) spans() [][2]float64 {
 	b.t.Helper()
 	return eval[[][2]float64](b, `[...document.querySelectorAll("[data-chart]")].map(e => [Number(e.dataset.from), Number(e.dataset.to)])`)
 }
 
-// span is the one stretch of time that all charts show.
+// span returns the time range that all charts show.
 func (b *tab) span() (from, to float64) {
 	b.t.Helper()
 	all := b.spans()
@@ -395,8 +390,8 @@ func (b *tab) span() (from, to float64) {
 	return all[0][0], all[0][1]
 }
 
-// quote writes a string of JavaScript.
+// quote returns a string literal of JavaScript.
 func quote(s string) string {
-	out, _ := json.Marshal(s) // no string fails
+	out, _ := json.Marshal(s) // strings never fail
 	return string(out)
 }

@@ -14,16 +14,15 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pasted is what is pasted now.
+// pasted returns the content of the clipboard.
 func (b *tab) pasted() (words string) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(`clipboard.readText()`, &words, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 	return words
 }
 
-// TestBrowser_CopiesTheAdvice: a click on "copy" puts exactly the line on the clipboard, also where the page may not
-// use it, as one that is not from this machine and has no TLS, and nothing stays selected: a live page would stand
-// still.
+// A click on "copy" puts exactly the line on the clipboard, even on a page without access to it (from another machine
+// without TLS), and leaves no selection, which would stop the updates of a live page.
 func TestBrowser_CopiesTheAdvice(t *testing.T) {
 	const line = "#SBATCH --cpus-per-task=5 --mem=24G"
 	report := fileOf(t, pageOf(t, plottertest.Job()))
@@ -37,7 +36,7 @@ func TestBrowser_CopiesTheAdvice(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newTab(t)
 			b.do(browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}),
-				emulation.SetFocusEmulationEnabled(true)) // of several tabs one has the focus
+				emulation.SetFocusEmulationEnabled(true)) // only one of several tabs has the focus
 			b.visit(c.address)
 			b.do(chromedp.Evaluate(`window.clipboard = navigator.clipboard; clipboard.writeText("old")`, nil,
 				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
@@ -51,7 +50,7 @@ func TestBrowser_CopiesTheAdvice(t *testing.T) {
 				t.Errorf("the clipboard has %q, want %q", got, line)
 			}
 			b.is(`getSelection().isCollapsed`)
-			b.visit("about:blank") // a live page asks no more
+			b.visit("about:blank") // ends the requests of a live page
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
 
-// trained is ten runs of a job that takes so much longer than another, in less memory.
+// trained returns ten runs of a job that takes longer than another by a factor, in less memory.
 func trained(name, rate string, longer float64) comparer.Side {
 	side := comparer.Side{Name: name}
 	for i := range 10 {
@@ -32,8 +32,8 @@ func trained(name, rate string, longer float64) comparer.Side {
 	return side
 }
 
-// TestBrowser_DiffPage: the page of a comparison in light, dark, on a phone and in print. It runs no script, asks for
-// nothing, and is as wide as the window.
+// The page of a comparison runs no script, requests nothing, and is as wide as the window, in light, dark, on a phone
+// and in print.
 func TestBrowser_DiffPage(t *testing.T) {
 	c := comparer.Compare(trained("before", "0.1", 1), trained("after", "0.01", 1.12))
 	var html bytes.Buffer

@@ -20,8 +20,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// TestBrowser_HostileReports: whatever a report says, nothing of it runs or becomes an
-// element, and all of it can be read.
+// No text of a report runs or becomes an element, and all of it can be read.
 func TestBrowser_HostileReports(t *testing.T) {
 	harmless, _ := plottertest.HostileReport("x")
 	elements, _ := walk(newTab(t), harmless)
@@ -63,9 +62,8 @@ func TestBrowser_HostileReports(t *testing.T) {
 	})
 }
 
-// walk opens the page of a report of two nodes and looks at both, by mouse and by
-// keys, so that all of it is written by the page's script, too. It gives the elements of
-// the page with the second node, and all text that was seen.
+// walk opens the page of a report of two nodes and looks at both by mouse and keyboard, so that the page's script
+// writes all of it, too. It returns the elements of the page with the second node, and all texts that were shown.
 func walk(b *tab, r *reporter.Report) (elements, seen string) {
 	b.t.Helper()
 	b.visit(fileOf(b.t, pageOf(b.t, r)))
@@ -88,7 +86,7 @@ func walk(b *tab, r *reporter.Report) (elements, seen string) {
 	return elements, seen
 }
 
-// byShownName is a node with its metrics by the names that a page gives them.
+// byShownName returns a node with its metrics by their names on the page.
 func byShownName(n *reporter.Node) *reporter.Node {
 	out := *n
 	out.Metrics = make(reporter.Values, len(n.Metrics))
@@ -106,7 +104,7 @@ func (b *tab) elements() string {
 	return eval[string](b, `[...document.querySelectorAll("*")].map(e => e.tagName + "(" + e.getAttributeNames().join() + ")").join(" ")`)
 }
 
-// readable is all text that the page shows, and the names of the metrics.
+// readable returns all text that the page shows, and the names of the metrics.
 func (b *tab) readable() string {
 	b.t.Helper()
 	if !b.still {
@@ -135,8 +133,8 @@ func openFromFile(t *testing.T, r *reporter.Report) {
 	b.is(`window.pwned === undefined && document.getElementById("node").dataset.node === "1"`)
 }
 
-// TestBrowser_LongTexts: a command line of a megabyte and a host name of 100 kB can be
-// read to their ends, do not make the page wide, and do not make it slow.
+// A command line of a megabyte and a host name of 100 kB can be read to their ends, and make the page neither wide nor
+// slow.
 func TestBrowser_LongTexts(t *testing.T) {
 	for name, letters := range map[string]string{"letters": "a", "tags": "<b>", "spaces": "x ", "wide": "漢"} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +164,7 @@ func TestBrowser_LongTexts(t *testing.T) {
 	}
 }
 
-// TestBrowser_HostileNumbers: no number makes the page fail.
+// No number makes the page fail.
 func TestBrowser_HostileNumbers(t *testing.T) {
 	huge, tiny, nan := 1.7e308, 5e-324, math.NaN()
 	usual := []float64{1, 2, 3}

@@ -14,8 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// TestJobView_Browser opens pages with all that there can be of a job: each value is told,
-// the texts are there, and a chart that a node does not have takes no room.
+// A page with all possible values of a job shows each value and text, and omits charts that a node does not have.
 func TestJobView_Browser(t *testing.T) {
 	t.Run("one node", func(t *testing.T) {
 		r := plottertest.Limited(0, 60, 3)
@@ -50,7 +49,7 @@ func TestJobView_Browser(t *testing.T) {
 				chart = plottertest.GPUCharts()[0]
 			}
 			b.bucket(chart, r, r.Nodes[node], 25)
-			if node != "1" { // which has two GPUs, and lanes on this page
+			if node != "1" { // it has two GPUs, and lanes on this page
 				b.says(reading(t, r.Nodes[node], chart, 25)...)
 			}
 		}
@@ -70,8 +69,7 @@ func TestJobView_Browser(t *testing.T) {
 	})
 }
 
-// TestJobView_LivePageGetsCharts: what is measured for the first time while the run goes
-// on, a GPU that was slow to answer, gets its chart.
+// A series that is first measured during the run, of a GPU that was slow to respond, gets its chart.
 func TestJobView_LivePageGetsCharts(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(2)

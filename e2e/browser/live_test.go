@@ -22,13 +22,13 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// growing serves the live page of a run that has gone on for so many seconds.
+// growing serves the live page of a run of some seconds.
 func growing(t *testing.T, seconds *atomic.Int64) *httptest.Server {
 	return serving(t, func() *reporter.Report { return soFar(int(seconds.Load())) })
 }
 
-// serving serves the live page of a report. Whoever asks may be gone before the
-// answer: tests close connections and browsers at any time.
+// serving serves the live page of a report. Clients may be gone before the response: tests close connections and
+// browsers at any time.
 func serving(t *testing.T, report func() *reporter.Report) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var page bytes.Buffer
@@ -38,13 +38,12 @@ func serving(t *testing.T, report func() *reporter.Report) *httptest.Server {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(page.Bytes())
 	}))
-	t.Cleanup(server.Close) // after the tab, which is made later: a live page asks on
+	t.Cleanup(server.Close) // after the tab, which is made later: a live page keeps requesting
 	return server
 }
 
-// tells points at a bucket of a live page and wants the tooltip to say it. A page that
-// takes what is new hides the mouse's tooltip: where it did so just then, as a new element
-// proves, it is pointed at again.
+// tells points at a bucket of a live page and checks the tooltip. An update of the page hides the mouse's tooltip; if
+// that happened, as a new element shows, tells points again.
 func (b *tab) tells(chart string, r *reporter.Report, n *reporter.Node, i int) {
 	b.t.Helper()
 	for begin := time.Now(); ; {
@@ -59,7 +58,7 @@ func (b *tab) tells(chart string, r *reporter.Report, n *reporter.Node, i int) {
 	}
 }
 
-// soFar is the report of a run that goes on.
+// soFar returns the report of a running run.
 func soFar(seconds int) *reporter.Report {
 	rec := plottertest.Recording(seconds, time.Second, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i%90)+0.5, 30+float64(i)/10, 2) })
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "live", Command: []string{"sleep", "600"}, Start: reporter.Time{Time: plottertest.Start()},
@@ -74,7 +73,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	b.visit(server.URL + "/")
 	b.whole()
 	b.is(`document.body.innerText.includes("running for") && !document.body.innerText.includes("still running")`)
-	eval[int](b, `window.same = 1`) // it is never loaded anew
+	eval[int](b, `window.same = 1`) // lost if the page is loaded again
 	if _, to := b.span(); to != 1 {
 		t.Errorf("at first the charts end at %v s", to)
 	}
@@ -86,7 +85,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 		b.tells("memory", r, r.Nodes["0"], int(s)-1)
 	}
 
-	// Who has zoomed, reads by keys and has scrolled down is left in peace.
+	// Updates do not change the zoom, the keyboard position and the scroll position.
 	b.tabTo("network")
 	b.keys(kb.Home + kb.ArrowRight + kb.ArrowRight + "++")
 	from, to := b.span()
@@ -119,7 +118,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	}
 	b.noTrouble()
 
-	// The run is over: the page says that it is of the past, and keeps what it has.
+	// When the run has ended the page shows that and keeps its values.
 	server.CloseClientConnections()
 	server.Close()
 	b.until(shown(`document.getElementById("stale")`))
@@ -128,19 +127,18 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	if _, to := b.span(); to != 160 {
 		t.Errorf("the charts end at %v s", to)
 	}
-	b.visit("about:blank") // the page asks no more
+	b.visit("about:blank") // ends the page's requests
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, trouble := range b.troubles {
-		if !strings.Contains(trouble, "net::ERR_") { // of the server that went, perhaps in the middle of an answer
+		if !strings.Contains(trouble, "net::ERR_") { // of the stopped server, perhaps during a response
 			t.Error(trouble)
 		}
 	}
 	b.troubles = nil
 }
 
-// TestBrowser_LivePageForgivesOneFailure: an answer that does not come is not an alarm, and
-// neither is a page of somebody else.
+// One missing response causes no alarm; repeated ones do until the server recovers.
 func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 	var seconds, failing atomic.Int64
 	seconds.Store(5)
@@ -165,7 +163,7 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 		seconds.Add(5)
 		b.until(`document.getElementById("stale").hidden && Number(document.querySelector("[data-chart]").dataset.to) === ` + strconv.FormatInt(seconds.Load(), 10))
 	}
-	b.visit("about:blank") // the page asks no more
+	b.visit("about:blank") // ends the page's requests
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, trouble := range b.troubles {
@@ -176,8 +174,7 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 	b.troubles = nil
 }
 
-// TestBrowser_LivePageIsOfOneRun: what another run, or another server, says at the same
-// address does not get into the page, and it is not asked any more.
+// Responses of another run or server at the same address do not get into the page, and end its requests.
 func TestBrowser_LivePageIsOfOneRun(t *testing.T) {
 	for name, other := range map[string]func(w http.ResponseWriter){
 		"another run": func(w http.ResponseWriter) {

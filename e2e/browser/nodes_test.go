@@ -18,11 +18,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// manySeconds is how long the page of a thousand nodes may take to be drawn.
+// manySeconds is the time limit for drawing the page of a thousand nodes.
 const manySeconds = 3.0
 
-// TestBrowser_ThousandNodes: the page is small, opens soon, and finds the node and the
-// moment of the burst.
+// The page of a thousand nodes is small, opens quickly, and shows the node and the time of the burst.
 func TestBrowser_ThousandNodes(t *testing.T) {
 	html := manyPage(t)
 	if len(html) > plottertest.ManyBytes {
@@ -31,7 +30,7 @@ func TestBrowser_ThousandNodes(t *testing.T) {
 	wantSelfContained(t, html)
 	address := fileOf(t, html)
 	best := 1e9
-	for range 5 { // the machine may have other work: the quickest tells what the page takes
+	for range 5 { // the machine may be busy, so the fastest counts
 		b := newTab(t)
 		b.open(address, "")
 		best = min(best, b.opened())
@@ -49,7 +48,7 @@ func TestBrowser_ThousandNodes(t *testing.T) {
 	b.showsMany(nodes, 517)
 	b.narrow()
 
-	// The map: the row of the node, the moment of the burst.
+	// The map: the row of the node, the time of the burst.
 	n := nodes[reportertest.BurstNode(plottertest.ManyNodes)]
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"517": n}}
 	begin, end := edges(r, n, plottertest.Burst(t, n))
@@ -73,13 +72,13 @@ func TestBrowser_ThousandNodes(t *testing.T) {
 	b.do(chromedp.Evaluate(`location.hash = "#node=517"`, nil))
 	b.showsMany(nodes, 517)
 	at = b.plot("cpu")
-	b.point(at, (begin+end)/2+2/at.Width, 0.3) // the mouse knows whole pixels only
+	b.point(at, (begin+end)/2+2/at.Width, 0.3) // the mouse only has whole pixels
 	if tip := b.tip(); !strings.Contains(tip, " to 100 %") {
 		t.Errorf("the chart tells %q, want the burst to 100 %%", tip)
 	}
 }
 
-// showsMany wants a node to be shown, with its metrics.
+// showsMany checks that a node is shown with its metrics.
 func (b *tab) showsMany(nodes []*reporter.Node, i int) {
 	b.t.Helper()
 	b.until(`document.getElementById("node").dataset.node === ` + quote(strconv.Itoa(i)))
@@ -87,8 +86,7 @@ func (b *tab) showsMany(nodes []*reporter.Node, i int) {
 	b.is(fmt.Sprintf(`document.getElementById("node").innerText.includes(%s)`, quote(nodes[i].Host.Hostname)))
 }
 
-// opened is how long it took from the start of the visit until the charts were drawn on
-// the screen, in seconds.
+// opened returns the seconds from the start of the visit until the charts were drawn.
 func (b *tab) opened() float64 {
 	b.t.Helper()
 	var ms float64
@@ -99,8 +97,7 @@ func (b *tab) opened() float64 {
 	return ms / 1000
 }
 
-// manyPage makes the page of a thousand nodes, as a command does that reads one
-// after the other.
+// manyPage makes the page of a thousand nodes one node at a time, as commands do.
 func manyPage(t testing.TB) []byte {
 	t.Helper()
 	run, nodes := plottertest.Many()

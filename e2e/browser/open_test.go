@@ -11,8 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// TestBrowser_OpensEveryPage: no page has an error, asks for anything, or lacks what
-// users' scripts rely on.
+// Every page opens without errors and requests, and has everything that users' scripts rely on.
 func TestBrowser_OpensEveryPage(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -36,7 +35,7 @@ func TestBrowser_OpensEveryPage(t *testing.T) {
 	}
 }
 
-// wantSelfContained wants no address in a page that a browser would fetch from.
+// wantSelfContained checks that a page has no address that a browser would fetch.
 func wantSelfContained(t testing.TB, html []byte) {
 	t.Helper()
 	for _, fetched := range []string{

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// working is a run with operations that has gone on for so many seconds.
+// working returns a run of some seconds with operations.
 func working(seconds int) *reporter.Report {
 	r := soFar(seconds)
 	reportertest.AddOperations(r)
@@ -26,10 +26,10 @@ func working(seconds int) *reporter.Report {
 	return r
 }
 
-// calls is the number of calls that the table of operations has.
+// calls is the number of calls in the table of operations.
 const calls = `document.querySelector("[data-operations] [data-series='store.get']").cells[1].innerText`
 
-// The charts of operations are read and zoomed as the others are, and their table follows the run.
+// The charts of operations are read and zoomed like others, and their table follows the run.
 func TestBrowser_Operations(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(10)
@@ -48,7 +48,7 @@ func TestBrowser_Operations(t *testing.T) {
 	b.until(`Number(document.querySelector("[data-chart=cpu]").dataset.from) > 10`)
 }
 
-// An operation that came in one bucket only is drawn, as wide as the bucket.
+// An operation in only one bucket is drawn as wide as the bucket.
 func TestBrowser_LoneOperation(t *testing.T) {
 	r := working(20)
 	n := r.Nodes["0"]
@@ -78,7 +78,7 @@ func TestBrowser_LoneOperation(t *testing.T) {
 	}
 }
 
-// The names of series are read in full in the tables, whatever they are, and nothing of them becomes an element.
+// The tables have the full names of series, whatever they contain, without new elements.
 func TestBrowser_HostileOperations(t *testing.T) {
 	evil := strings.Join(slices.Sorted(maps.Values(plottertest.HostileStrings())), "")
 	r := working(10)

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// TestBrowser_LivePage: the page of a run that goes on, in all views. It asks for nothing but itself.
+// The page of a running run only requests itself, in all views.
 func TestBrowser_LivePage(t *testing.T) {
 	server := serving(t, func() *reporter.Report { return plottertest.JobSoFar(100) })
 	var sheet [][]byte
@@ -35,15 +35,15 @@ func TestBrowser_LivePage(t *testing.T) {
 		if *pictures != "" {
 			sheet = append(sheet, b.picture())
 		}
-		b.visit("about:blank") // the page asks no more
+		b.visit("about:blank") // ends the page's requests
 	}
 	if *pictures != "" {
 		saveSheet(t, "live.png", sheet)
 	}
 }
 
-// indexed writes the runs of an index below a directory: of a job that went well, of one that was killed for its
-// memory, of one of two nodes of which one failed, and of one that goes on, until the test ends.
+// indexed writes the runs of an index below a directory: a successful job, one killed for its memory, one with a failed
+// node of two, and one that runs until the test ends.
 func indexed(t *testing.T, out string) {
 	write := func(id, node string, change func(r *reporter.Report)) {
 		r := plottertest.Job()
@@ -102,8 +102,8 @@ func indexed(t *testing.T, out string) {
 	})
 }
 
-// TestBrowser_IndexPage: the index that ls writes, in all views. It runs no script, asks for nothing, is as wide as the
-// window, and its links lead to the runs' pages.
+// The index of ls runs no script, requests nothing, is as wide as the window in all views, and links to the runs'
+// pages.
 func TestBrowser_IndexPage(t *testing.T) {
 	dir := t.TempDir()
 	indexed(t, filepath.Join(dir, "perfagent-out"))

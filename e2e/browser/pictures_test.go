@@ -26,12 +26,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// pictures is where TestBrowser_Pictures puts the pictures of the documents: make pictures.
+// pictures is the directory for the documents' pictures: make pictures.
 var pictures = flag.String("pictures", "", "make the documents' pictures of the page in this `DIRECTORY`")
 
-// TestBrowser_Pictures makes the pictures of docs/plot.md: of the page as the browser shows it,
-// light, dark, on a phone, in print, of many nodes, of ranks, and with JavaScript off; of a recorded run of
-// gunicorn; and one of perfagent plot.
+// Makes the pictures of docs/plot.md: the page in the browser, light, dark, on a phone, in print, of many nodes, of
+// ranks, and with JavaScript off; a recorded run of gunicorn; and a picture of perfagent plot.
 func TestBrowser_Pictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("only on demand: make pictures")
@@ -45,7 +44,7 @@ func TestBrowser_Pictures(t *testing.T) {
 	ranks := fileOf(t, pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank())))
 	for _, p := range []struct {
 		name, address, media, scheme string
-		width, height                int64 // of the part that is shown, in CSS pixels
+		width, height                int64 // of the visible part, in CSS pixels
 		scale                        float64
 		before                       func(b *tab)
 	}{
@@ -89,7 +88,7 @@ type view struct {
 	width, height       int64 // of the window, in CSS pixels
 }
 
-// views are all the ways to look at a page, of which a screen has the given size.
+// views returns all ways to look at a page, with the given size of a screen.
 func views(width, height int64) []view {
 	return []view{
 		{"light", "screen", "light", width, height}, {"dark", "screen", "dark", width, height},
@@ -97,14 +96,14 @@ func views(width, height int64) []view {
 	}
 }
 
-// look makes the tab one in which pages look so.
+// look sets the view of the tab.
 func (b *tab) look(v view) {
 	b.t.Helper()
 	b.media(v.media, v.scheme)
 	b.size(v.width, v.height, 1)
 }
 
-// picture is what the window shows.
+// picture returns a picture of the window.
 func (b *tab) picture() (data []byte) {
 	b.t.Helper()
 	b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
@@ -151,11 +150,10 @@ func saveSheet(t *testing.T, name string, pictures [][]byte) {
 	savePicture(t, name, out.Bytes(), 0)
 }
 
-// pictureLimit is what a picture in the documents may have, in bytes.
+// pictureLimit is the maximum size of a picture in the documents, in bytes.
 const pictureLimit = 200_000
 
-// savePicture writes a picture with few colours, so that it is small, on white paper that
-// is larger by a margin.
+// savePicture writes a picture with few colours, to make it small, on white paper with a margin.
 func savePicture(t *testing.T, name string, data []byte, margin int) {
 	img, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -174,7 +172,7 @@ func savePicture(t *testing.T, name string, data []byte, margin int) {
 	}
 }
 
-// marginOf is how much wider paper is than what is printed on it, in pixels on each side.
+// marginOf returns the margin of the paper in pixels on each side.
 func marginOf(media string) int {
 	if media == "print" {
 		return 32
@@ -182,7 +180,7 @@ func marginOf(media string) int {
 	return 0
 }
 
-// onPaper is a picture on white paper that is larger by a margin.
+// onPaper returns a picture on white paper with a margin.
 func onPaper(img image.Image, margin int) image.Image {
 	paper := image.NewRGBA(img.Bounds().Inset(-margin))
 	draw.Draw(paper, paper.Bounds(), image.White, image.Point{}, draw.Src)
@@ -190,13 +188,13 @@ func onPaper(img image.Image, margin int) image.Image {
 	return paper
 }
 
-// reduced gives each pixel the nearest of the colours that there are most of.
+// reduced replaces each pixel by the nearest of the most frequent colours.
 func reduced(img image.Image) *image.Paletted {
 	const colors = 256
 	count := make(map[color.RGBA]int)
 	at := func(x, y int) color.RGBA {
 		r, g, b, _ := img.At(x, y).RGBA()
-		few := func(v uint32) uint8 { return uint8(v>>8)&0xfc | uint8(v>>14) } // what the eye does not tell apart; white stays white
+		few := func(v uint32) uint8 { return uint8(v>>8)&0xfc | uint8(v>>14) } // indistinguishable colours become equal; white stays white
 		return color.RGBA{few(r), few(g), few(b), 0xff}
 	}
 	box := img.Bounds()

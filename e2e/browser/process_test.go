@@ -8,11 +8,11 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// processes is a script that returns the process IDs of the table, in the order in which it shows them.
+// processes is a script that returns the process IDs of the table in the shown order.
 const processes = `[...document.querySelectorAll("[data-processes] tbody tr")].map(tr => tr.dataset.pid).join()`
 
-// A click on a head sorts the table, another turns it around, and so does a key. What is not known comes
-// last in a descending order.
+// A click on a heading, or a key, sorts the table, and another one reverses it. Unknown values come last in descending
+// order.
 func TestBrowser_SortsProcesses(t *testing.T) {
 	b := openReport(t, reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil)), "")
 	head := func(words string) string {

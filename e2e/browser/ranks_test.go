@@ -14,15 +14,15 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// count is how many elements a selector finds.
+// count returns the number of elements that a selector matches.
 func (b *tab) count(selector string) (n int) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(`document.querySelectorAll(`+quote(selector)+`).length`, &n))
 	return n
 }
 
-// TestBrowser_Ranks: of many nodes the ranks are rows in their node, open where the first failed and folded where
-// not, with JavaScript and without; of one node they are there at once.
+// Of many nodes, ranks are rows in their node, unfolded only in the one that failed first, with JavaScript and without;
+// of one node they are shown immediately.
 func TestBrowser_Ranks(t *testing.T) {
 	html := pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank()))
 	wantSelfContained(t, html)
@@ -59,7 +59,7 @@ func TestBrowser_Ranks(t *testing.T) {
 	}
 }
 
-// TestBrowser_RanksFit: no view of a page with ranks is wider than its window, and the pictures in the rows are there.
+// No view of a page with ranks is wider than its window, and the rows have their pictures.
 func TestBrowser_RanksFit(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
 		"ranks": plottertest.WithVerdict(t, reportertest.KilledRank()), "ranks-one": plottertest.WithVerdict(t, reportertest.Ranks(1, 4, 60)),

@@ -11,13 +11,13 @@ import (
 	"github.com/perfagent/perfagent/plotter"
 )
 
-// A said is a band or a line of the page, in shares of its chart's width.
+// A said is a band or a line of the page, in fractions of its chart's width.
 type said struct {
 	Name     string
 	From, To float64
 }
 
-// story returns the bands of the phases, or the lines of the marks, that a chart shows.
+// story returns the bands of the phases, or the lines of the marks, in a chart.
 func (b *tab) story(chart, kind string) []said {
 	return eval[[]said](b, `[...document.querySelectorAll('[data-chart="`+chart+`"] .u-over [data-`+kind+`]')].map(e => {
 		var r = e.getBoundingClientRect(), p = e.closest(".u-over").getBoundingClientRect();
@@ -25,7 +25,7 @@ func (b *tab) story(chart, kind string) []said {
 	})`)
 }
 
-// Phases and marks are on every chart where they belong, also where a part of it is shown.
+// Phases and marks are at their places on every chart, even in a part of it.
 func TestBrowser_PhasesAndMarks(t *testing.T) {
 	r := plottertest.Job()
 	n := r.Nodes["0"]

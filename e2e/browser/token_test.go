@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A live page whose address has a password goes on, although fetch takes no address that has one.
+// A live page with a password in its address keeps updating, although fetch rejects such addresses.
 func TestBrowser_LivePageWithAToken(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(1)

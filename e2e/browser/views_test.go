@@ -21,14 +21,14 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// scripts switches JavaScript on or off for the pages that are visited from now on.
+// scripts switches JavaScript on or off for later visits.
 func (b *tab) scripts(on bool) {
 	b.t.Helper()
 	b.still = !on
 	b.do(emulation.SetScriptExecutionDisabled(!on))
 }
 
-// TestBrowser_WithoutJavaScript: all is there as words, tables and pictures.
+// Without JavaScript everything is there as words, tables and pictures.
 func TestBrowser_WithoutJavaScript(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -60,9 +60,8 @@ func TestBrowser_WithoutJavaScript(t *testing.T) {
 	}
 }
 
-// TestBrowser_StaticPictureHasTheBurst: with JavaScript off, too, the two seconds of a
-// week reach the top of the picture. The level of 100 % is taken from the picture itself:
-// there ends the vertical axis.
+// Even with JavaScript off, the two seconds of a week reach the top of the picture. The level of 100 % is taken from
+// the picture itself: the end of the vertical axis.
 func TestBrowser_StaticPictureHasTheBurst(t *testing.T) {
 	r := plottertest.Week(t)
 	b := newTab(t)
@@ -73,8 +72,7 @@ func TestBrowser_StaticPictureHasTheBurst(t *testing.T) {
 	plottertest.WantBurst(t, picture, begin)
 }
 
-// TestBrowser_Print: on paper there are the pictures, not the canvases, and no bits of
-// a screen.
+// A print has the pictures, not the canvases, and no controls of a screen.
 func TestBrowser_Print(t *testing.T) {
 	b := openReport(t, plottertest.Few(), "")
 	b.media("print", "light")
@@ -83,7 +81,7 @@ func TestBrowser_Print(t *testing.T) {
 	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + shown("e") + `)`)
 	b.pdf()
 
-	// Of another node there is only what the browser drew itself.
+	// For another node there is only the browser's drawing.
 	b.media("screen", "dark")
 	b.do(chromedp.Evaluate(`location.hash = "#node=7"`, nil))
 	b.shows(plottertest.Few(), "7")
@@ -94,7 +92,7 @@ func TestBrowser_Print(t *testing.T) {
 	b.pdf()
 }
 
-// pdf prints the page and wants a document of several pages.
+// pdf prints the page and checks that it has several pages.
 func (b *tab) pdf() {
 	b.t.Helper()
 	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
@@ -109,8 +107,7 @@ func (b *tab) pdf() {
 	}))
 }
 
-// contrast wants all text to stand out from what is behind it as WCAG 2.1 asks for: at
-// least 4.5 to 1.
+// contrast checks that all text has the contrast of WCAG 2.1: at least 4.5 to 1.
 func (b *tab) contrast() {
 	b.t.Helper()
 	poor := eval[[]string](b, `(() => {
@@ -160,8 +157,7 @@ func TestBrowser_LightAndDark(t *testing.T) {
 	}
 }
 
-// TestBrowser_Phone: nothing is wider than the screen of a phone, and a tap tells what a
-// mouse would.
+// Nothing is wider than the screen of a phone, and a tap shows the same as a mouse.
 func TestBrowser_Phone(t *testing.T) {
 	r := plottertest.Few()
 	b := newTab(t)
@@ -172,7 +168,7 @@ func TestBrowser_Phone(t *testing.T) {
 	n := r.Nodes["0"]
 	at := b.plot("memory")
 	x, y := at.X+at.Width*0.6, at.Y+at.Height/2
-	for quick := false; !quick; { // a finger that rests for half a second is not a tap
+	for quick := false; !quick; { // a touch of half a second is not a tap
 		begin := time.Now()
 		b.do(chromedp.ActionFunc(func(ctx context.Context) error {
 			if err := input.DispatchTouchEvent(input.TouchStart, []*input.TouchPoint{{X: x, Y: y}}).Do(ctx); err != nil {
@@ -190,7 +186,7 @@ func TestBrowser_Phone(t *testing.T) {
 	b.is(`(r => r.left >= 0 && r.right <= 390)(document.querySelector("[role=tooltip]").getBoundingClientRect())`)
 }
 
-// narrow wants the document not to be wider than the window.
+// narrow checks that the document is not wider than the window.
 func (b *tab) narrow() {
 	b.t.Helper()
 	wide := eval[[]string](b, `(() => { const w = document.documentElement.clientWidth; return document.documentElement.scrollWidth <= Math.min(w, innerWidth) ? [] :

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// beside is how much CPU time a job may use before its first line and after its last one.
+	// beside is the CPU time that a job may use before its first line and after its last one.
 	beside = 60 * time.Millisecond
-	// lastLine is how many blocks the last line of a job may take.
+	// lastLine is the number of blocks that the last line of a job may take.
 	lastLine = 64
-	// rounding is what the kernel's accounts may differ by.
+	// rounding is the tolerance between accounts of the kernel.
 	rounding = time.Millisecond
 )
 
-// wantReport checks a report, which must be whole and valid, by what the job knows of itself. killed says that the job
-// was killed.
+// wantReport checks that a report is complete, valid and consistent with the job's story. killed means that the job was
+// killed.
 func wantReport(t testing.TB, path string, s story, code int, killed bool) *reporter.Report {
 	t.Helper()
 	r := reportertest.ReadFile(t, path)
@@ -45,11 +45,11 @@ func wantReport(t testing.TB, path string, s story, code int, killed bool) *repo
 	return r
 }
 
-// wantJob checks the account of a job that has begun, and that has ended by itself unless its story has no end.
+// wantJob checks the account of a job that has begun, and that ended by itself unless its story has no end.
 func wantJob(t testing.TB, got *reporter.Job, s story, path string) {
 	t.Helper()
 	if s.begun == 0 {
-		return // killed before it said anything
+		return // killed before its first output
 	}
 	if got.PID != s.pid || got.Start.After(s.begin.Add(rounding)) {
 		t.Errorf("%s: process %d, begun at %v; the job: %d at %v", path, got.PID, got.Start, s.pid, s.begin)
@@ -72,7 +72,7 @@ func wantJob(t testing.TB, got *reporter.Job, s story, path string) {
 	}
 }
 
-// reportsSaid returns the reports that were said to be there. Those of pages are beside them.
+// reportsSaid returns the reports that stderr names, itself or by the page, except those that it could not write.
 func reportsSaid(dir, stderr string) (paths []string) {
 	for _, word := range regexp.MustCompile(`\S+/node-0\.(?:json|html)\b`).FindAllString(stderr, -1) {
 		path := strings.TrimSuffix(strings.TrimSuffix(word, ".json"), ".html") + ".json"

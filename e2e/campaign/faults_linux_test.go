@@ -18,29 +18,28 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// faultsFlag has each call of a run fail, and the table written.
+// faultsFlag makes each call of a run fail, and writes the table.
 var faultsFlag = flag.Bool("faults", false, "have each system call of a run fail, and write the table")
 
-// Of each kind of call, at most so many calls of a thread are made to fail, evenly among those that a trace shows.
+// Maximum numbers of failing calls of each kind and thread, evenly spread among those in a trace.
 const (
 	mostOfAKind  = 40
 	shortOfAKind = 2
 )
 
-// faultErrors are what the kernel is made to answer.
+// faultErrors are the injected errors.
 var faultErrors = []string{"EPERM", "ENOSYS", "EIO", "ENOSPC", "EMFILE", "EINTR"}
 
-// spared are calls that cannot fail: close(2), too, always closes, while one that strace answers leaves a pipe open.
+// spared are calls that cannot fail: close(2) always closes, too, while an injected failure leaves a pipe open.
 var spared = []string{"close", "exit", "exit_group", "rt_sigreturn",
 	"getpid", "gettid", "getppid", "geteuid", "getuid", "getegid"}
 
-// fatal are calls without which no program runs at all: Go's runtime gives up, which is only allowed before the job
-// begins. Where the job has begun, it must end with its own code.
+// fatal are calls without which no program runs: the Go runtime aborts, which is only allowed before the job begins.
+// After that the job must end with its exit code.
 var fatal = []string{"fcntl", "mmap", "arch_prctl", "rt_sigprocmask", "sigaltstack", "rt_sigaction", "clone",
 	"sched_getaffinity", "futex", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "pipe2", "munmap"}
 
-// tracer prepares perfagent under strace, around a job, with the arguments of strace. strace lets go of the job when
-// that is executed.
+// tracer prepares perfagent under strace around a job. strace detaches from the job when that is executed.
 func tracer(t testing.TB, j job, args ...string) *process {
 	t.Helper()
 	strace := testenv.NeedsTool(t, "strace", "apt-get install strace")
@@ -49,10 +48,10 @@ func tracer(t testing.TB, j job, args ...string) *process {
 	return launch(t, clitest.Command(t, strace, args...))
 }
 
-// faultJob is the job that is wrapped, with 7 as its exit code.
+// faultJob returns the wrapped job, with exit code 7.
 func faultJob(t testing.TB) job { return job{t.TempDir(), 3, 64, 25, 7} }
 
-// callsOfARun returns how often a thread of perfagent makes each call in a run, as traces show.
+// callsOfARun returns how often a thread of perfagent makes each call in a run, from traces.
 func callsOfARun(t *testing.T) map[string]int {
 	t.Helper()
 	line := regexp.MustCompile(`^(\d+) +([a-z0-9_]+)\(`)
@@ -76,7 +75,7 @@ func callsOfARun(t *testing.T) map[string]int {
 	return most
 }
 
-// evenly returns at most limit of the numbers from 1 to n, the first and the last among them.
+// evenly returns at most limit of the numbers from 1 to n, including the first and the last.
 func evenly(n, limit int) (out []int) {
 	if n <= limit {
 		limit = n
@@ -87,8 +86,8 @@ func evenly(n, limit int) (out []int) {
 	return slices.Compact(out)
 }
 
-// Whatever call of a run fails, and however: the job runs once, unharmed, with its own exit code and output, and there
-// is a report, or one line that says why not.
+// Whatever call of a run fails, and however: the job runs once, unharmed, with its exit code and output, and there is a
+// report, or one line with the reason.
 func TestFaults(t *testing.T) {
 	testenv.SkipIfShort(t, "a minute, to have system calls fail")
 	limit, kinds := mostOfAKind, faultErrors
@@ -125,18 +124,18 @@ func TestFaults(t *testing.T) {
 	t.Log("\n" + all.String())
 }
 
-// madeAndFailed is what perfagent says where the kernel refused something to the child that was to become the job.
+// madeAndFailed is perfagent's message about a failure in the child that was to become the job.
 const madeAndFailed = "the process that was made for it failed"
 
-// gaveUp matches what Go's runtime says when it ends the program.
+// gaveUp matches the messages of the Go runtime when it aborts.
 var gaveUp = regexp.MustCompile(`(?m)^(fatal error:|SIGSEGV:|SIGABRT:|futexwakeup addr|runtime:)`)
 
-// What once harmed a job does so no more.
+// Faults that once harmed a job no longer do.
 func TestFaults_Found(t *testing.T) {
 	testenv.SkipIfShort(t, "some seconds, to have system calls fail")
 	for _, fault := range []struct {
 		call, kind string
-		until      int // how many of the first calls of a thread
+		until      int // how many of the first calls of a thread fail
 	}{
 		{"write", "EMFILE", 2}, {"newfstatat", "ENOSPC", 1}, {"faccessat2", "EINTR", 1}, {"pipe2", "ENOSYS", 1},
 		{"read", "EMFILE", 6}, {"fcntl", "EPERM", 12},
@@ -152,21 +151,21 @@ func TestFaults_Found(t *testing.T) {
 	}
 }
 
-// A faultOutcome is what became of a run in which a call failed.
+// A faultOutcome is the outcome of a run with a failed call.
 type faultOutcome int
 
 const (
 	missed    faultOutcome = iota // the run made no such call
 	reported                      // there is a report
-	explained                     // there is none, and a line says why
-	bare                          // the job ran without being measured, and a line says so
-	refused                       // the job was not started, and a line says why
-	aborted                       // the runtime gave up before the job
-	lost                          // it gave up beside the job, which went on
-	unknown                       // the kernel did not tell the exit code, and a line says so
+	explained                     // no report, and a line with the reason
+	bare                          // the job ran unmeasured, and a line reports it
+	refused                       // the job was not started, and a line has the reason
+	aborted                       // the runtime aborted before the job
+	lost                          // the runtime aborted during the job, which continued
+	unknown                       // the exit code is unknown, and a line reports it
 )
 
-// fail has the n-th call of a name of each thread fail, and checks what comes of it.
+// fail makes the n-th call of a name in each thread fail, and checks the outcome.
 func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 	j := faultJob(t)
 	p := tracer(t, j, "-e", "trace="+name, "-e", fmt.Sprintf("inject=%s:error=%s:when=%d", name, kind, n))
@@ -177,7 +176,7 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 	}
 
 	s, said := j.story(t), p.stderr.String()
-	if strings.Contains(said, "without being measured") { // strace let perfagent go when that became the job
+	if strings.Contains(said, "without being measured") { // strace detached when perfagent became the job
 		code = s.code
 	}
 	report, _ := filepath.Glob(filepath.Join(p.Dir, "perfagent-out/*/node-0.json"))
@@ -201,7 +200,7 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 		}
 		return lost
 	case name == "wait4" && code == 255 && strings.Contains(said, "how the job ended is not known"),
-		name == "read" && code == 126 && strings.Contains(said, madeAndFailed): // the answer of its exec
+		name == "read" && code == 126 && strings.Contains(said, madeAndFailed): // the result of its exec
 		return unknown
 	case code != j.end:
 		t.Errorf("exit code %d, want the job's, %d", code, j.end)
@@ -221,7 +220,7 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 	return explained
 }
 
-// begunNever checks a run whose job was not started.
+// begunNever checks a run with a job that was not started.
 func begunNever(t *testing.T, name string, code int, said string) faultOutcome {
 	t.Helper()
 	switch {

@@ -17,9 +17,9 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// The kernel really tells nothing of this process of the job: its exec closes a file whose server does not answer.
-// Signals reach the job all the same, samples are taken, and the job's end is seen. It is here because every perfagent
-// of the machine meets that process meanwhile: no other test may run beside it.
+// While a process of the job hangs in exec, which closes a file on a server that does not respond, the kernel's files
+// of it hang, too, but signals reach the job, samples are taken, and the job's end is noticed. No other test may run at
+// the same time, because every perfagent of the machine meets that process.
 func TestHang_Exec(t *testing.T) {
 	testenv.NeedsRoot(t, "to mount a file system whose server does not answer")
 	const noise = 20 * time.Second
@@ -51,7 +51,7 @@ while True: signal.pause()
 		data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
 		return strings.Count(string(data), "\n")
 	}
-	n := samples() + 15 // the scan is waited for 2 s
+	n := samples() + 15 // the scan times out after 2 s
 	clitest.WaitUntil(t, "there are more samples", func() bool { return samples() >= n })
 
 	begin := time.Now()
@@ -67,8 +67,8 @@ while True: signal.pause()
 	o.Want(t, 7)
 }
 
-// serveFile answers for a FUSE file system that is one file, but for what is asked when that is closed: then it
-// closes a channel.
+// serveFile serves a FUSE file system of one file until the file is closed: then it closes the channel and responds no
+// more.
 func serveFile(fuse *os.File, closes chan<- struct{}) {
 	request := make([]byte, 1<<17)
 	for {

@@ -14,17 +14,17 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// hourFlag is how long TestHour records: a real hour, or less to try the test.
+// hourFlag is the duration of TestHour: a real hour, or less to try the test.
 var hourFlag = flag.Duration("hour", 0, "record for so long at 100 Hz: 1h")
 
-// What an hour at 100 Hz may take, whatever its length: MiB resident, bytes of the journal.
+// Limits of an hour at 100 Hz, for any duration: MiB resident, bytes of the journal.
 const (
 	mostResident = 32
 	mostJournal  = 2 << 20
 )
 
-// For an hour at 100 Hz, memory and journal are bounded, no more than one tick in a thousand is missed, and the
-// totals are right.
+// For an hour at 100 Hz, memory and journal are bounded, at most one tick in a thousand is missed, and the totals are
+// right.
 func TestHour(t *testing.T) {
 	if *hourFlag == 0 {
 		t.Skip("needs an hour: go test -tags e2e -timeout 2h ./e2e/campaign -run TestHour -hour 1h")

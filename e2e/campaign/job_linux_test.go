@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A job is one job of the campaign: what it does, and where it writes down what it knows of itself.
+// A job is a job of the campaign: its behaviour, and the file with its story.
 type job struct {
 	dir                  string
 	cpu, kib, sleep, end int // milliseconds, KiB, milliseconds, exit code
@@ -45,18 +45,18 @@ func (j job) words(t testing.TB) []string {
 	return []string{program(t), j.dir, strconv.Itoa(j.cpu), strconv.Itoa(j.kib), strconv.Itoa(j.sleep), strconv.Itoa(j.end)}
 }
 
-// A story is what a job has written down. The zero value is that of a job that never began.
+// A story is a job's record of itself. The zero value stands for a job that never began.
 type story struct {
-	begun, ended int // how often
+	begun, ended int // number of times
 	signals      int
 	pid          int
 	begin, end   time.Time
 	cpu          time.Duration
-	blocks       int64 // that it wrote, of 512 bytes
-	code         int   // with which it is about to exit
+	blocks       int64 // of 512 bytes, written
+	code         int   // the coming exit code
 }
 
-// story returns what the job has written down so far.
+// story returns the job's record so far.
 func (j job) story(t testing.TB) (s story) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(j.dir, "log"))
@@ -88,19 +88,19 @@ func (j job) story(t testing.TB) (s story) {
 	return s
 }
 
-// A process is one of a trial's own group, with all that it and its descendants say.
+// A process is a process of a trial in a new group, with all output of it and its descendants.
 type process struct {
 	*exec.Cmd
 	stdout, stderr bytes.Buffer
 
-	// statuses are those of orphans of the group by their process IDs, whose parent was killed.
+	// statuses are the wait statuses of orphans of the group by process ID, after their parent was killed.
 	statuses map[int]unix.WaitStatus
 }
 
-// adopt makes orphans of this process's descendants its own children, so that their exit codes are known.
+// adopt makes this process reap orphans of its descendants, to get their exit codes.
 var adopt = sync.OnceValue(func() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 
-// patience is how long a trial may take, of which the job takes less than a second.
+// patience is the time limit of a trial. The job takes less than a second of it.
 const patience = 30 * time.Second
 
 // launch starts a prepared command.
@@ -117,13 +117,13 @@ func launch(t testing.TB, cmd *exec.Cmd) *process {
 	return p
 }
 
-// wait waits until the process and all that has its output have ended, and returns its exit code.
+// wait waits until the process and all users of its output have ended, and returns its exit code.
 func (p *process) wait(t testing.TB) int {
 	t.Helper()
 	return p.waitFor(t, patience)
 }
 
-// waitFor is wait for a process that may take so long.
+// waitFor is wait with a time limit.
 func (p *process) waitFor(t testing.TB, longest time.Duration) int {
 	t.Helper()
 	slow := time.AfterFunc(longest, func() {
@@ -150,7 +150,7 @@ func (p *process) waitFor(t testing.TB, longest time.Duration) int {
 	}
 }
 
-// kill kills the process, which has not been waited for yet.
+// kill kills the process, which has not been waited for.
 func (p *process) kill(t testing.TB) {
 	t.Helper()
 	if err := unix.Kill(p.Process.Pid, syscall.SIGKILL); err != nil {
@@ -158,7 +158,7 @@ func (p *process) kill(t testing.TB) {
 	}
 }
 
-// killGroup kills the process and all of its group.
+// killGroup kills the process and its group.
 func (p *process) killGroup(t testing.TB) {
 	t.Helper()
 	if err := unix.Kill(-p.Process.Pid, syscall.SIGKILL); err != nil {
@@ -166,7 +166,7 @@ func (p *process) killGroup(t testing.TB) {
 	}
 }
 
-// killJob kills a process of the group. It reports whether it was there.
+// killJob kills a process of the group. It reports whether it existed.
 func (p *process) killJob(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -176,7 +176,7 @@ func (p *process) killJob(pid int) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	// The number may be another process's by now; what the descriptor is of stays.
+	// The ID may have been reused, but the descriptor refers to one process.
 	if group, err := unix.Getpgid(pid); err != nil || group != p.Process.Pid {
 		return false
 	}

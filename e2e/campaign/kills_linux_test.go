@@ -17,15 +17,15 @@ import (
 )
 
 var (
-	// killsFlag is how many trials there are of all kinds. With it the table is written.
+	// killsFlag is the number of trials of all kinds. If set, the table is written.
 	killsFlag = flag.Int("kills", 0, "kill so often, and write the table of docs/reliability.md; 0 = some, as CI does")
 	seedFlag  = flag.Uint64("seed", 0, "repeat the trials of a seed, one with -run TestKills/KIND/NUMBER; 0 = by time")
 )
 
-// shortKills is how many trials CI has.
+// shortKills is the number of trials in CI.
 const shortKills = 120
 
-// A victim is who is killed.
+// A victim is the process that is killed.
 type victim int
 
 const (
@@ -34,27 +34,27 @@ const (
 	ofBoth
 )
 
-// A trial is one run in which somebody is killed at a random moment.
+// A trial is a run with a kill at a random moment.
 type trial struct {
 	*testing.T
 	random *rand.Rand
 	victim victim
 	after  time.Duration // since the start
-	sound  bool          // the trial kills nobody: it measures how long a run takes
+	sound  bool          // no kill: the trial measures the duration of a run
 }
 
-// An outcome says what a trial came to.
+// An outcome is the result of a trial.
 type outcome struct {
 	killed                        bool // the victim was alive
-	reports, journals, none, torn int  // files; a torn one is a journal without a whole first line
+	reports, journals, none, torn int  // files; a torn one is a journal without a complete first line
 }
 
-// A kind is a kind of trials, and its share in all of them.
+// A kind is a kind of trial, with its share of all trials.
 type kind struct {
 	name   string
 	share  float64
 	run    func(trial) outcome
-	victim []victim // that a trial may have
+	victim []victim // possible victims
 }
 
 func kinds() []kind {
@@ -67,8 +67,8 @@ func kinds() []kind {
 	}
 }
 
-// Whoever is killed, and whenever: the job that is not killed ends as it would have, nothing false is written, nothing
-// that was written is lost, and what is left behind is cleaned up by perfagent.
+// Whatever is killed at any time: a surviving job ends normally, no file is wrong, no written data is lost, and
+// perfagent cleans up the rest.
 func TestKills(t *testing.T) {
 	testenv.SkipIfShort(t, "half a minute, to kill a hundred runs")
 	all, seed := shortKills, uint64(time.Now().UnixNano())
@@ -104,7 +104,7 @@ func TestKills(t *testing.T) {
 	fmt.Print(table)
 }
 
-// soundLength returns how long a run takes without a kill: the third longest of several runs.
+// soundLength returns the duration of a run without a kill: the third longest of several runs.
 func soundLength(t *testing.T, k kind) time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -119,7 +119,7 @@ func soundLength(t *testing.T, k kind) time.Duration {
 	return took[4]
 }
 
-// newTrial returns a trial, whose choices follow from the seed and its number.
+// newTrial returns a trial with choices derived from the seed and its number.
 func newTrial(t *testing.T, k kind, seed uint64, number int, length time.Duration) trial {
 	h := fnv.New64a()
 	fmt.Fprint(h, k.name, number)

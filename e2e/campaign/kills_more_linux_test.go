@@ -23,7 +23,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// ranksOfALaunch is how many perfagents a launch has.
+// ranksOfALaunch is the number of perfagents in a launch.
 const ranksOfALaunch = 3
 
 // killRanks kills one of the perfagents of a launch.
@@ -64,7 +64,8 @@ func killRanks(tr trial) outcome {
 	return o
 }
 
-// auditRanks checks that each rank is in the run once, with its CPU time. One whose job has not begun may be missing.
+// auditRanks checks that each rank is in the run once, with its CPU time. One with a job that has not begun may be
+// missing.
 func (tr trial) auditRanks(dir, id string, stories []story, o outcome) {
 	tr.Helper()
 	seen := make([]int, len(stories))
@@ -97,7 +98,7 @@ func (tr trial) auditRanks(dir, id string, stories []story, o outcome) {
 	}
 }
 
-// removeRoster removes what killed perfagents have left in /dev/shm, which else perfagent does after a day.
+// removeRoster removes the files of killed perfagents in /dev/shm, which otherwise perfagent removes after a day.
 func removeRoster(tr trial, began time.Time, all []*process) {
 	paths, _ := filepath.Glob("/dev/shm/perfagent-*")
 	for _, path := range paths {
@@ -114,7 +115,7 @@ func removeRoster(tr trial, began time.Time, all []*process) {
 	}
 }
 
-// sidecarLength is after how long a sidecar is told to end.
+// sidecarLength is the time after which a sidecar gets a signal to end.
 const sidecarLength = 50 * time.Millisecond
 
 // killSidecar kills a sidecar.
@@ -140,8 +141,8 @@ func killSidecar(tr trial) outcome {
 	return o
 }
 
-// killStored kills perfagent in a run with a store, or perfagent and its job. Whatever is known of the run is put into
-// the store by one command, and no second time by another.
+// killStored kills perfagent in a run with a store, or perfagent and its job. One command puts the recording into the
+// store, and a second one does not put it again.
 func killStored(tr trial) outcome {
 	j := tr.shortJob(7)
 	p := tr.perfagent(append([]string{"run", "--interval", "10ms", "--out", "out", "--store", "./store", "--summary", "line",
@@ -176,7 +177,7 @@ var finished struct {
 	data string
 }
 
-// finishedReport returns the bytes of a report, of a name to be.
+// finishedReport returns the bytes of the finished report.
 func finishedReport(tr trial) string {
 	finished.once.Do(func() {
 		j := job{tr.TempDir(), 5, 16, 150, 0}
@@ -192,7 +193,7 @@ func finishedReport(tr trial) string {
 // killPush kills a push. A second one sends the rest, and nothing twice.
 func killPush(tr trial) outcome {
 	fake := mlflowtest.NewFake()
-	fake.FileStore = true // which keeps what it is sent twice
+	fake.FileStore = true // stores repeated points twice
 	var busy sync.WaitGroup
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		busy.Add(1)

@@ -26,8 +26,8 @@ func (tr trial) perfagent(args ...string) *process {
 	return launch(tr, clitest.Perfagent(tr, args...))
 }
 
-// strike kills the victim at its moment, and waits for the end of all. It returns the exit code of perfagent, -1 if
-// that was killed.
+// strike kills the victim at its moment, and waits for the end of all. It returns perfagent's exit code, or -1 if it
+// was killed.
 func (tr trial) strike(p *process, j job) int {
 	tr.Helper()
 	if tr.sound {
@@ -54,7 +54,7 @@ func killRun(tr trial) outcome {
 	return tr.auditRun(p, j, tr.strike(p, j))
 }
 
-// auditRun checks what a run with a directory "out" has left.
+// auditRun checks the files of a run with a directory "out".
 func (tr trial) auditRun(p *process, j job, code int) outcome {
 	tr.Helper()
 	s := j.story(tr)
@@ -113,7 +113,7 @@ func glob(tr trial, dir, name string) []string {
 	return paths
 }
 
-// auditFiles checks all files of the runs in a directory: under a final name, each is whole.
+// auditFiles checks all files of the runs in a directory: under a final name, each is complete.
 func (tr trial) auditFiles(dir string) (o outcome) {
 	tr.Helper()
 	for _, path := range glob(tr, dir, "*") {
@@ -141,8 +141,8 @@ func (tr trial) auditFiles(dir string) (o outcome) {
 	return o
 }
 
-// auditJournal checks that a journal can be read to its last whole sample. It reports whether it has its first line;
-// else perfagent was killed while that was written.
+// auditJournal checks that a journal is readable to its last complete sample. It reports whether it has its first line;
+// otherwise perfagent was killed while writing that.
 func (tr trial) auditJournal(path string) bool {
 	tr.Helper()
 	data, err := os.ReadFile(path)
@@ -176,8 +176,8 @@ func (tr trial) auditJournal(path string) bool {
 	return true
 }
 
-// wantClean fails the test unless perfagent removes all files that it has left below directories of reports in dir. A
-// run that was killed before its first sample counts as gone once its journal is old, so the files are made older.
+// wantClean checks that perfagent removes all of its files below directories of reports in dir. A run that was killed
+// before its first sample counts as gone once its journal is old, so wantClean makes the files older.
 func (tr trial) wantClean(dir string, outs ...string) {
 	tr.Helper()
 	for _, out := range outs {
@@ -199,7 +199,7 @@ func (tr trial) wantClean(dir string, outs ...string) {
 	}
 }
 
-// filesBelow returns all files in a directory and below it.
+// filesBelow returns all files below a directory.
 func filesBelow(tr trial, dir string) (paths []string) {
 	tr.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

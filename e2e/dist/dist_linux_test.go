@@ -28,13 +28,13 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A distribution is what make dist made of a clone.
+// A distribution is the result of make dist in a clone.
 type distribution struct {
 	dir     string
 	version string
 }
 
-// machines are the names of the platforms in RPM and Python, by those in Go.
+// machines maps the platforms of Go to their names in RPM and Python.
 var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
 func TestDist(t *testing.T) {
@@ -42,7 +42,7 @@ func TestDist(t *testing.T) {
 	git := testenv.NeedsTool(t, "git", "apt-get install git")
 	testenv.NeedsTool(t, "make", "apt-get install make")
 
-	// A folder with a blank, another umask, another time zone, no network: none of it may be seen in a package.
+	// A folder with a blank, another umask, another time zone, no network: none of these may affect a package.
 	first, second := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "another place", "b")
 	commit(t, git, first)
 	clitest.RunCommand(t, clitest.Command(t, git, "clone", "-q", first, second)).Want(t, 0)
@@ -60,7 +60,7 @@ func TestDist(t *testing.T) {
 	}
 }
 
-// newNetwork is a network of its own, with nothing in it, where the test may have one.
+// newNetwork returns the clone flag of an empty network for root, else 0.
 func newNetwork() uintptr {
 	if os.Getuid() != 0 {
 		return 0
@@ -68,7 +68,7 @@ func newNetwork() uintptr {
 	return unix.CLONE_NEWNET
 }
 
-// commit copies this checkout as it is now, with what is not committed, into a repository with one commit.
+// commit copies this checkout, with uncommitted changes, into a repository with one commit.
 func commit(t *testing.T, git, dir string) {
 	t.Helper()
 	checkout := testenv.Repository(t, ".")
@@ -125,7 +125,7 @@ func makeDist(t *testing.T, clone, prepare string, attr *syscall.SysProcAttr) di
 	return distribution{dir: filepath.Join(clone, "dist"), version: strings.TrimSpace(string(version))}
 }
 
-// path returns where a package lies.
+// path returns the path of a package.
 func (d distribution) path(format string, args ...any) string {
 	return filepath.Join(d.dir, fmt.Sprintf(format, args...))
 }
@@ -167,7 +167,7 @@ func sameBytes(t *testing.T, a, b distribution) {
 	}
 }
 
-// names: everything that is promised is there, nothing else, and SHA256SUMS has it.
+// names checks that the promised files exist, no others, and that SHA256SUMS lists them.
 func names(t *testing.T, d distribution) {
 	want := []string{"SHA256SUMS", fmt.Sprintf("perfagent_%s_oci.tar", d.version), fmt.Sprintf("perfagent_%s.spdx.json", d.version)}
 	for arch, machine := range machines {
@@ -196,7 +196,7 @@ func names(t *testing.T, d distribution) {
 	}
 }
 
-// use runs an installed perfagent: it says the version of the package, and it wraps a job.
+// use runs an installed perfagent: it has the version of the package, and wraps a job.
 func (d distribution) use(t *testing.T, path string) {
 	t.Helper()
 	o := clitest.RunCommand(t, clitest.Command(t, path, "version"))
@@ -209,7 +209,7 @@ func (d distribution) use(t *testing.T, path string) {
 	clitest.RunCommand(t, job).Want(t, 7)
 }
 
-// native returns this machine's platform, or skips the test where there is no package for it.
+// native returns this machine's platform, or skips the test if there is no package for it.
 func native(t *testing.T) (arch, machine string) {
 	t.Helper()
 	if machines[runtime.GOARCH] == "" {
@@ -237,7 +237,7 @@ func entries(t *testing.T, r io.Reader) map[string][]byte {
 	}
 }
 
-// archive: one folder of the archive's own name, with all that is promised.
+// archive checks the archive: one folder named like it, with all promised files.
 func archive(t *testing.T, d distribution) {
 	for arch := range machines {
 		folder := fmt.Sprintf("perfagent_%s_linux_%s", d.version, arch)
@@ -274,7 +274,7 @@ func archive(t *testing.T, d distribution) {
 	completes(t, folder)
 }
 
-// completes: bash takes the completions, and completes a command with them.
+// completes checks that bash loads the completions and completes a command with them.
 func completes(t *testing.T, folder string) {
 	t.Helper()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
@@ -287,14 +287,14 @@ func completes(t *testing.T, folder string) {
 	}
 }
 
-// installedFiles are on every system after the installation of a package of its package manager.
+// installedFiles are on every system with the package of its package manager.
 var installedFiles = []string{
 	"usr/bin/perfagent", "usr/share/man/man1/perfagent.1.gz", "usr/share/man/man1/perfagent-run.1.gz",
 	"usr/lib/systemd/system/perfagent-sidecar.service", "usr/share/bash-completion/completions/perfagent",
 	"usr/share/fish/vendor_completions.d/perfagent.fish", "usr/share/doc/perfagent/NOTICE",
 }
 
-// installed: a system has perfagent, which works, and its service, which is not enabled.
+// installed checks that a system has a working perfagent, and its service, which is not enabled.
 func (d distribution) installed(t *testing.T, root string, more ...string) {
 	t.Helper()
 	for _, name := range append(slices.Clone(installedFiles), more...) {
@@ -315,7 +315,7 @@ func (d distribution) installed(t *testing.T, root string, more ...string) {
 	}
 }
 
-// deb: dpkg installs it into a root of its own, finds it whole, and removes all of it.
+// deb checks that dpkg installs the package into a separate root, verifies it, and removes all of it.
 func deb(t *testing.T, d distribution) {
 	testenv.NeedsRoot(t, "to install a package")
 	dpkg := testenv.NeedsTool(t, "dpkg", "a system with dpkg")
@@ -348,7 +348,7 @@ func deb(t *testing.T, d distribution) {
 	}
 }
 
-// rpm: its digests are right, it needs nothing and runs nothing, and what it holds works.
+// rpm checks the digests of the package, that it has no dependencies and scripts, and that its files work.
 func rpm(t *testing.T, d distribution) {
 	const how = "apt-get install rpm rpm2cpio cpio (make e2e does it as root)"
 	tool, unpack, _ := testenv.NeedsTool(t, "rpm", how), testenv.NeedsTool(t, "rpm2cpio", how), testenv.NeedsTool(t, "cpio", how)
@@ -382,7 +382,7 @@ func rpm(t *testing.T, d distribution) {
 	d.installed(t, root, "usr/share/zsh/site-functions/_perfagent", "usr/share/licenses/perfagent/LICENSE")
 }
 
-// environment returns a new environment of Python with the wheel, and a function that runs its pip.
+// environment returns a new Python environment with the wheel, and a function that runs its pip.
 func (d distribution) environment(t *testing.T) (venv string, pip func(args ...string)) {
 	t.Helper()
 	_, machine := native(t)
@@ -405,7 +405,7 @@ func (d distribution) environment(t *testing.T) (venv string, pip func(args ...s
 	return venv, pip
 }
 
-// wheel: pip installs it into a new environment. The program is on the PATH by itself, the module finds it.
+// wheel checks that pip installs the wheel into a new environment. The program is on PATH, and the module finds it.
 func wheel(t *testing.T, d distribution) {
 	venv, pip := d.environment(t)
 	static(t, venv+"/bin/perfagent", elf.EM_NONE)
@@ -429,7 +429,7 @@ print(monitor.report["run"]["id"] == monitor.run_id)
 	}
 }
 
-// static: a program that needs nothing but the kernel, for a machine unless that is EM_NONE.
+// static checks that a program only needs the kernel, and its machine unless that is EM_NONE.
 func static(t *testing.T, path string, machine elf.Machine) {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -445,7 +445,7 @@ func static(t *testing.T, path string, machine elf.Machine) {
 	}
 }
 
-// arm64: the program for the other machine is one, and runs there: here that is qemu's emulation of its user space.
+// arm64 checks that the program for the other machine is one, and runs in qemu's emulation of its user space.
 func arm64(t *testing.T, d distribution) {
 	root := t.TempDir()
 	clitest.RunCommand(t, clitest.Command(t, "tar", "-xzf", d.path("perfagent_%s_linux_arm64.tar.gz", d.version), "-C", root)).Want(t, 0)
@@ -469,7 +469,7 @@ type descriptor struct {
 	Platform          struct{ Architecture string }
 }
 
-// image: each blob is what its descriptor says, for both platforms, and podman runs the image.
+// image checks that each blob matches its descriptor, for both platforms, and that podman runs the image.
 func image(t *testing.T, d distribution) {
 	name := fmt.Sprintf("perfagent_%s_oci.tar", d.version)
 	files := entries(t, bytes.NewReader(d.read(t, name)))
@@ -518,11 +518,11 @@ func image(t *testing.T, d distribution) {
 	podman(t, d, filepath.Join(d.dir, name))
 }
 
-// podman loads and runs the image, in a store of its own.
+// podman loads and runs the image, in a separate store.
 func podman(t *testing.T, d distribution, path string) {
 	testenv.NeedsRoot(t, "to run a container")
 	tool := testenv.NeedsTool(t, "podman", "apt-get install podman runc (make e2e does it as root)")
-	dir, err := os.MkdirTemp("", "perfagent-dist-") // overlay's paths are bounded
+	dir, err := os.MkdirTemp("", "perfagent-dist-") // the length of overlay's paths is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -553,7 +553,7 @@ func podman(t *testing.T, d distribution, path string) {
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") {
 		t.Errorf("in a container: %q", o.Out)
 	}
-	// There is nothing else in the image, so perfagent is the job.
+	// The image has no other program, so perfagent is the job.
 	run("run", "--rm", "--network=none", tag, "run", "--out", "/out", "--", "/perfagent", "show", "/nothing").Want(t, 1)
 
 	for name, flags := range map[string][]string{"root": nil, "another user": {"--user=65534"}, "nothing to write to": {"--read-only", "--read-only-tmpfs=false"}} {
@@ -565,7 +565,7 @@ func podman(t *testing.T, d distribution, path string) {
 	}
 }
 
-// monitor: Monitor of the wheel in a container without capabilities, where the interpreter is process 1. The image
+// monitor checks the wheel's Monitor in a container without capabilities, with the interpreter as process 1. The image
 // has no Python: this machine's is mounted.
 func (d distribution) monitor(t *testing.T, run func(args ...string) clitest.Outcome, image string) {
 	venv, _ := d.environment(t)
@@ -596,7 +596,8 @@ print(monitor.report_path == summary["report"])
 	}
 }
 
-// billOfMaterials: it names every module that is linked, with its version and a licence, and the bytes of the programs.
+// billOfMaterials checks that the SPDX document names every linked module, with its version and a licence, and the
+// digests of the programs.
 func billOfMaterials(t *testing.T, d distribution) {
 	var doc struct {
 		SPDXVersion string
@@ -635,7 +636,7 @@ func billOfMaterials(t *testing.T, d distribution) {
 	}
 }
 
-// linkedModules: what the linker says of a program is named.
+// linkedModules checks that all modules in a program's build information are named.
 func linkedModules(t *testing.T, path string, named map[string]bool) {
 	t.Helper()
 	o := clitest.RunCommand(t, clitest.Command(t, "go", "version", "-m", path))

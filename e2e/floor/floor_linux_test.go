@@ -15,22 +15,22 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// floorFlag has the whole table measured and written: make floor.
+// floorFlag measures and writes the whole table: make floor.
 var floorFlag = flag.Bool("floor", false, "measure beside other tools, and write the table of docs/performance.md")
 
-// What a run and a sample cost when this was written, as ratios. The table fails where one is exceeded by more than
-// slack, and the test of CI where it is doubled.
+// Costs of a run and a sample when this was written, as ratios. The table fails if one is exceeded by more than slack,
+// and the test in CI if it is doubled.
 const (
 	slack = 1.3
 
-	runToTrue     = 12.0 // CPU of a run of true by that of true
-	sampleAt1Hz   = 4.0  // CPU by that of the C loop
+	runToTrue     = 12.0 // CPU of a run of true relative to true
+	sampleAt1Hz   = 4.0  // CPU relative to the C loop
 	sampleAt10Hz  = 3.0
 	sampleAt100Hz = 3.0
-	sampleOfMany  = 1.5 // CPU by that of the C loop, which reads the stat of each process
+	sampleOfMany  = 1.5 // CPU relative to the C loop, which reads the stat of each process
 )
 
-// A doubling of what a run or a sample costs does not pass unseen.
+// A doubling of the cost of a run or a sample fails.
 func TestFloor_Short(t *testing.T) {
 	if *floorFlag {
 		t.Skip("the whole table is measured")
@@ -54,12 +54,12 @@ func TestFloor_Short(t *testing.T) {
 	})
 }
 
-// sleepers is a job of n processes that sleep.
+// sleepers returns a job of n sleeping processes.
 func sleepers(n int) []string {
 	return []string{"sh", "-c", fmt.Sprintf("i=1; while [ $i -lt %d ]; do sleep 120 & i=$((i+1)); done; exec sleep 120", n)}
 }
 
-// within fails a test where a ratio is above a limit, and stays so: a machine may be busy with others for a while.
+// within fails the test if a ratio stays above a limit. It repeats, because the machine may be busy for a while.
 func within(t *testing.T, what string, limit float64, ratio func() float64) {
 	t.Helper()
 	const tries = 4
@@ -72,7 +72,7 @@ func within(t *testing.T, what string, limit float64, ratio func() float64) {
 	t.Errorf("%s: above %.1f %d times", what, limit, tries)
 }
 
-// TestFloor_Table measures perfagent beside other tools, and writes the table.
+// Measures perfagent and other tools, and writes the table.
 func TestFloor_Table(t *testing.T) {
 	if !*floorFlag {
 		t.Skip("needs ten minutes and other tools: make floor")
@@ -100,7 +100,7 @@ type table struct {
 	rows  []*row
 }
 
-// A row is one figure of all tools. What it is hoped to be is in the table; what it has to be is judged.
+// A row is one figure of all tools. The table has its target; judge checks its limit.
 type row struct {
 	name   string
 	format string
@@ -109,13 +109,13 @@ type row struct {
 	held   []limit
 }
 
-// A limit is what our figure is to be at most: a multiple of another tool's, or of 1.
+// A limit is the maximum of perfagent's figure: a multiple of another tool's, or of 1.
 type limit struct {
 	of    string // "" is 1
 	times float64
 }
 
-// The tools that limits name.
+// Tools in limits.
 const (
 	cLoop  = "C loop"
 	gnu    = "GNU time"
@@ -131,7 +131,7 @@ func (tb *table) add(name, format string, goals, held []limit) *row {
 	return r
 }
 
-// measureStart measures what the tools add to a job of no length.
+// measureStart measures the overhead of the tools on an empty job.
 func measureStart(t *testing.T, tb *table) {
 	job := []string{"/bin/true"}
 	commands := [][]string{job}
@@ -155,7 +155,7 @@ func measureStart(t *testing.T, tb *table) {
 	}
 }
 
-// measureSampling measures what the tools take beside a job that sleeps.
+// measureSampling measures the CPU time of the tools with a sleeping job.
 func measureSampling(t *testing.T, tb *table, hz int) {
 	const window = 30 * time.Second
 	sleep := []string{"sleep", "120"}
@@ -180,12 +180,12 @@ func measureSampling(t *testing.T, tb *table, hz int) {
 	for i, c := range steady(t, window, commands...) {
 		r.values[names[i]] = c
 	}
-	for i, c := range steady(t, window, others...) { // apart: they empty the caches of the others
+	for i, c := range steady(t, window, others...) { // separately: they would evict the others' caches
 		r.values[theirs[i]] = c
 	}
 }
 
-// measureMany measures what perfagent takes beside a job of n processes that sleep.
+// measureMany measures perfagent with a job of n sleeping processes.
 func measureMany(t *testing.T, tb *table, n int) {
 	limits := []limit{{cLoop, sampleOfMany}}
 	r := tb.add(fmt.Sprintf("CPU of sampling %d sleeping processes at 1 Hz, ms/s", n), "%.2f", limits, limits)
@@ -193,7 +193,7 @@ func measureMany(t *testing.T, tb *table, n int) {
 	r.values[cLoop], r.values["perfagent"] = costs[0], costs[1]
 }
 
-// measureMemory measures the peak of resident memory, at 1 Hz and for many samples, with report and page.
+// measureMemory measures the peak resident memory, at 1 Hz and for many samples, with report and page.
 func measureMemory(t *testing.T, tb *table) {
 	short := tb.add("peak resident, 20 s at 1 Hz, MiB", "%.1f", []limit{{"", 12}}, []limit{{"", 17}})
 	for _, peer := range tb.tools {
@@ -207,7 +207,7 @@ func measureMemory(t *testing.T, tb *table) {
 	long.values["perfagent"] = peak(t, perfagent(t).around([]string{"sleep", "45"}, 100)...)
 }
 
-// judge fails the test where our figure is above a limit, with slack.
+// judge fails the test if perfagent's figure is above a limit, with slack.
 func (r *row) judge(t *testing.T) {
 	t.Helper()
 	for _, l := range r.held {
@@ -218,7 +218,7 @@ func (r *row) judge(t *testing.T) {
 	}
 }
 
-// most is what a limit comes to; +Inf where the other tool is not there.
+// most returns the value of a limit; +Inf if the other tool is not installed.
 func (r *row) most(l limit) float64 {
 	if l.of == "" {
 		return l.times

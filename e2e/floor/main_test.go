@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package floor measures what a run and a sample cost, beside the least that they could cost and beside other tools.
+// Package floor measures the cost of a run and a sample, compared with the minimum and with other tools.
 package floor
 
 import (

@@ -19,10 +19,11 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A cost is what runs of a command took, in milliseconds: their medians, and their least.
+// A cost has the times of runs of a command, in milliseconds: medians and minima.
 type cost struct{ wall, cpu, leastWall, leastCPU float64 }
 
-// inTurns runs commands in turn, so that a noisy machine disturbs all alike. The first runs warm the caches up.
+// inTurns runs commands in turn, so that noise on the machine affects all of them alike. The first runs warm the caches
+// up.
 func inTurns(t *testing.T, rounds int, commands ...[]string) []cost {
 	t.Helper()
 	const warm = 2
@@ -35,7 +36,7 @@ func inTurns(t *testing.T, rounds int, commands ...[]string) []cost {
 				walls[i], cpus[i] = append(walls[i], wall), append(cpus[i], cpu)
 			}
 		}
-		reports, _ := filepath.Glob(dir + "/*") // a full directory is a slower one
+		reports, _ := filepath.Glob(dir + "/*") // a full directory is slower
 		for _, path := range reports {
 			_ = os.RemoveAll(path)
 		}
@@ -48,7 +49,7 @@ func inTurns(t *testing.T, rounds int, commands ...[]string) []cost {
 	return costs
 }
 
-// once runs a command to its end, and returns its wall time, and the CPU time of it and of all that it waited for.
+// once runs a command to its end, and returns its wall time, and the CPU time of it and its reaped children.
 func once(t *testing.T, dir string, args []string) (wall, cpu float64) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -62,8 +63,8 @@ func once(t *testing.T, dir string, args []string) (wall, cpu float64) {
 	return wall * 1e3, used.Seconds() * 1e3
 }
 
-// steady runs commands side by side, and returns how many milliseconds of CPU each takes in a second once it has begun:
-// its own time by the scheduler's account, and that of the children that it waits for.
+// steady runs commands concurrently, and returns the milliseconds of CPU per second of each in steady state: its time
+// by the scheduler's account, and the time of its reaped children.
 func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 {
 	t.Helper()
 	if len(commands) == 0 {
@@ -78,7 +79,7 @@ func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 
 			t.Fatal(err)
 		}
 		running = append(running, cmd)
-		time.Sleep(time.Duration(i+1) * 37 * time.Millisecond) // they are not to wake up together
+		time.Sleep(time.Duration(i+1) * 37 * time.Millisecond) // avoid simultaneous wake-ups
 	}
 	defer func() {
 		for _, cmd := range running {
@@ -87,7 +88,7 @@ func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 
 		}
 	}()
 
-	time.Sleep(3 * time.Second) // the start is not the steady state
+	time.Sleep(3 * time.Second) // skip the start
 	before, from := make([]time.Duration, len(running)), make([]time.Time, len(running))
 	for i, cmd := range running {
 		before[i], from[i] = cpuTime(t, cmd.Process.Pid), time.Now()
@@ -100,7 +101,7 @@ func steady(t *testing.T, window time.Duration, commands ...[]string) []float64 
 	return costs
 }
 
-// cpuTime is what the scheduler gave to all threads of a process, and to the children that it waited for.
+// cpuTime returns the CPU time of all threads of a process by the scheduler's account, and of its reaped children.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	sum, ok := clitest.ThreadTime(t, pid)
@@ -117,8 +118,8 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 	return sum
 }
 
-// peak returns the peak resident memory of a command, in MiB, as GNU time has it: a child of a test would be charged
-// with what the test has.
+// peak returns the peak resident memory of a command in MiB, measured by GNU time: a child of a test would be charged
+// with the memory of the test.
 func peak(t *testing.T, args ...string) float64 {
 	t.Helper()
 	dir := t.TempDir()

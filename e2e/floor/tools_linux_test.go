@@ -12,17 +12,17 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// gnuTime is GNU time, which is not the shell's.
+// gnuTime is GNU time, not the shell's.
 const gnuTime = "/usr/bin/time"
 
-// A tool runs a job and says what it used. Its command line is for a job and a number of samples a second.
+// A tool runs a job and prints its usage. Its command line is for a job and a number of samples per second.
 type tool struct {
 	name   string
-	slow   bool // it takes a second or more for a job of no length
+	slow   bool // it takes a second or more for an empty job
 	around func(job []string, hz int) []string
 }
 
-// perfagent is ours.
+// perfagent is the tool under test.
 func perfagent(t *testing.T, flags ...string) tool {
 	return tool{name: "perfagent", around: func(job []string, hz int) []string {
 		args := append([]string{clitest.Binary(t), "run", "--quiet", "--interval", interval(hz)}, flags...)
@@ -30,7 +30,7 @@ func perfagent(t *testing.T, flags ...string) tool {
 	}}
 }
 
-// others are the tools that ours is compared with, as far as they are installed. What is missing is said.
+// others returns the installed tools to compare with, and logs the missing ones.
 func others(t *testing.T) []tool {
 	t.Helper()
 	venv, crates := testenv.Repository(t, ".tools/peers/bin"), testenv.Repository(t, ".tools/floor/bin")
@@ -69,10 +69,10 @@ func others(t *testing.T) []tool {
 	return there
 }
 
-// interval is the interval of so many samples a second, in milliseconds.
+// interval returns the interval of a number of samples per second, in milliseconds.
 func interval(hz int) string { return format(1e3/float64(hz)) + "ms" }
 
-// loop is the least that a sampler can cost: a program in C that reads ten kernel files.
+// loop is the minimum cost of a sampler: a program in C that reads ten kernel files.
 func loop(t *testing.T) string {
 	t.Helper()
 	cc := testenv.NeedsTool(t, "cc", "apt-get install gcc libc6-dev, or your system's packages of them")

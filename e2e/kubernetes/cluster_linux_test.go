@@ -27,15 +27,15 @@ import (
 
 var asked = flag.Bool("kubernetes", false, "run a real cluster, and write its transcripts into docs/clusters.md")
 
-// A cluster is Kubernetes on three hosts: control has the API server and what decides, node1 and node2 have a kubelet
-// and a containerd each. What a node keeps in /run, /var/lib and /var/log is its own. All see the volume as /srv.
+// A cluster is Kubernetes on three hosts: control has the API server, scheduler and controllers, node1 and node2 have a
+// kubelet and a containerd each. Nodes have separate /run, /var/lib and /var/log. All see the volume as /srv.
 type cluster struct {
 	control *hosttest.Host
 	nodes   []*hosttest.Host
 
 	t        *testing.T
 	dir      string
-	programs string // where those of Kubernetes are
+	programs string // directory of Kubernetes' programs
 	env      []string
 	daemons  []*exec.Cmd
 }
@@ -54,7 +54,7 @@ func start(t *testing.T) *cluster {
 		t.Skip("the nodes of the cluster are made with control groups v1: boot with systemd.unified_cgroup_hierarchy=0")
 	}
 
-	dir, err := os.MkdirTemp("", "perfagent-kube-") // the path of a socket is bounded
+	dir, err := os.MkdirTemp("", "perfagent-kube-") // the length of a socket's path is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func start(t *testing.T) *cluster {
 	}
 	for _, name := range []string{".", "volume"} {
 		_ = os.Mkdir(c.path(name), 0o777)
-		if err := os.Chmod(c.path(name), 0o777); err != nil { // jobs are users without rights
+		if err := os.Chmod(c.path(name), 0o777); err != nil { // jobs run as unprivileged users
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func start(t *testing.T) *cluster {
 // path returns the path of a file of the cluster.
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// startHosts makes the hosts, with containerd and etcd where they are unpacked instead of installed.
+// startHosts makes the hosts, and installs containerd and etcd on them if they are only unpacked.
 func (c *cluster) startHosts() {
 	c.t.Helper()
 	names := clitest.Write(c.t, c.path("hosts"), "127.0.0.1 localhost\n"+network+"1 control\n"+network+"11 node1\n"+network+"12 node2\n", 0o644)
@@ -104,7 +104,7 @@ func (c *cluster) startHosts() {
 	c.do(c.control, `mount --bind "$1/volume" /srv`)
 }
 
-// do runs a shell's script on a host, in which $1 is the folder of the cluster.
+// do runs a shell script on a host, with the cluster's directory as $1.
 func (c *cluster) do(h *hosttest.Host, script string) {
 	c.t.Helper()
 	clitest.RunCommand(c.t, h.Command(c.t, c.dir, "sh", "-ec", script, "sh", c.dir)).Want(c.t, 0)
@@ -138,7 +138,7 @@ contexts: [{name: test, context: {cluster: test, user: admin}}]
 current-context: test
 `
 
-// startControl starts etcd, the API server, the scheduler and the controllers. What they keep goes with the test.
+// startControl starts etcd, the API server, the scheduler and the controllers. Their data is removed with the test.
 func (c *cluster) startControl() {
 	c.t.Helper()
 	key := c.serviceAccountKey()
@@ -158,7 +158,7 @@ func (c *cluster) startControl() {
 		"--use-service-account-credentials=false", "--service-account-private-key-file="+key, "--controllers=*,-nodeipam,-cloud-node-lifecycle")
 }
 
-// serviceAccountKey makes the key by which the API server signs tokens.
+// serviceAccountKey makes the key with which the API server signs tokens.
 func (c *cluster) serviceAccountKey() string {
 	c.t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -170,8 +170,8 @@ func (c *cluster) serviceAccountKey() string {
 	return clitest.Write(c.t, c.path("key.pem"), string(pem.EncodeToMemory(&block)), 0o600)
 }
 
-// startNode starts containerd and a kubelet. The kubelet wants three settings of the kernel, and sets them: in its own
-// view of /proc, so that the machine keeps its settings.
+// startNode starts containerd and a kubelet. The kubelet sets three kernel settings: in a private /proc, so that the
+// machine keeps its settings.
 func (c *cluster) startNode(i int) {
 	c.t.Helper()
 	host := c.nodes[i]
@@ -198,7 +198,7 @@ func (c *cluster) startNode(i int) {
 
 func (c *cluster) socket(node int) string { return c.path(c.nodes[node].Name + ".sock") }
 
-// group is the control group of all Pods of a node.
+// group returns the control group of all Pods of a node.
 func (c *cluster) group(node int) string {
 	return fmt.Sprintf("/perfagent-kube-%d-%s", os.Getpid(), c.nodes[node].Name)
 }
@@ -263,7 +263,7 @@ func (c *cluster) makeGroups(node int) {
 	}
 }
 
-// waitReady waits until both nodes take Pods.
+// waitReady waits until both nodes accept Pods.
 func (c *cluster) waitReady() {
 	c.t.Helper()
 	clitest.WaitUntil(c.t, "two nodes are there", func() bool {
@@ -281,7 +281,7 @@ func (c *cluster) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// stop ends all of it, containers too, and removes the control groups. It is for a test that failed, too.
+// stop ends the cluster with its containers, and removes the control groups, also after a failure of the test.
 func (c *cluster) stop() {
 	if c.t.Failed() {
 		c.logTails()
@@ -300,14 +300,14 @@ func (c *cluster) stop() {
 	}
 }
 
-// removeGroups kills what is in control groups, and removes them.
+// removeGroups kills the processes in control groups, and removes the groups.
 func (c *cluster) removeGroups(top string) {
 	var dirs []string
 	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			dirs = append(dirs, path)
 		}
-		return nil // what has an error has gone meanwhile
+		return nil // a group with an error has been removed meanwhile
 	})
 	for _, dir := range slices.Backward(dirs) {
 		clitest.WaitUntil(c.t, "removal of "+dir, func() bool {
@@ -322,7 +322,7 @@ func (c *cluster) removeGroups(top string) {
 	}
 }
 
-// logTails shows what the daemons wrote last, and what the cluster is like.
+// logTails logs the ends of the daemons' logs, and the state of the cluster.
 func (c *cluster) logTails() {
 	paths, _ := filepath.Glob(c.path("*.log"))
 	for _, path := range paths {

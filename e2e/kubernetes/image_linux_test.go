@@ -17,15 +17,15 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// An image is what a container is made from.
+// An image is the image of a container.
 type image struct {
 	name       string            // with the tag
-	files      map[string]string // programs on this machine, by their path in the image; "-> TARGET" is a link
+	files      map[string]string // programs on this machine by path in the image; "-> TARGET" is a link
 	entrypoint []string
 }
 
-// images are those of deploy/kubernetes with the names that kustomization.yaml gives them, and the one that keeps a
-// Pod's network. There is no registry from which a node could take them.
+// images returns the images of deploy/kubernetes, named as in kustomization.yaml, and the one that keeps a Pod's
+// network. The nodes have no registry.
 func images(t *testing.T) []image {
 	t.Helper()
 	busybox := testenv.NeedsTool(t, "busybox", "apt-get install busybox-static (make e2e does it as root)")
@@ -42,7 +42,7 @@ func images(t *testing.T) []image {
 // pause is the image of the container that keeps a Pod's network.
 const pause = "registry.example.com/pause:v1"
 
-// The images are such that an engine takes them, which podman is too. It checks the sum of the layer.
+// A container engine accepts the images, for example podman. It checks the digest of the layer.
 func TestImages(t *testing.T) {
 	podman := testenv.NeedsTool(t, "podman", "apt-get install podman (make e2e does it as root)")
 	testenv.NeedsRoot(t, "for podman's store")
@@ -58,7 +58,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// archive returns an image in the form of "docker save".
+// archive returns an image in the format of "docker save".
 func (i image) archive(t *testing.T) string {
 	t.Helper()
 	layer := make(map[string]string)
@@ -81,7 +81,7 @@ func (i image) archive(t *testing.T) string {
 	return tarOf(t, files)
 }
 
-// tarOf returns an archive of files that everybody may run. A text that begins with an arrow is a link.
+// tarOf returns an archive of files that all users may run. A text that begins with an arrow is a link.
 func tarOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	var buf bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// On a real cluster of two nodes, all of deploy/kubernetes works as it is applied at once.
+// On a real cluster of two nodes, all of deploy/kubernetes works when applied at once.
 func TestKubernetes(t *testing.T) {
 	c := start(t)
 	c.volume()
@@ -44,7 +44,7 @@ func TestKubernetes(t *testing.T) {
 	t.Run("a node that is lost", func(t *testing.T) { lost(t, c) })
 }
 
-// restricted: Kubernetes itself says what its profile "restricted" would forbid, which are the DaemonSet's folders.
+// restricted checks that the profile "restricted" of Kubernetes only rejects the DaemonSet's directories.
 func restricted(t *testing.T, c *cluster) {
 	t.Helper()
 	label := "pod-security.kubernetes.io/warn"
@@ -84,7 +84,7 @@ func (c *cluster) log(t *testing.T, args ...string) string {
 	return o.Out + o.Err
 }
 
-// wrapped: the summary knows the limit of the container, and speaks of Kubernetes.
+// wrapped checks that the summary has the limit of the container, and names Kubernetes.
 func wrapped(t *testing.T, c *cluster) {
 	text := c.log(t, "job/perfagent-wrapped", "-c", "job")
 	for _, want := range []string{"exit 0", "256 MiB", "/reports/perfagent-wrapped/node-0.json"} {
@@ -94,7 +94,7 @@ func wrapped(t *testing.T, c *cluster) {
 	}
 }
 
-// indexed: two Pods are one run of two nodes, which have the names of the cluster's.
+// indexed checks that two Pods are one run of two nodes, named like the cluster's.
 func indexed(t *testing.T, c *cluster, applied string) {
 	names := make(map[string]bool)
 	for i := range 2 {
@@ -116,7 +116,7 @@ func indexed(t *testing.T, c *cluster, applied string) {
 	}
 }
 
-// report returns the report of a node in the volume, and what the node calls itself.
+// report returns the report of a node in the volume, and the node's name in it.
 func (c *cluster) report(t *testing.T, run string, node int) (reporter.Report, reporter.Identity) {
 	t.Helper()
 	index := strconv.Itoa(node)
@@ -136,7 +136,7 @@ func readReport(t *testing.T, path, index string) (r reporter.Report, id reporte
 	return r, id
 }
 
-// sidecar: it ends after the job, by TERM, with a summary.
+// sidecar checks that the sidecar ends after the job, by TERM, with a summary.
 func sidecar(t *testing.T, c *cluster) {
 	if text := c.log(t, "perfagent-sidecar", "-c", "perfagent"); !strings.Contains(text, "/reports/perfagent-sidecar/node-0.json") {
 		t.Errorf("the sidecar's log is %s", text)
@@ -163,8 +163,8 @@ func sidecar(t *testing.T, c *cluster) {
 	}
 }
 
-// daemons: each node has one, which answers Prometheus. Its report has the node's name and the network of the node, not
-// that of its Pod, which a few probes reach.
+// daemons checks that the DaemonSet on each node responds to Prometheus. Its report has the node's name and the network
+// of the node instead of its Pod's, which only a few probes reach.
 func daemons(t *testing.T, c *cluster) {
 	o := clitest.RunCommand(t, c.command("kubectl", "get", "pods", "-l", "app.kubernetes.io/name=perfagent",
 		"-o", `jsonpath={range .items[*]}{.spec.nodeName} {.status.podIP}{"\n"}{end}`))
@@ -175,7 +175,7 @@ func daemons(t *testing.T, c *cluster) {
 	}
 	for _, line := range lines {
 		name, address, _ := strings.Cut(line, " ")
-		r, id := c.daemonReport(t, name) // which is there after the first sample, as the metrics are
+		r, id := c.daemonReport(t, name) // it exists after the first sample, like the metrics
 		if network := r.Nodes["0"].Metrics["boot_total_net_io_ext_recv_mb"]; id.NodeName != name || network < 0.05 {
 			t.Errorf("the report of %s is of %q, with a network of %v MiB since its start", name, id.NodeName, network)
 		}
@@ -187,7 +187,7 @@ func daemons(t *testing.T, c *cluster) {
 	}
 }
 
-// daemonReport waits for the report of the DaemonSet on a node, in a volume that the kubelet has made.
+// daemonReport waits for the report of the DaemonSet on a node, in a volume of the kubelet.
 func (c *cluster) daemonReport(t *testing.T, node string) (r reporter.Report, id reporter.Identity) {
 	t.Helper()
 	pattern := filepath.Join(c.path(node), "kubelet/pods/*/volumes/kubernetes.io~empty-dir/reports/2*/node-0.json")
@@ -202,7 +202,7 @@ func (c *cluster) daemonReport(t *testing.T, node string) (r reporter.Report, id
 	return r, id
 }
 
-// hungry: job.yaml with a command that takes more memory than the limit. The report says what Kubernetes says.
+// hungry checks that for job.yaml with a command that exceeds the memory limit the report agrees with Kubernetes.
 func hungry(t *testing.T, c *cluster) {
 	c.apply(t, "job.yaml", "hungry")
 	clitest.RunCommand(t, c.command("kubectl", "wait", "--for=condition=failed", "job/hungry", "--timeout=110s")).Want(t, 0)
@@ -212,7 +212,8 @@ func hungry(t *testing.T, c *cluster) {
 	wantWords(t, said, " OOMKilled ", "(exit 137)", "killed by the kernel: dd", "hit the memory limit of 256 MiB")
 }
 
-// failing: of two Pods one fails, and Kubernetes ends the other. Its job gets TERM, and its report is whole.
+// failing checks that when one of two Pods fails and Kubernetes ends the other, its job gets TERM and its report is
+// complete.
 func failing(t *testing.T, c *cluster) {
 	c.apply(t, "indexed-job.yaml", "failing")
 	clitest.RunCommand(t, c.command("kubectl", "wait", "--for=condition=failed", "job/failing", "--timeout=110s")).Want(t, 0)
@@ -231,7 +232,8 @@ func failing(t *testing.T, c *cluster) {
 	}
 }
 
-// lost: the power of a node fails. What it had recorded is in the volume, and the other node's report is whole.
+// lost checks that after a power failure of a node its recording is in the volume, and the other node's report is
+// complete.
 func lost(t *testing.T, c *cluster) {
 	c.apply(t, "indexed-job.yaml", "lost")
 	journal := filepath.Join(c.path("volume"), "lost", "node-1.jsonl")
@@ -255,7 +257,7 @@ func lost(t *testing.T, c *cluster) {
 	}
 }
 
-// host returns the node of a name.
+// host returns the node with a name.
 func (c *cluster) host(t *testing.T, name string) *hosttest.Host {
 	t.Helper()
 	for _, h := range c.nodes {
@@ -268,7 +270,7 @@ func (c *cluster) host(t *testing.T, name string) *hosttest.Host {
 	return nil
 }
 
-// wantWords looks for words in a text, in which a line's end counts as a space.
+// wantWords looks for words in a text, with line ends as spaces.
 func wantWords(t *testing.T, text string, words ...string) {
 	t.Helper()
 	folded := strings.Join(strings.Fields(text), " ")
@@ -279,7 +281,7 @@ func wantWords(t *testing.T, text string, words ...string) {
 	}
 }
 
-// run runs a command as it is typed, and returns it with what it prints.
+// run runs a command as a user types it, and returns it with its output.
 func (c *cluster) run(t *testing.T, command string) string {
 	t.Helper()
 	o := clitest.RunCommand(t, c.command("sh", "-c", command))

@@ -14,11 +14,10 @@ import (
 
 const clustersDoc = "docs/clusters.md"
 
-// transcripts are the parts of it that the cluster writes.
+// transcripts are the parts of docs/clusters.md that the cluster writes.
 var transcripts = []string{"kubernetes", "kubernetes-oom", "kubernetes-failing", "kubernetes-lost"}
 
-// variants are the Jobs that the cluster runs besides those of deploy/kubernetes: the words that their Pods run, by
-// name.
+// variants maps the names of further Jobs for the cluster to the commands of their Pods.
 var variants = map[string]string{
 	"hungry":  `[dd, if=/dev/zero, of=/dev/null, bs=300M, count=1]`,
 	"failing": `[sh, -c, "[ $JOB_COMPLETION_INDEX = 0 ] && exec sleep 600; until [ -s /reports/failing/node-0.jsonl ]; do sleep 1; done; exit 7"]`,
@@ -46,8 +45,8 @@ func imageNames(t *testing.T) map[string]string {
 	return names
 }
 
-// variant returns a manifest of deploy/kubernetes as people change it: with a name and a command of their own, and with
-// the images that kustomization.yaml names.
+// variant returns a manifest of deploy/kubernetes as users change it: with another name and command, and the images in
+// kustomization.yaml.
 func variant(t *testing.T, file, name string) string {
 	t.Helper()
 	text := clitest.Read(t, testenv.Repository(t, "deploy/kubernetes/"+file))
@@ -64,7 +63,7 @@ func variant(t *testing.T, file, name string) string {
 	})
 }
 
-// The variants can still be made of the manifests. A cluster finds that out too late: it is started by hand.
+// The variants can be made of the manifests. The test on a cluster would notice too late: it is started by hand.
 func TestVariants(t *testing.T) {
 	for name, words := range variants {
 		file := "indexed-job.yaml"
@@ -80,7 +79,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// What docs/clusters.md shows was written by the test on a cluster, and no manifest has been added or renamed since.
+// docs/clusters.md shows what the test on a cluster wrote, and no manifest has been added or renamed since.
 func TestTranscripts(t *testing.T) {
 	doc := clitest.Read(t, testenv.Repository(t, clustersDoc))
 	for _, name := range transcripts {

@@ -26,14 +26,14 @@ func transcript(t *testing.T, title string) string {
 	return text
 }
 
-// What differs from run to run: names of runs and numbers, and the blanks between columns.
+// Parts that differ between runs: run IDs, numbers, and the blanks between columns.
 var (
 	names   = regexp.MustCompile(`mpi-[0-9a-f]{12}`)
 	numbers = regexp.MustCompile(`[0-9]+([-.:][0-9]+)*`)
 	blanks  = regexp.MustCompile(` +`)
 )
 
-// comparable returns a transcript without what differs.
+// comparable returns a transcript without these parts.
 func comparable(text string) string {
 	text = numbers.ReplaceAllString(names.ReplaceAllString(text, "RUN"), "N")
 	return strings.TrimSpace(blanks.ReplaceAllString(text, " "))

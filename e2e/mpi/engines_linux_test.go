@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/mpitest"
 )
 
-// Open MPI gives the others a second after TERM, but no longer than until the first of them has ended.
+// After a failure Open MPI gives the other ranks a second after TERM, but only until the first of them has ended.
 func TestOpenMPI_Failures(t *testing.T) {
 	wantFailures(t, mpitest.OpenMPI(t), []failure{
 		{how: "SIGSEGV", signal: "SIGSEGV", wrapped: 139},
@@ -24,7 +24,7 @@ func TestOpenMPI_Failures(t *testing.T) {
 	})
 }
 
-// Hydra kills the others at once. With perfagent, mpiexec returns 9 after an exit code; without it, 9 or the code.
+// Hydra kills the other ranks at once. With perfagent, mpiexec returns 9 after an exit code; without it, 9 or the code.
 func TestMPICH_Failures(t *testing.T) {
 	wantFailures(t, mpitest.MPICH(t), []failure{
 		{how: "SIGSEGV", signal: "SIGSEGV", wrapped: 11},
@@ -34,7 +34,7 @@ func TestMPICH_Failures(t *testing.T) {
 	})
 }
 
-// Where another engine is installed, too, programs use the one that is asked for.
+// With another engine installed, too, programs use the requested one.
 func TestEngines_AreNotMixedUp(t *testing.T) {
 	mpich, openmpi := mpitest.MPICH(t), mpitest.OpenMPI(t)
 	for _, c := range []struct {

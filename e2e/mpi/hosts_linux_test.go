@@ -13,10 +13,10 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// network is the part that all addresses have. The hosts' network is their own, so it is nobody else's.
+// network is the prefix of all addresses. The network is isolated, so it cannot conflict with others.
 const network = "10.99.0."
 
-// newHosts makes a host to type on, and two for ranks. All share the file system.
+// newHosts makes a login host and two hosts for ranks. All share the file system.
 func newHosts(t *testing.T) []*hosttest.Host {
 	t.Helper()
 	testenv.NeedsRoot(t, "to make namespaces")

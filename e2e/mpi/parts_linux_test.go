@@ -4,5 +4,5 @@ package mpi
 
 import "github.com/perfagent/perfagent/internal/clitest"
 
-// parts are the jobs that this test binary plays.
+// parts are the helpers of this test binary.
 var parts = map[string]func(){"counter": clitest.Counter}

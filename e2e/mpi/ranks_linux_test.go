@@ -22,10 +22,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// quiet keeps the libraries from tracing a crash, and from networks that are not there.
+// quiet disables crash traces of the libraries and their search for network hardware.
 var quiet = []string{"UCX_HANDLE_ERRORS=none", "OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,vader,tcp"}
 
-// script prepares a line of a shell with an engine, in a directory of its own.
+// script prepares a shell command with an engine, in a new directory.
 func script(t *testing.T, e mpitest.Engine, line string) *exec.Cmd {
 	t.Helper()
 	cmd := clitest.Command(t, "sh", "-c", line)
@@ -34,7 +34,7 @@ func script(t *testing.T, e mpitest.Engine, line string) *exec.Cmd {
 	return cmd
 }
 
-// reports reads the reports below a directory by the names of their files.
+// reports reads the reports below a directory by file name.
 func reports(t *testing.T, dir string) map[string]*reporter.Report {
 	t.Helper()
 	all := make(map[string]*reporter.Report)
@@ -48,13 +48,13 @@ func reports(t *testing.T, dir string) map[string]*reporter.Report {
 	return all
 }
 
-// A failure is a way in which rank 1 of three ends, and what follows.
+// A failure is a way in which rank 1 of three ends, with its consequences.
 type failure struct {
 	how     string
 	signal  string
 	code    int   // of the rank, unless a signal killed it
-	wrapped int   // what the launcher returns
-	chance  []int // what it may return, if that is left to chance, with and without perfagent
+	wrapped int   // the launcher's exit code
+	chance  []int // the launcher's possible exit codes with and without perfagent, if timing decides
 }
 
 // returns reports whether the launcher may return a code.
@@ -62,7 +62,7 @@ func (f failure) returns(code int) bool {
 	return slices.Contains(f.chance, code) || len(f.chance) == 0 && code == f.wrapped
 }
 
-// wantFailures has a rank fail in all ways, without perfagent and with it.
+// wantFailures lets a rank fail in all ways, without perfagent and with it.
 func wantFailures(t *testing.T, e mpitest.Engine, failures []failure) {
 	t.Helper()
 	for _, f := range failures {
@@ -86,12 +86,12 @@ func wantFailures(t *testing.T, e mpitest.Engine, failures []failure) {
 	}
 }
 
-// wantFailedRank checks the files of a launch in which rank 1 failed: its own report is whole, of each other
-// rank there is at least the journal, in files of one run.
+// wantFailedRank checks the files of a launch with a failed rank 1: its report is complete, and each other rank has at
+// least a journal, in files of one run.
 func wantFailedRank(t *testing.T, dir string, f failure) {
 	t.Helper()
 	r := reports(t, dir)["node-0.rank-1.json"]
-	if r == nil { // unless it was the last one out
+	if r == nil { // unless it was the last one
 		r = reports(t, dir)["node-0.json"]
 	}
 	if r == nil {
@@ -121,7 +121,8 @@ func wantFailedRank(t *testing.T, dir string, f failure) {
 	}
 }
 
-// wantSignalsOnce sends signals to the launcher, whose ranks get each once, as without perfagent. TERM ends them.
+// wantSignalsOnce sends signals to the launcher. Each rank gets each signal once, as without perfagent. TERM ends the
+// ranks.
 func wantSignalsOnce(t *testing.T, e mpitest.Engine, signals ...syscall.Signal) {
 	t.Helper()
 	const ranks = 2
@@ -163,7 +164,7 @@ func wantSignalsOnce(t *testing.T, e mpitest.Engine, signals ...syscall.Signal) 
 	}
 }
 
-// next returns the next line that a rank wrote.
+// next returns the next line of a rank.
 func next(l *clitest.Process) string {
 	for {
 		if line := l.Next(); strings.HasPrefix(line, "SIG") {
@@ -172,10 +173,10 @@ func next(l *clitest.Process) string {
 	}
 }
 
-// examples is the folder of the scripts that docs/clusters.md names.
+// examples is the folder of the scripts in docs/clusters.md.
 const examples = "examples/mpi"
 
-// wantOneHost runs four ranks on one host: that is one run of one node.
+// wantOneHost runs four ranks on one host: one run of one node.
 func wantOneHost(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name string) {
 	t.Helper()
 	o, dir := onHosts(t, hosts, e, examples, "sh", name+"-ranks.sh")
@@ -190,7 +191,7 @@ func wantOneHost(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name st
 	}
 }
 
-// wantTwoHosts runs four ranks on two hosts, each with two of them: that is one run of two nodes.
+// wantTwoHosts runs four ranks on two hosts, two on each: one run of two nodes.
 func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name string) {
 	t.Helper()
 	o, dir := onHosts(t, hosts, e, examples, "sh", name+"-hosts.sh")
@@ -224,7 +225,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 	}
 }
 
-// only returns the directory of the one run.
+// only returns the directory of the only run.
 func only(t *testing.T, dir string) string {
 	t.Helper()
 	runs, _ := filepath.Glob(filepath.Join(dir, "perfagent-out/[^.]*"))
@@ -234,8 +235,8 @@ func only(t *testing.T, dir string) string {
 	return runs[0]
 }
 
-// wantAbort has a rank call MPI_Abort, after which Hydra kills all ranks at once: the launcher returns the same code
-// with perfagent and without it, and of each rank there is at least the journal.
+// wantAbort makes a rank call MPI_Abort, after which Hydra kills all ranks at once: the launcher returns the same code
+// with and without perfagent, and each rank has at least a journal.
 func wantAbort(t *testing.T, e mpitest.Engine) {
 	t.Helper()
 	program := "python3 " + testenv.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 abort"

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package peers measures jobs with perfagent and with other people's tools, each beside the kernel's own counters.
+// Package peers measures jobs with perfagent and with other tools, each compared with the kernel's counters.
 package peers
 
 import (

@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// peersFlag has the tables of docs/job.md and docs/performance.md that compare us with
-// other tools and with the kernel measured and written: make peers.
+// peersFlag measures and writes the tables of docs/job.md and docs/performance.md that compare perfagent with other
+// tools and with the kernel: make peers.
 var peersFlag = flag.Bool("peers", false, "measure beside other tools, and write the tables of docs/job.md and docs/performance.md")
 
 // peerJobs are the jobs of the table.
@@ -27,11 +27,11 @@ func peerJobs() []struct{ name, program string } {
 	}
 }
 
-// peerFound is what one tool said of one job, and what the kernel did.
+// peerFound has the figures of a tool and the kernel for a job.
 type peerFound struct{ cpu, kernelCPU, memory, kernelMemory, own float64 }
 
-// TestPeers_Table runs the same jobs under us and under other tools, each beside the kernel's
-// own counters of a control group that holds just the job.
+// Runs the same jobs under perfagent and other tools, each compared with the kernel's counters of a control group with
+// only the job.
 func TestPeers_Table(t *testing.T) {
 	if !*peersFlag {
 		t.Skip("needs two minutes, and other tools: make peers")
@@ -45,7 +45,7 @@ func TestPeers_Table(t *testing.T) {
 		}
 	}
 	for i, job := range peerJobs() {
-		for _, name := range names[:2] { // ours
+		for _, name := range names[:2] { // perfagent
 			f := found[name][i]
 			if math.Abs(f.cpu-f.kernelCPU) > 0.01*f.kernelCPU+0.01 {
 				t.Errorf("%s, %s: %.3f s of CPU, the kernel says %.3f", job.name, name, f.cpu, f.kernelCPU)
@@ -102,7 +102,7 @@ func peerRows(names []string, found map[string][]peerFound) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// peerWrite writes a part of a document anew.
+// peerWrite rewrites a part of a document.
 func peerWrite(t *testing.T, file, name, part string) {
 	t.Helper()
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
@@ -117,7 +117,7 @@ func peerWrite(t *testing.T, file, name, part string) {
 	t.Log("\n" + part)
 }
 
-// peerStorm forks %d processes, at most 50 at a time, each of which ends at once.
+// peerStorm forks %d processes, at most 50 at a time; each ends at once.
 const peerStorm = `import os
 for i in range(%d):
     if os.fork() == 0: os._exit(0)
@@ -125,7 +125,7 @@ for i in range(%d):
         for _ in range(50): os.wait()
 `
 
-// peerOrphans forks twice the number of processes: half of them are left to perfagent.
+// peerOrphans forks twice the number of processes: half of them become orphans.
 const peerOrphans = `import os
 for i in range(%d):
     if os.fork() == 0:
@@ -134,7 +134,7 @@ for i in range(%d):
     os.wait()
 `
 
-// peerAlive has so many processes sleep until a byte comes; it says when they are there.
+// peerAlive starts sleeping processes that end when a byte comes; it prints when they all run.
 const peerAlive = `import os, select, signal
 pids = [os.posix_spawn("/bin/sleep", ["sleep", "150"], {}) for i in range(%d)]
 open(os.environ["PEER_DIR"] + "/ready", "w").close()
@@ -143,8 +143,7 @@ for pid in pids: os.kill(pid, signal.SIGKILL)
 for pid in pids: os.waitpid(pid, 0)
 `
 
-// peerVanish has ten processes start others for so many seconds, each of which goes after
-// 0 to 9 ms of CPU.
+// peerVanish has ten processes start others for some seconds; each ends after 0 to 9 ms of CPU.
 const peerVanish = clitest.Burn + `
 end = time.time() + %d
 for w in range(10):
@@ -163,16 +162,16 @@ for w in range(10): os.wait()
 // peerStress is a job that is hard to measure.
 type peerStress struct {
 	name, program, interval string
-	least                   float64 // processes that are to be seen at once
+	least                   float64 // minimum of processes in a sample
 	orphans                 int
-	steady                  bool // it waits when its processes are there
+	steady                  bool // it waits after it has started its processes
 }
 
-// TestPeers_Stress has the real binary measure jobs of thousands of processes, and of such
-// that vanish while they are looked at. With -peers they are greater, and a table is made.
+// The real binary measures jobs of thousands of processes, and of processes that vanish while they are measured. With
+// -peers they are larger, and a table is written.
 func TestPeers_Stress(t *testing.T) {
 	const alive = 5000
-	storm, vanish, tick := 1000, 2, "50ms" // it is over within a second
+	storm, vanish, tick := 1000, 2, "50ms" // it ends within a second
 	if *peersFlag {
 		storm, vanish, tick = alive, 10, "1s"
 	}
@@ -185,7 +184,7 @@ func TestPeers_Stress(t *testing.T) {
 		{"301 processes alive, 1 Hz", fmt.Sprintf(peerAlive, 300), "1s", 301, 0, true},
 	}
 	if *peersFlag {
-		for _, n := range []int{1, alive} { // of one: what all else costs
+		for _, n := range []int{1, alive} { // 1: the base cost
 			jobs = append(jobs, peerStress{fmt.Sprintf("%d processes alive, 1 Hz", n+1), fmt.Sprintf(peerAlive, n), "1s", float64(n) + 1, 0, true})
 		}
 	}
@@ -202,8 +201,8 @@ func TestPeers_Stress(t *testing.T) {
 	}
 }
 
-// peerWindow is how long the cost of a steady job is measured, and peerSettle how long it is
-// let be before: until then we have found out whether PSS is too dear, see package process.
+// peerWindow is the duration of measuring a steady job, after peerSettle, in which perfagent finds out whether PSS is
+// too expensive, see package process.
 const (
 	peerWindow = 10 * time.Second
 	peerSettle = 12 * time.Second
@@ -220,7 +219,7 @@ func peerStressRow(t *testing.T, job *peerStress, mode string) string {
 		if *peersFlag {
 			settle, window = peerSettle, peerWindow
 		}
-		share = r.steady(settle, window) / 10 // ms a second is a thousandth of a core
+		share = r.steady(settle, window) / 10 // ms per second are thousandths of a core
 		r.release()
 	}
 	r.end()
@@ -242,8 +241,8 @@ func peerStressRow(t *testing.T, job *peerStress, mode string) string {
 		cpu, kernel, n.Sampling.MissedTicks, n.Sampling.MissedTicks+n.Sampling.Samples, *n.Job.ExitCode)
 }
 
-// steady waits until the job is whole and, by settle, steady, and measures for a while: milliseconds
-// of the tool's CPU a second.
+// steady waits until the job is complete and, after settle, steady, and returns the tool's milliseconds of CPU per
+// second during a window.
 func (r *peerRun) steady(settle, window time.Duration) float64 {
 	r.t.Helper()
 	for begin := time.Now(); !clitest.Exists(r.dir + "/ready"); time.Sleep(5 * time.Millisecond) {
@@ -259,8 +258,8 @@ func (r *peerRun) steady(settle, window time.Duration) float64 {
 	return (after - before) * 1000 / time.Since(from).Seconds()
 }
 
-// BenchmarkPeers300 is what tools at 1 Hz cost beside a job of 300 processes that sleep,
-// and BenchmarkPeers5000 beside one of 5,000: one tool after the other on the same job.
+// BenchmarkPeers300 measures the cost of tools at 1 Hz for a job of 300 sleeping processes, and BenchmarkPeers5000 for
+// one of 5,000: one tool after the other for the same job.
 func BenchmarkPeers300(b *testing.B) { benchmarkPeers(b, 300) }
 
 func BenchmarkPeers5000(b *testing.B) { benchmarkPeers(b, 5000) }

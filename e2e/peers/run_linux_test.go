@@ -24,13 +24,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A tool runs in a control group of its own, and the job enters one below it. So the kernel
-// tells what the job used, and what the tool used beside it, in the very same run, whatever
-// else the machine does.
+// Each tool runs in a separate control group, and the job enters one below it. So the kernel reports the usage of the
+// job and of the tool in the same run, whatever else runs on the machine.
 
-// peerEnter is how a job enters the group "job" below the one that it is in, in the
-// hierarchies that are asked, and then begins. Descriptor 9 is a FIFO: a job that lives
-// until it is told ends when a byte comes.
+// peerEnter makes a job enter the group "job" below its group, in the given hierarchies, before it begins. Descriptor 9
+// is a FIFO: a waiting job ends when a byte comes.
 const peerEnter = `while IFS=: read -r _ c p; do
   case ,$c, in
   *,cpuacct,*) d=/sys/fs/cgroup/cpuacct$p/job;;
@@ -44,7 +42,7 @@ exec 9<>"$PEER_DIR/fifo"
 exec "$PEER_PYTHON" "$PEER_DIR/job.py"
 `
 
-// peerLongest is how long a run with thousands of processes may take.
+// peerLongest is the time limit of a run with thousands of processes.
 const peerLongest = 2 * time.Minute
 
 // peerTool is a tool that measures jobs.
@@ -54,8 +52,7 @@ type peerTool struct {
 	says func(r *peerRun) (cpu, memory float64)
 }
 
-// peerTools are the tools that are compared, us first. What they do not sum up themselves
-// is summed from their series.
+// peerTools are the compared tools, perfagent first. Totals that a tool does not report are computed from its series.
 func peerTools(t testing.TB) []peerTool {
 	t.Helper()
 	venv := peerVenv(t)
@@ -83,7 +80,7 @@ func peerTools(t testing.TB) []peerTool {
 	}
 }
 
-// peerVenv is where the tools of other people are.
+// peerVenv returns the directory of the other tools.
 func peerVenv(t testing.TB) string {
 	t.Helper()
 	venv := testenv.Repository(t, ".tools/peers")
@@ -93,19 +90,19 @@ func peerVenv(t testing.TB) string {
 	return venv
 }
 
-// peerRun is one run of a tool around a job.
+// peerRun is a run of a tool around a job.
 type peerRun struct {
 	t     testing.TB
 	dir   string
 	job   []string
 	cmd   *exec.Cmd
-	name  string // of the group around the tool
+	name  string // group around the tool
 	made  bool   // perfagent makes a group for the job
 	begin time.Time
 	wall  time.Duration
 }
 
-// peerStart starts a job, a program in Python, under a tool.
+// peerStart starts a job, a Python program, under a tool.
 func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
 	t.Helper()
 	r := &peerRun{t: t, dir: t.TempDir()}
@@ -144,7 +141,7 @@ func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
 	return r
 }
 
-// end waits for the tool, whose exit code is to be 0.
+// end waits for the tool, which must exit with 0.
 func (r *peerRun) end() {
 	r.t.Helper()
 	timer := time.AfterFunc(peerLongest, func() { _ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL) })
@@ -157,22 +154,22 @@ func (r *peerRun) end() {
 	}
 }
 
-// release ends a job, or a daemon of it, that waits for a byte.
+// release ends a job, or its daemon, that waits for a byte.
 func (r *peerRun) release() {
 	fd, err := unix.Open(filepath.Join(r.dir, "fifo"), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return // nobody waits
+		return // the FIFO has no reader
 	}
 	defer unix.Close(fd)
 	_, _ = unix.Write(fd, []byte("x"))
 }
 
-// remove removes the groups, once they are empty.
+// remove removes the groups once they are empty.
 func (r *peerRun) remove() {
 	r.release()
 	deadline := time.Now().Add(clitest.Longest)
 	patterns := []string{r.name + "/*/job", r.name + "/job", r.name + "/*", r.name}
-	if r.made && r.cmd.ProcessState != nil && r.cmd.ProcessState.Success() { // in other hierarchies it is beside
+	if r.made && r.cmd.ProcessState != nil && r.cmd.ProcessState.Success() { // in other hierarchies it is next to the group
 		if name := filepath.Base(r.node().Job.Cgroup); strings.HasPrefix(name, "perfagent-") {
 			patterns = append(patterns, name)
 		}
@@ -202,7 +199,7 @@ func (r *peerRun) remove() {
 func (r *peerRun) counter(controller, file string, ofJob bool) float64 {
 	r.t.Helper()
 	dirs := []string{filepath.Join("/sys/fs/cgroup", controller, r.name)}
-	if ofJob { // below a group that we made for the job, it makes one more
+	if ofJob { // one level further down in a group that perfagent made for the job
 		dirs, _ = filepath.Glob(filepath.Join(dirs[0], "*", "job"))
 		dirs = append(dirs, filepath.Join("/sys/fs/cgroup", controller, r.name, "job"))
 	}
@@ -217,7 +214,7 @@ func (r *peerRun) counter(controller, file string, ofJob bool) float64 {
 	return v
 }
 
-// cpu is what the kernel says that the job, and the tool beside it, have used, seconds.
+// cpu returns the CPU seconds of the job and of the tool from the kernel.
 func (r *peerRun) cpu() (job, tool float64) {
 	r.t.Helper()
 	all := r.counter("cpuacct", "cpuacct.usage", false) / 1e9
@@ -229,7 +226,7 @@ func (r *peerRun) cpu() (job, tool float64) {
 	return job, all - job
 }
 
-// peak is the kernel's peak of the job's memory, MiB.
+// peak returns the kernel's peak of the job's memory in MiB.
 func (r *peerRun) peak() float64 {
 	r.t.Helper()
 	if r.goneWithJob() {
@@ -238,9 +235,8 @@ func (r *peerRun) peak() float64 {
 	return r.counter("memory", "memory.max_usage_in_bytes", true) / (1 << 20)
 }
 
-// goneWithJob reports that the job's group was in one that perfagent made, and removed when
-// it was empty. What is left to hold it against is the group around both, of which
-// perfagent's own CPU time is taken, and for memory the group's peak, which it noted.
+// goneWithJob reports whether the job's group was in a group that perfagent made and removed when it was empty. Then
+// the references are the group around both minus perfagent's CPU time, and for memory the peak that perfagent recorded.
 func (r *peerRun) goneWithJob() bool {
 	if !r.made || r.cmd.ProcessState == nil {
 		return false
@@ -249,7 +245,7 @@ func (r *peerRun) goneWithJob() bool {
 	return len(dirs) == 0
 }
 
-// node is our report.
+// node returns the node of perfagent's report.
 func (r *peerRun) node() *reporter.Node {
 	r.t.Helper()
 	report, _ := reportertest.ReadSingle(r.t, filepath.Join(r.dir, "perfagent-out"))
@@ -291,12 +287,12 @@ func (r *peerRun) trackerSays() (cpu, memory float64) {
 	return peerTimes(says.CPU, 1), peerTimes(says.Memory, 1)
 }
 
-// psrecordSays adds up percent × seconds, each for the time since the line before.
+// psrecordSays sums percent × seconds, each for the time since the previous line.
 func (r *peerRun) psrecordSays() (cpu, memory float64) {
 	last := 0.0
 	for i, line := range strings.Split(strings.TrimSpace(peerFile(r.t, filepath.Join(r.dir, "psrecord.csv"))), "\n") {
 		if i == 0 {
-			continue // names
+			continue // the heading
 		}
 		var v [5]float64 // elapsed_time, nproc, cpu, mem_real, mem_virtual
 		for i, field := range strings.Split(line, ",") {
@@ -325,7 +321,7 @@ func peerFile(t testing.TB, path string) string {
 	return string(data)
 }
 
-// peerTimes is a number that may be missing, NaN then, times a factor.
+// peerTimes returns a number times a factor, NaN if the number is missing.
 func peerTimes(v *float64, factor float64) float64 {
 	if v == nil {
 		return math.NaN()

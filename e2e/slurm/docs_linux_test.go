@@ -15,8 +15,8 @@ var transcripts = flag.Bool("transcripts", false, "write into docs/clusters.md w
 
 const clustersDoc = "docs/clusters.md"
 
-// kept returns the part of docs/clusters.md between the comments "NAME:begin" and "NAME:end". With -transcripts the
-// text is put there first.
+// kept returns the part of docs/clusters.md between the comments "NAME:begin" and "NAME:end". With -transcripts it
+// first replaces that part by the text.
 func kept(t *testing.T, name, language, text string) string {
 	t.Helper()
 	file := testenv.Repository(t, clustersDoc)
@@ -33,7 +33,7 @@ func kept(t *testing.T, name, language, text string) string {
 	return part
 }
 
-// The script that docs/clusters.md shows is the example.
+// The script in docs/clusters.md equals the example.
 func TestDocs_Script(t *testing.T) {
 	script := clitest.Read(t, testenv.Repository(t, "examples/slurm/oom.sh"))
 	if part := kept(t, "slurm-oom-script", "bash", script); !strings.Contains(part, script) {

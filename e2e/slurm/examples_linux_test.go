@@ -25,11 +25,11 @@ import (
 // A job is a script of examples/ that has run to its end.
 type job struct {
 	id  string
-	dir string // where it was submitted
-	out string // of it and its steps
+	dir string // working directory of the submission
+	out string // output of it and its steps
 }
 
-// submit submits an example as a user does, in a directory of its own, and waits for its end.
+// submit submits an example as a user does, in a new directory, and waits for its end.
 func submit(t *testing.T, c *slurmtest.Cluster, script string, env ...string) job {
 	t.Helper()
 	j := start(t, c, script, env...)
@@ -59,7 +59,7 @@ func copied(t *testing.T, name string) string {
 	return dir
 }
 
-// wait waits until Slurm has no more of the job to do.
+// wait waits until Slurm has finished the job.
 func (j *job) wait(t *testing.T, c *slurmtest.Cluster) {
 	t.Helper()
 	clitest.WaitUntil(t, "the end of job "+j.id, func() bool {
@@ -74,7 +74,7 @@ func (j *job) wait(t *testing.T, c *slurmtest.Cluster) {
 	})
 }
 
-// said is what the job has written so far.
+// said returns the job's output so far.
 func (j *job) said(t *testing.T) string {
 	t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(j.dir, "out.*"))
@@ -85,7 +85,7 @@ func (j *job) said(t *testing.T) string {
 	return text
 }
 
-// reports reads the reports of a run below the job's directory by their names.
+// reports reads the reports of a run below the job's directory by name.
 func (j *job) reports(t *testing.T, run string) map[string]*reporter.Node {
 	t.Helper()
 	nodes := make(map[string]*reporter.Node)
@@ -112,7 +112,7 @@ func (j *job) perfagent(t *testing.T, c *slurmtest.Cluster, args ...string) stri
 	return o.Out + o.Err
 }
 
-// A summary is what these tests read of an entry of "perfagent ls --json".
+// A summary is the part of an entry of "perfagent ls --json" that these tests read.
 type summary struct {
 	ID      string `json:"id"`
 	RunID   string `json:"run_id"`
@@ -122,8 +122,8 @@ type summary struct {
 	Verdict string `json:"verdict"`
 }
 
-// list returns what "perfagent ls" says of each launch: "ID: NODES x RANKS, exit code N". RANKS is 0 of what
-// no launcher started.
+// list returns a line for each launch in "perfagent ls": "ID: NODES x RANKS, exit code N". RANKS is 0 without a
+// launcher.
 func (j *job) list(t *testing.T, c *slurmtest.Cluster) []string {
 	t.Helper()
 	var entries []summary
@@ -152,10 +152,10 @@ func (j *job) wantList(t *testing.T, c *slurmtest.Cluster, want ...string) {
 	}
 }
 
-// took is what the ranks of rank.py say of themselves.
+// took matches the output of the ranks of rank.py.
 var took = regexp.MustCompile(`(?m)^rank (\d+) on (\S+) took (\S+) s$`)
 
-// exampleRanks: eight ranks on two nodes are one run of two nodes.
+// exampleRanks checks that eight ranks on two nodes are one run of two nodes.
 func exampleRanks(t *testing.T, c *slurmtest.Cluster) {
 	j := submit(t, c, "slurm/ranks.sh")
 	nodes := j.reports(t, j.id)
@@ -172,14 +172,14 @@ func exampleRanks(t *testing.T, c *slurmtest.Cluster) {
 			t.Fatalf("no rank %s of %s: %v", words[1], words[2], n)
 		}
 		seconds, _ := strconv.ParseFloat(words[3], 64)
-		if got := n.Ranks[words[1]].Job.CPUSeconds; got < seconds-0.01 || got > seconds+0.3 { // Python's own end comes after
+		if got := n.Ranks[words[1]].Job.CPUSeconds; got < seconds-0.01 || got > seconds+0.3 { // Python ends after its measurement
 			t.Errorf("rank %s: %v s of CPU time, it says %v", words[1], got, seconds)
 		}
 	}
 	j.wantList(t, c, "JOB: 2 x 8, exit code 0")
 }
 
-// exampleSteps: two steps are two launches of one run.
+// exampleSteps checks that two steps are two launches of one run.
 func exampleSteps(t *testing.T, c *slurmtest.Cluster) {
 	j := submit(t, c, "slurm/steps.sh")
 	nodes := j.reports(t, j.id)
@@ -199,7 +199,7 @@ func exampleSteps(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// exampleWrapped: the script's own recording, and one of its step, which overlap.
+// exampleWrapped checks the script's recording and the overlapping one of its step.
 func exampleWrapped(t *testing.T, c *slurmtest.Cluster) {
 	j := submit(t, c, "slurm/wrapped.sh")
 	names := map[string]int{} // ranks by "launch, node index"
@@ -213,7 +213,7 @@ func exampleWrapped(t *testing.T, c *slurmtest.Cluster) {
 	j.wantList(t, c, "JOB@2: 2 x 4, exit code 0", "JOB@1: 1 x 0, exit code 0")
 }
 
-// exampleArray: each task of an array is a run.
+// exampleArray checks that each task of an array is a run.
 func exampleArray(t *testing.T, c *slurmtest.Cluster) {
 	j := submit(t, c, "slurm/array.sh")
 	for _, run := range []string{j.id + "_1", j.id + "_2"} {
@@ -228,7 +228,7 @@ func exampleArray(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// exampleHetero: two programs are one launch.
+// exampleHetero checks that two programs are one launch.
 func exampleHetero(t *testing.T, c *slurmtest.Cluster) {
 	j := job{dir: copied(t, "slurm")}
 	o := clitest.RunCommand(t, c.CommandIn(t, j.dir, "sh", "hetero.sh"))
@@ -248,11 +248,11 @@ func exampleHetero(t *testing.T, c *slurmtest.Cluster) {
 	j.wantList(t, c, "JOB: 2 x 3, exit code 0")
 }
 
-// mpiFlags let Open MPI's root user and two nodes of one kernel be: their network is the cluster's.
+// mpiFlags make Open MPI accept root, and two nodes on one kernel by using the cluster's network.
 const mpiFlags = "--allow-run-as-root --mca btl tcp,self --mca btl_tcp_if_include 10.99.0.0/24 --mca oob_tcp_if_include 10.99.0.0/24"
 
-// exampleMPI: of a batch script's mpirun Slurm knows little, and its variables mislead. Ranks are Open MPI's, nodes
-// Slurm's.
+// exampleMPI checks an mpirun in a batch script, which Slurm knows little about, and with misleading variables of
+// Slurm. Ranks are Open MPI's, nodes Slurm's.
 func exampleMPI(t *testing.T, c *slurmtest.Cluster) {
 	c.NeedOpenMPI(t)
 	j := submit(t, c, "slurm/mpi.sh", "MPI_FLAGS="+mpiFlags)
@@ -269,7 +269,7 @@ func exampleMPI(t *testing.T, c *slurmtest.Cluster) {
 	j.wantList(t, c, "JOB: 2 x 4, exit code 0")
 }
 
-// exampleRequeue: a job that Slurm starts again is one run with two launches.
+// exampleRequeue checks that a job that Slurm restarts is one run with two launches.
 func exampleRequeue(t *testing.T, c *slurmtest.Cluster) {
 	j := start(t, c, "slurm/requeue.sh")
 	clitest.WaitUntil(t, "both ranks", func() bool { return strings.Count(j.said(t), "started\n") == 2 })
@@ -286,7 +286,7 @@ func exampleRequeue(t *testing.T, c *slurmtest.Cluster) {
 	j.wantList(t, c, "JOB@2: 2 x 2, exit code 0", "JOB@1: 2 x 2, exit code 143")
 }
 
-// exampleOOM: of eight ranks on two nodes, the kernel kills one. Everything that people look at says which and why.
+// exampleOOM checks that when the kernel kills one of eight ranks on two nodes, every output names it and the cause.
 func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 	server := mlflowtest.Start(t, mlflowtest.Options{})
 	j := submit(t, c, "slurm/oom.sh", "MLFLOW_TRACKING_URI="+c.Forward(t, server.URL))
@@ -358,7 +358,7 @@ func wantOneRun(t *testing.T, server *mlflowtest.Server, j job) {
 	}
 }
 
-// tableOf is what people look at first in a run of MLflow: its status, its tags, and metrics of ranks, here three.
+// tableOf returns the prominent data of a run in MLflow: its status, its tags, and metrics of three ranks.
 func tableOf(run mlflowtest.RunData) string {
 	var text strings.Builder
 	row := func(name string, value any) { fmt.Fprintf(&text, "%-32s %v\n", name, value) }

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package slurm runs perfagent in the ranks of a real Slurm with two nodes, as internal/slurmtest makes them.
+// Package slurm runs perfagent in the ranks of a real Slurm with two nodes, made by internal/slurmtest.
 package slurm
 
 import (

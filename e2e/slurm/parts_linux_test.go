@@ -13,17 +13,17 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// parts are the jobs that this test binary plays.
+// parts are the helpers of this test binary.
 var parts = map[string]func(){"burn": burn}
 
-// The variables that burn reads: how many seconds rank 0 takes, and where the files go.
+// Variables that burn reads: the seconds of rank 0, and the directory for files.
 const (
 	burnSeconds = "E2E_BURN_SECONDS"
 	burnDir     = "E2E_BURN_DIR"
 )
 
-// burn takes CPU time, a tenth of a second more with each rank, and writes into a file by the number of the rank how
-// much the kernel counted.
+// burn is a helper that uses CPU time, a tenth of a second more with each rank, and writes the kernel's count into a
+// file named by the rank.
 func burn() {
 	clitest.LimitLifetime()
 	rank := os.Getenv("SLURM_PROCID")

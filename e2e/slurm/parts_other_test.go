@@ -2,5 +2,5 @@
 
 package slurm
 
-// parts are the jobs that this test binary plays.
+// parts are the helpers of this test binary.
 var parts map[string]func()

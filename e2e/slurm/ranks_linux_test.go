@@ -17,7 +17,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// closedNodes reads the reports of a run with so many nodes, each of which must be closed: one file, and no piece.
+// closedNodes reads the reports of a run with some nodes. Each node must have been combined: one file, and no rank
+// parts.
 func closedNodes(t *testing.T, out string, nodes int) []*reporter.Node {
 	t.Helper()
 	paths := reportertest.InDir(t, out)
@@ -36,7 +37,8 @@ func closedNodes(t *testing.T, out string, nodes int) []*reporter.Node {
 	return list
 }
 
-// exactSums: one report a node, with each rank's CPU time and their sum, and one series of the host.
+// exactSums checks that there is one report per node, with each rank's CPU time and their sum, and one series of the
+// host.
 func exactSums(t *testing.T, c *slurmtest.Cluster) {
 	truth := t.TempDir()
 	out := filepath.Join(t.TempDir(), "out")
@@ -68,7 +70,7 @@ func exactSums(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// wantCPU compares CPU seconds with what the ranks counted themselves just before they ended.
+// wantCPU compares CPU seconds with those that the ranks counted just before their ends.
 func wantCPU(t *testing.T, who string, got, truth float64) {
 	t.Helper()
 	if over := got - truth; over < -0.001 || over > 0.05+truth/100 {
@@ -77,7 +79,7 @@ func wantCPU(t *testing.T, who string, got, truth float64) {
 	t.Logf("%s: the report %.4f s, the kernel %.4f s", who, got, truth)
 }
 
-// wantOneSeries checks that the host was measured all the time, and by one rank at a time.
+// wantOneSeries checks that the host was always measured, and by one rank at a time.
 func wantOneSeries(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	holders := n.Sampling.HostSpans
@@ -98,7 +100,7 @@ func wantOneSeries(t *testing.T, n *reporter.Node) {
 	}
 }
 
-// uneven: three ranks on one node, one on the other.
+// uneven checks three ranks on one node and one on the other.
 func uneven(t *testing.T, c *slurmtest.Cluster) {
 	o, out := srun(t, c, []string{"-N2", "-n4"}, []string{"true"})
 	o.Want(t, 0)
@@ -109,7 +111,7 @@ func uneven(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// cancelled: every rank is ended by slurmstepd, and every report says so.
+// cancelled checks that slurmstepd ends every rank, and every report has that cause.
 func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
 	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "--job-name=cancelled", "-N2", "--ntasks-per-node=2",
@@ -129,8 +131,8 @@ func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// nodeLost: one of two nodes loses its power. Slurm ends the ranks of the other when it has noticed. What the lost node
-// recorded is in the journals of its ranks.
+// nodeLost checks that when one of two nodes loses its power, Slurm ends the ranks of the other once it has noticed,
+// and the journals of the lost ranks have its recording.
 func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 	out := filepath.Join(t.TempDir(), "out")
 	l := clitest.StartProcess(t, c.Command(t, "srun", "--quiet", "-N2", "--ntasks-per-node=2",

@@ -16,10 +16,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// In the ranks of a real Slurm of two nodes, perfagent knows who it is, and RUN-ID is one thing.
+// In the ranks of a real Slurm of two nodes, perfagent detects its identity, and a RUN-ID stands for the whole run.
 func TestSlurm(t *testing.T) {
 	c := slurmtest.Start(t)
-	t.Run("cluster", func(t *testing.T) { // ends when all of these have
+	t.Run("cluster", func(t *testing.T) { // ends when all of these have ended
 		for _, s := range []struct {
 			name string
 			test func(*testing.T, *slurmtest.Cluster)
@@ -35,13 +35,13 @@ func TestSlurm(t *testing.T) {
 	t.Run("node lost", func(t *testing.T) { nodeLost(t, c) })
 }
 
-// A rank is what "perfagent env --json" says in a rank.
+// A rank is the output of "perfagent env --json" in a rank.
 type rank struct {
 	RunID    string            `json:"run_id"`
 	Identity reporter.Identity `json:"identity"`
 }
 
-// String puts into one line what a rank knows of itself, but not the number of the job.
+// String returns the identity of a rank in one line, without the number of the job.
 func (r rank) String() string {
 	id := r.Identity
 	text := fmt.Sprintf("%s, %s:", id.NodeName, id.Launch)
@@ -56,7 +56,7 @@ func (r rank) String() string {
 	return text
 }
 
-// identity: what each rank knows of itself, in every kind of a step.
+// identity checks the identity of each rank in every kind of step.
 func identity(t *testing.T, c *slurmtest.Cluster) {
 	for _, s := range []struct {
 		name  string
@@ -93,8 +93,8 @@ func identity(t *testing.T, c *slurmtest.Cluster) {
 	}
 }
 
-// wantRanks compares what ranks have written of themselves, in files by their numbers. All belong to the run that has
-// the job's number, and no rank of Slurm's has to be told its node.
+// wantRanks compares the identities that ranks have written, in files by their numbers. All belong to the run named by
+// the job's number, and perfagent takes the nodes from Slurm's list.
 func wantRanks(t *testing.T, name, dir string, want []string) {
 	t.Helper()
 	var got []string
@@ -117,7 +117,7 @@ func wantRanks(t *testing.T, name, dir string, want []string) {
 	}
 }
 
-// srun runs a step whose reports come into the returned directory.
+// srun runs a step with its reports in the returned directory.
 func srun(t *testing.T, c *slurmtest.Cluster, flags, job []string) (clitest.Outcome, string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -126,7 +126,7 @@ func srun(t *testing.T, c *slurmtest.Cluster, flags, job []string) (clitest.Outc
 	return clitest.RunCommand(t, c.Command(t, "srun", append(args, job...)...)), out
 }
 
-// exitCodes: srun's is what it is without perfagent, whichever rank fails.
+// exitCodes checks that srun's exit code is the same as without perfagent, whichever rank fails.
 func exitCodes(t *testing.T, c *slurmtest.Cluster) {
 	for _, job := range []string{
 		"exit $SLURM_PROCID", "test $SLURM_PROCID != 2 || exit 77", "test $SLURM_PROCID != 3 || kill -SEGV $$",

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/slurmtest"
 )
 
-// gathered: the nodes of a step put their reports into a store, and merge knows from them how many there are to be.
+// gathered checks that the nodes of a step put their reports into a store, and merge knows their number from them.
 func gathered(t *testing.T, c *slurmtest.Cluster) {
 	dir := t.TempDir()
 	address := "proxystore+file://" + dir + "/store"

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// torch runs an example of examples/torchrun on this host, with what stands in for torchrun, and returns its exit code
+// torch runs an example of examples/torchrun on this host, with a substitute for torchrun, and returns its exit code
 // and the reports.
 func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report) {
 	t.Helper()
@@ -46,7 +46,7 @@ func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report)
 	return o.Code, reports
 }
 
-// wantWorkers checks the report of two workers that took half a second each.
+// wantWorkers checks the report of two workers of half a second each.
 func wantWorkers(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	if n.Identity == nil || !strings.HasPrefix(n.Identity.Launch, "torchrun-") || len(n.Ranks) != 2 {
@@ -64,7 +64,7 @@ func wantWorkers(t *testing.T, n *reporter.Node) {
 	}
 }
 
-// Wrapping the worker: every rank is in the report, and the one that failed first is named.
+// With perfagent around the worker, every rank is in the report, and the one that failed first is named.
 func TestTorchrun_Workers(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "workers.sh")
@@ -83,7 +83,7 @@ func TestTorchrun_Workers(t *testing.T) {
 	}
 }
 
-// Wrapping torchrun: one job, without ranks, with the CPU time of all workers.
+// With perfagent around torchrun, there is one job without ranks, with the CPU time of all workers.
 func TestTorchrun_Agent(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "agent.sh")
@@ -95,7 +95,7 @@ func TestTorchrun_Agent(t *testing.T) {
 	}
 }
 
-// Wrapping both: the workers are ranks of a launch of their own in the same run, and nobody adds the two.
+// With perfagent around both, the workers are ranks of a separate launch in the same run, and the two are not added.
 func TestTorchrun_Both(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "both.sh")
@@ -113,7 +113,7 @@ func TestTorchrun_Both(t *testing.T) {
 	}
 }
 
-// torchOnSlurm: Slurm starts one torchrun a node, torchrun the workers.
+// torchOnSlurm checks that with one torchrun per node, started by Slurm, the workers are ranks.
 func torchOnSlurm(t *testing.T, c *slurmtest.Cluster) {
 	bin := filepath.Dir(testenv.Repository(t, "e2e/slurm/testdata/torchrun"))
 	j := submit(t, c, "torchrun/slurm.sh", "PATH="+c.Path()+":"+bin+":"+os.Getenv("PATH"))

@@ -11,17 +11,17 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// builds are the programs that this process has built, each once.
+// builds holds the programs that this process has built.
 var builds struct {
 	mu    sync.Mutex
 	dir   string
-	paths map[string]string // by the name of the file
+	paths map[string]string // by file name
 }
 
-// Binary returns the path of perfagent, built as it is released. Under -short the test is skipped.
+// Binary returns the path of perfagent in its release build. It skips the test under -short.
 func Binary(t testing.TB) string {
 	t.Helper()
-	if runtime.GOOS == "windows" { // where there is no shell, and the same program comes out
+	if runtime.GOOS == "windows" { // no shell there, and the build is the same
 		return PlainBinary(t)
 	}
 	script := testenv.Repository(t, "scripts/build.sh")
@@ -29,7 +29,7 @@ func Binary(t testing.TB) string {
 	return BuildOnce(t, "perfagent", func(path string) *exec.Cmd { return exec.Command("sh", script, path) })
 }
 
-// PlainBinary returns the path of perfagent, built by go build alone. Under -short the test is skipped.
+// PlainBinary returns the path of perfagent as plain go build makes it. It skips the test under -short.
 func PlainBinary(t testing.TB) string {
 	t.Helper()
 	dir := testenv.Repository(t, "cmd/perfagent")
@@ -41,8 +41,8 @@ func PlainBinary(t testing.TB) string {
 	})
 }
 
-// BuildOnce returns the path of a program that command builds, if this has not been done yet. Under -short the test is
-// skipped.
+// BuildOnce returns the path of a program, built by command on the first call with name. It skips the test under
+// -short.
 func BuildOnce(t testing.TB, name string, command func(path string) *exec.Cmd) string {
 	t.Helper()
 	testenv.SkipIfShort(t, "the program itself, to be built and run")
@@ -58,7 +58,7 @@ func BuildOnce(t testing.TB, name string, command func(path string) *exec.Cmd) s
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(dir, 0o755); err != nil { // other users run it, too
+		if err := os.Chmod(dir, 0o755); err != nil { // for tests that run it as another user
 			t.Fatal(err)
 		}
 		builds.dir, builds.paths = dir, make(map[string]string)
@@ -80,7 +80,7 @@ func BuildOnce(t testing.TB, name string, command func(path string) *exec.Cmd) s
 	return path
 }
 
-// removeBuilds removes what was built.
+// removeBuilds removes the programs.
 func removeBuilds() {
 	builds.mu.Lock()
 	defer builds.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ThreadTime returns what the scheduler gave to all threads of a process. It reports false if that is not known: the
-// process has ended, or the kernel is one without CONFIG_SCHED_INFO.
+// ThreadTime returns the CPU time of all threads of a process from schedstat. ok is false if it is unknown: the process
+// has ended, or the kernel lacks CONFIG_SCHED_INFO.
 func ThreadTime(tb testing.TB, pid int) (sum time.Duration, ok bool) {
 	tb.Helper()
 	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
@@ -21,7 +21,7 @@ func ThreadTime(tb testing.TB, pid int) (sum time.Duration, ok bool) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			continue // the thread ended
+			continue // the thread has ended
 		}
 		ns, err := strconv.ParseInt(strings.Fields(string(data))[0], 10, 64)
 		if err != nil {
@@ -32,7 +32,7 @@ func ThreadTime(tb testing.TB, pid int) (sum time.Duration, ok bool) {
 	return sum, true
 }
 
-// Median returns the value in the middle; of an even number of values the greater of the two.
+// Median returns the middle value, or the greater of the two for an even number.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Counter is a part that says every signal that it gets, until a TERM, which makes it exit with 9.
-// With E2E_TO3 it writes to descriptor 3 instead of standard output.
+// Counter is a helper that prints every signal that it receives, until TERM makes it exit with 9. With E2E_TO3 it
+// writes to descriptor 3 instead of stdout.
 func Counter() {
 	LimitLifetime()
 	ch := make(chan os.Signal, 100)

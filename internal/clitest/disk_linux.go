@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Mount mounts a tmpfs at a new directory, which it returns.
+// Mount mounts a tmpfs at a new directory and returns the directory.
 func Mount(t *testing.T, options string, flags uintptr) string {
 	t.Helper()
 	testenv.NeedsRoot(t, "to mount a file system")
@@ -31,7 +31,7 @@ func Mount(t *testing.T, options string, flags uintptr) string {
 	return dir
 }
 
-// OpenFUSE opens the kernel's side of a FUSE file system. It is one that hangs as long as nobody reads from it.
+// OpenFUSE opens the kernel's side of a FUSE file system. Accesses to it hang until this side is read.
 func OpenFUSE(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -41,7 +41,7 @@ func OpenFUSE(t *testing.T) *os.File {
 	return os.NewFile(uintptr(fd), "/dev/fuse")
 }
 
-// MountFUSE mounts a FUSE file system over a directory, or over a file, and returns the kernel's side.
+// MountFUSE mounts a FUSE file system over a directory or a file, and returns the kernel's side.
 func MountFUSE(t *testing.T, path string) *os.File {
 	t.Helper()
 	var at unix.Stat_t
@@ -55,7 +55,7 @@ func MountFUSE(t *testing.T, path string) *os.File {
 		t.Skipf("what hangs needs the right to mount: %v", err)
 	}
 	t.Cleanup(func() {
-		fuse.Close() // whoever waits gets an error
+		fuse.Close() // waiting accesses get an error
 		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
@@ -63,13 +63,13 @@ func MountFUSE(t *testing.T, path string) *os.File {
 	return fuse
 }
 
-// ReadOnly returns a directory that no user can write to.
+// ReadOnly returns a directory that not even root can write to.
 func ReadOnly(t *testing.T) string {
 	t.Helper()
 	return Mount(t, "size=1m", unix.MS_RDONLY)
 }
 
-// Fill takes all the space of a file system.
+// Fill uses up all space of the file system of dir.
 func Fill(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -88,7 +88,7 @@ func Fill(t *testing.T, dir string) {
 // nobody is a user without any privilege.
 const nobody = 65534
 
-// OpenTemp returns a new directory that everybody may use.
+// OpenTemp returns a new directory that all users may use.
 func OpenTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "perfagent-open-")
@@ -102,7 +102,8 @@ func OpenTemp(t *testing.T) string {
 	return dir
 }
 
-// AsNobody has a prepared process run as an ordinary user, in a directory that it may write to.
+// AsNobody makes cmd run as an unprivileged user, in a directory that this user may write to. It does nothing unless
+// the test runs as root.
 func AsNobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -114,7 +115,7 @@ func AsNobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// AsLoneUser is AsNobody with a user that has no other processes, so that a limit on their number is its own.
+// AsLoneUser is AsNobody with a user without other processes, for limits on their number.
 func AsLoneUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	testenv.NeedsRoot(t, "for a limit on the processes of a user of its own")

@@ -1,6 +1,6 @@
-// Package clitest runs the program as users do, for tests: it builds the binary once for a package's tests, starts it
-// in a directory of its own, on a terminal, in a shell or beside others, talks with it line by line, and checks what it
-// says. What a test wraps is a shell's script, a few lines of Python, or a part that the test binary itself plays.
+// Package clitest runs the program as users do, for tests: it builds the binary once per test package, starts it in a
+// new directory, on a terminal, in a shell or together with others, exchanges lines with it, and checks its output. The
+// wrapped job is a shell script, a few lines of Python, or a helper: a role of the test binary.
 //
-// Nothing here is for package agent alone: its tests run in their own process, and need no binary.
+// Package agent does not use it: its tests run in their own process, without a binary.
 package clitest

@@ -16,14 +16,14 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Longest is how long a test waits for what must happen, and how long any process of a test lives.
+// Longest is the maximum time that a test waits for an event, and that a process of a test lives.
 const Longest = 2 * time.Minute
 
-// partVariable has the test binary play a part: a job that the tests wrap.
+// partVariable makes the test binary run the named helper: a job that the tests wrap.
 const partVariable = "CLITEST_PART"
 
-// Main runs the tests of a package, for its TestMain, and returns the exit code. parts are the jobs that the test
-// binary plays by their names; see [AsHelper]. The functions of atEnd are called after the tests.
+// Main runs the tests of a package, for its TestMain, and returns the exit code. parts are the helpers by name; see
+// [AsHelper]. Main calls the functions of atEnd after the tests.
 func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 	if name := os.Getenv(partVariable); name != "" {
 		play, ok := parts[name]
@@ -35,14 +35,14 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 		return 0
 	}
 
-	// Under nohup, or in the background of a script, these are ignored, and would be so in every job. A signal that is
-	// caught here has its default there.
+	// Under nohup, or in the background of a script, these signals are ignored, and every job would inherit that. A
+	// signal that is caught here has its default action there.
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
-	if os.Getenv("CI") == "true" { // package need asks, and perfagent must not
+	if os.Getenv("CI") == "true" { // for package testenv; perfagent must not see CI
 		os.Setenv(testenv.InCI, "true")
 	}
 	for _, entry := range os.Environ() {
@@ -60,37 +60,36 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 	return code
 }
 
-// variables matches the variables that change what perfagent does, but not the variables of the
-// tests' tools.
+// variables matches the variables that affect perfagent, but not those of the tests' tools.
 var variables = regexp.MustCompile(
 	`^(PERFAGENT_\w+|CUDA_VISIBLE_DEVICES|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|` +
 		`NO_COLOR|TERM|LSB_JOBID|FLUX_JOB_ID|COBALT_JOBID|AWS_BATCH_\w+|SGE_TASK_ID|JOB_ID|GROUP_RANK|` +
 		`JOB_COMPLETION_INDEX|VC_TASK_INDEX|CI|GITHUB_ACTIONS|KUBERNETES_SERVICE_HOST)=`,
 )
 
-// foreign reports whether an entry of the environment would change what perfagent does. Tests start without them.
+// foreign reports whether an entry of the environment would affect perfagent. Tests start without such entries.
 func foreign(entry string) bool {
 	return variables.MatchString(entry) && !strings.HasPrefix(entry, "PERFAGENT_TEST_")
 }
 
-// Env returns the environment of a test's processes: that of the test without foreign variables, and more.
+// Env returns the environment for processes of a test: the test's without foreign variables, then more.
 func Env(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), foreign)
 	return append(append(env, "TERM=xterm"), more...)
 }
 
-// AsHelper makes the job that cmd wraps a part of the test binary: the words to wrap are added to cmd.
+// AsHelper makes a helper the job that cmd wraps: it appends the test binary to the arguments.
 func AsHelper(cmd *exec.Cmd, name string) *exec.Cmd {
 	cmd.Args = append(cmd.Args, os.Args[0])
 	cmd.Env = append(cmd.Env, HelperEnv(name))
 	return cmd
 }
 
-// HelperEnv returns the entry of the environment in which the test binary plays a part.
+// HelperEnv returns the environment entry that makes the test binary run a helper.
 func HelperEnv(name string) string { return partVariable + "=" + name }
 
-// LimitLifetime bounds the life of a part, even if its test hangs.
+// LimitLifetime makes a helper exit after twice Longest, even if its test hangs.
 func LimitLifetime() { time.AfterFunc(2*Longest, func() { os.Exit(99) }) }
 
-// Println writes a line of a part at once.
+// Println writes a line of a helper without buffering.
 func Println(out io.Writer, words ...any) { fmt.Fprintln(out, words...) }

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Command prepares a process in a new directory and a process group of its own, which is killed when the test ends.
+// Command prepares a process in a new directory and process group. The end of the test kills the group.
 func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -30,26 +30,26 @@ func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// killGroup kills what is left of a command's process group. If the command was waited for and nothing is left, another
-// process may have its ID by now: IDs come round within a minute of such tests.
+// killGroup kills the rest of a command's process group. After the command was waited for, another process may have its
+// ID if no member of the group is left: IDs are reused within a minute of such tests.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process == nil {
 		return
 	}
 	pid := cmd.Process.Pid
 	if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err == nil && cmd.ProcessState != nil {
-		return // as long as the group has members, no other process gets its ID
+		return // no process gets the ID of a group that has members
 	}
 	_ = unix.Kill(-pid, unix.SIGKILL)
 }
 
-// Perfagent prepares perfagent.
+// Perfagent prepares perfagent with arguments.
 func Perfagent(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return Command(t, Binary(t), args...)
 }
 
-// Script prepares a shell script in which $P is perfagent.
+// Script prepares a shell script with perfagent in $P.
 func Script(t testing.TB, shell, text string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := Command(t, shell, append([]string{"-c", text, shell}, args...)...)
@@ -57,7 +57,7 @@ func Script(t testing.TB, shell, text string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// RunCommand runs a prepared process to its end.
+// RunCommand runs a prepared process and returns its outcome.
 func RunCommand(t testing.TB, cmd *exec.Cmd) Outcome {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -74,7 +74,7 @@ func RunCommand(t testing.TB, cmd *exec.Cmd) Outcome {
 	return Outcome{out.String(), stderr.String(), cmd.ProcessState.ExitCode(), cmd.Dir}
 }
 
-// Wait waits for a started process, and kills one that takes too long.
+// Wait waits for a started process. It kills one that runs longer than Longest.
 func Wait(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	timer := time.AfterFunc(Longest, func() {
@@ -88,20 +88,20 @@ func Wait(t testing.TB, cmd *exec.Cmd) {
 	}
 }
 
-// Run runs perfagent to its end.
+// Run runs perfagent and returns its outcome.
 func Run(t testing.TB, args ...string) Outcome {
 	t.Helper()
 	return RunCommand(t, Perfagent(t, args...))
 }
 
-// Report reads the one report under the working directory.
+// Report reads the only report below the process's directory.
 func (o Outcome) Report(t testing.TB) *reporter.Report {
 	t.Helper()
 	r, _ := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 	return r
 }
 
-// Pipe returns a pipe, whose write end a test closes to let a job go on.
+// Pipe returns a pipe. Tests close its write end to let a job continue.
 func Pipe(t testing.TB) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -112,7 +112,7 @@ func Pipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// ProcessState returns the letter of a process's state in /proc; "" if it is gone.
+// ProcessState returns the state of a process in /proc, such as "S", or "" if it is gone.
 func ProcessState(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Python returns the words of a job of a few lines of Python.
+// Python returns the command line of a job of a few lines of Python.
 func Python(t testing.TB, lines ...string) []string {
 	t.Helper()
 	return []string{testenv.Python(t), "-c", strings.Join(lines, "\n")}
 }
 
-// Burn is a function in Python, burn(seconds), that uses CPU time.
+// Burn defines the Python function burn(seconds), which uses CPU time.
 const Burn = `
 import os, sys, time, threading
 def burn(seconds):
@@ -21,7 +21,7 @@ def burn(seconds):
     while time.process_time() < end: pass
 `
 
-// ManyChildren are 200 children one after the other, each 10 ms of CPU.
+// ManyChildren runs 200 children in sequence, each with 10 ms of CPU.
 const ManyChildren = Burn + `
 for i in range(200):
     if os.fork() == 0:
@@ -30,8 +30,8 @@ for i in range(200):
     os.wait()
 `
 
-// DaemonBurns leaves a double-forked daemon behind that uses a second of CPU and then waits until it can read from
-// descriptor 9, or until its other end is closed. The job prints what the daemon used.
+// DaemonBurns leaves a double-forked daemon that uses a second of CPU and then waits for input or EOF on descriptor 9.
+// The job prints the daemon's CPU time.
 const DaemonBurns = Burn + `
 r, w = os.pipe()
 if os.fork() == 0:
@@ -50,7 +50,7 @@ os.close(w)
 print(os.read(r, 64).decode())
 `
 
-// ThreadForks has all its work done by the children of a thread that is not the main one.
+// ThreadForks has children of a thread other than the main one do all its work.
 const ThreadForks = Burn + `
 def fork():
     pids = []
@@ -66,7 +66,7 @@ t.start()
 t.join()
 `
 
-// Sharing are four processes that share 300 MiB, for a second and a half.
+// Sharing runs four processes that share 300 MiB, for 1.5 to 2.1 seconds.
 const Sharing = `
 import os, time
 memory = bytearray(300 << 20)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Process has its standard output read line by line.
+// A Process is a process with its stdout read line by line.
 type Process struct {
 	T      testing.TB
 	Cmd    *exec.Cmd
@@ -42,7 +42,7 @@ func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Scan sends the lines of a file, until its end.
+// Scan sends the lines of a file until EOF, and closes the file.
 func Scan(f *os.File) <-chan string {
 	ch := make(chan string, 1000)
 	go func() {
@@ -55,7 +55,7 @@ func Scan(f *os.File) <-chan string {
 	return ch
 }
 
-// Next returns the next line.
+// Next returns the next line. It fails the test at EOF or after Longest.
 func (p *Process) Next() string {
 	p.T.Helper()
 	select {
@@ -99,7 +99,7 @@ func (p *Process) PID(word string) int {
 	return n
 }
 
-// Signal sends a signal to the process that was started.
+// Signal sends a signal to the process.
 func (p *Process) Signal(sig syscall.Signal) {
 	p.T.Helper()
 	if err := unix.Kill(p.Cmd.Process.Pid, sig); err != nil {
@@ -107,7 +107,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 	}
 }
 
-// End waits for the process, and returns the lines that it still wrote.
+// End waits for the process, and returns its remaining lines.
 func (p *Process) End() (Outcome, []string) {
 	p.T.Helper()
 	var rest []string

@@ -18,14 +18,14 @@ import (
 type Terminal struct {
 	T    testing.TB
 	Cmd  *exec.Cmd
-	TTY  *os.File        // the side of who sits before it
-	More chan string     // what was written and not taken yet
-	All  strings.Builder // what was taken
+	TTY  *os.File        // the user's side
+	More chan string     // output not read yet
+	All  strings.Builder // output read so far
 
-	text string // of that, what was not expected yet
+	text string // the part of All not matched by Expect yet
 }
 
-// OnTerminal starts a prepared process as the leader of a session on a new terminal of 80 columns and 24 rows.
+// OnTerminal starts a prepared process as a session leader on a new terminal of 80 columns and 24 rows.
 func OnTerminal(t testing.TB, cmd *exec.Cmd) *Terminal {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -64,7 +64,7 @@ func OnTerminal(t testing.TB, cmd *exec.Cmd) *Terminal {
 	return m
 }
 
-// killSession kills what a test's shell has left in other process groups of its session.
+// killSession kills the remaining processes of a shell's session, in all process groups.
 func killSession(leader int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -80,8 +80,8 @@ func killSession(leader int) {
 	}
 }
 
-// nonblocking takes the place of a file that package pty has made a blocking one:
-// closing that would wait for the read under way, and not hang up.
+// nonblocking replaces a file that package pty has made blocking: closing that would wait for the read in progress
+// instead of hanging up.
 func nonblocking(t testing.TB, f *os.File) *os.File {
 	t.Helper()
 	defer f.Close()
@@ -95,7 +95,7 @@ func nonblocking(t testing.TB, f *os.File) *os.File {
 	return os.NewFile(uintptr(fd), f.Name())
 }
 
-// Resize sets the size of a terminal's window.
+// Resize sets the window size of a terminal.
 func Resize(t testing.TB, tty *os.File, rows, columns int) {
 	t.Helper()
 	conn, err := tty.SyscallConn()
@@ -111,7 +111,7 @@ func Resize(t testing.TB, tty *os.File, rows, columns int) {
 	}
 }
 
-// Expect waits until text is on the screen, and returns what was before it.
+// Expect waits for text on the screen, and returns the output before it.
 func (m *Terminal) Expect(text string) (before string) {
 	m.T.Helper()
 	timeout := time.After(Longest)
@@ -133,7 +133,7 @@ func (m *Terminal) Expect(text string) (before string) {
 	}
 }
 
-// PID waits for "word PID", and returns the number.
+// PID waits for "word PID" and returns the number.
 func (m *Terminal) PID(word string) int {
 	m.T.Helper()
 	m.Expect(word + " ")
@@ -152,7 +152,7 @@ func (m *Terminal) Send(text string) {
 	}
 }
 
-// End waits for the process, and returns all that was on the screen.
+// End waits for the process, and returns all output and the exit code.
 func (m *Terminal) End() (screen string, code int) {
 	m.T.Helper()
 	Wait(m.T, m.Cmd)

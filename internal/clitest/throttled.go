@@ -7,19 +7,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Counters are what the kernel counted for the control group of a job.
+// Counters are the kernel's counters of a job's control group.
 type Counters struct {
 	CPU          float64 `json:"cpu"`
-	Agent        float64 `json:"agent"` // CPU seconds of perfagent itself
+	Agent        float64 `json:"agent"` // CPU seconds of perfagent
 	Periods      float64 `json:"periods"`
 	Throttled    float64 `json:"throttled"`
 	OOMKills     float64 `json:"oom_kills"`
 	Peak         float64 `json:"peak"`
 	ThrottledFor float64 `json:"throttled_for"` // seconds
-	Own          float64 `json:"own"`           // CPU seconds of the job's program itself so far
+	Own          float64 `json:"own"`           // CPU seconds of the job's program so far
 }
 
-// Metric returns a metric that must be there.
+// Metric returns a metric, or NaN and a failure if it is missing.
 func Metric(t *testing.T, n *reporter.Node, name string) float64 {
 	t.Helper()
 	v, ok := n.Metrics[name]
@@ -30,9 +30,9 @@ func Metric(t *testing.T, n *reporter.Node, name string) float64 {
 	return v
 }
 
-// WantThrottled checks the share of throttled periods: it must be one of those that the kernel's two counters allow,
-// between what the job saw them grow by, which is less than in the whole run, and what they grew by around all of it,
-// which is more. The same holds for the time.
+// WantThrottled checks the share of throttled periods and the throttled time. The job saw the kernel's two counters
+// grow from before to after, which is less than the run; around is their growth over more than the run. The share must
+// be a quotient of values between the two.
 func WantThrottled(t *testing.T, n *reporter.Node, before, after, around Counters) {
 	t.Helper()
 	in := Counters{Periods: after.Periods - before.Periods, Throttled: after.Throttled - before.Throttled,

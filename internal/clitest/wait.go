@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// WaitUntil waits for something that no pipe and no channel reports.
+// WaitUntil polls ok until it is true. It is for events without a pipe or a channel.
 func WaitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
@@ -16,13 +16,13 @@ func WaitUntil(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Exists reports whether there is something at a path, be it a link that leads nowhere.
+// Exists reports whether path exists, even as a dangling link.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// Write writes a file of a test, and returns its path.
+// Write writes a file and returns its path.
 func Write(t testing.TB, path, text string, mode os.FileMode) string {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -31,7 +31,7 @@ func Write(t testing.TB, path, text string, mode os.FileMode) string {
 	return path
 }
 
-// Read returns what is in a file.
+// Read returns the content of a file.
 func Read(t testing.TB, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

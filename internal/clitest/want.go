@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// WantLines checks that text is between least and most whole lines of perfagent's own.
+// WantLines checks that text consists of least to most whole lines with perfagent's prefix.
 func WantLines(t testing.TB, text string, least, most int) {
 	t.Helper()
 	if n := strings.Count(text, "\n"); n < least || n > most || text != "" && !strings.HasSuffix(text, "\n") {
@@ -20,10 +20,10 @@ func WantLines(t testing.TB, text string, least, most int) {
 	WantPrintable(t, text)
 }
 
-// ours is how a line of perfagent's own begins.
+// ours matches the start of a line that perfagent prints about itself.
 var ours = regexp.MustCompile(`^perfagent( [a-z]+)?: `)
 
-// WantPrintable checks that text has no control character but the ends of lines.
+// WantPrintable checks that text has no control character but newline.
 func WantPrintable(t testing.TB, text string) {
 	t.Helper()
 	if bad := regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}]`).FindString(text); bad != "" {
@@ -31,14 +31,14 @@ func WantPrintable(t testing.TB, text string) {
 	}
 }
 
-// An Outcome is how a process ended, or a command line in this process.
+// An Outcome is the result of a process, or of a command line in this process.
 type Outcome struct {
 	Out, Err string
 	Code     int    // -1 if a signal killed it
-	Dir      string // where it ran
+	Dir      string // its working directory
 }
 
-// Want checks the exit code, and shows what was said if it is another.
+// Want checks the exit code.
 func (o Outcome) Want(t testing.TB, code int) {
 	t.Helper()
 	if o.Code != code {
@@ -46,7 +46,7 @@ func (o Outcome) Want(t testing.TB, code int) {
 	}
 }
 
-// WantLine checks that stderr is one line of perfagent's own that contains each of the words.
+// WantLine checks that stderr is one line with perfagent's prefix that contains all words.
 func (o Outcome) WantLine(t testing.TB, words ...string) {
 	t.Helper()
 	WantLines(t, o.Err, 1, 1)

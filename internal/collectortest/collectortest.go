@@ -1,5 +1,5 @@
-// Package collectortest has what the tests of package collector and of the packages below it share: the trees of
-// kernel files in testdata, and a Python that has psutil.
+// Package collectortest has helpers for the tests of package collector and the packages below it: the trees of kernel
+// files in testdata, and a Python with psutil.
 package collectortest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Same compares whole values; NaN is NaN. The buffers of a Reading are no part of its value.
+// Same compares values, with NaN equal to NaN. It ignores the buffers of a Reading.
 func Same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	buffers := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".buffers" }, cmp.Ignore())
@@ -25,7 +25,7 @@ func Same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// Root returns the root of the module, above the package that is tested.
+// Root returns the root of the module that contains the working directory.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -44,7 +44,7 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Tree returns the roots of the procfs and sysfs of a host in testdata. Not every host has a sysfs.
+// Tree returns the roots of the procfs and sysfs of a host in testdata. The sysfs may not exist.
 func Tree(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc = filepath.Join(Root(t), "testdata", "proc", name)
@@ -54,7 +54,7 @@ func Tree(t testing.TB, name string) (proc, sys string) {
 	return proc, filepath.Join(Root(t), "testdata", "sys", name)
 }
 
-// CopyOfTree returns a healthy host whose procfs a test may spoil.
+// CopyOfTree returns the tree of a healthy host with a writable copy of its procfs.
 func CopyOfTree(t testing.TB) (proc, sys string) {
 	t.Helper()
 	healthy, sys := Tree(t, "healthy")
@@ -65,7 +65,8 @@ func CopyOfTree(t testing.TB) (proc, sys string) {
 	return proc, sys
 }
 
-// OptionalDevices returns the roots of a healthy host that has, too, what an archive of testdata/rare holds.
+// OptionalDevices returns writable copies of the roots of a healthy host, with the files of an archive in testdata/rare
+// added.
 func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc, healthy := CopyOfTree(t)
@@ -91,7 +92,7 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	return proc, sys
 }
 
-// Write replaces a file of a tree.
+// Write writes a file of a tree.
 func Write(t testing.TB, root, name string, data []byte) {
 	t.Helper()
 	path := filepath.Join(root, name)
@@ -103,7 +104,7 @@ func Write(t testing.TB, root, name string, data []byte) {
 	}
 }
 
-// Python finds the Python that has psutil. Without it the test is skipped, but never in CI.
+// Python returns the Python with psutil. Without it the test is skipped, or fails in CI.
 func Python(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -121,7 +122,7 @@ func Python(t testing.TB) string {
 	return path
 }
 
-// RunPython runs a script and decodes what it prints.
+// RunPython runs a script and decodes its JSON output.
 func RunPython(t *testing.T, into any, script string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(Python(t), append([]string{"-c", script}, args...)...)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPUPerOp reports the CPU time of an operation, which other work on the machine
-// does not stretch as it does the wall clock's. The result ends the measurement.
+// CPUPerOp reports the CPU time per operation, which other load on the machine affects less than wall time. The
+// returned function ends the measurement.
 func CPUPerOp(b *testing.B) (end func()) {
 	b.ReportAllocs()
 	before := cpuTime(b)

@@ -1,2 +1,2 @@
-// Package hosttest makes several machines out of one, for tests that run as root on Linux.
+// Package hosttest makes one machine look like several, for tests that run as root on Linux.
 package hosttest

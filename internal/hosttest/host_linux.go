@@ -17,25 +17,25 @@ import (
 	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// A Host is a machine made of namespaces: its host name, network, mounts and /dev/shm are its own. It has the files
-// and control groups of the test's machine, and its processes unless [NewApart] made it.
+// A Host is a machine made of namespaces: it has a separate host name, network, mounts and /dev/shm. It shares the
+// files and control groups of the test's machine, and its processes unless [NewApart] made it.
 type Host struct {
 	Name    string
 	Address string
 	holder  *clitest.Process // keeps the namespaces
 	pid     int              // of a process in all of them
-	enters  []string         // which of them a process enters
+	enters  []string         // options of nsenter(1)
 }
 
-// New makes a host that is connected to nothing. names is a file as /etc/hosts, and packages are directories with
-// unpacked packages, which are installed on the host.
+// New makes a host without network connections. names is a file like /etc/hosts, and packages are directories with
+// unpacked packages to install on the host.
 func New(t *testing.T, name, address, names string, packages []string) *Host {
 	t.Helper()
 	return launch(t, &Host{Name: name, Address: address, enters: []string{"--net", "--uts", "--mount"}}, nil, names, packages)
 }
 
-// NewApart makes a host as [New] does that has processes of its own, too: its /proc shows no others, and all of them
-// end with the test, daemons and containers included, even if the test is killed.
+// NewApart makes a host like [New], with a PID namespace: its /proc shows no other processes, and all of its processes,
+// daemons and containers included, end with the test, even if the test is killed.
 func NewApart(t *testing.T, name, address, names string, packages []string) *Host {
 	t.Helper()
 	h := &Host{Name: name, Address: address, enters: []string{"--net", "--uts", "--mount", "--pid"}}
@@ -43,7 +43,7 @@ func NewApart(t *testing.T, name, address, names string, packages []string) *Hos
 	return launch(t, h, []string{"--fork", "--kill-child"}, names, packages)
 }
 
-// launch starts the process that keeps a host's namespaces. options are more of unshare(1).
+// launch starts the process that keeps a host's namespaces. options are further options of unshare(1).
 func launch(t *testing.T, h *Host, options []string, names string, packages []string) *Host {
 	t.Helper()
 	script := `set -e
@@ -60,7 +60,7 @@ done
 mount --bind "$names" /etc/hosts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 echo "ready $pid"
-exec cat` // until the test closes the pipe, or dies
+exec cat` // until the test closes the pipe or dies
 	args := slices.Concat(h.enters, options, []string{"sh", "-c", script, "host", h.Name, names}, packages)
 	cmd := clitest.Command(t, "unshare", args...)
 	input, hold := clitest.Pipe(t)
@@ -79,23 +79,23 @@ exec cat` // until the test closes the pipe, or dies
 	return h
 }
 
-// PID returns a process that is in the host's namespaces as long as the host exists.
+// PID returns a process that is in the host's namespaces for the lifetime of the host.
 func (h *Host) PID() int { return h.pid }
 
-// Command prepares a process on the host, in a directory.
+// Command prepares a process on the host, in directory dir.
 func (h *Host) Command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	words := append(append(h.enter(dir), name), args...)
 	return clitest.Command(t, words[0], words[1:]...)
 }
 
-// enter returns the words that begin a command on the host, in a directory.
+// enter returns the arguments that begin a command on the host, in directory dir.
 func (h *Host) enter(dir string) []string {
 	words := append([]string{"nsenter", "--target", strconv.Itoa(h.PID())}, h.enters...)
 	return append(words, "--wdns="+dir, "--")
 }
 
-// do runs a shell's script in the host's network, with the test's processes. What it says is an error.
+// do runs a shell script in the host's network, among the test's processes. Any output is an error.
 func (h *Host) do(t *testing.T, script string, args ...string) {
 	t.Helper()
 	words := append([]string{"--target", strconv.Itoa(h.PID()), "--net", "sh", "-ec", script, "host"}, args...)
@@ -105,8 +105,8 @@ func (h *Host) do(t *testing.T, script string, args ...string) {
 	}
 }
 
-// Connect makes this host a switch, and connects others with it. The switch has a fixed address: it would take that of
-// a port, and another one when that port's host goes, which the others notice half a minute later.
+// Connect makes this host a switch, and connects others to it. The switch has a fixed hardware address: otherwise it
+// would take a port's, and change it when the port's host goes, which the others notice half a minute later.
 func (h *Host) Connect(t *testing.T, others []*Host) {
 	t.Helper()
 	h.do(t, `ip link add cluster address 02:00:00:00:00:01 type bridge; ip addr add "$1/24" dev cluster; ip link set cluster up`, h.Address)
@@ -117,7 +117,7 @@ func (h *Host) Connect(t *testing.T, others []*Host) {
 	}
 }
 
-// Listen opens a port of the host's own network for the test's process.
+// Listen opens a port in the host's network for the test's process.
 func (h *Host) Listen(t *testing.T, port int) net.Listener {
 	t.Helper()
 	type answer struct {
@@ -126,7 +126,7 @@ func (h *Host) Listen(t *testing.T, port int) net.Listener {
 	}
 	ch := make(chan answer)
 	go func() {
-		runtime.LockOSThread() // and never back: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		l, err := h.listen(port)
 		ch <- answer{l, err}
 	}()
@@ -138,7 +138,7 @@ func (h *Host) Listen(t *testing.T, port int) net.Listener {
 	return a.Listener
 }
 
-// listen moves the calling thread into the host's network.
+// listen moves the calling thread into the host's network and listens there.
 func (h *Host) listen(port int) (net.Listener, error) {
 	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.PID()))
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *Host) listen(port int) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(h.Address, strconv.Itoa(port)))
 }
 
-// Processes returns the processes that run on the host.
+// Processes returns the processes on the host.
 func (h *Host) Processes() []int {
 	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", h.PID()))
 	if err != nil {
@@ -168,7 +168,7 @@ func (h *Host) Processes() []int {
 	return pids
 }
 
-// Kill kills all processes of the host at once, as a power cut would. The host itself stays.
+// Kill kills all processes on the host, as a power cut would. The host itself stays.
 func (h *Host) Kill(t *testing.T) {
 	t.Helper()
 	clitest.WaitUntil(t, "no process on "+h.Name, func() bool {
@@ -180,7 +180,7 @@ func (h *Host) Kill(t *testing.T) {
 	})
 }
 
-// PowerOff ends a host that [NewApart] made, with all its processes at once.
+// PowerOff ends a host made by [NewApart], with all its processes at once.
 func (h *Host) PowerOff(t *testing.T) {
 	t.Helper()
 	if err := unix.Kill(h.PID(), unix.SIGKILL); err != nil {

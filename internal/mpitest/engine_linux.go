@@ -10,27 +10,27 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// An Engine is an implementation of MPI with its launcher.
+// An Engine is an MPI implementation with its launcher.
 type Engine struct {
-	// Launcher is what its launcher is called in Bin: mpirun or mpiexec.
+	// Launcher is the launcher's name in Bin: mpirun or mpiexec.
 	Launcher string
 
-	// Bin is a directory for the PATH. It has the engine's programs by their usual names, python3 with mpi4py, and
+	// Bin is a directory for the PATH with the engine's programs by their usual names, python3 with mpi4py, and
 	// perfagent.
 	Bin string
 
-	// Env is what its programs need, without the PATH.
+	// Env is the environment of the engine's programs, without PATH.
 	Env []string
 }
 
-// OpenMPI returns Open MPI, which may start more ranks than there are CPUs, as root.
+// OpenMPI returns Open MPI, configured to run as root and with more ranks than CPUs.
 func OpenMPI(t *testing.T) Engine {
 	t.Helper()
 	e := Engine{Launcher: "mpirun", Env: []string{
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
-		"OMPI_MCA_mca_base_component_show_load_errors=0", // of network cards that are not there
+		"OMPI_MCA_mca_base_component_show_load_errors=0", // about missing network cards
 		"PMIX_MCA_pcompress_base_silence_warning=1",
-		"MPI4PY_MPIABI=openmpi", // else mpi4py takes the first libmpi.so that it finds, perhaps of another engine
+		"MPI4PY_MPIABI=openmpi", // else mpi4py takes the first libmpi.so, perhaps of another engine
 	}}
 	root := unpacked(t, "openmpi", "usr/bin/orterun")
 	e.link(t, root, map[string]string{"mpirun": "mpirun.openmpi", "orted": "orted"}, "apt-get install openmpi-bin")
@@ -54,7 +54,7 @@ func MPICH(t *testing.T) Engine {
 	e.link(t, root, names, "apt-get install mpich")
 
 	library := only(t, root+"/usr/lib/*/libmpich.so.12")
-	if err := os.Symlink(library, e.Bin+"/libmpi.so.12"); err != nil { // its usual name
+	if err := os.Symlink(library, e.Bin+"/libmpi.so.12"); err != nil { // the usual name
 		t.Fatal(err)
 	}
 	e.Env = append(e.Env, "LD_LIBRARY_PATH="+filepath.Dir(library)+":"+e.Bin)
@@ -62,7 +62,7 @@ func MPICH(t *testing.T) Engine {
 	return e
 }
 
-// unpacked returns where a package of Debian was unpacked, "" if it was not.
+// unpacked returns the directory with an unpacked Debian package, or "" if file is not in it.
 func unpacked(t *testing.T, name, file string) string {
 	t.Helper()
 	root := testenv.Repository(t, ".tools/"+name)
@@ -72,7 +72,7 @@ func unpacked(t *testing.T, name, file string) string {
 	return ""
 }
 
-// only returns the one file of a pattern.
+// only returns the only file that matches pattern.
 func only(t *testing.T, pattern string) string {
 	t.Helper()
 	found, _ := filepath.Glob(pattern)
@@ -82,7 +82,7 @@ func only(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// link makes Bin.
+// link creates Bin.
 func (e *Engine) link(t *testing.T, root string, programs map[string]string, install string) {
 	t.Helper()
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
@@ -91,7 +91,7 @@ func (e *Engine) link(t *testing.T, root string, programs map[string]string, ins
 	}
 
 	e.Bin = t.TempDir()
-	// Not a link: the interpreter of a virtual environment must be called by its own path.
+	// Not a link: the interpreter of a virtual environment must be called by its path there.
 	clitest.Write(t, e.Bin+"/python3", "#!/bin/sh\nexec '"+python+"' \"$@\"\n", 0o755)
 	targets := map[string]string{"perfagent": clitest.Binary(t)}
 	for name, program := range programs {
@@ -108,7 +108,7 @@ func (e *Engine) link(t *testing.T, root string, programs map[string]string, ins
 	}
 }
 
-// Libraries returns the directories of the engine's libraries; none if they lie where all others do.
+// Libraries returns the directories of the engine's libraries, or nil if they are in the default ones.
 func (e Engine) Libraries() []string {
 	for _, variable := range e.Env {
 		if dirs, ok := strings.CutPrefix(variable, "LD_LIBRARY_PATH="); ok {
@@ -118,7 +118,7 @@ func (e Engine) Libraries() []string {
 	return nil
 }
 
-// Environ returns the environment of a command that uses the engine: its own, after Bin in the PATH.
+// Environ returns the environment of a command that uses the engine, with Bin first in PATH.
 func (e Engine) Environ(more ...string) []string {
 	env := append([]string{"PATH=" + e.Bin + ":" + os.Getenv("PATH")}, e.Env...)
 	return clitest.Env(append(env, more...)...)

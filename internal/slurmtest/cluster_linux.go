@@ -21,8 +21,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// A Cluster is Slurm with a login host, where slurmctld runs and users type, and the nodes node1 and node2, whose jobs
-// have limits by control groups v1. All share the file system.
+// A Cluster is a Slurm cluster with a login host, which also runs slurmctld, and the nodes node1 and node2, which limit
+// jobs by control groups v1. All share the file system.
 type Cluster struct {
 	Login *hosttest.Host
 	Nodes []*hosttest.Host
@@ -34,17 +34,17 @@ type Cluster struct {
 	daemons  []*exec.Cmd
 }
 
-// network is the part that all addresses have. The cluster's network is its own, so it is nobody else's.
+// network is the prefix of all addresses. The network is isolated, so it cannot conflict with others.
 const network = "10.99.0."
 
-// Start starts a cluster that lives until the test ends. Only one can be on a machine at a time, because Slurm names
-// the control groups by the node: another test waits.
+// Start starts a cluster that lives until the test ends. It waits for other tests' clusters: Slurm names control groups
+// by node, so a machine has room for one.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
 	needs(t)
 	lock(t)
 
-	dir, err := os.MkdirTemp("", "perfagent-slurm-") // the path of a socket is bounded
+	dir, err := os.MkdirTemp("", "perfagent-slurm-") // the length of a socket's path is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func Start(t *testing.T) *Cluster {
 	for _, name := range []string{".", "bin", "munge", "state", "spool.node1", "spool.node2", "log"} {
 		path := filepath.Join(dir, name)
 		_ = os.Mkdir(path, 0o711)
-		if err := os.Chmod(path, 0o711); err != nil { // the jobs of other users go through, too
+		if err := os.Chmod(path, 0o711); err != nil { // jobs of other users pass through
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +69,7 @@ func Start(t *testing.T) *Cluster {
 	return c
 }
 
-// needs skips a test where there can be no cluster.
+// needs skips the test on a machine that cannot run a cluster.
 func needs(t *testing.T) {
 	t.Helper()
 	testenv.SkipIfShort(t, "a cluster of Slurm")
@@ -112,7 +112,7 @@ func (c *Cluster) startHosts() {
 	c.Login.Connect(c.t, c.Nodes)
 }
 
-// openMPI puts a link to mpirun beside Slurm's programs, and returns the packages that it needs.
+// openMPI links mpirun into the directory of Slurm's programs, and returns the packages that it needs.
 func (c *Cluster) openMPI() []string {
 	c.t.Helper()
 	if err := os.Symlink(mpirun, c.path("bin/mpirun")); err != nil {
@@ -129,10 +129,10 @@ func (c *Cluster) openMPI() []string {
 	return []string{root}
 }
 
-// mpirun is Open MPI's in Debian.
+// mpirun is the path of Open MPI's launcher in Debian.
 const mpirun = "/usr/bin/mpirun.openmpi"
 
-// NeedOpenMPI skips a test where the nodes have no mpirun.
+// NeedOpenMPI skips the test if the nodes have no mpirun.
 func (c *Cluster) NeedOpenMPI(t *testing.T) {
 	t.Helper()
 	if o := clitest.RunCommand(t, c.Command(t, "mpirun", "--version")); o.Code != 0 {
@@ -140,15 +140,15 @@ func (c *Cluster) NeedOpenMPI(t *testing.T) {
 	}
 }
 
-// configure writes Slurm's files. More CPUs than the machine has let several jobs run at once.
+// configure writes Slurm's configuration. It declares more CPUs than the machine has, so that several jobs run at once.
 func (c *Cluster) configure() {
 	c.t.Helper()
 	more := strings.NewReplacer("DIR", c.dir, "NET", network).Replace(slurmConf)
 	c.env = c.programs.Configure(c.t, c.dir, more)
 }
 
-// A requeued job waits until the credentials of its first run have expired. Slurm takes a node for dead after 30 s at
-// the earliest, whatever SlurmdTimeout says.
+// A requeued job waits until the credentials of its first run have expired. Slurm declares a node dead after 30 s at
+// the earliest, regardless of SlurmdTimeout.
 const slurmConf = `SlurmctldHost=login(NET1)
 SlurmctldPort=6817
 AuthInfo=socket=DIR/munge/socket,cred_expire=20
@@ -175,14 +175,14 @@ func (c *Cluster) startDaemons() {
 	c.WaitIdle(c.t)
 }
 
-// StartNode starts slurmd on a node, after Kill too.
+// StartNode starts slurmd on a node, also after Kill.
 func (c *Cluster) StartNode(i int) {
 	c.t.Helper()
 	host := c.Nodes[i]
 	c.start(host, "slurmd", append([]string{"-D", "-N", host.Name}, c.programs.Stepd()...)...)
 }
 
-// start starts a daemon in the foreground. timeout(1) ends it if nobody else does.
+// start starts a daemon in the foreground. timeout(1) ends it after 40 minutes at the latest.
 func (c *Cluster) start(h *hosttest.Host, name string, args ...string) {
 	c.t.Helper()
 	cmd := h.Command(c.t, c.dir, "timeout", append([]string{"-k", "5", "2400", c.programs.Path(name)}, args...)...)
@@ -199,7 +199,7 @@ func (c *Cluster) start(h *hosttest.Host, name string, args ...string) {
 	c.daemons = append(c.daemons, cmd)
 }
 
-// WaitIdle waits until both nodes wait for jobs.
+// WaitIdle waits until both nodes are idle.
 func (c *Cluster) WaitIdle(t *testing.T) {
 	t.Helper()
 	said := ""
@@ -212,14 +212,14 @@ func (c *Cluster) WaitIdle(t *testing.T) {
 	}
 }
 
-// Command prepares a program as a user starts it on the login host, in a new directory. Slurm's programs and perfagent
-// are in the PATH.
+// Command prepares a program as a user starts it on the login host, in a new directory, with Slurm's programs and
+// perfagent in PATH.
 func (c *Cluster) Command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	return c.CommandIn(t, t.TempDir(), name, args...)
 }
 
-// CommandIn is Command in a given directory.
+// CommandIn is Command in directory dir.
 func (c *Cluster) CommandIn(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	if path := c.programs.Path(name); clitest.Exists(path) {
@@ -230,10 +230,10 @@ func (c *Cluster) CommandIn(t *testing.T, dir, name string, args ...string) *exe
 	return cmd
 }
 
-// Path returns the directory of Slurm's programs and of perfagent.
+// Path returns the directory with the programs of Slurm, and perfagent.
 func (c *Cluster) Path() string { return c.programs.Dir }
 
-// Groups returns the folders of a node's control groups, those above first.
+// Groups returns the directories of a node's control groups, parents first.
 func (c *Cluster) Groups(h *hosttest.Host) []string {
 	var dirs []string
 	tops, _ := filepath.Glob("/sys/fs/cgroup/*/slurm_" + h.Name)
@@ -242,13 +242,13 @@ func (c *Cluster) Groups(h *hosttest.Host) []string {
 			if err == nil && d.IsDir() {
 				dirs = append(dirs, path)
 			}
-			return nil // what has an error has gone meanwhile
+			return nil // a group with an error has been removed meanwhile
 		})
 	}
 	return dirs
 }
 
-// stop ends all of it and removes the control groups. It is for a test that failed, too.
+// stop ends the cluster and removes its control groups, also after a failure of the test.
 func (c *Cluster) stop() {
 	for _, cmd := range c.daemons {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -269,7 +269,7 @@ func (c *Cluster) stop() {
 	}
 }
 
-// remove removes a control group as soon as the kernel lets it.
+// remove removes a control group as soon as the kernel permits it.
 func (c *Cluster) remove(dir string) {
 	for begin := time.Now(); os.Remove(dir) != nil && clitest.Exists(dir); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
@@ -279,7 +279,7 @@ func (c *Cluster) remove(dir string) {
 	}
 }
 
-// logTails shows what the daemons wrote last.
+// logTails logs the ends of the daemons' logs.
 func (c *Cluster) logTails() {
 	paths, _ := filepath.Glob(c.path("log/*"))
 	for _, path := range paths {
@@ -288,7 +288,7 @@ func (c *Cluster) logTails() {
 	}
 }
 
-// Forward lets the hosts reach a server of the test's machine, and returns the address to use.
+// Forward makes a server of the test's machine reachable from the hosts, and returns its address there.
 func (c *Cluster) Forward(t *testing.T, address string) string {
 	t.Helper()
 	target, err := url.Parse(address)
@@ -302,5 +302,5 @@ func (c *Cluster) Forward(t *testing.T, address string) string {
 	return "http://" + l.Addr().String()
 }
 
-// forwardPort is free: the login host has nothing but Slurm.
+// forwardPort is free: only Slurm runs on the login host.
 const forwardPort = 5000

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// NeedGroups skips a test where Slurm cannot hold its jobs in control groups v1.
+// NeedGroups skips the test where Slurm cannot use control groups v1.
 func NeedGroups(t *testing.T) {
 	t.Helper()
 	testenv.NeedsRoot(t, "for Slurm's control groups")
@@ -25,12 +25,12 @@ func NeedGroups(t *testing.T) {
 	}
 }
 
-// Configure writes the files of a cluster into its folder, which has a folder munge: the key of munge, cgroup.conf, and
-// slurm.conf with the lines that all clusters have and more. It returns what the programs need in their environment.
+// Configure writes munge's key (in dir/munge, which must exist), cgroup.conf, and slurm.conf with common lines and
+// more. It returns the environment of the programs.
 func (p Programs) Configure(t *testing.T, dir, more string) []string {
 	t.Helper()
 	key := make([]byte, 128)
-	_, _ = rand.Read(key) // it does not fail
+	_, _ = rand.Read(key) // it never fails
 	clitest.Write(t, filepath.Join(dir, "munge/key"), string(key), 0o600)
 
 	groups := cgroupConf
@@ -47,7 +47,7 @@ func (p Programs) Configure(t *testing.T, dir, more string) []string {
 	return append(p.Env(), "SLURM_CONF="+conf)
 }
 
-// Munged returns the arguments of a munged with the key of Configure, and its socket.
+// Munged returns the arguments of munged with the key of Configure, and its socket.
 func (p Programs) Munged(dir string) (args []string, socket string) {
 	dir = filepath.Join(dir, "munge")
 	socket = filepath.Join(dir, "socket")
@@ -92,7 +92,7 @@ ConstrainDevices=no
 ConstrainRAMSpace=yes
 `
 
-// swapConf limits swap, which needs the kernel's account of it.
+// swapConf limits swap, which needs the kernel's swap accounting.
 const swapConf = `ConstrainSwapSpace=yes
 AllowedSwapSpace=0
 `

@@ -1,4 +1,4 @@
-// Package slurmtest starts a real Slurm of several machines for a test, as root, on one kernel: each machine has a host
-// name, an address, a /dev/shm and control groups of its own. Nothing is installed, no network of the test's machine is
-// touched, and the test's end takes all of it away.
+// Package slurmtest starts a real multi-machine Slurm cluster for a test, as root, on one kernel: each machine has a
+// separate host name, address, /dev/shm and control groups. It installs nothing and leaves the network of the test's
+// machine alone. The end of the test removes everything.
 package slurmtest

@@ -11,16 +11,17 @@ import (
 
 const install = "apt-get install slurm-wlm slurm-client munge (make e2e unpacks them into .tools/slurm, as root on Debian)"
 
-// Programs are those of Slurm and munge.
+// Programs are the programs of Slurm and munge.
 type Programs struct {
-	// Dir has a link to each program, by the name that Slurm's daemons look at.
+	// Dir has a link to each program, by the name that Slurm's daemons expect.
 	Dir string
 
-	// Libraries are where unpacked packages have theirs, and Plugins those of Slurm. Both are "" if Slurm is installed.
+	// Libraries is the directory of unpacked libraries, Plugins that with Slurm's plugins. Both are "" if Slurm is
+	// installed.
 	Libraries, Plugins string
 }
 
-// FindPrograms looks for the packages that make e2e unpacks, else for installed ones, and puts links into dir.
+// FindPrograms finds the packages that make e2e unpacks, else installed programs, and puts links into dir.
 func FindPrograms(t *testing.T, dir string) Programs {
 	t.Helper()
 	p := Programs{Dir: dir}
@@ -41,7 +42,7 @@ func FindPrograms(t *testing.T, dir string) Programs {
 		if p.Libraries != "" {
 			path = unpacked(t, root, name)
 		} else if name == "slurmstepd" {
-			continue // an installed slurmd knows where it is
+			continue // an installed slurmd has its path built in
 		} else {
 			path = testenv.NeedsTool(t, name, install)
 		}
@@ -67,7 +68,7 @@ func unpacked(t *testing.T, root, name string) string {
 // Path returns the path of a program.
 func (p Programs) Path(name string) string { return filepath.Join(p.Dir, name) }
 
-// Env returns what the programs need in their environment.
+// Env returns the environment entries that the programs need.
 func (p Programs) Env() []string {
 	env := []string{"PATH=" + p.Dir + ":" + os.Getenv("PATH")}
 	if p.Libraries != "" {
@@ -76,7 +77,7 @@ func (p Programs) Env() []string {
 	return env
 }
 
-// Stepd returns the options that tell slurmd where an unpacked slurmstepd is.
+// Stepd returns slurmd's options for the path of an unpacked slurmstepd.
 func (p Programs) Stepd() []string {
 	if p.Libraries == "" {
 		return nil

@@ -1,6 +1,6 @@
-// Package need says what a test needs that the machine may lack: programs, rights, time, a free port. Where it is
-// lacking, the test is skipped, with one line that says what it needs and how to get it; "go test -v" shows that line.
-// In CI (CI=true) a program that is lacking fails the test instead, because scripts/test-tools.sh installs them all.
+// Package testenv provides what tests need from the machine: programs, privileges, time, a free port. If something is
+// missing, it skips the test with one line that names it and how to get it; "go test -v" shows that line. In CI
+// (CI=true) a missing program fails the test instead, because scripts/test-tools.sh installs them all.
 package testenv
 
 import (
@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// NeedsTool returns the path of a program that a test needs. install says how to get it. Under -short the test is
-// skipped: what runs then is the same wherever it runs, and needs nothing but Go.
+// NeedsTool returns the path of a program. install describes how to get it. Under -short it skips the test: such tests
+// need nothing but Go and run the same everywhere.
 func NeedsTool(t testing.TB, name, install string) string {
 	t.Helper()
 	if testing.Short() {
@@ -28,10 +28,10 @@ func NeedsTool(t testing.TB, name, install string) string {
 	return path
 }
 
-// InCI is a variable that stands for CI=true in tests of the program, which must not see CI itself.
+// InCI replaces CI=true in tests of the program, which must not see CI itself.
 const InCI = "PERFAGENT_TEST_CI"
 
-// SkipOrFail skips a test, or fails it in CI. what says in one line what the test needs and how to get it.
+// SkipOrFail skips the test, or fails it in CI. what names in one line the missing thing and how to get it.
 func SkipOrFail(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" || os.Getenv(InCI) == "true" {
@@ -40,7 +40,7 @@ func SkipOrFail(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// SkipIfShort skips a test under -short. what says what the test takes its time for.
+// SkipIfShort skips the test under -short. what names the slow part.
 func SkipIfShort(t testing.TB, what string) {
 	t.Helper()
 	if testing.Short() {
@@ -48,7 +48,7 @@ func SkipIfShort(t testing.TB, what string) {
 	}
 }
 
-// Rounds returns how often a test repeats its proof: all rounds, or fewer under -short.
+// Rounds returns how often a test repeats its proof: all, or short under -short.
 func Rounds(all, short int) int {
 	if testing.Short() {
 		return short
@@ -56,7 +56,7 @@ func Rounds(all, short int) int {
 	return all
 }
 
-// NeedsRoot skips a test unless it runs as root. what says what only root may do.
+// NeedsRoot skips the test unless it runs as root. what names the privileged action.
 func NeedsRoot(t testing.TB, what string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -64,7 +64,7 @@ func NeedsRoot(t testing.TB, what string) {
 	}
 }
 
-// module is the directory of go.mod.
+// module returns the directory of go.mod.
 var module = sync.OnceValues(func() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -81,8 +81,8 @@ var module = sync.OnceValues(func() (string, error) {
 	}
 })
 
-// Repository returns the path of a file or directory of this repository. The first call must come before a test
-// changes the working directory.
+// Repository returns the path of a file or directory of this repository. The first call must precede any change of the
+// working directory.
 func Repository(t testing.TB, name string) string {
 	t.Helper()
 	root, err := module()
@@ -93,14 +93,14 @@ func Repository(t testing.TB, name string) string {
 	return filepath.Join(root, filepath.FromSlash(name))
 }
 
-// interpreter is Python 3 itself. A version manager's python3 is a script that runs it, and would be counted among a
-// job's processes.
+// interpreter returns the path of Python 3 itself. The python3 of a version manager is a script that runs it, and would
+// be counted as a process of the job.
 var interpreter = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()
 	return strings.TrimSpace(string(out)), err
 })
 
-// Python returns the path of Python 3. Only its standard library is promised.
+// Python returns the path of a Python 3, which may have only its standard library.
 func Python(t testing.TB) string {
 	t.Helper()
 	path, err := interpreter()

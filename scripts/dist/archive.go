@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// tarball makes the archive for those who want no package manager: one folder with everything.
+// tarball makes the archive for use without a package manager: one folder with everything.
 func tarball(r *release, p platform) (file, error) {
 	folder := fmt.Sprintf("perfagent_%s_linux_%s", r.version, p.go_)
 	files := []file{r.programs[p.go_]}
@@ -29,7 +29,7 @@ func tarball(r *release, p platform) (file, error) {
 	return file{name: folder + ".tar.gz", data: b.Bytes()}, err
 }
 
-// under returns files in a folder.
+// under returns files moved into a folder.
 func under(folder string, files []file) []file {
 	moved := slices.Clone(files)
 	for i := range moved {
@@ -39,7 +39,7 @@ func under(folder string, files []file) []file {
 	return moved
 }
 
-// compressed writes through gzip, without a name and a time.
+// compressed gzips the output of write, without a name and a time.
 func compressed(w io.Writer, write func(io.Writer) error) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
@@ -52,7 +52,7 @@ func compressed(w io.Writer, write func(io.Writer) error) error {
 	return z.Close()
 }
 
-// writeTar writes files, and the folders that hold them, as a tar archive. They belong to root.
+// writeTar writes files and their folders as a tar archive, owned by root.
 func writeTar(w io.Writer, files []file, at time.Time) error {
 	t := tar.NewWriter(w)
 	for _, f := range withFolders(files) {
@@ -71,7 +71,7 @@ func writeTar(w io.Writer, files []file, at time.Time) error {
 	return t.Close()
 }
 
-// withFolders returns files sorted by name, each after the folders that hold it. A folder has no data.
+// withFolders returns files sorted by name, each after its parent folders. A folder has nil data.
 func withFolders(files []file) []file {
 	all := slices.Clone(files)
 	seen := make(map[string]bool)
@@ -86,7 +86,7 @@ func withFolders(files []file) []file {
 	return all
 }
 
-// sums returns the file SHA256SUMS, for sha256sum -c.
+// sums returns the file SHA256SUMS for sha256sum -c.
 func sums(files []file) file {
 	sorted := slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
 	var b bytes.Buffer
@@ -97,7 +97,7 @@ func sums(files []file) file {
 	return file{name: "SHA256SUMS", data: b.Bytes()}
 }
 
-// write replaces a folder by one with these files.
+// write replaces directory dir by one with files.
 func write(dir string, files []file) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

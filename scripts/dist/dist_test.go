@@ -27,7 +27,7 @@ Recording:
 Use "perfagent help" for more.
 `
 
-// A page of the manual says what the help says, and how the command is used comes first.
+// A manual page has the text of the help, with the usage first.
 func TestManPage(t *testing.T) {
 	page := manPage{
 		name: "perfagent-thing", short: "do something", version: "1.0.0", time: time.Unix(0, 0).UTC(),
@@ -74,7 +74,7 @@ Use \(dqperfagent help\(dq for more.
 	}
 }
 
-// What reads manuals reads these.
+// Programs that read manuals accept these.
 func TestManPage_ForMandoc(t *testing.T) {
 	mandoc, err := exec.LookPath("mandoc")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestManPage_ForMandoc(t *testing.T) {
 	}
 }
 
-// A version before another one sorts before it in Debian and RPM, where ~ comes before the end.
+// An earlier version sorts before a later one in Debian and RPM, where ~ precedes the end.
 func TestSortable(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.0.0": "1.0.0", "1.1.0rc1": "1.1.0~rc1", "1.1a2": "1.1~a2", "1.1.dev3": "1.1~.dev3", "1.0.post1": "1.0.post1",
@@ -104,7 +104,7 @@ func TestSortable(t *testing.T) {
 	}
 }
 
-// A module with an unknown licence is an error: someone must read the licence first.
+// A module with an unknown licence is an error, so that the licence is reviewed.
 func TestLicense_MustBeKnown(t *testing.T) {
 	m := module{name: "example.com/x", texts: []file{{name: "LICENSE", data: []byte("All rights reserved.")}}}
 	if id, err := m.license(); err == nil {
@@ -117,7 +117,7 @@ func TestLicense_MustBeKnown(t *testing.T) {
 	}
 }
 
-// The modes and the order of a tar archive are its own, and every folder comes before what is in it.
+// A tar archive has fixed modes and a fixed order, and every folder precedes its files.
 func TestWriteTar_HasFolders(t *testing.T) {
 	var b bytes.Buffer
 	if err := writeTar(&b, []file{{name: "z/y/x", data: []byte("1"), exec: true}, {name: "a", data: []byte("2")}}, time.Unix(1, 0)); err != nil {

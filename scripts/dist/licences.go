@@ -15,26 +15,26 @@ import (
 	"strings"
 )
 
-// A module is one that is linked into the program, or that the program embeds.
+// A module is a dependency that is linked into the program or embedded by it.
 type module struct {
 	name, version string
-	texts         []file // its licences and notices
+	texts         []file // licences and notices
 }
 
-// Names of what is linked and is no Go module.
+// Names of dependencies that are not Go modules.
 const (
 	standardName = "Go standard library"
 	uPlotName    = "uPlot"
 )
 
-// isLicense says by its name whether a file is a licence or belongs to one.
+// isLicense matches the names of licences and related files.
 var isLicense = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|ofl)([.-].*)?$`)
 
-// chosen are licences that lie elsewhere, of modules that leave the choice.
+// chosen maps modules that offer several licences to the file of the chosen one.
 var chosen = map[string]string{"github.com/golang/freetype": "licenses/ftl.txt"}
 
-// linked returns what is linked into the program on any platform: modules, the standard library, and uPlot, which the
-// program embeds. Their licences come from this machine's module cache.
+// linked returns the dependencies of the program on any platform: modules, the standard library, and uPlot, which the
+// program embeds. Their licences come from the local module cache.
 func linked(checkout string) ([]module, error) {
 	std, err := standardLibrary(checkout)
 	if err != nil {
@@ -89,7 +89,7 @@ func goCommand(checkout string, p platform, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// standardLibrary returns Go's, which has one licence with what it vendors.
+// standardLibrary returns the Go standard library. Its licence also covers its vendored packages.
 func standardLibrary(checkout string) (*module, error) {
 	out, err := goCommand(checkout, platforms[0], "env", "GOROOT", "GOVERSION")
 	if err != nil {
@@ -101,7 +101,7 @@ func standardLibrary(checkout string) (*module, error) {
 	return m, m.read(root, root)
 }
 
-// uPlot returns the library that the report's page embeds. Its first line says its version.
+// uPlot returns the embedded plotting library. Its first line contains its version.
 func uPlot(checkout string) (*module, error) {
 	dir := filepath.Join(checkout, "plotter", "uplot")
 	data, err := os.ReadFile(filepath.Join(dir, "uPlot.iife.min.js"))
@@ -117,7 +117,7 @@ func uPlot(checkout string) (*module, error) {
 	return m, m.read(dir, dir)
 }
 
-// A goPackage is what the go command says of one.
+// A goPackage is a package in the output of go list.
 type goPackage struct {
 	Dir        string
 	Standard   bool
@@ -128,7 +128,7 @@ type goPackage struct {
 	}
 }
 
-// listPackages returns all packages that the program on one platform is made from.
+// listPackages returns all packages of the program on one platform.
 func listPackages(checkout string, p platform) ([]goPackage, error) {
 	out, err := goCommand(checkout, p, "list", "-deps", "-json=Dir,Standard,EmbedFiles,Module", "./cmd/perfagent")
 	if err != nil {
@@ -149,8 +149,8 @@ func listPackages(checkout string, p platform) ([]goPackage, error) {
 	}
 }
 
-// addTo adds the licences of a package to its module: those in its folder, in the folders of what it embeds, and above
-// them up to the module's own.
+// addTo adds the licences of a package to its module: those in its folder and the folders of its embedded files, and in
+// the folders above up to the module's root.
 func (pkg goPackage) addTo(found map[string]*module) error {
 	if pkg.Standard || pkg.Module.Main {
 		return nil
@@ -176,7 +176,7 @@ func (pkg goPackage) addTo(found map[string]*module) error {
 	return nil
 }
 
-// read adds the licences in a folder and in those above it, up to root.
+// read adds the licences in dir and in the folders above it, up to root.
 func (m *module) read(root, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -196,12 +196,12 @@ func (m *module) read(root, dir string) error {
 	return m.read(root, filepath.Dir(dir))
 }
 
-// isGo reports whether it is a Go module, which has a version in Go's module proxy.
+// isGo reports whether m is a Go module, with a version in the module proxy.
 func (m *module) isGo() bool {
 	return m.name != standardName && m.name != uPlotName
 }
 
-// add adds one file, unless it is there.
+// add adds a file unless it has been added before.
 func (m *module) add(root, path string) error {
 	name, err := filepath.Rel(root, path)
 	if err != nil {
@@ -221,7 +221,7 @@ func (m *module) add(root, path string) error {
 	return nil
 }
 
-// knownLicenses are words that only one licence has, with its name in SPDX.
+// knownLicenses maps words that identify a licence to its SPDX name.
 var knownLicenses = []struct{ words, id string }{
 	{"Permission is hereby granted, free of charge, to any person obtaining a copy of this software", "MIT"},
 	{"Neither the name of", "BSD-3-Clause"},
@@ -230,8 +230,8 @@ var knownLicenses = []struct{ words, id string }{
 	{"The FreeType Project LICENSE", "FTL"},
 }
 
-// license returns the licences of a module as an expression of SPDX. A module without a known one is an error: somebody
-// must look at it before it is shipped.
+// license returns the licences of a module as an SPDX expression. A module without a known licence is an error, so that
+// it is reviewed before it ships.
 func (m *module) license() (string, error) {
 	var ids []string
 	for _, text := range m.texts {
@@ -250,7 +250,7 @@ func (m *module) license() (string, error) {
 	return strings.Join(ids, " AND "), nil
 }
 
-// notice returns the file NOTICE.
+// notice returns the content of the file NOTICE.
 func notice(modules []module) []byte {
 	var b bytes.Buffer
 	fmt.Fprint(&b, "perfagent is free software under the terms of the file LICENSE. The program contains the following works.\n")

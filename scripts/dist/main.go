@@ -1,8 +1,8 @@
-// Command dist makes perfagent's packages: what "make dist" leaves in the folder dist of a checkout. It is a module of
-// its own, so that the libraries that write packages are no dependencies of the program.
+// Command dist makes perfagent's packages for "make dist", in the folder dist of a checkout. It is a separate module,
+// so that the program does not depend on packaging libraries.
 //
-// The same commit gives the same bytes with the same version of Go, wherever the checkout lies and whenever the command
-// runs. With a warm module cache it needs no network.
+// The same commit and version of Go give the same bytes, wherever the checkout is and whenever the command runs. With a
+// warm module cache it needs no network.
 //
 //	usage: dist CHECKOUT
 package main
@@ -24,11 +24,11 @@ func main() {
 	}
 }
 
-// A file is one that a package holds, or a package.
+// A file is a file in a package, or a package.
 type file struct {
-	name string // with slashes
+	name string // slash-separated
 	data []byte
-	exec bool // whether it is a program
+	exec bool // it is a program
 }
 
 // mode returns the permissions of the file in every package.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// manPages makes the manual from what "perfagent help" says: a page of the program and one of each command, so that
-// they cannot say anything else.
+// manPages makes the manual from the output of "perfagent help", so that the two agree: a page for the program and one
+// for each command.
 func manPages(p program, version string, at time.Time) ([]file, error) {
 	commands, err := p.commands()
 	if err != nil {
@@ -31,10 +31,10 @@ func manPages(p program, version string, at time.Time) ([]file, error) {
 	return pages, nil
 }
 
-// A command is one of the program's.
+// A command is a command of perfagent.
 type command struct{ name, short string }
 
-// commands asks the program as a shell does that completes a line. Those of cobra itself have no page.
+// commands returns the commands, from the shell completion of the program. Those that cobra adds have no page.
 func (p program) commands() ([]command, error) {
 	out, err := p.output("__complete", "")
 	if err != nil {
@@ -55,7 +55,7 @@ func (p program) commands() ([]command, error) {
 	return list, nil
 }
 
-// A manPage becomes a page of the manual.
+// A manPage holds the data of a manual page.
 type manPage struct {
 	name, short string
 	version     string
@@ -64,13 +64,13 @@ type manPage struct {
 }
 
 var (
-	// heading is a line of the help that begins a section.
+	// heading matches a line of the help that begins a section.
 	heading = regexp.MustCompile(`^(\S.*):$`)
-	// flagLine is a line of the help that begins a flag: the flag, and the first words about it.
+	// flagLine matches a line of the help that begins a flag: the flag, and the start of its description.
 	flagLine = regexp.MustCompile(`^ {2,}((?:-\w, )?--?\w[\w-]*(?: \S+)*?)(?: {2,}(\S.*))?$`)
 )
 
-// render returns the page that a text of help becomes. How the command is used comes first, as in every manual.
+// render returns the page made from a help text. The usage comes first, as in all manuals.
 func (m manPage) render(help string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 %s \"perfagent %s\" \"User Commands\"\n", roff(strings.ToUpper(m.name)), m.time.Format("2006-01-02"), roff(m.version))
@@ -105,7 +105,7 @@ func (m manPage) render(help string) string {
 	return b.String()
 }
 
-// renderBlock renders lines without an empty one: flags, prose, or what must stay as it is.
+// renderBlock renders the lines of a paragraph: flags, prose, or preformatted text.
 func renderBlock(b *strings.Builder, lines []string) {
 	switch {
 	case len(lines) == 0:
@@ -124,7 +124,7 @@ func renderBlock(b *strings.Builder, lines []string) {
 	}
 }
 
-// renderFlags renders rows of flags. A line that does not begin a flag goes on with the text of the last one.
+// renderFlags renders lines of flags. A line that does not begin a flag continues the previous description.
 func renderFlags(b *strings.Builder, lines []string) {
 	for _, line := range lines {
 		match := flagLine.FindStringSubmatch(line)
@@ -139,7 +139,7 @@ func renderFlags(b *strings.Builder, lines []string) {
 	}
 }
 
-// seeAlso names the other pages.
+// seeAlso returns references to the other pages.
 func (m manPage) seeAlso() string {
 	others := []string{"perfagent"}
 	for _, c := range m.commands {
@@ -156,7 +156,7 @@ func (m manPage) seeAlso() string {
 	return strings.Join(refs, ",\n")
 }
 
-// roff returns a line as text that roff prints as it is.
+// roff escapes a line so that roff prints it unchanged.
 func roff(line string) string {
 	line = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", "\\`", "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`).Replace(line)
 	if strings.HasPrefix(line, ".") {

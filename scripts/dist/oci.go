@@ -14,8 +14,8 @@ import (
 // An ociStore collects the blobs of an OCI layout.
 type ociStore struct{ blobs []file }
 
-// ociLayout makes the container image: for each platform nothing but the program, as an archive that podman, skopeo,
-// ctr and docker load.
+// ociLayout makes the container image, with only the program for each platform, as an archive for podman, skopeo, ctr
+// and docker.
 func ociLayout(r *release) (file, error) {
 	var store ociStore
 	index := v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex, Annotations: labels(r)}
@@ -47,7 +47,7 @@ func ociLayout(r *release) (file, error) {
 	return file{name: fmt.Sprintf("perfagent_%s_oci.tar", r.version), data: b.Bytes()}, err
 }
 
-// labels are what registries show of the image.
+// labels returns the annotations that registries show.
 func labels(r *release) map[string]string {
 	return map[string]string{
 		v1.AnnotationTitle: "perfagent", v1.AnnotationDescription: summary, v1.AnnotationVersion: r.version,
@@ -88,7 +88,7 @@ func (s *ociStore) image(r *release, p platform) (v1.Descriptor, error) {
 	return manifest, err
 }
 
-// add adds a blob of JSON.
+// add adds value as a JSON blob.
 func (s *ociStore) add(mediaType string, value any) (v1.Descriptor, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *ociStore) add(mediaType string, value any) (v1.Descriptor, error) {
 	return s.addBlob(mediaType, data), nil
 }
 
-// addBlob adds a blob and returns what names it.
+// addBlob adds a blob and returns its descriptor.
 func (s *ociStore) addBlob(mediaType string, data []byte) v1.Descriptor {
 	d := v1.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 	s.blobs = append(s.blobs, file{name: "blobs/sha256/" + d.Digest.Encoded(), data: data})

@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// A platform is one that packages are made for, in the words of those who name it differently.
+// A platform is a target of packages, by its names.
 type platform struct {
-	go_     string // of Go, Debian and OCI
-	machine string // of RPM and Python, as uname -m prints it
+	go_     string // in Go, Debian and OCI
+	machine string // in RPM and Python, as uname -m prints it
 }
 
-// platforms are all of them.
+// platforms are all targets.
 var platforms = []platform{{"amd64", "x86_64"}, {"arm64", "aarch64"}}
 
-// A release is what the packages are made from.
+// A release holds the contents of the packages.
 type release struct {
 	checkout string
-	version  string    // of the file VERSION
-	time     time.Time // of every file in every package
+	version  string    // from the file VERSION
+	time     time.Time // modification time of all files in all packages
 
-	programs    map[string]file // by the platform's name in Go
+	programs    map[string]file // by GOARCH
 	man         []file          // perfagent.1, perfagent-run.1, …
 	completions []file          // perfagent.bash, perfagent.zsh, perfagent.fish
 	documents   []file          // README.md, CHANGELOG.md, LICENSE, NOTICE
-	modules     []module        // what is linked, with its licences
+	modules     []module        // linked modules with licences
 }
 
-// versionForm is the normal form of PEP 440 without epoch and local part, which package managers read differently.
+// versionForm is the normal form of PEP 440 without epoch and local part, which package managers interpret differently.
 var versionForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?$`)
 
-// newRelease builds the programs of a checkout, and reads and makes what goes with them.
+// newRelease builds the programs of a checkout and collects the other files.
 func newRelease(checkout string) (*release, error) {
 	data, err := os.ReadFile(filepath.Join(checkout, "VERSION"))
 	if err != nil {
@@ -61,8 +61,7 @@ func newRelease(checkout string) (*release, error) {
 	return r, r.readDocuments()
 }
 
-// sourceTime returns SOURCE_DATE_EPOCH, or the time of the newest commit. Without both it is the first time that zip
-// archives know.
+// sourceTime returns SOURCE_DATE_EPOCH, else the time of the newest commit, else the earliest time of zip archives.
 func sourceTime(checkout string) (time.Time, error) {
 	seconds := os.Getenv("SOURCE_DATE_EPOCH")
 	if seconds == "" {
@@ -83,7 +82,7 @@ func sourceTime(checkout string) (time.Time, error) {
 	return time.Unix(n, 0).UTC(), nil
 }
 
-// build builds the program for each platform and for this machine, which is asked for its help and completions.
+// build builds the program for each platform, and for this machine to get its help and completions.
 func (r *release) build() error {
 	dir, err := os.MkdirTemp("", "perfagent-dist-")
 	if err != nil {
@@ -110,10 +109,10 @@ func (r *release) build() error {
 	return r.ask(program{path: here, home: dir})
 }
 
-// plain is what a build must not take from the environment, so that everybody's build has the same bytes.
+// plain overrides variables that would change the bytes of a build.
 var plain = []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0", "VCS="}
 
-// buildProgram builds the program into path, as everything is built that is shipped.
+// buildProgram builds the program into path, like every shipped build.
 func (r *release) buildProgram(path string, env ...string) error {
 	script, err := filepath.Abs(filepath.Join(r.checkout, "scripts", "build.sh"))
 	if err != nil {
@@ -128,13 +127,13 @@ func (r *release) buildProgram(path string, env ...string) error {
 	return nil
 }
 
-// A program is perfagent on this machine.
+// A program is perfagent built for this machine.
 type program struct {
 	path string
-	home string // a folder without anybody's settings
+	home string // a folder without settings
 }
 
-// output returns what the program prints, untouched by settings of the user and by the language.
+// output returns the program's stdout, independent of the user's settings and language.
 func (p program) output(args ...string) (string, error) {
 	cmd := exec.Command(p.path, args...)
 	cmd.Env = []string{"HOME=" + p.home, "XDG_CONFIG_HOME=" + p.home, "LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")}
@@ -165,7 +164,7 @@ func (r *release) ask(p program) error {
 	return nil
 }
 
-// readDocuments reads the texts for people.
+// readDocuments reads the documents and makes NOTICE.
 func (r *release) readDocuments() error {
 	for _, name := range []string{"README.md", "CHANGELOG.md", "LICENSE"} {
 		data, err := os.ReadFile(filepath.Join(r.checkout, name))
@@ -179,7 +178,7 @@ func (r *release) readDocuments() error {
 	return nil
 }
 
-// document returns one of the texts for people.
+// document returns the document with a name. It panics if there is none.
 func (r *release) document(name string) file {
 	for _, d := range r.documents {
 		if d.name == name {
@@ -189,7 +188,7 @@ func (r *release) document(name string) file {
 	panic("no document " + name)
 }
 
-// sortable returns the version as Debian and RPM sort it: a version with ~ comes before the one without.
+// sortable returns the version as Debian and RPM sort it: a version with ~ precedes the one without.
 func (r *release) sortable() string {
 	return regexp.MustCompile(`(a|b|rc|\.dev)([0-9]+)`).ReplaceAllString(r.version, "~$1$2")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
-// spdxDocument makes the bill of materials: the programs with their checksums, and the modules that are linked into
-// them with their licences.
+// spdxDocument makes the bill of materials: the programs with their checksums, and the linked modules with their
+// licences.
 func spdxDocument(r *release) (file, error) {
 	hash := sha256.New()
 	for _, p := range platforms {
@@ -65,7 +65,7 @@ func modulePackage(m module) (*v2_3.Package, error) {
 	return pkg, nil
 }
 
-// addProgram adds the program for one platform, which the document describes, with all that is linked into it.
+// addProgram adds the program for one platform and its links to all modules.
 func addProgram(doc *v2_3.Document, r *release, p platform) {
 	sum := sha256.Sum256(r.programs[p.go_].data)
 	id := elementID("perfagent-linux-" + p.go_)
@@ -92,7 +92,7 @@ func addProgram(doc *v2_3.Document, r *release, p platform) {
 	doc.Packages = append(doc.Packages, program)
 }
 
-// elementID returns a name with only the characters that SPDX allows.
+// elementID returns name with all characters that SPDX forbids replaced.
 func elementID(name string) common.ElementID {
 	return common.ElementID(regexp.MustCompile(`[^a-zA-Z0-9.-]+`).ReplaceAllString(name, "-"))
 }

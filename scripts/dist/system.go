@@ -15,7 +15,7 @@ import (
 	redhat "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// What the packages say of themselves.
+// Descriptions in the packages.
 const (
 	homepage   = "https://github.com/perfagent/perfagent"
 	maintainer = "The perfagent authors <https://github.com/perfagent/perfagent>"
@@ -24,24 +24,24 @@ const (
 		"in the terminal, in a JSON report, and on one HTML page."
 )
 
-// deb makes the package for Debian and its descendants.
+// deb makes the package for Debian and its derivatives.
 func deb(r *release, p platform) (file, error) {
 	return systemPackage(r, fmt.Sprintf("perfagent_%s_%s.deb", r.version, p.go_), p, debian.Default, layout{
 		release: "", zsh: "usr/share/zsh/vendor-completions/_perfagent", license: "usr/share/doc/perfagent/copyright",
 	})
 }
 
-// rpm makes the package for Fedora, RHEL, SUSE and their descendants.
+// rpm makes the package for Fedora, RHEL, SUSE and their derivatives.
 func rpm(r *release, p platform) (file, error) {
 	return systemPackage(r, fmt.Sprintf("perfagent-%s-1.%s.rpm", r.version, p.machine), p, redhat.DefaultRPM, layout{
 		release: "1", zsh: "usr/share/zsh/site-functions/_perfagent", license: "usr/share/licenses/perfagent/LICENSE",
 	})
 }
 
-// A layout is where systems differ: the release of a package of the same version, and the paths of files.
+// A layout holds the differences between systems: the package release, and paths of files.
 type layout struct{ release, zsh, license string }
 
-// systemPackage makes a package of the system's package manager. Nothing runs when it is installed or removed.
+// systemPackage makes a package of the system's package manager. It has no install or removal scripts.
 func systemPackage(r *release, name string, p platform, packager nfpm.Packager, l layout) (file, error) {
 	content, err := installed(r, p, l)
 	if err != nil {
@@ -57,7 +57,7 @@ func systemPackage(r *release, name string, p platform, packager nfpm.Packager, 
 		Name: "perfagent", Arch: p.go_, Version: r.sortable(), VersionSchema: "none", Release: l.release, Section: "utils", Priority: "optional",
 		Maintainer: maintainer, Description: summary + "\n" + moreWords, Homepage: homepage, License: "MIT", MTime: r.time, DisableGlobbing: true,
 	})
-	info.Umask = 0 // the modes are given
+	info.Umask = 0 // modes are explicit
 	info.RPM.BuildHost, info.RPM.Summary, info.RPM.Group = "localhost", summary, "Applications/System"
 	if info.Contents, err = staged(dir, content, r); err != nil {
 		return file{}, err
@@ -70,7 +70,7 @@ func systemPackage(r *release, name string, p platform, packager nfpm.Packager, 
 	return file{name: name, data: b.Bytes()}, nil
 }
 
-// installed returns the files of a system, by their paths below the root.
+// installed returns the files of the package, by path below the root.
 func installed(r *release, p platform, l layout) ([]file, error) {
 	service, err := os.ReadFile(filepath.Join(r.checkout, "deploy", "systemd", "perfagent-sidecar.service"))
 	if err != nil {
@@ -102,7 +102,7 @@ func installed(r *release, p platform, l layout) ([]file, error) {
 	return content, nil
 }
 
-// staged writes files into dir, from where the packagers read them.
+// staged writes files into dir, where the packagers read them.
 func staged(dir string, content []file, r *release) (files.Contents, error) {
 	var list files.Contents
 	for i, f := range content {

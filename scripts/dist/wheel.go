@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// wheel makes the package for Python's installers. They put the program itself on the PATH, so no Python starts in
-// front of it; the module perfagent is in python/perfagent.
+// wheel makes the package for Python's installers. They put the program itself on PATH, so it runs without a Python
+// wrapper; the module perfagent is in python/perfagent.
 func wheel(r *release, p platform) (file, error) {
 	folder := "perfagent-" + r.version
 	tags := []string{"manylinux_2_17_" + p.machine, "manylinux2014_" + p.machine, "musllinux_1_1_" + p.machine}
@@ -39,7 +39,7 @@ func wheel(r *release, p platform) (file, error) {
 	return file{name: fmt.Sprintf("%s-py3-none-%s.whl", folder, strings.Join(tags, ".")), data: b.Bytes()}, err
 }
 
-// pythonModule reads the module perfagent below dir: its sources and the mark that they have types.
+// pythonModule reads the module perfagent below dir: its sources and the marker py.typed.
 func pythonModule(dir string) ([]file, error) {
 	var files []file
 	err := filepath.WalkDir(filepath.Join(dir, "perfagent"), func(path string, d fs.DirEntry, err error) error {
@@ -58,7 +58,7 @@ func pythonModule(dir string) ([]file, error) {
 	return files, err
 }
 
-// metadata returns what installers and indexes show.
+// metadata returns the METADATA file, which installers and indexes show.
 func metadata(r *release) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `Metadata-Version: 2.4
@@ -84,7 +84,7 @@ Description-Content-Type: text/markdown
 	return b.Bytes()
 }
 
-// wheelInfo returns what installers read of the wheel itself. Each tag of its name has a line.
+// wheelInfo returns the WHEEL file, with a line for each tag of the wheel's name.
 func wheelInfo(tags []string) []byte {
 	var b bytes.Buffer
 	fmt.Fprint(&b, "Wheel-Version: 1.0\nGenerator: perfagent-dist\nRoot-Is-Purelib: false\n")
@@ -95,7 +95,7 @@ func wheelInfo(tags []string) []byte {
 	return b.Bytes()
 }
 
-// record returns the list of a wheel's files, which installers check and uninstall by.
+// record returns the RECORD file, with which installers check and uninstall the wheel.
 func record(name string, files []file) file {
 	var b bytes.Buffer
 	for _, f := range files {

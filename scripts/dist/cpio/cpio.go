@@ -1,6 +1,7 @@
-// Package cpio stands in for the package of this name with which rpmpack writes what an RPM holds. It has what rpmpack
-// uses of it, and writes names as rpmbuild does: "./usr/bin/perfagent". rpmpack gives absolute names. rpm reads both,
-// but "rpm2cpio … | cpio -id" would unpack the absolute ones over the system instead of into the current folder.
+// Package cpio replaces the package of this name that rpmpack uses for the payload of an RPM. It has the part of its
+// API that rpmpack uses, and writes names as rpmbuild does: "./usr/bin/perfagent". rpmpack passes absolute names. rpm
+// reads both, but "rpm2cpio … | cpio -id" would unpack absolute ones over the system instead of into the current
+// folder.
 package cpio
 
 import (
@@ -10,7 +11,7 @@ import (
 	"strings"
 )
 
-// A FileMode has the type and the permissions of a file, as stat(2) says them.
+// A FileMode is a file type with permissions, as in stat(2).
 type FileMode int64
 
 // A Header describes one file.
@@ -21,24 +22,24 @@ type Header struct {
 	Links int
 }
 
-// A Writer writes an archive in the format "newc".
+// A Writer writes an archive in the "newc" format.
 type Writer struct {
 	w     io.Writer
 	inode int
-	left  int64 // bytes of the current file that are still to come
+	left  int64 // missing bytes of the current file
 	pad   int64 // zeros after them
 }
 
 // NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// WriteHeader begins a file, whose content is then written. It is an error if the file before is not complete.
+// WriteHeader begins a file. Its content follows with Write. It returns an error if the previous file is incomplete.
 func (w *Writer) WriteHeader(h *Header) error {
 	w.inode++
 	return w.header("."+strings.TrimPrefix(h.Name, "."), h, w.inode)
 }
 
-// header ends the file before and writes a header.
+// header pads the previous file and writes a header.
 func (w *Writer) header(name string, h *Header, inode int) error {
 	if w.left > 0 {
 		return fmt.Errorf("cpio: %d bytes are missing before %s", w.left, name)
@@ -62,7 +63,7 @@ func (w *Writer) header(name string, h *Header, inode int) error {
 	return err
 }
 
-// padding returns how many bytes are missing to a multiple of four.
+// padding returns the number of bytes from n to the next multiple of four.
 func padding[T int | int64](n T) int64 { return int64((4 - n%4) % 4) }
 
 // Write writes content of the current file.
@@ -76,7 +77,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the archive.
+// Close ends the archive, but not the underlying writer.
 func (w *Writer) Close() error {
 	if err := w.header("TRAILER!!!", &Header{Links: 1}, 0); err != nil {
 		return err

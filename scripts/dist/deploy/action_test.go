@@ -43,10 +43,10 @@ func readAction(t *testing.T) action {
 	return a
 }
 
-// input is an expression that is one input, and nothing else.
+// input matches an expression that is only one input.
 var input = regexp.MustCompile(`^\$\{\{ inputs\.(\w+) \}\}$`)
 
-// What a workflow gives reaches the scripts as variables. No expression is ever put into a script's text.
+// The inputs of a workflow reach the scripts as variables. No expression is put into the text of a script.
 func TestAction_InputsAreVariables(t *testing.T) {
 	a := readAction(t)
 	if a.Runs.Using != "composite" || len(a.Runs.Steps) == 0 {
@@ -69,14 +69,14 @@ func TestAction_InputsAreVariables(t *testing.T) {
 	}
 }
 
-// A runner runs the steps as GitHub's does: each script by bash, with files for what it says to later steps.
+// A runner runs the steps as GitHub's does: each script by bash, with files for its outputs.
 type runner struct {
 	t      *testing.T
 	action action
 	dir    string // the workspace
 }
 
-// newRunner makes a runner with perfagent on no PATH.
+// newRunner makes a runner without perfagent on PATH.
 func newRunner(t *testing.T) *runner {
 	t.Helper()
 	r := &runner{t: t, action: readAction(t), dir: t.TempDir()}
@@ -142,7 +142,7 @@ func (r *runner) step(id string, inputs map[string]string) (int, string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-// install installs the program, as make build builds it.
+// install installs the program built by make build.
 func (r *runner) install() {
 	r.t.Helper()
 	binary := filepath.Join(r.t.TempDir(), "a 'quoted' name")
@@ -156,7 +156,7 @@ func (r *runner) install() {
 	}
 }
 
-// output returns the output dir of the last step that said one.
+// output returns the output dir of the last step that set it.
 func (r *runner) output() string {
 	r.t.Helper()
 	head, rest, _ := strings.Cut(r.read("output"), "\n")
@@ -169,7 +169,7 @@ func (r *runner) output() string {
 	return value
 }
 
-// The commands run as they are, with their exit code; the summary and the folder of the run are there whatever it is.
+// The commands run unchanged with their exit code, and for any code there are the summary and the folder of the run.
 func TestAction_Wraps(t *testing.T) {
 	r := newRunner(t)
 	r.install()
@@ -186,7 +186,7 @@ func TestAction_Wraps(t *testing.T) {
 	}
 }
 
-// What could break out of a shell, of a command line or of a runner's file does not.
+// Inputs cannot break out of a shell, a command line or a runner's file.
 func TestAction_HostileInputs(t *testing.T) {
 	r := newRunner(t)
 	r.install()
@@ -213,7 +213,7 @@ func TestAction_HostileInputs(t *testing.T) {
 	}
 }
 
-// Beside other steps it records until it is told to stop.
+// In parallel with other steps the action records until it is stopped.
 func TestAction_Beside(t *testing.T) {
 	r := newRunner(t)
 	r.install()
@@ -236,7 +236,7 @@ func TestAction_Beside(t *testing.T) {
 	}
 }
 
-// What cannot be meant is an error, not a step that does nothing.
+// Contradictory inputs are an error, not a step that does nothing.
 func TestAction_Mistakes(t *testing.T) {
 	r := newRunner(t)
 	if code, out := r.step("wrap", nil); code == 0 || !strings.Contains(out, "::error::") {

@@ -1,5 +1,5 @@
-// Package deploy checks what lies in the folder deploy of the checkout, and action.yml, with libraries that the program
-// must not depend on.
+// Package deploy checks the folder deploy of the checkout, and action.yml, with libraries that the program must not
+// depend on.
 package deploy
 
 import (
@@ -40,7 +40,7 @@ func manifests(t *testing.T, name string, into ...any) {
 	}
 }
 
-// pods are the Pods of all manifests, by the name of the file.
+// pods returns the Pods of all manifests by file name.
 func pods(t *testing.T) map[string]core.PodSpec {
 	t.Helper()
 	var job, indexed batch.Job
@@ -71,8 +71,8 @@ func pods(t *testing.T) map[string]core.PodSpec {
 	}
 }
 
-// Nothing has a right that a job would not have: the profile "restricted" of Kubernetes, but for the two folders of the
-// node that the DaemonSet reads.
+// No Pod has more rights than a job: they have the profile "restricted" of Kubernetes, except for the two directories
+// of the node that the DaemonSet reads.
 func TestKubernetes_NoPrivilege(t *testing.T) {
 	for name, pod := range pods(t) {
 		if c := pod.SecurityContext; c == nil || c.RunAsNonRoot == nil || !*c.RunAsNonRoot || c.SeccompProfile == nil ||
@@ -111,7 +111,7 @@ func isHostPath(pod core.PodSpec, volume string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == volume && v.HostPath != nil })
 }
 
-// A sidecar is native: an init container that goes on.
+// A sidecar is native: an init container that keeps running.
 func TestKubernetes_NativeSidecar(t *testing.T) {
 	pod := pods(t)["pod-sidecar.yaml"]
 	if len(pod.InitContainers) != 1 || pod.InitContainers[0].RestartPolicy == nil ||
@@ -120,8 +120,8 @@ func TestKubernetes_NativeSidecar(t *testing.T) {
 	}
 }
 
-// What kustomize makes of the folder names the registry's image with the version of this checkout, and no image that
-// kustomization.yaml leaves alone.
+// The output of kustomize for the folder names the registry's image with the version of this checkout, and
+// kustomization.yaml covers all images.
 func TestKubernetes_Kustomize(t *testing.T) {
 	version, err := os.ReadFile(filepath.Join(checkout, "VERSION"))
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// podman plays Pods in a store of its own.
+// podman plays Pods in a separate store.
 type podman struct {
 	t   *testing.T
 	dir string
 	env []string
 }
 
-// newPodman makes the store with one image, in which are perfagent and a shell, under the names of the manifests.
+// newPodman makes the store with one image that has perfagent and a shell, under the names of the manifests.
 func newPodman(t *testing.T) *podman {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -35,7 +35,7 @@ func newPodman(t *testing.T) *podman {
 			t.Skipf("needs %s: apt-get install podman runc busybox-static catatonit (make e2e does it as root)", tool)
 		}
 	}
-	dir, err := os.MkdirTemp("", "perfagent-deploy-") // overlay's paths are bounded
+	dir, err := os.MkdirTemp("", "perfagent-deploy-") // the length of overlay's paths is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func (p *podman) write(name, text string) {
 	}
 }
 
-// script runs a script in the store's folder, where $0 is the checkout.
+// script runs a script in the store's folder, with the checkout as $0.
 func (p *podman) script(text string) {
 	p.t.Helper()
 	root, err := filepath.Abs(checkout)
@@ -74,7 +74,7 @@ func (p *podman) script(text string) {
 	}
 }
 
-// run runs podman and returns what it prints. conmon leaves a file in its directory when a container is out of memory.
+// run runs podman and returns its output. conmon leaves a file in its directory when a container is out of memory.
 func (p *podman) run(args ...string) (string, error) {
 	cmd := exec.Command("podman", args...)
 	cmd.Dir, cmd.Env = p.dir, p.env
@@ -85,7 +85,7 @@ func (p *podman) run(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// remove ends what is left, and removes the store.
+// remove ends remaining containers, and removes the store.
 func (p *podman) remove() {
 	_, _ = p.run("pod", "rm", "-fa", "-t", "0")
 	_ = syscall.Unmount(p.dir+"/graph/overlay", syscall.MNT_DETACH)
@@ -108,8 +108,8 @@ func (p *podman) folder(name string) string {
 	return dir
 }
 
-// play plays a Pod, and returns the folder of this machine into which the reports of all Pods come. podman neither
-// makes volumes writable for a group nor has claims, so they are folders. It has no nodes that could be named.
+// play plays a Pod, and returns the folder of this machine for the reports of all Pods. podman neither makes volumes
+// writable for a group nor has claims, so they are folders. It has no node names.
 func (p *podman) play(about meta.ObjectMeta, spec core.PodSpec) (reports string) {
 	p.t.Helper()
 	reports = p.folder("reports")
@@ -146,12 +146,12 @@ func (p *podman) play(about meta.ObjectMeta, spec core.PodSpec) (reports string)
 	return reports
 }
 
-// jobPod returns what the controller of a Job gives a Pod of it: a name and labels.
+// jobPod returns a Pod as the Job controller makes it: with a name and labels.
 func jobPod(job, suffix string) meta.ObjectMeta {
 	return meta.ObjectMeta{Name: job + suffix, Labels: map[string]string{"batch.kubernetes.io/job-name": job}}
 }
 
-// A report is what these tests read of one.
+// A report is the part of a report that these tests read.
 type report struct {
 	Run struct {
 		ID         string
@@ -171,7 +171,7 @@ type report struct {
 	}
 }
 
-// report waits for a report that is complete.
+// report waits for a complete report.
 func (p *podman) report(path string) report {
 	p.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -193,7 +193,7 @@ func (p *podman) report(path string) report {
 	return report{}
 }
 
-// The Job that is wrapped has its report, with the limit of its container.
+// The wrapped Job has its report, with the limit of its container.
 func TestKubernetes_PodmanPlaysTheJob(t *testing.T) {
 	p := newPodman(t)
 	reports := p.play(jobPod("wrapped", "-x7k2p"), pods(t)["job.yaml"])
@@ -203,8 +203,8 @@ func TestKubernetes_PodmanPlaysTheJob(t *testing.T) {
 	}
 }
 
-// A Job that takes more memory than its limit is killed by the kernel. Its report says so, and its container has the
-// exit code of such a kill.
+// The kernel kills a Job that exceeds its memory limit. Its report has that cause, and its container the exit code of
+// such a kill.
 func TestKubernetes_PodmanPlaysAHungryJob(t *testing.T) {
 	p := newPodman(t)
 	spec := pods(t)["job.yaml"]
@@ -221,7 +221,7 @@ func TestKubernetes_PodmanPlaysAHungryJob(t *testing.T) {
 	}
 }
 
-// The two Pods of an Indexed Job are one run of two nodes, without a word about it in the manifest.
+// The two Pods of an Indexed Job are one run of two nodes, without settings in the manifest.
 func TestKubernetes_PodmanPlaysTheIndexedJob(t *testing.T) {
 	p := newPodman(t)
 	var reports string
@@ -243,7 +243,7 @@ func TestKubernetes_PodmanPlaysTheIndexedJob(t *testing.T) {
 }
 
 // The sidecar of a Pod writes its report when it gets TERM after the job, as an ordinary user with a read-only image.
-// podman does not know native sidecars: here it is one more container.
+// podman does not support native sidecars: here it is an additional container.
 func TestKubernetes_PodmanPlaysTheSidecar(t *testing.T) {
 	p := newPodman(t)
 	spec := pods(t)["pod-sidecar.yaml"]
@@ -264,7 +264,7 @@ func TestKubernetes_PodmanPlaysTheSidecar(t *testing.T) {
 	}
 }
 
-// On a node it reads the node's files as a user without rights, and Prometheus finds it.
+// On a node the DaemonSet reads the node's files as an unprivileged user, and Prometheus finds it.
 func TestKubernetes_PodmanPlaysTheDaemon(t *testing.T) {
 	p := newPodman(t)
 	p.play(meta.ObjectMeta{Name: "daemon"}, pods(t)["daemonset.yaml"])
