@@ -45,7 +45,7 @@ type recipe struct{ blocks []block }
 // it.
 func TestE2E_Docs_Cookbook(t *testing.T) {
 	t.Parallel()
-	parts := strings.Split(readDocument(t, cookbookDoc), "\n## ")[1:]
+	parts := strings.Split(clitest.Read(t, cookbookDoc), "\n## ")[1:]
 	var titles []string
 	for _, part := range parts {
 		title, text, _ := strings.Cut(part, "\n")

@@ -62,7 +62,7 @@ type defaults struct {
 // while the command line is parsed: the read needs another thread, and starting it would delay the job. A missing file
 // is not an error.
 func readDefaults(site string) (wait func() defaults) {
-	answer := make(chan defaults, 1)
+	result := make(chan defaults, 1)
 	go func() {
 		var d defaults
 		for _, path := range []string{userFile(), site} {
@@ -70,11 +70,11 @@ func readDefaults(site string) (wait func() defaults) {
 				d.read(path)
 			}
 		}
-		answer <- d
+		result <- d
 	}()
 
 	return sync.OnceValue(func() defaults {
-		d, ok := timeout.Receive(answer, defaultsTimeout)
+		d, ok := timeout.Receive(result, defaultsTimeout)
 		if !ok {
 			d.warnings = []string{
 				fmt.Sprintf("the files of defaults were not read within %v and are left out", defaultsTimeout),
@@ -83,9 +83,6 @@ func readDefaults(site string) (wait func() defaults) {
 		return d
 	})
 }
-
-// noDefaults returns empty defaults, for a command line without defaults files.
-func noDefaults() defaults { return defaults{} }
 
 // userFile returns the path of the user's file, or "" if the user has no home directory. A relative XDG_CONFIG_HOME is
 // ignored (XDG Base Directory Specification).

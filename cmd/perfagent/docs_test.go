@@ -67,7 +67,7 @@ func documents(t *testing.T) []string {
 // The README is short, with a picture at its top and the installation soon after.
 func TestDocs_Readme(t *testing.T) {
 	t.Parallel()
-	lines := strings.Split(readDocument(t, readme), "\n")
+	lines := strings.Split(clitest.Read(t, readme), "\n")
 	at := func(prefix string) int {
 		return 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
 	}
@@ -79,21 +79,12 @@ func TestDocs_Readme(t *testing.T) {
 // The index has every page.
 func TestDocs_Index(t *testing.T) {
 	t.Parallel()
-	index := readDocument(t, "../../docs/README.md")
+	index := clitest.Read(t, "../../docs/README.md")
 	for _, file := range documents(t) {
 		if name := filepath.Base(file); strings.Contains(file, "/docs/") && name != "README.md" && !strings.Contains(index, "]("+name+")") {
 			t.Errorf("docs/README.md does not list %s", name)
 		}
 	}
-}
-
-func readDocument(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 // markedPart cuts a document at <!-- name:begin --> and <!-- name:end -->.
@@ -116,7 +107,7 @@ func TestDocs_SeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", 
 // generatedPart compares a part of a document with want. -update rewrites it.
 func generatedPart(t *testing.T, file, name, want string) {
 	t.Helper()
-	before, got, after := markedPart(t, readDocument(t, file), name)
+	before, got, after := markedPart(t, clitest.Read(t, file), name)
 	if got == want {
 		return
 	}
@@ -204,7 +195,7 @@ func TestDocs_Options(t *testing.T) {
 		{"options metrics", newMetrics(s), nil},
 	} {
 		t.Run(test.cmd.Name(), func(t *testing.T) {
-			_, part, _ := markedPart(t, readDocument(t, optionsDoc), test.table)
+			_, part, _ := markedPart(t, clitest.Read(t, optionsDoc), test.table)
 			only := regexp.MustCompile("(?m)^.* \\| (`[a-z` ]+) only: .*\n")
 			part = only.ReplaceAllStringFunc(part, func(row string) string {
 				if strings.Contains(only.FindStringSubmatch(row)[1], "`"+test.cmd.Name()+"`") {
@@ -312,7 +303,7 @@ func TestDocs_Commands(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			dir, home := t.TempDir(), t.TempDir()
-			for _, b := range blocks(readDocument(t, file)) {
+			for _, b := range blocks(clitest.Read(t, file)) {
 				if b.language != "sh" {
 					continue
 				}
@@ -374,7 +365,7 @@ func TestDocs_MLflowCommands(t *testing.T) {
 // fenced returns the blocks of a language; there must be at least one.
 func fenced(t *testing.T, file, language string) []block {
 	t.Helper()
-	all := blocks(readDocument(t, file))
+	all := blocks(clitest.Read(t, file))
 	all = slices.DeleteFunc(all, func(b block) bool { return b.language != language })
 	if len(all) == 0 {
 		t.Fatalf("%s: no block is fenced as %s", file, language)
@@ -420,12 +411,12 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 
 // docs/mlflow.md has exactly the variables of MLflow that perfagent reads, and the tags that it sets.
 func TestDocs_MLflowNames(t *testing.T) {
-	doc := readDocument(t, mlflowDoc)
+	doc := clitest.Read(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
 	var want, got []string
 	for _, file := range []string{"../../mlflow/config.go", "../../mlflow/env.go", "../../agent/tracking.go",
 		"../../agent/pusher/group.go", "push.go"} {
-		for _, m := range regexp.MustCompile(`"(MLFLOW_[A-Z0-9_]+)"`).FindAllStringSubmatch(readDocument(t, file), -1) {
+		for _, m := range regexp.MustCompile(`"(MLFLOW_[A-Z0-9_]+)"`).FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			want = append(want, m[1])
 		}
 	}
@@ -437,7 +428,7 @@ func TestDocs_MLflowNames(t *testing.T) {
 	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
 		t.Errorf("the variables of docs/mlflow.md (-code +table):\n%s", diff)
 	}
-	tags := regexp.MustCompile(`(?m)^\t[Tt]ag\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(readDocument(t, "../../agent/pusher/tags.go"), -1)
+	tags := regexp.MustCompile(`(?m)^\t[Tt]ag\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(clitest.Read(t, "../../agent/pusher/tags.go"), -1)
 	if len(tags) == 0 {
 		t.Error("agent/pusher/tags.go has no tags")
 	}
@@ -473,7 +464,7 @@ func withoutMake(t *testing.T, b block, targets []string) string {
 func makeTargets(t *testing.T) []string {
 	t.Helper()
 	var targets []string
-	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(readDocument(t, "../../Makefile"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(clitest.Read(t, "../../Makefile"), -1) {
 		targets = append(targets, m[1])
 	}
 	return targets
@@ -483,7 +474,7 @@ func makeTargets(t *testing.T) []string {
 func TestDocs_MakeTargets(t *testing.T) {
 	targets := makeTargets(t)
 	for _, file := range documents(t) {
-		for _, m := range regexp.MustCompile("`make ([a-z0-9-]+)").FindAllStringSubmatch(readDocument(t, file), -1) {
+		for _, m := range regexp.MustCompile("`make ([a-z0-9-]+)").FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			if !slices.Contains(targets, m[1]) {
 				t.Errorf("%s: make %s: the Makefile has no such target", file, m[1])
 			}
@@ -499,7 +490,7 @@ var (
 // Relative links point to files of the project, and anchors to headlines.
 func TestDocs_Links(t *testing.T) {
 	for _, file := range documents(t) {
-		for _, m := range link.FindAllStringSubmatch(readDocument(t, file), -1) {
+		for _, m := range link.FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			u, err := url.Parse(m[1])
 			if err != nil {
 				t.Errorf("%s: link %s: %v", file, m[1], err)
@@ -514,7 +505,7 @@ func TestDocs_Links(t *testing.T) {
 			}
 			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: link %s: %v", file, m[1], err)
-			} else if u.Fragment != "" && !slices.Contains(anchors(readDocument(t, to)), u.Fragment) {
+			} else if u.Fragment != "" && !slices.Contains(anchors(clitest.Read(t, to)), u.Fragment) {
 				t.Errorf("%s: link %s: no such headline", file, m[1])
 			}
 		}
@@ -535,7 +526,7 @@ func anchors(doc string) []string {
 func TestDocs_Files(t *testing.T) {
 	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|plotter|reporter|scripts|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
-		for _, m := range name.FindAllStringSubmatch(readDocument(t, file), -1) {
+		for _, m := range name.FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
@@ -546,14 +537,14 @@ func TestDocs_Files(t *testing.T) {
 // The benchmarks that docs/performance.md names exist in the given packages.
 func TestDocs_Benchmarks(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z0-9/]+)` \\|")
-	rows := row.FindAllStringSubmatch(readDocument(t, "../../docs/performance.md"), -1)
+	rows := row.FindAllStringSubmatch(clitest.Read(t, "../../docs/performance.md"), -1)
 	if len(rows) == 0 {
 		t.Error("docs/performance.md names no benchmark")
 	}
 	for _, m := range rows {
 		files, _ := filepath.Glob(filepath.Join("../..", m[2], "*_test.go"))
 		if !slices.ContainsFunc(files, func(file string) bool {
-			return strings.Contains(readDocument(t, file), "func "+m[1]+"(b *testing.B)")
+			return strings.Contains(clitest.Read(t, file), "func "+m[1]+"(b *testing.B)")
 		}) {
 			t.Errorf("docs/performance.md: %s has no %s", m[2], m[1])
 		}
@@ -562,15 +553,15 @@ func TestDocs_Benchmarks(t *testing.T) {
 
 // docs/dependencies.md has each direct dependency of the program and of scripts/dist with the version of go.mod.
 func TestDocs_Dependencies(t *testing.T) {
-	doc := readDocument(t, "../../docs/dependencies.md")
+	doc := clitest.Read(t, "../../docs/dependencies.md")
 	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
-	modules := readDocument(t, "../../go.mod") + readDocument(t, "../../scripts/dist/go.mod")
+	modules := clitest.Read(t, "../../go.mod") + clitest.Read(t, "../../scripts/dist/go.mod")
 	for _, m := range requirement.FindAllStringSubmatch(modules, -1) {
 		if m[3] == "" && !strings.Contains(doc, "| `"+m[1]+"` | "+m[2]+" |") {
 			t.Errorf("docs/dependencies.md has no row of %s %s", m[1], m[2])
 		}
 	}
-	tools := readDocument(t, "../../scripts/lint.sh") + readDocument(t, "../../scripts/requirements.txt")
+	tools := clitest.Read(t, "../../scripts/lint.sh") + clitest.Read(t, "../../scripts/requirements.txt")
 	for _, m := range regexp.MustCompile(`(?m)(?:^version|==)=?([0-9.]+)$`).FindAllStringSubmatch(tools, -1) {
 		if !strings.Contains(doc, "| "+m[1]+" |") {
 			t.Errorf("docs/dependencies.md has no row of the tool of version %s", m[1])
@@ -589,7 +580,7 @@ func pythonRows(t *testing.T, doc string) {
 	}
 	installed := make(map[string][]string)
 	for _, file := range files {
-		for line := range strings.Lines(readDocument(t, file)) {
+		for line := range strings.Lines(clitest.Read(t, file)) {
 			name, version, _ := strings.Cut(strings.TrimSpace(line), "==")
 			installed[name] = append(installed[name], version)
 		}
@@ -643,7 +634,7 @@ func part(t *testing.T, doc map[string]any, path ...string) map[string]any {
 // The schema lists exactly the keys of the report's types, the metrics and the sample keys, with a unit for each
 // number. docs/report.md also has the types' keys.
 func TestSchema_Keys(t *testing.T) {
-	doc, tree := schemaDocument(t), readDocument(t, "../../docs/report.md")
+	doc, tree := schemaDocument(t), clitest.Read(t, "../../docs/report.md")
 	node := part(t, doc, "$defs", "node", "properties")
 	for _, test := range []struct {
 		of    any

@@ -213,8 +213,8 @@ func tagMap(list []string) (map[string]string, error) {
 // Otherwise stderr belongs to the job and only the log has the address.
 func (o *recordOptions) printURL(url string) {
 	address, _ := exporter.ParseAddress(o.Listen) // checked by agent.Options.Check
-	tell := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)
-	if tell && !o.Log.Core().Enabled(zapcore.InfoLevel) {
+	print := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)
+	if print && !o.Log.Core().Enabled(zapcore.InfoLevel) {
 		fmt.Fprintf(o.streams.err, "perfagent: listening on %s\n", url)
 		return
 	}

@@ -91,22 +91,22 @@ func (o *mergeOptions) merge(names []string) error {
 		return err
 	}
 
-	spool, err := reporter.NewMerger(filepath.Dir(o.output))
+	merger, err := reporter.NewMerger(filepath.Dir(o.output))
 	if err != nil {
 		return err
 	}
-	defer spool.Close()
-	if nodes, err = o.readNodes(spool, nodes); err != nil {
+	defer merger.Close()
+	if nodes, err = o.readNodes(merger, nodes); err != nil {
 		return err
 	}
-	merged, err := diagnosis.Merge(spool.Sources())
+	merged, err := diagnosis.Merge(merger.Sources())
 	if err != nil {
 		return err
 	}
 	if o.gatherer != nil {
 		merged.Run.Gather = o.gatherer.Summarize(nodes, o.expected(merged))
 	}
-	if err := o.write(spool, merged, page); err != nil || o.gatherer == nil {
+	if err := o.write(merger, merged, page); err != nil || o.gatherer == nil {
 		return err
 	}
 
@@ -174,14 +174,14 @@ type scannedNode struct {
 	err    error // read error of a node in a store; run and packed are then nil
 }
 
-// readNodes reads all nodes in parallel into spool and returns those that it could read. Unreadable nodes are an error,
-// unless they come from a store: then the gatherer records them.
-func (o *mergeOptions) readNodes(spool *reporter.Merger, nodes []catalog.Node) ([]catalog.Node, error) {
+// readNodes reads all nodes in parallel into merger and returns the readable ones. An unreadable node is an error,
+// unless it comes from a store: then the gatherer records it.
+func (o *mergeOptions) readNodes(merger *reporter.Merger, nodes []catalog.Node) ([]catalog.Node, error) {
 	var out []catalog.Node
 	err := parallel.InOrder(len(nodes), func(i int, emit func(scannedNode) error) error {
 		var parts []scannedNode // of a node in a store, which is added whole or not at all
 		add := func(run *reporter.Run, name string, n *reporter.Node) error {
-			packed, err := spool.Pack(name, o.nodeToMerge(&nodes[i], n))
+			packed, err := merger.Pack(name, o.nodeToMerge(&nodes[i], n))
 			if err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func (o *mergeOptions) readNodes(spool *reporter.Merger, nodes []catalog.Node) (
 		if k := len(out); k == 0 || out[k-1].Path() != p.node.Path() {
 			out = append(out, p.node)
 		}
-		return spool.Add(p.node.Path(), p.run, p.packed)
+		return merger.Add(p.node.Path(), p.run, p.packed)
 	})
 
 	if err == nil && len(out) == 0 {
@@ -271,10 +271,10 @@ func (o *mergeOptions) close() {
 }
 
 // write writes the report, and then its page unless page is "".
-func (o *mergeOptions) write(spool *reporter.Merger, merged *reporter.Report, page string) error {
+func (o *mergeOptions) write(merger *reporter.Merger, merged *reporter.Report, page string) error {
 	drawn := plotter.NewPage(plotter.PageOptions{})
 	err := reportfile.WriteStream(o.output, o.force, func(w io.Writer) error {
-		return spool.Encode(w, merged, func(name string, n *reporter.Node) {
+		return merger.Encode(w, merged, func(name string, n *reporter.Node) {
 			if page != "" {
 				drawn.Add(&merged.Run, name, n)
 			}

@@ -24,7 +24,7 @@ func TestE2E_Push_OnlyTagsToASlowServer(t *testing.T) {
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
 	call("push", path).Want(t, 0)
-	other := clitest.Write(t, filepath.Join(t.TempDir(), "other.json"), textOf(t, path), 0o644)
+	other := clitest.Write(t, filepath.Join(t.TempDir(), "other.json"), clitest.Read(t, path), 0o644)
 	s.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
 		select { // slower than the delay before progress is shown
 		case <-time.After(1100 * time.Millisecond):
@@ -72,7 +72,7 @@ func TestE2E_MLflow_ReportReplacedWhilePushing(t *testing.T) {
 	}
 	o, _ := l.End()
 	o.Want(t, 5)
-	if got := textOf(t, precious); got != "mine" {
+	if got := clitest.Read(t, precious); got != "mine" {
 		t.Errorf("it was replaced by %q", got)
 	}
 	said := o.Err[strings.Index(o.Err, "perfagent: MLflow"):]

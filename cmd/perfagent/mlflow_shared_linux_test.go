@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -32,7 +31,7 @@ func pendingReport(t testing.TB, uri string, args ...string) string {
 func TestPush_FailureForgetsNothing(t *testing.T) {
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
-	before := textOf(t, path)
+	before := clitest.Read(t, path)
 	for _, args := range [][]string{
 		{"--dry-run", "--mlflow", "http://127.0.0.1:1"}, {"--dry-run", "--mlflow-run-id", "nothing"}, {"--dry-run"},
 		{"--mlflow-run-id", "nothing"}, {"--mlflow", "http://127.0.0.1:1"},
@@ -40,7 +39,7 @@ func TestPush_FailureForgetsNothing(t *testing.T) {
 		cmd := insideCommand(t, append(append([]string{"push"}, args...), path)...)
 		cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
 		cmd.perform(t)
-		if after := textOf(t, path); after != before {
+		if after := clitest.Read(t, path); after != before {
 			t.Fatalf("%v changed the report", args)
 		}
 	}
@@ -49,15 +48,6 @@ func TestPush_FailureForgetsNothing(t *testing.T) {
 	}
 	call("push", path).Want(t, 0)
 	s.only(t)
-}
-
-func textOf(t testing.TB, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 // The job's MLFLOW_RUN_CONTEXT never prevents its start, and is only changed if its meaning stays the same.
@@ -127,7 +117,7 @@ func copiesPushedAtOnce(t *testing.T) (alive []mlflowtest.RunData, apart time.Du
 	path := pendingReport(t, s.URL, "--", "sleep", "0.3")
 	var cmds []*exec.Cmd
 	for k := range 3 {
-		twin := clitest.Write(t, filepath.Join(t.TempDir(), fmt.Sprint(k, ".json")), textOf(t, path), 0o644)
+		twin := clitest.Write(t, filepath.Join(t.TempDir(), fmt.Sprint(k, ".json")), clitest.Read(t, path), 0o644)
 		cmds = append(cmds, clitest.Perfagent(t, "push", twin))
 	}
 	for _, o := range sideBySide(t, cmds...) {
@@ -156,7 +146,7 @@ func TestPush_WhileTheRunGoesOn(t *testing.T) {
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("ready")
 	journal := filepath.Join(cmd.Dir, "perfagent-out/on/node-0.jsonl")
-	clitest.WaitUntil(t, "samples are in the journal", func() bool { return strings.Count(textOf(t, journal), "\n") > 12 })
+	clitest.WaitUntil(t, "samples are in the journal", func() bool { return strings.Count(clitest.Read(t, journal), "\n") > 12 })
 	call("push", journal).Want(t, 0)
 	if got := s.only(t); len(got.Metrics[oneSeries]) > int(time.Since(begun)/(10*time.Second)) || got.Info.Status != mlflow.Running {
 		t.Errorf("%d points, %s", len(got.Metrics[oneSeries]), got.Info.Status)

@@ -34,9 +34,9 @@ func (o *recordOptions) notify(r *agent.Result) {
 		return
 	}
 
-	words, err := json.Marshal(summary.NewOverview(r.Report, r.ReportPath, r.PagePath))
+	data, err := json.Marshal(summary.NewOverview(r.Report, r.ReportPath, r.PagePath))
 	if err == nil {
-		err = o.runAtEnd(append(words, '\n'), r.Late)
+		err = o.runAtEnd(append(data, '\n'), r.Late)
 	}
 	if err != nil {
 		o.Log.Warn("--on-end: " + err.Error())

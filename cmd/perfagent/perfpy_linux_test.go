@@ -92,7 +92,7 @@ func TestCompat_FileIsPerfPys(t *testing.T) {
 // The summary of such a run has the same numbers as show has for its file.
 func TestCompat_SummaryHasTheNumbersOfTheFile(t *testing.T) {
 	o, path := perfpyRun(t)
-	cpus := strings.Count(mustRead(t, "/proc/stat"), "\ncpu")
+	cpus := strings.Count(clitest.Read(t, "/proc/stat"), "\ncpu")
 	shown := inside(t, "show", path, "--cpus", fmt.Sprint(cpus))
 	shown.Want(t, 0)
 	if diff := cmp.Diff(measured(shown.Out), measured(o.Err)); diff != "" {
@@ -117,15 +117,6 @@ func TestCompat_SummaryHasTheNumbersOfTheFile(t *testing.T) {
 	if !strings.Contains(values.Err, "since boot") || !strings.Contains(o.Err, "since boot") {
 		t.Errorf("it is not said that totals are since boot: %q", values.Err)
 	}
-}
-
-func mustRead(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // measured returns the lines of a summary about measurements.

@@ -29,7 +29,7 @@ type streams struct {
 // execute runs the command line and returns its exit code.
 func execute(args []string, s streams) int {
 	if s.defaults == nil {
-		s.defaults = noDefaults
+		s.defaults = func() defaults { return defaults{} }
 	}
 
 	if logins := redact.Logins(ownArgsAndEnv(args)); len(logins) > 0 { // an error message may end up in a log

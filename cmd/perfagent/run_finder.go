@@ -137,12 +137,12 @@ func (f *runFinder) warnAbout(found *catalog.Match) {
 		f.printMessage(fmt.Sprintf("%s has earlier recordings of the same nodes or ranks, left out here: %s",
 			found.Launch.ID(), text.List(paths, maxListedEarlier)))
 	}
-	if blank := found.Run.Unreadable; len(blank) > 0 {
-		var whys []string
-		for _, r := range blank {
-			whys = append(whys, r.Damaged().Error())
+	if unreadable := found.Run.Unreadable; len(unreadable) > 0 {
+		var reasons []string
+		for _, r := range unreadable {
+			reasons = append(reasons, r.Damaged().Error())
 		}
-		f.printMessage("left out: " + text.List(whys, maxListedUnreadable))
+		f.printMessage("left out: " + text.List(reasons, maxListedUnreadable))
 	}
 	f.warnClockSkew(found.Launch)
 }

@@ -124,8 +124,7 @@ func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) 
 		}
 	}
 	if o.format != formatCSV && nodes > terminal.MaxNodes {
-		return catalog.ReadMerged(found.Nodes(), func(n *catalog.Node) (*reporter.Report,
-			error) {
+		return catalog.ReadMerged(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) {
 			return n.ReadWithoutSeries(o.cpus)
 		})
 	}

@@ -16,9 +16,9 @@ import (
 // reraiseForShell ends this process by the signal that killed its job, if the parent is in our session: then it is a
 // shell or a script, not the program behind a new terminal.
 func reraiseForShell(signal string) {
-	ours, err := unix.Getsid(0)
-	theirs, errParent := unix.Getsid(unix.Getppid())
-	if err == nil && errParent == nil && ours == theirs {
+	own, err := unix.Getsid(0)
+	parent, errParent := unix.Getsid(unix.Getppid())
+	if err == nil && errParent == nil && own == parent {
 		reraise(signal)
 	}
 }

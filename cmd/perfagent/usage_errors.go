@@ -69,7 +69,7 @@ func commandNames(root *cobra.Command) []string {
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
-		lonely  *pflag.ValueRequiredError
+		noValue *pflag.ValueRequiredError
 		bad     *pflag.InvalidValueError
 		syntax  *pflag.InvalidSyntaxError
 	)
@@ -78,8 +78,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownLetter(cmd, unknown.GetSpecifiedName())
 	case errors.As(err, &unknown):
 		return unknownFlag(cmd, unknown.GetSpecifiedName())
-	case errors.As(err, &lonely):
-		return fmt.Errorf("--%s: the value is missing", lonely.GetFlag().Name)
+	case errors.As(err, &noValue):
+		return fmt.Errorf("--%s: the value is missing", noValue.GetFlag().Name)
 	case errors.As(err, &bad):
 		return fmt.Errorf("--%s: %w", bad.GetFlag().Name, valueError(err))
 	case errors.As(err, &syntax):

@@ -23,17 +23,16 @@ import (
 const minRefresh = 100 * time.Millisecond
 
 type watchOptions struct {
-	runs    runFinder
 	node    int
 	hasNode bool // --node was given
 	launch  int  // K of RUN-ID@K; 0 = not given
 	refresh time.Duration
 	bootID  string // of this machine
-	streams streams
+	runFinder
 }
 
 func newWatch(s streams) *cobra.Command {
-	o := &watchOptions{streams: s, runs: runFinder{streams: s}}
+	o := &watchOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:        "watch [flags] [RUN]",
 		SuggestFor: []string{"live", "monitor"},
@@ -56,19 +55,19 @@ gone.`,
   perfagent watch trial-7 --node 3
   perfagent watch --refresh 10s trial-7 >> progress.log`,
 		Args: atMostOne,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.watch(cmd, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return o.watch(args) },
 	}
 
-	f := o.runs.addTo(cmd)
+	f := o.addTo(cmd)
 	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that is still running)")
 	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two updates, at least 100ms")
 
 	return cmd
 }
 
-func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
+func (o *watchOptions) watch(args []string) error {
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // watch needs few CPUs; the default is all
-	if err := o.applyDefaults(cmd); err != nil {
+	if err := o.applyDefaults(); err != nil {
 		return err
 	}
 
@@ -115,11 +114,11 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 		return o.newestRunning()
 	}
 
-	if o.runs.needsCopy(name) {
+	if o.needsCopy(name) {
 		return "", errors.New("watch: that store has no journal to follow; perfagent show shows what it has")
 	}
-	found, err := o.runs.find(name)
-	if dir := filepath.Join(o.runs.out, name); err != nil && scheduler.CheckRunID(name) == nil && isDir(dir) {
+	found, err := o.runFinder.find(name)
+	if dir := filepath.Join(o.out, name); err != nil && scheduler.CheckRunID(name) == nil && isDir(dir) {
 		return dir, nil // it may have just begun, or be unreadable
 	}
 	if err != nil {
@@ -162,12 +161,12 @@ func indexOf(path string, otherwise int) int {
 }
 
 // applyDefaults applies PERFAGENT_OUT and checks the flags.
-func (o *watchOptions) applyDefaults(cmd *cobra.Command) error {
-	if err := o.runs.applyDefaults(); err != nil {
+func (o *watchOptions) applyDefaults() error {
+	if err := o.runFinder.applyDefaults(); err != nil {
 		return err
 	}
 
-	o.hasNode = cmd.Flags().Changed("node")
+	o.hasNode = o.given("node")
 	switch {
 	case o.node < 0 || o.node > agent.MaxNode:
 		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, agent.MaxNode)
@@ -182,33 +181,33 @@ func (o *watchOptions) applyDefaults(cmd *cobra.Command) error {
 func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	id := catalog.NameOf(dir)
 	w := &watchedRun{options: o, id: id, dir: dir}
-	there, err := listLaunchFiles(dir, o.launch)
+	files, err := listLaunchFiles(dir, o.launch)
 	if err != nil {
 		return nil, err
 	}
 
-	w.start = there.start
-	node, ok := there.first()
+	w.start = files.start
+	node, ok := files.first()
 	if o.hasNode {
 		node = o.node
-		_, ok = there.journals[node]
+		_, ok = files.journals[node]
 	}
 
-	switch report, ended := there.reports[node]; {
+	switch report, ended := files.reports[node]; {
 	case ok:
 	case ended && o.hasNode:
 		return nil, fmt.Errorf("watch: node %d of run %q has ended: %s", node, id, showCommand(report))
-	case ended && len(there.reports) > 1: // another one may have failed
-		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(there.dir))
+	case ended && len(files.reports) > 1: // another one may have failed
+		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(files.dir))
 	case ended:
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
 	case o.hasNode:
-		return nil, fmt.Errorf("watch: no node %d of run %q in %s; there is %s", node, id, there.dir, there.nodes())
+		return nil, fmt.Errorf("watch: no node %d of run %q in %s; there is %s", node, id, files.dir, files.nodes())
 	default:
-		return nil, fmt.Errorf("watch: no recording of run %q in %s", id, there.dir)
+		return nil, fmt.Errorf("watch: no recording of run %q in %s", id, files.dir)
 	}
 
-	w.main = newWatchedNode(node, there.journals[node], o.bootID)
+	w.main = newWatchedNode(node, files.journals[node], o.bootID)
 	w.nodes = []*watchedNode{w.main}
 	w.main.poll(time.Now())
 	if lead := w.main.lead(); w.main.report() == nil && lead.readErr != nil {
@@ -225,8 +224,7 @@ func showCommand(path string) string {
 
 // newestRunning returns the directory of the running run that started last.
 func (o *watchOptions) newestRunning() (string, error) {
-	out := o.runs.out
-	entries, err := os.ReadDir(out)
+	entries, err := os.ReadDir(o.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("watch: look for a run: %w", err)
 	}
@@ -234,8 +232,8 @@ func (o *watchOptions) newestRunning() (string, error) {
 	running, started := "", time.Time{}
 	var unread unreadRuns
 	for _, e := range entries {
-		dir := filepath.Join(out, e.Name())
-		there, err := listLaunchFiles(dir, 0)
+		dir := filepath.Join(o.out, e.Name())
+		files, err := listLaunchFiles(dir, 0)
 		if err != nil {
 			if e.IsDir() { // a plain file is not a run
 				unread.add(dir, errors.Unwrap(err))
@@ -243,7 +241,7 @@ func (o *watchOptions) newestRunning() (string, error) {
 			continue
 		}
 
-		for _, path := range slices.Concat(slices.Collect(maps.Values(there.journals))...) {
+		for _, path := range slices.Concat(slices.Collect(maps.Values(files.journals))...) {
 			p := newWatchedPart(path, o.bootID)
 			p.poll(time.Now())
 			if r := p.report; r != nil && p.running(time.Now()) && (running == "" || r.Run.Start.After(started)) {
@@ -262,11 +260,11 @@ func (o *watchOptions) newestRunning() (string, error) {
 		return running, nil
 	case unread.err != nil:
 		return "", fmt.Errorf("watch: no readable run is active under %s; %d cannot be read, the newest: %w",
-			out, unread.count, unread.err)
+			o.out, unread.count, unread.err)
 	}
 
 	return "", fmt.Errorf("watch: no run is active under %s: start one with perfagent run, "+
-		"or show the newest report with perfagent show", out)
+		"or show the newest report with perfagent show", o.out)
 }
 
 // unreadRuns counts recordings that could not be read. Any of them may still be running.

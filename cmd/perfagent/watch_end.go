@@ -110,9 +110,9 @@ func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 		ends = append(ends, e)
 	}
 
-	if there, err := listLaunchFiles(w.dir, w.options.launch); err == nil && !w.options.hasNode {
+	if files, err := listLaunchFiles(w.dir, w.options.launch); err == nil && !w.options.hasNode {
 		tried := 0
-		for node, path := range there.reports {
+		for node, path := range files.reports {
 			if w.knows(node) {
 				continue
 			}

@@ -42,13 +42,13 @@ func listLaunchFiles(dir string, k int) (*launchFiles, error) {
 	r.start = l.Start
 	for i := range l.Nodes {
 		n := &l.Nodes[i]
-		for _, piece := range n.Entries {
-			if piece.Journal != "" {
-				r.journals[n.Index] = append(r.journals[n.Index], piece.Journal)
+		for _, entry := range n.Entries {
+			if entry.Journal != "" {
+				r.journals[n.Index] = append(r.journals[n.Index], entry.Journal)
 			}
 		}
-		if piece := n.Entries[0]; piece.Report != "" {
-			r.reports[n.Index] = piece.Report
+		if entry := n.Entries[0]; entry.Report != "" {
+			r.reports[n.Index] = entry.Report
 		}
 	}
 
@@ -71,10 +71,10 @@ func launchToWatch(run *catalog.Run) *catalog.Launch {
 	for i := range slices.Backward(run.Launches) {
 		l := &run.Launches[i]
 		for _, n := range l.Nodes {
-			for _, piece := range n.Entries {
+			for _, entry := range n.Entries {
 				switch {
-				case piece.Journal == "":
-				case journal.ReadWriterState(piece.Journal) != journal.WriterGone:
+				case entry.Journal == "":
+				case journal.ReadWriterState(entry.Journal) != journal.WriterGone:
 					return l
 				case withJournal == nil:
 					withJournal = l

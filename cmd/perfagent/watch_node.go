@@ -22,10 +22,10 @@ type watchedNode struct {
 	cachedReport *reporter.Report // of all parts since the last poll; nil = not combined yet
 }
 
-func newWatchedNode(index int, paths []string, home string) *watchedNode {
-	n := &watchedNode{index: index, bootID: home}
+func newWatchedNode(index int, paths []string, bootID string) *watchedNode {
+	n := &watchedNode{index: index, bootID: bootID}
 	for _, path := range paths {
-		n.parts = append(n.parts, newWatchedPart(path, home))
+		n.parts = append(n.parts, newWatchedPart(path, bootID))
 	}
 	return n
 }
@@ -125,14 +125,7 @@ func (n *watchedNode) combine() *reporter.Report {
 }
 
 // node returns the node of the newest report, or an empty node.
-func (n *watchedNode) node() *reporter.Node {
-	if r := n.report(); r != nil {
-		for _, name := range r.NodeNames() { // only one
-			return r.Nodes[name]
-		}
-	}
-	return &reporter.Node{}
-}
+func (n *watchedNode) node() *reporter.Node { return onlyNode(n.report()) }
 
 // live returns the state of the node for the screen.
 func (n *watchedNode) live(now time.Time) terminal.LiveNode {
@@ -180,6 +173,3 @@ func (n *watchedNode) describeEnd() nodeEnd {
 
 	return ends[best]
 }
-
-// compareNodes orders nodes by index.
-func compareNodes(a, b *watchedNode) int { return cmp.Compare(a.index, b.index) }

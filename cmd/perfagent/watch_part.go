@@ -33,8 +33,8 @@ type watchedPart struct {
 	misses      int // reads that found neither journal nor report
 }
 
-func newWatchedPart(path, home string) *watchedPart {
-	return &watchedPart{bootID: home, follower: journal.Follow(path)}
+func newWatchedPart(path, bootID string) *watchedPart {
+	return &watchedPart{bootID: bootID, follower: journal.Follow(path)}
 }
 
 // poll reads new lines of the journal, or the report that replaced it.
@@ -92,8 +92,11 @@ func (p *watchedPart) newestReport() *reporter.Report {
 }
 
 // node returns the node of the newest report, or an empty node.
-func (p *watchedPart) node() *reporter.Node {
-	if r := p.newestReport(); r != nil {
+func (p *watchedPart) node() *reporter.Node { return onlyNode(p.newestReport()) }
+
+// onlyNode returns the first node of a report, which has one, or an empty node for nil.
+func onlyNode(r *reporter.Report) *reporter.Node {
+	if r != nil {
 		for _, name := range r.NodeNames() {
 			return r.Nodes[name]
 		}

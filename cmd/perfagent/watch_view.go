@@ -44,8 +44,8 @@ func (w *watchedRun) close() {
 func (w *watchedRun) poll(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
-		if there, err := listLaunchFiles(w.dir, w.options.launch); err == nil { // else keep the known nodes
-			w.join(there, min(room, maxWatched))
+		if files, err := listLaunchFiles(w.dir, w.options.launch); err == nil { // else keep the known nodes
+			w.join(files, min(room, maxWatched))
 		}
 	}
 	for _, n := range w.nodes {
@@ -54,13 +54,13 @@ func (w *watchedRun) poll(now time.Time, room int) {
 }
 
 // join follows new journals, of up to room nodes.
-func (w *watchedRun) join(there *launchFiles, room int) {
+func (w *watchedRun) join(files *launchFiles, room int) {
 	w.more = 0
-	for _, node := range slices.Sorted(maps.Keys(there.journals)) {
-		paths := there.journals[node]
+	for _, node := range slices.Sorted(maps.Keys(files.journals)) {
+		paths := files.journals[node]
 		at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 		switch {
-		case at >= 0 && there.start.Equal(w.start):
+		case at >= 0 && files.start.Equal(w.start):
 			for _, path := range paths {
 				w.nodes[at].follow(path)
 			}
@@ -77,10 +77,10 @@ func (w *watchedRun) join(there *launchFiles, room int) {
 		}
 	}
 
-	slices.SortFunc(w.nodes, compareNodes)
+	slices.SortFunc(w.nodes, func(a, b *watchedNode) int { return a.index - b.index })
 	w.ended = len(w.evicted)
-	for node := range there.reports {
-		if _, running := there.journals[node]; !running && !w.knows(node) {
+	for node := range files.reports {
+		if _, running := files.journals[node]; !running && !w.knows(node) {
 			w.ended++
 		}
 	}

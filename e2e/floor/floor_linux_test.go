@@ -78,7 +78,7 @@ func TestFloor_Table(t *testing.T) {
 		t.Skip("needs ten minutes and other tools: make floor")
 	}
 	tools := append(others(t), perfagent(t))
-	table := newTable(tools)
+	table := &table{tools: tools}
 	measureStart(t, table)
 	for _, hz := range []int{1, 10, 100} {
 		measureSampling(t, table, hz)
@@ -122,8 +122,6 @@ const (
 	denet  = "denet 0.10.3"
 	psutil = "perf.py's way"
 )
-
-func newTable(tools []tool) *table { return &table{tools: tools} }
 
 func (tb *table) add(name, format string, goals, held []limit) *row {
 	r := &row{name, format, make(map[string]float64), goals, held}

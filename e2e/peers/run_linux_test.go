@@ -259,7 +259,7 @@ func (r *peerRun) ourSays() (cpu, memory float64) {
 
 func (r *peerRun) timeSays() (cpu, memory float64) {
 	var user, system, kb float64
-	if _, err := fmt.Sscan(peerFile(r.t, filepath.Join(r.dir, "time.txt")), &user, &system, &kb); err != nil {
+	if _, err := fmt.Sscan(clitest.Read(r.t, filepath.Join(r.dir, "time.txt")), &user, &system, &kb); err != nil {
 		r.t.Fatal(err)
 	}
 	return user + system, kb / 1024
@@ -290,7 +290,7 @@ func (r *peerRun) trackerSays() (cpu, memory float64) {
 // psrecordSays sums percent × seconds, each for the time since the previous line.
 func (r *peerRun) psrecordSays() (cpu, memory float64) {
 	last := 0.0
-	for i, line := range strings.Split(strings.TrimSpace(peerFile(r.t, filepath.Join(r.dir, "psrecord.csv"))), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(clitest.Read(r.t, filepath.Join(r.dir, "psrecord.csv"))), "\n") {
 		if i == 0 {
 			continue // the heading
 		}
@@ -307,18 +307,9 @@ func (r *peerRun) psrecordSays() (cpu, memory float64) {
 // decode reads a file of a tool.
 func (r *peerRun) decode(name string, into any) {
 	r.t.Helper()
-	if err := json.Unmarshal([]byte(peerFile(r.t, filepath.Join(r.dir, name))), into); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Read(r.t, filepath.Join(r.dir, name))), into); err != nil {
 		r.t.Fatal(err)
 	}
-}
-
-func peerFile(t testing.TB, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 // peerTimes returns a number times a factor, NaN if the number is missing.

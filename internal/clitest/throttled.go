@@ -56,11 +56,6 @@ func WantThrottled(t *testing.T, n *reporter.Node, before, after, around Counter
 	}
 
 	if v := Metric(t, n, "job_throttled_seconds"); v < in.ThrottledFor || v > around.ThrottledFor {
-		t.Errorf(
-			"throttled for %v s; the kernel: %v s in the job, %v s around it",
-			v,
-			in.ThrottledFor,
-			around.ThrottledFor,
-		)
+		t.Errorf("throttled for %v s; the kernel: %v s in the job, %v s around it", v, in.ThrottledFor, around.ThrottledFor)
 	}
 }

@@ -28,20 +28,7 @@ func Same(t *testing.T, what string, got, want any) {
 // Root returns the root of the module that contains the working directory.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the working directory")
-		}
-		dir = filepath.Dir(dir)
-	}
+	return testenv.Repository(t, "")
 }
 
 // Tree returns the roots of the procfs and sysfs of a host in testdata. The sysfs may not exist.

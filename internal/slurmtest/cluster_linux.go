@@ -187,12 +187,12 @@ func (c *Cluster) start(h *hosttest.Host, name string, args ...string) {
 	c.t.Helper()
 	cmd := h.Command(c.t, c.dir, "timeout", append([]string{"-k", "5", "2400", c.programs.Path(name)}, args...)...)
 	cmd.Env = append(cmd.Env, c.env...)
-	said, err := os.Create(c.path("log/" + name + "." + h.Name + ".out"))
+	output, err := os.Create(c.path("log/" + name + "." + h.Name + ".out"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer said.Close()
-	cmd.Stdout, cmd.Stderr = said, said
+	defer output.Close()
+	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
@@ -202,13 +202,13 @@ func (c *Cluster) start(h *hosttest.Host, name string, args ...string) {
 // WaitIdle waits until both nodes are idle.
 func (c *Cluster) WaitIdle(t *testing.T) {
 	t.Helper()
-	said := ""
-	for begin := time.Now(); said != "idle 2"; time.Sleep(20 * time.Millisecond) {
+	state := ""
+	for begin := time.Now(); state != "idle 2"; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
-			t.Fatalf("not two idle nodes within %v, but %q", clitest.Longest, said)
+			t.Fatalf("not two idle nodes within %v, but %q", clitest.Longest, state)
 		}
 		o := clitest.RunCommand(t, c.Command(t, "sinfo", "-h", "-o", "%T %D"))
-		said = strings.TrimSpace(o.Out + o.Err)
+		state = strings.TrimSpace(o.Out + o.Err)
 	}
 }
 
