@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// A Sampler in the shortest run of a host of testdata/rare: the host's optional counters begin at 0, and others are
+// A Sampler in the shortest run of a host of testdata/optional: the host's optional counters begin at 0, and others are
 // missing. On a busy machine the run is long enough for rates, which are 0, too.
 func TestSampler_OptionalDevices(t *testing.T) {
 	for name, want := range map[string][]Column{

@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// rareJob runs a job on a host of testdata/rare. It changes the host's counters once perfagent has taken a sample that
+// rareJob runs a job on a host of testdata/optional. It changes the host's counters once perfagent has taken a sample that
 // contains word, and ends after a second, because the summary of a shorter job has no rows of the node.
 func rareJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
 	t.Helper()
@@ -25,7 +25,7 @@ func rareJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
 	return o
 }
 
-// rareTree unpacks a host of testdata/rare into one directory with proc and sys.
+// rareTree unpacks a host of testdata/optional into one directory with proc and sys.
 func rareTree(t *testing.T, name string) (proc, sys string) {
 	t.Helper()
 	dir := clitest.OpenTemp(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// A rareHost is a host of testdata/rare with a test's clock.
+// A rareHost is a host of testdata/optional with a test's clock.
 type rareHost struct {
 	*Reader
 	proc, sys string

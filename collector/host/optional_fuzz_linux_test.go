@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// fileOfRare returns a file of a host of testdata/rare.
+// fileOfRare returns a file of a host of testdata/optional.
 func fileOfRare(f *testing.F, name, path string) []byte {
 	f.Helper()
 	proc, sys := collectortest.OptionalDevices(f, name)

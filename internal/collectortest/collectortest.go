@@ -52,7 +52,7 @@ func CopyOfTree(t testing.TB) (proc, sys string) {
 	return proc, sys
 }
 
-// OptionalDevices returns writable copies of the roots of a healthy host, with the files of an archive in testdata/rare
+// OptionalDevices returns writable copies of the roots of a healthy host, with the files of an archive in testdata/optional
 // added.
 func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
@@ -61,7 +61,7 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	if err := os.CopyFS(sys, os.DirFS(healthy)); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(Root(t), "testdata", "rare", name+".txt"))
+	data, err := os.ReadFile(filepath.Join(Root(t), "testdata", "optional", name+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
