@@ -22,7 +22,8 @@ var templates = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
 		"local": local,
 		"node":  nodeOf,
-		"words": func(s string) []string { return strings.Split(s, " ") }, // no line is broken within a word, as after a hyphen
+		// No line is broken within a word, as after a hyphen.
+		"words": func(s string) []string { return strings.Split(s, " ") },
 	}
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "*.tmpl"))
 })

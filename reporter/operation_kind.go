@@ -108,7 +108,7 @@ type kind[T any] struct {
 	total     func(t *T) float64    // orders series; nil = by name only
 	estimated func(t *T) *[]string  // names of estimated numbers; nil = never estimated
 	rest      func(out *T, a, b *T) // pools in out, a copy of b, everything that rows don't
-	rows      []kindNumber[T]       // in the order of output; the first row has the number of values that averages are over
+	rows      []kindNumber[T]       // in the order of output; the first is the number of values that averages are over
 }
 
 // A kindNumber is a row of a kind.

@@ -107,7 +107,8 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 		})
 	}
 	if b.restartCause != nil {
-		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: Restarted, Why: "started again: " + b.restartCause.Error()})
+		why := "started again: " + b.restartCause.Error()
+		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: Restarted, Why: why})
 	}
 	if live && b.message != "" && now.Sub(b.messageAt) <= stale {
 		r.Missing = append(r.Missing, series.Missing{What: "gpu", Code: NotUnderstood, Why: "nvidia-smi: " + b.message})

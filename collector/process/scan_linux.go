@@ -48,9 +48,9 @@ func (s *stat) dead() bool {
 	return (s.state == 'Z' || s.state == 'X' || s.state == 'x') && s.threads <= 1
 }
 
-// recheck and reread are periods: there is a list at least every recheck scans, and each process outside the job is read
-// again in one of recheck lists; each idle process of the job is read again every reread scans, as the kernel reclaims
-// memory of idle processes, too.
+// recheck and reread are periods: there is a list at least every recheck scans, and each process outside the job is
+// read again in one of recheck lists; each idle process of the job is read again every reread scans, as the kernel
+// reclaims memory of idle processes, too.
 const (
 	recheck = 30
 	reread  = 10

@@ -124,7 +124,8 @@ func (t *Tree) matchScan() {
 	}
 
 	b.spare, b.living = old, living
-	b.gone = slices.DeleteFunc(append(b.gone[:0], old...), func(e *entry) bool { return findEntry(living, e.row.PID) == e })
+	lives := func(e *entry) bool { return findEntry(living, e.row.PID) == e }
+	b.gone = slices.DeleteFunc(append(b.gone[:0], old...), lives)
 	clear(b.spare)
 }
 
