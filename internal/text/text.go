@@ -1,3 +1,5 @@
+// Package text formats numbers, units and counts for people, and makes untrusted text printable. Widths are in terminal
+// cells.
 package text
 
 import (
