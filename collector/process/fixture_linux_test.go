@@ -453,7 +453,44 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	}
 }
 
-// A process that a pass could not read counts as unread in the passes that measure the rest.
+// The pass that measures the rest reads again what has moved, and what could not be measured exactly.
+func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
+	line := func(pid, pages, kb int) treeLine {
+		return treeLine{pid: pid, parent: 100, start: 60, pages: pages, pssKB: kb}
+	}
+	grown, sleeping := line(201, 100, 400), line(201, 100, 0)
+	grown.faults, sleeping.state = 99, "D"
+	for name, c := range map[string]struct {
+		first, then  treeLine
+		before, want float64 // KiB
+	}{
+		"it grows":               {line(201, 1, 4), grown, 24, 420},
+		"it shrinks":             {line(201, 100, 400), line(201, 1, 4), 420, 24},
+		"it slept in the kernel": {sleeping, line(201, 100, 40), 420, 60},
+		"it stays":               {line(201, 1, 4), line(201, 1, 4), 24, 24},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := treeFixture(t)
+			for pid := 200; pid < 206; pid++ {
+				p.put(line(pid, 1, 4))
+			}
+			p.put(c.first)
+			tree := p.tree(nil)
+			clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
+			tree.clock = clock.now
+			if u := treeRead(t, tree); u.Memory != c.before*1024 {
+				t.Errorf("first pass: %v KiB, want %v", u.Memory/1024, c.before)
+			}
+			p.put(c.then)
+			clock.at.mono += maxInterval
+			if u := treeRead(t, tree); u.Memory != c.want*1024 || u.MemoryKind != "pss" || !u.MemoryFresh || u.Failed["memory"] != nil {
+				t.Errorf("second pass: %v KiB, want %v: %+v", u.Memory/1024, c.want, u)
+			}
+		})
+	}
+}
+
+// A process that a pass could not read counts as unread in every other pass, too.
 func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
 	p := treeFixture(t)
 	for pid := 200; pid < 206; pid++ {
@@ -465,11 +502,12 @@ func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
 	tree := p.tree(nil)
 	c := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
 	tree.clock = c.now
-	for pass := range 2 {
-		if u := treeRead(t, tree); u.MemoryKind != "rss" || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "1 of 6") {
-			t.Fatalf("pass %d: %+v", pass, u)
+	for pass, wait := range []time.Duration{maxInterval, maxIdleScanInterval, maxInterval, 0} {
+		u := treeRead(t, tree)
+		if !u.MemoryFresh || u.MemoryKind != "rss" || u.Memory != 24<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "1 of 6") {
+			t.Errorf("pass %d: %v KiB, want 24, rss and 1 of 6 unread: %+v", pass, u.Memory/1024, u)
 		}
-		c.at.mono += maxInterval
+		c.at.mono += wait
 	}
 }
 

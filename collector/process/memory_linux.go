@@ -49,9 +49,16 @@ func (p pageCost) of(pages uint64) time.Duration {
 // A measuredMemory is the last measured memory of a process. A pss of 0 means that it was never measured.
 type measuredMemory struct {
 	rollup
+	counted         uint64 // bytes in the sum: its PSS, or what replaces it
+	exact           bool   // counted is its PSS
+	unread          error  // why counted is not its PSS, if that could not be read
 	faultsAtMeasure uint64 // its minor faults at that time
+	pagesAtMeasure  uint64 // its resident pages at that time
 	pssAt           time.Duration
 }
+
+// hasMoved reports whether the memory of a process may have changed since it was measured.
+func (p *proc) hasMoved() bool { return p.faults != p.faultsAtMeasure || p.pages != p.pagesAtMeasure }
 
 // readMemory measures the memory of the job's processes, if due: PSS, or RSS if there is no PSS, and other shared
 // memory that they hold open. If no process is left, the last value stays.
@@ -79,13 +86,12 @@ func (t *Tree) measurePSS(begin clockReading) {
 	if begin.mono < t.due.memory && !t.repeatPass {
 		return
 	}
-	resident := t.resident()
-	if t.isSteady(resident) && begin.mono < t.measured+t.idleScanFor {
+	if t.isSteady(t.resident()) && begin.mono < t.measured+t.idleScanFor {
 		return
 	}
 
-	if !t.round.open {
-		t.round = round{began: begin.mono, residency: resident, swapped: t.host.swap}
+	if !t.round.open || begin.mono > t.measured+2*maxInterval {
+		t.round = round{began: begin.mono, swapped: t.host.swap}
 	}
 	whole, raced := t.readPSS(begin)
 	t.repeatPass = raced && !t.repeatPass
@@ -93,20 +99,18 @@ func (t *Tree) measurePSS(begin clockReading) {
 	t.round.open = !whole && !raced
 	t.round.cost += end.cpu - begin.cpu
 	t.due.memory, t.idleScanFor = t.afterPSS(begin, end), idleScanInterval(t.round.cost)
-	t.measuredResidency, t.swapped, t.measured = t.round.residency, t.round.swapped, begin.mono
+	t.measuredResidency, t.swapped, t.measured = t.residencyAtMeasure(), t.round.swapped, begin.mono
 	if !whole || raced {
-		t.measuredResidency = residency{pages: resident.pages} // another pass is due as soon as allowed
+		t.measuredResidency.processes = 0 // another pass is due as soon as allowed
 	}
 }
 
-// A round measures each process once, in one or several passes.
+// A round measures every process at least once, in one or several passes.
 type round struct {
-	open      bool          // a pass has left a rest
-	began     time.Duration // start of its first pass
-	cost      time.Duration // CPU time of its passes
-	residency residency     // at its start
-	swapped   float64       // the host's swap in use, at its start
-	unread    failure
+	open    bool          // a pass has left a rest
+	began   time.Duration // start of its first pass
+	cost    time.Duration // CPU time of its passes
+	swapped float64       // the host's swap in use, at its start
 }
 
 // residency is the number of processes and their total resident pages.
@@ -120,6 +124,15 @@ func (t *Tree) resident() residency {
 	r := residency{processes: len(t.jobProcs)}
 	for _, p := range t.jobProcs {
 		r.pages += p.pages
+	}
+	return r
+}
+
+// residencyAtMeasure returns the residency of the newest scan, with each process as it was when it was measured.
+func (t *Tree) residencyAtMeasure() residency {
+	r := residency{processes: len(t.jobProcs)}
+	for _, p := range t.jobProcs {
+		r.pages += p.pagesAtMeasure
 	}
 	return r
 }
@@ -206,33 +219,40 @@ type passEntry struct {
 }
 
 // readPSS sums the PSS of the job's processes; PSS counts a page that n processes share as one n-th in each. RSS
-// replaces unreadable PSS. Once the budget is spent, the remaining processes count with their last PSS; those without
-// one are assumed to share as much as the others. whole reports that the round has measured all processes. raced
-// reports that a process began or ended meanwhile, so that pages may be counted twice or not at all.
+// replaces unreadable PSS. A process that this round has measured is not read again, unless it has moved. Once the
+// budget is spent, the remaining processes count as they did last; those that never did are assumed to share as much as
+// the others. whole reports that the round has measured all processes. raced reports that a process began or ended
+// meanwhile, so that pages may be counted twice or not at all.
 func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
+	var unread failure
 	last, whole := begin, true
 	t.pass = t.pass[:0]
 	for _, p := range t.measureOrder() {
 		if p.dead() {
 			continue
 		}
-		read := t.round.open && p.pssAt >= t.round.began
-		if read || last.cpu-begin.cpu > maxPSS {
-			t.pass = append(t.pass, passEntry{p, p.pss, p.pss == 0})
-			whole = whole && read
-			continue
+		inRound := t.round.open && p.pssAt >= t.round.began
+		read := !(inRound && p.exact && !p.hasMoved()) && last.cpu-begin.cpu <= maxPSS
+		var err error
+		if read {
+			err = t.pss(p, last.mono-begin.mono > maxPSSElapsed)
 		}
-		n, err := t.pss(p, last.mono-begin.mono > maxPSSElapsed, &t.round.unread)
 		if t.rssOnly != nil {
 			return whole, raced
 		}
+		if p.unread != nil {
+			t.note(&unread, p.pid, "smaps_rollup", p.unread)
+		}
 		if err == nil {
-			t.pass = append(t.pass, passEntry{p, n, false})
-		} else {
-			raced = true
+			t.pass = append(t.pass, passEntry{p, p.counted, !read && p.pssAt == 0})
+		}
+		raced = raced || err != nil
+		if !read {
+			whole = whole && inRound
+			continue
 		}
 		at := t.clock()
-		p.pssAt, p.faultsAtMeasure = at.mono, p.faults
+		p.pssAt, p.faultsAtMeasure, p.pagesAtMeasure = at.mono, p.faults, p.pages
 		if p.pages >= minCostPages && p.measured {
 			t.pageCost = pageCost(float64(at.cpu-last.cpu) / float64(p.pages))
 		}
@@ -242,10 +262,10 @@ func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	raced = t.dropReleased() || raced
 	sum := t.sumPass()
 	raced = t.raiseToLowerBound(&sum, raced) || raced
-	t.fail("memory", sum.why(t.round.unread.why("the PSS", len(t.jobProcs))))
+	t.fail("memory", sum.why(unread.why("the PSS", len(t.jobProcs))))
 	switch {
 	case sum.alive == 0:
-	case t.round.unread.n > 0:
+	case unread.n > 0:
 		t.setMemory(&sum, "rss")
 	default:
 		t.setMemory(&sum, "pss")
@@ -312,7 +332,7 @@ func (t *Tree) measureOrder() []*proc {
 		switch {
 		case p.pss == 0:
 			return 0
-		case p.faults != p.faultsAtMeasure:
+		case p.hasMoved():
 			return 1
 		}
 		return 2
@@ -377,21 +397,21 @@ func (s *pssSum) why(other error) error {
 		maxPSS.Seconds()*1e3, s.guessed, s.alive)
 }
 
-// pss returns the memory of one process. For a process in uninterruptible sleep, which may hold the lock of its memory
-// map for long, it returns the last PSS or the RSS. An error means that the process has ended.
-func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
+// pss sets the counted memory of one process. For a process in uninterruptible sleep, which may hold the lock of its
+// memory map for long, that is its last PSS or its RSS. An error means that the process has released its memory.
+func (t *Tree) pss(p *proc, late bool) error {
+	p.exact, p.unread = false, nil
 	switch cost := t.pageCost.of(p.pages); {
-	case p.state == 'D' && p.pss > 0:
-		return p.pss, nil
 	case p.state == 'D':
-		return p.rss(), nil
+		p.counted = cmp.Or(p.pss, p.rss())
+		return nil
 	case late:
-		t.note(unread, p.pid, "smaps_rollup", contentError("those before it took more than 1 s"))
-		return p.rss(), nil
+		p.counted, p.unread = p.rss(), contentError("those before it took more than 1 s")
+		return nil
 	case cost > maxOnePSS:
 		t.rssOnly = fmt.Errorf("measure PSS: process %d, with %d MiB, would take about %.0f ms; %s",
 			p.pid, p.rss()>>20, cost.Seconds()*1e3, rssFallbackNote)
-		return 0, nil
+		return nil
 	}
 
 	file := "smaps_rollup"
@@ -399,9 +419,9 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 		var err error
 		if file, err = t.threadRollup(p.pid); err != nil {
 			if err != errEnding {
-				t.note(unread, p.pid, "smaps_rollup", err)
+				p.unread = err
 			}
-			return 0, err
+			return err
 		}
 	}
 
@@ -409,24 +429,23 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	if err == nil {
 		var r rollup
 		if r, err = parseRollup(data); err == nil {
-			p.rollup, p.measured = r, true
+			p.rollup, p.counted, p.exact, p.measured = r, r.pss, true, true
+			return nil
 		}
 	}
-
 	switch {
-	case err == nil:
-		return p.pss, nil
 	case isGone(err) && !t.dir.exists(p.pid):
-		return 0, err
+		return err
 	case isGone(err):
-		return t.withoutMap(p, err, unread)
+		return t.withoutMap(err)
 	}
 
-	t.note(unread, p.pid, "smaps_rollup", err)
+	p.unread = err
 	if r, err := t.status(p); err == nil {
 		p.rollup = r
 	}
-	return p.rss(), nil
+	p.counted = p.rss()
+	return nil
 }
 
 // status returns the memory of a process from its status file.
@@ -509,11 +528,11 @@ func (t *Tree) isRunning(pid int32, thread string) bool {
 
 // withoutMap handles an existing process without a smaps_rollup. Either it has released its memory and is about to end,
 // or the kernel has no such file.
-func (t *Tree) withoutMap(p *proc, err error, unread *failure) (uint64, error) {
+func (t *Tree) withoutMap(err error) error {
 	if t.dir.has(int32(cmp.Or(t.o.Root, os.Getpid())), "smaps_rollup") {
-		return 0, err
+		return err
 	}
 	t.rssOnly = fmt.Errorf("measure PSS: the kernel has no smaps_rollup (Linux 4.14 and newer have it); %s",
 		rssFallbackNote)
-	return 0, nil
+	return nil
 }
