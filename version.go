@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// version is the file VERSION. It is embedded so that every build has it: make, go build, go install, and programs that
-// use a package of this module.
+// version is the contents of the file VERSION, embedded so that every build has it: make, go build, go install, and
+// programs that use a package of this module.
 //
 //go:embed VERSION
 var version string
 
-// Version returns the version of this module in the form of PEP 440: "1.0.0".
+// Version returns the version of this module in PEP 440 form: "1.0.0".
 func Version() string {
 	return strings.TrimSuffix(version, "\n")
 }

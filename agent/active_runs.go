@@ -23,8 +23,8 @@ var (
 	errBusy  = &OptionError{"TakeOver", errors.New("other runs are active in this process")}
 )
 
-// registerRun admits a run. A run with TakeOver must be the only one, then and later: it waits for all children of the
-// process, those of other runs included. leave ends the run.
+// registerRun admits a run. A run with TakeOver must be the only run, now and later, because it waits for all children
+// of the process, those of other runs included. leave must be called when the run has ended.
 func registerRun(o Options) (leave func(), err error) {
 	runs.mu.Lock()
 	defer runs.mu.Unlock()
@@ -47,21 +47,23 @@ func registerRun(o Options) (leave func(), err error) {
 	}, nil
 }
 
-// allowSecondThread lets a second thread run goroutines in a process that was taken over, because samples should not
-// wait for other tasks of the run.
+// allowSecondThread lets a second thread run goroutines in a process that was taken over, so that samples do not wait
+// for the run's other tasks.
 func (o *Options) allowSecondThread() {
 	if o.TakeOver {
 		runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
 	}
 }
 
-// setUpRuntime tunes the runtime of a process that only measures. operations reports whether the job may send any.
+// setUpRuntime tunes the runtime of a process that only measures. operations reports whether the job may send
+// operations.
 func setUpRuntime(operations bool) {
 	// With one P, a goroutine that becomes ready wakes no other thread, and alternating goroutines stay on one thread.
 	runtime.GOMAXPROCS(1)
 
-	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the first second,
-	// though: a short job would wait for it. A GOGC in the environment is meant for the job and overridden.
+	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. In the first second it is the
+	// other way round, because a short job would wait for the collection. A GOGC in the environment is meant for the
+	// job, and overridden.
 	first, later := 400, 25
 	if operations {
 		first, later = 200, 10

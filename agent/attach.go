@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// attachedRuns is Run.Incomplete in reports of attached processes that still run.
+// attachedRuns is Run.Incomplete in reports of attached processes that are still running.
 const attachedRuns = "the processes are still running"
 
 // ReadyInfo describes the output of an attached recording. Marks is the value for PERFAGENT_MARKS, or "" if there is no
@@ -36,8 +36,8 @@ type ReadyInfo struct {
 
 // Attach records running processes and their descendants until the last of them has ended or ctx is done, and then
 // writes a report. Only their usage from then on counts. This process and its children are always excluded. A done ctx
-// is not an error; a missing process is, before anything is written, and so is a report that cannot be written
-// (ErrNoReport).
+// is not an error. A process that does not exist is an error, returned before anything is written. So is a report that
+// cannot be written (ErrNoReport).
 func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	return a.recordUntilEnd(ctx)
 }
 
-// An attachment is a recording of processes that perfagent did not start.
+// An attachment records processes that perfagent did not start.
 type attachment struct {
 	*session
 	pids      []int
@@ -74,7 +74,7 @@ type attachment struct {
 
 var errNoPID = errors.New("agent: no process")
 
-// newAttachment finds the processes. It writes nothing.
+// newAttachment finds the processes pids. It writes nothing.
 func newAttachment(pids []int, rules redact.Rules) (*attachment, error) {
 	a := &attachment{}
 	for _, pid := range pids {
@@ -158,7 +158,7 @@ func (a *attachment) ready(*collector.Sampler) {
 	a.o.OnReady(ReadyInfo{RunID: a.run.ID, PID: os.Getpid(), Dir: dir, Marks: a.output.marks})
 }
 
-// jobOptions decides how to measure the processes: by their control group if it contains no other process, else
+// jobOptions decides how to measure the processes: by their control group if it contains no other processes, otherwise
 // individually.
 func (a *attachment) jobOptions() host.JobOptions {
 	o := host.JobOptions{
@@ -211,7 +211,7 @@ func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ende
 	in.Run.ExitCode, in.Run.Signal = &code, signal
 }
 
-// commandOf returns the command line of a process, or its name if it has none.
+// commandOf returns the command line of the process pid, or its name if it has no command line.
 func commandOf(pid int) []string {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	data, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
@@ -227,8 +227,8 @@ func commandOf(pid int) []string {
 	return []string{string(bytes.TrimSpace(name))}
 }
 
-// environOf returns the initial environment of a process, or this process's environment for our parent and for a
-// process with an unreadable environment.
+// environOf returns the initial environment of the process pid. If pid is our parent, or its environment cannot be
+// read, environOf returns our own environment.
 func environOf(pid int) []string {
 	if pid == os.Getppid() {
 		return os.Environ()

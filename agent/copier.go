@@ -27,7 +27,7 @@ type copier struct {
 	ended       bool // the goroutine has ended
 }
 
-// newCopier starts run, which receives the copies.
+// newCopier starts a copier, with run in a new goroutine. run must return when copies is closed.
 func newCopier(every, stopTimeout time.Duration, run func(copies <-chan *collector.Recording)) *copier {
 	c := &copier{
 		every: every, stopTimeout: stopTimeout, copies: make(chan *collector.Recording, 1), done: make(chan struct{}),

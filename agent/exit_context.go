@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// exitContext collects facts about the job's end beyond its exit status.
+// exitContext collects facts about the job's end that go beyond its exit status.
 func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
 	e := diagnosis.ExitContext{}
 	if status.Err != nil {
@@ -45,7 +45,7 @@ func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
 	return e
 }
 
-// findCores looks for core files of the job if they may have filled a file system.
+// findCores looks for core files of the job if the job dumped core or a file system is full.
 func (w *commandRun) findCores(e *diagnosis.ExitContext, since time.Time) {
 	if !e.CoreDumped && !slices.ContainsFunc(e.Space, diagnosis.IsFull) {
 		return
@@ -61,11 +61,11 @@ func (w *commandRun) findCores(e *diagnosis.ExitContext, since time.Time) {
 	e.Cores, e.CoresWritten = f.cores, f.written
 }
 
-// fileClock exceeds the lag of file systems' clocks, which advance with the kernel's ticks.
+// fileClock is longer than the clocks of file systems can lag behind; these clocks advance with the kernel's ticks.
 const fileClock = 50 * time.Millisecond
 
-// A signalObserver adds the signals sent to this process to the recording. If perfagent is killed together with the
-// job, the journal still contains the sender.
+// A signalObserver adds the signals sent to this process to the recording. So the journal names the sender even if
+// perfagent is killed together with the job.
 type signalObserver struct{ *commandRun }
 
 func (w signalObserver) begin(*collector.Recording) {}
@@ -84,7 +84,7 @@ func (w signalObserver) observe(_ *collector.Sample, rec *collector.Recording) {
 
 func (w signalObserver) end() []reporter.Missing { return nil }
 
-// journalSignals journals each signal immediately, because the next sample may be far off.
+// journalSignals writes each signal to the journal immediately, because the next sample may be far off.
 func (w *commandRun) journalSignals(ctx context.Context) {
 	for {
 		select {
@@ -99,7 +99,7 @@ func (w *commandRun) journalSignals(ctx context.Context) {
 	}
 }
 
-// newSignal converts a signal to the collector's type.
+// newSignal converts s to the collector's type.
 func newSignal(s job.ReceivedSignal) collector.Signal {
 	return collector.Signal{
 		Signal: s.Name, Number: int(s.Signal), At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process,
@@ -128,19 +128,18 @@ func (o Options) writtenPaths() []string {
 	return unique
 }
 
-// freeSpaceTimeout is how long the job's start waits for the measurement of free space, which must precede a job that
-// fills a disk immediately.
+// freeSpaceTimeout is how long the job's start waits for the measurement of free space. It should wait, because a job
+// may fill a disk immediately.
 const freeSpaceTimeout = 10 * time.Millisecond
 
-// awaitFreeSpace waits for the free space, which is measured while the output is opened, at most freeSpaceTimeout
-// because a file system may hang.
+// awaitFreeSpace waits until the free space has been measured, at most freeSpaceTimeout because a file system may hang.
 func (w *commandRun) awaitFreeSpace() {
 	if before, ok := timeout.Receive(w.freeSpaceBefore, freeSpaceTimeout); ok {
-		w.freeSpaceBefore <- before // it has room for one
+		w.freeSpaceBefore <- before // the channel has room for one value
 	}
 }
 
-// measureFreeSpace measures the free space of the written paths while the job is being started.
+// measureFreeSpace starts to measure the free space of writtenPaths, in a goroutine. The channel receives the result.
 func (o Options) measureFreeSpace() chan []host.FreeSpace {
 	before := make(chan []host.FreeSpace, 1)
 	go func() {
@@ -165,14 +164,14 @@ func (o Options) measureFreeSpace() chan []host.FreeSpace {
 	return before
 }
 
-// freeSpaceAfter measures the free space at the job's end. watched lists the disk paths among the results that are
+// freeSpaceAfter measures the free space at the job's end. watched lists the disk paths with results that are
 // comparable with the samples.
 func (o Options) freeSpaceAfter() (free []host.FreeSpace, watched []string) {
 	paths, _ := timeout.Call(time.Second, o.writtenPaths) // the working directory may hang
 	for _, r := range host.FreeSpaces(paths) {
 		free = append(free, r)
-		// Samples exclude the space reserved for root, so only a file system without a reserve is comparable. A
-		// read-only image is not among the results.
+		// Samples exclude the space reserved for root, so only file systems without such a reserve are comparable.
+		// Read-only images are not among the results.
 		if r.ReserveMB == 0 && slices.Contains(o.DiskPaths, r.Path) {
 			watched = append(watched, r.Path)
 		}
@@ -191,9 +190,9 @@ func existing(path string) string {
 	return path
 }
 
-// timeoutEnd returns the time when the timeout(1) that runs this process ends the job, computed from its command line
-// and its start time in /proc. An earlier TERM from timeout(1) is a forwarded one. timeoutEnd returns the zero time if
-// the parent is not timeout(1), or if the end is unknown.
+// timeoutEnd returns the time when timeout(1), the parent of this process, ends the job, computed from its command line
+// and its start time in /proc. If timeout(1) sends TERM earlier than that, it forwards a signal. timeoutEnd returns the
+// zero time if the parent is not timeout(1), or if the end is unknown.
 func timeoutEnd(now host.Instant) time.Time {
 	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
 	data, err := procfile.ReadFile(filepath.Join(dir, "stat"))

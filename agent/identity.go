@@ -11,18 +11,19 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Detection is the run ID and the identity of this process, from the variables of schedulers and launchers.
+// Detection is the run ID and identity of this process, as detected from the environment variables of schedulers and
+// launchers.
 type Detection struct {
-	// RunID is the name of a run started here; "" means the time and random digits.
+	// RunID is the default RunID of a run started here; "" means the time and random digits.
 	RunID    string            `json:"run_id,omitempty"`
 	Identity reporter.Identity `json:"identity"`
-	// From maps the JSON name of each detected field, run_id included, to the variables that it comes from.
+	// From maps the JSON name of each detected field, run_id included, to the variables from which its value comes.
 	From map[string]string `json:"from"`
 	// Ignored lists variables that are set but ignored.
 	Ignored []IgnoredVariable `json:"ignored"`
 }
 
-// An IgnoredVariable is an ignored variable and the reason.
+// An IgnoredVariable describes a variable that is ignored, with the reason.
 type IgnoredVariable struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
@@ -40,13 +41,13 @@ func Detect() Detection {
 	return d
 }
 
-// InheritsNode reports whether the node index from a variable must be ignored: it belongs to a perfagent around the
-// launcher of this process, which passed it on to the ranks of all nodes.
+// InheritsNode reports whether node, an index from the given variable, must be ignored. That is so if it is the index
+// of a perfagent around the launcher of this process: the launcher passed it on to the ranks of all nodes.
 func (d Detection) InheritsNode(variable string, node int) bool {
 	return inheritsNode(variable, node, d.Identity.Launch)
 }
 
-// identity returns the job, node and rank of this process for the report; nil if only the host's name is known.
+// identity returns the job, node and rank of this process for the report, or nil if only the host's name is known.
 func (s *session) identity() *reporter.Identity {
 	id := newIdentity(s.o.identity)
 	if s.o.nodeGiven {
@@ -55,14 +56,14 @@ func (s *session) identity() *reporter.Identity {
 	if rank, err := strconv.Atoi(s.nodeRole.rank); err == nil && id.Rank == nil {
 		id.Rank = &rank
 	}
-	named := s.o.identity.From["node_name"] != "" // by a variable such as NODE_NAME of a Pod
+	named := s.o.identity.From["node_name"] != "" // named by a variable such as NODE_NAME of a Pod
 	if id.NodeFrom == scheduler.NodeFromNone && id.Scheduler == "" && id.Rank == nil && !named {
 		return nil
 	}
 	return &id
 }
 
-// newIdentity converts an identity to the report's type.
+// newIdentity converts id to the report's type.
 func newIdentity(id scheduler.Identity) reporter.Identity {
 	return reporter.Identity{
 		Node: id.Node, NodeFrom: id.NodeFrom, NodeName: id.NodeName,
@@ -71,8 +72,8 @@ func newIdentity(id scheduler.Identity) reporter.Identity {
 	}
 }
 
-// platform returns the platform of this process, as the report names it, so that a request for CPUs and memory can be
-// written for it; "" if it is unknown. A scheduler takes precedence over a container.
+// platform returns the platform of this process in the report's words, or "" if it is unknown. From it, the form of a
+// request for CPUs and memory is known. A scheduler takes precedence over a container.
 func platform(id scheduler.Identity) string {
 	switch {
 	case id.Scheduler == scheduler.Slurm:
@@ -87,7 +88,7 @@ func platform(id scheduler.Identity) string {
 	return ""
 }
 
-// memoryPer returns the unit of the memory request, as the report names it; "" means a node, or unknown.
+// memoryPer returns what a memory request is per, in the report's words: a CPU or a GPU; "" means a node, or unknown.
 func memoryPer(id scheduler.Identity) string {
 	switch {
 	case id.Scheduler != scheduler.Slurm:
@@ -104,11 +105,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// inContainer reports whether Docker or Podman made these mounts: both give a container a separate host name. The
-// marker files in the root directory are not enough, because a virtual machine may have booted the image.
+// inContainer reports whether Docker or Podman made mounts, which include a container's own /etc/hostname. The marker
+// files in the root directory are not enough, because a virtual machine may have booted the image.
 func inContainer(mounts string) bool { return strings.Contains(mounts, " /etc/hostname ") }
 
-// mounts returns /proc/self/mountinfo.
+// mounts returns the contents of /proc/self/mountinfo.
 func mounts() string {
 	data, _ := procfile.ReadFile("/proc/self/mountinfo")
 	return string(data)

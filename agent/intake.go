@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wantsOperations reports whether operations are received from the job, or scraped.
+// wantsOperations reports whether operations are to be received from the job, or scraped.
 func (o *Options) wantsOperations() bool { return o.Ops != "" && o.Ops != Off || len(o.Scrape) > 0 }
 
 // openIntake opens the sockets for the job's operations. A failure goes into the log and the report; endpoints are
@@ -51,7 +51,7 @@ func (s *session) addMissingOperations(code reporter.Code, why string) {
 	s.missingOperations = append(s.missingOperations, reporter.Missing{What: "operations", Code: code, Why: why})
 }
 
-// withIntakeEnv returns the command with the variables for sending operations.
+// withIntakeEnv returns c with the variables for sending operations.
 func (s *session) withIntakeEnv(c job.Command) job.Command {
 	if s.intake == nil {
 		return c
@@ -66,7 +66,7 @@ func (s *session) withIntakeEnv(c job.Command) job.Command {
 	return c
 }
 
-// startIntake begins to receive and to scrape.
+// startIntake begins to receive and to scrape operations.
 func (s *session) startIntake(jobStart time.Time) {
 	if s.intake != nil {
 		s.intake.Start(jobStart)

@@ -17,11 +17,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A livePage serves an active run: its page, its report, and /metrics. It is an observer of the run.
+// A livePage serves the page, the report and /metrics of an active run. It is an observer of the run.
 type livePage struct {
 	session  *session
 	address  exporter.Address
-	listener net.Listener // for an address without lookup; nil = not open
+	listener net.Listener // opened by newLivePage; nil = not open, or opened by serve
 	exporter *exporter.Exporter
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -29,12 +29,12 @@ type livePage struct {
 	failed atomic.Pointer[string] // why there is no server; nil = no failure so far
 }
 
-// wantsLivePage reports whether there is to be a live page. Of several ranks of a node, only the one that measures the
-// host from the beginning has one.
+// wantsLivePage reports whether there is to be a live page. Of several ranks of a node, only the rank that measures the
+// host from the beginning has a live page.
 func (s *session) wantsLivePage() bool { return s.o.Listen != Off && s.nodeRole.measuresHost }
 
-// newLivePage opens the address, which takes no time. An address with a host name is opened later, by serve, because
-// its lookup would delay the job.
+// newLivePage listens on the address, which takes next to no time. For an address with a host name, serve does so
+// later, because the lookup would delay the job.
 func (s *session) newLivePage() *livePage {
 	l := &livePage{session: s, cancel: func() {}}
 	l.address, _ = exporter.ParseAddress(s.o.Listen) // checked before
@@ -85,7 +85,8 @@ func (l *livePage) fail(err error) {
 	l.session.log.Error(why + "; there will be no live page and no /metrics" + hint)
 }
 
-// serve starts to serve requests in new goroutines, once the job runs. incomplete is Run.Incomplete of the reports.
+// serve starts to serve requests, in new goroutines. It is called when the job runs. incomplete is Run.Incomplete of
+// the reports.
 func (l *livePage) serve(incomplete string) {
 	if l.failed.Load() != nil {
 		return

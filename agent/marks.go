@@ -16,16 +16,16 @@ import (
 // marksExt is the extension of the file that the job writes its marks to.
 const marksExt = ".marks"
 
-// A marksFile selects the file of marks that a recording follows.
+// A marksFile determines which file of marks a recording follows.
 type marksFile int
 
 const (
 	ownMarks    marksFile = iota // one per report, known only to its job
-	sharedMarks                  // one per node; other recordings may have created it
+	sharedMarks                  // one per node, which another recording may have created
 )
 
-// openOutput claims the files of the recording. There are no marks if OUT cannot be written, or in perf.py's format,
-// which has no place for them.
+// openOutput claims the files of the recording. There is no file of marks if OUT cannot be written, or for perf.py's
+// format, which has no place for marks.
 func (s *session) openOutput(head journal.Head, which marksFile) *output {
 	o := openOutput(s.o, head)
 	if o.journal == nil || len(o.missing) > 0 || s.o.Compat != "" {
@@ -40,7 +40,7 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 	if err != nil {
 		return o
 	}
-	if which == ownMarks { // of an earlier run that was killed
+	if which == ownMarks { // remove the marks of an earlier run that was killed
 		if _, ok := timeout.Call(diskTimeout, func() error { return os.Remove(path) }); !ok {
 			return o
 		}
@@ -60,8 +60,8 @@ func (s *session) addJobInputs(sampler *collector.Sampler) {
 	}
 }
 
-// withMarksEnv returns the command with the variable for its file of marks, without the phase of a perfagent around
-// this one. Without a file the job's marks go to the file of the perfagent around this one.
+// withMarksEnv returns c with the variable for its file of marks, and without the phase of a perfagent around this one.
+// If there is no such file, the job's marks go to the file of the perfagent around this one.
 func (s *session) withMarksEnv(c job.Command) job.Command {
 	if s.output.marks == "" {
 		return c
@@ -75,8 +75,8 @@ func (s *session) withMarksEnv(c job.Command) job.Command {
 	return c
 }
 
-// removeMarks removes the file of marks, which the report contains. A shared file is left to other recordings of the
-// node.
+// removeMarks removes the file of marks, because the report contains the marks. A shared file is kept while another
+// recording of the node has a journal.
 func (o *output) removeMarks() {
 	if o.marks != "" && !(o.shared && o.hasOtherJournal()) {
 		os.Remove(o.marks) // a job without marks has no file

@@ -19,15 +19,15 @@ import (
 const monitorRuns = "the program is still running"
 
 // A Monitor watches the calling process and its children from inside, from Start to Stop. perf.py is used in this way:
-// the benchmark itself starts and finalizes a thread.
+// the benchmark itself starts perf.py's thread and ends it.
 type Monitor struct {
 	session    *session
 	startUsage job.Usage // of this process and its reaped children, at Start
 	leave      func()    // ends the run of this process
 	earlier    float64   // CPU seconds used before Start by children that were running at Start
 
-	close           func()      // ends the measuring; further calls do nothing
-	release         func() bool // of the context, which calls close
+	close           func()      // ends the measurement; further calls do nothing
+	release         func() bool // stops the context from calling close
 	endUsage        job.Usage   // of this process and its reaped children, at the end
 	end             time.Time   // when close was called
 	samplingResults chan samplingResult
@@ -37,14 +37,14 @@ type Monitor struct {
 	err      error
 }
 
-// samplingResult is the result of session.sample.
+// samplingResult holds the results of session.sample.
 type samplingResult struct {
 	rec *collector.Recording
 	err error
 }
 
-// Start starts to watch the calling process and its children, until Stop or until ctx is done. In either case Stop must
-// be called: it writes the report and releases resources. The error is an *OptionError.
+// Start starts to watch the calling process and its children, until Stop or until ctx is done. Stop must be called even
+// if ctx is done: it writes the report and releases resources. The error is an *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
 	if o.TakeOver {
 		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
@@ -58,7 +58,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	m := &Monitor{session: s, startUsage: programUsage(), leave: leave, samplingResults: make(chan samplingResult, 1)}
 	s.join()
 	s.openIntake(false)
-	_ = s.beginRecording(ownMarks, monitorRuns) // without a file there is still the Result
+	_ = s.beginRecording(ownMarks, monitorRuns) // if no file can be written, there is still the Result
 
 	sampling, cancel := context.WithCancel(context.Background())
 	m.close = sync.OnceFunc(func() {
@@ -92,12 +92,12 @@ func (s *session) ownJobOptions() host.JobOptions {
 	return out
 }
 
-// MarksPath returns the file for the program's marks. As a job of Run does, append lines to it, for example with
+// MarksPath returns the file for the program's marks. Append lines to it as a job of Run does, for example with
 // marks.Append of collector/marks. Start sets no environment variable; set PERFAGENT_MARKS to this path in the
-// environment of children, so that they can mark, too. It is "" if Out cannot be written.
+// environment of children, so that they can mark, too. MarksPath returns "" if Out cannot be written.
 func (m *Monitor) MarksPath() string { return m.session.output.marks }
 
-// Environ returns an environment for children of the program: a copy of environ with the addresses for operations, see
+// Environ returns an environment for children of the program: environ with the addresses for operations, see
 // Options.Ops.
 func (m *Monitor) Environ(environ []string) []string {
 	if m.session.intake == nil {
@@ -108,9 +108,9 @@ func (m *Monitor) Environ(environ []string) []string {
 	return out
 }
 
-// Stop ends the sampling and writes the report. Its job is the process and its children from Start to Stop, or to the
-// end of Start's ctx. Stop returns when the report has been written and, if there is a server, pushed. The Result has
-// no exit code. Further calls return the same values.
+// Stop ends the sampling and writes the report. In the report, the job is the process and its children from Start to
+// Stop, or to the end of Start's ctx. Stop returns when the report has been written and, if there is a server, pushed.
+// The Result has no exit code. Further calls return the same values.
 func (m *Monitor) Stop() (*Result, error) {
 	m.stopOnce.Do(func() {
 		defer m.leave()
@@ -141,7 +141,8 @@ func (m *Monitor) conclude() (*Result, error) {
 	return result, s.deliver(in, result, nil)
 }
 
-// account returns the usage of the process and its reaped children since Start, by the kernel's account at the end.
+// account returns the usage of the process and its reaped children from Start to the end, from the kernel's account at
+// both times.
 func (m *Monitor) account() *reporter.Job {
 	before, use := m.startUsage, m.endUsage
 	j := newJob(job.Status{PID: os.Getpid(), Start: m.session.started, End: m.end, Usage: job.Usage{
@@ -154,7 +155,7 @@ func (m *Monitor) account() *reporter.Job {
 
 	j.ExitCode = nil // the process is still running
 
-	// The kernel keeps the peak since the process began. It is the peak since Start only if it has risen since then.
+	// The kernel keeps the peak since the process began. That is the peak since Start only if it has risen since Start.
 	j.MaxRSSMB = float64(use.MaxRSS) / collector.MiB
 	j.MaxRSSAtMost = use.MaxRSS <= before.MaxRSS
 
@@ -162,12 +163,12 @@ func (m *Monitor) account() *reporter.Job {
 }
 
 // accountTolerance is the CPU time, in seconds, by which the kernel's account and the sum over the processes may
-// differ: they are read one after the other, and one of them in ticks.
+// differ. They differ because they are read one after the other, and one of them in ticks.
 const accountTolerance = 0.05
 
-// leaveOutEarlier subtracts from j the children's usage before Start. The kernel adds the whole life of a child to its
-// parent's account when the parent has waited for it; the samples contain the children's usage at Start. It returns the
-// remainder that cannot be subtracted.
+// leaveOutEarlier subtracts from j the CPU time that children used before Start. The kernel adds the usage of a child's
+// whole life to the parent's account when the parent has waited for the child; the samples contain the children's usage
+// at Start. leaveOutEarlier returns a note on the usage that it cannot subtract.
 func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []reporter.Missing {
 	whole, sampled := j.UserSeconds+j.SystemSeconds, rec.Account.CPUSeconds
 	if !sampled.Known() || rec.Account.CPUIncomplete {
@@ -199,5 +200,5 @@ func ownCPU() float64 {
 	return cpuSeconds(own)
 }
 
-// cpuSeconds returns the user and system time of an account.
+// cpuSeconds returns the sum of user and system time in u.
 func cpuSeconds(u job.Usage) float64 { return u.UserSeconds + u.SystemSeconds }

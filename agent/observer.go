@@ -7,8 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An observer follows an active run: for example the journal, the live push, the live page, or the refresher of a
-// report.
+// An observer follows an active run, as do the journal, the live push, the live page, and the refresher of a report.
 type observer interface {
 	// begin is called in the sampling goroutine, before the first sample.
 	begin(*collector.Recording)
@@ -22,10 +21,10 @@ type observer interface {
 	end() []reporter.Missing
 }
 
-// observers passes the calls of a Sampler on to each observer of a run.
+// observers passes each call of a Sampler on to all observers of a run.
 type observers struct {
-	// mu keeps begin and observe from running after end: a Sampler that hung may come back late. Except by end, it is
-	// only held briefly.
+	// mu ensures that begin and observe do nothing after end, because a Sampler that hung may call them late. Except by
+	// end, mu is only held briefly.
 	mu    sync.Mutex
 	list  []observer
 	ended bool

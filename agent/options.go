@@ -41,13 +41,13 @@ const (
 
 // Values of Options that name a choice. The empty string means the default.
 const (
-	Auto     = "auto"     // of MLflow, Cgroup, HTML and Reader
-	Off      = "off"      // of MLflow, Listen, Cgroup, Ops and Redact
-	Create   = "create"   // of Cgroup
+	Auto     = "auto"     // for MLflow, Cgroup, HTML and Reader
+	Off      = "off"      // for MLflow, Listen, Cgroup, Ops and Redact
+	Create   = "create"   // for Cgroup
 	Always   = "always"   // of HTML
 	Never    = "never"    // of HTML
-	PerfPy   = "perf.py"  // of Compat
-	Gopsutil = "gopsutil" // of Reader
+	PerfPy   = "perf.py"  // for Compat
+	Gopsutil = "gopsutil" // for Reader
 )
 
 // The limits of Options.
@@ -56,7 +56,7 @@ const (
 	MinScrapeInterval = time.Second
 	MinStoreEvery     = 10 * time.Second
 	MaxMaxLength      = 1_000_000
-	MaxNode           = math.MaxInt32 // readers of reports accept no more
+	MaxNode           = math.MaxInt32 // readers of reports accept no larger index
 
 	maxEndpoints = 8 // maximum length of Scrape
 )
@@ -71,12 +71,12 @@ type Options struct {
 	// Out is the directory of the reports: files go to Out/RunID/node-N.json. "" means DefaultOut.
 	Out string
 
-	// RunID names the run, the same on every node: up to 128 letters, digits, '.', '_' and '-'. "" means the
-	// scheduler's job ID, else the time and random digits.
+	// RunID names the run and must be the same on every node: up to 128 letters, digits, '.', '_' and '-'. "" means the
+	// scheduler's job ID, or else the time and random digits.
 	RunID string
 
-	// Node is the index of this node. nil means the scheduler's, else 0. NodeFrom is the environment variable that the
-	// caller took the index from, for the report; "" if none.
+	// Node is the index of this node. nil means the scheduler's index, or else 0. NodeFrom is the environment variable
+	// from which the caller took the index, for the report; "" if there is none.
 	Node     *int
 	NodeFrom string
 
@@ -86,28 +86,29 @@ type Options struct {
 	// MaxLength is the maximum number of samples to keep, from 2 to MaxMaxLength. 0 means DefaultMaxLength.
 	MaxLength int
 
-	// DiskPaths are paths on the file systems to measure; the fullest one counts. nil means "/".
+	// DiskPaths are paths on the file systems to measure; the fullest file system counts. nil means "/".
 	DiskPaths []string
 
-	// Tags go into the report and to MLflow.
+	// Tags are written to the report and sent to MLflow.
 	Tags map[string]string
 
 	// MLflow is Auto, Off, or the URI of a tracking server. Auto pushes if MLFLOW_TRACKING_URI is set. "" means Auto.
 	MLflow string
 
-	// Store is the address of a store for the node's report, see package store; "" means none.
+	// Store is the address of a store for the node's report, see package store; "" means no store.
 	Store string
 
-	// StoreCredentials is an address with the user and password for Store, if Store is at the same server and has none.
+	// StoreCredentials is an address with user and password. They are used for Store if it is at the same server and
+	// has no user and password itself.
 	StoreCredentials string
 
-	// StoreEvery is the interval between uploads of the report so far, at least MinStoreEvery, for the case that the
-	// node dies. 0 means DefaultStoreEvery, a negative value never. There are none to a ProxyStore, which cannot change
-	// objects, and none from a node with several ranks.
+	// StoreEvery is the interval between uploads of the report so far, at least MinStoreEvery, in case the node dies. 0
+	// means DefaultStoreEvery, a negative value never. Nothing is uploaded early to a ProxyStore, which cannot change
+	// objects, or from a node with several ranks.
 	StoreEvery time.Duration
 
-	// PushTimeout is how long to keep pushing after the end. 0 means DefaultPushTimeout; a negative value sends
-	// nothing.
+	// PushTimeout limits how long the push may take after the run's end. 0 means DefaultPushTimeout; with a negative
+	// value nothing is sent.
 	PushTimeout time.Duration
 
 	// Listen is the address of a live page and of /metrics during the run: PORT (this machine only), HOST:PORT, or Off.
@@ -131,39 +132,40 @@ type Options struct {
 	Compat string
 
 	// Redact holds regular expressions in the syntax of package regexp. The first group of each match in an argument of
-	// the command, or else the whole match, is replaced by *** wherever the command is written or shown, as passwords
-	// and tokens always are. Off as an element turns all redaction off. The command itself gets its arguments
-	// unchanged.
+	// the command, or else the whole match, is replaced with *** wherever the command is written or shown, as passwords
+	// and tokens always are. The element Off turns all redaction off. The command itself gets its arguments unchanged.
 	Redact []string
 
-	// Reader is how CPU times, memory, disks, network and load are read: Auto (the kernel's files on Linux, gopsutil
-	// elsewhere) or Gopsutil. "" means Auto.
+	// Reader selects how CPU times, memory, disks, network and load are read: Auto (the kernel's files on Linux,
+	// gopsutil elsewhere) or Gopsutil. "" means Auto.
 	Reader string
 
-	// Ops is the address for the job's operations, sent as datagrams of StatsD, of DogStatsD, or of JSON: Off, "on"
-	// (any two UDP ports of 127.0.0.1), [HOST:]PORT (that port and the next one), or "unix:PATH". "" means Off. Run
-	// puts the addresses into the job's environment.
+	// Ops is the address to which the job sends its operations as datagrams of StatsD, DogStatsD or JSON: Off, "on"
+	// (any two UDP ports of 127.0.0.1), [HOST:]PORT (PORT and the next port), or "unix:PATH". "" means Off. Run puts
+	// the addresses into the job's environment.
 	Ops string
 
-	// Scrape holds URLs of Prometheus endpoints of the job, at most 8. Each is scraped when the job has started and
-	// then every ScrapeInterval, at least MinScrapeInterval. 0 means DefaultScrapeInterval.
+	// Scrape holds URLs of Prometheus endpoints of the job, at most 8. Each endpoint is scraped when the job has
+	// started and then every ScrapeInterval. ScrapeInterval is at least MinScrapeInterval; 0 means
+	// DefaultScrapeInterval.
 	Scrape         []string
 	ScrapeInterval time.Duration
 
-	// OpsChart holds patterns, as of path.Match, of the series and transfers that get a timeline. "/" is an ordinary
-	// character in them. nil means the first 12 to appear.
+	// OpsChart holds patterns for the names of the series and transfers that get a timeline. They are patterns of
+	// path.Match, except that "/" is an ordinary character. nil means the first 12 to appear.
 	OpsChart []string
 
 	// StopIf holds rules that end the command of Run: "KEY OP NUMBER [for DURATION]", see collector.ParseRule. They are
 	// checked at each sample. When one of them holds, the command's main process gets TERM, and after StopGrace all
-	// processes of the command get KILL; without TakeOver, processes orphaned between two samples are missed. A
+	// processes of the command get KILL. Without TakeOver, processes orphaned between two samples get no KILL. A
 	// StopGrace of 0 means DefaultStopGrace; with a negative value KILL follows immediately.
 	StopIf    []string
 	StopGrace time.Duration
 
-	// Stdin, Stdout and Stderr are the command's. nil means os.Stdin, os.Stdout and os.Stderr. An *os.File is passed to
-	// the job itself; anything else is copied, as in os/exec. Run returns when everything is copied: it waits for a
-	// descendant of the job that has Stdout or Stderr open, and for a Stdin that blocks, whether or not ctx is done.
+	// Stdin, Stdout and Stderr are the command's streams. nil means os.Stdin, os.Stdout and os.Stderr. The job gets the
+	// descriptor of an *os.File; any other stream is copied, as in os/exec. Run returns when everything is copied: it
+	// waits for a descendant of the job that has Stdout or Stderr open, and for a Stdin that blocks, whether or not ctx
+	// is done.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
@@ -174,7 +176,7 @@ type Options struct {
 	// the run. It must not block. If it is nil, the URL goes to Log.
 	OnListen func(url string)
 
-	// OnReady, if not nil, is called by Attach after the first reading: everything counts from then on.
+	// OnReady, if not nil, is called by Attach after the first reading. Usage counts from that reading on.
 	OnReady func(ReadyInfo)
 
 	// OnReport, if not nil, is called when the report and its page have been written, before anything is pushed.
@@ -324,7 +326,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// badPattern reports whether a text is empty or not a valid pattern of path.Match.
+// badPattern reports whether pattern is empty or not a valid pattern of path.Match.
 func badPattern(pattern string) bool {
 	_, err := path.Match(pattern, "")
 	return pattern == "" || err != nil
@@ -340,7 +342,7 @@ func between(value, low, high int) error {
 	return refuse(value < low || value > high, "%d is not between %d and %d", value, low, high)
 }
 
-// refuse returns a formatted error if wrong is true.
+// refuse returns an error with the formatted text if wrong is true, and nil otherwise.
 func refuse(wrong bool, format string, args ...any) error {
 	if wrong {
 		return fmt.Errorf(format, args...)
@@ -348,8 +350,7 @@ func refuse(wrong bool, format string, args ...any) error {
 	return nil
 }
 
-// checkCgroup rejects Create without TakeOver: making the control group may require this process to move to another
-// one.
+// checkCgroup rejects Create without TakeOver, because this process may have to move to another control group for it.
 func (o Options) checkCgroup() error {
 	if o.Cgroup == Create && !o.TakeOver {
 		return errors.New("a control group is made only with TakeOver, because this process may have to move for it")
@@ -357,8 +358,8 @@ func (o Options) checkCgroup() error {
 	return oneOf(o.Cgroup, Auto, Create, Off)
 }
 
-// checkMLflow accepts a URI that MLflow knows but perfagent cannot push to. Such a URI stops no job; it is reported at
-// the end.
+// checkMLflow accepts even a URI that MLflow supports but perfagent does not. Such a URI does not prevent the job; it
+// is reported at the end.
 func (o Options) checkMLflow() error {
 	if oneOf(o.MLflow, Auto, Off) == nil {
 		return nil
@@ -384,7 +385,7 @@ func (o Options) checkStore() error {
 	return s.Close()
 }
 
-// checkListen rejects an invalid address. A used address fails only when it is opened.
+// checkListen rejects an invalid address. An address that is in use is an error only later, when it is opened.
 func (o Options) checkListen() error {
 	if oneOf(o.Listen, Off) == nil {
 		return nil
@@ -437,7 +438,7 @@ func (o Options) redaction() redact.Rules {
 	return rules
 }
 
-// oneOf returns an error unless value is empty or one of the words.
+// oneOf returns an error unless value is empty or one of words.
 func oneOf(value string, words ...string) error {
 	if value == "" || slices.Contains(words, value) {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// diskTimeout is how long a hanging disk or kernel file may delay the start of the job or the return of its exit code.
+// diskTimeout is how long a hanging disk or kernel file may delay the start of the job or the report of its exit code.
 const diskTimeout = 5 * time.Second
 
 // An output writes the files of a recording. It is an observer of the run, for the journal.
@@ -29,20 +29,20 @@ type output struct {
 	createErr  error            // the reason if journal is nil
 	missing    []reporter.Missing
 	log        *zap.Logger
-	createdOut atomic.Bool // Out is the default, and was created for this recording
+	createdOut atomic.Bool // Out is the default directory, and was created for this recording
 
 	marks         string // absolute path of the file with the job's marks; "" if there is none
 	shared        bool   // other recordings of the node may follow marks, too
 	reportWritten bool   // the report has been written before, and may be replaced
-	page          string // the page that was written and may be replaced; "" = none yet
+	page          string // the page that was written and may be replaced; "" = no page yet
 
-	// rankPartName is the name of the report, without extension, once the recording knows of other ranks. It is ""
-	// otherwise: the report has the journal's name.
+	// rankPartName is the name of the report, without extension, once the recording knows of other ranks. While it is
+	// "", the report has the journal's name.
 	rankPartName string
 }
 
-// openOutput claims a name in OUT/RUN-ID. If that directory cannot be written, it claims one in a new temporary
-// directory, and logs one line.
+// openOutput claims a name in OUT/RUN-ID. If that directory cannot be written, openOutput claims a name in a new
+// temporary directory, and logs one line.
 func openOutput(options Options, head journal.Head) *output {
 	o := &output{log: options.Log}
 	dir := filepath.Join(options.Out, head.Run.ID)
@@ -75,8 +75,8 @@ func openOutput(options Options, head journal.Head) *output {
 // ignoreName is the file that makes git ignore a directory and all its files, itself included.
 const ignoreName = ".gitignore"
 
-// makeOut creates the default directory for the reports, if missing. It is hidden from git: the user did not ask for
-// it, and a build from a checkout with untracked files is stamped as modified.
+// makeOut creates out, the default directory for the reports, if it does not exist. It hides the directory from git,
+// because the user did not ask for it, and a build from a checkout with untracked files is stamped as modified.
 func (o *output) makeOut(out string) {
 	if os.Mkdir(out, 0o777) == nil {
 		o.createdOut.Store(true)
@@ -84,7 +84,7 @@ func (o *output) makeOut(out string) {
 	}
 }
 
-// createJournal creates a directory and the journal in it. The error of a timeout names the directory where.
+// createJournal creates a directory with makeDir, and the journal in it. The error after a timeout contains where.
 func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
 	return withDiskTimeout("create journal in "+where, func() (*journal.Journal, error) {
 		dir, err := makeDir()
@@ -102,8 +102,9 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 // errDiskTimeout is the reason for giving up on a disk.
 var errDiskTimeout = errors.New("no answer")
 
-// withDiskTimeout calls do, which uses a disk, and gives up with errDiskTimeout after diskTimeout. Its errors contain
-// what. A panic becomes an error, too: in a separate goroutine it would cost the job its exit code.
+// withDiskTimeout calls do, which uses a disk, and gives up with errDiskTimeout after diskTimeout. The errors of the
+// timeout and of a panic begin with what. A panic becomes an error because in its goroutine it would cost the job its
+// exit code.
 func withDiskTimeout[T any](what string, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -121,7 +122,7 @@ func withDiskTimeout[T any](what string, do func() (T, error)) (T, error) {
 	return r.value, r.err
 }
 
-// recoverAs, deferred, turns a panic into an error, because a panic must not cost a job its exit code.
+// recoverAs turns a panic into an error, because a panic must not cost a job its exit code. It must be deferred.
 func recoverAs(what string, err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("%s: %v", what, v)
@@ -136,7 +137,7 @@ func (o *output) addMissing(code reporter.Code, err error) {
 
 func (o *output) begin(*collector.Recording) {}
 
-// observe journals a sample.
+// observe passes a sample on to the journal.
 func (o *output) observe(s *collector.Sample, rec *collector.Recording) {
 	if o.journal != nil {
 		o.journal.Observe(s, rec)
@@ -155,14 +156,15 @@ func (o *output) end() []reporter.Missing {
 	return o.missing
 }
 
-// signal journals a signal sent to this process.
+// signal writes s, a signal sent to this process, to the journal.
 func (o *output) signal(s collector.Signal) {
 	if o.journal != nil {
 		o.journal.Signal(s)
 	}
 }
 
-// rename gives the report another name than its journal, without extension. Call it before the report is written.
+// rename gives the report a different name (without extension) from its journal's. Call it before the report is
+// written.
 func (o *output) rename(name string) {
 	if o.journal != nil && !strings.HasPrefix(filepath.Base(o.journal.ReportPath()), name+".") {
 		o.rankPartName = name
@@ -208,8 +210,8 @@ func (o *output) removeOut(out string) {
 	os.Remove(out)
 }
 
-// save writes the report with fill, removes the journal, and returns the report's path. The error is the reason why the
-// report could not be written anywhere. save gives up on a file system that hangs.
+// save writes the report with fill, removes the journal, and returns the report's path. If the disk is full or hangs,
+// the report goes to a temporary directory. The error is the reason why it could not be written there either.
 func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	if o.journal == nil {
 		return "", o.createErr
@@ -239,7 +241,7 @@ func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	return path, nil
 }
 
-// lost logs and returns the error of a report that leaves only the journal.
+// lost logs and returns the error of a report that could not be written, so that only the journal is left.
 func (o *output) lost(err error) error {
 	err = fmt.Errorf("%w; partial data is in %s", err, o.journal.Path())
 	o.log.Warn(err.Error())
@@ -247,7 +249,7 @@ func (o *output) lost(err error) error {
 	return err
 }
 
-// write writes the report under the claimed name, and removes the journal.
+// write writes the report under the claimed name, or a numbered one if that is taken, and removes the journal.
 func (o *output) write(fill func(io.Writer) error) (path string, err error) {
 	path = o.reportPath()
 	err = o.refresh(fill)

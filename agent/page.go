@@ -21,12 +21,13 @@ const (
 	// mostSiblings is the maximum number of links to pages of other nodes.
 	mostSiblings = 100
 
-	// siblingsTimeout is how long a page waits for their names on a file system that hangs.
+	// siblingsTimeout is how long savePage waits for the directory listing with the other nodes' pages, on a file
+	// system that hangs.
 	siblingsTimeout = time.Second
 )
 
-// siblings returns the names of the existing pages of other nodes in the report's directory, or none if that cannot be
-// read.
+// siblings returns the names of the existing pages of other nodes in the report's directory, or nil if the directory
+// cannot be read.
 func (o *output) siblings() []string {
 	if o == nil || o.journal == nil {
 		return nil
@@ -49,8 +50,8 @@ func (o *output) siblings() []string {
 	return out
 }
 
-// savePage writes the page of a report next to the report at path and returns its path, or "" if there is none or none
-// is wanted. It logs an error in one line, and gives up on a file system that hangs.
+// savePage writes the page of r next to the report at path and returns the page's path, or "" if no page is wanted or
+// can be written. It logs an error in one line, and gives up on a file system that hangs.
 func (s *session) savePage(path string, r *reporter.Report) string {
 	if path == "" || !s.wantsPage(r) {
 		return ""
@@ -81,8 +82,8 @@ func (s *session) wantsPage(r *reporter.Report) bool {
 	return s.o.HTML == Always || s.o.HTML != Never && summary.WorthPage(r)
 }
 
-// renderPage renders a page in memory before writing: if the disk hangs, the report may change. A panic in a picture
-// must not cost the job its exit code.
+// renderPage renders the page of r in memory. It is not written directly, because r may change while a disk hangs. A
+// panic while drawing must not cost the job its exit code.
 func renderPage(r *reporter.Report, o plotter.PageOptions) (page *bytes.Buffer, err error) {
 	defer recoverAs("write page", &err)
 

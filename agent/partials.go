@@ -16,7 +16,7 @@ import (
 )
 
 // partialUploader periodically puts the report so far into the store, in case the node dies. It is an observer of the
-// run. A failed put is dropped: the next one may succeed.
+// run. A failed put is not repeated, because the next put replaces it.
 type partialUploader struct {
 	*copier
 	session *session
@@ -26,8 +26,9 @@ type partialUploader struct {
 	cancel  context.CancelFunc
 }
 
-// putsPartials reports whether the recording puts partial reports. A store in the directory of the reports already has
-// the journal there, and the report of one of several ranks is not the node's.
+// putsPartials reports whether the recording puts partial reports into the store. A store in the directory of the
+// reports needs none, because the journal is already there. One of several ranks puts none, because its report is not
+// the node's.
 func (s *session) putsPartials() bool {
 	if s.reportStore == nil || s.o.StoreEvery < 0 || s.o.PushTimeout < 0 || s.o.Compat != "" || s.nodeRole.isRankPart {
 		return false
@@ -47,13 +48,12 @@ func (s *session) newPartialUploader(incomplete string) *partialUploader {
 	return p
 }
 
-// begin sets the time of the first report: within one period, spread over the nodes or, without a known index, over the
-// hosts.
+// begin sets the time of the first put. Within one period, it differs from node to node, so that not all put at once.
 func (p *partialUploader) begin(rec *collector.Recording) {
 	const spread = 64
 	o := &p.session.o
 	place := *o.Node
-	// the index is 0 on all hosts of the launch
+	// Without an index, Node is 0 on every host: spread by a hash of the host name instead.
 	if id := p.session.identity(); id != nil && id.NodeFrom == scheduler.NodeFromNone {
 		h := fnv.New32a()
 		h.Write([]byte(o.identity.NodeName))
@@ -88,7 +88,7 @@ func (p *partialUploader) run(copies <-chan *collector.Recording) {
 	}
 }
 
-// put puts one report, within PushTimeout.
+// put puts one report into the store, within PushTimeout.
 func (p *partialUploader) put(to *store.Store, data []byte) error {
 	ctx, cancel := context.WithTimeout(p.ctx, p.session.o.PushTimeout)
 	defer cancel()
@@ -101,7 +101,8 @@ func (p *partialUploader) end() []reporter.Missing {
 	return p.copier.end()
 }
 
-// evict deletes the partial report after the final one has been stored. A store that hung once is left alone.
+// evict deletes the partial report; call it when the final report has been stored. If the last put did not return in
+// time (ended is false), evict does nothing.
 func (p *partialUploader) evict(ctx context.Context, from *store.Store) error {
 	if p == nil || !p.ended {
 		return nil

@@ -24,19 +24,19 @@ const (
 	pushGrace = 500 * time.Millisecond
 )
 
-// A delivery is the report of a run that has ended, and its file.
+// A delivery holds the report of a run that has ended, and the report's file.
 type delivery struct {
 	report *reporter.Report
 	node   string
-	path   string // of the file, or of the journal if the file could not be written; "" = neither
-	data   []byte // contents of the file; nil if there is none, or it is not sent
+	path   string // of the file, or of the journal if the file could not be written; "" if there is neither
+	data   []byte // contents of the file; nil if there is no file, or it is not sent
 	// toStore is the report's encoding for the store; nil if there is no store.
 	toStore []byte
 	perfpy  bool // the file is in perf.py's layout, which has no place for the push's state
 }
 
-// recordedAs returns the run ID by which a later push identifies the file's recording, or "" if it is the report's run
-// ID.
+// recordedAs returns the run ID that a later push derives from a file in perf.py's layout. It returns "" for any other
+// file, because a later push finds the report's run ID in it.
 func (d delivery) recordedAs() string {
 	if !d.perfpy || d.data == nil {
 		return ""
@@ -49,8 +49,8 @@ func (d delivery) recordedAs() string {
 	return again.Run.ID
 }
 
-// pushContext returns the context for sending at the end of a run. It ends after PushTimeout or with a value from cut;
-// its cause is the reason.
+// pushContext returns the context for sending at the end of a run. The context ends after PushTimeout or with a value
+// from cut; its cause is the reason.
 func (s *session) pushContext(cut <-chan string) (ctx context.Context, release func()) {
 	uncut, cancel := context.WithCancelCause(context.Background())
 	late := fmt.Errorf("not done within the --push-timeout of %v", s.o.PushTimeout)
@@ -72,8 +72,8 @@ func (s *session) pushContext(cut <-chan string) (ctx context.Context, release f
 	}
 }
 
-// startWithDeadline runs do in a new goroutine, unless ctx has ended. wait returns its result, or late of the cause of
-// ctx at most pushGrace after the end of ctx, because a disk may hang.
+// startWithDeadline runs do in a new goroutine, unless ctx has ended. wait returns the result of do. If do is not done
+// pushGrace after ctx ends, because a disk hangs, wait returns late(context.Cause(ctx)).
 func startWithDeadline[T any](ctx context.Context, do func() T, late func(why error) T) (wait func() T) {
 	done := make(chan T, 1)
 	if ctx.Err() != nil {
@@ -95,8 +95,8 @@ func startWithDeadline[T any](ctx context.Context, do func() T, late func(why er
 	}
 }
 
-// push sends everything to the server until ctx ends, and records the state of the push in the report's file. It
-// returns the state and a description of the sent data; outcome is "" unless the server has everything.
+// push sends the report to the server until ctx ends, and records the state of the push in the report's file. It
+// returns the state and a description of the sent data; outcome is "" unless the server has all data.
 func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushState, outcome string) {
 	t := s.tracking
 	switch {
@@ -131,8 +131,8 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 }
 
 // recordPush writes the state of a push, to the server or to the store, into the report's file. If the push is not
-// done, it logs one line with the reason and the command for later. If the push is pending and the file is gone, the
-// report goes to a temporary directory.
+// done, it logs one line with the reason why and, from later, the command to push later. If the push is pending and the
+// file is gone, the report goes to a temporary directory.
 func (s *session) recordPush(
 	d *delivery, why, state string, with func(data []byte) ([]byte, error), later func() string,
 ) {
@@ -155,7 +155,7 @@ func (s *session) recordPush(
 	}
 }
 
-// rewrite writes the report's file with the state of a push, unless the disk hangs.
+// rewrite replaces the report's file with data, which has the state of a push, unless the disk hangs.
 func (d *delivery) rewrite(data []byte, state string) error {
 	_, err := withDiskTimeout("write report "+d.path, func() (struct{}, error) {
 		return struct{}{}, reportfile.Rewrite(d.path, d.data, data)
@@ -175,10 +175,10 @@ func (d *delivery) rewrite(data []byte, state string) error {
 	return errors.Join(err, errTemp)
 }
 
-// push sends everything. It returns the state of the push and a description of the sent data.
+// push sends the report to the server. It returns the state of the push and a description of the sent data.
 func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.PushState, outcome string) {
 	state = t.state
-	client, err := t.connect(1000) // limited by ctx
+	client, err := t.connect(1000) // retries; ctx sets the real limit
 	if err != nil {
 		state.Error = err.Error()
 		return state, ""
@@ -209,10 +209,11 @@ func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.P
 	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome()
 }
 
-// clockTolerance is the tolerated difference between the clocks of the node and the server.
+// clockTolerance is the difference between the clocks of node and server up to which there is no note.
 const clockTolerance = time.Second
 
-// clockNotes returns a note if the clock of this node is ahead of the server's, or behind it.
+// clockNotes returns a note if the clock of this node differs from the server's by more than clockTolerance. ahead is
+// the difference.
 func clockNotes(ahead time.Duration) []string {
 	words, by := "ahead of", ahead
 	if by < 0 {
@@ -232,7 +233,7 @@ func left(ctx context.Context) time.Duration {
 	return time.Until(deadline)
 }
 
-// adopt reuses the MLflow run recorded by another rank's live push.
+// adopt makes the push use the MLflow run that another rank's live push recorded in the report.
 func (t *mlflowTracking) adopt(d delivery) {
 	n := d.report.Nodes[d.node]
 	if t.dest.RunID != "" || n == nil || n.Push == nil || n.Push.MLflow.URI != t.state.URI {
@@ -242,7 +243,7 @@ func (t *mlflowTracking) adopt(d delivery) {
 	t.state.RunID = t.dest.RunID
 }
 
-// artifacts returns the report's file with the state that follows a successful push.
+// artifacts returns the report's file as an artifact. In it, the state of the push is that after a success.
 func (t *mlflowTracking) artifacts(d delivery) []pusher.Artifact {
 	if d.data == nil {
 		return nil
@@ -260,8 +261,8 @@ func (t *mlflowTracking) artifacts(d delivery) []pusher.Artifact {
 	return []pusher.Artifact{{Name: filepath.Base(d.path), ContentType: "application/json", Data: data}}
 }
 
-// pushCommand returns the shell command that sends the missing data. The report records the destination; perf.py's
-// format has no place for it.
+// pushCommand returns the shell command that sends the missing data. A file in perf.py's format does not record the
+// destination, so the command has it.
 func (d delivery) pushCommand(program string, state reporter.PushState) string {
 	words := []string{program, "push"}
 	if d.perfpy {

@@ -22,7 +22,7 @@ import (
 
 // A nodeRole is the role of a recording among the recordings of its launch on its node.
 type nodeRole struct {
-	roster *roster.Roster // nil if the recording shares nothing
+	roster *roster.Roster // nil if the recording knows of no others
 
 	// rank is the rank as decimal text; "" while the recording seems to be the only one of its launch.
 	rank string
@@ -36,8 +36,8 @@ type nodeRole struct {
 	missing []reporter.Missing
 }
 
-// join finds the other agents of the launch on this node, without waiting for them. A run with a random ID has no
-// others.
+// join finds the other agents of the launch on this node, without waiting for them. A run with a random ID has no other
+// agents.
 func (s *session) join() {
 	s.nodeRole = nodeRole{measuresHost: true}
 	id := s.o.identity
@@ -111,8 +111,8 @@ func (s *session) fileName() string {
 // nodeFileName returns the name of the files of the whole node, without extension.
 func (s *session) nodeFileName() string { return journal.BaseName(*s.o.Node, s.fileHost(), "") }
 
-// fileHost returns the name of the host for file names if a launcher sets no index of the node; "" if there is an
-// index, or no launcher.
+// fileHost returns the name of the host for file names if a launcher sets a rank but no index of the node; otherwise
+// "".
 func (s *session) fileHost() string {
 	id := s.o.identity
 	if s.o.nodeGiven || id.Node != nil || id.Rank == nil {
@@ -126,8 +126,8 @@ func (s *session) fileHost() string {
 	return scheduler.SafeHost(name)
 }
 
-// takeHost returns the Sampler's callback for each tick while another agent measures the host; nil if this one does.
-// begin is called when this agent takes the host over.
+// takeHost returns the callback that the Sampler calls at each tick while another agent measures the host; nil if this
+// agent does. begin is called when this agent begins to measure the host.
 func (s *session) takeHost(begin func()) func() bool {
 	r := s.nodeRole.roster
 	if s.nodeRole.measuresHost || r == nil {
@@ -143,14 +143,15 @@ func (s *session) takeHost(begin func()) func() bool {
 	}
 }
 
-// releaseHost leaves the host to another agent.
+// releaseHost lets another agent measure the host.
 func (s *session) releaseHost() {
 	if r := s.nodeRole.roster; r != nil {
 		r.ReleaseHost()
 	}
 }
 
-// leaveRoster leaves the roster and returns the reports of all agents of the node if this one is the last of several.
+// leaveRoster leaves the roster. If this agent is the last of several, it returns the paths of all agents' reports.
+// part is the path of this agent's report.
 func (s *session) leaveRoster(part string) []string {
 	r := s.nodeRole.roster
 	if r == nil {
@@ -168,7 +169,7 @@ func (s *session) leaveRoster(part string) []string {
 	return r.Leave(part, announced)
 }
 
-// absolute returns an absolute path. Unlike filepath.Abs it accesses no file: the working directory may be on a file
+// absolute makes path absolute. Unlike filepath.Abs it accesses no file, because the working directory may be on a file
 // system that hangs.
 func absolute(path string) string {
 	dir, err := syscall.Getwd()
@@ -199,8 +200,8 @@ func (s *session) deliverRankPart(in diagnosis.Input, result *Result, cut <-chan
 	return nil
 }
 
-// combineNode combines the parts of a node into one report with a page, removes them, and pushes. It gives up on a file
-// system that hangs.
+// combineNode combines the parts of a node into one report with a page, removes the parts, and pushes the report. It
+// gives up on a file system that hangs.
 func (s *session) combineNode(parts []string, result *Result, cut <-chan string) error {
 	s.o.allowSecondThread()
 	dir := filepath.Dir(result.ReportPath)
@@ -215,7 +216,7 @@ func (s *session) combineNode(parts []string, result *Result, cut <-chan string)
 		return err
 	}
 	if s.o.TakeOver {
-		debug.SetGCPercent(200) // it ends soon, and others wait for it
+		debug.SetGCPercent(200) // the process ends soon, and others wait for its end
 	}
 	name := node.NodeNames()[0] // the only one
 	d := delivery{report: node, node: name}
@@ -258,7 +259,7 @@ func combineParts(paths []string) (node *reporter.Report, err error) {
 	return diagnosis.Combine(sources)
 }
 
-// replaceParts writes the report of a node and then removes its parts. It returns the report's path.
+// replaceParts writes the report of the node into dir and then removes parts. It returns the report's path.
 func (s *session) replaceParts(parts []string, dir string, fill func(io.Writer) error) (path string, err error) {
 	return withDiskTimeout("write report of the node into "+dir, func() (string, error) {
 		path, err := writeNode(dir, s.nodeFileName(), fill)
@@ -274,7 +275,7 @@ func (s *session) replaceParts(parts []string, dir string, fill func(io.Writer) 
 	})
 }
 
-// writeNode writes the report of a node under the first free name.
+// writeNode writes the report of the node into dir under the first free name of base, base.2, base.3 and so on.
 func writeNode(dir, base string, fill func(io.Writer) error) (path string, err error) {
 	for k := 1; ; k++ {
 		name := base

@@ -18,14 +18,13 @@ import (
 // Run runs the command of o.Args and writes a report of its resource usage. It returns when the report has been written
 // and, if there is a server, pushed.
 //
-// A job that fails is not an error: the Result has its exit code. An error is a failure of perfagent. After an
+// A job that fails is not an error: the Result has the job's exit code. An error means that perfagent failed. After an
 // *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. The Result comes with an error if
 // the report could not be written anywhere (ErrNoReport), if Stdin, Stdout or Stderr could not be copied, or if other
 // code in the process waited for the job (the exit code is then 255).
 //
-// When ctx is done, Run sends TERM to the job, waits for its end, and returns the Result with ctx's error. If ctx is
-// done at the call, Run starts no job and returns no Result.
-// error. If ctx is done at the call, Run starts no job and returns no Result.
+// When ctx is done, Run sends TERM to the job, waits for the job's end, and returns the Result with ctx's error. If ctx
+// is already done when Run is called, Run starts no job and returns no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -33,7 +32,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if len(o.Args) == 0 {
 		return nil, ErrNoCommand
 	}
-	if err := ctx.Err(); err != nil { // as in os/exec: an unwanted job is not started
+	if err := ctx.Err(); err != nil { // as in os/exec, a job is not started if ctx is done
 		return nil, err
 	}
 	rules := o.redaction()
@@ -63,13 +62,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return result, rules.Error(err, o.Args)
 }
 
-// A commandRun is one wrapped command, from the baseline to the report.
+// A commandRun is the run of one wrapped command, from the baseline to the report.
 type commandRun struct {
 	*session
 	command job.Command
 	signals *job.Signals // nil unless the process was taken over
 
-	// holdsPMI reports whether Hydra waits for the end of this process rather than the job's.
+	// holdsPMI reports whether Hydra waits for the end of this process rather than for the job's end.
 	holdsPMI bool
 
 	own     ownGroup
@@ -101,7 +100,7 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 	w.openIntake(false)
 	head := w.head()
 
-	// Access the disk and the kernel concurrently, because the job waits for them.
+	// Access the disk and the kernel concurrently, because the job cannot start before that.
 	opened := make(chan *output, 1)
 	w.freeSpaceBefore = w.o.measureFreeSpace()
 	go func() {
@@ -154,8 +153,8 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 	return w.finish(ctx, status, rec)
 }
 
-// start starts the job. In a process that was taken over, it changes the command line first: searches for the job by
-// its arguments, such as pgrep -f, find only the job, and ps does not show its secrets twice.
+// start starts the job. In a process that was taken over, it first changes the process's command line, so that searches
+// for the job by its arguments, such as pgrep -f, find only the job, and ps does not show the job's secrets twice.
 func (w *commandRun) start() (*job.Job, error) {
 	command := w.withIntakeEnv(w.withMarksEnv(w.command))
 	if !w.o.TakeOver {
@@ -171,8 +170,8 @@ func (w *commandRun) start() (*job.Job, error) {
 	return j, err
 }
 
-// wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job, even if descendants
-// of it still write to copied streams.
+// wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops when the job ends, even if its
+// descendants still write to streams that are copied.
 func (w *commandRun) wait(ctx context.Context, j *job.Job, stopSampling func()) job.Status {
 	release := context.AfterFunc(ctx, func() {
 		w.scrapeNow()
@@ -248,7 +247,7 @@ func (w *commandRun) finish(ctx context.Context, status job.Status, rec *collect
 	return result, errors.Join(err, failure(status), ctx.Err())
 }
 
-// failure returns perfagent's failure to read the job's exit status or to copy its streams.
+// failure returns the error of reading the job's exit status and of copying its streams.
 func failure(status job.Status) error {
 	err := status.Err
 	if err != nil {
@@ -261,8 +260,8 @@ func failure(status job.Status) error {
 	return err
 }
 
-// cutBy returns a channel that receives the reason to end the push early: a signal after the job's end, or ctx. release
-// frees the channel.
+// cutBy returns a channel that receives the reason to end the push early: a signal after the job's end, or the end of
+// ctx. release ends the goroutine that sends it.
 func cutBy[S os.Signal](ctx context.Context, signals <-chan S) (cut <-chan string, release func()) {
 	why, done := make(chan string, 1), make(chan struct{})
 	go func() {
@@ -280,7 +279,7 @@ func cutBy[S os.Signal](ctx context.Context, signals <-chan S) (cut <-chan strin
 	return why, func() { close(done) }
 }
 
-// newJob returns the report's account of a job from its status.
+// newJob converts s, the status of a job, to the report's type.
 func newJob(s job.Status) *reporter.Job {
 	u := s.Usage
 	return &reporter.Job{
@@ -296,8 +295,8 @@ func newJob(s job.Status) *reporter.Job {
 	}
 }
 
-// ParentVariable is set in a job's environment, for a perfagent within the job: PID NODE HOST of the perfagent around
-// it.
+// ParentVariable is set in a job's environment, for a perfagent within the job. Its value is "PID NODE HOST", which
+// describe the perfagent that runs the job.
 const ParentVariable = "PERFAGENT_PARENT"
 
 // The variables of a job, apart from those for marks, operations and MLflow.
@@ -313,7 +312,7 @@ type parent struct {
 	host      string
 }
 
-// findParent returns the perfagent of PERFAGENT_PARENT, and reports whether there is one.
+// findParent returns the perfagent that PERFAGENT_PARENT describes, and reports whether the variable is set.
 func findParent() (p parent, ok bool) {
 	n, err := fmt.Sscanf(os.Getenv(ParentVariable), "%d %d %s", &p.pid, &p.node, &p.host)
 	return p, n == 3 && err == nil
@@ -325,7 +324,7 @@ func (p parent) contains() bool {
 	return err == nil && host == p.host && procfile.DescendsFrom(p.pid)
 }
 
-// jobEnv returns additions to the job's environment, by which a perfagent in it recognizes the run.
+// jobEnv returns additions to the job's environment, by which a perfagent within the job recognizes the run.
 func (o Options) jobEnv() []string {
 	env := []string{runIDVariable + "=" + o.RunID, fmt.Sprintf("%s=%d", nodeVariable, *o.Node)}
 	if host, err := os.Hostname(); err == nil {
@@ -335,8 +334,8 @@ func (o Options) jobEnv() []string {
 	return env
 }
 
-// inheritsNode reports whether the index belongs to a perfagent around the launcher of this process. The launcher then
-// passed its PERFAGENT_NODE on to the ranks of all nodes.
+// inheritsNode reports whether node, an index from the variable from, belongs to a perfagent around the launcher of
+// this process. If so, the launcher passed PERFAGENT_NODE on to the ranks of all nodes.
 func inheritsNode(from string, node int, launch string) bool {
 	p, ok := findParent()
 	return ok && from == nodeVariable && launch != "" && node == p.node

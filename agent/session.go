@@ -31,7 +31,7 @@ type Result struct {
 	// Report is the report of the run. It is nil if reading the final sample timed out.
 	Report *reporter.Report
 
-	// ReportPath is the report's file and PagePath its page; "" if there is none. They are absolute paths, except with
+	// ReportPath is the report's file and PagePath its page; "" if there is none. The paths are absolute, except with
 	// TakeOver and a relative Out.
 	ReportPath, PagePath string
 
@@ -41,33 +41,32 @@ type Result struct {
 	// Signal names the signal that killed the command, such as "SIGKILL"; "" if none did.
 	Signal string
 
-	// FromTerminal reports whether that signal came from the terminal (Ctrl-C, Ctrl-\).
+	// FromTerminal reports whether Signal came from the terminal (Ctrl-C, Ctrl-\).
 	FromTerminal bool
 
-	// Reraise reports whether the program should end by Signal as well: its launcher, Hydra, takes exit code 128+n for
-	// a normal exit of the job. It is false without TakeOver.
+	// Reraise reports whether the program should end by Signal as well, because its launcher, Hydra, would take exit
+	// code 128+n for a normal exit of the job. It is false without TakeOver.
 	Reraise bool
 
-	// Late receives TERM, INT, HUP and QUIT sent to this process from now on. It is nil without TakeOver: the process
-	// keeps its signals then.
+	// Late receives TERM, INT, HUP and QUIT sent to this process from now on. It is nil without TakeOver, because the
+	// process then keeps its signals.
 	Late <-chan syscall.Signal
 
-	// RankPart reports whether Report covers only one of several ranks of the node. The last rank to end gets the
-	// report of the node.
+	// RankPart reports whether Report covers only one of several ranks of the node. The Result of the last rank to end
+	// has the report of the node.
 	RankPart bool
 
-	// Pushed describes the data sent to MLflow; "" unless the server has everything.
+	// Pushed describes the data sent to MLflow; "" unless the server has all data.
 	Pushed string
 
 	// Stored describes the object in the store; "" unless the store has the report.
 	Stored string
 }
 
-// ErrNoReport is the error of a run without a report, because it could not be written anywhere. It is wrapped with the
-// reason.
+// ErrNoReport is the error of a run with a report that could not be written anywhere. It is wrapped with the reason.
 var ErrNoReport = errors.New("agent: the report could not be written")
 
-// A session is one recording, from claiming its files to the end of the push.
+// A session holds the state of one recording, from claiming its files to the end of the push.
 type session struct {
 	o   Options // with defaults
 	log *zap.Logger
@@ -89,8 +88,8 @@ type session struct {
 	now func() host.Instant // nil = the machine's clocks; set in tests
 }
 
-// newSession prepares a recording. It opens nothing yet. The command is redacted here, so that its secrets reach no
-// output.
+// newSession prepares a recording, but opens no file or connection. It redacts command, so that no output has its
+// secrets.
 func newSession(o Options, command []string) *session {
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o), reportStore: openStore(&o),
@@ -121,8 +120,8 @@ func (s *session) head() journal.Head {
 // addObserver adds an observer.
 func (s *session) addObserver(one observer) { s.observers.list = append(s.observers.list, one) }
 
-// startObservers makes the live push and the live page begin with the first sample. started is the start of the run;
-// incomplete is Run.Incomplete of the reports of the active run.
+// startObservers adds the run's observers, so that the live push and the live page begin with the first sample. started
+// is the start of the run; incomplete is Run.Incomplete in reports of the active run.
 func (s *session) startObservers(head journal.Head, started time.Time, incomplete string) {
 	s.started = started
 	s.addObserver(s.output)
@@ -146,7 +145,8 @@ func (s *session) startObservers(head journal.Head, started time.Time, incomplet
 	}
 }
 
-// samplerOptions returns the Sampler's options. followGPUs is called if this recording takes over the host later.
+// samplerOptions returns the Sampler's options. followGPUs is called if this recording begins to measure the host
+// later.
 func (s *session) samplerOptions(followGPUs func()) collector.Options {
 	return collector.Options{
 		Interval: s.o.Interval, MaxLength: s.o.MaxLength, PerfPy: s.o.Compat == PerfPy,
@@ -155,14 +155,14 @@ func (s *session) samplerOptions(followGPUs func()) collector.Options {
 	}
 }
 
-// reader opens the host, at HOST_PROC and HOST_SYS if these are set.
+// reader returns a reader of the host, at HOST_PROC and HOST_SYS if these variables are set.
 func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
 	o.Gopsutil, o.JobOnly, o.Now = s.o.Reader == Gopsutil, !s.nodeRole.measuresHost, s.now
 	return host.NewReader(o)
 }
 
-// ownUse returns perfagent's own usage so far. Inside another program it is unknown.
+// ownUse returns perfagent's own usage so far, which is unknown inside another program.
 func (s *session) ownUse() reporter.Agent {
 	use := reporter.Agent{Version: Version()}
 	if s.o.TakeOver {
@@ -172,7 +172,7 @@ func (s *session) ownUse() reporter.Agent {
 	return use
 }
 
-// input returns the input for the report of a recording, without its end.
+// input returns the input for a report of rec, without how the job ended.
 func (s *session) input(rec *collector.Recording, missing []reporter.Missing) diagnosis.Input {
 	if !s.o.TakeOver {
 		missing = append(slices.Clone(missing), reporter.NewMissing("agent", reporter.AgentNotApart))
@@ -185,7 +185,7 @@ func (s *session) input(rec *collector.Recording, missing []reporter.Missing) di
 	}}
 }
 
-// makeReport makes the report of a recording, in our format or in perf.py's.
+// makeReport makes the report of a recording, in perfagent's format or in perf.py's.
 func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	if in.Recording.PerfPy != nil {
 		return reporter.NewPerfPyReport(in.Recording.PerfPy.Items(), in.Node, in.Recording.Host.CPUs, in.Run)
@@ -193,7 +193,7 @@ func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	return diagnosis.New(in)
 }
 
-// encoding returns a function that writes a report's file, in our format or in perf.py's.
+// encoding returns a function that writes the file of r, in perfagent's format or in perf.py's.
 func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io.Writer) error {
 	return func(w io.Writer) (err error) {
 		defer recoverAs("damaged report", &err)
@@ -208,9 +208,9 @@ func (s *session) encoding(r *reporter.Report, rec *collector.Recording) func(io
 	}
 }
 
-// prepare returns a function that writes the file of a report, given its encoding. If the report is also to be sent, to
-// a store or a server, the delivery gets its bytes; otherwise the encoded report, which may take a few MiB, is never in
-// memory as a whole.
+// prepare returns a function that writes the report's file; encoding writes the report alone. If the report is also to
+// be sent, to a store or a server, d gets the file's contents. Otherwise the encoded report, which may take a few MiB,
+// is never in memory as a whole.
 func (s *session) prepare(d *delivery, encoding func(io.Writer) error) (file func(io.Writer) error, err error) {
 	if s.reportStore == nil && !s.tracking.isEnabled() {
 		return encoding, nil
@@ -235,8 +235,8 @@ func bytesWriter(data []byte) func(io.Writer) error {
 func (s *session) nodeName() string { return strconv.Itoa(*s.o.Node) }
 
 // reportSoFar returns a function that makes reports of the active run. It may be called concurrently, with copies of
-// the Recording. incomplete is Run.Incomplete of the reports. Before the first sample, a report has one reason for all
-// missing values.
+// the Recording. incomplete is Run.Incomplete of the reports. Before the first sample, a report gives a single reason
+// for all missing values.
 func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *reporter.Report {
 	missing := slices.Clone(s.output.missing)
 	return func(rec *collector.Recording) *reporter.Report {
@@ -256,11 +256,11 @@ func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *rep
 	}
 }
 
-// manySamples is the number of kept samples from which a report makes much garbage.
+// manySamples is the number of kept samples above which making the report leaves much garbage.
 const manySamples = 250
 
-// deliver writes the report of a recording that has ended and its page, calls OnReport, and pushes. A value from cut
-// ends the push early. The error is a failure of perfagent. deliver fills in result even if it fails.
+// deliver writes the report and the page of a recording that has ended, calls OnReport, and pushes the report. A value
+// from cut ends the push early. An error means that perfagent failed. deliver fills in result even if it fails.
 func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string) error {
 	if in.Recording.Ring.Len() > manySamples {
 		s.o.allowSecondThread()
@@ -283,7 +283,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 		s.log.Warn(err.Error())
 		return err
 	}
-	if s.o.Compat != "" { // perf.py's file has no place for it
+	if s.o.Compat != "" { // perf.py's file has no place for what is missing
 		for _, m := range in.Missing {
 			s.log.Warn(m.What + ": " + m.Why)
 		}
@@ -323,8 +323,8 @@ func (s *session) publish(result *Result, d delivery, cut <-chan string) {
 	result.Report = withPush(result.Report, d.node, reporter.Push{MLflow: pushed, Store: state})
 }
 
-// withPush returns a copy of the report with the states of the pushes, as in its file, or the report itself for
-// perf.py's numbers, which have no place for them. The report is not modified, because observers may still read it.
+// withPush returns a copy of r with state, which the file has as well. For perf.py's numbers, which have no place for
+// it, withPush returns r itself. It does not modify r, because observers may still read r.
 func withPush(r *reporter.Report, node string, state reporter.Push) *reporter.Report {
 	n := r.Nodes[node]
 	if n == nil || n.Push == nil {
@@ -338,7 +338,7 @@ func withPush(r *reporter.Report, node string, state reporter.Push) *reporter.Re
 	return &report
 }
 
-// program returns the name by which a shell finds perfagent.
+// program returns the name or path by which a shell finds perfagent, for commands that are shown to the user.
 func (s *session) program() string {
 	name := os.Args[0]
 	switch {

@@ -19,7 +19,7 @@ import (
 const sidecarRuns = "the sidecar is still running"
 
 // Sidecar watches the host until ctx is done, and then writes a report. Until then it refreshes the report every 30
-// seconds. A done ctx is not an error; a report that cannot be written is (ErrNoReport).
+// seconds. A done ctx is not an error, but a report that cannot be written is one (ErrNoReport).
 func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	o, leave, err := admit(o)
 	if err != nil {
@@ -43,7 +43,8 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	return s.finishRecording(s.input(rec, s.observers.end()))
 }
 
-// admit checks the options of a recording without a command, and fills in the defaults. leave ends the recording.
+// admit checks the options of a recording without a command, and fills in the defaults. leave must be called when the
+// recording has ended.
 func admit(o Options) (checked Options, leave func(), err error) {
 	if err := o.Check(); err != nil {
 		return o, nil, err
@@ -57,9 +58,9 @@ func admit(o Options) (checked Options, leave func(), err error) {
 	return o.withDefaults(), leave, nil
 }
 
-// beginRecording claims the files of a recording that starts no job, and starts the observers. Without a writable file
-// it returns an error, unless the recording is a Monitor's. incomplete is Run.Incomplete of the reports of the active
-// run.
+// beginRecording claims the files of a recording that starts no job, and starts the observers. If no file can be
+// written, it returns an error, unless the recording is a Monitor's. incomplete is Run.Incomplete in reports of the
+// active run.
 func (s *session) beginRecording(which marksFile, incomplete string) error {
 	head := s.head()
 	s.output = s.openOutput(head, which)
@@ -77,7 +78,7 @@ func (s *session) beginRecording(which marksFile, incomplete string) error {
 
 // finishRecording makes, writes and pushes the report of a recording that started no job.
 func (s *session) finishRecording(in diagnosis.Input) (*Result, error) {
-	var further chan os.Signal // a program that imports this package keeps its signals
+	var further chan os.Signal // stays nil if a program imports this package, as it keeps its signals
 	if s.o.TakeOver {
 		further = make(chan os.Signal, 1)
 		signal.Notify(further, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -89,8 +90,8 @@ func (s *session) finishRecording(in diagnosis.Input) (*Result, error) {
 	return result, s.deliver(in, result, cut)
 }
 
-// sample samples the host and a job until ctx is done. Then it gives up on a source that hangs. ready is called after
-// the baseline.
+// sample samples the host and a job until ctx is done. It then does not wait for a source that hangs. ready is called
+// after the baseline has been taken.
 func (s *session) sample(
 	ctx context.Context, job host.JobOptions, ready func(*collector.Sampler),
 ) (*collector.Recording, error) {
@@ -116,7 +117,7 @@ func (s *session) sample(
 	return s.awaitRecording(recorded)
 }
 
-// awaitRecording returns the recording after the end of sampling. It gives up on a source that hangs.
+// awaitRecording returns the recording when sampling has ended. It gives up on a source that hangs.
 func (s *session) awaitRecording(recorded <-chan *collector.Recording) (*collector.Recording, error) {
 	rec, ok := timeout.Receive(recorded, diskTimeout)
 	if !ok {

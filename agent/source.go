@@ -33,11 +33,11 @@ type jobSource struct {
 	job       *job.Job // nil until it has started
 	sampling  context.Context
 	stop      context.CancelFunc
-	following atomic.Bool   // the GPUs are sampled
-	ended     chan struct{} // closed when that has ended
+	following atomic.Bool   // sampling of the GPUs was started
+	ended     chan struct{} // closed when sampling of the GPUs has ended
 }
 
-// An ownGroup is the control group of this process, or the reason why it is unknown.
+// An ownGroup holds the control group of this process, or the reason why the group is unknown.
 type ownGroup struct {
 	group *cgroup.Group
 	err   error
@@ -48,7 +48,7 @@ func findOwnGroup() ownGroup {
 	return ownGroup{group, err}
 }
 
-// applyTo sets the group as the one that limits the job, but does not measure the job by it.
+// applyTo makes the group in o the one that limits the job, but not the one that measures the job.
 func (g ownGroup) applyTo(o *host.JobOptions) {
 	if g.err != nil {
 		o.GroupErr = g.err
@@ -58,8 +58,8 @@ func (g ownGroup) applyTo(o *host.JobOptions) {
 	g.group.CountTasks(false)
 }
 
-// newJobSource decides how to measure a job before its start, and makes a control group for it if requested. The job
-// waits for it.
+// newJobSource decides how to measure a job, and makes a control group for it if requested. It should be fast, because
+// the job starts after it.
 func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
 	src.options = host.JobOptions{
@@ -80,7 +80,7 @@ func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	}
 
 	g := gpu.Options{Interval: o.Interval, Env: src.options.Env}
-	if o.TakeOver { // otherwise package gpu waits for its child itself
+	if o.TakeOver { // otherwise package gpu waits for nvidia-smi itself
 		g.Start = func(fork func() (int, error)) error { return src.job.StartHelper(fork) }
 	}
 	src.gpus = gpu.Open(g)
@@ -88,7 +88,7 @@ func newJobSource(o Options, own ownGroup, amongRanks bool) *jobSource {
 	return src
 }
 
-// newTree returns the processes selected by o, or the reason why they cannot be found.
+// newTree returns a Tree of the processes that o selects. The error is the reason why they cannot be found.
 func newTree(o process.Options) (*process.Tree, error) {
 	self, err := os.Readlink("/proc/self")
 	if err == nil && self != strconv.Itoa(os.Getpid()) {
@@ -117,9 +117,9 @@ func (src *jobSource) makeGroup(name string) {
 	src.options.Source, src.options.Group = host.JobFromCreated, made.Group()
 }
 
-// useGroup measures the job by the control group of this process if that contains only this process and, soon, the job.
-// A shell or a test runner in the same group uses CPU that is not the job's, and so does a program that imports this
-// package. The group limits the job in any case.
+// useGroup measures the job by the control group of this process if no other process is in that group. A shell or a
+// test runner in the same group uses CPU that is not the job's, and so does a program that imports this package. The
+// group limits the job in any case.
 func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 	own.applyTo(&src.options)
 	g := own.group
@@ -127,7 +127,7 @@ func (src *jobSource) useGroup(o Options, own ownGroup, amongRanks bool) {
 		return
 	}
 
-	// The first of several ranks may find itself alone in a group that the others will join. Slurm gives each task a
+	// The first of several ranks may be alone in a group that the other ranks will join. Slurm gives each task a
 	// separate group.
 	if amongRanks && !strings.Contains(g.Path(), "/task_") {
 		return
@@ -174,12 +174,12 @@ func (src *jobSource) followGPUs() {
 	}()
 }
 
-// gpuTimeout is how long to wait for the end of the program that queries the GPUs. After that it is killed with its
-// descendants.
+// gpuTimeout is how long to wait for the end of the program that queries the GPUs. After that the program is killed
+// with its descendants.
 const gpuTimeout = 30 * time.Millisecond
 
-// end removes the control group made for the job. A group in which processes of the job still run stays, and end
-// records that in j. The group must not be read concurrently.
+// end removes the control group made for the job. If processes of the job are still running in it, the group stays, and
+// end records that in j. The group must not be read concurrently.
 func (src *jobSource) end(j *reporter.Job) {
 	src.endHelpers()
 	if src.jobGroup == nil {
@@ -200,8 +200,8 @@ func (src *jobSource) end(j *reporter.Job) {
 	}
 }
 
-// leave is end for a sampler that did not return: it may still be reading the group, which therefore stays. leave
-// returns a message about that.
+// leave is end for a sampler that did not return. Because the sampler may still be reading the control group, the group
+// stays, and leave returns a message about that.
 func (src *jobSource) leave() string {
 	src.endHelpers()
 	if src.jobGroup == nil {
@@ -216,7 +216,7 @@ func (src *jobSource) endHelpers() {
 	src.stop()
 	if src.following.Load() {
 		if _, ok := timeout.Receive(src.ended, gpuTimeout); !ok {
-			src.gpus.Kill() // before it is reaped
+			src.gpus.Kill() // before ReapHelpers, after which its ID may be reused
 		}
 	}
 	if src.job != nil {
@@ -251,7 +251,8 @@ func (src *jobSource) reaped() host.ReapedUsage {
 	}
 }
 
-// idle returns the number of perfagent's processes in our control group that use nothing.
+// idle returns the number of perfagent's processes in our control group that use no CPU, which is 1 if there is a
+// witness.
 func (src *jobSource) idle() int {
 	if src.job == nil || src.job.Witness() == 0 {
 		return 0
@@ -267,5 +268,5 @@ func (src *jobSource) endedProcesses() []process.ReapedProcess {
 	return src.job.TakeEnded()
 }
 
-// blockUnit is the size in bytes of one block of ru_inblock and ru_oublock on every disk.
+// blockUnit is the size in bytes of a block in ru_inblock and ru_oublock, whatever the disk's block size.
 const blockUnit = 512

@@ -15,14 +15,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A stopper stops the job when a rule of Options.StopIf holds. It is an observer of the run: rules are checked at each
-// sample.
+// A stopper stops the job when a rule of Options.StopIf holds. It is an observer of the run, and checks the rules at
+// each sample.
 type stopper struct {
 	*commandRun
 	ctx      context.Context
 	reader   *host.Reader
 	checkers []collector.RuleChecker
-	refused  bool // the job may not be signalled
+	refused  bool // the kernel refused the signal to the job
 
 	done   chan struct{} // closed when the job has been stopped; nil until a rule holds
 	killed bool          // KILL was sent; valid once done is closed
@@ -53,7 +53,7 @@ func (o Options) rules() (rules []collector.Rule) {
 
 func (s *stopper) begin(*collector.Recording) {}
 
-// observe checks all rules, because each of them tracks its duration. The first one that holds stops the job.
+// observe checks all rules, because each rule tracks its duration. The first rule that holds stops the job.
 func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 	if s.done != nil || s.refused {
 		return
@@ -76,8 +76,8 @@ func (s *stopper) observe(sample *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// stop sends TERM to the job's main process, as kill(1) would, and leaves the rest to a goroutine. A job that has ended
-// by itself is left alone.
+// stop sends TERM to the job's main process, as kill(1) would, and starts awaitProcesses in a goroutine. It does
+// nothing if the job has already ended.
 func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recording) {
 	at := time.Now()
 	switch err := s.source.job.Signal(syscall.SIGTERM); {
@@ -98,16 +98,17 @@ func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recor
 	go s.awaitProcesses(&survivors{tree: s.reader.JobTree(), caller: timeout.NewCaller[processCount]()})
 }
 
-// The shortest and the longest pause between two looks at the job's processes, and how long KILL is repeated.
+// shortLook and longLook are the shortest and longest pause between two scans of the job's processes. killing is how
+// long KILL is repeated.
 const (
 	shortLook = 10 * time.Millisecond
 	longLook  = 200 * time.Millisecond
 	killing   = 5 * time.Second
 )
 
-// awaitProcesses waits until no process of the job is left, and kills the remaining ones after the grace. It keeps
-// looking at them, so that it knows those with ended parents. Once the main process has ended, a signal to perfagent or
-// the end of ctx ends the grace for the others.
+// awaitProcesses waits until no process of the job is left, and kills the remaining processes after StopGrace. It
+// rescans them while it waits, so that processes with ended parents are still known to be the job's. When the main
+// process has ended, a signal to perfagent or the end of ctx makes it kill the other processes at once.
 func (s *stopper) awaitProcesses(rest *survivors) {
 	defer close(s.done)
 	grace := time.NewTimer(s.o.StopGrace)
@@ -133,7 +134,7 @@ func (s *stopper) awaitProcesses(rest *survivors) {
 	}
 }
 
-// closed reports whether a channel has been closed.
+// closed reports whether done has been closed.
 func closed(done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -143,7 +144,8 @@ func closed(done <-chan struct{}) bool {
 	}
 }
 
-// kill sends KILL to all processes of the job, repeatedly until there are none: new ones may start in the meantime.
+// kill sends KILL to all processes of the job. It repeats that until none is left, because processes may start new ones
+// in the meantime.
 func (s *stopper) kill(rest *survivors) {
 	s.killed = s.source.job.Signal(syscall.SIGKILL) == nil
 	if s.source.jobGroup != nil {
@@ -163,7 +165,7 @@ func (s *stopper) kill(rest *survivors) {
 	}
 }
 
-// end waits for the end of the job's processes: at most for the grace and the killing.
+// end waits for the end of a stopped job's processes, at most for StopGrace and killing together.
 func (s *stopper) end() []reporter.Missing {
 	if s.done != nil {
 		<-s.done
@@ -172,7 +174,7 @@ func (s *stopper) end() []reporter.Missing {
 	return nil
 }
 
-// recordKill records whether the job had to be killed. Copies of the recording are not modified.
+// recordKill records in rec whether the job had to be killed. Earlier copies of rec are not modified.
 func (s *stopper) recordKill(rec *collector.Recording) {
 	if s == nil || s.done == nil {
 		return
@@ -183,13 +185,13 @@ func (s *stopper) recordKill(rec *collector.Recording) {
 	rec.Account.Stop = &stop
 }
 
-// survivors are the processes of a job that is being stopped. The kernel may never answer for one of them.
+// survivors counts and kills the processes of a job that is being stopped. The kernel may never answer for one of them.
 type survivors struct {
 	tree   *process.Tree // nil if they cannot be found
 	caller *timeout.Caller[processCount]
 }
 
-// A processCount is the number of existing processes, and an error of finding or killing them.
+// A processCount holds the number of existing processes, and the error of finding or killing them.
 type processCount struct {
 	n   int
 	err error
@@ -197,8 +199,8 @@ type processCount struct {
 
 var errNoAnswer = errors.New("the kernel does not answer for one of them")
 
-// call runs do, which counts or kills the processes of the tree, and returns their number; 0 if they cannot be
-// found. After a timeout it returns 1: the job is not known to have ended.
+// call runs do, which counts or kills the processes of the tree, and returns their number; 0 if they cannot be found.
+// After a timeout it returns 1, because the job may not have ended.
 func (v *survivors) call(do func(*process.Tree) (int, error)) (int, error) {
 	if v.tree == nil {
 		return 0, nil

@@ -14,14 +14,14 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// storeResult is the state of a put and its description; outcome is "" unless the store has the report.
+// storeResult holds the state of a put, and a description of it; outcome is "" unless the store has the report.
 type storeResult struct {
 	state   *reporter.StoreState
 	outcome string
 }
 
-// pendingIn returns a report's file with the state "pending" for the store, or unchanged in perf.py's format, which has
-// no place for it.
+// pendingIn returns data, the contents of a report's file, with the state "pending" for the store. It returns data
+// unchanged in perf.py's format, which has no place for the state.
 func (s *session) pendingIn(data []byte, node string) []byte {
 	if s.reportStore == nil || s.o.Compat != "" {
 		return data
@@ -36,7 +36,8 @@ func (s *session) pendingIn(data []byte, node string) []byte {
 	return pending
 }
 
-// openStore opens the store, whose address was checked before. It connects to nothing. It returns nil if there is none.
+// openStore opens the store without connecting to it. The address was checked before. It returns nil if no store is
+// wanted.
 func openStore(o *Options) *store.Store {
 	if o.Store == "" {
 		return nil
@@ -53,7 +54,7 @@ func openStore(o *Options) *store.Store {
 	return to
 }
 
-// startStoring begins to put a report into the store. wait waits for the outcome; it is nil if there is no store.
+// startStoring begins to put the report of d into the store. wait waits for the result; it is nil if there is no store.
 func (s *session) startStoring(ctx context.Context, d delivery) (wait func() storeResult) {
 	if s.reportStore == nil || d.toStore == nil {
 		return nil
@@ -65,7 +66,7 @@ func (s *session) startStoring(ctx context.Context, d delivery) (wait func() sto
 	})
 }
 
-// putReport puts the report into the store.
+// putReport puts the report of d into the store, and then deletes the partial report.
 func (s *session) putReport(ctx context.Context, d delivery) storeResult {
 	begun, to := time.Now(), s.reportStore
 	defer to.Close()
@@ -95,7 +96,7 @@ func (s *session) putReport(ctx context.Context, d delivery) storeResult {
 		text.SizeText(float64(len(d.toStore))/(1<<20)), text.Seconds(time.Since(begun).Seconds()))}
 }
 
-// recordStoring records the state of the put. It logs one line if the report is not in the store.
+// recordStoring records the state of the put in the report's file. It logs one line if the report is not in the store.
 func (s *session) recordStoring(d *delivery, out storeResult) {
 	s.recordPush(d, "store: "+out.state.Error, out.state.State, func(data []byte) ([]byte, error) {
 		return reporter.WithStore(data, map[string]*reporter.StoreState{d.node: out.state})

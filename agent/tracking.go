@@ -21,14 +21,14 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// An mlflowTracking holds the MLflow destination of a run, from the options and the environment. Creating it contacts
+// An mlflowTracking holds the MLflow destination of a run, from the options and the environment. Creating one contacts
 // no server. It is an observer of the run, for the live push.
 type mlflowTracking struct {
 	uri   string // as given, perhaps with user info; never shown
 	state reporter.PushState
 	dest  pusher.Destination
 
-	node            string // its name in MLflow
+	node            string // the node's name in MLflow
 	ofRank          bool   // the job is one of several ranks on the node
 	pushedElsewhere bool   // another agent of the node pushes live
 
@@ -38,7 +38,7 @@ type mlflowTracking struct {
 	ended *pusher.Live // live, once it has ended
 }
 
-// newTracking decides where to push.
+// newTracking decides where to push, from the options and the variables of MLflow.
 func newTracking(o Options) *mlflowTracking {
 	t := &mlflowTracking{uri: o.MLflow, state: reporter.PushState{State: reporter.PushOff}}
 	switch o.MLflow {
@@ -85,8 +85,8 @@ func (o Options) nodeInMLflow() string {
 }
 
 // configureRank configures the push for one of several ranks on this node. common is a string known to exactly the
-// agents of this launch on this node: it identifies the MLflow run that the job of any of them makes. The live push
-// sends only the host's series, and waits for startLive unless the rank measures the host from the beginning
+// agents of this launch on this node. It identifies the MLflow run created by the job of any of these ranks. The live
+// push sends only the host's series, and waits for startLive unless the rank measures the host from the beginning
 // (measuresHost). Call it before jobEnv.
 func (t *mlflowTracking) configureRank(common string, measuresHost bool) {
 	t.ofRank, t.pushedElsewhere = true, !measuresHost
@@ -106,7 +106,7 @@ func (t *mlflowTracking) startLive() {
 func (t *mlflowTracking) isEnabled() bool { return t.state.State == reporter.PushPending }
 
 // jobEnv returns additions to the job's environment that put our tags on the MLflow runs that the job makes. It does
-// not touch a MLFLOW_RUN_CONTEXT that it cannot parse.
+// not touch an MLFLOW_RUN_CONTEXT that it cannot parse.
 func (t *mlflowTracking) jobEnv(runID string) []string {
 	if !t.isEnabled() {
 		return nil
@@ -137,11 +137,11 @@ func (t *mlflowTracking) jobEnv(runID string) []string {
 }
 
 // maxEnvEntry is the maximum size of one environment string of execve(2), with its terminator (MAX_ARG_STRLEN of
-// linux/binfmts.h). With a longer one the job could not start.
+// linux/binfmts.h). With a longer string the job could not start.
 const maxEnvEntry = 128 << 10
 
-// survivesJSON reports whether a JSON text survives being decoded and encoded. Invalid UTF-8 and unpaired surrogates do
-// not.
+// survivesJSON reports whether text, which is JSON, means the same after it was decoded and encoded. Invalid UTF-8 and
+// unpaired surrogates are lost.
 func survivesJSON(text string) bool {
 	var value any
 	if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &value) != nil {
@@ -153,17 +153,17 @@ func survivesJSON(text string) bool {
 }
 
 const (
-	// maxResponse bounds the size of a response of the server, in bytes. The latest values of a run of a thousand nodes
-	// take 3 MB.
+	// maxResponse bounds the size of a response from the server, in bytes. The latest values of a run of a thousand
+	// nodes take 3 MB.
 	maxResponse = 8 << 20
 
-	// maxRefused is the number of retries at the job's end if the server refuses the connection. If the server is down
-	// for long, the jobs of a pipeline should not each wait for the timeout.
+	// maxRefused is the number of retries at the job's end if the server refuses the connection. It is small so that
+	// the jobs of a pipeline do not each wait for the timeout while the server is down.
 	maxRefused = 3
 )
 
-// connect returns a client for pushing while the job runs or at its end. The number of retries is from the caller, not
-// from the variables MLFLOW_HTTP_….
+// connect returns a client for pushing while the job runs or at its end. retries takes the place of the variables
+// MLFLOW_HTTP_….
 func (t *mlflowTracking) connect(retries int) (*mlflow.Client, error) {
 	cfg, err := pusher.ClientConfig(t.uri, Version(), os.LookupEnv)
 	if err != nil {
@@ -183,7 +183,7 @@ func (t *mlflowTracking) connect(retries int) (*mlflow.Client, error) {
 	return mlflow.New(cfg)
 }
 
-// unreachable reports whether there is no server at the address.
+// unreachable reports whether err means that there is no server at the address.
 func unreachable(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &dns) && dns.IsNotFound
@@ -220,7 +220,7 @@ func (t *mlflowTracking) observe(_ *collector.Sample, rec *collector.Recording) 
 	}
 }
 
-// end stops the live push, and keeps the MLflow run that it found or made.
+// end stops the live push, and keeps the ID of the MLflow run that the live push found or created.
 func (t *mlflowTracking) end() []reporter.Missing {
 	if t.live == nil || !t.stop() {
 		return nil

@@ -16,12 +16,13 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// An AttachedProcess is a process that this one did not start. A later process with the same ID is not mistaken for it.
+// An AttachedProcess is a process that this one did not start. It is never confused with a later process of the same
+// ID.
 type AttachedProcess struct {
 	pid   int
 	start uint64   // in ticks since boot, from /proc/PID/stat
 	file  *os.File // its pidfd; nil without kernel support
-	fd    int      // of file; file.Fd() would make it blocking
+	fd    int      // the descriptor of file; file.Fd() would make it blocking
 }
 
 // Attach finds the process with the given ID. It needs no privilege and does not disturb the process. The caller must
@@ -41,7 +42,7 @@ func Attach(pid int) (*AttachedProcess, error) {
 			err = errStat
 		}
 	}
-	if err == nil && a.hasEnded() { // what was read may be of a later process with this ID
+	if err == nil && a.hasEnded() { // the values read may be from a later process with this ID
 		err = unix.ESRCH
 	}
 	if err != nil {
@@ -81,13 +82,13 @@ func (a *AttachedProcess) identify() error {
 	return err
 }
 
-// path returns the path of a file in /proc/PID.
+// path returns the path of the file name in /proc/PID.
 func (a *AttachedProcess) path(name string) string {
 	return "/proc/" + strconv.Itoa(a.pid) + "/" + name
 }
 
 // stat reads the start time of the process (ticks since boot), and whether it is dead, with no running threads. The
-// state of a process is Z as well when its first thread has ended and others run.
+// state alone is not enough: it is Z, too, if the first thread has ended while other threads run.
 func (a *AttachedProcess) stat() (start uint64, dead bool, err error) {
 	data, err := os.ReadFile(a.path("stat"))
 	if err != nil {
@@ -165,14 +166,14 @@ func (a *AttachedProcess) hasEnded() bool {
 }
 
 const (
-	// reapTimeout is how long Status waits for the parent to reap the process: only then does the kernel provide the
-	// exit status to others.
+	// reapTimeout is how long Status waits for the parent to reap the process. Only then does the kernel give the exit
+	// status to other processes.
 	reapTimeout = 250 * time.Millisecond
 	reapStep    = 2 * time.Millisecond
 )
 
 // Status returns the exit code (128+n after signal n) and the signal ("" if none) of a process that has ended. The
-// error is the reason why they are unknown.
+// error is the reason why exit code and signal are unknown.
 func (a *AttachedProcess) Status() (exitCode int, signal string, err error) {
 	if a.file == nil {
 		return 0, "", errors.New(
@@ -199,7 +200,7 @@ func (a *AttachedProcess) Status() (exitCode int, signal string, err error) {
 	return exitCode, signal, nil
 }
 
-// exitOf returns the exit code of a process, 128+n after signal n, and the name of that signal.
+// exitOf returns the exit code in ws, 128+n after signal n, and the name of that signal.
 func exitOf(ws syscall.WaitStatus) (code int, signal string) {
 	if ws.Signaled() {
 		return 128 + int(ws.Signal()), signalName(ws.Signal())
@@ -207,7 +208,7 @@ func exitOf(ws syscall.WaitStatus) (code int, signal string) {
 	return ws.ExitStatus(), ""
 }
 
-// signalName returns the name of a signal, real-time signals included.
+// signalName returns the name of sig. Real-time signals have names such as SIGRTMIN+1.
 func signalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name

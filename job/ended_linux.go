@@ -15,17 +15,17 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxEnded bounds how many reaped processes are kept individually between calls of TakeEnded: those with the most CPU
-// time. A job may leave thousands of orphans.
+// maxEnded bounds how many reaped processes are kept individually between calls of TakeEnded. The ones with the most
+// CPU time are kept. A job may leave thousands of orphans.
 const maxEnded = 64
 
 // lastStat holds values from /proc/PID/stat of the main process, read after its end and before it is reaped. rusage
-// does not separate a process from its children.
+// does not separate a process's own usage from its children's.
 type lastStat struct {
 	known    bool
 	start    time.Duration // since boot
-	children float64       // CPU seconds of the children that it reaped
-	alone    bool          // it reaped no children
+	children float64       // CPU seconds of the children that the process reaped
+	alone    bool          // the process reaped no children
 }
 
 // readLastStat reads the stat of the main process if it has ended.
@@ -82,7 +82,7 @@ func (j *Job) keepEnded(pid int, ru syscall.Rusage) {
 }
 
 // TakeEnded returns the processes of the job that were reaped since the last call. If there were more than maxEnded,
-// the last element has no PID and holds the CPU time of the others.
+// the last element has no PID and holds the CPU time of all processes that are not in the list.
 func (j *Job) TakeEnded() []process.ReapedProcess {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -95,8 +95,8 @@ func (j *Job) TakeEnded() []process.ReapedProcess {
 }
 
 // PeakRSS returns the high-water mark of this process's memory in bytes (VmHWM of proc(5)), or 0 if it is unknown. A
-// child made now is charged with at least this much. ru_maxrss of getrusage(2) is the fallback: it includes what our
-// parent used when it made us.
+// child made now is charged with at least this much. ru_maxrss of getrusage(2) is only the fallback, because it
+// includes our parent's memory at the time of the fork.
 func PeakRSS() int64 {
 	if status, err := procfile.ReadFile("/proc/self/status"); err == nil {
 		text := strings.TrimSuffix(procfile.StatusValue(status, "VmHWM"), " kB")

@@ -22,8 +22,8 @@ import (
 type family struct {
 	reaper bool // this process was a subreaper before
 
-	// naming is held while a helper is being forked that is not in foreign yet: IsForeign waits for it. Lock it before
-	// mu, which is only held briefly.
+	// naming is held from the fork of a helper until its ID is in foreign. IsForeign acquires it too, so it never sees
+	// a helper that is not listed. Lock naming before mu, which is only held briefly.
 	naming         sync.Mutex
 	mu             sync.Mutex
 	startingHelper bool  // a helper is being forked; changes only while nothing is being reaped
@@ -31,8 +31,8 @@ type family struct {
 	foreign        []int // children that are not the job's: helpers, and children from before the job
 }
 
-// newFamily makes this process a subreaper, so that the usage of orphans can be counted. If the kernel refuses, less is
-// counted.
+// newFamily makes this process a subreaper, so that the usage of orphans can be counted. If the kernel refuses, the
+// orphans' usage is not counted.
 func newFamily() *family {
 	f := &family{}
 	if !childless() {
@@ -54,7 +54,7 @@ func (f *family) restoreSubreaper() {
 
 // StartHelper calls fork, which makes a child of this process that does not belong to the job: its end is not reported,
 // and its usage is not counted. Wait reaps the child. Until fork returns, Wait reaps only the job's main process, so a
-// slow fork delays no signal and no exit code.
+// slow fork delays neither signals nor the exit code.
 //
 // Without Signals, StartHelper only calls fork, and the caller waits for its child.
 func (j *Job) StartHelper(fork func() (pid int, err error)) error {
@@ -86,15 +86,16 @@ func (j *Job) setStartingHelper(yes bool) {
 	j.family.startingHelper = yes
 }
 
-// isStartingHelper reports whether only the job's main process may be reaped.
+// isStartingHelper reports whether a helper is being forked. Until it is listed, only the job's main process may be
+// reaped.
 func (f *family) isStartingHelper() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.startingHelper
 }
 
-// ReapHelpers kills the witness and, after Wait, reaps helpers that have ended or end within about 10 ms. In a
-// container where process 1 reaps nothing they would remain zombies.
+// ReapHelpers kills the witness and, after Wait, reaps helpers that have ended or end within about 10 ms. Otherwise
+// they would remain zombies in a container where process 1 reaps nothing.
 func (j *Job) ReapHelpers() {
 	if j.family == nil {
 		return
@@ -116,8 +117,8 @@ func (j *Job) ReapHelpers() {
 	}
 }
 
-// IsForeign reports whether a child of this process is not the job's: it existed before the job, or it is a helper.
-// Without Signals, every child except the job's main process is foreign.
+// IsForeign reports whether the child pid of this process is not the job's: it existed before the job, or it is a
+// helper. Without Signals, every child except the job's main process is foreign.
 func (j *Job) IsForeign(pid int) bool {
 	if j.family == nil {
 		return pid != j.pid
@@ -130,15 +131,16 @@ func (j *Job) IsForeign(pid int) bool {
 	return slices.Contains(f.foreign, pid)
 }
 
-// isJobs reports whether a child is the job's. Unlike IsForeign, it does not wait for a helper that is being forked.
+// isJobs reports whether the child pid is the job's. Unlike IsForeign, it does not wait for a helper that is being
+// forked.
 func (f *family) isJobs(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !slices.Contains(f.foreign, pid)
 }
 
-// forget removes a child that has been reaped and reports whether it was foreign. It need not wait for a fork. The next
-// child with this process ID is the job's.
+// forget removes pid, a child that has been reaped, and reports whether it was foreign. It need not wait for a fork. A
+// later child with the same process ID counts as the job's.
 func (f *family) forget(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,7 +179,7 @@ func children() (pids []int, ok bool) {
 	for _, task := range tasks {
 		data, err := procfile.ReadFile("/proc/self/task/" + task.Name() + "/children")
 		if err != nil && task.Name() != strconv.Itoa(os.Getpid()) {
-			continue // an ended thread has passed its children on
+			continue // the thread has ended; another thread has its children now
 		}
 		if err != nil {
 			return nil, false
@@ -207,8 +209,8 @@ func setSubreaper(on bool) {
 // threadsReserved exceeds the number of concurrent system calls of this program.
 const threadsReserved = 8
 
-// reserveThreads makes the runtime create threads in advance, which it keeps when they are idle. A Go program dies if
-// it cannot create a thread, and a job may use up the limit of processes.
+// reserveThreads makes the runtime create threads in advance. The runtime keeps idle threads. A Go program dies if it
+// cannot create a thread, and a job may use up the limit of processes.
 func reserveThreads() {
 	var all, gone sync.WaitGroup
 	all.Add(threadsReserved)

@@ -19,15 +19,15 @@ const (
 	// create one), the job, and a few for the job's own use.
 	tasksNeeded = 16
 
-	// tightLimit has two uses. From this RLIMIT_NPROC on, the user's threads are not counted, because counting reads
-	// all of /proc. With this many free tasks, a limit is out of reach.
+	// tightLimit has two uses. If RLIMIT_NPROC is at least tightLimit, the user's threads are not counted, because
+	// counting reads all of /proc. If at least tightLimit tasks are free, a limit is out of reach.
 	tightLimit = 4096
 )
 
-// Headroom returns an error with the name of the limit if this process may make fewer than about sixteen more processes
-// or threads, by RLIMIT_NPROC or by one of limits, which come from its control groups. A Go program dies if the kernel
-// refuses it a thread, so the caller should then become the job with Exec. Unreadable values count as no limit. If a
-// limit is within reach, Headroom makes the runtime create the necessary threads before the job can exhaust it.
+// Headroom returns an error with the name of the limit if RLIMIT_NPROC, or one of limits (of its control groups), lets
+// this process make fewer than 16 more processes and threads. A Go program dies if the kernel refuses it a thread, so
+// the caller should then become the job with Exec. Unreadable values count as no limit. If a limit is within reach,
+// Headroom makes the runtime create the necessary threads before the job can exhaust it.
 func Headroom(limits []cgroup.TaskLimit) error {
 	if user, ok := userLimit(); ok {
 		limits = slices.Insert(slices.Clone(limits), 0, user)
@@ -75,7 +75,7 @@ func exempt() bool {
 	return caps[0].Effective&(1<<unix.CAP_SYS_RESOURCE|1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// userTasks counts the threads of a user that are visible in /proc.
+// userTasks counts the threads of the user uid that are visible in /proc.
 func userTasks(uid int) (total int64) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

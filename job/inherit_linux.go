@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uncaughtSignals returns the signals that the runtime catches, but we do not, and that it can ignore again. (It needs
-// CHLD, URG, PROF and the signals of program errors.)
+// uncaughtSignals returns the signals that the runtime catches although we do not, and that can be ignored again. (The
+// runtime needs CHLD, URG, PROF and the signals of program errors.)
 func uncaughtSignals() []syscall.Signal {
 	return []syscall.Signal{syscall.SIGVTALRM, syscall.SIGIO, syscall.SIGPWR}
 }
 
-// ignoreAgain ignores those of the given signals that were ignored at start, for a program that inherits this.
+// ignoreAgain ignores each of sigs that was ignored at start, so that the next program inherits it ignored.
 func ignoreAgain(sigs []syscall.Signal) {
 	for _, sig := range sigs {
 		if ignoredAtStart(sig) {
@@ -26,13 +26,15 @@ func ignoreAgain(sigs []syscall.Signal) {
 	}
 }
 
-// yieldStart lets the program that replaces this one inherit the signals ignored at start.
+// yieldStart ignores all signals that were ignored at start, so that the program that replaces this one inherits them
+// so.
 func yieldStart() {
 	ignoreAgain(slices.Concat(relayedSignals(), swallowedSignals(), uncaughtSignals()))
 }
 
-// yieldIgnored lets the next child inherit the signals ignored at start: in a child, the runtime resets every signal
-// with a handler to the default action. Until resumeIgnored, such signals are lost.
+// yieldIgnored ignores the signals that were ignored at start, so that the next child inherits them so: in a child, the
+// runtime resets every signal with a handler to the default action. Until resumeIgnored is called, such signals are
+// lost.
 func (s *Signals) yieldIgnored() {
 	if s == nil {
 		return
@@ -42,7 +44,7 @@ func (s *Signals) yieldIgnored() {
 	}
 }
 
-// resumeIgnored catches the signals of yieldIgnored again.
+// resumeIgnored undoes yieldIgnored.
 func (s *Signals) resumeIgnored() {
 	if s == nil {
 		return
@@ -65,9 +67,9 @@ func parentDeathSignal() syscall.Signal {
 	return syscall.Signal(sig)
 }
 
-// deathSignal returns the signal that the kernel sends the job when this process ends, or 0. A launcher that ties its
-// child's life to its life ties the job's life as well; without such a launcher the job is independent of us. In a
-// program that was not taken over, that is left to the program.
+// deathSignal returns the signal that the kernel sends the job when this process ends, or 0. If our launcher tied our
+// life to its own, the job's life is tied to ours; otherwise the job may outlive us. In a program that was not taken
+// over, the job is never tied.
 func (j *Job) deathSignal() syscall.Signal {
 	if j.signals == nil {
 		return 0
@@ -75,7 +77,7 @@ func (j *Job) deathSignal() syscall.Signal {
 	return launcherDeath
 }
 
-// dieWithLauncher gives this thread, which is about to become the job, the main thread's setting.
+// dieWithLauncher gives this thread, which is about to become the job, the main thread's PR_SET_PDEATHSIG.
 func dieWithLauncher() {
 	if launcherDeath != 0 {
 		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(launcherDeath), 0, 0, 0)

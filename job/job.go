@@ -13,11 +13,11 @@ import (
 // Errors of Start, Exec and Resolve, for errors.Is. Each is wrapped with the command's name and the kernel's reason.
 var (
 	// ErrNotFound means that there is no such command, or that the interpreter named in its first line is missing. By
-	// convention, exit code 127.
+	// convention the exit code is 127.
 	ErrNotFound = errors.New("command not found")
 
 	// ErrNotExecutable means that the command exists but cannot be executed: no permission, a directory, an unknown
-	// binary format, too many arguments. By convention, exit code 126.
+	// binary format, too many arguments. By convention the exit code is 126.
 	ErrNotExecutable = errors.New("command cannot be executed")
 
 	// ErrNoProcess means that the system has no process, memory or descriptor left for a child, or failed in another
@@ -34,8 +34,8 @@ type Command struct {
 	// unchanged, with the name as its argv[0].
 	Args []string
 
-	// Path is the file that Resolve found for Args[0]. It spares Start a second search; if it is empty or can no longer
-	// be executed, Start searches.
+	// Path is the file that Resolve found for Args[0]. With it Start need not search again. If it is empty or can no
+	// longer be executed, Start searches.
 	Path string
 
 	// Environ is the environment that the job inherits; nil means the calling process's environment.
@@ -44,18 +44,17 @@ type Command struct {
 	// Env holds additions to the inherited environment, as "KEY=value". An existing key is replaced in place.
 	Env []string
 
-	// FallbackEnviron, if not nil, is the environment of a second try after E2BIG: the arguments, Environ and Env were
-	// too large together.
+	// FallbackEnviron, if not nil, is the environment of a second try after E2BIG, which means that the arguments,
+	// Environ and Env together are too large.
 	FallbackEnviron []string
 
 	// Stdin, Stdout and Stderr are the job's standard streams. For a nil stream the job gets the calling process's
 	// descriptor 0, 1 or 2; for an *os.File it gets that file's descriptor. For any other reader or writer Start makes
-	// a pipe and a goroutine that copies, and Wait returns only when the copying is done, as in os/exec: the goroutine
-	// of Stdin ends at the end of Stdin or when the job no longer reads, the goroutines of Stdout and Stderr when every
-	// process that holds the pipe has closed it. If Stdout and Stderr are equal, at most one goroutine at a time calls
-	// Write.
+	// a pipe and a goroutine that copies, and Wait returns only when the copying is done, as in os/exec. The goroutine
+	// of Stdin ends at the end of Stdin or when the job no longer reads. The goroutines of Stdout and Stderr end when
+	// every process that holds the pipe has closed it. If Stdout and Stderr are equal, at most one goroutine at a time
+	// calls Write.
 	//
-	// Exec does not use them.
 	// Exec does not use them.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -71,8 +70,8 @@ type Status struct {
 	// PID is the process ID of the job's main process.
 	PID int
 
-	// Start is the moment just before the process was made, End the moment when its end was noticed. Both have a
-	// monotonic clock reading.
+	// Start is the time just before the process was made, End the time when its end was noticed. Start and End have
+	// monotonic clock readings.
 	Start, End time.Time
 
 	// ExitCode is the job's exit code, 0 to 255, or 128+n after signal n.
@@ -96,7 +95,7 @@ type Status struct {
 	ReceivedSignals []ReceivedSignal
 
 	// Usage is the usage of the job: its main process, every descendant that was waited for, and the orphans reaped
-	// before the main process ended. Daemons that still run are not included.
+	// before the main process ended. Daemons that are still running are not included.
 	Usage Usage
 
 	// Orphans is the number of descendants that outlived their parents and were reaped by this process.
@@ -123,8 +122,8 @@ type ReceivedSignal struct {
 	// Kernel reports whether the kernel sent the signal: for the terminal (Ctrl-C), a timer or a limit.
 	Kernel bool
 
-	// PID is the sender's process ID and Process its name (/proc/PID/comm), "" if the sender had ended by then. A
-	// sender outside this process namespace has ID 0. PID is -1 where the kernel does not name the sender.
+	// PID is the sender's process ID and Process its name (/proc/PID/comm), which is "" if the sender had already
+	// ended. A sender outside this process namespace has ID 0. PID is -1 if the kernel does not report the sender.
 	PID     int
 	Process string
 }
@@ -138,22 +137,23 @@ type Usage struct {
 	MaxRSS int64
 
 	// MaxRSSFloor is the least resident size in bytes that any job of this process is charged with. Until a child
-	// executes its program it shares its parent's memory, and the kernel counts that. MaxRSS <= MaxRSSFloor means only
-	// "at most MaxRSS". 0 if there is no such effect.
+	// executes its program it shares its parent's memory, which the kernel counts as the child's. MaxRSS <= MaxRSSFloor
+	// means only "at most MaxRSS". 0 if there is no such effect.
 	MaxRSSFloor int64
 
-	// MinorFaults needed no disk access, MajorFaults did.
+	// MinorFaults counts page faults without disk access, MajorFaults those with disk access.
 	MinorFaults, MajorFaults int64
 
 	// BlockInput and BlockOutput count reads from and writes to block devices in units of 512 bytes. A write counts
 	// when it makes its page dirty. A read from the page cache does not count.
 	BlockInput, BlockOutput int64
 
-	// VoluntarySwitches counts how often the job waited, InvoluntarySwitches how often the scheduler took the CPU away.
+	// VoluntarySwitches counts how often the job waited, InvoluntarySwitches how often the scheduler took a CPU from
+	// it.
 	VoluntarySwitches, InvoluntarySwitches int64
 }
 
-// Plus returns the combined account of u and v: sums, and the larger peak.
+// Plus returns the sums of u and v, with the larger of the two peaks.
 func (u Usage) Plus(v Usage) Usage {
 	u.UserSeconds += v.UserSeconds
 	u.SystemSeconds += v.SystemSeconds
@@ -170,8 +170,8 @@ func (u Usage) Plus(v Usage) Usage {
 	return u
 }
 
-// withEnviron calls execute with the command's environment, and after E2BIG once more with FallbackEnviron. fallback
-// reports whether the second call counts. The errors of execute are errnos.
+// withEnviron calls execute with the command's environment and, after E2BIG, a second time with FallbackEnviron.
+// fallback reports whether err is from the second call. The errors of execute are errnos.
 func (c Command) withEnviron(execute func(env []string) error) (fallback bool, err error) {
 	err = execute(c.environ())
 	if c.FallbackEnviron == nil || !errors.Is(err, syscall.E2BIG) {

@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// isUnderLauncher reports whether a launcher of parallel programs or a batch system started this process. Those signal
-// process groups, trees, or each process of a control group. A wrong result loses no signal.
+// isUnderLauncher reports whether a launcher of parallel programs or a batch system started this process. Launchers and
+// batch systems signal process groups, trees, or each process of a control group. A wrong result loses no signal.
 func isUnderLauncher() bool {
 	return slices.ContainsFunc(launcherVariables, func(name string) bool { return os.Getenv(name) != "" }) ||
 		isLauncher(os.Getppid()) || isLauncher(groupLeaderParent())
@@ -37,11 +37,11 @@ func groupLeaderParent() int {
 	return leader.Parent
 }
 
-// isLauncher reports whether a process has the name of a launcher.
+// isLauncher reports whether the process pid has the name of a launcher.
 func isLauncher(pid int) bool { return scheduler.IsLauncher(nameOf(pid)) }
 
-// fromJob reports whether the sender of a signal is a process of the job in our process group, as with "kill 0" in a
-// script. The job has the signal then, unless it has left the group. The caller holds the lock.
+// fromJob reports whether pid, the sender of a signal, is a process of the job in our process group, as with "kill 0"
+// in a script. If so, the job has received the signal as well, unless it has left the group. The caller holds the lock.
 func (s *Signals) fromJob(pid int) bool {
 	if pid <= 0 || !inOurGroup(pid) || !inOurGroup(s.pid) {
 		return false

@@ -23,7 +23,8 @@ type Job struct {
 	usesFallbackEnviron bool // its environment is the command's FallbackEnviron
 }
 
-// Start runs the command and, with s, relays the signals sent to this process to it. See the package comment.
+// Start runs the command. If s is not nil, signals sent to this process are relayed to the command. See the package
+// comment.
 func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, fmt.Errorf("start job: %w", errNoCommand)
@@ -127,7 +128,7 @@ func (j *Job) UsesFallbackEnviron() bool { return j.usesFallbackEnviron }
 // Release does nothing on this system.
 func (j *Job) Release() {}
 
-// Headroom returns nil on this system: limits are not checked.
+// Headroom returns nil: limits are not checked on this system.
 func Headroom([]cgroup.TaskLimit) error { return nil }
 
 // RemoveAddedGOMAXPROCS returns false: nothing was added to the environment.
@@ -139,5 +140,5 @@ func LacksEntryPoint() bool { return false }
 // Received returns nil on this system.
 func (s *Signals) Received() []ReceivedSignal { return nil }
 
-// Incoming returns nil on this system: it never delivers.
+// Incoming returns nil on this system, a channel that never delivers.
 func (s *Signals) Incoming() <-chan ReceivedSignal { return nil }

@@ -28,7 +28,7 @@ func (j *Job) conclude(st *Status, state *os.ProcessState) {
 	}
 }
 
-// Signal sends sig to the job's main process. The error is os.ErrProcessDone once that has been waited for.
+// Signal sends sig to the job's main process. The error is os.ErrProcessDone once Wait has waited for that process.
 func (j *Job) Signal(sig syscall.Signal) error { return j.proc.Signal(sig) }
 
 // PeakRSS returns the high-water mark of this process's memory in bytes, or 0 if it is unknown.
@@ -37,7 +37,7 @@ func PeakRSS() int64 {
 	return own.MaxRSS
 }
 
-// Exec replaces this process by the command; see Start for its errors.
+// Exec replaces this process with the command. It returns the same errors as Start.
 func Exec(c Command, s *Signals) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("execute job: %w", errNoCommand)
@@ -50,7 +50,8 @@ func Exec(c Command, s *Signals) error {
 }
 
 // Signals catches the signals sent to this process and relays them to the job. On this system a signal's sender is
-// guessed: INT, QUIT and WINCH count as the terminal's while we are in its foreground group, and are not relayed then.
+// guessed: INT, QUIT and WINCH are taken for the terminal's, and not relayed, while this process is in the terminal's
+// foreground group.
 type Signals struct {
 	ch   chan os.Signal
 	late chan syscall.Signal
@@ -84,7 +85,7 @@ func Catch() *Signals {
 	return s
 }
 
-// Stop ends the catching.
+// Stop stops catching signals.
 func (s *Signals) Stop() {
 	if s == nil || s.ch == nil {
 		return

@@ -38,7 +38,7 @@ func explain(name string, err error) error {
 	return fmt.Errorf("run %q: %w: %w", name, ErrNotExecutable, err)
 }
 
-// brokenPipe reports whether err means that a pipe has no reader any more.
+// brokenPipe reports whether err means that a pipe no longer has a reader.
 func brokenPipe(err error) bool {
 	const noData = syscall.Errno(232) // ERROR_NO_DATA
 	return errors.Is(err, syscall.ERROR_BROKEN_PIPE) || errors.Is(err, noData)
@@ -55,7 +55,7 @@ func (j *Job) conclude(st *Status, state *os.ProcessState) {
 }
 
 // Signal kills the job's main process if sig is a signal that ends a process: Windows has no gentler way. The error is
-// os.ErrProcessDone once that has been waited for.
+// os.ErrProcessDone once Wait has waited for that process.
 func (j *Job) Signal(sig syscall.Signal) error {
 	switch sig {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL:
@@ -69,7 +69,7 @@ func Exec(Command, *Signals) error {
 	return fmt.Errorf("execute job in place: %w", errors.ErrUnsupported)
 }
 
-// Signals keeps Ctrl-C, which the console sends to the job directly, from ending this process before the job.
+// Signals prevents Ctrl-C from ending this process before the job. The console sends Ctrl-C to the job directly.
 type Signals struct{ ch chan os.Signal }
 
 // Catch begins to catch Ctrl-C.
@@ -79,7 +79,7 @@ func Catch() *Signals {
 	return s
 }
 
-// Stop ends the catching.
+// Stop stops catching Ctrl-C.
 func (s *Signals) Stop() {
 	if s != nil {
 		signal.Stop(s.ch)
@@ -89,10 +89,10 @@ func (s *Signals) Stop() {
 // attach does nothing: nothing is relayed.
 func (s *Signals) attach(*os.Process) {}
 
-// Late returns nil on Windows: it never delivers.
+// Late returns nil on Windows, a channel that never delivers.
 func (s *Signals) Late() <-chan syscall.Signal { return nil }
 
-// Reraise exits with 128+sig: there are no signals to die by.
+// Reraise exits with code 128+sig, because a process on Windows cannot die by a signal.
 func Reraise(sig syscall.Signal) { os.Exit(128 + int(sig)) }
 
 // OwnUsage returns zero: Windows has no rusage.

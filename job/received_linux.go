@@ -12,11 +12,11 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxReceived bounds how many signals are kept: a job may be sent USR1 all the time.
+// maxReceived bounds how many signals are kept, because a job may receive USR1 continuously.
 const maxReceived = 32
 
-// How long, in milliseconds, to wait for our own copy of a signal that ended the job: without any sign of one, and
-// while it is pending on a busy CPU.
+// How long, in milliseconds, to wait for our own copy of the signal that ended the job: ownCopyWaitMillis if there is
+// no sign of it, pendingCopyWaitMillis if it is pending because all CPUs are busy.
 const (
 	ownCopyWaitMillis     = 10
 	pendingCopyWaitMillis = 1000
@@ -26,7 +26,7 @@ const (
 func (s *Signals) recordReceived(sig syscall.Signal, user, kernel uint32) {
 	switch sig {
 	case syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP:
-		return // they end nothing
+		return // these end nothing
 	}
 	if user+kernel == 0 {
 		return // counted with an earlier delivery
@@ -58,7 +58,7 @@ func (a ReceivedSignal) repeatedBy(b ReceivedSignal) bool {
 	return a.Signal == b.Signal && a.PID == b.PID && a.Kernel == b.Kernel && b.At.Sub(a.At) < time.Second
 }
 
-// nameOf returns a process's name, or "" if it has ended.
+// nameOf returns the name of the process pid, or "" if it has ended.
 func nameOf(pid int) string {
 	data, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // newer kernels may refuse access to stat
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Signals) Received() []ReceivedSignal {
 }
 
 // Incoming returns a channel that delivers each signal of Received as it arrives. It does not block: signals beyond its
-// buffer are dropped. On nil it never delivers.
+// buffer are dropped. On a nil *Signals, Incoming returns a nil channel, which never delivers.
 func (s *Signals) Incoming() <-chan ReceivedSignal {
 	if s == nil {
 		return nil
@@ -86,8 +86,8 @@ func (s *Signals) Incoming() <-chan ReceivedSignal {
 	return s.incoming
 }
 
-// awaitReceived returns the signals sent to us. It waits for our copy of the signal that ended the job, which may not
-// have arrived yet.
+// awaitReceived returns the signals sent to us. It waits for our copy of death, the signal that ended the job, because
+// the job's copy may arrive first.
 func (s *Signals) awaitReceived(death syscall.Signal) []ReceivedSignal {
 	if s == nil {
 		return nil
@@ -114,8 +114,8 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	return readDeliveries(sig).kernel != s.first[sig].kernel
 }
 
-// onTheWay reports whether one of these signals was sent to us but not collected yet: it is pending, or its handler has
-// run and relay has not been woken.
+// onTheWay reports whether one of sigs was sent to us but not collected yet: it is pending, or its handler has run and
+// relay has not been woken.
 func (s *Signals) onTheWay(sigs ...syscall.Signal) bool {
 	s.mu.Lock()
 	delivered := slices.ContainsFunc(sigs, func(sig syscall.Signal) bool {

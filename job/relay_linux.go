@@ -27,7 +27,8 @@ func (s *Signals) attach(pid int, f *family) {
 	s.resumeIgnored()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Signals delivered until now may have come before the job existed, whoever their target was.
+	// Signals delivered until now may have been sent before the job existed, so none of them counts as sent to the job
+	// directly.
 	for _, sig := range relayedSignals() {
 		s.deliver(sig)
 	}
@@ -40,14 +41,14 @@ func (s *Signals) attach(pid int, f *family) {
 	s.early = nil
 }
 
-// detach records the job's end. The caller holds the lock.
+// detach records that the job has ended. The caller holds the lock.
 func (s *Signals) detach() {
 	if s != nil {
 		s.jobState, s.pid = jobEnded, 0
 	}
 }
 
-// forget drops the deliveries of sig until now. The caller holds the lock.
+// forget drops the deliveries of sig that have not been relayed yet. The caller holds the lock.
 func (s *Signals) forget(sig syscall.Signal) {
 	if s != nil {
 		s.seen[sig] = readDeliveries(sig)
@@ -55,7 +56,7 @@ func (s *Signals) forget(sig syscall.Signal) {
 	}
 }
 
-// passOn sends the job those of n signals from processes that it has not received directly.
+// passOn handles n deliveries of sig from processes. It sends the job those that the job has not received directly.
 func (s *Signals) passOn(sig syscall.Signal, n uint32) {
 	switch {
 	case n == 0:
@@ -72,14 +73,14 @@ func (s *Signals) passOn(sig syscall.Signal, n uint32) {
 	}
 }
 
-// markDelivered records that a signal has reached the job directly.
+// markDelivered records that sig has reached the job directly.
 func (s *Signals) markDelivered(sig syscall.Signal) {
 	if sig == syscall.SIGCONT {
-		s.continued() // clears it; the next SIGCONT sent to us alone must be passed on
+		s.continued() // clears the flag, so that the next SIGCONT sent to us alone is passed on
 	}
 }
 
-// missed returns how many of n signals from the kernel did not reach the job.
+// missed returns how many of n deliveries of sig from the kernel did not reach the job.
 func (s *Signals) missed(sig syscall.Signal, n uint32) uint32 {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGWINCH:
@@ -89,7 +90,7 @@ func (s *Signals) missed(sig syscall.Signal, n uint32) uint32 {
 	case syscall.SIGALRM:
 		return n // a timer set before this program was executed
 	case syscall.SIGHUP, syscall.SIGCONT:
-		// On hang-up the kernel signals only the session leader, which would be the job without us.
+		// When the terminal hangs up, the kernel signals only the session leader, which would be the job without us.
 		if sid, err := unix.Getsid(0); err == nil && sid == os.Getpid() {
 			return min(n, 1)
 		}
@@ -97,8 +98,8 @@ func (s *Signals) missed(sig syscall.Signal, n uint32) uint32 {
 	return 0 // sent to the whole group, job included
 }
 
-// leftGroup reports whether the job made a new process group where, without us, it would already have led its group, in
-// the terminal's foreground.
+// leftGroup reports whether the job made a new process group, although without us it would already lead our group,
+// which is the terminal's foreground group.
 func (s *Signals) leftGroup() bool {
 	group, err := unix.Getpgid(s.pid)
 	if err != nil || group != s.pid || unix.Getpgrp() != os.Getpid() {
@@ -109,7 +110,7 @@ func (s *Signals) leftGroup() bool {
 	return err == nil && errOwn == nil && jobSession == session
 }
 
-// send sends the job a signal. It may fail if the job runs as another user, as it would without us.
+// send sends sig to the job. That may fail if the job runs as another user, as it would without us.
 func (s *Signals) send(sig syscall.Signal) {
 	if sig != syscall.SIGCONT {
 		_ = unix.Kill(s.pid, sig)

@@ -19,7 +19,7 @@ import (
 const defaultPath = "/bin:/usr/bin"
 
 // Resolve returns the file that Start would execute for name: name itself if it has a slash, else the first executable
-// file in the directories of PATH. As in execvp(3), an empty directory means the current one, an unset PATH means
+// file in the directories of PATH. As in execvp(3), an empty directory means the current directory, an unset PATH means
 // /bin:/usr/bin, and a file without permission does not end the search. The errors are ErrNotFound, ErrNotExecutable,
 // and ErrNoProcess if the kernel could not check the file.
 func Resolve(name string) (string, error) {
@@ -49,8 +49,8 @@ func (c Command) search(execute func(file string, argv []string) error) error {
 	})
 }
 
-// search calls try with each file that name may mean until it succeeds, and returns the error that execvp(3) would
-// have. The errors of try are errnos.
+// search calls try with each file that name may mean until try succeeds. It returns the error that execvp(3) would
+// return. The errors of try are errnos.
 func search(name string, try func(file string) error) error {
 	if name == "" {
 		return syscall.ENOENT
@@ -83,7 +83,7 @@ func search(name string, try func(file string) error) error {
 	return last
 }
 
-// continuesSearch reports whether the search goes on after a file with that error.
+// continuesSearch reports whether the search goes on after a file that failed with err.
 func continuesSearch(err error) bool {
 	return isOneOf(err,
 		syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT)
@@ -112,8 +112,8 @@ func checkExecutable(file string) error {
 	return unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS)
 }
 
-// attempt executes a file, by fork and exec or by exec in place. A text file in no executable format is given to
-// /bin/sh, as execvp(3) does.
+// attempt executes file, by fork and exec or by exec in place. A text file in no executable format is given to /bin/sh,
+// as execvp(3) does.
 func attempt(file string, args []string, execute func(file string, argv []string) error) error {
 	err := execute(file, args)
 	switch {
@@ -143,8 +143,9 @@ func isText(file string) bool {
 	return !bytes.Contains(first, []byte{0})
 }
 
-// explain turns an errno into one of the package's errors. An errno that is not about the file may come from making a
-// process: the command may then still be executed in place, and the kernel reports again if it cannot be.
+// explain turns an errno into one of the package's errors. An errno that cannot come from the file gives ErrNoProcess,
+// because it may come from creating the process. Exec may then still succeed, and otherwise the kernel reports the
+// error again.
 func explain(name string, err error) error {
 	kind := ErrNoProcess
 	switch {
@@ -159,7 +160,7 @@ func explain(name string, err error) error {
 	return fmt.Errorf("run %q: %w: %w", name, kind, err)
 }
 
-// isFileError reports whether an errno means that the file or the arguments cannot be executed.
+// isFileError reports whether err means that the file cannot be executed, or not with these arguments.
 func isFileError(err error) bool {
 	return isOneOf(err,
 		syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG,

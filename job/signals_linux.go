@@ -9,7 +9,6 @@ import (
 	"syscall"
 )
 
-// relayedSignals returns the signals that are relayed to the job.
 func relayedSignals() []syscall.Signal {
 	return []syscall.Signal{
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -17,8 +16,8 @@ func relayedSignals() []syscall.Signal {
 	}
 }
 
-// swallowedSignals returns the signals that failing writes of this process may raise. The kernel sends them as if from
-// a user, so they look like signals to relay.
+// swallowedSignals returns the signals that failing writes of this process may raise. The kernel sends them as if they
+// came from a process, so they look like signals to relay.
 func swallowedSignals() []syscall.Signal { return []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }
 
 // lastSignal is the largest signal number of Linux, real-time signals included.
@@ -68,8 +67,8 @@ type Signals struct {
 }
 
 // Catch takes this process over for one job and begins to catch signals. Signals that arrive before the job is started
-// are delivered to it right after its start. Call Catch once, as early as possible: until then signals have the effect
-// that the Go runtime gives them (TERM, INT and HUP end the process).
+// are delivered to it right after its start. Call Catch only once, and as early as possible: until then signals have
+// the effect that the Go runtime gives them (TERM, INT and HUP end the process).
 func Catch() *Signals {
 	s := &Signals{
 		late:     make(chan syscall.Signal, 1),
@@ -94,11 +93,11 @@ func Catch() *Signals {
 	return s
 }
 
-// Stop ends the catching. Later signals have their default effect, which may be death, so call Stop when nothing is
-// left to lose.
+// Stop stops catching signals. Later signals have their default effect, which may be to kill the process, so call Stop
+// only when all work is done.
 func (s *Signals) Stop() { s.stop() }
 
-// stop is Stop. It returns the caught signals that no job has received and that the job would not have ignored.
+// stop is Stop, but returns the caught signals that no job has received and that the job would not have ignored.
 func (s *Signals) stop() []syscall.Signal {
 	if s == nil || s.closed.Load() {
 		return nil
@@ -117,8 +116,8 @@ func (s *Signals) stop() []syscall.Signal {
 	return lost
 }
 
-// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end, from any sender: a request to cut
-// the remaining operations short. On nil it never delivers.
+// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end, from any sender: it asks to cut the
+// remaining operations short. On a nil *Signals, Late returns a nil channel, which never delivers.
 func (s *Signals) Late() <-chan syscall.Signal {
 	if s == nil {
 		return nil
@@ -146,7 +145,7 @@ func (s *Signals) deliver(sig syscall.Signal) {
 	}
 }
 
-// keep stores a signal for a job that does not exist yet.
+// keep stores n deliveries of sig for a job that does not exist yet.
 func (s *Signals) keep(sig syscall.Signal, n uint32) {
 	if sig == syscall.SIGWINCH {
 		return // the job will query the size
@@ -156,7 +155,7 @@ func (s *Signals) keep(sig syscall.Signal, n uint32) {
 	}
 }
 
-// passLate passes to Late a signal that arrived after the job's end.
+// passLate passes sig, which arrived after the job's end, to Late.
 func (s *Signals) passLate(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:

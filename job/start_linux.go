@@ -35,8 +35,8 @@ type Job struct {
 	signals *Signals
 	family  *family
 
-	// reaping is held while the main process is reaped and while it is sent a signal: the ID of a reaped process may be
-	// reused at once. With Signals it is their lock.
+	// reaping is held while the main process is reaped and while it is sent a signal, because the ID of a reaped
+	// process may be reused at once. With Signals, reaping is the lock of signals.
 	reaping sync.Locker
 	ended   bool // guarded by reaping
 
@@ -88,15 +88,15 @@ func Start(c Command, s *Signals) (*Job, error) {
 	return j, nil
 }
 
-// usedByChildren returns the usage of all reaped children. Every child leaves a trace in it.
+// usedByChildren returns the usage of all reaped children. Each child that is reaped changes it.
 func usedByChildren() (ru syscall.Rusage) {
 	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru)
 	return ru
 }
 
-// explainStart is explain for a failed start. made reports whether a child was made. That child may have been the job,
-// if the failure was in reading its result. No job may run twice, so the result is ErrNoProcess, which lets the caller
-// become the job, only if no child was made or the kernel lacked resources (EAGAIN, ENOMEM).
+// explainStart is explain for a failed start. made reports whether a child was made; it may have been the job, if only
+// reading its result failed. ErrNoProcess lets the caller become the job, and no job may run twice. So the result is
+// ErrNoProcess only if no child was made or the kernel lacked resources (EAGAIN, ENOMEM).
 func explainStart(name string, err error, made bool) error {
 	explained := explain(name, err)
 	known := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
@@ -106,8 +106,8 @@ func explainStart(name string, err error, made bool) error {
 	return fmt.Errorf("run %q: %w: the process that was made for it failed: %w", name, ErrNotExecutable, err)
 }
 
-// executeApart is execute. With Signals, it runs on a thread that does nothing else until Wait has seen the end: the
-// kernel offers SIGCHLD first to the thread that made the process, and does not withdraw it while that thread waits for
+// executeApart is execute. With Signals, it runs on a thread that does nothing else until Wait has seen the job's end.
+// The kernel offers SIGCHLD first to the thread that made the process, and to no other thread while that one waits for
 // a disk.
 func (j *Job) executeApart(c Command) error {
 	if j.signals == nil {
@@ -142,8 +142,8 @@ func (j *Job) execute(c Command) (err error) {
 	return err
 }
 
-// fork makes the job's process, inside its control group if it has one. If the kernel refuses that, the process is made
-// in our group.
+// fork makes the job's process inside the command's control group, if it has one. If the kernel refuses that, the
+// process is made in our control group.
 func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr) (err error) {
 	in := func(fd int) error {
 		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd, Pdeathsig: j.deathSignal()}
@@ -200,8 +200,8 @@ func (j *Job) AllEnded() bool {
 	return j.allEnded
 }
 
-// Signal sends sig to the job's main process. The error is os.ErrProcessDone once that has ended; no other process is
-// ever signalled in its place.
+// Signal sends sig to the job's main process. The error is os.ErrProcessDone once the process has ended. A later
+// process with the same ID is never signalled.
 func (j *Job) Signal(sig syscall.Signal) error {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
@@ -217,7 +217,7 @@ func (j *Job) Signal(sig syscall.Signal) error {
 // Release closes this process's stdin, stdout and every other inherited descriptor after the job got them: a pipe that
 // the job closes is then closed, and a lock that it drops is dropped. Descriptors with a lock of fcntl(2) stay open,
 // because such a lock belongs to this process, even if it was set before exec. stderr stays open for final messages.
-// Only a program that needs none of them may call Release; without Signals it does nothing.
+// Only a program that needs none of these descriptors may call Release. Without Signals it does nothing.
 func (j *Job) Release() {
 	if j.signals == nil {
 		return
@@ -247,16 +247,16 @@ func (j *Job) Release() {
 	}
 }
 
-// holdsLock reports whether this process holds a lock of fcntl(2) on a descriptor. Locks of flock(2) belong to the open
-// file, which the job has inherited.
+// holdsLock reports whether this process holds a lock of fcntl(2) on the descriptor fd. Locks of flock(2) belong to the
+// open file, which the job has inherited.
 func holdsLock(fd int) bool {
 	info, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	return err == nil && bytes.Contains(info, []byte(": POSIX "))
 }
 
-// Exec replaces this process by the command, for when no child can be made: the job runs, unmeasured. It returns only
-// on failure, with the errors of Start. s may be nil. A signal that s caught and that can no longer be passed to the
-// job ends this process, as it would most likely have ended the job.
+// Exec replaces this process with the command, for when no child can be made: the job runs unmeasured. It returns only
+// on failure, with the errors of Start. s may be nil. A signal that s caught can no longer be passed to the job; it
+// ends this process, as it would most likely have ended the job.
 func Exec(c Command, s *Signals) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("execute job: %w", errNoCommand)

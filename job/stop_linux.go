@@ -13,9 +13,9 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// mirrorStop stops this process by the signal that stopped the job, if our parent is a shell with job control: it waits
-// for us and would not notice that its job has stopped. It returns when we are continued. The SIGCONT is relayed to the
-// job like any other, unless the job has received it already.
+// mirrorStop stops this process by sig, the signal that stopped the job, if our parent is a shell with job control. The
+// shell waits for us and would otherwise not notice that its job has stopped. mirrorStop returns when we are continued.
+// The SIGCONT is relayed to the job like any other, unless the job has received it already.
 func (j *Job) mirrorStop(sig syscall.Signal) {
 	if !underJobControl(sig) {
 		return
@@ -31,7 +31,8 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if sig == unix.SIGTSTP {
-		// We catch SIGTSTP, but need the kernel's action: it spares a group that no shell could continue.
+		// We catch SIGTSTP, but need the kernel's default action: it does not stop a group that no shell could
+		// continue.
 		handler, _ := setDefault(sig)
 		defer rtSigaction(sig, &handler)
 	}
@@ -39,22 +40,21 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 }
 
 // stillStopped reports whether the job is stopped now. If so, a SIGCONT that reached us earlier and has not been
-// relayed yet must not continue it. The caller holds the lock of the signals.
+// relayed yet is dropped, because it must not continue the job. The caller holds the lock of the signals.
 func (j *Job) stillStopped() bool {
 	p, ok := procfile.ReadProcess(j.pid)
 	if ok && p.State != 'T' { // without /proc, wait4 has just reported the stop
 		return false
 	}
 	j.signals.forget(syscall.SIGCONT)
-	// Nor must a SIGTSTP by which the job stopped its whole group, us included (editors do), stop it again after it was
-	// continued.
+	// A SIGTSTP by which the job stopped its whole group, us included (as editors do), must not stop it again later.
 	j.signals.forget(syscall.SIGTSTP)
 	return true
 }
 
 // underJobControl reports whether our parent looks like a shell with job control: it is in our session and in another
-// process group. The terminal sends a stop to the whole group, so for other signals than SIGSTOP the shell may be
-// further up, behind parents in our group (a script, another perfagent).
+// process group. The terminal stops the whole group. So for any signal but SIGSTOP the shell may be a more distant
+// ancestor, above others in our group (a script, another perfagent).
 func underJobControl(sig syscall.Signal) bool {
 	parent := 0
 	for p := range procfile.Ancestors() {
@@ -78,10 +78,10 @@ func underJobControl(sig syscall.Signal) bool {
 }
 
 // Reraise ends this process by sig without a core file, so that its parent sees how the job died. It does not return.
-// Where the signal cannot kill us (process 1), the exit code is 128+sig.
+// If the signal cannot kill us, because this is process 1, the exit code is 128+sig.
 func Reraise(sig syscall.Signal) {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	// A core_pattern that is a pipe ignores the limit.
+	// The kernel ignores that limit if core_pattern is a pipe.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 	runtime.LockOSThread()

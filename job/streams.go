@@ -17,7 +17,7 @@ type streams struct {
 	copied chan error     // their results
 }
 
-// openStreams makes the pipes that c needs.
+// openStreams makes the pipes for the streams of c that are not files.
 func (c Command) openStreams() (*streams, error) {
 	s := &streams{}
 	err := s.input(c.Stdin)
@@ -39,13 +39,13 @@ func (c Command) openStreams() (*streams, error) {
 	return s, nil
 }
 
-// equal reports whether two writers are equal. Writers of types that cannot be compared are not.
+// equal reports whether a and b are equal. Writers of types that cannot be compared are not.
 func equal(a, b io.Writer) bool {
 	defer func() { _ = recover() }()
 	return a == b
 }
 
-// input sets the job's descriptor 0.
+// input sets the job's descriptor 0, which reads from the given reader.
 func (s *streams) input(from io.Reader) error {
 	if from == nil {
 		return nil
@@ -70,7 +70,7 @@ func (s *streams) input(from io.Reader) error {
 	return nil
 }
 
-// output returns the job's descriptor for an output stream.
+// output returns the job's descriptor for output to the given writer.
 func (s *streams) output(to io.Writer) (*os.File, error) {
 	if to == nil {
 		return nil, nil
@@ -92,7 +92,7 @@ func (s *streams) output(to io.Writer) (*os.File, error) {
 	return w, nil
 }
 
-// start begins to copy. It closes the job's ends of the pipes, which the job has by now.
+// start begins to copy. It closes this process's copies of the job's ends of the pipes.
 func (s *streams) start() {
 	closeAll(s.jobEnds)
 	s.copied = make(chan error, len(s.copies))
@@ -101,7 +101,7 @@ func (s *streams) start() {
 	}
 }
 
-// wait returns when everything is copied, with the first error.
+// wait waits until everything is copied, and returns the first error.
 func (s *streams) wait() error {
 	var first error
 	for range s.copies {

@@ -10,7 +10,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// arguments is the memory that the kernel reads for /proc/PID/cmdline; its last byte is NUL. It is nil before CopyArgs.
+// arguments is the memory that the kernel reads for /proc/PID/cmdline; its last byte is NUL. It is nil until CopyArgs
+// has found it.
 var arguments []byte
 
 // title holds the command line after SetTitle, because arguments may be too short. It is a package variable because the
@@ -38,9 +39,9 @@ func CopyArgs() {
 	}
 }
 
-// SetTitle makes text the command line of this process in /proc/PID/cmdline, and thus in ps and pgrep -f, limited to
-// the words that fit into 127 bytes. Without CopyArgs it does nothing. Where the kernel does not let a process move its
-// command line, the words must fit into the space of the arguments.
+// SetTitle makes text the command line of this process in /proc/PID/cmdline, and thus in ps and pgrep -f. Words that do
+// not fit into 127 bytes are left out. SetTitle does nothing unless CopyArgs was called before. If the kernel does not
+// let a process move its command line, the words must fit into the space of the arguments.
 func SetTitle(text string) {
 	if len(arguments) == 0 {
 		return
@@ -52,7 +53,7 @@ func SetTitle(text string) {
 	moveTitle(copy(title[:], wordsWithin(text, len(title)-1)) + 1)
 }
 
-// wordsWithin returns the first words of text that fit into n bytes.
+// wordsWithin cuts text to n bytes, between two words.
 func wordsWithin(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -69,8 +70,8 @@ type memoryMap struct {
 	exe                                                               int32
 }
 
-// moveTitle makes the first n bytes of title the command line (PR_SET_MM_MAP). It needs no privilege, but a kernel with
-// CONFIG_CHECKPOINT_RESTORE. The kernel replaces the whole map or nothing; the other values stay the same. On failure
+// moveTitle makes the first n bytes of title the command line (PR_SET_MM_MAP). It needs CONFIG_CHECKPOINT_RESTORE in
+// the kernel, but no privileges. The kernel takes a whole map, in which only the command line differs. If it refuses,
 // the command line stays in place.
 func moveTitle(n int) {
 	m, ok := ownMap()

@@ -29,8 +29,8 @@ func usage(ru syscall.Rusage) Usage {
 	}
 }
 
-// OwnUsage returns the usage of this process since it began, and of the children that it waited for. Both are zero if
-// they are unknown.
+// OwnUsage returns the usage of this process since it began, and the usage of the children it has waited for. Both
+// usages are zero if the kernel does not report them.
 func OwnUsage() (own, children Usage) {
 	var self, waited syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &self) != nil ||
@@ -40,5 +40,5 @@ func OwnUsage() (own, children Usage) {
 	return usage(self), usage(waited)
 }
 
-// brokenPipe reports whether err means that a pipe has no reader any more.
+// brokenPipe reports whether err means that a pipe no longer has a reader.
 func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

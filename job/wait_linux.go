@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// maxOrphansAtEnd bounds how many orphans are reaped after the main process has ended, so that a job that leaves an
-	// endless number of dying processes does not delay its exit code for ever.
+	// maxOrphansAtEnd bounds how many orphans are reaped after the main process has ended. Without it, a job that
+	// leaves an endless number of dying processes would delay its exit code forever.
 	maxOrphansAtEnd = 100_000
 
-	// helperStarts is how many milliseconds Wait allows, after the job's end, for a helper that is being forked.
+	// helperStarts is how many milliseconds Wait waits, after the job's end, for a helper that is being forked.
 	helperStarts = 1000
 )
 
@@ -24,7 +24,8 @@ const (
 var errUncounted = errors.New("what the job's orphans used is not counted: " +
 	"only a process that is taken over adopts them")
 
-// Wait waits for the job's main process to end and returns its status. Descendants that still run are left alone.
+// Wait waits for the job's main process to end and returns its status. Descendants that are still running are left
+// alone.
 //
 // With Signals it also reaps every other child of this process, adds the usage of orphans, and stops when the job
 // stops.
@@ -47,7 +48,8 @@ func (j *Job) Wait() Status {
 	return st
 }
 
-// waitFor returns the wait status of the main process once it has ended, and adds the usage until then to st.
+// waitFor waits for the end of the main process and returns its wait status. It adds the usage of all processes reaped
+// until then to st.
 func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 	for {
 		j.block()
@@ -69,7 +71,7 @@ func (j *Job) waitFor(st *Status) (syscall.WaitStatus, error) {
 	}
 }
 
-// block waits until reap may have something to do. It reaps nothing.
+// block waits until a child may have changed, so that reap is worth a call. It reaps nothing.
 func (j *Job) block() {
 	if j.family == nil {
 		waitable(unix.P_PID, j.pid, unix.WEXITED)
@@ -86,8 +88,8 @@ func (j *Job) block() {
 	j.signals.awaitChild(changed)
 }
 
-// waitable waits until a child has changed according to the options, or with WNOHANG checks whether it has. It does not
-// reap the child. After an error, which reap gets again, it reports false.
+// waitable waits until the child that kind and id select has changed as options ask; with WNOHANG it only checks. It
+// does not reap the child. On an error it reports false; reap gets the same error.
 func waitable(kind, id, options int) bool {
 	changed, err := peekChild(kind, id, options)
 	return err == nil && changed
@@ -104,13 +106,13 @@ func peekChild(kind, id, options int) (changed bool, err error) {
 	}
 }
 
-// reap reaps one child that has ended or stopped; pid is 0 if there is none. Without Signals, and while a helper is
-// being forked, which any other child might be, it reaps only the job's main process.
+// reap reaps one child that has ended or stopped; pid is 0 if there is none. Without Signals it reaps only the job's
+// main process. It does the same while a helper is being forked, because any other child might be that helper.
 func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err error) {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	if j.signals != nil {
-		j.signals.collectLocked() // signals of the process about to be reaped
+		j.signals.collectLocked() // signals sent by the process that is about to be reaped
 	}
 
 	child, options, expecting := -1, syscall.WUNTRACED|syscall.WNOHANG, false
@@ -136,7 +138,7 @@ func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err err
 	return pid, ws, ru, err
 }
 
-// conclude fills in how the job ended, and counts the dead orphans.
+// conclude fills in how the job ended, and reaps and counts the dead orphans.
 func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 	st.ExitCode, st.Signal = exitOf(ws)
 	if ws.Signaled() {
@@ -151,9 +153,9 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 	st.Usage.MaxRSSFloor = j.floor
 }
 
-// reapOrphans counts the orphans that are dead at the job's end.
+// reapOrphans reaps and counts the orphans that are dead at the job's end.
 func (j *Job) reapOrphans(st *Status) {
-	for range helperStarts { // until then only the main process is reaped
+	for range helperStarts { // while one is being forked, reap skips the orphans
 		if !j.family.isStartingHelper() {
 			break
 		}
@@ -175,8 +177,8 @@ func (j *Job) reapOrphans(st *Status) {
 	}
 }
 
-// countOrphan adds a dead child that is not the job's main process. Helpers and children from before the job (a daemon
-// that a shell started before it executed us) are skipped.
+// countOrphan adds pid, a dead child other than the job's main process, to st. It skips helpers and children from
+// before the job, such as a daemon that a shell started before it executed us.
 func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
 	if j.family.forget(pid) {
 		return
@@ -185,7 +187,7 @@ func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
 	st.Orphans++
 }
 
-// count adds the usage of a dead process of the job.
+// count adds ru, the usage of the dead process pid of the job, to st.
 func (j *Job) count(st *Status, pid int, ru syscall.Rusage) {
 	st.Usage = st.Usage.Plus(usage(ru))
 	j.mu.Lock()

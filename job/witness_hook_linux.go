@@ -15,10 +15,10 @@ import (
 // A witnessPage is the memory page that a witness shares with this process. The assembly knows its layout.
 type witnessPage struct {
 	all           uint64                 // 0: the set of all signals
-	notifierValue uint64                 // 8: written to notifierFD
+	notifierValue uint64                 // 8: what the child writes to notifierFD
 	name          [16]byte               // 16: of the process, for ps(1)
 	parent        int64                  // 32: process ID of this process
-	notifierFD    int64                  // 40: its descriptor, shared by both processes
+	notifierFD    int64                  // 40: descriptor of the eventfd, shared by both processes
 	unmap         [maxUnmapped]span      // 48: memory to unmap; ends with a span of length 0
 	info          [128]byte              // 192: siginfo of the newest signal
 	counts        [lastSignal + 1]uint32 // 320: signals from processes, by signal number
@@ -29,14 +29,14 @@ type span struct{ start, size uintptr }
 
 const maxUnmapped = 9
 
-// cloneWitness makes a child that uses only the assembly code and the page. It shares our descriptors and our working
-// directory, so that it keeps nothing open that we close.
+// cloneWitness makes a child that uses only the assembly code and the page. The child shares our descriptors and our
+// working directory, so that it keeps nothing open that we close.
 func cloneWitness(page *witnessPage, flags uintptr) (pid int)
 
 // witnessAddress returns an address in the child's code.
 func witnessAddress() uintptr
 
-// forkWitness makes the witness process.
+// forkWitness makes the witness process and the page that it shares with us.
 func forkWitness() (pid int, t *witnessPage, err error) {
 	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -74,9 +74,9 @@ func (t *witnessPage) end() {
 	_ = unix.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(t)), os.Getpagesize()))
 }
 
-// setUnmapped lists the memory that the child unmaps at once: all but its code and the page. So it holds no copy of
-// memory that this process changes later, and a sum of resident sizes does not count ours twice. With cgo nothing is
-// unmapped, because the kernel may write to memory of the C library (rseq(2)).
+// setUnmapped lists the memory that the child unmaps first: all but its code and the page. So the child holds no copy
+// of memory that this process changes later, and a sum of resident sizes does not count our memory twice. With cgo
+// nothing is unmapped, because the kernel may write to the C library's memory (rseq(2)).
 func (t *witnessPage) setUnmapped() {
 	if withCgo {
 		return

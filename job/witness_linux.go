@@ -15,17 +15,18 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A witness is a bare child of this process. It is made if there is a launcher, which may signal more than this
-// process, because the kernel does not report how a signal was addressed. The witness is where the job is: in our
-// process group, among our children, and in the control group in which we started the job or in a parent of that group.
-// A signal to the group, the tree or each process of a control group reaches both the witness and the job; a signal to
-// this process alone reaches neither. The witness blocks all signals, counts those it is sent, and dies with us.
+// A witness is a minimal child of this process. It is made if there is a launcher, which may signal more than this
+// process, because the kernel does not report whether a signal was sent to a process or to a group. The witness is
+// where the job is: in our process group, among our children, and in the control group in which we started the job or
+// in a parent of that group. A signal to the process group, the tree or each process of a control group reaches witness
+// and job; a signal to this process alone reaches neither of them. The witness blocks all signals, counts those it
+// gets, and dies with us.
 type witness struct {
 	pid    int
 	counts *witnessPage
 	groups []byte // the job's control groups at its start, from /proc/PID/cgroup
 
-	seen      [lastSignal + 1]uint32 // counts at the last look
+	seen      [lastSignal + 1]uint32 // counts at the last call of look
 	unmatched []timedSignal          // received by the witness, not by this process so far
 }
 
@@ -35,8 +36,7 @@ type timedSignal struct {
 	at  time.Time
 }
 
-// groupSignalWindow is the longest time between the first and the last process of a group when a sender signals each in
-// turn.
+// groupSignalWindow is how long a sender may take to signal all processes of a group one by one.
 const groupSignalWindow = 50 * time.Millisecond
 
 // witnessTimeout is how long a witness may take to count a signal.
@@ -63,7 +63,7 @@ func (j *Job) startWitness() {
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	w.look()
-	w.unmatched = nil // sent before we held anything back
+	w.unmatched = nil // sent before any signal was held back
 	j.signals.witness = w
 }
 
@@ -89,8 +89,8 @@ func (s *Signals) stopWitness() {
 	}
 }
 
-// holdBack keeps signals until the witness shows whether the job has them. A stop and its end cancel each other, as
-// they do in the kernel while they are pending. The caller holds the lock.
+// holdBack keeps n deliveries of sig until the witness shows whether the job has them. SIGTSTP and SIGCONT cancel each
+// other, as they do in the kernel while they are pending. The caller holds the lock.
 func (s *Signals) holdBack(sig syscall.Signal, n uint32) {
 	switch sig {
 	case syscall.SIGCONT:
@@ -104,13 +104,13 @@ func (s *Signals) holdBack(sig syscall.Signal, n uint32) {
 	}
 }
 
-// dropHeldBack drops the held-back signals of kind sig. The caller holds the lock.
+// dropHeldBack drops the held-back deliveries of sig. The caller holds the lock.
 func (s *Signals) dropHeldBack(sig syscall.Signal) {
 	s.heldBack = slices.DeleteFunc(s.heldBack, func(d timedSignal) bool { return d.sig == sig })
 }
 
-// resolveHeldBack sends the job those held-back signals that the witness did not receive in time. The caller holds the
-// lock.
+// resolveHeldBack sends the job those held-back signals that the witness did not receive within groupSignalWindow. The
+// caller holds the lock.
 func (s *Signals) resolveHeldBack() {
 	if s.witness == nil {
 		return
@@ -138,8 +138,8 @@ func (s *Signals) resolveHeldBack() {
 	}
 }
 
-// expireUnmatched drops signals that the witness received too long ago for our copy to arrive any more. On a busy
-// machine the thread that takes the signal may wait for its turn. The caller holds the lock.
+// expireUnmatched drops signals that the witness received so long ago that we will get no copy. On a busy machine, our
+// copy is late because the thread that takes it must wait for a CPU. The caller holds the lock.
 func (s *Signals) expireUnmatched() {
 	s.witness.unmatched = slices.DeleteFunc(s.witness.unmatched, func(a timedSignal) bool {
 		switch age := time.Since(a.at); {
@@ -151,25 +151,25 @@ func (s *Signals) expireUnmatched() {
 	})
 }
 
-// reachesJob reports whether a signal sent to the witness was sent to the job as well: the job has left neither our
-// process group nor its initial control groups.
+// reachesJob reports whether a signal that the witness received was sent to the job as well. It was if the job has left
+// neither our process group nor its initial control groups.
 func (s *Signals) reachesJob() bool {
 	groups, err := groupsOf(s.pid)
 	return err == nil && bytes.Equal(groups, s.witness.groups) && inOurGroup(s.pid) && inOurGroup(s.witness.pid)
 }
 
-// groupsOf returns the list of a process's control groups.
+// groupsOf returns the list of the control groups of the process pid.
 func groupsOf(pid int) ([]byte, error) {
 	return procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 }
 
-// inOurGroup reports whether a process is in our process group.
+// inOurGroup reports whether the process pid is in our process group.
 func inOurGroup(pid int) bool {
 	group, err := unix.Getpgid(pid)
 	return err == nil && group == unix.Getpgrp()
 }
 
-// look adds new signals of the witness to unmatched.
+// look adds the signals that the witness has received since the last call to unmatched.
 func (w *witness) look() {
 	now := time.Now()
 	for _, sig := range relayedSignals() {
@@ -181,7 +181,7 @@ func (w *witness) look() {
 	}
 }
 
-// takeMatch removes a signal from unmatched, and reports whether there was one.
+// takeMatch removes one delivery of sig from unmatched, and reports whether there was one.
 func (w *witness) takeMatch(sig syscall.Signal) bool {
 	i := slices.IndexFunc(w.unmatched, func(a timedSignal) bool { return a.sig == sig })
 	if i < 0 {
@@ -191,7 +191,7 @@ func (w *witness) takeMatch(sig syscall.Signal) bool {
 	return true
 }
 
-// isPending reports whether a signal to the process is pending.
+// isPending reports whether sig is pending for the process pid.
 func isPending(pid int, sig syscall.Signal) bool {
 	status, err := procfile.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	return err == nil && procfile.HasSignal(status, "ShdPnd", uint(sig))

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// An Address is the address of a server. The zero value is not an address.
+// An Address is the address of a server. The zero value means no address.
 type Address struct {
 	// Host is an IP address or, if Name is set, a host name.
 	Host string
@@ -27,7 +27,7 @@ const (
 	letters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 )
 
-// ParseAddress parses PORT, :PORT, HOST:PORT or [IPV6]:PORT. A port alone and localhost mean the loopback address
+// ParseAddress parses PORT, :PORT, HOST:PORT or [IPV6]:PORT. A missing HOST and localhost mean the loopback address
 // 127.0.0.1.
 func ParseAddress(text string) (Address, error) {
 	if text == "" {
@@ -63,7 +63,7 @@ func ParseAddress(text string) (Address, error) {
 }
 
 // isHostName reports whether host consists of labels of letters, digits, '-' and '_' that neither begin nor end with
-// '-'. A numeric last label is refused: the name would be a malformed IP address.
+// '-'. A name with a numeric last label is refused, because it would be a malformed IP address.
 func isHostName(host string) bool {
 	name := strings.TrimSuffix(host, ".")
 	for label := range strings.SplitSeq(name, ".") {
@@ -78,7 +78,7 @@ func isHostName(host string) bool {
 // String returns HOST:PORT.
 func (a Address) String() string { return net.JoinHostPort(a.Host, a.Port) }
 
-// Listen opens the address. Its error is the system's, without the address.
+// Listen listens on the address. Its error is the system's, without the address.
 func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false) // no client needs it, and it hides the socket from ss
@@ -95,7 +95,7 @@ func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	return l, err
 }
 
-// URL returns the URL of a listener. If it listens on all addresses, the URL has this host's name.
+// URL returns the URL of l, which listens on a. If l listens on all addresses, the URL has hostname as its host.
 func URL(l net.Listener, a Address, hostname string) string {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

@@ -6,5 +6,5 @@
 // the last copy, and renders each copy once, regardless of the number of clients. The number of connections is limited,
 // and slow clients do not delay others.
 //
-// The package depends on collector, reporter and plotter, and on no command line.
+// The package depends on collector, reporter and plotter, but not on the command line.
 package exporter

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// maxAge is the age from which a requested page or report is made anew. It bounds the rate for any number of
-	// clients.
+	// A requested page or report of at least this age is made anew. That bounds the rate for any number of clients.
 	maxAge = 2 * time.Second
 	// maxRefreshInterval is the longest time between updates of a live page.
 	maxRefreshInterval = 30 * time.Second
@@ -37,7 +36,7 @@ type Options struct {
 	Interval time.Duration
 	// Agent returns perfagent's own usage so far.
 	Agent func() reporter.Agent
-	// Report makes the report of a copy of the Recording. It is called in the goroutines of requests.
+	// Report makes a report from a copy of the Recording. It is called in the goroutines of requests.
 	Report func(*collector.Recording) *reporter.Report
 	// Operations returns a copy of the Aggregator of the job's operations. It is called in the goroutines of requests,
 	// and is nil if operations are not recorded.
@@ -52,7 +51,7 @@ type Options struct {
 type Exporter struct {
 	options    Options
 	labels     string
-	checks     bool // whether to check the Host header; local is an allowed name
+	checks     bool // whether to check the Host header, in which local is allowed
 	local      string
 	server     *http.Server
 	snapshot   atomic.Pointer[snapshot]    // nil before Begin
@@ -62,7 +61,7 @@ type Exporter struct {
 	operations operationsCache
 }
 
-// A viewRequest is done once a fresh view is available.
+// A viewRequest asks for a fresh view. done is closed when the view is available.
 type viewRequest struct{ done chan struct{} }
 
 // New returns an Exporter.
@@ -73,7 +72,7 @@ func New(o Options) *Exporter {
 }
 
 // Begin is called once by the sampling goroutine, with the Recording before the first sample, so that counters are
-// served from 0 on. If the interval is long, the empty Recording is already a view.
+// served from 0 on. If the interval is long, the empty Recording is served as a view.
 func (e *Exporter) Begin(rec *collector.Recording) {
 	e.snapshot.Store(initialSnapshot(rec))
 	close(e.begun)
@@ -83,7 +82,7 @@ func (e *Exporter) Begin(rec *collector.Recording) {
 }
 
 // Observe is called after every sample, by the sampling goroutine. It never blocks. It copies the Recording if a view
-// was requested, or if the interval is long, because no client would wait for the next sample.
+// was requested. If the interval is long, it does so always, because no client would wait for the next sample.
 func (e *Exporter) Observe(s *collector.Sample, rec *collector.Recording) {
 	e.snapshot.Store(e.snapshot.Load().next(s, rec))
 	if req := e.request.Swap(nil); req != nil || e.options.Interval >= maxAge {
@@ -101,8 +100,8 @@ func (e *Exporter) publish(rec *collector.Recording, req *viewRequest) {
 	}
 }
 
-// current returns the current view, or nil if there is none. It is younger than maxAge if a sample comes in time, and
-// otherwise the newest.
+// current returns a view younger than maxAge if a sample is taken in time, otherwise the newest view, or nil if there
+// is none.
 func (e *Exporter) current(ctx context.Context) *view {
 	v := e.newest(ctx)
 	if v != nil {
@@ -126,7 +125,7 @@ func (e *Exporter) newest(ctx context.Context) *view {
 	return e.view.Load()
 }
 
-// await waits until done is closed, at most maxAge.
+// await waits until done is closed or ctx ends, at most maxAge.
 func await(ctx context.Context, done <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, maxAge)
 	defer cancel()
@@ -165,11 +164,11 @@ type snapshot struct {
 	cpus            int     // 0 if unknown
 	memoryMB        float64 // 0 if unknown
 	values          [collector.MaxColumns]float64
-	measured        [collector.MaxColumns]time.Duration // when each was measured, on the monotonic clock
+	measured        [collector.MaxColumns]time.Duration // when each value was measured, on the monotonic clock
 	cpu             [host.NumCPUModes]float64
 	cpuMoved        time.Duration // when cpu last changed, on the monotonic clock
-	cpuStale        bool          // whether that is too long ago: the source fails
-	// account and gpus are deep copies; the Recording keeps changing.
+	cpuStale        bool          // cpuMoved is too long ago: the source fails
+	// account and gpus are deep copies, because the Recording keeps changing.
 	account collector.Account
 	gpus    []collector.GPU
 }
@@ -189,8 +188,8 @@ func emptySnapshot() *snapshot {
 	return s
 }
 
-// initialSnapshot returns the snapshot before the first sample. Counters read at the baseline are 0; gauges are
-// unknown.
+// initialSnapshot returns the snapshot before the first sample. Counters that the baseline has are 0. Gauges are
+// unknown, except those that the baseline has measured.
 func initialSnapshot(rec *collector.Recording) *snapshot {
 	s := emptySnapshot()
 	s.start, s.cpus, s.memoryMB, s.cpuMoved = rec.Start.Wall, rec.Host.CPUs, rec.Host.MemoryMB, rec.Start.Mono
@@ -200,7 +199,7 @@ func initialSnapshot(rec *collector.Recording) *snapshot {
 		}
 	}
 
-	if s.cpus > 0 { // the baseline has them
+	if s.cpus > 0 { // the baseline has the CPU times
 		s.cpu = [host.NumCPUModes]float64{}
 	}
 	if s.takeAccount(rec); s.account.Source != "" { // no part of the job has run
@@ -222,7 +221,7 @@ func initialSnapshot(rec *collector.Recording) *snapshot {
 	return s
 }
 
-// takeAccount copies the job's account and the GPUs, without their lists, which change and are not served.
+// takeAccount copies the job's account and the GPUs. It leaves out the lists in them, which change and are not served.
 func (s *snapshot) takeAccount(rec *collector.Recording) {
 	s.account = rec.Account
 	s.account.Victims, s.account.Signals = nil, nil
@@ -232,8 +231,8 @@ func (s *snapshot) takeAccount(rec *collector.Recording) {
 	}
 }
 
-// keepCounters copies counters that are unknown now from the previous account. A group without limits is read only
-// every few seconds.
+// keepCounters copies counters that are unknown now from before, the previous account. They often are, because a group
+// without limits is read only every few seconds.
 func (s *snapshot) keepCounters(before *collector.Account) {
 	a := &s.account
 	for _, c := range []struct{ now, before *series.Optional }{
@@ -247,9 +246,9 @@ func (s *snapshot) keepCounters(before *collector.Account) {
 	}
 }
 
-// next returns the snapshot after one more sample. If the sample lacks a value, because its window is too short to
-// measure it, the last one remains current for two intervals and at least a second. After that the source has failed,
-// and its values disappear.
+// next returns the snapshot after one more sample. A value may be missing from a sample, because the sample's window is
+// too short to measure it. The last value is then kept for two intervals, but at least a second. After that the source
+// has failed, and the value disappears.
 func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *snapshot {
 	if s == nil {
 		s = emptySnapshot()

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ServeHTTP serves GET and HEAD requests for four paths.
+// ServeHTTP serves GET and HEAD requests for /, /metrics, /report.json and /healthz.
 func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -31,10 +31,10 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/healthz":
 		sendText(w, r, http.StatusOK, "ok\n")
 	case r.URL.Path == "/metrics":
-		await(r.Context(), e.begun) // a few milliseconds at most, so that the first response has all counters
+		await(r.Context(), e.begun) // for a few milliseconds, so that the first response has all counters
 		send(w, r, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", e.metrics())
 	case r.URL.Path == "/":
-		// The page has its script and style inside, and makes requests only to this server.
+		// The page contains its script and style, and makes requests only to this server.
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "+
 			"img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -46,8 +46,8 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isAuthorized reports whether a request has the token, as a bearer token (RFC 6750) or as a password (RFC 7617). A
-// browser asks its user for a password. The comparison takes constant time.
+// isAuthorized reports whether the request has the token, as a bearer token (RFC 6750) or as a password (RFC 7617), for
+// which a browser asks its user. The comparison takes constant time.
 func (e *Exporter) isAuthorized(r *http.Request) bool {
 	if e.options.Token == "" {
 		return true
@@ -89,7 +89,7 @@ func (e *Exporter) noReport(w http.ResponseWriter, r *http.Request) {
 	sendText(w, r, http.StatusServiceUnavailable, e.noSample()+"\n")
 }
 
-// serveDocument sends the document made from the current view, or calls none if there is no view.
+// serveDocument sends the document that of returns for the current view. It calls none if there is no view.
 func (e *Exporter) serveDocument(w http.ResponseWriter, r *http.Request, of func(*view) document,
 	none http.HandlerFunc) {
 	v := e.current(r.Context())
@@ -119,7 +119,7 @@ func sendText(w http.ResponseWriter, r *http.Request, code int, text string) {
 	send(w, r, code, "text/plain; charset=utf-8", []byte(text))
 }
 
-// send sends a response; without the body if the request is HEAD.
+// send sends a response. It leaves out the body if the request is HEAD.
 func send(w http.ResponseWriter, r *http.Request, code int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -129,7 +129,7 @@ func send(w http.ResponseWriter, r *http.Request, code int, contentType string, 
 	}
 }
 
-// takesGzip reports whether Accept-Encoding allows gzip (RFC 9110, 12.5.3).
+// takesGzip reports whether values, the lines of the header Accept-Encoding, allow gzip (RFC 9110, 12.5.3).
 func takesGzip(values []string) bool {
 	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		name, weight, _ := strings.Cut(coding, ";")
@@ -141,9 +141,10 @@ func takesGzip(values []string) bool {
 	return false
 }
 
-// hostAllowed reports whether the Host header of a request may mean this server. It protects against DNS rebinding: an
-// attacker's page with a name that resolves to a loopback address could otherwise read this server through the user's
-// browser. Such a page always has a name, so IP addresses, localhost and the name given to --listen are allowed.
+// hostAllowed reports whether a request with this Host header is served. It protects against DNS rebinding: otherwise
+// an attacker's page, with a host name that resolves to a loopback address, could read this server through the user's
+// browser. The Host header then is the attacker's name, so IP addresses, localhost and the name given to --listen are
+// safe.
 func hostAllowed(header, local string) bool {
 	host := header
 	if h, _, err := net.SplitHostPort(header); err == nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Metric is one metric of /metrics. Units are Prometheus' base units: seconds, bytes, and ratios from 0 to 1.
+// A Metric describes one metric of /metrics. Units are Prometheus' base units: seconds, bytes, and ratios from 0 to 1.
 type Metric struct {
 	Name, Type, Help string
-	// Label is the label of the metric besides run_id and node: mode, version, resource, several ("gpu, uuid, name"),
-	// or "".
+	// Label is the label that the metric has besides run_id and node, such as mode, version or resource. Several labels
+	// are separated by commas ("gpu, uuid, name"). "" means none.
 	Label string
 	write lineWriter
 }
 
-// A lineWriter writes the lines of a metric.
+// A lineWriter writes the lines of m to x.
 type lineWriter func(x *exposition, m *Metric, f *metricInput)
 
 // singleMetric returns a metric with a single line.
@@ -44,8 +44,8 @@ type metricInput struct {
 	store      *opstats.StoreMetrics // nil if there is no store
 }
 
-// Metrics returns the metrics of /metrics in order. All these names are defined here; the columns of package collector
-// define the meaning of the numbers.
+// Metrics returns the metrics of /metrics in order. Names of columns and of operations are defined in the tables of
+// packages collector and reporter, all other names in this package.
 func Metrics() []Metric {
 	return slices.Concat(columnMetrics(), gpuMetrics(), operationMetrics(), storeMetrics())
 }
@@ -57,7 +57,7 @@ const (
 	sinceThen = ", since the start of the run"
 )
 
-// ofColumn returns the metric of a column.
+// ofColumn returns the metric that has the values of c.
 func ofColumn(c collector.Column) Metric {
 	row, kind := c.Info(), gauge
 	if row.Kind == collector.Counter {
@@ -76,7 +76,7 @@ func ofColumn(c collector.Column) Metric {
 }
 
 // columnMetrics returns the metrics of perfagent and of the node, of all columns with a Prometheus name, and of the
-// job. They are made on the first call, because a run without a live page does not need them.
+// job. The list is made on the first call, because a run without a live page does not need it.
 var columnMetrics = sync.OnceValue(func() []Metric {
 	list := nodeMetrics()
 	for c := range collector.NumColumns {
@@ -87,7 +87,7 @@ var columnMetrics = sync.OnceValue(func() []Metric {
 	return append(list, jobMetrics()...)
 })
 
-// nodeMetrics returns the metrics of perfagent and of the node that are no columns.
+// nodeMetrics returns the metrics of perfagent and of the node that are not columns.
 func nodeMetrics() []Metric {
 	return []Metric{
 		{
@@ -118,7 +118,7 @@ func nodeMetrics() []Metric {
 
 func buildInfo(x *exposition, m *Metric, f *metricInput) { x.series(m, f.version, 1) }
 
-// cpuModes writes the CPU time of each mode, unless the source fails.
+// cpuModes writes the CPU time of each mode. It writes nothing while the source fails.
 func cpuModes(x *exposition, m *Metric, f *metricInput) {
 	if f.cpuStale {
 		return
@@ -160,7 +160,7 @@ func filesystemRatio(f *metricInput) float64 {
 	return used / (used + f.values[collector.DiskFree])
 }
 
-// zeroToNaN returns NaN for 0, an impossible value.
+// zeroToNaN returns v, or NaN (unknown) if v is 0. It is for values that cannot be 0.
 func zeroToNaN(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
@@ -168,7 +168,7 @@ func zeroToNaN(v float64) float64 {
 	return v
 }
 
-// columnToBaseUnit converts a column's value to Prometheus' base unit.
+// columnToBaseUnit converts v, a value of c, to Prometheus' base unit.
 func columnToBaseUnit(c collector.Column, v float64) float64 {
 	switch {
 	case c.IsPercent():
@@ -183,7 +183,7 @@ func columnToBaseUnit(c collector.Column, v float64) float64 {
 // time to each start, for a page that is a loop over a table.
 type exposition struct {
 	out    []byte
-	labels string // of every series
+	labels string // the labels of every series
 	begun  string // the metric of the last line
 }
 
@@ -192,7 +192,7 @@ func labelsOf(runID string, node int) string {
 	return `run_id="` + escaped(runID) + `",node="` + strconv.Itoa(node) + `"`
 }
 
-// escaped escapes a label value as the format requires.
+// escaped escapes text, the value of a label, as the format requires.
 func escaped(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsAny(text, "\\\"\n") {
 		return text
@@ -200,7 +200,7 @@ func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// write writes the known values of each metric.
+// write writes the known values of all metrics.
 func (x *exposition) write(f *metricInput) {
 	x.table(columnMetrics(), f)
 	if len(f.gpus) > 0 {
@@ -220,7 +220,7 @@ func (x *exposition) table(metrics []Metric, f *metricInput) {
 	}
 }
 
-// series writes one line of a metric with at most one label besides the common ones.
+// series writes one line of m. label is the value of the label of m; it is ignored if m has no label.
 func (x *exposition) series(m *Metric, label string, v float64) {
 	if m.Label != "" {
 		label = "," + m.Label + `="` + escaped(label) + `"`
@@ -228,11 +228,11 @@ func (x *exposition) series(m *Metric, label string, v float64) {
 	x.labelled(m, label, v)
 }
 
-// labelled writes one line of a value in the metric's unit.
+// labelled writes one line of m. labels has the metric's own labels as text, each after a comma.
 func (x *exposition) labelled(m *Metric, labels string, v float64) { x.line(m, "", labels, tidy(v)) }
 
-// line writes one line, preceded by HELP and TYPE if it is the metric's first. An unknown value has no line. suffix is
-// "", or the suffix of a summary's part.
+// line writes one line of m, preceded by HELP and TYPE if it is the first line of m. It writes nothing for an unknown
+// value. suffix is "", or _sum or _count for these parts of a summary.
 func (x *exposition) line(m *Metric, suffix, labels string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
@@ -249,7 +249,7 @@ func (x *exposition) line(m *Metric, suffix, labels string, v float64) {
 	x.out = append(x.out, '\n')
 }
 
-// tidy removes digits that come from rounding errors.
+// tidy rounds v so that digits from rounding errors disappear.
 func tidy(v float64) float64 {
 	if math.Abs(v) < 1e6 {
 		return math.Round(v*1e9) / 1e9

@@ -8,12 +8,12 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// ofAccount returns the metric of a counter or limit from the job's account, multiplied by scale.
+// ofAccount returns the metric of a value from the job's account, multiplied by scale.
 func ofAccount(name, kind, help string, scale float64, value func(*collector.Account) series.Optional) Metric {
 	return singleMetric(name, kind, help, func(f *metricInput) float64 { return float64(value(&f.account)) * scale })
 }
 
-// byResource returns the metric of the account's stalls, with a line for each resource.
+// byResource returns a metric of stalls from the job's account, with a line for each resource.
 func byResource(name, help string, stalls func(*collector.Account) [3]series.Optional) Metric {
 	return Metric{
 		Name: name, Type: counter, Label: "resource", Help: help + sinceThen,
@@ -25,7 +25,7 @@ func byResource(name, help string, stalls func(*collector.Account) [3]series.Opt
 	}
 }
 
-// byGPU returns the metric of a value per device.
+// byGPU returns a metric with a line for each GPU.
 func byGPU(name, kind, help string, value func(f *metricInput, i int, g *collector.GPU) float64) Metric {
 	return Metric{
 		Name: name, Type: kind, Label: "gpu, uuid, name", Help: help,
@@ -38,8 +38,9 @@ func byGPU(name, kind, help string, value func(f *metricInput, i int, g *collect
 	}
 }
 
-// jobMetrics returns the metrics of the job, its limits, and its contention with others that are no columns. "Waiting"
-// is the kernel's "some" (PSI), in which at least one task waited; "stalled" is "full", in which all did.
+// jobMetrics returns the metrics of the job, its limits, and its contention for resources that are not columns.
+// "Waiting" is the kernel's "some" (PSI), the time in which at least one task waited. "Stalled" is "full", the time in
+// which all tasks waited.
 func jobMetrics() []Metric {
 	type account = collector.Account
 	type optional = series.Optional
@@ -133,7 +134,7 @@ func gpuMetrics() []Metric {
 	}
 }
 
-// gpuLabels returns the labels of a device. It has the same number as in the keys of the report.
+// gpuLabels returns the labels of the GPU g. Its number i is that in the keys of the report.
 func gpuLabels(i int, g *collector.GPU) string {
 	return `,gpu="` + strconv.Itoa(i) + `",uuid="` + escaped(g.UUID) + `",name="` + escaped(g.Name) + `"`
 }

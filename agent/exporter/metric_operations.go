@@ -13,8 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxOperationsAge is the age from which a copy of the job's operations is made anew. It bounds the rate for any number
-// of clients.
+// A copy of the job's operations of at least this age is made anew. That bounds the rate for any number of clients.
 const maxOperationsAge = 500 * time.Millisecond
 
 // An operationsCache caches a copy of the job's operations and transfers.
@@ -24,7 +23,7 @@ type operationsCache struct {
 	copy *reporter.Operations // nil before the first request
 }
 
-// get returns a copy that is at most maxOperationsAge old. It is nil if operations are not recorded.
+// get returns a copy that is at most maxOperationsAge old, or nil if operations are not recorded.
 func (c *operationsCache) get(aggregator func() *aggregate.Aggregator) *reporter.Operations {
 	if aggregator == nil {
 		return nil
@@ -73,7 +72,7 @@ func operationMetrics() []Metric {
 	)
 }
 
-// seriesLines writes a metric of the table of kinds: for each series a line for each known number.
+// seriesLines writes the metric m of the table of kinds. Each series gets a line for each of its known numbers.
 func seriesLines(x *exposition, m *Metric, f *metricInput) {
 	for _, kind := range reporter.OperationKinds() {
 		numbers := slices.DeleteFunc(reporter.OperationNumbers(kind, 0), func(n reporter.OperationNumber) bool {
@@ -96,7 +95,7 @@ func seriesLines(x *exposition, m *Metric, f *metricInput) {
 	}
 }
 
-// toBaseUnit converts a number of the job's operations to Prometheus' base units.
+// toBaseUnit converts v, a number of the job's operations in the given unit, to Prometheus' base unit.
 func toBaseUnit(unit collector.Unit, v float64) float64 {
 	switch unit {
 	case collector.Milliseconds:
@@ -109,7 +108,7 @@ func toBaseUnit(unit collector.Unit, v float64) float64 {
 	return v
 }
 
-// intakeEvents writes the number of events per kind of source: several endpoints are one.
+// intakeEvents writes the number of events for each kind of source. All endpoints together are one kind.
 func intakeEvents(x *exposition, m *Metric, f *metricInput) {
 	events := make(map[string]int64)
 	for _, s := range f.operations.Sources {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Limits per client.
+// Limits per client, except connections.
 const (
 	headerTimeout = 5 * time.Second  // to send the header of a request
 	readTimeout   = 10 * time.Second // to send a whole request
-	writeTimeout  = 30 * time.Second // to receive the response, from the end of the header on
+	writeTimeout  = 30 * time.Second // to receive the response, from the end of the request's header on
 	idleTimeout   = 2 * time.Minute  // between two requests; Prometheus scrapes every minute
 	headerBytes   = 16 << 10         // of the header of a request
 	connections   = 64               // of all clients together
@@ -36,7 +36,7 @@ func newServer(e *Exporter) *http.Server {
 }
 
 // Serve accepts connections on l until Close. If l listens on a loopback address, the Host header of requests may be
-// name, besides localhost and IP addresses. Serve is called once.
+// name, besides localhost and IP addresses. Serve must be called only once.
 func (e *Exporter) Serve(l net.Listener, name string) error {
 	if a, ok := l.Addr().(*net.TCPAddr); ok {
 		e.checks, e.local = a.IP.IsLoopback(), name
@@ -47,8 +47,8 @@ func (e *Exporter) Serve(l net.Listener, name string) error {
 // Close ends Serve and closes all connections immediately, even in the middle of a response.
 func (e *Exporter) Close() { _ = e.server.Close() }
 
-// A connLimit caps the number of open connections. At the limit it closes the connection that was idle longest, so that
-// clients that send a byte a second, or never read, do not keep others out.
+// A connLimit caps the number of open connections. At the limit it closes the connection with the oldest change of
+// state, so that clients that send a byte a second, or never read, do not keep other clients out.
 type connLimit struct {
 	max    int
 	mu     sync.Mutex

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A view is one copy of the Recording and the documents made from it, each made on its first request.
+// A view holds the documents made from one copy of the Recording. Each document is made when it is first requested.
 type view struct {
 	made    time.Time
 	asked   atomic.Int64 // time of the last request, in ns since 1970
@@ -58,14 +58,14 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 	return v
 }
 
-// recoverAs, deferred, turns a panic into an error, because a panic must not end the process during the job.
+// recoverAs turns a panic into an error, because a panic must not end the process during the job. It must be deferred.
 func recoverAs(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v", p)
 	}
 }
 
-// render makes a document of a report, plain and compressed.
+// render makes a document from a report with write, plain and compressed.
 func render(
 	contentType string, report func() (*reporter.Report, error), write func(io.Writer, *reporter.Report) error,
 ) (d document) {

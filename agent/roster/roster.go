@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// A Key distinguishes the launches and nodes of a user. Agents with equal keys share a roster.
+// A Key distinguishes a user's launches and nodes. Agents with equal keys share a roster.
 type Key struct {
 	RunID    string `json:"run_id"`
 	Restart  int    `json:"restart"`
@@ -21,7 +21,7 @@ type Key struct {
 	Node     *int   `json:"node"` // the index, if a flag or a variable sets it
 }
 
-// ErrNested is the error of Join for a process within the job of another agent of the roster.
+// ErrNested is the error of Join if this process belongs to the job of another agent in the roster.
 var ErrNested = errors.New("roster: this process is within the job of another perfagent of its launch")
 
 // String returns a text that is different for different keys.
@@ -36,32 +36,34 @@ func Dirs() []string { return []string{"/dev/shm", os.TempDir()} }
 // nameLength is the number of characters that distinguish the files of a user's rosters.
 const nameLength = 24
 
-// prefix returns the common prefix of the file names of this user's rosters.
+// prefix returns the prefix that is common to the file names of this user's rosters.
 func prefix() string { return fmt.Sprintf("perfagent-%d-", os.Geteuid()) }
 
-// path returns the path of a key's roster in a directory.
+// path returns the path of the key's roster in dir.
 func (k Key) path(dir string) string {
 	sum := sha256.Sum256([]byte(k.String()))
 	return filepath.Join(dir, prefix()+hex.EncodeToString(sum[:])[:nameLength])
 }
 
-// A line is one line of the file: an agent has joined or, with Left, has left and written its part.
+// A line is one line of a roster. It records that an agent has joined or, if Left is set, that the agent has left and
+// written its part.
 type line struct {
 	Lock  int64  `json:"lock"` // offset of the agent's lock, which identifies it
 	PID   int    `json:"pid,omitempty"`
-	Rank  *int   `json:"rank,omitempty"` // nil if no launcher sets it
+	Rank  *int   `json:"rank,omitempty"` // nil if no launcher sets a rank
 	Round int    `json:"turn,omitempty"` // number of agents of the rank that had joined before
 	Left  bool   `json:"left,omitempty"`
 	Part  string `json:"piece,omitempty"` // path of the report; "" if it was not written
 }
 
-// isOf reports whether the line belongs to a rank. A nil rank never matches.
+// isOf reports whether the line belongs to rank. A nil rank never matches.
 func (l line) isOf(rank *int) bool { return rank != nil && l.Rank != nil && *l.Rank == *rank }
 
-// maxSize bounds the size read from a roster: some ten thousand agents.
+// maxSize bounds how many bytes of a roster are read. It suffices for about ten thousand agents.
 const maxSize = 4 << 20
 
-// parse returns the lines of agents that have joined and that have left, each in order, without malformed ones.
+// parse splits data into the lines of agents that joined (in) and of agents that left (out), each in the order of data.
+// It skips malformed lines.
 func parse(data []byte) (in, out []line) {
 	for text := range bytes.Lines(data) {
 		var l line
@@ -77,7 +79,7 @@ func parse(data []byte) (in, out []line) {
 	return in, out
 }
 
-// partPaths returns the reports of all agents that left, or nil if one of them wrote none.
+// partPaths returns the paths of the reports of all agents that left, or nil if one of the agents wrote no report.
 func partPaths(lines []line) []string {
 	var out []string
 	for _, l := range lines {

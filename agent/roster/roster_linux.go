@@ -18,22 +18,22 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// Offsets of the locks. They are locks of an open file (F_OFD_SETLK, fcntl(2)) on bytes that need not exist, which the
-// kernel releases with the process.
+// Offsets of the locks. The locks belong to an open file (F_OFD_SETLK, fcntl(2)) and are on bytes that need not exist.
+// The kernel releases them when the process ends.
 const (
 	hostByte    = 0       // held by the agent that measures the host
-	leavingByte = 1       // serializes leaving where the number of agents is unknown
-	firstAgent  = 1 << 10 // from here on each agent has a separate byte
-	allAgents   = 0       // a length: up to the end
+	leavingByte = 1       // serializes leaving if the number of agents is unknown
+	firstAgent  = 1 << 10 // the first of the agents' bytes, one per agent
+	allAgents   = 0       // a length: all bytes up to the end
 )
 
 const (
 	// tries and pause bound the wait for an agent that is emptying or removing the roster. That takes microseconds, but
-	// more where many processes wait for a processor.
+	// longer if many processes wait for a CPU.
 	tries = 500
 	pause = 200 * time.Microsecond
 
-	// leaveTimeout bounds the wait for others that are leaving.
+	// leaveTimeout bounds the wait for other agents that are leaving.
 	leaveTimeout = 500 * time.Millisecond
 	leavePause   = time.Millisecond
 
@@ -41,20 +41,20 @@ const (
 	abandonedAfter = 24 * time.Hour
 )
 
-// A Roster is an agent's membership in a roster.
+// A Roster represents an agent's membership in a roster.
 type Roster struct {
 	file         *os.File
 	lock         int64
-	hasOthers    bool // others had joined before
+	hasOthers    bool // whether other agents are known to have joined
 	joinIndex    int
 	round        int   // number of agents of the same rank that had joined before
 	id           int64 // the lock of the first agent
 	measuresHost bool
 }
 
-// Join joins the roster of a key in the first possible of the directories. rank is the agent's rank, nil if no launcher
-// sets it. It takes less than a millisecond and waits for no other agent. The error contains the reason for each
-// directory.
+// Join joins the roster of key in the first of dirs in which that is possible. rank is the agent's rank, nil if no
+// launcher sets one. Join takes less than a millisecond and does not wait until other agents have joined. The error
+// contains the reason for each directory.
 func Join(dirs []string, key Key, rank *int) (*Roster, error) {
 	var whys []string
 	for _, dir := range dirs {
@@ -68,7 +68,7 @@ func Join(dirs []string, key Key, rank *int) (*Roster, error) {
 	return nil, fmt.Errorf("join the perfagents of this node: %s", strings.Join(whys, "; "))
 }
 
-// join joins the roster in a file.
+// join joins the roster in the file at path.
 func join(path string, rank *int) (*Roster, error) {
 	for range tries {
 		r, err := openRoster(path, rank)
@@ -108,7 +108,7 @@ func openRoster(path string, rank *int) (*Roster, error) {
 	return r, nil
 }
 
-// acquire takes the agent's lock in the file, which must be ours and still have its name.
+// acquire takes the agent's lock in the file, which must belong to this user and must not have been removed.
 func (r *Roster) acquire(rank *int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(r.file.Fd()), &st); err != nil {
@@ -139,8 +139,8 @@ func (r *Roster) acquire(rank *int) error {
 	return nil
 }
 
-// forget empties the file if an earlier launch with the same key left it behind: none of its agents lives. If we have a
-// rank and the file does not contain it, the file is kept, because the launch may still be this one.
+// forget empties the file if none of its agents lives, because an earlier launch with the same key then left it behind.
+// The file is kept if rank is set and does not occur in it, because the launch may still be this one.
 func (r *Roster) forget(rank *int) error {
 	free, err := r.tryLock(firstAgent, allAgents)
 	if err != nil || !free {
@@ -186,7 +186,7 @@ func (r *Roster) sign(rank *int) error {
 	return nil
 }
 
-// isNested reports whether this process descends from an agent that is not gone.
+// isNested reports whether this process descends from one of agents that has not left and is alive.
 func (r *Roster) isNested(agents, gone []line) bool {
 	var above []int
 	for p := range procfile.Ancestors() {
@@ -199,7 +199,7 @@ func (r *Roster) isNested(agents, gone []line) bool {
 	})
 }
 
-// alive reports whether the agent of a line still holds its lock.
+// alive reports whether the agent of l still holds its lock.
 func (r *Roster) alive(l line) bool {
 	probe := lockOf(unix.F_WRLCK, l.Lock, 1)
 	err := unix.FcntlFlock(r.file.Fd(), unix.F_OFD_GETLK, &probe)
@@ -213,7 +213,7 @@ func (r *Roster) ID() string { return strconv.FormatInt(r.id, 10) }
 // JoinIndex returns how many agents had joined before this one.
 func (r *Roster) JoinIndex() int { return r.joinIndex }
 
-// HasOthers reports whether another agent has joined, before this one or since.
+// HasOthers reports whether another agent has joined, before or after this one.
 func (r *Roster) HasOthers() bool {
 	if !r.hasOthers {
 		in, _, _ := r.lines()
@@ -223,7 +223,8 @@ func (r *Roster) HasOthers() bool {
 	return r.hasOthers
 }
 
-// TakeHost reports whether this agent measures the host: no other agent does.
+// TakeHost tries to become the agent that measures the host, and reports whether this agent is. At any time at most one
+// agent is.
 func (r *Roster) TakeHost() bool {
 	if !r.measuresHost {
 		r.measuresHost, _ = r.tryLock(hostByte, 1)
@@ -231,7 +232,7 @@ func (r *Roster) TakeHost() bool {
 	return r.measuresHost
 }
 
-// ReleaseHost leaves the host to another agent.
+// ReleaseHost lets another agent measure the host.
 func (r *Roster) ReleaseHost() {
 	if r.measuresHost {
 		_ = r.unlock(hostByte, 1)
@@ -239,9 +240,9 @@ func (r *Roster) ReleaseHost() {
 	}
 }
 
-// Leave reports that this agent has written its report to part ("" if that failed) and closes the roster, which must
+// Leave records that this agent has written its report to part ("" if that failed) and closes the roster, which must
 // not be used afterwards. announced is the number of ranks that the launcher started on the node, 0 if unknown. The
-// last agent to leave gets the paths of all reports, its own included, and must combine them; others get nil.
+// last agent to leave gets the paths of all reports, its own included, and must combine them. The other agents get nil.
 func (r *Roster) Leave(part string, announced int) []string {
 	defer r.file.Close()
 
@@ -257,8 +258,8 @@ func (r *Roster) Leave(part string, announced int) []string {
 	return r.leaveUncounted(part)
 }
 
-// leaveAnnounced leaves a roster with a known number of agents. The agent of the last line is the last to leave. A rank
-// that runs several commands, one after the other, has as many rounds, and each round has a last agent.
+// leaveAnnounced leaves a roster with a known number of agents. The agent that completes that number is the last to
+// leave. If the ranks run several commands one after the other, each command is a round with a separate last agent.
 func (r *Roster) leaveAnnounced(part string, announced int) []string {
 	if r.append(line{Lock: r.lock, Left: true, Part: part, Round: r.round}) != nil {
 		return nil
@@ -278,8 +279,8 @@ func (r *Roster) leaveAnnounced(part string, announced int) []string {
 	return partPaths(gone[:announced])
 }
 
-// isEmpty reports whether no other agent is in the roster, and then locks it. It waits a moment for agents that have
-// left and still hold their locks.
+// isEmpty reports whether no other agent is in the roster. If so, it locks the roster. It waits briefly for agents that
+// have left and still hold their locks.
 func (r *Roster) isEmpty() bool {
 	for range tries {
 		if alone, err := r.tryLock(firstAgent, allAgents); alone || err != nil {
@@ -295,7 +296,8 @@ func (r *Roster) isEmpty() bool {
 	return false
 }
 
-// leaveUncounted leaves a roster with an unknown number of agents. The last to leave is the agent that finds no other.
+// leaveUncounted leaves a roster with an unknown number of agents. The last to leave is the agent that finds no other
+// agent.
 func (r *Roster) leaveUncounted(part string) []string {
 	if r.append(line{Lock: r.lock, Left: true, Part: part}) != nil {
 		return nil
@@ -334,10 +336,10 @@ func (r *Roster) remove() {
 	}
 }
 
-// own reports whether a line belongs to this agent.
+// own reports whether l belongs to this agent.
 func (r *Roster) own(l line) bool { return l.Lock == r.lock }
 
-// append writes a line with one call, so that the lines of others stay whole.
+// append writes l with a single call, so that lines of different agents are not mixed.
 func (r *Roster) append(l line) error {
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -348,7 +350,7 @@ func (r *Roster) append(l line) error {
 	return err
 }
 
-// lines reads the file. It returns the lines of agents that have joined and that have left, each in order.
+// lines reads the file and returns its lines as parse does.
 func (r *Roster) lines() (in, out []line, err error) {
 	data, err := io.ReadAll(io.NewSectionReader(r.file, 0, maxSize))
 	if err != nil {
@@ -358,7 +360,7 @@ func (r *Roster) lines() (in, out []line, err error) {
 	return in, out, nil
 }
 
-// tryLock takes a lock, and reports whether it was free.
+// tryLock takes the lock on length bytes from start on, and reports whether the lock was free.
 func (r *Roster) tryLock(start, length int64) (bool, error) {
 	l := lockOf(unix.F_WRLCK, start, length)
 	err := unix.FcntlFlock(r.file.Fd(), unix.F_OFD_SETLK, &l)

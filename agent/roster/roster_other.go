@@ -4,10 +4,10 @@ package roster
 
 import "errors"
 
-// A Roster is an agent's membership in a roster. There is none on this system.
+// A Roster represents an agent's membership in a roster. There are no rosters on this system.
 type Roster struct{}
 
-// Join returns errors.ErrUnsupported: it needs the locks of Linux.
+// Join returns errors.ErrUnsupported, because a roster needs the locks of Linux.
 func Join([]string, Key, *int) (*Roster, error) { return nil, errors.ErrUnsupported }
 
 // ID returns "".

@@ -15,8 +15,8 @@ import (
 	"syscall"
 )
 
-// WriteNew writes a file that must not exist yet, and waits until its bytes are on disk. It returns fs.ErrExist if the
-// name is taken. The directory is not synced: after a power failure the name may be missing.
+// WriteNew writes a file that must not exist yet, and waits until its contents are on disk. It returns fs.ErrExist if
+// the name is taken. The directory is not synced: after a power failure the name may be missing.
 func WriteNew(path string, data []byte) error {
 	return WriteStream(path, false, bytesOf(data))
 }
@@ -26,24 +26,24 @@ func Write(path string, data []byte) error {
 	return WriteStream(path, true, bytesOf(data))
 }
 
-// WriteStream is Write (or WriteNew, if replace is false) for content produced by fill. It returns errors of fill
+// WriteStream is Write (or WriteNew, if replace is false) for content written by fill. It returns errors from fill
 // unchanged.
 func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, (*os.File).Sync, placing(replace))
 }
 
-// WriteUnsynced writes a file that can be made again: completely or not at all, but without waiting for the disk.
-// Unless replace is set, it returns fs.ErrExist if the name is taken.
+// WriteUnsynced writes a file completely or not at all, but without waiting for the disk: it is for files that can be
+// made again. Unless replace is set, it returns fs.ErrExist if the name is taken.
 func WriteUnsynced(path string, data []byte, replace bool) error {
 	return WriteStreamUnsynced(path, replace, bytesOf(data))
 }
 
-// WriteStreamUnsynced is WriteUnsynced for content produced by fill. It returns errors of fill unchanged.
+// WriteStreamUnsynced is WriteUnsynced for content written by fill. It returns errors from fill unchanged.
 func WriteStreamUnsynced(path string, replace bool, fill func(io.Writer) error) error {
 	return write(path, fill, func(*os.File) error { return nil }, placing(replace))
 }
 
-// placing returns the function that renames a file; the new name may be taken if replace is set.
+// placing returns a function that renames a file. If replace is set, it may replace another file.
 func placing(replace bool) func(from, to string) error {
 	if replace {
 		return os.Rename
@@ -54,8 +54,9 @@ func placing(replace bool) func(from, to string) error {
 // ErrChanged is the error of CompareAndSwap for a file that no longer holds the expected bytes.
 var ErrChanged = errors.New("it has been replaced in the meantime")
 
-// CompareAndSwap replaces the contents of a file that still holds old, keeping its name and permissions. If path is a
-// symbolic link, the file it points to is replaced.
+// CompareAndSwap replaces the contents of the file with data if they are still old, and keeps its name and permissions.
+// A change between this check and the replacement is not noticed. If path is a symbolic link, the file that it points
+// to is replaced.
 func CompareAndSwap(path string, old, data []byte) error {
 	now, err := ReadFile(path, int64(len(old)))
 	if tooLarge := (*SizeError)(nil); errors.As(err, &tooLarge) {
@@ -111,7 +112,8 @@ func write(
 	return err
 }
 
-// createBeside creates the hidden temporary file. Unlike os.CreateTemp it leaves the permissions to the umask.
+// createBeside creates a hidden temporary file in the directory of path. Unlike os.CreateTemp it leaves the permissions
+// to the umask.
 func createBeside(path string) (*os.File, error) {
 	for k := 0; ; k++ {
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.%d.tmp", filepath.Base(path), os.Getpid(), k))
@@ -122,8 +124,8 @@ func createBeside(path string) (*os.File, error) {
 	}
 }
 
-// linkNew is renameNew by a hard link, which refuses a taken name atomically. On file systems without hard links it
-// checks the name before it renames.
+// linkNew is renameNew by means of a hard link: link(2) fails atomically if the name is taken. On file systems without
+// hard links, linkNew checks the name and then renames.
 func linkNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil {
@@ -138,21 +140,22 @@ func linkNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// nonblock keeps open(2) from waiting for the other end of a FIFO.
+// nonblock makes open(2) return at once for a FIFO even if its other end is not open.
 const nonblock = syscall.O_NONBLOCK
 
-// Open opens a file for reading. It never waits for the writer of a FIFO, which reads as empty.
+// Open opens a file for reading. It never waits for the writer of a FIFO; a FIFO without a writer reads as empty.
 func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 }
 
-// OpenAppend opens a file for appending, and creates it if missing. It never waits for the reader of a FIFO; a FIFO
-// without a reader is an error.
+// OpenAppend opens a file for appending, and creates it if it does not exist. It never waits for the reader of a FIFO;
+// a FIFO without a reader is an error.
 func OpenAppend(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|nonblock, 0o666)
 }
 
-// ReadRegular is ReadFile for regular files only. It does not wait for other files. Its errors name the file.
+// ReadRegular is ReadFile for regular files only. It returns an error for any other file without opening it. Its errors
+// contain the path.
 func ReadRegular(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -172,7 +175,7 @@ var ErrDirectory = errors.New("is a directory")
 
 // SizeError is the error of ReadFile for a file above its limit.
 type SizeError struct {
-	Size int64 // of the file; 0 if it was not known beforehand
+	Size int64 // of the file; 0 if unknown, as for a pipe
 }
 
 // Error implements error.
@@ -183,7 +186,7 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("is too large: %d bytes", e.Size)
 }
 
-// ReadFile reads a whole file of at most limit bytes. Its errors are package os's, ErrDirectory, and *SizeError.
+// ReadFile reads a whole file of at most limit bytes. It returns errors of package os, ErrDirectory, or a *SizeError.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package envfile reads files of NAME=VALUE lines, as systemd's EnvironmentFile does: "#" begins a comment line, blanks
-// around name and value are ignored, and one pair of quotes around the value is removed. Nothing is expanded.
+// around name and value are ignored, and one pair of quotes around the value is removed. Variables are not expanded.
 package envfile
 
 import (
@@ -16,8 +16,8 @@ type Setting struct {
 	Name, Value string
 }
 
-// Parse returns the settings of a file in the order of their lines, and the numbers of the lines that are neither
-// settings nor comments.
+// Parse returns the settings in data, the contents of a file, in the order of their lines. bad lists the numbers of the
+// lines that are neither settings, comments nor empty.
 func Parse(data []byte) (settings []Setting, bad []int) {
 	number := 0
 	for raw := range bytes.Lines(data) {
@@ -39,7 +39,7 @@ func Parse(data []byte) (settings []Setting, bad []int) {
 	return settings, bad
 }
 
-// isName reports whether s is a valid name of a variable.
+// isName reports whether s is a valid name for an environment variable.
 func isName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -52,7 +52,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// unquote removes one pair of quotes around a value.
+// unquote removes one pair of quotes around s.
 func unquote(s string) string {
 	if n := len(s); n >= 2 && s[0] == s[n-1] && (s[0] == '"' || s[0] == '\'') {
 		return s[1 : n-1]

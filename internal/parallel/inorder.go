@@ -7,13 +7,14 @@ import (
 	"sync"
 )
 
-// errStopped is the error of emit once InOrder returns.
+// errStopped is the error of emit after InOrder has ended early.
 var errStopped = errors.New("stopped")
 
-// InOrder calls produce with 0 to n−1, as many calls at a time as there are CPUs, and consume with the values that each
-// call emits: first all of call 0, then of call 1, and so on. Only the results of a few calls are in memory at a time.
-// The first error, in this order, ends InOrder and is returned. consume runs on the caller's goroutine, and no call is
-// running when InOrder returns; a call must return the error of emit.
+// InOrder calls produce with i from 0 to n−1, on about as many goroutines as there are CPUs, and passes the values that
+// the calls emit to consume: first all values of call 0, then all of call 1, and so on. emit waits while a value of the
+// same call has yet to be consumed, so only a few values are in memory. The first error, in this order, ends InOrder
+// and is returned. consume runs on the caller's goroutine, and no call is running when InOrder returns. produce must
+// return the error of emit.
 func InOrder[T any](n int, produce func(i int, emit func(T) error) error, consume func(T) error) error {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -22,7 +23,7 @@ func InOrder[T any](n int, produce func(i int, emit func(T) error) error, consum
 
 	type call struct {
 		results chan T
-		err     error // valid once results is closed
+		err     error // valid after results is closed
 	}
 	var queue []*call
 	started := 0

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Logins returns what may be the user and the password of an address among arguments. The address may be misspelt, so
-// that it is no URL: redis:/:PASSWORD@HOST. Then the login is everything between the first colon and the last @.
+// Logins returns the texts in args that may be the user and password (USER:PASSWORD) of an address. If the address is
+// misspelt and thus not a URL, as in redis:/:PASSWORD@HOST, the login is everything between the first colon and the
+// last @.
 func Logins(args []string) []string {
 	var out []string
 	for _, arg := range args {
@@ -25,7 +26,7 @@ func Logins(args []string) []string {
 	return out
 }
 
-// misspeltUserInfo finds the user info in a possibly misspelt URL; it is empty if there is none.
+// misspeltUserInfo finds the user info in s, which may be a misspelt URL. The span is empty if there is none.
 func misspeltUserInfo(s string) span {
 	if hash := strings.LastIndexByte(s, '#'); hash >= 0 {
 		_, nth, found := strings.Cut(s[hash:], "@")
@@ -42,18 +43,18 @@ func misspeltUserInfo(s string) span {
 	return span{at - len(login), at}
 }
 
-// isPath reports whether an argument begins like a path.
+// isPath reports whether arg begins like a path.
 func isPath(arg string) bool {
 	return strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") && !strings.HasPrefix(arg, "//")
 }
 
-// A Writer masks logins that are followed by @.
+// A Writer masks the given logins (USER:PASSWORD) wherever an @ follows them.
 type Writer struct {
 	w        io.Writer
 	replacer *strings.Replacer
 }
 
-// NewWriter returns a Writer on w.
+// NewWriter returns a Writer that masks logins and writes to w.
 func NewWriter(w io.Writer, logins []string) *Writer {
 	var pairs []string
 	for _, login := range logins {
@@ -63,7 +64,7 @@ func NewWriter(w io.Writer, logins []string) *Writer {
 	return &Writer{w, strings.NewReplacer(pairs...)}
 }
 
-// Write implements io.Writer. A login that is split over two calls is not masked.
+// Write implements io.Writer. A login that is split between two calls is not masked.
 func (w *Writer) Write(data []byte) (int, error) {
 	if _, err := io.WriteString(w.w, w.replacer.Replace(string(data))); err != nil {
 		return 0, err

@@ -1,5 +1,5 @@
-// Package redact hides secrets in the arguments of a command: passwords, tokens and keys next to a name for such a
-// secret, and the user info of URLs. docs/site.md has the rules.
+// Package redact hides secrets in the arguments of a command: values with a name such as password, token or key, and
+// the user info of URLs. docs/site.md lists the rules.
 package redact
 
 import (
@@ -17,7 +17,7 @@ const Off = "off"
 // mask replaces a secret.
 const mask = "***"
 
-// Rules determines what is hidden. The zero value hides values with secret names, and the user info of URLs.
+// Rules determines which texts are hidden. The zero value hides values with secret names, and the user info of URLs.
 type Rules struct {
 	off      bool
 	patterns []*regexp.Regexp
@@ -60,7 +60,7 @@ func (r Rules) Args(args []string) []string {
 	return out
 }
 
-// arg redacts one argument. before is the previous one.
+// arg redacts the argument arg. before is the previous argument.
 func (r Rules) arg(before, arg string) string {
 	if arg != "" && isSecretOption(before) && !isLongOption(arg) {
 		return mask
@@ -78,7 +78,7 @@ func (r Rules) arg(before, arg string) string {
 // A span is a part of a text that is to be hidden.
 type span struct{ from, to int }
 
-// matches returns the first group of each match of a pattern, or else the whole match.
+// matches returns the first group of each match of pattern, or the whole match if there is no group.
 func matches(pattern *regexp.Regexp, s string) []span {
 	var out []span
 	for _, at := range pattern.FindAllStringSubmatchIndex(s, -1) {
@@ -100,7 +100,7 @@ func replace(s string, found []span) string {
 	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 
 	var out strings.Builder
-	end := 0 // of the text that is written or hidden
+	end := 0 // s[:end] has been written or hidden
 	for _, f := range found {
 		if f.from >= end {
 			out.WriteString(s[end:f.from])
@@ -113,7 +113,7 @@ func replace(s string, found []span) string {
 	return out.String()
 }
 
-// userInfo finds the user info of URLs, between "://" and the last "@" of the authority (RFC 3986, 3.2).
+// userInfo finds the user info of each URL in s, between "://" and the last "@" of the authority (RFC 3986, 3.2).
 func userInfo(s string) []span {
 	var out []span
 	for at := 0; ; {
@@ -134,7 +134,7 @@ func userInfo(s string) []span {
 	}
 }
 
-// Error returns err with a text in which args, the arguments of a command, are redacted.
+// Error returns err with args, the arguments of a command, redacted in its text.
 func (r Rules) Error(err error, args []string) error {
 	if err == nil {
 		return nil

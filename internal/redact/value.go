@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// namedValues finds the values of secret names: of NAME=VALUE, "NAME: VALUE" and "--NAME VALUE". before is the argument
-// before s.
+// namedValues finds values with secret names in s, such as NAME=VALUE, "NAME: VALUE" and "--NAME VALUE". before is the
+// argument before s.
 func namedValues(before, s string) []span {
 	if !strings.ContainsAny(s, "=: \t\n") {
 		return nil
@@ -33,7 +33,7 @@ func namedValues(before, s string) []span {
 	return out
 }
 
-// isScriptOption reports whether the next argument is a script: -c, -lc.
+// isScriptOption reports whether arg announces a script as the next argument, as -c and -lc do.
 func isScriptOption(arg string) bool {
 	letters, found := strings.CutPrefix(arg, "-")
 	return found && strings.HasSuffix(letters, "c") && !strings.HasPrefix(letters, "-")
@@ -42,14 +42,14 @@ func isScriptOption(arg string) bool {
 // An argument is the text to be searched for values.
 type argument struct {
 	text   string
-	script bool // a shell reads it
+	script bool // a shell or an interpreter executes it
 	header bool // it is the header of a request
 }
 
 // value returns the value of the name that is text[from:to]. The span is empty if there is none.
 func (a argument) value(from, to int) span {
 	s := a.text
-	after := quoteAt(s[to:]) // of the name alone, as in JSON
+	after := quoteAt(s[to:]) // the quote closes the name alone, as in JSON
 	at := to + len(after)
 	if at < len(s) && s[at] == ']' {
 		at++
@@ -81,8 +81,8 @@ func (a argument) value(from, to int) span {
 	return span{}
 }
 
-// wordEnd returns the end of the value of a variable or of an option. The name begins at from, the value at begin;
-// around is the quote around both, or "".
+// wordEnd returns the end of the value of a variable or of an option. The name begins at from, the value at begin.
+// around is the quote that encloses name and value together, or "".
 func (a argument) wordEnd(from, begin int, around string) int {
 	s := a.text
 	switch {
@@ -99,7 +99,7 @@ func (a argument) wordEnd(from, begin int, around string) int {
 		case s[i] == '\\':
 			i++
 		case isQuote(s[i]):
-			if i > begin && (i+1 == len(s) || !isNameByte(s[i+1])) { // it was opened before the name
+			if i > begin && (i+1 == len(s) || !isNameByte(s[i+1])) { // the quote was opened before the name
 				return i
 			}
 			if end := quoteEnd(s, i+1, s[i:i+1]); end < len(s) {
@@ -109,14 +109,14 @@ func (a argument) wordEnd(from, begin int, around string) int {
 	}
 
 	i = min(i, len(s))
-	if a.script && i > begin && (s[i-1] == ';' || s[i-1] == ')') { // the shell's, or Python's
+	if a.script && i > begin && (s[i-1] == ';' || s[i-1] == ')') { // part of the shell's or Python's syntax
 		i--
 	}
 
 	return i
 }
 
-// headerEnd returns the end of the value of a header, which is the rest of the header. The arguments are as for
+// headerEnd returns the end of the value of a header, which is the rest of the header. The parameters are as for
 // wordEnd.
 func (a argument) headerEnd(from, begin int, around string) int {
 	s := a.text
@@ -133,8 +133,8 @@ func (a argument) headerEnd(from, begin int, around string) int {
 	return len(s)
 }
 
-// memberEnd returns the end of the value of a member of a JSON object, with its quotes. A value that is neither a
-// string nor a word may be anything, and ends with s.
+// memberEnd returns the end of the value of a JSON object's member, quotes included. The value begins at begin. If it
+// is neither a string nor a word, it extends to the end of s.
 func memberEnd(s string, begin int) int {
 	if quote := quoteAt(s[begin:]); quote != "" {
 		inside := begin + len(quote)
@@ -152,7 +152,7 @@ func memberEnd(s string, begin int) int {
 	return end
 }
 
-// quoteEnd returns the position of the closing quote, or the end of s.
+// quoteEnd returns the position of the first quote in s from at on, or the end of s. A backslash hides the next byte.
 func quoteEnd(s string, at int, quote string) int {
 	for ; at < len(s); at++ {
 		switch {
@@ -166,7 +166,7 @@ func quoteEnd(s string, at int, quote string) int {
 	return len(s)
 }
 
-// quoteAt returns the quote at the beginning of s, perhaps after a backslash, or "".
+// quoteAt returns the quotation mark that s begins with, including a preceding backslash, or "".
 func quoteAt(s string) string {
 	n := 0
 	if strings.HasPrefix(s, `\`) {

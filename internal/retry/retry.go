@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Wait waits for d, or until ctx ends. Then it returns the error of ctx.
+// Wait waits for d. If ctx ends first, it returns the error of ctx immediately.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -21,11 +21,11 @@ func Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// MaxAfter limits the wait that a server may request, as urllib3 does.
+// MaxAfter is the longest wait that a server may request; urllib3 has the same limit.
 const MaxAfter = 6 * time.Hour
 
-// After returns the wait requested by the header Retry-After, in seconds or until a date. It returns 0 for anything
-// else, and for a date that has passed.
+// After returns the wait that the header Retry-After requests, whether in seconds or until a date, at most MaxAfter. It
+// returns 0 if the header is missing or invalid, and for a date that has passed.
 func After(header http.Header) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if date, err := http.ParseTime(value); err == nil {

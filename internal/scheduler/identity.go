@@ -14,11 +14,12 @@ type Environment struct {
 	// Lookup returns the value of a variable.
 	Lookup func(name string) (value string, ok bool)
 
-	// Hostname is the host name from the kernel; "" if unknown. $HOSTNAME may belong to another host: mpirun copies it.
+	// Hostname is the host name from the kernel; "" if unknown. $HOSTNAME is not used, because mpirun copies it from
+	// another host.
 	Hostname string
 
 	// Hydra returns a string that identifies the launch of the nearest hydra_pmi_proxy above the process, "" if there
-	// is none. Hydra sets no variable for it. nil if processes cannot be read.
+	// is none. It is needed because Hydra sets no variable for this; nil if processes cannot be read.
 	Hydra func() string
 
 	// Parent returns a string that identifies the parent process on this host, and its start date; nil if processes
@@ -26,7 +27,7 @@ type Environment struct {
 	Parent func() (process, day string)
 }
 
-// An Identity is the job, node and rank of a process. Unknown fields are empty or nil.
+// An Identity describes the job, node and rank of a process. Unknown fields are empty or nil.
 type Identity struct {
 	Scheduler string    // the system in charge of the job
 	JobID     string    // as the scheduler writes it: 123[4].server
@@ -35,11 +36,11 @@ type Identity struct {
 	Restart   int       // how often the scheduler has restarted the job
 
 	Node     *int   // index of the node
-	NodeFrom string // the variable of the index; NodeFromNone if there is none
-	NodeName string // as the scheduler calls it
-	Nodes    int    // of the launch, else of the job; 0 = unknown
+	NodeFrom string // the variable with the index; NodeFromNone if there is none
+	NodeName string // the scheduler's name for the node
+	Nodes    int    // nodes of the launch, else of the job; 0 = unknown
 
-	Launch      string // identifies one of several launches of a job
+	Launch      string // distinguishes the launches of a job
 	Rank        *int   // among all ranks of the launch
 	LocalRank   *int   // among the ranks of the node
 	RanksOnNode int    // 0 = unknown
@@ -54,7 +55,7 @@ type Identity struct {
 // NodeFromNone is the NodeFrom of a process without a node index in its environment.
 const NodeFromNone = "none"
 
-// An IgnoredVariable is an ignored variable and the reason.
+// An IgnoredVariable describes a variable that is ignored, with the reason.
 type IgnoredVariable struct {
 	Name, Why string
 }
@@ -63,7 +64,7 @@ type IgnoredVariable struct {
 const maxNumber = math.MaxInt32
 
 // Detect reads the identity of a process. Rank and counts of ranks come from the launcher that is nearest to the
-// process; the job's ID and the node come from the scheduler, otherwise from the launcher.
+// process. The job's ID and the node come from the scheduler or, without one, from the launcher.
 func Detect(e Environment) Identity {
 	d := detector{Environment: e}
 	d.id.From = make(map[string]string)
@@ -83,7 +84,7 @@ type detector struct {
 	id Identity
 }
 
-// value returns the value of a variable, "" if there is none.
+// value returns the value of the variable name, "" if it is not set.
 func (d *detector) value(name string) string {
 	if name == "" {
 		return ""
@@ -93,7 +94,8 @@ func (d *detector) value(name string) string {
 	return value
 }
 
-// number returns the value of a numeric variable. It ignores a variable that is not a number up to maxNumber.
+// number returns the value of the variable name as a number. A value that is not a number from 0 to maxNumber is
+// ignored.
 func (d *detector) number(name string) (n int, ok bool) {
 	text := d.value(name)
 	if text == "" {
@@ -109,26 +111,26 @@ func (d *detector) number(name string) (n int, ok bool) {
 	return int(wide), true
 }
 
-// count sets a count of the identity from a variable.
+// count sets into, the identity's count with the given key in From, from the variable name.
 func (d *detector) count(into *int, key, name string) {
 	if n, ok := d.number(name); ok {
 		*into, d.id.From[key] = n, name
 	}
 }
 
-// ignore records why a variable is ignored.
+// ignore records why the variable name is ignored. The first reason counts.
 func (d *detector) ignore(name, why string) {
 	if name != "" && !slices.ContainsFunc(d.id.Ignored, func(i IgnoredVariable) bool { return i.Name == name }) {
 		d.id.Ignored = append(d.id.Ignored, IgnoredVariable{name, why})
 	}
 }
 
-// unignore removes a variable from the ignored ones.
+// unignore removes name from the ignored variables.
 func (d *detector) unignore(name string) {
 	d.id.Ignored = slices.DeleteFunc(d.id.Ignored, func(i IgnoredVariable) bool { return i.Name == name })
 }
 
-// readJob reads the variables of the scheduler in charge, and returns it; the zero System if there is none.
+// readJob reads the variables of the scheduler in charge, and returns that scheduler; the zero System if there is none.
 func (d *detector) readJob() System {
 	for _, s := range Systems() {
 		if d.value(s.JobID) != "" && !s.isActive(d.Lookup) {
@@ -164,7 +166,7 @@ func (d *detector) restart(s System) {
 	}
 }
 
-// isSet reports whether a variable is set, possibly to "".
+// isSet reports whether the variable name is set, possibly to "".
 func (d *detector) isSet(name string) bool {
 	_, ok := d.Lookup(name)
 	return ok
@@ -180,14 +182,15 @@ func (d *detector) setArrayRunID(s System) {
 	d.setRunID(d.value(s.ArrayJob)+"_"+task, s.ArrayJob, s.ArrayTask)
 }
 
-// setRunID sets the run ID to a text, made safe, unless there is one already.
+// setRunID sets the run ID to text, made safe, unless there is one already. from lists the variables that text comes
+// from.
 func (d *detector) setRunID(text string, from ...string) {
 	if d.id.RunID == "" && text != "" {
 		d.id.RunID, d.id.From["run_id"] = SafeRunID(text), strings.Join(from, ", ")
 	}
 }
 
-// readLauncher reads the ranks of the nearest launcher, and returns it; the zero Launcher if there is none.
+// readLauncher reads the ranks of the nearest launcher, and returns that launcher; the zero Launcher if there is none.
 func (d *detector) readLauncher() Launcher {
 	var nearest Launcher
 	for _, l := range Launchers() {
@@ -209,7 +212,7 @@ func (d *detector) readLauncher() Launcher {
 	return nearest
 }
 
-// rejectReason returns why the ranks of a launcher are ignored, "" if they are not.
+// rejectReason returns why the ranks of l are ignored, "" if they are not.
 func (d *detector) rejectReason(l Launcher) string {
 	missing := slices.DeleteFunc(slices.Clone(l.Required), func(name string) bool { return d.value(name) != "" })
 	if len(missing) > 0 {
@@ -230,7 +233,7 @@ func (d *detector) rejectReason(l Launcher) string {
 	return ""
 }
 
-// listed joins names as in a sentence.
+// listed joins names as in a sentence: "A, B and C".
 func listed(names []string) string {
 	last := len(names) - 1
 	if last == 0 {
@@ -239,16 +242,16 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// inStep reports whether the process is in a step that srun started. A batch script has no step, and the shell of
+// inStep reports whether the process is in a step that srun started. A batch script is in no step, and the shell of
 // salloc is in a step with a reserved number.
 func (d *detector) inStep() bool {
-	const kept = 0xfffffff0 // from here on (slurm/slurm.h: SLURM_MAX_NORMAL_STEP_ID)
+	const kept = 0xfffffff0 // the first reserved number (slurm/slurm.h: SLURM_MAX_NORMAL_STEP_ID)
 
 	step, err := strconv.ParseUint(d.value("SLURM_STEP_ID"), 10, 32)
 	return err == nil && step < kept
 }
 
-// readRanks reads the ranks from a launcher's variables.
+// readRanks reads the ranks from the variables of l.
 func (d *detector) readRanks(l Launcher) {
 	d.index(&d.id.Rank, "rank", l.Rank)
 	d.index(&d.id.LocalRank, "local_rank", l.LocalRank)
@@ -277,19 +280,19 @@ func (d *detector) readRanks(l Launcher) {
 	}
 }
 
-// index sets an index of the identity from a variable.
+// index sets into, the identity's index with the given key in From, from the variable name.
 func (d *detector) index(into **int, key, name string) {
 	if n, ok := d.number(name); ok {
 		*into, d.id.From[key] = &n, name
 	}
 }
 
-// stepTasks sets RanksOnNode to the number of a Slurm step's tasks on this node, from the list of all nodes. srun -N2
-// -n4 places 3 and 1.
+// stepTasks sets RanksOnNode to the number of a Slurm step's tasks on this node, from the list for all nodes. The
+// numbers differ: srun -N2 -n4 may place 3 tasks and 1.
 func (d *detector) stepTasks() {
 	const list = "SLURM_STEP_TASKS_PER_NODE"
 
-	node, ok := d.number("SLURM_NODEID") // within the step, like the list
+	node, ok := d.number("SLURM_NODEID") // counts within the step, like the list
 	if !ok {
 		return
 	}

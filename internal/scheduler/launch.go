@@ -16,11 +16,11 @@ func CurrentEnvironment() Environment {
 	return Environment{Lookup: os.LookupEnv, Hostname: host, Hydra: hydraLaunch, Parent: parent}
 }
 
-// readLaunch sets Launch, which distinguishes launches of the same job: two steps, or two mpirun.
+// readLaunch sets Launch, which distinguishes launches of the same job, such as two steps or two calls of mpirun.
 func (d *detector) readLaunch(nearest Launcher) {
 	const (
 		space  = "PMIX_NAMESPACE"
-		random = "OMPI_MCA_orte_precondition_transports" // of Open MPI 4, for each mpirun
+		random = "OMPI_MCA_orte_precondition_transports" // Open MPI 4 sets it anew for each mpirun
 		step   = "SLURM_STEP_ID"
 	)
 
@@ -40,9 +40,9 @@ func (d *detector) readLaunch(nearest Launcher) {
 	}
 }
 
-// launchOfTorchrun uses the ID given to torchrun. Without one torchrun calls every run "none", and a run on one host
-// uses the same address each time: the torchrun process distinguishes runs on one host, and the address and day
-// distinguish runs on several.
+// launchOfTorchrun uses the ID given to torchrun. Without an ID, torchrun calls every run "none". Then the torchrun
+// process distinguishes runs on one host, because their address is always the same. Address and day distinguish runs on
+// several hosts.
 func (d *detector) launchOfTorchrun() {
 	const elastic, address = "TORCHELASTIC_RUN_ID", "MASTER_ADDR"
 
@@ -75,8 +75,8 @@ func (d *detector) launchOfHydra() {
 	}
 }
 
-// setLaunch names the launch after a launcher and a digest of variables. Unset variables are skipped, but the first one
-// must be set.
+// setLaunch names the launch with prefix and a digest of the variables names. Unset variables are skipped, but if the
+// first one is unset, the launch gets no name.
 func (d *detector) setLaunch(prefix string, names ...string) {
 	var values, from []string
 	for _, name := range names {
@@ -90,13 +90,14 @@ func (d *detector) setLaunch(prefix string, names ...string) {
 	}
 }
 
-// digest returns twelve hexadecimal digits that represent a text.
+// digest returns the first twelve hexadecimal digits of text's hash.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])
 }
 
-// readRunID sets the run ID, unless it is the scheduler's job ID: from a run of torchrun, or from a launch of MPI.
+// readRunID sets the run ID to torchrun's, or else makes one from the launch, unless the scheduler's job ID already is
+// the run ID.
 func (d *detector) readRunID() {
 	const elastic = "TORCHELASTIC_RUN_ID"
 
@@ -113,7 +114,8 @@ func (d *detector) readRunID() {
 type Launcher struct {
 	Name string
 
-	// Required lists variables that must all be set, besides Rank: one alone may be a leftover, or mean something else.
+	// Required lists variables that must all be set, besides Rank: Rank alone may be a leftover, or belong to another
+	// program.
 	Required []string
 
 	Rank        string // among all ranks of the launch
@@ -133,8 +135,8 @@ const (
 	slurmStep = "Slurm step"
 )
 
-// Launchers returns the table of all known launchers, the nearest to the process first: if one of them started the
-// process, the variables of later ones describe an ancestor of the process.
+// Launchers returns the table of all known launchers, the nearest to the process first. If a launcher started the
+// process, the variables of later launchers in the table describe an ancestor of the process.
 func Launchers() []Launcher {
 	return []Launcher{
 		{
@@ -154,7 +156,7 @@ func Launchers() []Launcher {
 			RanksOnNode: "JSM_NAMESPACE_LOCAL_SIZE", WorldSize: "JSM_NAMESPACE_SIZE",
 		},
 		{
-			Name: pals, Required: []string{"PALS_LOCAL_SIZE"}, // Slurm's plugin for Cray's MPI sets others of its names
+			Name: pals, Required: []string{"PALS_LOCAL_SIZE"}, // Slurm's plugin for Cray MPI sets other PALS_*
 			Rank: "PALS_RANKID", LocalRank: "PALS_LOCAL_RANKID", RanksOnNode: "PALS_LOCAL_SIZE", WorldSize: "PMI_SIZE",
 		},
 		{
@@ -177,7 +179,8 @@ func Launchers() []Launcher {
 	}
 }
 
-// IsLauncher reports whether a process with this name starts the ranks of a launch on a node, and signals them.
+// IsLauncher reports whether process is the name of a program that starts the ranks of a launch on a node, and signals
+// them.
 func IsLauncher(process string) bool {
 	switch process {
 	case "slurmstepd", "orterun", "orted", "prterun", "prted", "hydra_pmi_proxy":

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// readNode sets the index and the name of the node: from the scheduler, else from the launcher.
+// readNode sets the index and the name of the node, from the first source that has an index.
 func (d *detector) readNode(s System, nearest Launcher) {
 	d.id.NodeFrom = NodeFromNone
 	for _, tell := range []func(Launcher) bool{
@@ -34,13 +34,13 @@ func (d *detector) setNode(index int, from string) bool {
 	return true
 }
 
-// setName sets the name of the node.
 func (d *detector) setName(name, from string) {
 	d.id.NodeName, d.id.From["node_name"] = name, from
 }
 
-// nodeOfSlurm uses the position of this node in the list of the job's nodes. Within mpirun, SLURM_NODEID and
-// SLURMD_NODENAME describe the launcher's daemons, possibly on another node: the kernel's host name comes first.
+// nodeOfSlurm uses the position of this node in the list of the job's nodes. Under mpirun, SLURM_NODEID and
+// SLURMD_NODENAME describe the launcher's daemons, which may be on another node, so the kernel's host name takes
+// precedence.
 func (d *detector) nodeOfSlurm(Launcher) bool {
 	const list, index, daemon = "SLURM_JOB_NODELIST", "SLURM_NODEID", "SLURMD_NODENAME"
 
@@ -64,8 +64,8 @@ func (d *detector) nodeOfSlurm(Launcher) bool {
 	return ok && d.setNode(n, index)
 }
 
-// nodeOfVariable uses the first variable that contains the index: for torchrun the group of a rank, because each agent
-// of torchrun has a group; for Volcano the index of the task, a pod.
+// nodeOfVariable takes the index from the first variable that has one. Under torchrun that is GROUP_RANK, because each
+// torchrun agent forms a group. Under Volcano it is the task index, because each task is a pod.
 func (d *detector) nodeOfVariable(nearest Launcher) bool {
 	for _, row := range []struct{ name, launcher, system string }{
 		{"GROUP_RANK", torchrun, ""},
@@ -107,7 +107,7 @@ func (d *detector) nodeOfPod(nearest Launcher) bool {
 		d.jobOfPod(index)
 		return d.setNode(n, index)
 	}
-	if n, ok := d.number(place); ok && d.isSet(pods) { // Kubeflow configures torchrun by these
+	if n, ok := d.number(place); ok && d.isSet(pods) { // Kubeflow configures torchrun by these two variables
 		if inCluster {
 			d.setScheduler(kubeflow, place)
 		}
@@ -126,7 +126,7 @@ func (d *detector) jobOfPod(index string) {
 	}
 }
 
-// nodeOfKubeflow uses the RANK of a pod. LOCAL_RANK is set for processes only.
+// nodeOfKubeflow uses the RANK of a pod. If LOCAL_RANK is set, RANK is the rank of a process instead.
 func (d *detector) nodeOfKubeflow() bool {
 	if !d.isSet("WORLD_SIZE") || !d.isSet("MASTER_ADDR") || d.isSet("LOCAL_RANK") {
 		return false
@@ -137,7 +137,7 @@ func (d *detector) nodeOfKubeflow() bool {
 	}
 
 	operator := kubeflow
-	if d.isSet("VC_TASK_INDEX") { // it counts the tasks of one kind, and RANK all
+	if d.isSet("VC_TASK_INDEX") { // it counts the tasks of one kind, and RANK counts all tasks
 		operator = volcano
 	}
 	d.setScheduler(operator, "RANK")
@@ -147,15 +147,15 @@ func (d *detector) nodeOfKubeflow() bool {
 	return d.setNode(n, "RANK")
 }
 
-// setScheduler names the system in charge, if no job ID did.
+// setScheduler sets the system in charge, unless a job ID has determined it.
 func (d *detector) setScheduler(name, from string) {
 	if d.id.Scheduler == "" {
 		d.id.Scheduler, d.id.From["scheduler"] = name, from
 	}
 }
 
-// nodeOfSageMaker uses the position of this host in SageMaker's list. Its mpirun hands the variables of the first node
-// to all ranks.
+// nodeOfSageMaker uses the position of this host in SageMaker's list. It cannot under MPI, because SageMaker's mpirun
+// passes the variables of the first node to all ranks.
 func (d *detector) nodeOfSageMaker(nearest Launcher) bool {
 	const list, current = "SM_HOSTS", "SM_CURRENT_HOST"
 
@@ -182,7 +182,8 @@ func (d *detector) nodeOfSageMaker(nearest Launcher) bool {
 	return d.setNode(place, current)
 }
 
-// nodeOfHosts uses the position of this host in LSF's list of hosts. The first host of a job of jsrun runs no task.
+// nodeOfHosts uses the position of this host in LSF's list of hosts. Under jsrun the first host does not count, because
+// it runs no task.
 func (d *detector) nodeOfHosts(nearest Launcher) bool {
 	hosts, from := d.hostsOfLSF()
 	if nearest.Name == jsm && len(hosts) > 1 {
@@ -199,7 +200,7 @@ func (d *detector) nodeOfHosts(nearest Launcher) bool {
 	return d.setNode(place, from)
 }
 
-// hostsOfLSF returns the hosts of a job of LSF, each once, and the variable that lists them.
+// hostsOfLSF returns the hosts of an LSF job, without duplicates, and the variable that lists them.
 func (d *detector) hostsOfLSF() (hosts []string, from string) {
 	const counted, slots = "LSB_MCPU_HOSTS", "LSB_HOSTS"
 

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxNodes bounds how many names of a list of nodes are read. Slurm has at most 65,536 nodes.
+// maxNodes bounds how many names of a node list are read. Slurm supports at most 65,536 nodes.
 const maxNodes = 1 << 16
 
-// nodeNames yields the names in a list of Slurm: "gpu[1-2,07],login" is gpu1, gpu2, gpu07 and login. A name may have
-// several brackets, with the last one counting fastest. A malformed list yields the names before the mistake.
+// nodeNames yields the names in a Slurm node list: "gpu[1-2,07],login" is gpu1, gpu2, gpu07 and login. A name may have
+// several brackets; the last varies fastest. A malformed list yields the names before the mistake.
 func nodeNames(list string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		left := maxNodes
@@ -30,7 +30,7 @@ func nodeNames(list string) iter.Seq[string] {
 	}
 }
 
-// cutExpression cuts a list at the first comma outside of brackets.
+// cutExpression cuts list at the first comma outside of brackets.
 func cutExpression(list string) (expression, rest string) {
 	inside := false
 	for i := range len(list) {
@@ -48,8 +48,8 @@ func cutExpression(list string) (expression, rest string) {
 	return list, ""
 }
 
-// expand yields prefix followed by each of the names in an expression. It returns false if yield does, or if the
-// expression is malformed.
+// expand yields each name in expression, with prefix before it. It returns false if yield does, or if expression is
+// malformed.
 func expand(prefix, expression string, yield func(string) bool) bool {
 	before, rest, found := strings.Cut(expression, "[")
 	if !found {
@@ -80,7 +80,7 @@ func expand(prefix, expression string, yield func(string) bool) bool {
 	return true
 }
 
-// indexInList returns the position of a host among the names of a list, from 0 on, and its name there.
+// indexInList returns the position of host among the names of list, counting from 0, and the host's name in the list.
 func indexInList(host, list string) (place int, name string, ok bool) {
 	for name := range nodeNames(list) {
 		if sameHost(name, host) {
@@ -91,7 +91,7 @@ func indexInList(host, list string) (place int, name string, ok bool) {
 	return 0, "", false
 }
 
-// sameHost reports whether two names mean the same host. One of them may lack the domain.
+// sameHost reports whether a and b name the same host. One of the names may lack the domain.
 func sameHost(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -102,8 +102,8 @@ func sameHost(a, b string) bool {
 	return labelA == labelB && (domainA == domainB || domainA == "" || domainB == "")
 }
 
-// tasksAt returns the number of tasks of a node in a list such as "3,1" or "2(x2),1", where "2(x2)" stands for two
-// nodes of two tasks.
+// tasksAt returns the number of tasks that list gives for the node with the index node. In a list such as "3,1" or
+// "2(x2),1", "2(x2)" stands for two nodes with two tasks each.
 func tasksAt(list string, node int) (tasks int, ok bool) {
 	for part := range strings.SplitSeq(list, ",") {
 		count, times, repeated := strings.Cut(strings.TrimSuffix(part, ")"), "(x")

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// hydraLaunch returns the control port of the nearest hydra_pmi_proxy above this process, HOST:PORT of mpiexec and thus
-// the same on all hosts, and the proxy's start date, because ports are reused.
+// hydraLaunch returns the control port and the start date of the nearest hydra_pmi_proxy above this process. The port
+// is HOST:PORT of mpiexec, and thus the same on all hosts. The date is needed because ports are reused.
 func hydraLaunch() string {
 	proxy, ok := nearestProxy()
 	if !ok {
@@ -46,8 +46,8 @@ func nearestProxy() (procfile.Process, bool) {
 	return procfile.Process{}, false
 }
 
-// parent returns a string that identifies the parent process among all processes of this host, and its start date; ""
-// if it cannot be read.
+// parent returns a string that identifies the parent process among all processes of this host, and the parent's start
+// date; "" if the parent cannot be read.
 func parent() (process, day string) {
 	p, ok := procfile.ReadProcess(os.Getppid())
 	if !ok {
@@ -56,7 +56,7 @@ func parent() (process, day string) {
 	return strconv.Itoa(p.PID) + " " + strconv.FormatUint(p.Start, 10), startDay(p.Start)
 }
 
-// argumentAfter returns the argument that follows a flag in a command line of procfs.
+// argumentAfter returns the argument that follows flag in cmdline, which has the format of /proc/PID/cmdline.
 func argumentAfter(cmdline []byte, flag string) string {
 	args := bytes.Split(cmdline, []byte{0})
 	for i, arg := range args[:len(args)-1] {
@@ -67,7 +67,7 @@ func argumentAfter(cmdline []byte, flag string) string {
 	return ""
 }
 
-// startDay returns the start date of a process, given in clock ticks since boot.
+// startDay returns the date on which a process started. ticks is its start time in clock ticks since boot.
 func startDay(ticks uint64) string {
 	boot, ok := procfile.ClockGettime(unix.CLOCK_BOOTTIME)
 	if !ok {

@@ -8,5 +8,5 @@ func hydraLaunch() string { return "" }
 // UnderHydra returns false on this system.
 func UnderHydra() bool { return false }
 
-// parent returns "".
+// parent returns "" on this system.
 func parent() (process, day string) { return "", "" }

@@ -29,8 +29,8 @@ func CheckRunID(id string) error {
 	return nil
 }
 
-// SafeRunID makes a run ID of any text: other characters become '_', and the ID is cut at maxRunID. The ID of the empty
-// text is empty.
+// SafeRunID makes a run ID from any text: characters that are not allowed become '_', and the ID is cut to maxRunID
+// characters. The ID of the empty text is empty.
 func SafeRunID(text string) string {
 	safe := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(runIDLetters, r) {
@@ -47,8 +47,8 @@ func SafeRunID(text string) string {
 	return safe
 }
 
-// SafeHost converts a host name for use in file names. The result has a letter and begins with a letter or a digit, so
-// that it is not mistaken for the index of a node.
+// SafeHost makes a text for file names from the name of a host. The result has a letter and begins with a letter or a
+// digit, so that it is not mistaken for the index of a node.
 func SafeHost(name string) string {
 	const digits = "0123456789"
 

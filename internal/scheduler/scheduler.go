@@ -1,7 +1,7 @@
 // Package scheduler reads the environment variables of schedulers and launchers: the run, the node, the time limit and
-// the GPUs of a process. It also knows the daemons by which they signal a job.
+// the GPUs of a process. It also knows the daemons through which schedulers and launchers signal a job.
 //
-// A new scheduler is one row of [Systems].
+// To add a scheduler, add one row to [Systems].
 package scheduler
 
 import (
@@ -11,27 +11,28 @@ import (
 	"time"
 )
 
-// A System is a scheduler and its variables. An empty name means that the system has no such variable.
+// A System describes a scheduler by its environment variables. An empty name means that the system has no such
+// variable.
 type System struct {
 	Name string
 
 	JobID string // ID of the job
-	// Required is another variable of the system that must be set together with JobID, because JobID's name is a common
-	// one.
+	// Required is a second variable that must be set together with JobID, if other programs set a variable of JobID's
+	// name.
 	Required string
-	// ArrayJob and ArrayTask are the ID of a job array and the number of the task in it, where JobID alone does not
-	// contain both. The task's number is one of NoTask in a job that is no array.
+	// ArrayJob and ArrayTask are the ID of a job array and the number of the task in the array, if JobID alone does not
+	// contain both. In a job that is not an array, the task's number is one of NoTask.
 	ArrayJob, ArrayTask string
 	NoTask              []string
 
-	// NodeSeparator is the separator before the index of the node at the end of a job ID, if it has one.
+	// NodeSeparator is the separator before the node's index if job IDs end with one.
 	NodeSeparator string
 
 	Restart  string   // how often the job was restarted
 	Attempts string   // how often it was started
 	Nodes    string   // nodes of the job
 	EndTime  string   // when the job will be ended, in seconds since 1970
-	GPUs     []string // the job's GPUs by the node's numbers; the first one set counts
+	GPUs     []string // the job's GPUs, by their numbers on the node; the first variable set counts
 
 	// Daemons are the processes that signal a job on behalf of the system. A final "*" matches any suffix.
 	Daemons []string
@@ -69,7 +70,7 @@ func Systems() []System {
 			Name: "LSF", JobID: "LSB_JOBID", ArrayJob: "LSB_JOBID", ArrayTask: "LSB_JOBINDEX", NoTask: []string{"0"},
 			Restart: "LSB_RESTART", Daemons: []string{"sbatchd", "res"},
 		},
-		{Name: flux, JobID: "FLUX_ENCLOSING_ID", Daemons: []string{"flux-*"}}, // FLUX_JOB_ID counts within it
+		{Name: flux, JobID: "FLUX_ENCLOSING_ID", Daemons: []string{"flux-*"}}, // FLUX_JOB_ID counts within this job
 		{Name: flux, JobID: "FLUX_JOB_ID"},
 		{Name: "Cobalt", JobID: "COBALT_JOBID"},
 		{
@@ -86,8 +87,8 @@ func Systems() []System {
 	}
 }
 
-// DetectSystem returns the scheduler in charge of a process: the first with its job ID set. ok reports whether there is
-// one.
+// DetectSystem returns the scheduler in charge of a process: the first one with a job ID in its variable. ok reports
+// whether there is one.
 func DetectSystem(lookup func(string) (string, bool)) (s System, ok bool) {
 	for _, s := range Systems() {
 		if s.isActive(lookup) {
@@ -97,7 +98,7 @@ func DetectSystem(lookup func(string) (string, bool)) (s System, ok bool) {
 	return System{}, false
 }
 
-// isActive reports whether the system runs the job.
+// isActive reports whether the variables show that the system runs the job.
 func (s System) isActive(lookup func(string) (string, bool)) bool {
 	id, _ := lookup(s.JobID)
 	if _, ok := lookup(s.Required); s.Required != "" && !ok {
@@ -119,8 +120,8 @@ func (s System) endTime(lookup func(string) (string, bool)) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// GPUs returns the list of the job's GPUs as a scheduler writes it, such as "0,2-3". ok reports whether a scheduler
-// does.
+// GPUs returns the list of the job's GPUs as a scheduler writes it, such as "0,2-3". ok is false if no scheduler sets
+// one.
 func GPUs(lookup func(string) (string, bool)) (list string, ok bool) {
 	for _, s := range Systems() {
 		for _, variable := range s.GPUs {
@@ -133,7 +134,7 @@ func GPUs(lookup func(string) (string, bool)) (list string, ok bool) {
 	return "", false
 }
 
-// IsDaemon reports whether a process with this name signals jobs on behalf of a scheduler.
+// IsDaemon reports whether process is the name of a daemon that signals jobs on behalf of a scheduler.
 func IsDaemon(process string) bool {
 	return slices.ContainsFunc(Systems(), func(s System) bool {
 		return slices.ContainsFunc(s.Daemons, func(name string) bool {

@@ -2,8 +2,8 @@ package timeout
 
 import "golang.org/x/sys/unix"
 
-// IsLocalFS reports whether stat and statfs on the file system of a path are served from memory and need no timeout. A
-// file system of a server or of a user's program may hang as long as that does.
+// IsLocalFS reports whether stat and statfs on the file system of path are served from memory and need no timeout. They
+// may hang on a network file system, and on one that a user's program serves.
 func IsLocalFS(path string) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil {

@@ -2,5 +2,5 @@
 
 package timeout
 
-// IsLocalFS returns false: the type of file systems is unknown on this system.
+// IsLocalFS returns false, because this system does not report the type of a file system.
 func IsLocalFS(string) bool { return false }

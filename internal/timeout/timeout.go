@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Call returns the result of fn. It reports false if there is none within limit; the call goes on then, and its
+// Call returns the result of fn. ok is false if fn has not returned within limit; it then goes on running, and its
 // result is dropped.
 func Call[T any](limit time.Duration, fn func() T) (result T, ok bool) {
 	results := make(chan T, 1)
@@ -18,15 +18,15 @@ func Call[T any](limit time.Duration, fn func() T) (result T, ok bool) {
 	return Receive(results, limit)
 }
 
-// Receive returns the next value of a channel, or the zero value if it is closed. It reports false if nothing comes
-// within limit. It sets no timer if the value is already there, or comes as soon as other goroutines have run: a timer
-// wakes another thread.
+// Receive returns the next value of a channel, or the zero value if the channel is closed. ok is false if nothing
+// arrives within limit. Receive sets no timer if the value is already there, or arrives as soon as other goroutines
+// have run, because a timer wakes another thread.
 func Receive[T any](from <-chan T, limit time.Duration) (value T, ok bool) {
 	var timer *time.Timer
 	return receive(from, limit, &timer)
 }
 
-// receive is Receive with a timer that is made when needed, and is reusable.
+// receive is Receive with a reusable timer, which it makes when it first needs one.
 func receive[T any](from <-chan T, limit time.Duration, timer **time.Timer) (value T, ok bool) {
 	select {
 	case value = <-from:
@@ -58,14 +58,14 @@ func receive[T any](from <-chan T, limit time.Duration, timer **time.Timer) (val
 	}
 }
 
-// A Caller makes one call after the other, and none while one is pending. So a source that hangs costs one goroutine,
-// regardless of the number of calls. It is made by NewCaller, and belongs to one goroutine. It allocates nothing per
-// call.
+// A Caller makes one call at a time, and none while one is pending. So a source that hangs costs one goroutine,
+// regardless of the number of calls. Create a Caller with NewCaller, and use it from one goroutine only. Its calls
+// allocate no memory.
 type Caller[T any] struct {
 	fn      func() T
 	results chan T
 	serve   func()
-	timer   *time.Timer // nil until one was needed
+	timer   *time.Timer // nil until first needed
 	pending bool
 }
 
@@ -76,10 +76,10 @@ func NewCaller[T any]() *Caller[T] {
 	return a
 }
 
-// Pending reports whether there is a call with an untaken result.
+// Pending reports whether a call was started and its result has not been taken.
 func (a *Caller[T]) Pending() bool { return a.pending }
 
-// Start starts a call, and reports whether it did: it does not while one is pending.
+// Start starts a call of fn and returns true. While another call is pending, it does nothing and returns false.
 func (a *Caller[T]) Start(fn func() T) bool {
 	if a.pending {
 		return false
@@ -89,7 +89,8 @@ func (a *Caller[T]) Start(fn func() T) bool {
 	return true
 }
 
-// Result takes the result of the pending call, and reports false if there is none within limit.
+// Result takes the result of the pending call. ok is false if no call is pending, or if it has not returned within
+// limit.
 func (a *Caller[T]) Result(limit time.Duration) (result T, ok bool) {
 	if !a.pending {
 		return result, false
@@ -100,8 +101,8 @@ func (a *Caller[T]) Result(limit time.Duration) (result T, ok bool) {
 	return result, ok
 }
 
-// Call returns the result of fn, and reports false if there is none within limit. A late result of the previous
-// call is dropped as outdated; while that call is still pending, fn is not called.
+// Call returns the result of fn; ok is false if fn has not returned within limit. A late result of the previous call is
+// dropped as outdated. While the previous call is still pending, fn is not called and ok is false.
 func (a *Caller[T]) Call(limit time.Duration, fn func() T) (result T, ok bool) {
 	a.Result(0)
 	if !a.Start(fn) {
