@@ -125,11 +125,11 @@ func codes(cell string) []string {
 }
 
 // Only package plotter has templates, so that parsing them never delays the start of the program.
-func TestImports_TemplatesOfPages(t *testing.T) {
+func TestImports_OnlyPlotterHasTemplates(t *testing.T) {
 	for _, f := range sources(t) {
 		for _, spec := range f.ast.Imports {
 			if name := strings.Trim(spec.Path.Value, `"`); name == "text/template" || name == "html/template" && filepath.Dir(f.path) != "plotter" {
-				t.Errorf("%s imports %s", f.path, name)
+				t.Errorf("%s imports %s, want only html/template, and only in plotter", f.path, name)
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func TestImports(t *testing.T) {
 	all[pkg] = append(all[pkg], upward)
 	want := fmt.Sprintf("%s imports %s, which its row does not name", pkg, upward)
 	if got := violations(table, all); !slices.Equal(got, []string{want}) {
-		t.Errorf("if %s imported %s, the rule would say %q", pkg, upward, got)
+		t.Errorf("violations if %s imported %s: %q, want [%q]", pkg, upward, got, want)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestExportedNames_HaveNoInternalType(t *testing.T) {
 		}
 	}
 	if checked < 100 {
-		t.Errorf("only %d exported names were looked at", checked)
+		t.Errorf("%d exported names were checked, want at least 100", checked)
 	}
 }
 

@@ -26,7 +26,7 @@ func held(t *testing.T) (descriptors, goroutines int) {
 }
 
 // A program may run perfagent repeatedly: no descriptor stays open, and no goroutine goes on.
-func TestAgent_LeavesNothingBehind(t *testing.T) {
+func TestAgent_LeavesNoDescriptorAndNoGoroutine(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its many runs")
 	const rounds = 10
 	o := Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never, Interval: MinInterval, Listen: "0"}
@@ -82,7 +82,8 @@ func TestAgent_LeavesNothingBehind(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if d >= descriptors+rounds || g >= goroutines+rounds {
-			t.Errorf("%s, %d times: %d descriptors became %d, %d goroutines %d", name, rounds, descriptors, d, goroutines, g)
+			t.Errorf("%s, %d times: from %d to %d descriptors, from %d to %d goroutines; want an increase below %d",
+				name, rounds, descriptors, d, goroutines, g, rounds)
 		}
 	}
 }

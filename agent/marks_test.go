@@ -15,7 +15,7 @@ import (
 )
 
 // The job of a library has the variable, like the command line's.
-func TestRun_JobMarks(t *testing.T) {
+func TestRun_ReadsMarksOfJob(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the job is a shell script")
 	}
@@ -31,43 +31,43 @@ func TestRun_JobMarks(t *testing.T) {
 
 	n := r.Report.Nodes["0"]
 	if len(n.Phases) != 1 || n.Phases[0].Name != "load" || len(n.Marks) != 1 || n.Marks[0].Text != "half" {
-		t.Errorf("phases %v, marks %v", n.Phases, n.Marks)
+		t.Errorf("phases %v, marks %v; want one phase load and one mark half", n.Phases, n.Marks)
 	}
 	path := strings.TrimSpace(out.String())
 	if !filepath.IsAbs(path) {
-		t.Errorf("the file is %q", path)
+		t.Errorf("PERFAGENT_MARKS is %q in the job, want an absolute path", path)
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Errorf("%s is still there", path)
+		t.Errorf("%s exists after the run, want it removed", path)
 	}
 	if _, set := os.LookupEnv(marks.Variable); set {
-		t.Error("the variable is set in the program itself")
+		t.Errorf("%s is set in the program itself, want it only in the job", marks.Variable)
 	}
 }
 
 // A command that cannot be started leaves no file and no directory.
-func TestRun_MarksOfNoJob(t *testing.T) {
+func TestRun_FailedStartLeavesNoMarks(t *testing.T) {
 	out := t.TempDir()
 	bad := filepath.Join(out, "bad")
 	if err := os.WriteFile(bad, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Run(context.Background(), Options{Args: []string{bad}, Out: filepath.Join(out, "r")}); err == nil {
-		t.Fatal("it ran")
+		t.Fatal("Run of a script without interpreter returned nil, want an error")
 	}
 	if _, err := os.Stat(filepath.Join(out, "r")); err == nil {
-		t.Error("there is a directory")
+		t.Errorf("%s exists, want no directory of a job that did not start", filepath.Join(out, "r"))
 	}
 }
 
 // A program that watches itself has a file of marks, too, and keeps its environment.
-func TestMonitor_Marks(t *testing.T) {
+func TestMonitor_ReadsMarksAndKeepsTheEnvironment(t *testing.T) {
 	m, err := Start(context.Background(), Options{Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, set := os.LookupEnv(marks.Variable); set {
-		t.Error("the variable is set in the program")
+		t.Errorf("%s is set in the program, want its environment unchanged", marks.Variable)
 	}
 
 	for _, l := range []marks.Line{
@@ -85,7 +85,7 @@ func TestMonitor_Marks(t *testing.T) {
 
 	n := r.Report.Nodes["0"]
 	if len(n.Phases) != 1 || len(n.Marks) != 1 || !(n.Phases[0].Metrics[reporter.MetricJobCPU] > 0.05) {
-		t.Errorf("phases %+v, marks %v", n.Phases, n.Marks)
+		t.Errorf("phases %+v, marks %v; want one phase with more than 0.05 s of CPU, and one mark", n.Phases, n.Marks)
 	}
 	data, err := reporter.Encode(r.Report)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestMonitor_Marks(t *testing.T) {
 }
 
 // A sidecar leaves the file to other active recordings of the node, and the last one removes it.
-func TestSidecar_SharesTheMarks(t *testing.T) {
+func TestSidecar_LeavesMarksToOtherRecordings(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Out: dir, RunID: "r", MLflow: Off, HTML: Never, Interval: 20 * time.Millisecond}
 	monitor, err := Start(t.Context(), o)
@@ -125,13 +125,14 @@ func TestSidecar_SharesTheMarks(t *testing.T) {
 
 	n := side.Report.Nodes["0"]
 	if len(n.Marks) != 0 || len(n.Phases) != 1 || n.Phases[0].Name != "load" || n.Phases[0].Seconds == 0 {
-		t.Errorf("the sidecar has marks %v, phases %v", n.Marks, n.Phases)
+		t.Errorf("sidecar: marks %v, phases %v; want none, and load with its time", n.Marks, n.Phases)
 	}
 	n = r.Report.Nodes["0"]
 	if len(n.Marks) != 2 || len(n.Phases) != 1 || whyMissing(n, "marks") != "" {
-		t.Errorf("marks %v, phases %v, missing %q", n.Marks, n.Phases, whyMissing(n, "marks"))
+		t.Errorf("Monitor: marks %v, phases %v, reason in missing %q; want 2, 1, none",
+			n.Marks, n.Phases, whyMissing(n, "marks"))
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Errorf("%s is still there", path)
+		t.Errorf("%s exists after the last recording, want it removed", path)
 	}
 }

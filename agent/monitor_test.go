@@ -52,7 +52,7 @@ func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
 	after := programUsage()
 
 	if err != nil || r.ExitCode != 0 || r.Signal != "" {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("result %+v, error %v; want no exit code, no signal, no error", r, err)
 	}
 	report := read(t, r)
 	n := report.Nodes["0"]
@@ -63,19 +63,21 @@ func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
 		"job_cpu_seconds":                   n.Metrics["job_cpu_seconds"],
 	} {
 		if got > want+0.05 || got < 0.8*want-0.05 {
-			t.Errorf("%s is %.3f; the process used %.3f s in and around that time", name, got, want)
+			t.Errorf("%s is %.3f, want about the %.3f s that the process used from Start to Stop", name, got, want)
 		}
 	}
 	if n.Job.PeakMemoryMB < 1 || n.Metrics["max_t_job_processes"] < 1 || n.Metrics["max_t_job_cpu_cores"] < 0.3 {
-		t.Errorf("peak %v MiB, %v processes, %v CPUs", n.Job.PeakMemoryMB, n.Metrics["max_t_job_processes"], n.Metrics["max_t_job_cpu_cores"])
+		t.Errorf("peak %v MiB, %v processes, %v CPUs; want at least 1, 1, 0.3",
+			n.Job.PeakMemoryMB, n.Metrics["max_t_job_processes"], n.Metrics["max_t_job_cpu_cores"])
 	}
 	if report.Run.ExitCode != nil || n.Verdict != nil || report.Run.Command[0] != os.Args[0] || n.Job.PID != os.Getpid() {
-		t.Errorf("exit code %v, verdict %v, command %q, process %d", report.Run.ExitCode, n.Verdict, report.Run.Command, n.Job.PID)
+		t.Errorf("exit code %v, verdict %v, command %q, process %d; want none, none, this program",
+			report.Run.ExitCode, n.Verdict, report.Run.Command, n.Job.PID)
 	}
 }
 
 // A child's usage before Start is not the Monitor's, although the kernel counts it when the child has ended.
-func TestMonitor_ChildFromBeforeStart(t *testing.T) {
+func TestMonitor_LeavesOutChildsUsageBeforeStart(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo used; read x")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -110,16 +112,17 @@ func TestMonitor_ChildFromBeforeStart(t *testing.T) {
 		"job_cpu_seconds":                   n.Metrics["job_cpu_seconds"],
 	} {
 		if runtime.GOOS == "linux" && got > earlier/2 {
-			t.Errorf("%s is %.3f; the child had used %.3f s before Start", name, got, earlier)
+			t.Errorf("%s is %.3f, want at most half of the %.3f s that the child used before Start", name, got, earlier)
 		}
 	}
 	if runtime.GOOS == "linux" && (whyMissing(n, "job") == "" || !n.Job.MaxRSSAtMost) {
-		t.Errorf("what is counted all the same: %q, peak %v", whyMissing(n, "job"), n.Job.MaxRSSAtMost)
+		t.Errorf("Start after the child ran: reason in missing %q, want one; MaxRSSAtMost %v, want true",
+			whyMissing(n, "job"), n.Job.MaxRSSAtMost)
 	}
 }
 
 // A program that changes its directory finds the report in the initial directory.
-func TestMonitor_DirectoryIsChanged(t *testing.T) {
+func TestMonitor_ChangedDirectoryKeepsOut(t *testing.T) {
 	t.Chdir(t.TempDir())
 	m, err := Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off, HTML: Always})
 	if err != nil {
@@ -135,15 +138,15 @@ func TestMonitor_DirectoryIsChanged(t *testing.T) {
 
 	report, page := filepath.Join(began, "out", "r", "node-0.json"), filepath.Join(began, "out", "r", "node-0.html")
 	if err != nil || r.ReportPath != report || r.PagePath != page {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("result %+v, error %v; want the report %s and the page %s", r, err, report, page)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(report)); len(left) != 2 {
-		t.Errorf("%v", left)
+		t.Errorf("files %v, want only the report and the page", left)
 	}
 }
 
 // Stop may be called again, and after the context has ended.
-func TestMonitor_StopTwice(t *testing.T) {
+func TestMonitor_SecondStopReturnsSameResult(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off})
@@ -156,12 +159,12 @@ func TestMonitor_StopTwice(t *testing.T) {
 	again, errAgain := m.Stop()
 
 	if err != nil || errAgain != nil || first != again || first.ReportPath == "" {
-		t.Errorf("%+v, %v; then %+v, %v", first, err, again, errAgain)
+		t.Errorf("Stop: %+v, %v, then %+v, %v; want the same Result with a report twice", first, err, again, errAgain)
 	}
 }
 
 // Usage after the end of the context is not the Monitor's.
-func TestMonitor_ContextDoneBeforeStop(t *testing.T) {
+func TestMonitor_UsageAfterContextDoesNotCount(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second of CPU")
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
@@ -181,15 +184,17 @@ func TestMonitor_ContextDoneBeforeStop(t *testing.T) {
 	report := read(t, r)
 	n := report.Nodes["0"]
 	if cpu := n.Job.UserSeconds + n.Job.SystemSeconds; cpu > 0.4 || n.Metrics["job_cpu_seconds"] > 0.4 {
-		t.Errorf("%.3f s of CPU, job_cpu_seconds %v", cpu, n.Metrics["job_cpu_seconds"])
+		t.Errorf("%.3f s of CPU, job_cpu_seconds %v; want at most 0.4 without the use after ctx",
+			cpu, n.Metrics["job_cpu_seconds"])
 	}
 	if n.Job.End.After(done) || report.Run.End.After(done) {
-		t.Errorf("the job ended at %v, the run at %v, the context before %v", n.Job.End, report.Run.End, done)
+		t.Errorf("the job ended at %v, the run at %v; want both before %v, when the context was done",
+			n.Job.End, report.Run.End, done)
 	}
 }
 
 // The limits of a command and of the program itself are from the same control group.
-func TestMonitor_LimitsAreThoseOfACommand(t *testing.T) {
+func TestMonitor_HasSameLimitsAsCommand(t *testing.T) {
 	t.Parallel()
 	m, err := Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
 	if err != nil {
@@ -202,11 +207,12 @@ func TestMonitor_LimitsAreThoseOfACommand(t *testing.T) {
 
 	got, want := read(t, r).Nodes["0"], read(t, mustRun(t, shell(t, "true"))).Nodes["0"]
 	if !reflect.DeepEqual(got.Limits, want.Limits) || got.Job.Cgroup != want.Job.Cgroup {
-		t.Errorf("limits %+v in %q, of a command %+v in %q", got.Limits, got.Job.Cgroup, want.Limits, want.Job.Cgroup)
+		t.Errorf("limits %+v in %q, want those of a command: %+v in %q",
+			got.Limits, got.Job.Cgroup, want.Limits, want.Job.Cgroup)
 	}
 }
 
-func TestSidecar_UntilItsContextIsDone(t *testing.T) {
+func TestSidecar_WatchesUntilContextIsDone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	listening := make(chan string, 1)
@@ -233,6 +239,7 @@ func TestSidecar_UntilItsContextIsDone(t *testing.T) {
 	}
 	report := read(t, r)
 	if n := report.Nodes["0"]; n.Job != nil || n.Sampling.Samples < 2 || report.Run.Command != nil || report.Run.Incomplete != "" {
-		t.Errorf("run %+v, job %+v, %d samples", report.Run, n.Job, n.Sampling.Samples)
+		t.Errorf("run %+v, job %+v, %d samples; want a complete run without command and job, 2 or more",
+			report.Run, n.Job, n.Sampling.Samples)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Git ignores the default directory. A directory that the user has named or made is not changed.
-func TestRun_DefaultOutIsIgnored(t *testing.T) {
+func TestRun_HidesDefaultOutFromGit(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := shell(t, "true")
 	ignored := func(out string) bool {
@@ -39,13 +39,13 @@ func TestRun_DefaultOutIsIgnored(t *testing.T) {
 		o.Out = c.out
 		mustRun(t, o)
 		if got := ignored(cmp.Or(c.out, DefaultOut)); got != c.want {
-			t.Errorf("%s: ignored %t, want %t", c.name, got, c.want)
+			t.Errorf("%s: .gitignore ignores everything: %t, want %t", c.name, got, c.want)
 		}
 	}
 }
 
 // A job that cannot start leaves no directory behind, unless it contains other files.
-func TestRun_DefaultOutOfNoJob(t *testing.T) {
+func TestRun_FailedStartRemovesDefaultOut(t *testing.T) {
 	t.Chdir(t.TempDir())
 	o := shell(t, "")
 	o.Out, o.Args = "", []string{"./script"}
@@ -54,9 +54,9 @@ func TestRun_DefaultOutOfNoJob(t *testing.T) {
 	}
 
 	if r, err := Run(t.Context(), o); err == nil {
-		t.Fatalf("it ran: %+v", r)
+		t.Fatalf("Run of a script without interpreter: %+v, want an error", r)
 	}
 	if _, err := os.Stat(DefaultOut); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory made for it: %v", err)
+		t.Errorf("stat %s: %v, want %v", DefaultOut, err, fs.ErrNotExist)
 	}
 }

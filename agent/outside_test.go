@@ -11,7 +11,7 @@ import (
 
 // The program of docs/go-api.md, in a separate module, builds with a replace directive and prints the documented
 // output.
-func TestAgent_FromOutsideTheModule(t *testing.T) {
+func TestAgent_DocumentedProgramRunsOutsideTheModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped by -short: it builds a program, which takes half a minute with a cold cache")
 	}
@@ -43,7 +43,7 @@ func TestAgent_FromOutsideTheModule(t *testing.T) {
 	want := regexp.MustCompile(`^exit code 3 /\S+/perfagent-out/\S+/node-0\.json\n` +
 		`wall_seconds 0\.[2-9]\d*\njob_cpu_seconds 0\.\d+\njob_peak_memory_mb \d+\.\d+\n$`)
 	if !want.Match(out) || stderr.String() != "" {
-		t.Errorf("it printed %q, and %q on stderr", out, stderr.String())
+		t.Errorf("the program printed %q, want %s; stderr %q, want none", out, want, stderr.String())
 	}
 }
 

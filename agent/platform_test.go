@@ -16,13 +16,13 @@ func TestPlatform(t *testing.T) {
 		t.Setenv("SLURM_JOB_ID", c.slurm)
 		t.Setenv("KUBERNETES_SERVICE_HOST", c.kubernetes)
 		if got := platform(scheduler.Detect(scheduler.CurrentEnvironment())); got != c.want {
-			t.Errorf("%+v: %q", c, got)
+			t.Errorf("%+v: platform %q, want %q", c, got, c.want)
 		}
 	}
 }
 
 // The unit of the memory request is known under Slurm only.
-func TestMemoryPer(t *testing.T) {
+func TestMemoryPer_OnlyKnownUnderSlurm(t *testing.T) {
 	for _, c := range []struct{ slurm, cpu, gpu, want string }{
 		{"4711", "2048", "", reporter.MemoryPerCPU}, {"4711", "", "8192", reporter.MemoryPerGPU}, {"4711", "", "", ""}, {"", "2048", "", ""},
 	} {
@@ -30,18 +30,19 @@ func TestMemoryPer(t *testing.T) {
 		t.Setenv("SLURM_MEM_PER_CPU", c.cpu)
 		t.Setenv("SLURM_MEM_PER_GPU", c.gpu)
 		if got := memoryPer(scheduler.Detect(scheduler.CurrentEnvironment())); got != c.want {
-			t.Errorf("%+v: %q", c, got)
+			t.Errorf("%+v: memoryPer %q, want %q", c, got, c.want)
 		}
 	}
 }
 
 // The mounts are from a container of Podman 5, and from a virtual machine that booted a Docker image.
-func TestPlatform_Container(t *testing.T) {
+func TestInContainer_NeedsMountOfContainer(t *testing.T) {
 	t.Parallel()
 	const machine = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n22 27 0:21 / /proc rw,relatime - proc proc rw\n"
 	const container = "612 560 0:66 / / rw,relatime - overlay overlay rw\n" +
 		"640 612 0:24 /containers/overlay-containers/3f5a/userdata/hostname /etc/hostname rw,nosuid,nodev - tmpfs tmpfs rw\n"
 	if inContainer(machine) || !inContainer(container) {
-		t.Error("a machine is not a container")
+		t.Errorf("inContainer(machine) %v, inContainer(container) %v; want false, true",
+			inContainer(machine), inContainer(container))
 	}
 }

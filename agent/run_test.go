@@ -77,7 +77,7 @@ func TestRun_LeavesReportAndPage(t *testing.T) {
 	r := mustRun(t, o)
 
 	if r.ExitCode != 3 || r.Signal != "" || out.String() != "working\n" {
-		t.Errorf("exit %d by %q, stdout %q", r.ExitCode, r.Signal, out.String())
+		t.Errorf("exit code %d, signal %q, stdout %q; want 3, none, \"working\\n\"", r.ExitCode, r.Signal, out.String())
 	}
 	if _, err := os.Stat(r.PagePath); err != nil {
 		t.Error(err)
@@ -85,31 +85,32 @@ func TestRun_LeavesReportAndPage(t *testing.T) {
 	report := read(t, r)
 	node := report.Nodes["0"]
 	if report.Run.Tags["branch"] != "main" || *report.Run.ExitCode != 3 || node.Job == nil || node.Verdict.Cause != "exited" {
-		t.Errorf("run %+v, job %+v, verdict %+v", report.Run, node.Job, node.Verdict)
+		t.Errorf("run %+v, job %+v, verdict %+v; want the tag, exit code 3, a job and the cause exited",
+			report.Run, node.Job, node.Verdict)
 	}
 	if wall := report.Run.WallSeconds; wall < 0.2 || wall > 60 {
-		t.Errorf("the job ran for %v s", wall)
+		t.Errorf("run.wall_seconds = %v, want 0.2 to 60", wall)
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.Out, "*", "*.jsonl")); left != nil {
-		t.Errorf("the journal is still there: %q", left)
+		t.Errorf("journals %q beside the report, want none", left)
 	}
 }
 
 // Values that are unknown inside another program are missing, with a reason.
-func TestRun_SaysWhatALibraryCannotKnow(t *testing.T) {
+func TestRun_LibraryGivesReasonForUnknownValues(t *testing.T) {
 	t.Parallel()
 	node := read(t, mustRun(t, shell(t, "true"))).Nodes["0"]
 
 	if node.Agent.CPUSeconds != 0 || node.Agent.MaxRSSMB != 0 || whyMissing(node, "agent") == "" {
-		t.Errorf("own use %+v: %q", node.Agent, whyMissing(node, "agent"))
+		t.Errorf("own use %+v, reason in missing %q; want zeros and a reason", node.Agent, whyMissing(node, "agent"))
 	}
 	if whyMissing(node, "orphans") == "" {
-		t.Error("nothing is said of orphans")
+		t.Error("missing has no reason for orphans, want one")
 	}
 }
 
 // If the command's arguments fit only with the original environment, the job gets it unchanged.
-func TestRun_EnvironmentWithoutRoom(t *testing.T) {
+func TestRun_FullEnvironmentStaysUnchanged(t *testing.T) {
 	fillEnvironment(t)
 	o := shell(t, `test -z "$PERFAGENT_MARKS"`)
 
@@ -119,7 +120,7 @@ func TestRun_EnvironmentWithoutRoom(t *testing.T) {
 		t.Errorf("exit code %d, want 0: the job has a variable of ours", r.ExitCode)
 	}
 	if why := whyMissing(read(t, r).Nodes["0"], "environment"); !strings.Contains(why, "no room") {
-		t.Errorf("the reason in missing is %q", why)
+		t.Errorf("the reason in missing is %q, want \"no room\" in it", why)
 	}
 }
 
@@ -157,16 +158,17 @@ func fillEnvironment(t *testing.T) {
 	t.Setenv(last, strings.Repeat("x", size-1))
 }
 
-func TestRun_KilledJob(t *testing.T) {
+func TestRun_KilledJobHasExitCodeAndSignal(t *testing.T) {
 	t.Parallel()
 	r := mustRun(t, shell(t, "kill -KILL $$"))
 
 	if r.ExitCode != 137 || r.Signal != "SIGKILL" || r.FromTerminal {
-		t.Errorf("exit %d by %q", r.ExitCode, r.Signal)
+		t.Errorf("exit code %d, signal %q, from terminal %v; want 137, SIGKILL, false",
+			r.ExitCode, r.Signal, r.FromTerminal)
 	}
 }
 
-func TestRun_OwnFailures(t *testing.T) {
+func TestRun_FailureToStartIsErrorWithoutFiles(t *testing.T) {
 	t.Parallel()
 	missing := shell(t, "")
 	missing.Args = []string{"perfagent-no-such-command"}
@@ -181,16 +183,16 @@ func TestRun_OwnFailures(t *testing.T) {
 	}{{missing, job.ErrNotFound}, {directory, job.ErrNotExecutable}, {none, ErrNoCommand}} {
 		r, err := Run(t.Context(), c.o)
 		if r != nil || !errors.Is(err, c.want) {
-			t.Errorf("%q: %+v, %v", c.o.Args, r, err)
+			t.Errorf("%q: result %+v, error %v; want none, %v", c.o.Args, r, err, c.want)
 		}
 		if _, err := os.Stat(c.o.Out); err == nil {
-			t.Errorf("%q left files", c.o.Args)
+			t.Errorf("%q left files in %s, want none", c.o.Args, c.o.Out)
 		}
 	}
 }
 
 // A job that ends on TERM keeps its exit code.
-func TestRun_ContextDone(t *testing.T) {
+func TestRun_CanceledContext_KeepsExitCodeOfJob(t *testing.T) {
 	t.Parallel()
 	started, out := io.Pipe()
 	o := shell(t, `trap 'exit 7' TERM; echo started; while :; do sleep 0.05; done`)
@@ -205,15 +207,15 @@ func TestRun_ContextDone(t *testing.T) {
 	r, err := Run(ctx, o)
 
 	if !errors.Is(err, context.Canceled) || r == nil || r.ExitCode != 7 {
-		t.Fatalf("%+v, %v", r, err)
+		t.Fatalf("result %+v, error %v; want exit code 7, %v", r, err, context.Canceled)
 	}
 	if *read(t, r).Run.ExitCode != 7 {
-		t.Errorf("the report has %d", *read(t, r).Run.ExitCode)
+		t.Errorf("exit code %d in the report, want 7", *read(t, r).Run.ExitCode)
 	}
 }
 
 // A context that is done from the beginning starts nothing, and leaves no files.
-func TestRun_ContextDoneFromTheBeginning(t *testing.T) {
+func TestRun_CanceledBeforeStart_StartsNothing(t *testing.T) {
 	t.Parallel()
 	started := filepath.Join(t.TempDir(), "started")
 	o := shell(t, "touch "+started)
@@ -223,19 +225,19 @@ func TestRun_ContextDoneFromTheBeginning(t *testing.T) {
 	r, err := Run(ctx, o)
 
 	if !errors.Is(err, context.Canceled) || r != nil {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("result %+v, error %v; want none, %v", r, err, context.Canceled)
 	}
 	for _, path := range []string{started, o.Out} {
 		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s exists", path)
+			t.Errorf("%s exists, want no job and no files", path)
 		}
 	}
 }
 
 // A report that cannot be written anywhere is perfagent's failure, and the job's exit code is still known.
-func TestRun_NoRoomForTheReport(t *testing.T) {
+func TestRun_UnwritableReportIsErrNoReport(t *testing.T) {
 	if os.Getenv("AGENT_TEST_NO_ROOM") == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_NoRoomForTheReport$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_UnwritableReportIsErrNoReport$", "-test.v")
 		if testing.CoverMode() != "" {
 			cmd.Args = append(cmd.Args, "-test.gocoverdir="+t.TempDir())
 		}
@@ -250,14 +252,14 @@ func TestRun_NoRoomForTheReport(t *testing.T) {
 	r, err := Run(t.Context(), o)
 
 	if !errors.Is(err, ErrNoReport) || !errors.Is(err, fs.ErrNotExist) || r == nil || r.ExitCode != 5 || r.Report == nil || r.ReportPath != "" {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("Run: result %+v, error %v; want exit code 5, a Report without a path, ErrNoReport", r, err)
 	}
 
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	o.Args = nil
 	if r, err := Sidecar(over, o); r != nil || !errors.Is(err, ErrNoReport) || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("sidecar: %+v, %v", r, err)
+		t.Errorf("Sidecar with no room for its report: %+v, %v; want nil, ErrNoReport", r, err)
 	}
 }
 
@@ -269,14 +271,14 @@ func shellIn(out, script string) Options {
 }
 
 // Concurrent runs do not interfere, nor with other children of the program.
-func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
+func TestRun_ConcurrentRunsDoNotInterfere(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	for i := range 3 {
 		o := shell(t, fmt.Sprintf("sleep 0.2; exit %d", 10+i))
 		all.Go(func() {
 			if r := mustRun(t, o); r.ExitCode != 10+i {
-				t.Errorf("run %d: exit %d", i, r.ExitCode)
+				t.Errorf("run %d: exit code %d, want %d", i, r.ExitCode, 10+i)
 			}
 		})
 	}
@@ -285,7 +287,7 @@ func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 			err := exec.Command("sh", "-c", fmt.Sprintf("exit %d", i)).Run()
 			var exit *exec.ExitError
 			if i == 0 && err != nil || i > 0 && (!errors.As(err, &exit) || exit.ExitCode() != i) {
-				t.Errorf("child %d: %v", i, err)
+				t.Errorf("child %d: %v, want exit code %d", i, err, i)
 			}
 		})
 	}
@@ -306,10 +308,10 @@ func TestRun_SamplesEndWithTheJob(t *testing.T) {
 	ended := read(t, r).Run.End
 	times := r.Report.Nodes["0"].Samples.Column("timestamp")
 	if late := times[len(times)-1] - float64(ended.UnixNano())/1e9; late > 1 {
-		t.Errorf("the last sample was taken %.2f s after the job's end", late)
+		t.Errorf("the last sample was taken %.2f s after the job's end, want at most 1 s", late)
 	}
 	if out.String() != "late\n" || r.ExitCode != 3 {
-		t.Errorf("exit %d, stdout %q", r.ExitCode, out.String())
+		t.Errorf("exit code %d, stdout %q; want 3, \"late\\n\"", r.ExitCode, out.String())
 	}
 }
 
@@ -320,7 +322,7 @@ func (b broken) Read([]byte) (int, error)  { return 0, b.err }
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
 // Lost output is perfagent's failure, and the job's exit code is still known.
-func TestRun_StreamThatFails(t *testing.T) {
+func TestRun_FailedStreamIsErrorWithExitCode(t *testing.T) {
 	t.Parallel()
 	trouble := errors.New("trouble")
 	for name, o := range map[string]Options{
@@ -334,25 +336,25 @@ func TestRun_StreamThatFails(t *testing.T) {
 		r, err := Run(t.Context(), run)
 
 		if !errors.Is(err, trouble) || r == nil || r.ExitCode != 3 || r.ReportPath == "" {
-			t.Errorf("%s: %+v, %v", name, r, err)
+			t.Errorf("failing %s: result %+v, error %v; want exit code 3, a report, %v", name, r, err, trouble)
 		}
 	}
 }
 
 // A job reaped by other code has an unknown exit code, which is an error.
-func TestRun_StatusNotKnown(t *testing.T) {
+func TestFailure_UnknownExitStatusIsAnError(t *testing.T) {
 	t.Parallel()
 	reaped := errors.New("wait for process 1: no child processes")
 
 	if err := failure(job.Status{ExitCode: 255, Err: reaped}); !errors.Is(err, reaped) {
-		t.Errorf("%v", err)
+		t.Errorf("failure of a reaped job = %v, want %v", err, reaped)
 	}
 	if err := failure(job.Status{ExitCode: 255}); err != nil {
-		t.Errorf("of a job that exits with 255: %v", err)
+		t.Errorf("failure of a job that exits with 255 = %v, want nil", err)
 	}
 }
 
-func TestRun_TellsOfTheReportBeforeItReturns(t *testing.T) {
+func TestRun_CallsOnReportBeforeItReturns(t *testing.T) {
 	t.Parallel()
 	o := shell(t, "true")
 	var told string
@@ -363,28 +365,28 @@ func TestRun_TellsOfTheReportBeforeItReturns(t *testing.T) {
 	}
 
 	if r := mustRun(t, o); told != r.ReportPath {
-		t.Errorf("told of %q, left %q", told, r.ReportPath)
+		t.Errorf("OnReport got the existing report %q, want %q", told, r.ReportPath)
 	}
 }
 
-func TestRun_ReaderIsInTheReport(t *testing.T) {
+func TestRun_ReportNamesReader(t *testing.T) {
 	t.Parallel()
 	for option, want := range map[string]string{"": Auto, Auto: Auto, Gopsutil: Gopsutil} {
 		o := shell(t, "sleep 0.2")
 		o.Reader, o.Interval = option, 50*time.Millisecond
 		n := read(t, mustRun(t, o)).Nodes["0"]
 		if n.Sampling.Reader != want {
-			t.Errorf("option %q: the reader is %q", option, n.Sampling.Reader)
+			t.Errorf("option %q: the reader is %q, want %q", option, n.Sampling.Reader, want)
 		}
 		for _, source := range []string{"cpu", "memory", "disk", "disk_io", "network", "load"} {
 			if why := whyMissing(n, source); why != "" {
-				t.Errorf("reader %q: %s: %s", want, source, why)
+				t.Errorf("reader %q: %s is missing (%s), want it measured", want, source, why)
 			}
 		}
 	}
 }
 
-func TestRun_PerfPyLayout(t *testing.T) {
+func TestRun_CompatWritesPerfPyLayout(t *testing.T) {
 	t.Parallel()
 	o := shell(t, "sleep 0.3")
 	o.Compat, o.Interval = PerfPy, 50*time.Millisecond
@@ -393,7 +395,7 @@ func TestRun_PerfPyLayout(t *testing.T) {
 
 	n := read(t, r).Nodes["0"]
 	if n.Origin != reporter.OriginPerfPy || n.Samples.Len() < 2 {
-		t.Errorf("origin %q, %d samples", n.Origin, n.Samples.Len())
+		t.Errorf("origin %q, %d samples; want %q, at least 2", n.Origin, n.Samples.Len(), reporter.OriginPerfPy)
 	}
 }
 
@@ -406,14 +408,14 @@ func TestRun_LeavesTheRuntimeAlone(t *testing.T) {
 	mustRun(t, shell(t, "true"))
 
 	if got := runtime.GOMAXPROCS(0); got != procs {
-		t.Errorf("GOMAXPROCS %d, was %d", got, procs)
+		t.Errorf("GOMAXPROCS %d after the run, want %d as before", got, procs)
 	}
 	if got := debug.SetGCPercent(123); got != 123 {
-		t.Errorf("GC percent %d, was 123", got)
+		t.Errorf("GC percent %d after the run, want 123 as before", got)
 	}
 }
 
-func TestOptions_Bad(t *testing.T) {
+func TestOptions_ErrorNamesBadOption(t *testing.T) {
 	t.Parallel()
 	negative := -1
 	for option, o := range map[string]Options{
@@ -439,14 +441,14 @@ func TestOptions_Bad(t *testing.T) {
 			_, err := call()
 			var bad *OptionError
 			if !errors.As(err, &bad) || bad.Option != option {
-				t.Errorf("%s with a bad %s: %v", name, option, err)
+				t.Errorf("%s with a bad %s: error %v, want an *OptionError that names it", name, option, err)
 			}
 		}
 	}
 }
 
 // A run copies its options: the caller may change them.
-func TestOptions_AreTheRunsOwn(t *testing.T) {
+func TestOptions_AreCopied(t *testing.T) {
 	t.Parallel()
 	node := 3
 	o := Options{
@@ -463,10 +465,11 @@ func TestOptions_AreTheRunsOwn(t *testing.T) {
 
 	r, err := m.Stop()
 	if err != nil || r.Report.Run.Tags["branch"] != "main" || r.Report.Nodes["3"] == nil {
-		t.Errorf("tags %v, nodes %v, %v", r.Report.Run.Tags, r.Report.Nodes, err)
+		t.Errorf("tags %v, nodes %v, error %v; want the options at Start: main, 3",
+			r.Report.Run.Tags, r.Report.Nodes, err)
 	}
 	if *settled.Node != 3 || settled.Args[0] != "true" || settled.DiskPaths[0] != "/" || settled.Tags["branch"] != "main" {
-		t.Errorf("%+v", settled)
+		t.Errorf("options with defaults changed to %+v, want those before the change", settled)
 	}
 }
 
@@ -489,7 +492,7 @@ func TestRun_TakesOverOnce(t *testing.T) {
 	o.TakeOver = true
 	var bad *OptionError
 	if r, err := Run(t.Context(), o); r != nil || !errors.As(err, &bad) || bad.Option != "TakeOver" {
-		t.Errorf("beside a Monitor: %+v, %v", r, err)
+		t.Errorf("Run with TakeOver beside a Monitor: %+v, %v; want nil, an *OptionError of TakeOver", r, err)
 	}
 	if _, err := monitor.Stop(); err != nil {
 		t.Error(err)
@@ -497,19 +500,19 @@ func TestRun_TakesOverOnce(t *testing.T) {
 
 	r, err := Run(t.Context(), o)
 	if err != nil || r.ExitCode != 6 || whyMissing(r.Report.Nodes["0"], "orphans") != "" || r.Report.Nodes["0"].Agent.CPUSeconds == 0 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("Run with TakeOver: %+v, %v; want exit code 6, orphans counted, own CPU time", r, err)
 	}
 
 	for _, o.TakeOver = range []bool{true, false} {
 		if r, err := Run(t.Context(), o); r != nil || !errors.Is(err, errTaken) {
-			t.Errorf("again: %+v, %v", r, err)
+			t.Errorf("later Run with TakeOver %v: %+v, %v; want nil, %v", o.TakeOver, r, err, errTaken)
 		}
 		if r, err := Sidecar(t.Context(), o); r != nil || !errors.Is(err, errTaken) {
-			t.Errorf("sidecar: %+v, %v", r, err)
+			t.Errorf("later Sidecar with TakeOver %v: %+v, %v; want nil, %v", o.TakeOver, r, err, errTaken)
 		}
 	}
 	if m, err := Start(t.Context(), o); m != nil || !errors.Is(err, errTaken) {
-		t.Errorf("monitor: %+v, %v", m, err)
+		t.Errorf("later Start: %+v, %v; want nil, %v", m, err, errTaken)
 	}
 }
 
@@ -523,6 +526,6 @@ func TestRun_ResultHasTheStateOfThePush(t *testing.T) {
 
 	got, want := r.Report.Nodes["0"].Push, read(t, r).Nodes["0"].Push
 	if got == nil || want == nil || *got != *want || got.MLflow.State != reporter.PushPending || got.MLflow.Error == "" {
-		t.Errorf("push %+v, in the file %+v", got, want)
+		t.Errorf("push %+v in the Result, %+v in the file; want both equal, pending, with an error", got, want)
 	}
 }

@@ -143,7 +143,7 @@ func (k *soak) check(t *testing.T, result *Result, seconds int) {
 	n := reportertest.ReadFile(t, result.ReportPath).Nodes["0"]
 	// The last second's sample is followed by the closing one, half a second later.
 	if n.Sampling.Samples != int64(seconds)+1 || n.Sampling.MissedTicks != 0 || n.Sampling.LongestGapSeconds != 1 {
-		t.Errorf("sampling: %+v", n.Sampling)
+		t.Errorf("sampling %+v, want %d samples, none missed, and no gap above 1 s", n.Sampling, seconds+1)
 	}
 	for name, want := range map[string]float64{
 		"total_net_io_ext_recv_mb": float64(k.received-soakNet) / mib,
@@ -151,12 +151,12 @@ func (k *soak) check(t *testing.T, result *Result, seconds int) {
 		"node_cpu_hours":           2 * float64(seconds) / 3600,
 	} {
 		if got, ok := n.Metrics[name]; !ok || math.Abs(got-want) > want/10_000 {
-			t.Errorf("%s: %v, want %v", name, got, want)
+			t.Errorf("%s is %v, want %v within 0.01 %%", name, got, want)
 		}
 	}
 	for _, m := range n.Missing {
 		if m.Code != reporter.NoJob && m.Code != reporter.AgentNotApart && reportertest.WentWrong(m) {
-			t.Errorf("missing: %+v", m)
+			t.Errorf("the report lists the failure %+v in missing, want none", m)
 		}
 	}
 
@@ -169,6 +169,7 @@ func (k *soak) check(t *testing.T, result *Result, seconds int) {
 	t.Logf("%d samples; heap %.1f MiB after a fifth and %.1f at last; journal up to %.2f MiB, report %.2f MiB",
 		k.seconds, float64(first)/mib, float64(last)/mib, float64(k.largest)/mib, float64(st.Size())/mib)
 	if last > first+mib || k.largest > 2*mib || st.Size() > 2*mib {
-		t.Error("that is not bounded")
+		t.Errorf("heap grew from %d to %d bytes, journal %d, report %d; want at most 1 MiB more, and 2 MiB each",
+			first, last, k.largest, st.Size())
 	}
 }

@@ -25,16 +25,16 @@ func TestRun_StopsWhenARuleHolds(t *testing.T) {
 	r := mustRun(t, stopping(t, "exec sleep 60", "job_processes >= 1"))
 
 	if r.ExitCode != 143 || r.Signal != "SIGTERM" {
-		t.Errorf("exit %d by %q", r.ExitCode, r.Signal)
+		t.Errorf("exit code %d, signal %q; want 143, SIGTERM", r.ExitCode, r.Signal)
 	}
 	v := read(t, r).Run.Verdict
 	if v.Cause != "stopped_by_rule" || v.Evidence["rule"] != "job_processes >= 1" || v.Evidence["killed"] != false {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("verdict %+v, want stopped_by_rule by job_processes >= 1, not killed", v)
 	}
 }
 
 // A child that ignores TERM and holds the pipe of Stdout is killed after the grace, and Run returns.
-func TestRun_KillsWhatMindsNoTerm(t *testing.T) {
+func TestRun_KillsWhatIgnoresTERM(t *testing.T) {
 	t.Parallel()
 	o := stopping(t, `trap '' TERM; setsid sleep 60 & while :; do sleep 0.02; done`, "job_processes >= 2 for 100ms")
 	o.StopGrace = 200 * time.Millisecond
@@ -43,12 +43,12 @@ func TestRun_KillsWhatMindsNoTerm(t *testing.T) {
 	r := mustRun(t, o)
 
 	if v := read(t, r).Run.Verdict; r.ExitCode != 137 || v.Cause != "stopped_by_rule" || v.Evidence["killed"] != true {
-		t.Errorf("exit %d, verdict %+v", r.ExitCode, v)
+		t.Errorf("exit code %d, verdict %+v; want 137, stopped_by_rule and killed", r.ExitCode, v)
 	}
 }
 
 // When ctx ends in the grace, the main process has had its TERM, and remaining processes are killed immediately.
-func TestRun_StopsAtOnceWhenTheContextEnds(t *testing.T) {
+func TestRun_EndOfContextEndsStopGrace(t *testing.T) {
 	t.Parallel()
 	o := stopping(t, `sh -c 'trap "" TERM; echo ready; while :; do sleep 0.02; done' & wait`, "job_processes >= 2 for 200ms")
 	o.StopGrace = time.Hour
@@ -58,30 +58,30 @@ func TestRun_StopsAtOnceWhenTheContextEnds(t *testing.T) {
 	r, err := Run(ctx, o)
 
 	if !errors.Is(err, context.Canceled) || r == nil || r.ExitCode != 143 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("result %+v, error %v; want exit code 143, %v", r, err, context.Canceled)
 	}
 }
 
-func TestOptions_Rules(t *testing.T) {
+func TestOptions_StopIfIsChecked(t *testing.T) {
 	t.Parallel()
 	var bad *OptionError
 	o := stopping(t, "true", "job_memroy_mb > 1")
 	var unknown *collector.UnknownKeyError
 	if _, err := Run(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" || !errors.As(err, &unknown) {
-		t.Errorf("a rule that is none: %v", err)
+		t.Errorf("Run with an unknown key in StopIf: error %v, want an *OptionError with it", err)
 	}
 
 	o = stopping(t, "", "job_processes >= 1")
 	if _, err := Start(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" {
-		t.Errorf("Start: %v", err)
+		t.Errorf("Start with StopIf: error %v, want an *OptionError of StopIf", err)
 	}
 	if _, err := Sidecar(t.Context(), o); !errors.As(err, &bad) || bad.Option != "StopIf" {
-		t.Errorf("Sidecar: %v", err)
+		t.Errorf("Sidecar with StopIf: error %v, want an *OptionError of StopIf", err)
 	}
 }
 
 // Other children of the program are left alone.
-func TestRun_KillsNobodyElse(t *testing.T) {
+func TestRun_StopKillsNoOtherChild(t *testing.T) {
 	t.Parallel()
 	other := stopping(t, "read line; exit 7")
 	in, out := io.Pipe()
@@ -95,10 +95,10 @@ func TestRun_KillsNobodyElse(t *testing.T) {
 	o := stopping(t, `trap '' TERM; while :; do sleep 0.02; done`, "job_processes >= 1")
 	o.StopGrace = -1
 	if r := mustRun(t, o); r.ExitCode != 137 {
-		t.Errorf("exit %d", r.ExitCode)
+		t.Errorf("stopped job: exit code %d, want 137", r.ExitCode)
 	}
 	out.Close()
 	if r := <-ended; r.ExitCode != 7 {
-		t.Errorf("the other job: exit %s", strconv.Itoa(r.ExitCode))
+		t.Errorf("the other job: exit code %s, want 7", strconv.Itoa(r.ExitCode))
 	}
 }

@@ -29,7 +29,7 @@ func attachTo(t *testing.T, script string) (*exec.Cmd, *AttachedProcess) {
 	return cmd, a
 }
 
-func TestAttached_End(t *testing.T) {
+func TestAttachedProcess_NoticesEndAndStatus(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		code         int
@@ -56,7 +56,7 @@ func TestAttached_End(t *testing.T) {
 				}
 				defer a.Close()
 				if a.pid != cmd.Process.Pid || a.hasEnded() {
-					t.Errorf("process %d, over %v", a.pid, a.hasEnded())
+					t.Errorf("attached to process %d, ended %v; want %d, false", a.pid, a.hasEnded(), cmd.Process.Pid)
 				}
 				if !pidfd { // like a kernel without pidfd
 					a.Close()
@@ -65,20 +65,20 @@ func TestAttached_End(t *testing.T) {
 
 				w.Close()
 				if !a.Wait(t.Context(), time.Millisecond) {
-					t.Error("it has not ended")
+					t.Error("Wait returned false for a process that ended, want true")
 				}
 				if _, _, err := a.Status(); pidfd && (err == nil || !strings.Contains(err.Error(), "has not waited")) {
-					t.Errorf("before its parent has waited: %v", err)
+					t.Errorf("Status before the parent has waited: error %v, want \"has not waited\"", err)
 				}
 				_ = cmd.Wait()
 				code, signal, err := a.Status()
 				switch {
 				case !pidfd && (err == nil || !strings.Contains(err.Error(), "pidfd")):
-					t.Errorf("without a pidfd: %v", err)
+					t.Errorf("Status without a pidfd: error %v, want one about pidfd", err)
 				case pidfd && err != nil && strings.Contains(err.Error(), "Linux 6.15"):
 					t.Skip("needs Linux 6.15, whose pidfd tells the exit code")
 				case pidfd && (err != nil || code != c.code || signal != c.signal):
-					t.Errorf("exit code %d, signal %q, %v", code, signal, err)
+					t.Errorf("Status = %d, %q, %v; want %d, %q, nil", code, signal, err, c.code, c.signal)
 				}
 			})
 		}
@@ -86,7 +86,7 @@ func TestAttached_End(t *testing.T) {
 }
 
 // The context ends the wait, with and without a pidfd, and no goroutine is left.
-func TestAttached_WaitIsEnded(t *testing.T) {
+func TestAttachedProcess_WaitEndsWithContext(t *testing.T) {
 	cmd, a := attachTo(t, "exec sleep 100")
 	for _, pidfd := range []bool{true, false} {
 		if !pidfd {
@@ -96,23 +96,23 @@ func TestAttached_WaitIsEnded(t *testing.T) {
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			if a.Wait(ctx, time.Millisecond) {
-				t.Errorf("with a pidfd %v: it has ended", pidfd)
+				t.Errorf("with a pidfd %v: Wait returned true for a running process, want false", pidfd)
 			}
 			cancel()
 		}
 	}
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	if !a.Wait(t.Context(), time.Millisecond) {
-		t.Error("it has not ended")
+		t.Error("Wait returned false for a killed process, want true")
 	}
 }
 
-func TestAttach_NotThere(t *testing.T) {
+func TestAttach_FailsForEndedProcess(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Attach(cmd.Process.Pid); err == nil || !strings.HasSuffix(err.Error(), errNotThere.Error()) {
-		t.Errorf("%v", err)
+		t.Errorf("Attach to an ended process: error %v, want %q at its end", err, errNotThere)
 	}
 }

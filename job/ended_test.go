@@ -12,7 +12,7 @@ import (
 
 // The number of kept reaped processes is bounded, without losing CPU time: the main process and the ones with the most
 // CPU time are kept individually.
-func TestJob_EndedIsBounded(t *testing.T) {
+func TestJob_TakeEndedIsBoundedWithoutLosingCPUTime(t *testing.T) {
 	j := &Job{pid: 7, last: lastStat{known: true, alone: true, start: time.Hour, children: 0}}
 	end := func(pid int, ms int64) {
 		j.keepEnded(pid, syscall.Rusage{Utime: syscall.NsecToTimeval(ms * 1e6), Maxrss: 5})
@@ -27,26 +27,27 @@ func TestJob_EndedIsBounded(t *testing.T) {
 
 	list := j.TakeEnded()
 	if len(list) != maxEnded+1 {
-		t.Fatalf("%d are kept", len(list))
+		t.Fatalf("TakeEnded returned %d processes, want %d", len(list), maxEnded+1)
 	}
 	seen := make(map[int]bool)
 	for _, e := range list {
 		seen[e.PID] = true
 		sum -= e.CPUSeconds
 		if e.Main != (e.PID == 7) || e.Main && (e.Start != time.Hour || e.MaxRSS != 5<<10) {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want Main only for 7, with a start of 1h and MaxRSS 5 KiB", e)
 		}
 	}
 	if !seen[7] || !seen[0] || !seen[1000+n-1] || !seen[1000+n-maxEnded+1] || math.Abs(sum) > 1e-9 {
-		t.Errorf("%v s are lost, kept: %v", sum, seen)
+		t.Errorf("%v s of CPU time lost, want 0; kept %v, want 7, 0 (the others) and the last %d",
+			sum, seen, maxEnded-1)
 	}
 	if again := j.TakeEnded(); len(again) != 0 {
-		t.Errorf("told twice: %v", again)
+		t.Errorf("second TakeEnded returned %v, want nothing", again)
 	}
 }
 
 // The main process is distinguished from its children, unlike in rusage.
-func TestJob_EndedMain(t *testing.T) {
+func TestJob_TakeEndedSeparatesMainProcessFromChildren(t *testing.T) {
 	const burn = `i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done`
 	for _, c := range []struct {
 		name, script string
@@ -67,17 +68,17 @@ func TestJob_EndedMain(t *testing.T) {
 			status := j.Wait()
 			list := j.TakeEnded()
 			if len(list) != 1 || !list[0].Main || list[0].PID != status.PID || list[0].Start == 0 || list[0].At < list[0].Start {
-				t.Fatalf("%+v", list)
+				t.Fatalf("TakeEnded returned %+v, want only the main process %d, with start and end", list, status.PID)
 			}
 			e := list[0]
 			if whole := status.Usage.UserSeconds + status.Usage.SystemSeconds; math.Abs(e.CPUSeconds-whole) > 1e-9 {
-				t.Errorf("%v s, want %v", e.CPUSeconds, whole)
+				t.Errorf("CPU time %v s, want the rusage's %v s", e.CPUSeconds, whole)
 			}
 			if children := e.ChildrenSeconds > 0.5*e.CPUSeconds; children != c.others {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v: most CPU time is the children's: %v, want %v", e, children, c.others)
 			}
 			if j.last.alone != c.own {
-				t.Errorf("it had no children: %v", j.last.alone)
+				t.Errorf("the main process reaped no children: %v, want %v", j.last.alone, c.own)
 			}
 		})
 	}

@@ -31,11 +31,11 @@ func TestExplainStart(t *testing.T) {
 		{syscall.EMFILE, true, ErrNotExecutable},
 	} {
 		if err := explainStart("job", c.errno, c.made); !errors.Is(err, c.want) {
-			t.Errorf("%v, child %v: %v, want %v", c.errno, c.made, err, c.want)
+			t.Errorf("%v, child made %v: error %v, want %v", c.errno, c.made, err, c.want)
 		}
 		for _, other := range []error{ErrNotFound, ErrNotExecutable, ErrNoProcess} {
 			if err := explainStart("job", c.errno, c.made); other != c.want && errors.Is(err, other) {
-				t.Errorf("%v, child %v: %v is %v, too", c.errno, c.made, err, other)
+				t.Errorf("%v, child made %v: error %v is also %v, want only %v", c.errno, c.made, err, other, c.want)
 			}
 		}
 	}

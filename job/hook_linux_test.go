@@ -11,7 +11,7 @@ import (
 )
 
 // The end of a job is noticed even without a notification.
-func TestSignals_AwaitChildUnheard(t *testing.T) {
+func TestSignals_AwaitChildNeedsNoNotification(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "0.5")
 	if err := cmd.Start(); err != nil {
@@ -25,7 +25,7 @@ func TestSignals_AwaitChildUnheard(t *testing.T) {
 	select {
 	case <-seen:
 	case <-time.After(10 * childPollInterval):
-		t.Error("the end of a child was not noticed")
+		t.Errorf("awaitChild did not return within %v after the end of a child", 10*childPollInterval)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)

@@ -25,7 +25,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-func TestJob_ExitCodes(t *testing.T) {
+func TestJob_ReportsExitCodeAndSignal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		script, signal string
@@ -38,16 +38,17 @@ func TestJob_ExitCodes(t *testing.T) {
 	} {
 		code, st := run(t, c.script)
 		if code != c.code || st.ExitCode != c.code || st.Signal != c.signal || st.FromTerminal {
-			t.Errorf("%s: exit code %d, status %+v", c.script, code, st)
+			t.Errorf("%s: exit code %d, status %+v, want exit code %d and signal %q",
+				c.script, code, st, c.code, c.signal)
 		}
 		if st.PID == 0 || !st.End.After(st.Start) || st.Usage.MaxRSS == 0 || st.Usage.MaxRSSFloor == 0 || st.Err != nil {
-			t.Errorf("%s: incomplete status %+v", c.script, st)
+			t.Errorf("%s: status %+v, want PID, times, MaxRSS and floor set, and no error", c.script, st)
 		}
 	}
 }
 
 // The job gets the same environment as without us: the same script is run both ways.
-func TestJob_HasTheSurroundingsOfItsCaller(t *testing.T) {
+func TestJob_HasSameSurroundingsAsWithoutAgent(t *testing.T) {
 	t.Parallel()
 	look := `for fd in 0 1 2 9; do readlink /proc/self/fd/$fd; done; cat <&9
 		ls /proc/self/fd | wc -l; ulimit -S -n; ulimit -H -n; umask; cut -d' ' -f5-8 /proc/self/stat
@@ -83,18 +84,18 @@ func TestJob_HasTheSurroundingsOfItsCaller(t *testing.T) {
 			t.Errorf("%q: without us (-), with us (+):\n%s", setup, diff)
 		}
 		if !strings.Contains(got[1], "inherited\n") {
-			t.Errorf("%q: descriptor 9 was not readable:\n%s", setup, got[1])
+			t.Errorf("%q: the job could not read descriptor 9, want \"inherited\":\n%s", setup, got[1])
 		}
 	}
 }
 
-func TestJob_HasOurPipes(t *testing.T) {
+func TestJob_SharesPipesOfAgent(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "cat")
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	cmd.Stdin = bytes.NewReader(data)
 	if out, err := cmd.Output(); err != nil || !bytes.Equal(out, data) {
-		t.Errorf("cat gave %d bytes, %v", len(out), err)
+		t.Errorf("cat wrote %d bytes, error %v, want its input of %d bytes", len(out), err, len(data))
 	}
 	// As without us, yes is killed by SIGPIPE when its reader closes.
 	cmd = command(t, "agent", "", "yes")
@@ -115,7 +116,7 @@ func TestJob_HasOurPipes(t *testing.T) {
 	}
 }
 
-func TestCommand_Environ(t *testing.T) {
+func TestCommand_EnvironReplacesInPlace(t *testing.T) {
 	t.Setenv("JOB_A", "1")
 	t.Setenv("JOB_B", "2")
 	env := Command{Env: []string{"JOB_A=new=x", "JOB_C="}}.environ()
@@ -126,7 +127,7 @@ func TestCommand_Environ(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"JOB_A=new=x", "JOB_B=2", "JOB_C="}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("environment (-want +got):\n%s", diff)
 	}
 }
 
@@ -161,7 +162,7 @@ func searchCases(two, usual string) []searchCase {
 	}
 }
 
-func TestStart_Searches(t *testing.T) {
+func TestStart_SearchesPathAsExecvp(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	write(t, one+"/denied", "exit 1", 0o644)
 	write(t, one+"/later", "exit 1", 0o644)
@@ -194,14 +195,14 @@ func TestStart_Searches(t *testing.T) {
 			t.Errorf("%q in %q: exit code %d, want %d", c.name, c.path, st.ExitCode, c.code)
 		}
 		if file, err := Resolve(c.name); err != nil || filepath.Base(file) != filepath.Base(c.name) {
-			t.Errorf("Resolve(%q) = %q, %v", c.name, file, err)
+			t.Errorf("Resolve(%q) = %q, %v; want base name %q, nil", c.name, file, err, filepath.Base(c.name))
 		}
 	}
 }
 
 // The kernel offers SIGCHLD first to the thread that made the job, so that thread must never wait for a disk: no other
 // goroutine runs on it, not even the caller's.
-func TestStart_ThreadOfItsOwn(t *testing.T) {
+func TestStart_JobIsNotChildOfCallersThread(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	file := "/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/children"
@@ -217,7 +218,7 @@ func TestStart_ThreadOfItsOwn(t *testing.T) {
 	}
 	ours, err := os.ReadFile(file)
 	if err != nil || slices.Contains(strings.Fields(string(ours)), strconv.Itoa(j.PID())) {
-		t.Errorf("the job %d is a child of the caller's thread: %q, %v", j.PID(), ours, err)
+		t.Errorf("children of the caller's thread: %q, %v; want a list without the job %d", ours, err, j.PID())
 	}
 	if err := j.Signal(syscall.SIGKILL); err != nil {
 		t.Error(err)
@@ -225,12 +226,12 @@ func TestStart_ThreadOfItsOwn(t *testing.T) {
 	j.Wait()
 }
 
-func TestStart_WithoutArguments(t *testing.T) {
+func TestStart_RefusesCommandWithoutName(t *testing.T) {
 	if _, err := Start(Command{}, nil); err == nil {
-		t.Error("a command without a name was started")
+		t.Error("Start started a command without a name, want an error")
 	}
 	if err := Exec(Command{}, nil); err == nil {
-		t.Error("a command without a name was executed")
+		t.Error("Exec of a command without a name returned nil, want an error")
 	}
 }
 
@@ -242,13 +243,13 @@ func TestJob_CountsOrphans(t *testing.T) {
 	_, st := run(t, `sh -c "sh -c 'i=0; while [ \$i -lt 300000 ]; do i=\$((i+1)); done' & echo \$! >`+pid+`"
 		while [ -d /proc/$(cat `+pid+`) ]; do sleep 0.01; done; exit 4`)
 	if st.ExitCode != 4 || st.Orphans != 1 || st.Usage.UserSeconds < 0.05 {
-		t.Errorf("status %+v", st)
+		t.Errorf("status %+v, want exit code 4, one orphan and at least 0.05 s of user time", st)
 	}
 }
 
 // A helper with a hanging exec delays neither signals nor the job's end; until it is known, only the job is reaped, and
 // then all children.
-func TestJob_HelperThatHangs(t *testing.T) {
+func TestJob_HangingHelperDelaysNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"to the end", "for a while"} {
 		t.Run(name, func(t *testing.T) {
@@ -279,27 +280,28 @@ func TestJob_HelperThatHangs(t *testing.T) {
 				until(t, "both are reaped", func() bool { return !exists(helper) && !exists(orphan) })
 				orphans = 1
 			} else if time.Sleep(50 * time.Millisecond); !zombie(helper) || !zombie(orphan) {
-				t.Error("somebody was reaped while the helper was not known")
+				t.Errorf("zombies: helper %v, orphan %v; want both unreaped until the fork returns",
+					zombie(helper), zombie(orphan))
 			}
 			w.signal(syscall.SIGTERM)
 			if code, st := w.end(); code != 5 || st.ExitCode != 5 || st.Orphans != orphans || st.Err != nil {
-				t.Errorf("exit code %d, status %+v", code, st)
+				t.Errorf("exit code %d, status %+v; want exit code 5 and %d orphans", code, st, orphans)
 			}
 		})
 	}
 }
 
 // The process ID of a reaped helper may be reused by the job.
-func TestFamily_ForgetsHelper(t *testing.T) {
+func TestFamily_ForgetsReapedHelper(t *testing.T) {
 	f := &family{foreign: []int{5, 7}, helpers: []int{7}}
 	j := &Job{family: f}
 	if !j.IsForeign(7) || !f.forget(7) || j.IsForeign(7) || f.forget(7) || !j.IsForeign(5) || len(f.helpers) != 0 {
-		t.Errorf("others %v, helpers %v", f.foreign, f.helpers)
+		t.Errorf("after 7 was forgotten: foreign %v, helpers %v; want [5] and none", f.foreign, f.helpers)
 	}
 }
 
 // The job has ended completely when all remaining children are foreign.
-func TestJob_AllEnded(t *testing.T) {
+func TestJob_AllEndedIsFalseWhileDaemonRuns(t *testing.T) {
 	t.Parallel()
 	for script, over := range map[string]string{
 		"exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo daemon $!; exit 3`: "false",
@@ -310,16 +312,16 @@ func TestJob_AllEnded(t *testing.T) {
 			defer func() { _ = unix.Kill(pid, unix.SIGKILL) }()
 		}
 		if line, _ := w.expect("over "); line != "over "+over {
-			t.Errorf("%q: %s", script, line)
+			t.Errorf("%q: the helper says %q, want %q", script, line, "over "+over)
 		}
 		if code, st := w.end(); code != 3 || st.Orphans != 0 {
-			t.Errorf("%q: exit code %d, status %+v", script, code, st)
+			t.Errorf("%q: exit code %d, status %+v; want exit code 3 and no orphans", script, code, st)
 		}
 	}
 }
 
 // An orphan that is dead when the job ends is counted, even while a helper is being forked.
-func TestJob_OrphanBesideHelper(t *testing.T) {
+func TestJob_CountsDeadOrphanWhileHelperStarts(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "hung helper", "", "sh", "-c", `echo job $$; sh -c "sleep 60 & echo orphan \$!"; read x; exit 3`)
 	r, hung, err := os.Pipe()
@@ -348,7 +350,7 @@ func TestJob_OrphanBesideHelper(t *testing.T) {
 	until(t, "the job is reaped", func() bool { return !exists(lines["job"]) })
 	hung.Close()
 	if code, st := w.end(); code != 3 || st.Orphans != 1 {
-		t.Errorf("exit code %d, status %+v", code, st)
+		t.Errorf("exit code %d, status %+v; want exit code 3 and one orphan", code, st)
 	}
 }
 
@@ -362,22 +364,22 @@ func TestJob_LeavesDaemonAlone(t *testing.T) {
 	}
 	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err := unix.Kill(n, 0); err != nil {
-		t.Errorf("the daemon is gone: %v", err)
+		t.Errorf("signal 0 to the daemon: %v, want it to be still running", err)
 	}
 	_ = unix.Kill(n, unix.SIGKILL)
 	if code != 3 || st.Orphans != 0 || st.End.Sub(st.Start) > waitTimeout {
-		t.Errorf("status %+v", st)
+		t.Errorf("exit code %d, status %+v; want exit code 3, no orphans, and an end within %v", code, st, waitTimeout)
 	}
 }
 
-func TestUsage_PeakOfMemory(t *testing.T) {
+func TestUsage_MaxRSSEqualsPeakOfJob(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "hog", os.Args[0]))
 	line, _ := w.expect("peak ")
 	_, st := w.end()
 	want, _ := strconv.ParseFloat(strings.Fields(line)[1], 64)
 	if got := float64(st.Usage.MaxRSS); got < 0.99*want || got > 1.01*want || want < 300<<20 {
-		t.Errorf("peak %.0f, the job saw %.0f", got, want)
+		t.Errorf("MaxRSS %.0f, want within 1 %% of %.0f, which the job saw, and that at least 300 MiB", got, want)
 	}
 	gnu, err := exec.LookPath("/usr/bin/time")
 	if err != nil || testing.Short() {
@@ -393,20 +395,21 @@ func TestUsage_PeakOfMemory(t *testing.T) {
 	}
 	kb, _ := strconv.ParseFloat(strings.TrimSpace(said.String()), 64)
 	if got := float64(st.Usage.MaxRSS) / 1024; got < 0.99*kb || got > 1.01*kb {
-		t.Errorf("peak %.0f KiB, GNU time says %.0f", got, kb)
+		t.Errorf("MaxRSS %.0f KiB, want within 1 %% of GNU time's %.0f KiB", got, kb)
 	}
 }
 
-func TestUsage_FloorOfMemory(t *testing.T) {
+func TestUsage_MaxRSSFloorCoversSmallJob(t *testing.T) {
 	t.Parallel()
 	_, st := start(t, command(t, "agent", "", "true")).end()
 	if st.Usage.MaxRSS > st.Usage.MaxRSSFloor {
-		t.Errorf("true used %d KiB, more than the floor of %d", st.Usage.MaxRSS>>10, st.Usage.MaxRSSFloor>>10)
+		t.Errorf("MaxRSS of true is %d KiB, want at most the floor of %d KiB",
+			st.Usage.MaxRSS>>10, st.Usage.MaxRSSFloor>>10)
 	}
 }
 
 // The job survives a killed agent.
-func TestJob_SurvivesUs(t *testing.T) {
+func TestJob_SurvivesKilledAgent(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; read x; echo $x")
 	in, err := cmd.StdinPipe()
@@ -425,44 +428,44 @@ func TestJob_SurvivesUs(t *testing.T) {
 	w.expect("survived")
 }
 
-func TestExec_WithoutAnyProcessLeft(t *testing.T) {
+func TestExec_RunsCommandWithoutAnyProcessLeft(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "full", "", "sh", "-c", "echo in place $$").CombinedOutput()
 	lines := strings.Fields(string(out))
 	if err != nil || len(lines) != 7 || lines[2] != "true" || lines[3] != lines[6] {
-		t.Errorf("%q %v", out, err)
+		t.Errorf("output %q, error %v; want the command in place, with the agent's process ID", out, err)
 	}
 }
 
-func TestExec_ReplacesUs(t *testing.T) {
+func TestExec_ReplacesAgent(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "inplace", "", "sh", "-c", "echo pid $$ $A").CombinedOutput()
 	f := strings.Fields(string(out))
 	if err != nil || len(f) != 5 || f[1] != f[3] || f[4] != "b" {
-		t.Errorf("%q %v", out, err)
+		t.Errorf("output %q, error %v; want the same process ID twice, and b", out, err)
 	}
 	out, _ = command(t, "inplace", "", "no-such-command").CombinedOutput()
 	if !strings.Contains(string(out), "not found") {
-		t.Errorf("%q", out)
+		t.Errorf("output %q for a command that does not exist, want \"not found\"", out)
 	}
 }
 
-func TestHeadroom_OfUser(t *testing.T) {
+func TestHeadroom_ChecksLimitOfUser(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "headroom", "", "5").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "user: limit RLIMIT_NPROC") {
-		t.Errorf("%q %v", out, err)
+		t.Errorf("RLIMIT_NPROC 5: output %q, error %v; want an error for the user", out, err)
 	}
 	if os.Getuid() == 0 && !strings.Contains(string(out), "root: <nil>") {
-		t.Errorf("%q", out)
+		t.Errorf("output %q, want \"root: <nil>\"", out)
 	}
 	out, err = command(t, "headroom", "", "4000").CombinedOutput()
 	if os.Getuid() == 0 && (err != nil || !strings.Contains(string(out), "user: <nil>")) {
-		t.Errorf("%q %v", out, err)
+		t.Errorf("RLIMIT_NPROC 4000: output %q, error %v; want \"user: <nil>\"", out, err)
 	}
 }
 
-func TestHeadroom_OfGroups(t *testing.T) {
+func TestHeadroom_ChecksLimitsOfGroups(t *testing.T) {
 	t.Parallel()
 	far := cgroup.TaskLimit{Name: "far/pids.max", Max: 1 << 40, Used: 3}
 	if err := Headroom([]cgroup.TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 84}}); err != nil {
@@ -470,7 +473,7 @@ func TestHeadroom_OfGroups(t *testing.T) {
 	}
 	err := Headroom([]cgroup.TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 85}})
 	if err == nil || err.Error() != "limit a/pids.max: 85 of 100 processes and threads used" {
-		t.Errorf("error %v", err)
+		t.Errorf("Headroom with 15 free tasks: error %v, want the name of the limit", err)
 	}
 	if err := Headroom(nil); err != nil {
 		t.Error(err)

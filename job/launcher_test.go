@@ -103,7 +103,7 @@ func (l *underLauncher) terminate() {
 	l.t.Helper()
 	l.order("group", syscall.SIGTERM)
 	if code, st := l.end(); code != 0 || st.Signal != "" {
-		l.t.Errorf("exit code %d, %+v", code, st)
+		l.t.Errorf("launcher ended with exit code %d and %+v, want 0 and no signal", code, st)
 	}
 }
 
@@ -112,7 +112,7 @@ var ways = []string{"process", "group", "each", "each, backwards"}
 
 // A launcher's signal reaches the job once, in whichever way and under whichever name. Some launchers are recognized by
 // the environment, others by their names.
-func TestSignals_Launcher(t *testing.T) {
+func TestSignals_LauncherSignalReachesJobOnce(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string][]string{
 		"slurm-of-2031": {"SLURM_PROCID=0"}, "pbs_mom": {"PBS_JOBID=1.host"}, "slurmstepd": nil, "mpirun.openmpi": nil,
@@ -125,7 +125,7 @@ func TestSignals_Launcher(t *testing.T) {
 				for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGINT, syscall.SIGCONT} {
 					l.order(way, sig)
 					if n := l.times(l.agent, sig); n != 1 {
-						t.Errorf("%v from %s to %s: the job saw it %d times", sig, name, way, n)
+						t.Errorf("%v from %s to %s: the job saw it %d times, want 1", sig, name, way, n)
 					}
 				}
 			}
@@ -136,7 +136,7 @@ func TestSignals_Launcher(t *testing.T) {
 
 // Without a known launcher there is no witness, and the group may have been the agent alone. (Two simultaneous signals
 // are one.)
-func TestSignals_OthersSignalGroup(t *testing.T) {
+func TestSignals_GroupSignalArrivesTwiceWithoutLauncher(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"srun", "my-mpirun", "hydra"} {
 		l := launch(t, name)
@@ -146,36 +146,36 @@ func TestSignals_OthersSignalGroup(t *testing.T) {
 			most = max(most, l.times(l.agent, syscall.SIGUSR1))
 		}
 		if most != 2 {
-			t.Errorf("from %s to the group: the job saw it %d times, want 2", name, most)
+			t.Errorf("USR1 from %s to the group: the job saw it at most %d times, want 2", name, most)
 		}
 
 		l.order("process", syscall.SIGUSR2)
 		if n := l.times(l.agent, syscall.SIGUSR2); n != 1 {
-			t.Errorf("from %s to the agent: the job saw it %d times, want 1", name, n)
+			t.Errorf("USR2 from %s to the agent: the job saw it %d times, want 1", name, n)
 		}
 		l.terminate()
 	}
 }
 
 // A job that has left the group does not get the group's signals.
-func TestSignals_JobLeftGroupOfLauncher(t *testing.T) {
+func TestSignals_JobThatLeftGroupGetsGroupSignalOnce(t *testing.T) {
 	t.Parallel()
 	l := launch(t, "mpirun", "setsid")
 	l.awaitWitness()
 	for range 3 {
 		l.order("group", syscall.SIGUSR1)
 		if n := l.times(l.agent, syscall.SIGUSR1); n != 1 {
-			t.Errorf("the job saw it %d times, want 1", n)
+			t.Errorf("the job saw USR1 %d times, want 1", n)
 		}
 	}
 	l.order("process", syscall.SIGTERM)
 	if code, st := l.end(); code != 0 || st.Signal != "" {
-		t.Errorf("exit code %d, %+v", code, st)
+		t.Errorf("exit code %d, status %+v; want 0 and no signal", code, st)
 	}
 }
 
 // A launcher may have ended before the agent looks at its signal.
-func TestSignals_LauncherEnded(t *testing.T) {
+func TestSignals_SignalOfEndedLauncherIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	l := launchWith(t, []string{"PMI_RANK=0"}, "proxy")
 	l.awaitWitness()
@@ -190,7 +190,7 @@ func TestSignals_LauncherEnded(t *testing.T) {
 
 	for line := range l.lines {
 		if line == "SIGUSR1" {
-			t.Error("the job saw SIGUSR1 a second time")
+			t.Error("the job saw SIGUSR1 a second time, want it once: the launcher sent it to the group")
 		}
 		if line == "SIGXCPU" {
 			break
@@ -202,7 +202,7 @@ func TestSignals_LauncherEnded(t *testing.T) {
 }
 
 // A launcher that is not an ancestor of the agent signals the agent alone.
-func TestSignals_ForeignLauncher(t *testing.T) {
+func TestSignals_ForeignLaunchersSignalIsRelayed(t *testing.T) {
 	t.Parallel()
 	l := launch(t, "mpirun")
 	cmd := command(t, "sender", "", fmt.Sprint(l.agent))
@@ -211,13 +211,13 @@ func TestSignals_ForeignLauncher(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := l.times(l.agent, syscall.SIGUSR1); n != 1 {
-		t.Errorf("the job saw it %d times, want 1", n)
+		t.Errorf("the job saw USR1 %d times, want 1", n)
 	}
 	l.terminate()
 }
 
 // A job that was stopped and continued together with the agent gets the next CONT.
-func TestSignals_ContinuedByLauncher(t *testing.T) {
+func TestSignals_ContinuedJobGetsNextCONT(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its stops")
 	t.Parallel()
 	l := launch(t, "orted")
@@ -232,7 +232,7 @@ func TestSignals_ContinuedByLauncher(t *testing.T) {
 				l.order(whom, syscall.SIGCONT)
 			}
 			if n := l.times(l.agent, syscall.SIGCONT); n != 1 {
-				t.Errorf("to the %s: the job saw it %d times, want 1", whom, n)
+				t.Errorf("CONT to the %s: the job saw it %d times, want 1", whom, n)
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func TestSignals_ContinuedByLauncher(t *testing.T) {
 }
 
 // Signals delivered before the job's start are sent to it, from any sender.
-func TestSignals_DeliveredBeforeStart(t *testing.T) {
+func TestSignals_DeliveredBeforeStartReachTheJob(t *testing.T) {
 	caughtByUs(t, syscall.SIGUSR2) // there is a handler
 	s := &Signals{incoming: make(chan ReceivedSignal, 1)}
 	for _, sig := range relayedSignals() {
@@ -256,12 +256,12 @@ func TestSignals_DeliveredBeforeStart(t *testing.T) {
 	s.attach(cmd.Process.Pid, nil)
 	_ = cmd.Wait()
 	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGUSR2 {
-		t.Errorf("ended with %v, want SIGUSR2", cmd.ProcessState)
+		t.Errorf("the job ended with %v, want SIGUSR2", cmd.ProcessState)
 	}
 }
 
 // A process of the job that signals its group has signalled the job.
-func TestSignals_JobSignalsItsGroup(t *testing.T) {
+func TestSignals_GroupSignalOfJobIsNotRelayed(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "insider", os.Args[0])
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -272,7 +272,7 @@ func TestSignals_JobSignalsItsGroup(t *testing.T) {
 			w.signal(by)
 			w.expectOnly(unix.SignalName(by))
 			if n := w.times(cmd.Process.Pid, syscall.SIGUSR1); n != 1 {
-				t.Errorf("%v: the job saw SIGUSR1 %d times, want 1", by, n)
+				t.Errorf("after %v: the job saw SIGUSR1 %d times, want 1", by, n)
 			}
 		}
 	}
@@ -281,7 +281,7 @@ func TestSignals_JobSignalsItsGroup(t *testing.T) {
 }
 
 // The job may do so before this process knows of it.
-func TestSignals_JobSignalsItsGroupAtOnce(t *testing.T) {
+func TestSignals_EarlyGroupSignalOfJobIsNotRelayed(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		cmd := command(t, "agent", "", "sh", "-c", `trap 'echo SIGTERM' TERM; trap 'echo SIGXCPU' XCPU; trap 'echo SIGUSR2; exit' USR2
@@ -298,7 +298,7 @@ func TestSignals_JobSignalsItsGroupAtOnce(t *testing.T) {
 }
 
 // A child from before the process became the agent is not the job's: it signals the agent by its process ID.
-func TestSignals_ChildFromBefore(t *testing.T) {
+func TestSignals_SignalOfOlderChildIsRelayed(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "counter", "-c", `(read x; kill -USR1 $$) <&3 & exec "$0" "$0"`, os.Args[0])
 	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
@@ -320,7 +320,7 @@ func TestSignals_ChildFromBefore(t *testing.T) {
 }
 
 // The witness keeps nothing open, is foreign to the job, and ends with the agent in any case.
-func TestWitness(t *testing.T) {
+func TestWitness_IsForeignAndEndsWithAgent(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(l *underLauncher){
 		"job ends":        func(l *underLauncher) { l.terminate() },
@@ -332,10 +332,11 @@ func TestWitness(t *testing.T) {
 			pid := l.awaitWitness()
 			line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 			if err != nil || !withCgo && len(line) > 0 {
-				t.Errorf("command line %q, %v", line, err)
+				t.Errorf("command line of the witness %q, error %v; want none, as its memory is unmapped", line, err)
 			}
 			if group, _ := unix.Getpgid(pid); group != l.agent || parent(t, pid) != l.agent {
-				t.Errorf("group %d, parent %d, want %d", group, parent(t, pid), l.agent)
+				t.Errorf("witness in group %d with parent %d, want the agent %d as both",
+					group, parent(t, pid), l.agent)
 			}
 			end(l)
 			until(t, "the witness is gone", func() bool { s := state(pid); return s == "" || s == "Z" })
@@ -348,7 +349,7 @@ func TestWitness(t *testing.T) {
 
 // A parent death signal set by the launcher also ends the job, as a child or in place of the agent. Without one the job
 // is not ended.
-func TestStart_LauncherDeath(t *testing.T) {
+func TestStart_PassesParentDeathSignalOn(t *testing.T) {
 	runtime.LockOSThread() // the parent of the child is a thread
 	defer runtime.UnlockOSThread()
 	for _, part := range []string{"agent", "inplace"} {
@@ -357,7 +358,7 @@ func TestStart_LauncherDeath(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: sig}
 			w := start(t, cmd)
 			if got := w.pid("dies"); got != int(sig) {
-				t.Errorf("%s: the job has %d, want %d", part, got, sig)
+				t.Errorf("%s: the job has the parent death signal %d, want %d", part, got, sig)
 			}
 			for range w.lines {
 			}
@@ -420,35 +421,35 @@ func TestSignals_ResolveHeldBack(t *testing.T) {
 }
 
 // A held-back stop does not follow a signal that ends the job.
-func TestSignals_HoldBackStop(t *testing.T) {
+func TestSignals_HeldBackStopAndContinueCancel(t *testing.T) {
 	s := &Signals{}
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTERM, syscall.SIGCONT} {
 		s.holdBack(sig, 1)
 	}
 	if len(s.heldBack) != 2 || s.heldBack[0].sig != syscall.SIGTERM || s.heldBack[1].sig != syscall.SIGCONT {
-		t.Errorf("%v, want TERM and CONT", s.heldBack)
+		t.Errorf("held back %v, want TERM and CONT", s.heldBack)
 	}
 	if s.holdBack(syscall.SIGTSTP, 1); len(s.heldBack) != 2 || s.heldBack[1].sig != syscall.SIGTSTP {
-		t.Errorf("%v, want TERM and TSTP", s.heldBack)
+		t.Errorf("held back %v, want TERM and TSTP", s.heldBack)
 	}
 }
 
 // A signal that only the witness received does not match the next signal.
-func TestWitness_Forgets(t *testing.T) {
+func TestWitness_ForgetsUnmatchedSignal(t *testing.T) {
 	w := &witness{counts: &witnessPage{}}
 	w.counts.counts[syscall.SIGTERM] = 2
 	w.look()
 	if !w.takeMatch(syscall.SIGTERM) || w.takeMatch(syscall.SIGHUP) || len(w.unmatched) != 1 {
-		t.Errorf("%v are left", w.unmatched)
+		t.Errorf("after matching one of two TERM: %v are unmatched, want one TERM", w.unmatched)
 	}
 	w.unmatched[0].at = w.unmatched[0].at.Add(-2 * groupSignalWindow)
 	s := &Signals{jobState: jobRunning, witness: w}
 	s.seen[syscall.SIGTERM].user = readDeliveries(syscall.SIGTERM).user + 1 // our copy is collected next
 	if s.resolveHeldBack(); len(w.unmatched) != 1 {
-		t.Error("it was dropped while ours was under way")
+		t.Errorf("%v are unmatched, want one TERM: our own copy of it was yet to be collected", w.unmatched)
 	}
 	s.seen[syscall.SIGTERM] = readDeliveries(syscall.SIGTERM)
 	if s.resolveHeldBack(); w.takeMatch(syscall.SIGTERM) {
-		t.Error("an old one is left")
+		t.Error("an unmatched TERM older than groupSignalWindow is left, want it dropped")
 	}
 }

@@ -38,7 +38,7 @@ func shellCommand(out io.Writer, script string, args ...string) Command {
 }
 
 // A program that runs both jobs and other children gets every exit code right: neither side reaps the other's.
-func TestStart_BesideOsExec(t *testing.T) {
+func TestStart_ReapsOnlyItsJobBesideOsExec(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	for i := range 50 {
@@ -49,7 +49,7 @@ func TestStart_BesideOsExec(t *testing.T) {
 			cmd.Stdout = &out
 			err := cmd.Run()
 			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code || out.String() != text+"\n" {
-				t.Errorf("%s: %v, output %q, want code %d", text, err, &out, code)
+				t.Errorf("%s: %v, output %q; want exit code %d and its name", text, err, &out, code)
 			}
 		})
 	}
@@ -61,7 +61,7 @@ func TestStart_BesideOsExec(t *testing.T) {
 				var out bytes.Buffer
 				st := library(t, shellCommand(&out, `(exit 1); echo "$1"; exit $2`, text, fmt.Sprint(code))).Wait()
 				if st.ExitCode != code || st.Err != nil || st.CopyErr != nil || out.String() != text+"\n" {
-					t.Errorf("%s: %+v, output %q, want code %d", text, st, &out, code)
+					t.Errorf("%s: status %+v, output %q; want exit code %d and its name", text, st, &out, code)
 				}
 			}
 		})
@@ -110,13 +110,15 @@ func TestStart_TakesNothingOver(t *testing.T) {
 	defer func() { _ = unix.Kill(orphan, unix.SIGKILL) }()
 	var word string
 	if _, err := fmt.Fscan(r, &word); err != nil || word != "orphaned" {
-		t.Fatalf("%q, %v", word, err)
+		t.Fatalf("second word of the job %q, %v; want \"orphaned\"", word, err)
 	}
 	if during := takenOver(t); during != before || parentOf(orphan) == os.Getpid() {
-		t.Errorf("before %+v, during the job %+v; the orphan's parent is %d", before, during, parentOf(orphan))
+		t.Errorf("before %+v, during the job %+v, want the same; the orphan's parent is %d, want another than %d",
+			before, during, parentOf(orphan), os.Getpid())
 	}
 	if j.ReapedUsage() != (Usage{}) || j.AllEnded() || j.IsForeign(j.PID()) || !j.IsForeign(orphan) {
-		t.Errorf("before its end: reaped %+v, over %v", j.ReapedUsage(), j.AllEnded())
+		t.Errorf("while the job runs: ReapedUsage %+v, AllEnded %v, IsForeign of job %v and orphan %v; want 0, false, false, true",
+			j.ReapedUsage(), j.AllEnded(), j.IsForeign(j.PID()), j.IsForeign(orphan))
 	}
 
 	j.Release() // only for a process that was taken over
@@ -126,18 +128,18 @@ func TestStart_TakesNothingOver(t *testing.T) {
 	hold.Close()
 	st := j.Wait()
 	if after := takenOver(t); after != before {
-		t.Errorf("before %+v, after %+v", before, after)
+		t.Errorf("before %+v, after the job %+v, want the same", before, after)
 	}
 	if st.ExitCode != 3 || st.Orphans != 0 || st.ReceivedSignals != nil || st.FromTerminal || st.Err != nil || st.Uncounted == nil {
-		t.Errorf("status %+v", st)
+		t.Errorf("status %+v, want exit code 3, Uncounted, and nothing of orphans and signals", st)
 	}
 	if u := j.ReapedUsage(); u.MaxRSS == 0 || u.MaxRSS != st.Usage.MaxRSS || st.Usage.MaxRSSFloor == 0 {
-		t.Errorf("reaped %+v, status %+v", u, st.Usage)
+		t.Errorf("ReapedUsage %+v, want a MaxRSS as in the status %+v, with a floor", u, st.Usage)
 	}
 }
 
 // The account contains only the job, regardless of other children.
-func TestStart_CountsItsJobAlone(t *testing.T) {
+func TestStart_CountsOnlyItsJob(t *testing.T) {
 	t.Parallel()
 	const burn = "i=0; while [ $i -lt %d ]; do i=$((i+1)); done"
 	busy := exec.Command("sh", "-c", fmt.Sprintf(burn, 200000))
@@ -151,7 +153,7 @@ func TestStart_CountsItsJobAlone(t *testing.T) {
 	}
 	other := busy.ProcessState.UserTime().Seconds() + busy.ProcessState.SystemTime().Seconds()
 	if used := st.Usage.UserSeconds + st.Usage.SystemSeconds; used <= 0 || used > other/2 {
-		t.Errorf("the job used %v s, the other child %v s", used, other)
+		t.Errorf("the job used %v s, want more than 0 and at most half of the other child's %v s", used, other)
 	}
 }
 
@@ -163,16 +165,16 @@ func TestJob_Signal(t *testing.T) {
 			t.Error(err)
 		}
 		if st := j.Wait(); st.Signal != name || st.ExitCode != 128+int(sig) {
-			t.Errorf("%s: status %+v", name, st)
+			t.Errorf("%s: status %+v, want that signal and exit code %d", name, st, 128+int(sig))
 		}
 		if err := j.Signal(sig); !errors.Is(err, os.ErrProcessDone) {
-			t.Errorf("%s after the end: %v", name, err)
+			t.Errorf("%s after the end: error %v, want %v", name, err, os.ErrProcessDone)
 		}
 	}
 }
 
 // A signal sent while the job ends reaches it or no process; -race checks the lock.
-func TestJob_SignalWhileItEnds(t *testing.T) {
+func TestJob_SignalDuringEnd_ReachesJobOrNobody(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		j := library(t, shellCommand(nil, "trap '' TERM; exit 6"))
@@ -186,13 +188,13 @@ func TestJob_SignalWhileItEnds(t *testing.T) {
 		}()
 		st := j.Wait()
 		if err := <-over; !errors.Is(err, os.ErrProcessDone) || st.ExitCode != 6 && st.Signal != "SIGTERM" {
-			t.Errorf("%v, status %+v", err, st)
+			t.Errorf("Signal: %v, want %v; status %+v, want exit code 6 or SIGTERM", err, os.ErrProcessDone, st)
 		}
 	}
 }
 
 // Wait waits for a stopped job, and this process does not stop.
-func TestJob_StoppedOneIsWaitedFor(t *testing.T) {
+func TestJob_WaitWaitsForStoppedJob(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "kill -STOP $$; exit 4"))
 	until(t, "the job stops", func() bool { return state(j.PID()) == "T" })
@@ -200,35 +202,35 @@ func TestJob_StoppedOneIsWaitedFor(t *testing.T) {
 	go func() { ended <- j.Wait() }()
 	select {
 	case st := <-ended:
-		t.Fatalf("a stopped job has ended: %+v", st)
+		t.Fatalf("Wait returned %+v for a stopped job, want it to wait", st)
 	case <-time.After(50 * time.Millisecond):
 	}
 	if err := j.Signal(syscall.SIGCONT); err != nil {
 		t.Error(err)
 	}
 	if st := <-ended; st.ExitCode != 4 {
-		t.Errorf("status %+v", st)
+		t.Errorf("status %+v, want exit code 4", st)
 	}
 }
 
 // If other code in the process reaps the job, Err is set, and no process is signalled.
-func TestJob_ReapedBySomebodyElse(t *testing.T) {
+func TestJob_WaitReportsJobReapedByOtherCode(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "exit 3"))
 	var ws syscall.WaitStatus
 	if _, err := syscall.Wait4(j.PID(), &ws, 0, nil); err != nil || ws.ExitStatus() != 3 {
-		t.Fatalf("%v, %v", ws, err)
+		t.Fatalf("wait4: status %v, error %v; want exit code 3", ws, err)
 	}
 	if st := j.Wait(); !errors.Is(st.Err, syscall.ECHILD) || st.ExitCode != 255 {
-		t.Errorf("status %+v", st)
+		t.Errorf("status %+v, want Err %v and exit code 255", st, syscall.ECHILD)
 	}
 	if err := j.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
-		t.Error(err)
+		t.Errorf("Signal: %v, want %v", err, os.ErrProcessDone)
 	}
 }
 
 // A library waits for its helpers itself.
-func TestJob_HelperOfALibrary(t *testing.T) {
+func TestJob_LibraryWaitsForItsHelpers(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "exec sleep 60"))
 	helper := exec.Command("sh", "-c", "exit 5")
@@ -237,17 +239,17 @@ func TestJob_HelperOfALibrary(t *testing.T) {
 		return helper.Process.Pid, err
 	})
 	if err != nil || !j.IsForeign(helper.Process.Pid) {
-		t.Errorf("%v", err)
+		t.Errorf("StartHelper: error %v, IsForeign(helper) %v; want nil, true", err, j.IsForeign(helper.Process.Pid))
 	}
 	j.ReapHelpers()
 	if _ = helper.Wait(); helper.ProcessState.ExitCode() != 5 {
-		t.Errorf("the helper ended with %v", helper.ProcessState)
+		t.Errorf("the helper ended with %v, want exit code 5", helper.ProcessState)
 	}
 	_ = j.Signal(syscall.SIGKILL)
 	j.Wait()
 }
 
-func TestCommand_Streams(t *testing.T) {
+func TestCommand_CopiesStreams(t *testing.T) {
 	t.Parallel()
 	var out, stderr bytes.Buffer
 	in := strings.Repeat("0123456789abcdef", 1<<14)
@@ -255,12 +257,13 @@ func TestCommand_Streams(t *testing.T) {
 	c.Stdin, c.Stderr = strings.NewReader(in), &stderr
 	st := library(t, c).Wait()
 	if st.ExitCode != 2 || st.CopyErr != nil || out.String() != in || stderr.String() != "trouble\n" {
-		t.Errorf("status %+v, %d bytes, stderr %q", st, out.Len(), &stderr)
+		t.Errorf("status %+v, %d bytes on stdout, stderr %q; want exit code 2, the input of %d bytes, \"trouble\"",
+			st, out.Len(), &stderr, len(in))
 	}
 }
 
 // Done is closed at the job's end, while Wait waits for a descendant that holds the output.
-func TestJob_DoneBeforeTheOutputIsClosed(t *testing.T) {
+func TestJob_DoneClosesBeforeOutputIsCopied(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
 	in, hold, err := os.Pipe()
@@ -277,25 +280,25 @@ func TestJob_DoneBeforeTheOutputIsClosed(t *testing.T) {
 	<-j.Done()
 	select {
 	case st := <-ended:
-		t.Errorf("Wait has returned: %+v", st)
+		t.Errorf("Wait returned %+v, want it to wait until the output is copied", st)
 	default:
 	}
 
 	go func() { _, _ = io.Copy(io.Discard, r) }()
 	hold.Close()
 	if st := <-ended; st.ExitCode != 3 || st.CopyErr != nil {
-		t.Errorf("status %+v", st)
+		t.Errorf("status %+v, want exit code 3 and no CopyErr", st)
 	}
 }
 
 // One writer for both streams gets both in order, through one pipe.
-func TestCommand_OneWriterForBoth(t *testing.T) {
+func TestCommand_OneWriterGetsBothStreamsInOrder(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
 	c := shellCommand(&both, "for i in 1 2 3; do echo out$i; echo err$i >&2; done")
 	c.Stderr = &both
 	if st := library(t, c).Wait(); st.ExitCode != 0 || both.String() != "out1\nerr1\nout2\nerr2\nout3\nerr3\n" {
-		t.Errorf("status %+v, output %q", st, &both)
+		t.Errorf("status %+v, output %q; want exit code 0, and three pairs of out and err in order", st, &both)
 	}
 }
 
@@ -307,18 +310,18 @@ func (u uncomparable) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestCommand_UncomparableWriters(t *testing.T) {
+func TestCommand_AcceptsUncomparableWriters(t *testing.T) {
 	t.Parallel()
 	var out, stderr bytes.Buffer
 	c := shellCommand(uncomparable{func(p []byte) { out.Write(p) }}, "echo out; echo err >&2")
 	c.Stderr = uncomparable{func(p []byte) { stderr.Write(p) }}
 	if st := library(t, c).Wait(); st.ExitCode != 0 || out.String() != "out\n" || stderr.String() != "err\n" {
-		t.Errorf("status %+v, %q, %q", st, &out, &stderr)
+		t.Errorf("status %+v, stdout %q, stderr %q; want exit code 0, out, err", st, &out, &stderr)
 	}
 }
 
 // The descriptor of a file is passed on, without a pipe.
-func TestCommand_FilesArePassedOn(t *testing.T) {
+func TestCommand_PassesFilesOn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "out")
 	out, err := os.Create(path)
@@ -336,13 +339,13 @@ func TestCommand_FilesArePassedOn(t *testing.T) {
 	st := library(t, c).Wait()
 	text, err := os.ReadFile(path)
 	if want := "/dev/null\n" + path + "\n" + path + "\n"; err != nil || st.ExitCode != 0 || string(text) != want {
-		t.Errorf("status %+v, %q, %v", st, text, err)
+		t.Errorf("status %+v, files of the job %q (%v); want exit code 0 and %q", st, text, err, want)
 	}
 }
 
 // A job does not inherit this process's private descriptors, nor the pipe ends of other jobs: a job that reads to the
 // end of its input sees that end.
-func TestCommand_NothingElseIsInherited(t *testing.T) {
+func TestCommand_JobInheritsNothingElse(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -359,14 +362,14 @@ func TestCommand_NothingElseIsInherited(t *testing.T) {
 		second.Wait()
 		for line := range strings.Lines(out.String()) {
 			if f := strings.Fields(line); slices.Contains(f, "/proc/self/maps") || strings.Contains(line, "/maps") {
-				t.Errorf("inherited: %s", line)
+				t.Errorf("the job inherited a private descriptor: %s", line)
 			}
 		}
 	}()
 
 	w.Close()
 	if st := cat.Wait(); st.ExitCode != 0 || st.CopyErr != nil {
-		t.Errorf("status %+v", st)
+		t.Errorf("status of cat %+v, want exit code 0 and no CopyErr", st)
 	}
 }
 
@@ -376,51 +379,53 @@ type failing struct{ err error }
 func (f failing) Read(p []byte) (int, error)  { return 0, f.err }
 func (f failing) Write(p []byte) (int, error) { return 0, f.err }
 
-func TestStatus_CopyErr(t *testing.T) {
+func TestStatus_CopyErrHoldsErrorOfStream(t *testing.T) {
 	t.Parallel()
 	trouble := errors.New("trouble")
 	c := shellCommand(nil, "cat; exit 3")
 	c.Stdin = failing{trouble}
 	if st := library(t, c).Wait(); st.ExitCode != 3 || !errors.Is(st.CopyErr, trouble) || st.Err != nil {
-		t.Errorf("reader: %+v", st)
+		t.Errorf("failing reader: status %+v, want exit code 3 and CopyErr %v", st, trouble)
 	}
 	// A job gets SIGPIPE if its output cannot be delivered, as without us.
 	st := library(t, shellCommand(failing{trouble}, "exec yes")).Wait()
 	if st.Signal != "SIGPIPE" || !errors.Is(st.CopyErr, trouble) {
-		t.Errorf("writer: %+v", st)
+		t.Errorf("failing writer: status %+v, want SIGPIPE and CopyErr %v", st, trouble)
 	}
 	// A job need not read all of its input.
 	c = shellCommand(nil, "exit 3")
 	c.Stdin = strings.NewReader(strings.Repeat("x", 1<<20))
 	if st := library(t, c).Wait(); st.ExitCode != 3 || st.CopyErr != nil {
-		t.Errorf("unread: %+v", st)
+		t.Errorf("unread input: status %+v, want exit code 3 and no CopyErr", st)
 	}
 }
 
 // If our variables make the environment too large for the kernel, the command starts without them.
-func TestCommand_FallbackEnviron(t *testing.T) {
+func TestCommand_FallbackEnvironIsUsedAfterE2BIG(t *testing.T) {
 	large := "LARGE=" + strings.Repeat("x", 128<<10) // more than the kernel's limit for one string
 	var out strings.Builder
 	c := shellCommand(&out, `echo "$OWN ${LARGE:-none}"`)
 	c.Env = []string{large}
 	if _, err := Start(c, nil); !errors.Is(err, ErrNotExecutable) || !errors.Is(err, syscall.E2BIG) {
-		t.Errorf("without a plain environment: %v", err)
+		t.Errorf("without FallbackEnviron: %v, want ErrNotExecutable and E2BIG", err)
 	}
 
 	c.FallbackEnviron = []string{"OWN=kept", "PATH=" + os.Getenv("PATH")}
 	j := library(t, c)
 	if st := j.Wait(); st.ExitCode != 0 || out.String() != "kept none\n" || !j.UsesFallbackEnviron() {
-		t.Errorf("exit code %d, output %q, plain %t", st.ExitCode, &out, j.UsesFallbackEnviron())
+		t.Errorf("exit code %d, output %q, UsesFallbackEnviron %t; want 0, \"kept none\", true",
+			st.ExitCode, &out, j.UsesFallbackEnviron())
 	}
 
 	c.Env = nil
 	if j := library(t, c); j.Wait().ExitCode != 0 || j.UsesFallbackEnviron() {
-		t.Error("an environment that fits was not taken")
+		t.Errorf("an environment that fits: UsesFallbackEnviron %t, want false and exit code 0",
+			j.UsesFallbackEnviron())
 	}
 }
 
 // A command that cannot be started leaves no pipe and no goroutine behind.
-func TestStart_FailureLeavesNothing(t *testing.T) {
+func TestStart_FailureLeavesNoDescriptor(t *testing.T) {
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -437,20 +442,20 @@ func TestStart_FailureLeavesNothing(t *testing.T) {
 		}
 	}
 	if after := open(); after > before {
-		t.Errorf("%d descriptors before, %d after", before, after)
+		t.Errorf("%d descriptors after 20 failed starts, want at most %d as before", after, before)
 	}
 }
 
 // Only one job at a time can use the signals of a process.
-func TestStart_SecondJobWithTheSameSignals(t *testing.T) {
+func TestStart_RefusesSecondJobWithSameSignals(t *testing.T) {
 	s := &Signals{jobState: jobRunning}
 	if _, err := Start(Command{Args: []string{"true"}}, s); err == nil {
-		t.Error("a second job was started")
+		t.Error("Start started a second job with the same Signals, want an error")
 	}
 }
 
 // A resolved file is executed without a second search; if it is gone, there is one.
-func TestCommand_Path(t *testing.T) {
+func TestCommand_PathSparesSearch(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/here", "#!/bin/sh\nexit 8", 0o755)
 	write(t, dir+"/data", "#!/bin/sh\nexit 9", 0o644)
@@ -474,6 +479,6 @@ func TestCommand_Path(t *testing.T) {
 	}
 	_, err := Start(Command{Path: dir + "/gone", Args: []string{"no-such-name"}}, nil)
 	if !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("Path and name do not exist: error %v, want %v", err, ErrNotFound)
 	}
 }

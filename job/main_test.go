@@ -370,14 +370,14 @@ func (w *wrapped) expect(prefix string) (line string, before int) {
 		select {
 		case line, ok := <-w.lines:
 			if !ok {
-				w.t.Fatalf("the output ended before %q", prefix)
+				w.t.Fatalf("the output ended before a line with the prefix %q", prefix)
 			}
 			if strings.HasPrefix(line, prefix) {
 				return line, n
 			}
 			w.t.Logf("line %q", line)
 		case <-timeout:
-			w.t.Fatalf("no %q within %v", prefix, waitTimeout)
+			w.t.Fatalf("no line with the prefix %q within %v", prefix, waitTimeout)
 		}
 	}
 }
@@ -406,7 +406,7 @@ func (w *wrapped) end() (code int, st Status) {
 	w.t.Helper()
 	timer := time.AfterFunc(waitTimeout, func() {
 		ps, _ := exec.Command("ps", "-eo", "pid,ppid,pgid,stat,etimes,wchan,args").Output()
-		w.t.Errorf("not ended within %v:\n%s", waitTimeout, ps)
+		w.t.Errorf("the agent has not ended within %v; processes:\n%s", waitTimeout, ps)
 		_ = w.cmd.Process.Kill()
 	})
 	defer timer.Stop()
@@ -447,7 +447,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begin) > waitTimeout {
-			t.Fatalf("not within %v: %s", waitTimeout, what)
+			t.Fatalf("not true within %v: %s", waitTimeout, what)
 		}
 	}
 }

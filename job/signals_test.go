@@ -39,7 +39,7 @@ func TestSignals_RelaysEachOnce(t *testing.T) {
 	w.signal(syscall.SIGTERM)
 	w.expectOnly("SIGTERM")
 	if code, st := w.end(); code != 0 || st.Signal != "" {
-		t.Errorf("exit code %d, %+v", code, st)
+		t.Errorf("exit code %d, status %+v; want 0 and no signal", code, st)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestSignals_RelaysEachOnce(t *testing.T) {
 func (w *wrapped) expectOnly(line string) {
 	w.t.Helper()
 	if _, before := w.expect(line); before != 0 {
-		w.t.Errorf("%d lines too many before %s", before, line)
+		w.t.Errorf("%d lines before %q, want none", before, line)
 	}
 }
 
@@ -61,7 +61,7 @@ func (w *wrapped) settle() {
 }
 
 // Signals ignored at our start are ignored in the job; a job that handles them nevertheless gets them.
-func TestSignals_RelaysIgnored(t *testing.T) {
+func TestSignals_RelaysSignalsIgnoredAtStart(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "counter", "-c", `trap '' HUP INT; exec "$0" "$0"`, os.Args[0])
 	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
@@ -84,7 +84,7 @@ func TestSignals_RelaysIgnored(t *testing.T) {
 
 // A program started with blocked signals receives them nevertheless, and notices the end of its job. The job has them
 // blocked, as without the program.
-func TestSignals_StartedBlocked(t *testing.T) {
+func TestSignals_ReceivesSignalsBlockedAtStart(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "-c", `import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGCHLD])
@@ -104,13 +104,13 @@ os.execv(sys.argv[1], sys.argv[1:])`, os.Args[0], "sh", "-c", "echo ready $$; re
 
 	stdin.Close()
 	if code, _ := w.end(); code != 7 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want the job's 7", code)
 	}
 }
 
 // A SIGCHLD from a process may be the only one delivered at the job's end: the kernel merges its SIGCHLD into a pending
 // one.
-func TestSignals_ChildOfAnotherSender(t *testing.T) {
+func TestSignals_SIGCHLDOfProcessHidesNoEnd(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; read x; exit 7")
 	stdin, err := cmd.StdinPipe()
@@ -127,19 +127,19 @@ func TestSignals_ChildOfAnotherSender(t *testing.T) {
 	until(t, "the job ends", func() bool { return state(pid) == "Z" })
 	w.signal(syscall.SIGCONT)
 	if code, _ := w.end(); code != 7 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want the job's 7", code)
 	}
 }
 
-func TestSignals_DeliversEarlyOne(t *testing.T) {
+func TestSignals_DeliversEarlySignal(t *testing.T) {
 	t.Parallel()
 	code, st := start(t, command(t, "early", "", "sleep", "60")).end()
 	if code != 143 || st.Signal != "SIGTERM" {
-		t.Errorf("exit code %d, %+v", code, st)
+		t.Errorf("exit code %d, status %+v; want 143 and SIGTERM", code, st)
 	}
 }
 
-func TestSignals_JobDecidesAboutTerm(t *testing.T) {
+func TestSignals_JobMayHandleOrIgnoreTERM(t *testing.T) {
 	t.Parallel()
 	// The job takes its time, and we wait.
 	w := start(t, command(t, "agent", "", "sh", "-c",
@@ -148,7 +148,8 @@ func TestSignals_JobDecidesAboutTerm(t *testing.T) {
 	w.signal(syscall.SIGTERM)
 	w.expect("saved")
 	if code, st := w.end(); code != 3 || st.Signal != "" || st.End.Sub(st.Start) < 500*time.Millisecond {
-		t.Errorf("exit code %d, %+v", code, st)
+		t.Errorf("job that handles TERM: exit code %d, status %+v; want 3, no signal, and an end after 500 ms",
+			code, st)
 	}
 	// A job that ignores it is left alone.
 	cmd := command(t, "agent", "", "sh", "-c", `trap '' TERM; echo pid $$; read x; exit 4`)
@@ -162,7 +163,7 @@ func TestSignals_JobDecidesAboutTerm(t *testing.T) {
 	w.signal(syscall.SIGTERM)
 	in.Close()
 	if code, _ := w.end(); code != 4 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("job that ignores TERM: exit code %d, want 4", code)
 	}
 }
 
@@ -177,7 +178,7 @@ func state(pid int) string {
 }
 
 // Without a shell that would notice, a job that stops itself does not stop us, and a CONT sent to us continues it.
-func TestJob_SelfStopWithoutJobControl(t *testing.T) {
+func TestJob_SelfStopWithoutJobControlStopsOnlyJob(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "selfstop", os.Args[0]))
 	pid := w.pid("stopping")
@@ -185,14 +186,14 @@ func TestJob_SelfStopWithoutJobControl(t *testing.T) {
 	w.signal(syscall.SIGCONT)
 	w.expect("continued")
 	if state := state(w.cmd.Process.Pid); state == "T" {
-		t.Error("we stopped, too")
+		t.Error("the agent stopped as well, want it running: no shell would continue it")
 	}
 	if code, _ := w.end(); code != 0 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want 0", code)
 	}
 }
 
-func TestSignals_Late(t *testing.T) {
+func TestSignals_LateDeliversSignalAfterEnd(t *testing.T) {
 	s := Catch()
 	defer s.Stop()
 	j, err := Start(Command{Args: []string{"true"}}, s)
@@ -206,10 +207,10 @@ func TestSignals_Late(t *testing.T) {
 	select {
 	case sig := <-s.Late():
 		if sig != syscall.SIGINT {
-			t.Errorf("late %v", sig)
+			t.Errorf("Late delivered %v, want INT", sig)
 		}
 	case <-time.After(waitTimeout):
-		t.Error("a late signal was not told")
+		t.Errorf("Late delivered nothing within %v, want INT", waitTimeout)
 	}
 }
 
@@ -312,11 +313,11 @@ func (m *terminal) once(agent int, sig syscall.Signal) {
 		seen += m.expect(unix.SignalName(sig))
 	}
 	if strings.Contains(seen, "SIG") {
-		m.t.Errorf("%v: more than once: %q", sig, seen)
+		m.t.Errorf("%v: the job saw further signals, want none: %q", sig, seen)
 	}
 }
 
-func TestSignals_TerminalSendsOnce(t *testing.T) {
+func TestSignals_TerminalSignalReachesJobOnce(t *testing.T) {
 	t.Parallel()
 	m := onTerminal(t, command(t, "agent", "counter", os.Args[0]))
 	m.pid("ready")
@@ -354,7 +355,7 @@ func TestSignals_TerminalSendsOnce(t *testing.T) {
 }
 
 // Only the leader of a session receives a hang-up.
-func TestSignals_Hangup(t *testing.T) {
+func TestSignals_HangupReachesJobOnce(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -368,7 +369,7 @@ func TestSignals_Hangup(t *testing.T) {
 	w.Close()
 	lines := readLines(r)
 	if line := <-lines; !strings.HasPrefix(line, "ready") {
-		t.Fatalf("line %q", line)
+		t.Fatalf("first line %q, want \"ready\"", line)
 	}
 	m.tty.Close()
 	var got []string
@@ -379,7 +380,7 @@ func TestSignals_Hangup(t *testing.T) {
 	}
 	hups := strings.Count(strings.Join(got, " "), "SIGHUP")
 	if hups != 1 {
-		t.Errorf("the job saw %v", got)
+		t.Errorf("the job saw %v with %d SIGHUP, want 1", got, hups)
 	}
 }
 
@@ -405,7 +406,7 @@ func readLines(f *os.File) <-chan string {
 }
 
 // A job killed by Ctrl-C or Ctrl-\ is distinguished from one killed by kill(1), and the agent dies by the same signal.
-func TestStatus_DeathFromTerminal(t *testing.T) {
+func TestStatus_DistinguishesDeathFromTerminal(t *testing.T) {
 	t.Parallel()
 	for key, sig := range map[string]syscall.Signal{"\x03": syscall.SIGINT, "\x1c": syscall.SIGQUIT} {
 		cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 60")
@@ -419,7 +420,8 @@ func TestStatus_DeathFromTerminal(t *testing.T) {
 		_ = cmd.Wait()
 		ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
 		if !ws.Signaled() || ws.Signal() != sig || ws.CoreDump() {
-			t.Errorf("%v: ended with %v", sig, cmd.ProcessState)
+			t.Errorf("%v from the terminal: the agent ended with %v, want that signal without a core",
+				sig, cmd.ProcessState)
 		}
 	}
 	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 60")
@@ -428,7 +430,7 @@ func TestStatus_DeathFromTerminal(t *testing.T) {
 	_ = unix.Kill(cmd.Process.Pid, syscall.SIGINT)
 	_ = cmd.Wait()
 	if cmd.ProcessState.ExitCode() != 130 {
-		t.Errorf("killed by kill: ended with %v", cmd.ProcessState)
+		t.Errorf("INT from kill(2): the agent ended with %v, want exit code 130", cmd.ProcessState)
 	}
 }
 
@@ -457,7 +459,7 @@ func parent(t *testing.T, pid int) int {
 }
 
 // Ctrl-Z stops job and agent, and the shell gets its terminal back; fg continues both, and the job gets one SIGCONT.
-func TestJob_CtrlZ(t *testing.T) {
+func TestJob_CtrlZStopsJobAndAgent(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "counter")
 	m.send("$AGENT $AGENT\n")
@@ -487,7 +489,7 @@ func TestJob_CtrlZ(t *testing.T) {
 
 // A job that stops itself, immediately or after tidying up, gives the shell its terminal back when it has stopped, and
 // goes on after fg.
-func TestJob_StopsItself(t *testing.T) {
+func TestJob_SelfStopGivesShellItsTerminal(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "selfstop")
 	m.send("$AGENT $AGENT\n")
@@ -496,7 +498,7 @@ func TestJob_StopsItself(t *testing.T) {
 	m.expect("Stopped")
 	m.expect("prompt-$ ")
 	if a, b := state(agent), state(pid); a != "T" || b != "T" {
-		t.Fatalf("states of agent and job: %s, %s", a, b)
+		t.Fatalf("agent in state %s, job in state %s; want T for both", a, b)
 	}
 	m.send("fg\n")
 	m.expect("continued")
@@ -507,7 +509,7 @@ func TestJob_StopsItself(t *testing.T) {
 	m.pid("ready")
 	m.send("\x1a")
 	if before := m.expect("tidy"); strings.Contains(before, "prompt") {
-		t.Errorf("the shell took the terminal before the job was done: %q", before)
+		t.Errorf("the shell prompted before the editor had tidied up: %q", before)
 	}
 	m.expect("Stopped")
 	m.expect("prompt-$ ")
@@ -517,7 +519,7 @@ func TestJob_StopsItself(t *testing.T) {
 }
 
 // A job that ignores Ctrl-Z goes on, and keeps the terminal.
-func TestJob_IgnoresCtrlZ(t *testing.T) {
+func TestJob_ThatIgnoresCtrlZKeepsTerminal(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "")
 	m.send("$AGENT sh -c 'trap \"\" TSTP; trap \"echo in\"t INT; echo ready; while :; do sleep 0.05; done'\n")
@@ -526,7 +528,7 @@ func TestJob_IgnoresCtrlZ(t *testing.T) {
 	m.expect("^Z")
 	m.send("\x03")
 	if before := m.expect("int\r\n"); strings.Contains(before, "Stopped") {
-		t.Errorf("stopped: %q", before)
+		t.Errorf("the shell stopped a job that ignores Ctrl-Z: %q", before)
 	}
 	m.send("\x1c")
 	m.expect("prompt-$ ")
@@ -541,6 +543,6 @@ func TestReraise_CtrlCEndsLoop(t *testing.T) {
 	m.send("\x03")
 	before := m.expect("prompt-$ ")
 	if strings.Contains(before, "ready") || strings.Contains(before, "the-42") {
-		t.Errorf("the loop went on: %q", before)
+		t.Errorf("the shell's script went on after Ctrl-C, want it ended: %q", before)
 	}
 }

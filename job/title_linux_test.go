@@ -44,7 +44,7 @@ func TestSetTitle(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) != len(titles)+1 {
-		t.Fatalf("%q", lines)
+		t.Fatalf("output %q, want %d lines", lines, len(titles)+1)
 	}
 	if want := strings.Join(titles, "|") + " true"; lines[len(titles)] != want {
 		t.Errorf("arguments, and whether the environment stayed: %q, want %q", lines[len(titles)], want)
@@ -59,7 +59,7 @@ func TestSetTitle(t *testing.T) {
 			line, want = strings.TrimRight(line, "\x00")+"\x00", text
 		}
 		if line != want+"\x00" {
-			t.Errorf("the command line is %q, want %q", line, want)
+			t.Errorf("SetTitle(%.40q): the command line is %q, want %q", text, line, want+"\x00")
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestWordsWithin(t *testing.T) {
 		25: "perfagent: run of process", 29: "perfagent: run of process", 30: "perfagent: run of process 4711", 99: "perfagent: run of process 4711",
 	} {
 		if got := wordsWithin("perfagent: run of process 4711", n); got != want {
-			t.Errorf("%d bytes: %q, want %q", n, got, want)
+			t.Errorf("words within %d bytes: %q, want %q", n, got, want)
 		}
 	}
 }

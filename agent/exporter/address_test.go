@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestParseAddress_Forms(t *testing.T) {
+func TestParseAddress_AcceptsForms(t *testing.T) {
 	for text, want := range map[string]Address{
 		"9100":                  {Host: "127.0.0.1", Port: "9100"},
 		":9100":                 {Host: "127.0.0.1", Port: "9100"},
@@ -32,7 +32,7 @@ func TestParseAddress_Forms(t *testing.T) {
 	} {
 		got, err := ParseAddress(text)
 		if err != nil || got != want {
-			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
+			t.Errorf("ParseAddress(%q) = %+v, %v; want %+v, nil", text, got, err, want)
 		}
 	}
 }
@@ -46,14 +46,14 @@ func TestParseAddress_Refuses(t *testing.T) {
 		"user@host:1", "a\x00b:1", "-:x", "-a:0", "a-:0", "-:1", "a.-b:1", "a-.b:1", "a.b-.:1", ".a:1", "a..:1", "localhost..:1", "a+b:1", "a%b:1", strings.Repeat("a", 300) + ":1",
 	} {
 		if got, err := ParseAddress(text); err == nil {
-			t.Errorf("%q is taken for %+v", text, got)
+			t.Errorf("ParseAddress(%q) = %+v, want an error", text, got)
 		} else if err.Error() == "" || strings.ContainsAny(err.Error(), "\n\x00") {
-			t.Errorf("%q: %q", text, err)
+			t.Errorf("ParseAddress(%q): error %q, want one line of text", text, err)
 		}
 	}
 }
 
-func TestURL_OfAListener(t *testing.T) {
+func TestURL_HasPortOfListener(t *testing.T) {
 	for text, want := range map[string]string{
 		"0":           "http://127.0.0.1:PORT/",
 		"localhost:0": "http://127.0.0.1:PORT/",
@@ -69,14 +69,14 @@ func TestURL_OfAListener(t *testing.T) {
 		}
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		if got := URL(l, a, "node-17"); got != strings.Replace(want, "PORT", port, 1) || port == "0" {
-			t.Errorf("%s: %s", text, got)
+			t.Errorf("URL for %s: %s, want %s with the port %s", text, got, want, port)
 		}
 		_ = l.Close()
 	}
 }
 
 // An error of Listen is the system's text without the address, which the caller knows.
-func TestAddress_ListenErrors(t *testing.T) {
+func TestAddress_ListenErrorLacksAddress(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -92,15 +92,15 @@ func TestAddress_ListenErrors(t *testing.T) {
 		l, err := address.Listen(t.Context())
 		if err == nil {
 			l.Close()
-			t.Errorf("%v: no error", address)
+			t.Errorf("Listen on %v returned no error, want one with %q", address, word)
 		} else if !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "listen tcp") || strings.Contains(err.Error(), "bind:") {
-			t.Errorf("%v: %v", address, err)
+			t.Errorf("Listen on %v: error %v, want %q, without the call and the address", address, err, word)
 		}
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if l, err := (Address{Host: "nowhere.invalid", Port: "0", Name: true}).Listen(cancelled); err == nil {
 		l.Close()
-		t.Error("a look-up that was cancelled succeeded")
+		t.Error("Listen with a canceled context succeeded, want an error")
 	}
 }

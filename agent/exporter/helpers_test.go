@@ -122,7 +122,7 @@ func parsed(t testing.TB, text string) map[string]float64 {
 	out, kinds := make(map[string]float64), make(map[string]string)
 	helped, current := "", ""
 	if !strings.HasSuffix(text, "\n") {
-		t.Errorf("the last line does not end: %q", text)
+		t.Errorf("the last line has no newline: %q", text)
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -130,11 +130,11 @@ func parsed(t testing.TB, text string) map[string]float64 {
 			helped = m[1]
 		} else if m := typeLine.FindStringSubmatch(line); m != nil {
 			if current = m[1]; current != helped || kinds[current] != "" || (m[2] == "counter") != strings.HasSuffix(current, "_total") {
-				t.Errorf("line %q after the help of %q", line, helped)
+				t.Errorf("line %q follows the help of %q, want one type after the help of the same metric, _total for counters", line, helped)
 			}
 			kinds[current] = m[2]
 		} else if m := seriesLine.FindStringSubmatch(line); m == nil || !belongs(m[1], current, kinds[current]) {
-			t.Errorf("line %q in the part of %q", line, current)
+			t.Errorf("line %q among the lines of %q, want a series of that metric", line, current)
 		} else {
 			v, err := strconv.ParseFloat(m[5], 64)
 			key := m[1]
@@ -142,7 +142,7 @@ func parsed(t testing.TB, text string) map[string]float64 {
 				key += "{" + strings.ReplaceAll(m[4][1:], `"`, "") + "}"
 			}
 			if _, twice := out[key]; twice || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && current != "perfagent_job_value" {
-				t.Errorf("line %q: %v, twice %v", line, err, twice)
+				t.Errorf("line %q: parse error %v, repeated %v; want a finite value, once", line, err, twice)
 			}
 			out[key] = v
 		}

@@ -32,12 +32,12 @@ func wideFeed(interval time.Duration) *feed {
 }
 
 // A sidecar, and a job before its first Reading: unknown values have no line.
-func TestMetrics_WithoutAJob(t *testing.T) {
+func TestMetrics_UnknownJobValuesHaveNoLine(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Begin(f.rec)
 	for name := range parsed(t, string(f.metrics())) {
 		if strings.HasPrefix(name, "perfagent_job_") || strings.HasPrefix(name, "perfagent_gpu_") {
-			t.Errorf("%s is there", name)
+			t.Errorf("%s has a line, want none without a job and GPUs", name)
 		}
 	}
 	f = listenFeed(time.Second)
@@ -45,36 +45,36 @@ func TestMetrics_WithoutAJob(t *testing.T) {
 	f.Begin(f.rec)
 	got := parsed(t, string(f.metrics()))
 	if v, there := got["perfagent_job_cpu_seconds_total"]; !there || v != 0 {
-		t.Errorf("the job's CPU time begins with %v, there %v", v, there)
+		t.Errorf("the job's CPU time begins with %v (present: %v), want 0", v, there)
 	}
 	if v, there := got["perfagent_job_info{source=tree,memory_kind=}"]; !there || v != 1 {
-		t.Errorf("the source is not told: %v", got)
+		t.Errorf("no perfagent_job_info with source=tree and the value 1: %v", got)
 	}
 	for _, name := range []string{"perfagent_job_memory_bytes", "perfagent_job_oom_kills_total", "perfagent_job_memory_limit_bytes"} {
 		if v, there := got[name]; there {
-			t.Errorf("%s is %v", name, v)
+			t.Errorf("%s is %v, want no line before the first reading", name, v)
 		}
 	}
 }
 
 // GPUs found in mid-run have metrics from then on.
-func TestMetrics_GPUsThatAreFoundLater(t *testing.T) {
+func TestMetrics_GPUFoundLaterAppears(t *testing.T) {
 	f, found := listenFeed(time.Second), wideFeed(time.Second)
 	f.Begin(f.rec)
 	f.sample()
 	if strings.Contains(string(f.metrics()), "perfagent_gpu_") {
-		t.Error("there is a GPU")
+		t.Error("a GPU metric has a line before a GPU was found, want none")
 	}
 	f.rec.GPUs = found.rec.GPUs
 	f.rec.EnsureGPUColumns(2)
 	f.sample()
 	if !strings.Contains(string(f.metrics()), `perfagent_gpu_power_watts{run_id="r-1",node="3",gpu="1",uuid="GPU-b",name=""}`) {
-		t.Error("there is no GPU")
+		t.Error("no perfagent_gpu_power_watts of GPU 1 after two GPUs were found, want a line")
 	}
 }
 
 // Scrapes share nothing with the Recording, which changes concurrently: for the race detector.
-func TestExporter_ScrapesWhileTheRunGoesOn(t *testing.T) {
+func TestExporter_ScrapesDoNotRaceWithSampling(t *testing.T) {
 	f := wideFeed(time.Millisecond)
 	f.Begin(f.rec)
 	stop := make(chan struct{})

@@ -33,7 +33,7 @@ func wantGolden(t *testing.T, file, got string) {
 	}
 }
 
-func TestMetrics_OfASample(t *testing.T) {
+func TestMetrics_HaveValuesOfSample(t *testing.T) {
 	f := wideFeed(time.Second)
 	f.sample()
 	f.rec.MissedTicks = 2
@@ -89,37 +89,37 @@ func TestMetrics_OfASample(t *testing.T) {
 		"perfagent_gpu_energy_joules_total{gpu=0,uuid=GPU-a,name=A\\\\B}": 5000,
 	} {
 		if v, there := got[name]; !there || math.Abs(v-want) > 1e-9 {
-			t.Errorf("%s is %v (there %v), want %v", name, v, there, want)
+			t.Errorf("%s is %v (present: %v), want %v", name, v, there, want)
 		}
 	}
 	for _, absent := range []string{"gpu_memory_total_bytes{gpu=1,", "gpu_energy_joules_total{gpu=1,", "pressure_stalled_seconds_total{resource=cpu"} {
 		for name := range got {
 			if strings.HasPrefix(name, "perfagent_"+absent) {
-				t.Errorf("%s is not known, and there", name)
+				t.Errorf("%s has a line, want none for an unknown value", name)
 			}
 		}
 	}
 	for _, m := range slices.Concat(nodeMetrics(), jobMetrics(), gpuMetrics()) {
 		if !strings.Contains(text, "\n"+m.Name+"{") && !strings.HasPrefix(text, m.Name+"{") || m.Help == "" {
-			t.Errorf("%s is not there", m.Name)
+			t.Errorf("no line of %s, or no help %q", m.Name, m.Help)
 		}
 	}
 }
 
 // An unknown value has no line: no 0 and no NaN.
-func TestMetrics_BeforeAnySample(t *testing.T) {
+func TestMetrics_UnknownValuesHaveNoLine(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.options.Agent = func() reporter.Agent { return reporter.Agent{Version: "v"} }
 	want := map[string]float64{"perfagent_build_info{version=v1.2.3}": 1, "perfagent_interval_seconds": 1,
 		"perfagent_samples_total": 0, "perfagent_missed_ticks_total": 0}
 	if diff := cmp.Diff(want, parsed(t, string(f.metrics()))); diff != "" {
-		t.Error(diff)
+		t.Errorf("metrics before any sample (-want +got):\n%s", diff)
 	}
 }
 
 // The counters begin at 0 with the run if the baseline has them, so that a scraper sees them grow from before the first
 // sample. Gauges have no value yet.
-func TestMetrics_BeginWithTheRun(t *testing.T) {
+func TestMetrics_CountersBeginAtZeroWithTheRun(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.rec.BootMB[0], f.rec.BootMB[1] = math.NaN(), math.NaN() // no disk could be read
 	f.Begin(f.rec)
@@ -134,18 +134,18 @@ func TestMetrics_BeginWithTheRun(t *testing.T) {
 		want["perfagent_cpu_seconds_total{mode="+m.String()+"}"] = 0
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("metrics at the baseline (-want +got):\n%s", diff)
 	}
 	f.sample()
 	if got = parsed(t, string(f.metrics())); got["perfagent_cpu_seconds_total{mode=user}"] != 1.25 || got["perfagent_disk_read_bytes_total"] == 0 {
-		t.Errorf("after a sample: %v", got)
+		t.Errorf("after a sample: %v, want 1.25 s in user mode and bytes read", got)
 	}
 
 	f = listenFeed(time.Hour)
 	f.rec.Host.CPUs = 0 // they could not be read
 	f.Begin(f.rec)
 	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
-		t.Errorf("CPU time that was never read is %v", v)
+		t.Errorf("CPU time that was never read is %v, want no line", v)
 	}
 	f = listenFeed(time.Hour)
 	f.Begin(f.rec)
@@ -153,12 +153,12 @@ func TestMetrics_BeginWithTheRun(t *testing.T) {
 	s := sampleOf(1)
 	f.Observe(&s, f.rec) // the CPUs, which the baseline has, fail
 	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
-		t.Errorf("CPU time of a source that fails is %v", v)
+		t.Errorf("CPU time of a source that fails is %v, want no line", v)
 	}
 }
 
 // Ratios come from exact bytes, not from rounded percentages.
-func TestMetrics_ExactRatios(t *testing.T) {
+func TestMetrics_RatiosComeFromBytes(t *testing.T) {
 	f := listenFeed(time.Second)
 	s := sampleOf(1)
 	s.Values[collector.MemPercent], s.Values[collector.MemUsed] = 3, 239.44
@@ -166,21 +166,21 @@ func TestMetrics_ExactRatios(t *testing.T) {
 	f.Observe(&s, f.rec)
 	got := parsed(t, string(f.metrics()))
 	if m, d := got["perfagent_memory_used_ratio"], got["perfagent_filesystem_used_ratio"]; m != 0.02993 || d != 0.2625 {
-		t.Errorf("memory %v, file system %v", m, d)
+		t.Errorf("memory ratio %v, file system ratio %v; want 0.02993, 0.2625", m, d)
 	}
 	f.rec.Host.MemoryMB = 0
 	f.Observe(&s, f.rec)
 	if m := parsed(t, string(f.metrics()))["perfagent_memory_used_ratio"]; m != 0.03 {
-		t.Errorf("of a host whose memory is not known: %v", m)
+		t.Errorf("memory ratio of a host with unknown memory: %v, want 0.03", m)
 	}
 	s.Values[collector.DiskUsed], s.Values[collector.DiskFree] = 0, 0 // a file system of no size
 	f.Observe(&s, f.rec)
 	if d := parsed(t, string(f.metrics()))["perfagent_filesystem_used_ratio"]; d != 0 {
-		t.Errorf("of an empty file system: %v", d)
+		t.Errorf("ratio of a file system of size 0: %v, want 0", d)
 	}
 }
 
-func TestMetrics_OfASourceThatFails(t *testing.T) {
+func TestMetrics_FailedSourceDisappears(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.sample()
 	all := parsed(t, string(f.metrics()))
@@ -189,13 +189,13 @@ func TestMetrics_OfASourceThatFails(t *testing.T) {
 	f.sample(fails...) // the newest values are still the ones of 2 s ago
 	got := parsed(t, string(f.metrics()))
 	if len(got) != len(all) || got["perfagent_memory_used_ratio"] != all["perfagent_memory_used_ratio"] {
-		t.Errorf("two samples later: %v", got)
+		t.Errorf("2 s after the source failed: %v, want all %d values as before", got, len(all))
 	}
 	f.sample(fails...)
 	got = parsed(t, string(f.metrics()))
 	for _, name := range []string{"perfagent_memory_used_ratio", "perfagent_memory_used_bytes", "perfagent_disk_read_bytes_total"} {
 		if v, there := got[name]; there {
-			t.Errorf("%s is %v, 3 s after it was last measured", name, v)
+			t.Errorf("%s is %v, 3 s after it was last measured, want no line", name, v)
 		}
 	}
 	if len(got) != len(all)-3 {
@@ -203,12 +203,12 @@ func TestMetrics_OfASourceThatFails(t *testing.T) {
 	}
 	f.sample()
 	if got = parsed(t, string(f.metrics())); len(got) != len(all) {
-		t.Errorf("after the source came back: %v", got)
+		t.Errorf("%d series after the source came back, want %d: %v", len(got), len(all), got)
 	}
 }
 
 // If the CPUs can no longer be read, their seconds stand still, and soon disappear.
-func TestMetrics_OfCPUsThatStandStill(t *testing.T) {
+func TestMetrics_StaleCPUTimeDisappears(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.sample()
 	s := sampleOf(1)
@@ -218,24 +218,24 @@ func TestMetrics_OfCPUsThatStandStill(t *testing.T) {
 		f.rec.End.Mono += time.Second
 		f.Observe(&s, f.rec)
 		if _, there := parsed(t, string(f.metrics()))[idle]; there != (n < 2) {
-			t.Errorf("%d s after the CPUs were last read: there %v", n+1, there)
+			t.Errorf("%d s after the CPUs were last read: their time has a line: %v, want %v", n+1, there, n < 2)
 		}
 	}
 }
 
 // At 10 ms most samples lack a percentage of the CPUs: the newest one is served.
-func TestMetrics_ShortIntervals(t *testing.T) {
+func TestMetrics_ShortIntervalKeepsNewestValue(t *testing.T) {
 	f := listenFeed(10 * time.Millisecond)
 	f.sample()
 	for range 100 {
 		f.sample(collector.CPUAvg)
 		if v := parsed(t, string(f.metrics()))["perfagent_cpu_busy_ratio"]; v != 0.1 {
-			t.Fatalf("after %d samples: %v", f.rec.Samples, v)
+			t.Fatalf("after %d samples: busy ratio %v, want the first sample's 0.1", f.rec.Samples, v)
 		}
 	}
 	f.sample(collector.CPUAvg)
 	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_busy_ratio"]; there {
-		t.Errorf("more than a second later it is still %v", v)
+		t.Errorf("busy ratio is still %v more than a second later, want no line", v)
 	}
 }
 
@@ -244,20 +244,20 @@ func TestMetrics_EscapeLabels(t *testing.T) {
 	x.series(&Metric{Name: "m_x", Help: "h", Type: gauge, Label: "version"}, "v\"\n\\", 1)
 	want := "# HELP m_x h\n# TYPE m_x gauge\nm_x{run_id=\"a\\\\b\\\"c\\nd\uFFFD\",node=\"7\",version=\"v\\\"\\n\\\\\"} 1\n"
 	if string(x.out) != want {
-		t.Errorf("%q, want %q", x.out, want)
+		t.Errorf("lines %q, want %q", x.out, want)
 	}
 	parsed(t, string(x.out))
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		x := exposition{labels: labelsOf("a", 0)}
 		x.series(&Metric{Name: "m_x", Help: "h", Type: gauge}, "", v)
 		if len(x.out) > 0 {
-			t.Errorf("%v is written: %q", v, x.out)
+			t.Errorf("value %v is written as %q, want no line", v, x.out)
 		}
 	}
 }
 
 // Names follow Prometheus' conventions: base units, and _total only for counters.
-func TestMetrics_Names(t *testing.T) {
+func TestMetrics_NamesFollowConventions(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, m := range Metrics() {
 		base := strings.TrimSuffix(m.Name, "_total")
@@ -267,7 +267,8 @@ func TestMetrics_Names(t *testing.T) {
 				"job_cpu_limit_cpus", "job_cpu_periods", "job_cpu_throttled_periods", "job_oom_kills", "oom_kills", "load1", "procs_running", "cpu_throttle_events", "major_page_faults", "job_read_calls", "job_write_calls",
 				"gpu_of_job", "operation_errors", "job_value", "transfer_failures", "intake_events", "intake_dropped", "store_errors"}, strings.TrimPrefix(base, "perfagent_"))
 		if seen[m.Name] || !known || (m.Type == counter) != (base != m.Name) || !strings.HasPrefix(m.Name, "perfagent_") || strings.ContainsAny(m.Help, "\n\\|") {
-			t.Errorf("%+v", m)
+			t.Errorf("%+v: want one metric of this name, with a known unit, _total for counters only, help in one line",
+				m)
 		}
 		seen[m.Name] = true
 	}

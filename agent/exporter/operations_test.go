@@ -46,7 +46,7 @@ var operationLines = []string{
 	`{"transfer":"nixl","failed":"kv_expired"}`, `{"transfer":"nixl","failed":"transfer"}`,
 }
 
-func TestMetrics_Work(t *testing.T) {
+func TestMetrics_HaveOperations(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.options.Operations = func() *aggregate.Aggregator { return aggregatorOf(operationLines...) }
 	text := string(f.metrics())
@@ -77,30 +77,30 @@ func TestMetrics_Work(t *testing.T) {
 			slack = 0.01 * want
 		}
 		if v, there := got[name]; !there || math.Abs(v-want) > slack {
-			t.Errorf("%s is %v (there %v), want %v", name, v, there, want)
+			t.Errorf("%s is %v (present: %v), want %v", name, v, there, want)
 		}
 	}
 	for name := range got {
 		if strings.Contains(name, "operation=handed,quantile") || strings.Contains(name, "operation=put,quantile") {
-			t.Errorf("%s is not known, and there", name)
+			t.Errorf("%s has a line, want none for an unknown quantile", name)
 		}
 	}
 	for _, m := range operationMetrics() {
 		if !strings.Contains(text, "\n# TYPE "+m.Name+" "+m.Type+"\n") || m.Help == "" {
-			t.Errorf("%s is not there", m.Name)
+			t.Errorf("no line of type %s for %s, or no help %q", m.Type, m.Name, m.Help)
 		}
 	}
 }
 
 // A run without recorded operations has its usual metrics.
-func TestMetrics_WithoutOperations(t *testing.T) {
+func TestMetrics_OperationsChangeNoOtherMetric(t *testing.T) {
 	f := wideFeed(time.Second)
 	f.sample()
 	before := string(f.metrics())
 	f.options.Operations = func() *aggregate.Aggregator { return aggregatorOf() }
 	after := string(f.metrics())
 	if !strings.HasPrefix(after, before) || strings.Contains(before, "_intake_") {
-		t.Errorf("(-without +with):\n%s", cmp.Diff(before, after))
+		t.Errorf("operations changed other metrics, or exist without (-without +with):\n%s", cmp.Diff(before, after))
 	}
 }
 
@@ -113,22 +113,22 @@ func TestOperationsCache_IsCopiedOnce(t *testing.T) {
 	for range 20 {
 		clients.Go(func() {
 			if w := n.get(ask); w.Counters["rows"] != 5 {
-				t.Errorf("%+v", w)
+				t.Errorf("copy %+v, want 5 rows", w)
 			}
 		})
 	}
 	clients.Wait()
 	if copies != 1 {
-		t.Errorf("%d copies", copies)
+		t.Errorf("%d copies for 20 clients, want 1", copies)
 	}
 	n.made = n.made.Add(-maxOperationsAge)
 	if n.get(ask); copies != 2 {
-		t.Errorf("%d copies once the first is old", copies)
+		t.Errorf("%d copies after the first became old, want 2", copies)
 	}
 }
 
 // perfagent's operations in a store have times and failures; without a store there are no metrics.
-func TestMetrics_Store(t *testing.T) {
+func TestMetrics_StoreOperationsAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(dir, store.Options{Metrics: true})
 	if err != nil {
@@ -140,12 +140,12 @@ func TestMetrics_Store(t *testing.T) {
 		}
 	}
 	if err := s.Put(t.Context(), "no name", nil); err == nil {
-		t.Fatal("there is no such name")
+		t.Fatal("Put with an invalid name returned nil, want an error")
 	}
 
 	f := listenFeed(time.Second)
 	if text := string(f.metrics()); strings.Contains(text, "perfagent_store") {
-		t.Errorf("without a store: %s", text)
+		t.Errorf("metrics of a store without a store, want none: %s", text)
 	}
 	f.options.Store = s.Metrics
 	got := parsed(t, string(f.metrics()))
@@ -158,6 +158,6 @@ func TestMetrics_Store(t *testing.T) {
 		}
 	}
 	if sum := got["perfagent_store_seconds_sum{operation=put}"]; sum <= 0 || sum > 60 {
-		t.Errorf("the puts took %v s", sum)
+		t.Errorf("the puts took %v s, want 0 to 60", sum)
 	}
 }

@@ -38,7 +38,7 @@ func prompt(t testing.TB, address string) time.Duration {
 	}
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "ok\n" {
-		t.Fatalf("%q, %v", body, err)
+		t.Fatalf("GET /healthz: body %q, error %v; want \"ok\\n\"", body, err)
 	}
 	return time.Since(begin)
 }
@@ -55,13 +55,13 @@ func hungUp(c net.Conn, within time.Duration) bool {
 
 // A hundred connections that send a byte now and then do not block others, are not all kept open, and end at
 // headerTimeout.
-func TestServer_SlowSenders(t *testing.T) {
+func TestServer_SlowSendersBlockNoOthers(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	f.sample()
 	limit := headerTimeout
 	if f.server.ReadHeaderTimeout != limit {
-		t.Errorf("%v for the head of a request, want %v", f.server.ReadHeaderTimeout, limit)
+		t.Errorf("ReadHeaderTimeout %v, want %v", f.server.ReadHeaderTimeout, limit)
 	}
 	if testing.Short() {
 		limit = time.Second
@@ -72,7 +72,7 @@ func TestServer_SlowSenders(t *testing.T) {
 	var slow []net.Conn
 	for trial, took := 1, limit; took >= limit; trial++ {
 		if trial > 5 {
-			t.Fatalf("ten answers took %v, or more, in each trial", limit)
+			t.Fatalf("ten answers took %v or more in each of 5 trials, want less in one", limit)
 		}
 		begin := time.Now()
 		slow = slowSenders(t, address)
@@ -92,11 +92,11 @@ func TestServer_SlowSenders(t *testing.T) {
 	}
 	all.Wait()
 	if n := closed.Load(); n < int64(len(slow)-connections) {
-		t.Errorf("%d of %d connections are closed", n, len(slow))
+		t.Errorf("%d of %d slow connections closed at once, want at least %d", n, len(slow), len(slow)-connections)
 	}
 	for i, c := range slow {
 		if !hungUp(c, time.Minute) {
-			t.Errorf("connection %d is still open", i)
+			t.Errorf("slow connection %d is still open after a minute, want it closed", i)
 			break
 		}
 	}
@@ -124,7 +124,7 @@ func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 }
 
 // One connection too many closes exactly one, even if the closed one is still active.
-func TestConnLimit_ClosesTheOneIdleLongest(t *testing.T) {
+func TestConnLimit_ClosesConnectionIdleLongest(t *testing.T) {
 	c := &connLimit{max: 2, active: make(map[net.Conn]time.Time)}
 	var conns []net.Conn
 	for range 3 {
@@ -143,7 +143,7 @@ func TestConnLimit_ClosesTheOneIdleLongest(t *testing.T) {
 		return out
 	}
 	if got := closed(); !slices.Equal(got, []int{0}) {
-		t.Errorf("the connections %v are closed, want the first", got)
+		t.Errorf("connections %v are closed, want [0]", got)
 	}
 	c.changed(conns[0], http.StateClosed)
 	c.changed(conns[1], http.StateActive)
@@ -151,12 +151,12 @@ func TestConnLimit_ClosesTheOneIdleLongest(t *testing.T) {
 	defer there.Close()
 	c.changed(here, http.StateNew)
 	if got := closed(); !slices.Equal(got, []int{0, 2}) {
-		t.Errorf("the connections %v are closed, want those of which nothing was heard for longest", got)
+		t.Errorf("connections %v are closed, want [0 2], which changed least recently", got)
 	}
 	here.Close()
 }
 
-func TestServer_HugeHeaders(t *testing.T) {
+func TestServer_RefusesHugeHeaders(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	f.sample()
@@ -170,9 +170,9 @@ func TestServer_HugeHeaders(t *testing.T) {
 		go func() { _, _ = io.WriteString(c, head) }() // it is not all read
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: no response: %v, want status 431", name, err)
 		} else if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-			t.Errorf("%s: %s", name, answer.Status)
+			t.Errorf("%s: status %s, want 431", name, answer.Status)
 		}
 	}
 	// The largest usual header of a browser is accepted.
@@ -185,13 +185,13 @@ func TestServer_HugeHeaders(t *testing.T) {
 		}
 		answer.Body.Close()
 		if answer.StatusCode != want {
-			t.Errorf("%d bytes of header: %s", size, answer.Status)
+			t.Errorf("%d bytes of header: status %s, want %d", size, answer.Status, want)
 		}
 	}
 }
 
 // Garbage gets a response or a closed connection, never a hang, and is not logged.
-func TestServer_Garbage(t *testing.T) {
+func TestServer_GarbageNeverHangs(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	f.sample()
@@ -207,7 +207,7 @@ func TestServer_Garbage(t *testing.T) {
 		_ = c.(*net.TCPConn).CloseWrite()
 		answer, err := io.ReadAll(c)
 		if strings.HasPrefix(string(answer), "HTTP/1.1 200") && !strings.Contains(text, "zz") || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%q: %v, %.80q", text, err, answer)
+			t.Errorf("%q: error %v, answer %.80q; want no hang and no status 200", text, err, answer)
 		}
 	}
 	prompt(t, address)
@@ -215,7 +215,7 @@ func TestServer_Garbage(t *testing.T) {
 
 // Clients that request a report and never read it only occupy their connections: others are served, and Close does not
 // wait for them.
-func TestServer_ClientsThatNeverRead(t *testing.T) {
+func TestServer_ClientsThatNeverReadBlockNoOthers(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	for range 1000 { // a report too large for the kernel's buffers
@@ -231,7 +231,7 @@ func TestServer_ClientsThatNeverRead(t *testing.T) {
 	}
 	for range 5 {
 		if took := prompt(t, address); took > writeTimeout/2 { // waiting for them would take all of it
-			t.Errorf("an answer took %v", took)
+			t.Errorf("GET took %v beside clients that never read, want at most %v", took, writeTimeout/2)
 		}
 	}
 	slices.Reverse(clients)
@@ -239,21 +239,21 @@ func TestServer_ClientsThatNeverRead(t *testing.T) {
 		_, err := c.Read(make([]byte, 1))
 		return err == nil
 	}) {
-		t.Fatal("nobody gets an answer")
+		t.Fatal("no client gets a byte of an answer, want one in the midst of its responses")
 	}
 	begin := time.Now()
 	f.Close()
 	if took := time.Since(begin); took > writeTimeout/3 { // without waiting for unread responses
-		t.Errorf("Close took %v", took)
+		t.Errorf("Close took %v, want at most %v", took, writeTimeout/3)
 	}
 	if c, err := net.Dial("tcp", address); err == nil {
 		c.Close()
-		t.Error("somebody listens after Close")
+		t.Errorf("%s accepts a connection after Close, want it refused", address)
 	}
 }
 
 // An Exporter closed before Serve serves nothing.
-func TestExporter_CloseBeforeServe(t *testing.T) {
+func TestExporter_ClosedBeforeServeServesNothing(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -261,10 +261,10 @@ func TestExporter_CloseBeforeServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Serve(l, ""); err != http.ErrServerClosed {
-		t.Error(err)
+		t.Errorf("Serve after Close: %v, want %v", err, http.ErrServerClosed)
 	}
 	if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
 		c.Close()
-		t.Error("it still listens")
+		t.Errorf("%s accepts a connection after Close, want it refused", l.Addr())
 	}
 }

@@ -40,12 +40,12 @@ func isEmpty(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 0 {
-		t.Errorf("left in %s: %v, %v", dir, entries, err)
+		t.Errorf("files in %s: %v, %v; want none", dir, entries, err)
 	}
 }
 
 // Of the announced ranks, exactly the last one to leave gets all parts, in any order.
-func TestLeave_AnnouncedRanks(t *testing.T) {
+func TestLeave_LastAnnouncedRankGetsAllParts(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
 	const ranks = 64
@@ -71,59 +71,59 @@ func TestLeave_AnnouncedRanks(t *testing.T) {
 	all.Wait()
 
 	if len(closed) != 1 || len(closed[0]) != ranks {
-		t.Fatalf("the node was closed %d times: %v", len(closed), closed)
+		t.Fatalf("%d agents got parts, want one with %d: %v", len(closed), ranks, closed)
 	}
 	isEmpty(t, dir)
 }
 
 // Ranks that run two commands, one after the other, make two node reports, however the commands of the ranks overlap.
-func TestLeave_TwoCommandsInEachRank(t *testing.T) {
+func TestLeave_EachCommandOfTheRanksMakesOneReport(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
 	a, b := enterAs(t, dir, k, 0), enterAs(t, dir, k, 1)
 	if got := a.Leave("/a", 2); got != nil {
-		t.Errorf("got %q", got)
+		t.Errorf("an agent that does not leave last got %q, want nothing", got)
 	}
 	second := enterAs(t, dir, k, 0)
 	if got := b.Leave("/b", 2); !slices.Equal(got, []string{"/a", "/b"}) {
-		t.Errorf("the last one out of the first commands got %q", got)
+		t.Errorf("the last agent of the first commands got %q, want /a and /b", got)
 	}
 	last := enterAs(t, dir, k, 1)
 	if got := last.Leave("/last", 2); got != nil {
-		t.Errorf("got %q", got)
+		t.Errorf("an agent that does not leave last got %q, want nothing", got)
 	}
 	if got := second.Leave("/second", 2); !slices.Equal(got, []string{"/last", "/second"}) {
-		t.Errorf("the last one out of the second commands got %q", got)
+		t.Errorf("the last agent of the second commands got %q, want /last and /second", got)
 	}
 	isEmpty(t, dir)
 }
 
 // Without an announced number, the agent that finds no other one closes the roster.
-func TestLeave_UncountedAgents(t *testing.T) {
+func TestLeave_LastUncountedAgentGetsAllParts(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
 	k.Launch = ""
 	a, b, c := enterAs(t, dir, k, -1), enterAs(t, dir, k, -1), enterAs(t, dir, k, -1)
 	if a.JoinIndex() != 0 || b.JoinIndex() != 1 || c.JoinIndex() != 2 {
-		t.Errorf("arrived %d, %d, %d", a.JoinIndex(), b.JoinIndex(), c.JoinIndex())
+		t.Errorf("JoinIndex %d, %d, %d; want 0, 1, 2", a.JoinIndex(), b.JoinIndex(), c.JoinIndex())
 	}
 	if !a.HasOthers() || !b.HasOthers() {
-		t.Error("they do not see each other")
+		t.Errorf("HasOthers: first %v, second %v; want true for both", a.HasOthers(), b.HasOthers())
 	}
 
 	if got := b.Leave("/b", 0); got != nil {
-		t.Errorf("the first one out got %q", got)
+		t.Errorf("the first agent to leave got %q, want nothing", got)
 	}
 	if got := a.Leave("/a", 0); got != nil {
-		t.Errorf("the second one out got %q", got)
+		t.Errorf("the second agent to leave got %q, want nothing", got)
 	}
 	if got := c.Leave("/c", 0); !slices.Equal(got, []string{"/b", "/a", "/c"}) {
-		t.Errorf("the last one out got %q", got)
+		t.Errorf("the last agent to leave got %q, want /b, /a, /c", got)
 	}
 	isEmpty(t, dir)
 }
 
-func TestLeave_Together(t *testing.T) {
+func TestLeave_OneOfConcurrentAgentsGetsAllParts(t *testing.T) {
 	t.Parallel()
 	for range 30 {
 		dir, k := t.TempDir(), key(t)
@@ -140,63 +140,63 @@ func TestLeave_Together(t *testing.T) {
 			if got := <-closed; got != nil {
 				times++
 				if len(got) != len(rosters) {
-					t.Errorf("got %q", got)
+					t.Errorf("an agent got the parts %q, want %d", got, len(rosters))
 				}
 			}
 		}
 		if times != 1 {
-			t.Errorf("the node was closed %d times", times)
+			t.Errorf("%d agents got the parts, want 1", times)
 		}
 		isEmpty(t, dir)
 	}
 }
 
 // A single agent leaves no file.
-func TestLeave_Alone(t *testing.T) {
+func TestLeave_SingleAgentLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	for _, announced := range []int{0, 1} {
 		dir := t.TempDir()
 		r := enterAs(t, dir, key(t), 0)
 		if r.HasOthers() || !r.TakeHost() {
-			t.Error("it is not alone")
+			t.Errorf("HasOthers %v, TakeHost %v; want false, true", r.HasOthers(), r.TakeHost())
 		}
 		if got := r.Leave("/a", announced); !slices.Equal(got, []string{"/a"}) {
-			t.Errorf("announced %d: got %q", announced, got)
+			t.Errorf("announced %d: the only agent got %q, want its own part /a", announced, got)
 		}
 		isEmpty(t, dir)
 	}
 }
 
-func TestLeave_NoPiece(t *testing.T) {
+func TestLeave_RankWithoutReportGivesNoParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a, b := enterAs(t, dir, key(t), 0), enterAs(t, dir, key(t), 1)
 	a.Leave("", 2)
 	if got := b.Leave("/b", 2); got != nil {
-		t.Errorf("without the piece of the other rank: %q", got)
+		t.Errorf("the last rank got %q although the other wrote no part, want nothing", got)
 	}
 }
 
 // One agent at a time measures the host, and the next one after it leaves or dies.
-func TestTakeHost(t *testing.T) {
+func TestTakeHost_OneAgentAtATime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a, b := enterAs(t, dir, key(t), 0), enterAs(t, dir, key(t), 1)
 	if !a.TakeHost() || b.TakeHost() || !a.TakeHost() {
-		t.Fatal("the first one does not have it alone")
+		t.Fatal("TakeHost of first, second, first agent is not true, false, true")
 	}
 	a.ReleaseHost()
 	if !b.TakeHost() || a.TakeHost() {
-		t.Error("the second one does not have it alone")
+		t.Error("after ReleaseHost, TakeHost of second and first agent is not true, false")
 	}
 	b.file.Close() // as the kernel does when it dies
 	if !a.TakeHost() {
-		t.Error("it is not free after a death")
+		t.Error("TakeHost is false after the agent that measured the host died, want true")
 	}
 }
 
 // Lines of killed agents do not count for the next launch with the same key.
-func TestJoin_AfterADeath(t *testing.T) {
+func TestJoin_IgnoresKilledAgents(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []int{-1, 3} {
 		dir, k := t.TempDir(), key(t)
@@ -205,7 +205,8 @@ func TestJoin_AfterADeath(t *testing.T) {
 
 		r := enterAs(t, dir, k, rank)
 		if r.HasOthers() || r.JoinIndex() != 0 {
-			t.Errorf("rank %d sees one that is dead", rank)
+			t.Errorf("rank %d: HasOthers %v, JoinIndex %d; want false, 0 after a dead agent",
+				rank, r.HasOthers(), r.JoinIndex())
 		}
 		r.Leave("", 1)
 	}
@@ -213,7 +214,7 @@ func TestJoin_AfterADeath(t *testing.T) {
 
 // The roster of killed agents is removed a day later by the last agent of another one, but not a roster with living
 // agents, or one that may wait for late ranks.
-func TestLeave_SweepsTheAbandoned(t *testing.T) {
+func TestLeave_RemovesAbandonedRosters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	of := func(id string) *Roster { return enterAs(t, dir, Key{RunID: id, Launch: "l"}, 0) }
@@ -239,36 +240,36 @@ func TestLeave_SweepsTheAbandoned(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dead.file.Name()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a roster whose agents were killed stays: %v", err)
+		t.Errorf("stat of the old roster of killed agents: %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
 // A rank that joins after the others have left is one of them.
-func TestJoin_Late(t *testing.T) {
+func TestJoin_LateRankBelongsToTheNode(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), key(t)
 	if got := enterAs(t, dir, k, 0).Leave("/0", 2); got != nil {
-		t.Errorf("got %q", got)
+		t.Errorf("an agent that does not leave last got %q, want nothing", got)
 	}
 	if got := enterAs(t, dir, k, 1).Leave("/1", 2); !slices.Equal(got, []string{"/0", "/1"}) {
-		t.Errorf("got %q", got)
+		t.Errorf("the late rank got %q, want /0 and /1", got)
 	}
 }
 
 // If a rank was killed, no agent combines the node.
-func TestLeave_OneWasKilled(t *testing.T) {
+func TestLeave_KilledRankGivesNoParts(t *testing.T) {
 	t.Parallel()
 	for _, announced := range []int{2, 0} {
 		dir, k := t.TempDir(), key(t)
 		a, b := enterAs(t, dir, k, 0), enterAs(t, dir, k, 1)
 		a.file.Close()
 		if got := b.Leave("/b", announced); got != nil {
-			t.Errorf("announced %d: got %q", announced, got)
+			t.Errorf("announced %d: got %q, want nothing after another agent was killed", announced, got)
 		}
 	}
 }
 
-func TestJoin_KeysAreApart(t *testing.T) {
+func TestJoin_DifferentKeysShareNothing(t *testing.T) {
 	t.Parallel()
 	dir, zero, one := t.TempDir(), 0, 1
 	base := key(t)
@@ -283,13 +284,13 @@ func TestJoin_KeysAreApart(t *testing.T) {
 	}
 	for _, k := range keys {
 		if !enterAs(t, dir, k, 0).TakeHost() {
-			t.Errorf("%+v shares the host of another", k)
+			t.Errorf("TakeHost with the key %+v is false, want true: no key shares a roster", k)
 		}
 	}
 }
 
 // A foreign file, or something that is not a file, is no roster; the next directory is used.
-func TestJoin_Hostile(t *testing.T) {
+func TestJoin_SkipsForeignFiles(t *testing.T) {
 	t.Parallel()
 	k := key(t)
 	bad := map[string]func(path string) error{
@@ -309,7 +310,7 @@ func TestJoin_Hostile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Join([]string{dir}, k, nil); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s in place of the roster: error %v, want one with its path %s", name, err, path)
 		}
 		r, err := Join([]string{dir, next}, k, nil)
 		if err != nil {
@@ -319,12 +320,12 @@ func TestJoin_Hostile(t *testing.T) {
 	}
 
 	if _, err := Join([]string{filepath.Join(t.TempDir(), "nowhere")}, k, nil); err == nil {
-		t.Error("a directory that is not there")
+		t.Error("Join in a directory that does not exist returned nil, want an error")
 	}
 }
 
 // Damaged lines do not hide other lines.
-func TestParse_Damaged(t *testing.T) {
+func TestParse_SkipsDamagedLines(t *testing.T) {
 	t.Parallel()
 	in, out := parse([]byte("{\"lock\":1024,\"pid\":7}\nnoise\n{\"lock\":0}\n{\"lock\":1025,\"left\":true,\"piece\":\"/a\"}\n{\"lock\":1"))
 	if len(in) != 1 || len(out) != 1 {
@@ -338,7 +339,7 @@ func FuzzParse(f *testing.F) {
 		in, out := parse(data)
 		for _, l := range append(in, out...) {
 			if l.Lock <= 0 {
-				t.Errorf("a line without a lock: %+v", l)
+				t.Errorf("line %+v has no lock, want it skipped", l)
 			}
 		}
 		partPaths(out)
@@ -349,8 +350,8 @@ func FuzzParse(f *testing.F) {
 const within = "PERFAGENT_TEST_WITHIN"
 
 // A process below an agent of the roster is none of its ranks.
-func TestJoin_Nested(t *testing.T) {
-	k := Key{RunID: "TestJoin_Nested", NodeName: "node1"}
+func TestJoin_RefusesNestedAgent(t *testing.T) {
+	k := Key{RunID: "TestJoin_RefusesNestedAgent", NodeName: "node1"}
 	if dir := os.Getenv(within); dir != "" {
 		_, err := Join([]string{dir}, k, nil)
 		fmt.Printf("nested: %v, descends: %v\n", errors.Is(err, ErrNested), procfile.DescendsFrom(os.Getppid()))
@@ -361,14 +362,14 @@ func TestJoin_Nested(t *testing.T) {
 	outer := enterAs(t, dir, k, -1)
 	defer outer.Leave("", 0)
 
-	cmd := exec.Command(os.Args[0], "-test.run=^TestJoin_Nested$", "-test.v")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestJoin_RefusesNestedAgent$", "-test.v")
 	cmd.Env = append(os.Environ(), within+"="+dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "nested: true, descends: true") {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("nested test: %v, want \"nested: true, descends: true\": %s", err, out)
 	}
 	if outer.HasOthers() {
-		t.Error("it is counted as a rank")
+		t.Error("HasOthers is true, want a nested agent not to count")
 	}
 }
 

@@ -19,22 +19,22 @@ func TestWriteNew_NeverReplaces(t *testing.T) {
 			}
 			err := write(path, bytesOf([]byte("second")), (*os.File).Sync, place)
 			if !errors.Is(err, fs.ErrExist) {
-				t.Errorf("second write: %v", err)
+				t.Errorf("second write: error %v, want %v", err, fs.ErrExist)
 			}
 			got, _ := os.ReadFile(path)
 			if string(got) != "first" {
-				t.Errorf("the file holds %q", got)
+				t.Errorf("the file holds %q, want \"first\"", got)
 			}
 			entries, _ := os.ReadDir(filepath.Dir(path))
 			if len(entries) != 1 {
-				t.Errorf("left behind: %v", entries)
+				t.Errorf("directory has %v, want only the file", entries)
 			}
 		})
 	}
 }
 
 // CompareAndSwap keeps permissions and links, and leaves no other file.
-func TestCompareAndSwap(t *testing.T) {
+func TestCompareAndSwap_KeepsModeAndLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "sub", "node-0.json"), filepath.Join(dir, "link.json")
@@ -55,7 +55,7 @@ func TestCompareAndSwap(t *testing.T) {
 		old := "old"
 		for _, name := range []string{path, link} {
 			if err := CompareAndSwap(name, []byte("other"), []byte("lost")); !errors.Is(err, ErrChanged) {
-				t.Errorf("of what was replaced meanwhile: %v", err)
+				t.Errorf("CompareAndSwap of a replaced file: error %v, want %v", err, ErrChanged)
 			}
 			if err := CompareAndSwap(name, []byte(old), []byte(name)); err != nil {
 				t.Fatal(err)
@@ -63,26 +63,26 @@ func TestCompareAndSwap(t *testing.T) {
 			old = name
 			st, err := os.Stat(path)
 			if err != nil || st.Mode() != mode {
-				t.Errorf("the mode is %v, want %v (%v)", st.Mode(), mode, err)
+				t.Errorf("mode %v after the swap, want %v (stat: %v)", st.Mode(), mode, err)
 			}
 			if text, err := os.ReadFile(path); string(text) != name {
-				t.Errorf("it holds %q (%v)", text, err)
+				t.Errorf("the file holds %q (%v), want %q", text, err, name)
 			}
 		}
 		if st, err := os.Lstat(link); err != nil || st.Mode().Type() != fs.ModeSymlink {
-			t.Errorf("the link is a %v (%v)", st.Mode(), err)
+			t.Errorf("mode of the link %v (%v), want a symbolic link", st.Mode(), err)
 		}
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("left: %v (%v)", left, err)
+		t.Errorf("directory has %v (%v), want only the file", left, err)
 	}
 	if err := CompareAndSwap(filepath.Join(dir, "nowhere"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
+		t.Errorf("CompareAndSwap of a file that does not exist: %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
 // A file of another length has been replaced, however large it is.
-func TestCompareAndSwap_OfAnotherLength(t *testing.T) {
+func TestCompareAndSwap_OtherLengthIsErrChanged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "r.json")
 	for _, now := range []string{"", "ol", "older"} {
@@ -90,7 +90,7 @@ func TestCompareAndSwap_OfAnotherLength(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := CompareAndSwap(path, []byte("old"), []byte("new")); !errors.Is(err, ErrChanged) {
-			t.Errorf("%q: %v", now, err)
+			t.Errorf("file with %q, want \"old\": error %v, want %v", now, err, ErrChanged)
 		}
 	}
 }
@@ -103,17 +103,17 @@ func TestReadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, err := ReadFile(path, 4); err != nil || string(data) != "1234" {
-		t.Errorf("%q, %v", data, err)
+		t.Errorf("ReadFile = %q, %v; want \"1234\", nil", data, err)
 	}
 	var tooLarge *SizeError
 	if _, err := ReadFile(path, 3); !errors.As(err, &tooLarge) || tooLarge.Size != 4 {
-		t.Errorf("above its limit: %v", err)
+		t.Errorf("file above its limit: error %v, want a *SizeError of 4 bytes", err)
 	}
 	if _, err := ReadFile(dir, 4); !errors.Is(err, ErrDirectory) {
-		t.Errorf("a directory: %v", err)
+		t.Errorf("directory: error %v, want %v", err, ErrDirectory)
 	}
 	if _, err := ReadFile(filepath.Join(dir, "x"), 4); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("no file: error %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
@@ -137,13 +137,13 @@ func TestWriteStream(t *testing.T) {
 		return errors.Join(lines(w), failed)
 	}, failed}} {
 		if err := WriteStream(path, c.replace, c.fill); !errors.Is(err, c.err) {
-			t.Errorf("%v, want %v", err, c.err)
+			t.Errorf("WriteStream, replace %v: error %v, want %v", c.replace, err, c.err)
 		}
 		if data, err := os.ReadFile(path); string(data) != "one\ntwo\n" {
-			t.Errorf("the file holds %q, %v", data, err)
+			t.Errorf("the file holds %q (%v), want two lines", data, err)
 		}
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("left: %v (%v)", left, err)
+		t.Errorf("directory has %v (%v), want only the file", left, err)
 	}
 }

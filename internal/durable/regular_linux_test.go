@@ -25,17 +25,17 @@ func TestReadRegular(t *testing.T) {
 	}
 
 	if data, err := ReadRegular(path("good"), limit); err != nil || len(data) != limit {
-		t.Errorf("got %d bytes, %v", len(data), err)
+		t.Errorf("ReadRegular = %d bytes, %v; want %d, nil", len(data), err, limit)
 	}
 	if _, err := ReadRegular(path("absent"), limit); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v for a file that is not there", err)
+		t.Errorf("no file: error %v, want %v", err, fs.ErrNotExist)
 	}
 	for name, want := range map[string]string{
 		dir: "not a regular file", path("fifo"): "not a regular file", "/dev/zero": "not a regular file",
 		path("large"): "larger than 64 kB",
 	} {
 		if _, err := ReadRegular(name, limit); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", name, err, want)
+			t.Errorf("%s: error %v, want one with %q", name, err, want)
 		}
 	}
 }

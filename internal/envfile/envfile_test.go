@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 		{11, "Z", ""}, {12, "W", `"`}, {15, "LAST", "a=b"},
 	}
 	if !slices.Equal(settings, want) {
-		t.Errorf("got  %+v\nwant %+v", settings, want)
+		t.Errorf("settings %+v\nwant     %+v", settings, want)
 	}
 	if want := []int{5, 6, 7, 8, 13, 14}; !slices.Equal(bad, want) {
 		t.Errorf("bad lines: got %v, want %v", bad, want)
@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, s := range settings {
 			if s.Line < 1 || s.Line > lines || s.Name == "" || strings.ContainsAny(s.Name+s.Value, "\n\x00") {
-				t.Errorf("bad setting %+v", s)
+				t.Errorf("setting %+v, want a name, and a line from 1 to %d without newline and NUL", s, lines)
 			}
 		}
 	})

@@ -28,7 +28,7 @@ func TestInOrder_KeepsTheOrder(t *testing.T) {
 		return nil
 	})
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v; want %v", got, err, want)
+		t.Errorf("consumed %v, error %v; want %v", got, err, want)
 	}
 }
 
@@ -53,12 +53,12 @@ func TestInOrder_ReturnsTheFirstError(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, one) || errors.Is(err, two) || taken != 2 {
-		t.Errorf("%v after %d", err, taken)
+		t.Errorf("error %v after %d values; want only %v, after 2", err, taken, one)
 	}
 }
 
 // After an error of consume there are no more results, and all calls have returned.
-func TestInOrder_Stops(t *testing.T) {
+func TestInOrder_StopsAfterErrorOfConsume(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
 	var running, most atomic.Int32
@@ -73,13 +73,14 @@ func TestInOrder_Stops(t *testing.T) {
 		}
 	}, func(int) error { return enough })
 	if !errors.Is(err, enough) || running.Load() != 0 || int(most.Load()) > runtime.GOMAXPROCS(0)+1 {
-		t.Errorf("%v; %d go on, of up to call %d", err, running.Load(), most.Load())
+		t.Errorf("error %v, %d calls still running, last call started %d; want %v, 0, at most %d",
+			err, running.Load(), most.Load(), enough, runtime.GOMAXPROCS(0)+1)
 	}
 }
 
-func TestInOrder_OfNothing(t *testing.T) {
+func TestInOrder_AcceptsNoCalls(t *testing.T) {
 	t.Parallel()
 	if err := InOrder(0, func(int, func(int) error) error { return errStopped }, func(int) error { return errStopped }); err != nil {
-		t.Error(err)
+		t.Errorf("InOrder of no calls: error %v, want nil", err)
 	}
 }

@@ -36,7 +36,7 @@ func TestLogins(t *testing.T) {
 	} {
 		found := redact.Logins([]string{"show", arg, arg})
 		if want == "" && len(found) > 0 || want != "" && !slices.Equal(found, []string{want}) {
-			t.Errorf("%s: %q, want %q", arg, found, want)
+			t.Errorf("logins in %s: %q, want %q", arg, found, want)
 		}
 	}
 }
@@ -48,6 +48,6 @@ func TestWriter(t *testing.T) {
 	n, err := fmt.Fprintf(w, "no run %q, no run redis:/:p\"w@host, x:a@b, a p\"w\n", `redis:/:p"w@host`)
 	want := "no run \"redis:/:***@host\", no run redis:/:***@host, x:***@b, a p\"w\n"
 	if got := out.String(); got != want || err != nil || n <= 0 {
-		t.Errorf("%q, %d, %v", got, n, err)
+		t.Errorf("wrote %q (%d bytes, error %v), want %q", got, n, err, want)
 	}
 }

@@ -79,7 +79,7 @@ func TestArgs_LeavesItsInputAlone(t *testing.T) {
 	args := []string{"x", "--password", "hunter2"}
 	Rules{}.Args(args)
 	if args[2] != "hunter2" {
-		t.Errorf("the job would get %q", args)
+		t.Errorf("Args changed its input to %q, want it unchanged", args)
 	}
 }
 
@@ -100,22 +100,22 @@ func TestNew(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := rules.Args([]string{c.in}); got[0] != c.want {
-			t.Errorf("%q of %q: got %q, want %q", c.patterns, c.in, got[0], c.want)
+			t.Errorf("patterns %q redact %q to %q, want %q", c.patterns, c.in, got[0], c.want)
 		}
 	}
 
 	if _, err := New([]string{"("}); err == nil || !strings.Contains(err.Error(), `"("`) {
-		t.Errorf("got %v for a bad pattern", err)
+		t.Errorf("New with the pattern \"(\": error %v, want one that names it", err)
 	}
 }
 
 func TestError(t *testing.T) {
 	err := Rules{}.Error(fmt.Errorf("run %q: %w", "TOKEN=a\"b", fs.ErrNotExist), []string{"TOKEN=a\"b", "x"})
 	if err.Error() != `run "TOKEN=***": file does not exist` || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
+		t.Errorf("redacted error %v, want TOKEN=*** in it and fs.ErrNotExist wrapped", err)
 	}
 	if err := (Rules{}).Error(nil, []string{"TOKEN=a"}); err != nil {
-		t.Errorf("got %v for no error", err)
+		t.Errorf("Error of nil: %v, want nil", err)
 	}
 }
 
@@ -140,7 +140,7 @@ func FuzzArgs(f *testing.F) {
 		}
 		for i, arg := range got {
 			if args[i] != other && strings.Contains(arg, mark) {
-				t.Errorf("%q became %q", args[i], arg)
+				t.Errorf("%q became %q, want the secret hidden", args[i], arg)
 			}
 		}
 	})

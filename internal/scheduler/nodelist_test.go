@@ -20,13 +20,13 @@ func TestNodeNames(t *testing.T) {
 		"n1,,n2":                  "n1",
 	} {
 		if got := strings.Join(slices.Collect(nodeNames(list)), " "); got != want {
-			t.Errorf("%q: %q, want %q", list, got, want)
+			t.Errorf("names of %q: %q, want %q", list, got, want)
 		}
 	}
 
 	for _, huge := range []string{"n[0-4294967295]", "a[0-99999]b[0-99999]", strings.Repeat("n[0-9999],", 1000)} {
 		if n := len(slices.Collect(nodeNames(huge))); n != maxNodes {
-			t.Errorf("%.30q: %d names", huge, n)
+			t.Errorf("%.30q: %d names, want %d", huge, n, maxNodes)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestTasksAt(t *testing.T) {
 	} {
 		got, ok := tasksAt(test.list, test.node)
 		if ok != (test.want >= 0) || ok && got != test.want {
-			t.Errorf("%q, node %d: %d, %v", test.list, test.node, got, ok)
+			t.Errorf("tasksAt(%q, %d) = %d, %v; want %d (-1 = unknown)", test.list, test.node, got, ok, test.want)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestSameHost(t *testing.T) {
 		{"", "", false},
 	} {
 		if sameHost(test.a, test.b) != test.want {
-			t.Errorf("%q, %q", test.a, test.b)
+			t.Errorf("sameHost(%q, %q) is %v, want %v", test.a, test.b, !test.want, test.want)
 		}
 	}
 }
@@ -82,10 +82,10 @@ func FuzzNodeList(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, list string, node int) {
 		if n := len(slices.Collect(nodeNames(list))); n > maxNodes {
-			t.Errorf("%q: %d names", list, n)
+			t.Errorf("%q: %d names, want at most %d", list, n, maxNodes)
 		}
 		if tasks, ok := tasksAt(list, max(0, node)); ok && tasks < 0 {
-			t.Errorf("%q: %d tasks", list, tasks)
+			t.Errorf("%q: %d tasks, want 0 or more", list, tasks)
 		}
 	})
 }

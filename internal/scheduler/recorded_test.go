@@ -10,10 +10,10 @@ import (
 
 // Each file of testdata/env contains the environment of a process as recorded on a real system, and the expected
 // identity.
-func TestDetect_Recorded(t *testing.T) {
+func TestDetect_IdentifiesRecordedProcesses(t *testing.T) {
 	files, err := filepath.Glob("testdata/env/*.txt")
 	if err != nil || len(files) < 50 {
-		t.Fatalf("%d files, %v", len(files), err)
+		t.Fatalf("%d files in testdata/env, error %v; want at least 50", len(files), err)
 	}
 
 	launches := make(namedLaunches)
@@ -25,7 +25,7 @@ func TestDetect_Recorded(t *testing.T) {
 			}
 			before, after, found := strings.Cut(string(data), "## expect\n")
 			if !found {
-				t.Fatal("no expectation")
+				t.Fatalf("%s has no line \"## expect\"", file)
 			}
 			want := variables(after)
 
@@ -56,11 +56,12 @@ func (l namedLaunches) add(t *testing.T, launch, name string) {
 	t.Helper()
 
 	if (launch == "") != (name == "") {
-		t.Errorf("launch is %q, want that of %q", name, launch)
+		t.Errorf("name of the launch %q is %q, want a name for each launch only", launch, name)
 	}
 	for other, its := range l {
 		if (other == launch) != (its == name) {
-			t.Errorf("launch %q is %q, and launch %q is %q", launch, name, other, its)
+			t.Errorf("launch %q is named %q, launch %q is named %q; want one name for each launch",
+				launch, name, other, its)
 		}
 	}
 	l[launch] = name

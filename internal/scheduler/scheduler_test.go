@@ -24,7 +24,7 @@ func detect(env ...string) Identity {
 	return Detect(Environment{Lookup: environment(env...), Hostname: "node2"})
 }
 
-func TestDetect_SchedulerInCharge(t *testing.T) {
+func TestDetect_FindsSchedulerInCharge(t *testing.T) {
 	for _, test := range []struct {
 		env              []string
 		name, jobID, run string
@@ -48,16 +48,17 @@ func TestDetect_SchedulerInCharge(t *testing.T) {
 		id := detect(test.env...)
 
 		if id.Scheduler != test.name || id.JobID != test.jobID || id.RunID != test.run {
-			t.Errorf("%q: %q, job %q, run %q", test.env, id.Scheduler, id.JobID, id.RunID)
+			t.Errorf("%q: scheduler %q, job %q, run %q; want %q, %q, %q",
+				test.env, id.Scheduler, id.JobID, id.RunID, test.name, test.jobID, test.run)
 		}
 		if id.EndTime.IsZero() != (test.end == 0) || test.end > 0 && !id.EndTime.Equal(time.Unix(test.end, 0)) {
-			t.Errorf("%q: ends at %v", test.env, id.EndTime)
+			t.Errorf("%q: EndTime %v, want Unix time %d (0 = none)", test.env, id.EndTime, test.end)
 		}
 	}
 }
 
 // Of two launchers the nearer one counts, and its variables are not listed as ignored.
-func TestDetect_NearestLauncher(t *testing.T) {
+func TestDetect_NearestLauncherCounts(t *testing.T) {
 	azure := []string{"AZUREML_RUN_ID=a", "RANK=1", "LOCAL_RANK=1", "NODE_RANK=0", "WORLD_SIZE=2"}
 	elastic := []string{"GROUP_RANK=0", "LOCAL_WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=e"}
 	mpirun := []string{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4"}
@@ -78,7 +79,8 @@ func TestDetect_NearestLauncher(t *testing.T) {
 			ignored = append(ignored, i.Name)
 		}
 		if id.From["rank"] != test.rank || !slices.Equal(ignored, test.ignored) {
-			t.Errorf("%q: the rank is from %s, ignored are %v", test.env, id.From["rank"], id.Ignored)
+			t.Errorf("%q: rank from %s, ignored %v; want %s, %v",
+				test.env, id.From["rank"], id.Ignored, test.rank, test.ignored)
 		}
 	}
 }
@@ -95,7 +97,7 @@ func TestGPUs(t *testing.T) {
 		{[]string{"SLURM_JOB_GPUS=0,1", "SLURM_STEP_GPUS="}, "", true},
 	} {
 		if list, ok := GPUs(environment(test.env...)); list != test.list || ok != test.ok {
-			t.Errorf("%q: %q, %v", test.env, list, ok)
+			t.Errorf("GPUs of %q = %q, %v; want %q, %v", test.env, list, ok, test.list, test.ok)
 		}
 	}
 }
@@ -107,7 +109,7 @@ func TestIsDaemon(t *testing.T) {
 		"": false, "flux": false, "restic": false, "bash": false, "slurmctld": false,
 	} {
 		if IsDaemon(name) != want {
-			t.Errorf("%q: %v", name, !want)
+			t.Errorf("IsDaemon(%q) = %v, want %v", name, !want, want)
 		}
 	}
 }
@@ -128,10 +130,10 @@ func TestSafeRunID(t *testing.T) {
 		got := SafeRunID(text)
 
 		if got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+			t.Errorf("SafeRunID(%.40q) = %q, want %q", text, got, want)
 		}
 		if got != "" && CheckRunID(got) != nil {
-			t.Errorf("%q: %v", got, CheckRunID(got))
+			t.Errorf("CheckRunID(%q), which SafeRunID made: %v, want nil", got, CheckRunID(got))
 		}
 	}
 }
@@ -139,12 +141,12 @@ func TestSafeRunID(t *testing.T) {
 func TestCheckRunID(t *testing.T) {
 	for _, id := range []string{"", ".", "..", "a/b", "a b", "a\n", "ü", strings.Repeat("x", maxRunID+1)} {
 		if CheckRunID(id) == nil {
-			t.Errorf("%q names a folder", id)
+			t.Errorf("CheckRunID(%q) = nil, want an error", id)
 		}
 	}
 
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	if id := NewRunID(now); CheckRunID(id) != nil || !strings.HasPrefix(id, "20260131-120000-") || id == NewRunID(now) {
-		t.Errorf("new run id %q", id)
+		t.Errorf("NewRunID(%v) = %q, want a valid ID with that time and other digits in each call", now, id)
 	}
 }

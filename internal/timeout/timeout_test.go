@@ -40,14 +40,14 @@ func TestCall_GivesUpAfterTheLimit(t *testing.T) {
 		} {
 			got := measure(func() (int, bool) { return Call(c.limit, after(c.takes, 7)) })
 			if got != c.want {
-				t.Errorf("%v for an answer after %v: %+v, want %+v", c.limit, c.takes, got, c.want)
+				t.Errorf("limit %v, result after %v: %+v, want %+v", c.limit, c.takes, got, c.want)
 			}
 		}
 		time.Sleep(2 * time.Hour) // the last answer is never taken
 	})
 }
 
-func TestReceive_TakesWhatIsThere(t *testing.T) {
+func TestReceive_TakesValueWithoutWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready, closed, empty := make(chan int, 1), make(chan int), make(chan int)
 		ready <- 7
@@ -62,14 +62,14 @@ func TestReceive_TakesWhatIsThere(t *testing.T) {
 			{"nothing", empty, outcome{0, false, 0}},
 		} {
 			if got := measure(func() (int, bool) { return Receive(c.from, 0) }); got != c.want {
-				t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+				t.Errorf("Receive from a channel with %s: %+v, want %+v", c.what, got, c.want)
 			}
 		}
 	})
 }
 
 // A call that hangs is made once, and waited for once; its late result is not used for a later call.
-func TestCaller_AsksWhatHangsOnce(t *testing.T) {
+func TestCaller_CallsWhatHangsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = time.Second
 		a := NewCaller[int]()
@@ -84,42 +84,42 @@ func TestCaller_AsksWhatHangsOnce(t *testing.T) {
 		want := outcome{0, false, limit}
 		for n := range 3 {
 			if got := measure(func() (int, bool) { return a.Call(limit, hang) }); got != want {
-				t.Errorf("question %d: %+v, want %+v", n, got, want)
+				t.Errorf("call %d of what hangs: %+v, want %+v", n, got, want)
 			}
 			want.took = 0 // no further call is made
 		}
 		if n := asked.Load(); n != 1 || !a.Pending() {
-			t.Errorf("asked %d times, open: %v", n, a.Pending())
+			t.Errorf("the function was called %d times, Pending %v; want 1, true", n, a.Pending())
 		}
 
 		close(release)
 		synctest.Wait()
 		want = outcome{2, true, 0}
 		if got := measure(func() (int, bool) { return a.Call(limit, after(0, 2)) }); got != want || a.Pending() {
-			t.Errorf("once it answers: %+v, want %+v", got, want)
+			t.Errorf("call after the late result: %+v, Pending %v; want %+v, false", got, a.Pending(), want)
 		}
 	})
 }
 
 // A late result can be taken with Result, without a new call.
-func TestCaller_KeepsALateAnswer(t *testing.T) {
+func TestCaller_KeepsLateResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := NewCaller[int]()
 		if _, ok := a.Result(time.Hour); ok || a.Pending() {
-			t.Error("an answer to nothing")
+			t.Errorf("Result without a call: ok %v, Pending %v; want false, false", ok, a.Pending())
 		}
 		if !a.Start(after(time.Minute, 1)) || a.Start(after(0, 2)) {
-			t.Error("a second question beside the first")
+			t.Error("Start twice is not true, then false while the first call is pending")
 		}
 		if got, want := measure(func() (int, bool) { return a.Result(time.Second) }), (outcome{0, false, time.Second}); got != want {
-			t.Errorf("at first %+v, want %+v", got, want)
+			t.Errorf("Result before the call returns: %+v, want %+v", got, want)
 		}
 		time.Sleep(time.Hour)
 		if got, want := measure(func() (int, bool) { return a.Result(0) }), (outcome{1, true, 0}); got != want || a.Pending() {
-			t.Errorf("late %+v, want %+v", got, want)
+			t.Errorf("Result an hour later: %+v, Pending %v; want %+v, false", got, a.Pending(), want)
 		}
 		if !a.Start(after(0, 3)) {
-			t.Error("nothing is asked after the answer")
+			t.Error("Start after the result was taken is false, want true")
 		}
 	})
 }
@@ -131,12 +131,12 @@ func TestCaller_AllocatesNothing(t *testing.T) {
 	for try := 0; try < 5 && fewest > 0; try++ { // a concurrent garbage collection allocates
 		fewest = min(fewest, testing.AllocsPerRun(1000, func() {
 			if v, ok := a.Call(time.Minute, question); !ok || v != 7 {
-				t.Errorf("%d, %v", v, ok)
+				t.Errorf("Call = %d, %v; want 7, true", v, ok)
 			}
 		}))
 	}
 	if fewest >= 1 {
-		t.Errorf("%v allocations a question", fewest)
+		t.Errorf("%v allocations per call, want 0", fewest)
 	}
 }
 
