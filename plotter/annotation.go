@@ -15,7 +15,7 @@ type Mark struct {
 	Text string  // printable
 }
 
-// PhaseSpan is a time in which the job was in a phase.
+// PhaseSpan is a period in which the job was in a phase.
 type PhaseSpan struct {
 	From, To float64 // seconds since the start
 	Name     string  // printable
@@ -49,7 +49,7 @@ func (t *Timeline) addAnnotations(n *reporter.Node) {
 }
 
 // maxAnnotationBytes is the maximum number of bytes of marks and phases on a page of several nodes. Beyond it the page
-// keeps only the first of each node.
+// keeps only the first marks and phases of each node.
 const maxAnnotationBytes = 2 << 20
 
 // annotationBytes returns the approximate number of bytes of the node's marks and phases.
@@ -89,9 +89,9 @@ func (p *pageNode) trimAnnotations() {
 
 const (
 	stripHeight = 4  // of the strip at the top of a phase, in pixels
-	markGap     = 2  // minimum between two drawn marks, in pixels
-	phaseLabel  = 3  // a shorter part of a name is not drawn, in letters
-	markLabel   = 24 // maximum letters of a mark
+	markGap     = 2  // minimum distance between two drawn marks, in pixels
+	phaseLabel  = 3  // in letters: a shorter part of a name is not drawn
+	markLabel   = 24 // maximum length of a mark's text, in letters
 )
 
 // phases draws the bands of the phases, behind the series.

@@ -25,8 +25,8 @@ func (a Axis) label(v float64) string {
 	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v/a.Scale, 'f', 3, 64), "0"), ".")
 }
 
-// shortLabel formats a value of the axis in four digits, with its unit. A value that is small in the axis's unit is
-// formatted in the unit of the values.
+// shortLabel formats v in four digits, with the axis's unit or, if v is small in that, with unit, the unit of the
+// values.
 func (a Axis) shortLabel(v float64, unit string) string {
 	if a.Scale > 1 && v < a.Scale/10 {
 		a.Scale, a.Unit = 1, unit
@@ -34,9 +34,9 @@ func (a Axis) shortLabel(v float64, unit string) string {
 	return strings.TrimRight(short(v/a.Scale)+" "+a.Unit, " ")
 }
 
-// short formats a number in at most four digits, as the page's script does: halves are rounded away from 0.
+// short formats v in at most four digits, as the page's script does: halves are rounded away from 0.
 func short(v float64) string {
-	// A number halfway between two has five digits, the last one a 5, and no further ones.
+	// A number halfway between two numbers of four digits has exactly five digits, and the last one is 5.
 	_, rest, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', -1, 64), ".")
 	if strings.IndexByte(rest, 'e') == 4 && rest[3] == '5' {
 		const digits = 30 // more than such a number has
@@ -59,7 +59,7 @@ var timeSteps = []float64{
 
 const day = 24 * 3600.0
 
-// newTimeAxis returns the axis of the seconds since the start.
+// newTimeAxis returns an axis from 0 to length seconds.
 func newTimeAxis(length float64, ticks int) Axis {
 	if !(length > 0) {
 		length = 1
@@ -110,9 +110,9 @@ func multiples(step, end float64, limit int) []float64 {
 	return out
 }
 
-// valueAxis returns the axis of a chart's values. It begins at 0, or at a round number not above a negative minimum. It
-// ends at Top, or at a round number not below the maximum; the axis of a stack ends at its capacity, if it shows all of
-// it. MiB and MiB/s are converted to a suitable binary unit.
+// valueAxis returns the axis of the chart's values. It begins at 0, or at a round number not above a negative minimum.
+// It ends at a round number not below Top and the maximum. A stack's axis ends at exactly the capacity if it shows all
+// of the capacity. MiB and MiB/s are converted to a suitable binary unit.
 func (c *Chart) valueAxis(ticks int) Axis {
 	greatest := max(c.Top, c.top())
 	if c.Capacity > 0 && c.stack.restLabel != "" { // higher values are cut off
@@ -137,7 +137,7 @@ func (c *Chart) valueAxis(ticks int) Axis {
 	return axis
 }
 
-// binaryUnit returns the unit for an axis in MiB up to a value, and its size in MiB.
+// binaryUnit returns the name of the unit for an axis in MiB up to greatest, and the size of that unit in MiB.
 func binaryUnit(greatest float64, unit string) (scale float64, name string) {
 	if len(unit) < 3 || unit[:3] != "MiB" {
 		return 1, unit

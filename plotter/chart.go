@@ -18,13 +18,13 @@ type Chart struct {
 	// Bound is the job's limit in Unit, and BoundText describes it. They are 0 and "" if no limit is known.
 	Bound     float64
 	BoundText string
-	// Capacity is the node's amount of the resource in a stacked chart, in Unit; 0 if unknown.
+	// Capacity is how much of the resource the node has, in Unit, for a stacked chart; 0 if unknown.
 	Capacity float64
-	// Peak is a peak of the job between two samples, in Unit, and PeakText describes it. They are 0 and "" if there was
-	// none.
+	// Peak is a peak of the job, in Unit, that was between two samples and is in none of them. PeakText describes it.
+	// They are 0 and "" if there was no such peak.
 	Peak     float64
 	PeakText string
-	// Lanes are the GPUs, in a chart of many of them.
+	// Lanes are the GPUs, in a chart of many GPUs.
 	Lanes []Lane
 }
 
@@ -44,14 +44,14 @@ type chartPlan struct {
 	column collector.Column           // determines the unit, the range and the bound
 	line   reporter.OperationTimeline // of a chart of operations, instead of column; it has no series
 	stack  stackPlan
-	level  bool // a level, in which nothing happens unless it changes
+	level  bool // a level: nothing happened if it did not change
 }
 
 // Series is one line of a chart with the band around it. The lists of the band are as long as the timeline; NaN means
 // not measured.
 type Series struct {
 	Label string `json:"label"`
-	// Spread reports whether there is only a band, between two sample keys.
+	// Spread reports whether the series is only a band, between the values of two sample keys.
 	Spread bool          `json:"spread,omitempty"`
 	Color  int           `json:"color,omitempty"` // index into the palette
 	Dash   int           `json:"dash,omitempty"`  // kind of line: 0 is solid, see dashes
@@ -92,7 +92,7 @@ func (p *chartPlan) complete() {
 // needsLegend reports whether even a single series needs a legend, because the title does not name it.
 func (p *chartPlan) needsLegend() bool { return p.line.Kind != "" }
 
-// unitOf returns the unit of a column or, if line is not zero, of a line of operations.
+// unitOf returns the unit of c or, if line is not zero, of that line of operations.
 func unitOf(c collector.Column, line reporter.OperationTimeline) string {
 	if line.Kind != "" {
 		return line.Unit().Symbol()
@@ -100,8 +100,8 @@ func unitOf(c collector.Column, line reporter.OperationTimeline) string {
 	return infoOf(c).Unit.Symbol()
 }
 
-// infoOf returns the ColumnInfo of a column, for a GPU without its number in the names: looking that up would make all
-// names.
+// infoOf returns the ColumnInfo of c, but for a GPU without its number in the names: names with the number would be
+// built for all columns.
 func infoOf(c collector.Column) collector.ColumnInfo {
 	if _, key, gpu := c.GPU(); gpu {
 		return key.Info()
@@ -109,8 +109,8 @@ func infoOf(c collector.Column) collector.ColumnInfo {
 	return c.Info()
 }
 
-// chartPlans returns the charts of a node with so many GPUs and these lines of operations, in order: the GPUs', five
-// that every node has, and those that only some nodes have.
+// chartPlans returns the charts of a node with the given number of GPUs and lines of operations, in order: the charts
+// of the GPUs, five that every node has, and those that only some nodes have.
 func chartPlans(gpus int, lines []reporter.OperationTimeline) []chartPlan {
 	plans := append(gpuPlans(gpus), cpuPlan())
 	plans = append(plans, operationPlans(lines)...) // next to the CPUs, so that both are visible together
@@ -217,8 +217,8 @@ func optionalPlans() []chartPlan {
 	}
 }
 
-// ratesOf returns the series of the rates of a group's counters. The first has the given style, the others the colors
-// after it. Labels are the counters' directions: "received". In charts that several groups share they also name the
+// ratesOf returns the series of the rates of a group's counters. The first has the given style, each of the rest the
+// next color. Labels are the counters' directions: "received". If several groups share a chart, labels also name the
 // group: "loopback received".
 func ratesOf(group collector.TrafficGroup, style Series) (list []Series) {
 	for i, counter := range collector.TrafficByGroup()[group] {
@@ -274,14 +274,14 @@ func gpuPlans(gpus int) []chartPlan {
 	return plans
 }
 
-// styled returns the series in the style of one of many: first the colors change, then the dashes.
+// styled returns the series in the style for its place among many: first the colors change, then the dashes.
 func (s Series) styled(place int) Series {
 	colors := len(seriesColors)
 	s.Color, s.Dash = place%colors, place/colors%len(dashes())
 	return s
 }
 
-// jobBound returns the job's limit for a chart, the highest if it changed, and its text; 0 and "" if there is none.
+// jobBound returns the job's limit b for a chart, the highest if it changed, and its text; 0 and "" if there is none.
 func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	switch {
 	case l == nil:
@@ -294,7 +294,7 @@ func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	return 0, ""
 }
 
-// SampleKeys returns the sample keys on the page, except the lines of operations.
+// SampleKeys returns the keys of the samples that the page draws, except the lines of operations.
 func SampleKeys() []string {
 	keys := []string{collector.Timestamp.Key()}
 	for _, p := range chartPlans(collector.MaxGPUs, nil) {
@@ -309,7 +309,7 @@ func SampleKeys() []string {
 	return keys
 }
 
-// gpusOf returns the number of GPUs of a node up to the last measured one.
+// gpusOf returns the number of GPUs of n up to the last measured one.
 func gpusOf(n *reporter.Node) int {
 	gpus := 0
 	for _, key := range slices.AppendSeq(slices.Clone(n.Samples.Keys), maps.Keys(n.Envelope)) {
@@ -323,8 +323,8 @@ func gpusOf(n *reporter.Node) int {
 	return gpus
 }
 
-// Charts returns the charts of a node: the five that every node has, and the others that have at least one measured
-// series. A series without any measured value is omitted, so one of the five may be empty.
+// Charts returns the charts of n: the five that every node has, and any other chart with at least one measured series.
+// A series without any measured value is omitted, so one of the five may be empty.
 func Charts(n *reporter.Node) []Chart {
 	lines, _ := chosenLines(n)
 	gpus := gpusOf(n)
@@ -341,12 +341,12 @@ func Charts(n *reporter.Node) []Chart {
 	return out
 }
 
-// chartsOf returns all charts of a node with so many GPUs and these lines of operations, measured or not.
+// chartsOf returns all charts of n, measured or not, with the given number of GPUs and lines of operations.
 func chartsOf(n *reporter.Node, gpus int, lines []reporter.OperationTimeline) []Chart {
 	return mapSlice(chartPlans(gpus, lines), func(p chartPlan) Chart { return p.chart(n) })
 }
 
-// chart returns the chart of a node, measured or not.
+// chart returns the chart of n for the plan, measured or not.
 func (p chartPlan) chart(n *reporter.Node) Chart {
 	c := Chart{chartPlan: p, Capacity: p.capacityOf(n)}
 	c.Bound, c.BoundText = jobBound(infoOf(p.column).Bound, n.Limits)
@@ -369,7 +369,7 @@ func (p chartPlan) chart(n *reporter.Node) Chart {
 	return c
 }
 
-// ChartOf returns the chart of one key of the samples or of the envelope.
+// ChartOf returns the chart of the given key of the samples or of the envelope.
 func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	if key == collector.Timestamp.Key() {
 		return Chart{}, fmt.Errorf("%s is the time axis", key)
@@ -421,7 +421,7 @@ func measuredKeys(n *reporter.Node) string {
 // keyLetters is the maximum length of a key on a picture.
 const keyLetters = 100
 
-// measure sets the band from a node, and reports whether anything was measured.
+// measure sets the band of s from n, and reports whether anything was measured.
 func (s *Series) measure(n *reporter.Node) (ok bool) {
 	if s.Band, ok = bandOf(n, s.Key); ok && s.Spread {
 		var upper reporter.Band
@@ -431,7 +431,8 @@ func (s *Series) measure(n *reporter.Node) (ok bool) {
 	return ok
 }
 
-// bandOf returns the envelope of a key. If a report has none, as perf.py's, the samples replace all three lists.
+// bandOf returns the envelope of the given key. If a report has no envelope, like perf.py's, the samples replace all
+// three lists.
 func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 	band, ok := n.Envelope[key]
 	if !ok {
@@ -454,8 +455,8 @@ type Timeline struct {
 	Phases []PhaseSpan
 }
 
-// NewTimeline returns the time axis of a node. It begins with the baseline of the sampling or, if that is unknown, with
-// the start of the run.
+// NewTimeline returns the time axis of n. It begins with the baseline of the sampling or, if that is unknown, with the
+// start of the run.
 func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 	times, _ := bandOf(n, collector.Timestamp.Key())
 	start := 0.0
@@ -486,8 +487,8 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 
 func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// withSuspendGaps returns the time axis of a node and its charts with an empty bucket wherever the machine was
-// suspended, so that values from before and after do not extend into it.
+// withSuspendGaps returns the time axis of n and its charts, with an empty bucket wherever the machine was suspended,
+// so that values from before and after do not extend into it.
 func withSuspendGaps(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Chart) {
 	t := NewTimeline(run, n)
 	stops := suspends(n, t)
@@ -545,7 +546,7 @@ func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	return stops
 }
 
-// insertSuspends inserts of(end) for each suspend.
+// insertSuspends inserts of(end) into list for each suspend in stops.
 func insertSuspends[L ~[]float64](list L, stops map[int]float64, of func(float64) float64) (out L) {
 	for i, v := range list {
 		if stop, ok := stops[i]; ok {
@@ -564,7 +565,7 @@ func (t Timeline) Length() float64 {
 	return t.Ends[len(t.Ends)-1]
 }
 
-// foldFactor returns how many neighbors of n values to merge to get at most limit values.
+// foldFactor returns how many neighbors to merge so that n values become at most limit values.
 func foldFactor(n, limit int) int { return max(1, (n+limit-1)/limit) }
 
 // thin merges every k neighboring buckets of a timeline.
@@ -596,8 +597,8 @@ const (
 	maxAxis = 1e300
 )
 
-// top returns the largest value of a chart's series, or its limit if that is larger and near enough to be drawn. It
-// returns 0 if no value is above 0.
+// top returns the largest value of the chart's series, or the chart's limit if that is larger and near enough to be
+// drawn. It returns 0 if no value is above 0.
 func (c *Chart) top() float64 {
 	greatest := 0.0
 	for _, s := range c.Series {
@@ -612,7 +613,7 @@ func (c *Chart) top() float64 {
 	return greatest
 }
 
-// top returns the largest value of a series, or 0 if none is above 0.
+// top returns the largest value of the series, or 0 if none is above 0.
 func (s *Series) top() float64 {
 	greatest := 0.0
 	for _, v := range s.Band.Max {
@@ -623,7 +624,7 @@ func (s *Series) top() float64 {
 	return greatest
 }
 
-// bottom returns the least value of a chart's series, if values may be negative, or 0.
+// bottom returns the least value of the chart's series if values may be negative, otherwise 0.
 func (c *Chart) bottom() float64 {
 	least := 0.0
 	for _, s := range c.Series {

@@ -47,8 +47,8 @@ func WriteDiffPage(to io.Writer, c *comparer.Comparison, version string) error {
 	return writeTemplate(to, "diff", page)
 }
 
-// diffRows returns the metrics with the bars of their changes: from the middle of the column to one side, which a
-// change of 100 % reaches.
+// diffRows returns the rows with a bar for each change. A bar runs from the middle of the column to one side, and fills
+// that side at a change of 100 %.
 func diffRows(rows []comparer.Row) []diffRow {
 	out := make([]diffRow, len(rows))
 	for i, r := range rows {

@@ -35,14 +35,14 @@ const (
 	inkBand
 	inkSpread // the band between two series
 	inkMark
-	inkPhase // the band of a phase
-	inkStrip // its top
+	inkPhase // the band of a phase, over the height of the chart
+	inkStrip // the strip at the top of that band
 	inkLayer // an area of a stack
 	inkHeat  // a color from 0 to heatSteps
 )
 
-// inks holds the look of each kind of shape: its class in an SVG, and in pixels its gray, 0 being the color of the
-// series, and its opacity.
+// inks holds the look of each kind of shape: its class in an SVG, and for pixels its opacity and its gray, where 0
+// means the color of the series.
 var inks = [...]struct {
 	class       string
 	gray, alpha uint8
@@ -78,8 +78,8 @@ const (
 	marginBottom = 20
 	legendHeight = 15
 	letterWidth  = 6.8 // of most letters, approximately
-	columnWidth  = 2.5 // minimum of a bucket: narrower ones cannot be distinguished
-	minColumns   = 300 // buckets that every picture may have
+	columnWidth  = 2.5 // minimum width of a bucket: narrower ones cannot be distinguished
+	minColumns   = 300 // every picture may have this many buckets
 )
 
 // figure is a chart in its box with its axes.
@@ -124,7 +124,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	f.drawText(c, rows)
 }
 
-// newFigure returns a figure of a chart, and the number of neighboring buckets that it merges.
+// newFigure returns the figure of chart in the box in, and k, the number of neighboring buckets that it merges.
 func newFigure(chart Chart, t Timeline, in box) (f figure, k int) {
 	k = foldFactor(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
 	f = figure{time: t.thin(k), chart: chart, plot: box{
@@ -134,7 +134,7 @@ func newFigure(chart Chart, t Timeline, in box) (f figure, k int) {
 	return f, k
 }
 
-// folded returns a band with every k neighbors merged. The result must not be changed.
+// folded returns b with every k neighboring buckets merged. The result must not be changed.
 func folded(b reporter.Band, k int, t Timeline) reporter.Band {
 	if k == 1 {
 		return b
@@ -142,8 +142,8 @@ func folded(b reporter.Band, k int, t Timeline) reporter.Band {
 	return b.Fold(k, t.width)
 }
 
-// layers draws the areas of a stack, each on top of the previous ones. A layer that was not measured at some time takes
-// no room there.
+// layers draws the areas of a stack, each on top of the previous ones. A layer takes no room at times when it was not
+// measured.
 func (f *figure) layers(c canvas) {
 	base := make(reporter.Numbers, len(f.time.Ends))
 	for _, s := range f.chart.Series {
@@ -179,7 +179,7 @@ func (f *figure) peak(c canvas) {
 	}
 
 	room := 8.0
-	if len(f.time.Phases) > 0 { // the top has their names
+	if len(f.time.Phases) > 0 { // their names are at the top
 		room = 28
 	}
 	begin := 0.0
@@ -196,8 +196,8 @@ func (f *figure) peak(c canvas) {
 	c.text(point{at.x + dx, max(at.y-3, f.plot.y+room)}, words, side, ink{kind: inkText})
 }
 
-// highest returns the series of a chart that reaches highest, and where; only the job's of a stack with a job. It
-// returns nil if nothing happened.
+// highest returns the series of the chart that reaches highest, and where it does. Of a stack with a job it considers
+// only the job's series. It returns nil if nothing happened.
 func (c *Chart) highest() (of *Series, at int) {
 	if c.Quiet() {
 		return nil, 0
@@ -301,8 +301,8 @@ func (f *figure) timeTicks(c canvas) {
 // hasLegend reports whether a legend names the series.
 func (c *Chart) hasLegend() bool { return (len(c.Series) > 1 || c.needsLegend()) && !c.Quiet() }
 
-// legendRows returns the number of rows of the legend below the title of a chart of room pixels: 0 if it fits next to
-// the title.
+// legendRows returns the number of rows that the legend takes below the title of a chart that is room pixels wide: 0 if
+// it fits next to the title.
 func (c *Chart) legendRows(room float64) float64 {
 	if !c.hasLegend() {
 		return 0
@@ -325,8 +325,8 @@ func (c *Chart) legendRows(room float64) float64 {
 	return rows
 }
 
-// legendRoom returns how many pixels a chart of operations is higher than others at a width, because of the rows of its
-// legend.
+// legendRoom returns by how many pixels a chart of operations of the given width is higher than other charts, because
+// of the rows of its legend.
 func (c *Chart) legendRoom(width float64) float64 {
 	const usual = 2
 	if !c.needsLegend() {
@@ -335,7 +335,7 @@ func (c *Chart) legendRoom(width float64) float64 {
 	return legendHeight * max(0, c.legendRows(width-marginLeft-marginRight)-usual)
 }
 
-// legendEntry returns the width of a swatch, a label and a gap.
+// legendEntry returns the width of the swatch of s, its label and a gap.
 func legendEntry(s Series) float64 { return 32 + textWidth(s.Label) }
 
 // legendBelow draws the legend in rows below the title.
@@ -353,7 +353,7 @@ func (f *figure) legendBelow(c canvas, y float64) {
 	}
 }
 
-// textWidth returns the approximate width of a text in pixels. Viewers use other fonts, but similar ones differ little.
+// textWidth returns the approximate width of s in pixels. Viewers use other fonts, but similar ones differ little.
 func textWidth(s string) float64 {
 	width := 0.0
 	for _, r := range s {
@@ -421,7 +421,7 @@ func (c *Chart) title(unit string) string {
 	return title
 }
 
-// swatch draws a sample of a series next to its label.
+// swatch draws a sample of s next to its label.
 func (f *figure) swatch(c canvas, s Series, at point) {
 	box := []point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}}
 	switch {
@@ -434,8 +434,7 @@ func (f *figure) swatch(c canvas, s Series, at point) {
 	}
 }
 
-// series draws the band and the line of a series, one shape for each measured span. The width of a bucket is its
-// duration.
+// series draws the band and the line of s, one shape for each measured span. A bucket is as wide as its duration.
 func (f *figure) series(c canvas, s Series) {
 	band := ink{kind: inkBand, color: s.Color, tone: s.Part.tone()}
 	kind := ink{kind: inkLine, color: s.Color, dash: s.Dash, tone: s.Part.tone()}
@@ -456,7 +455,7 @@ func (f *figure) series(c canvas, s Series) {
 }
 
 // between returns the outline of the area between two lists in [from, to), and whether that is too flat to be visible.
-// It is valid until the next shape is made.
+// The outline is valid until the next one is made.
 func (f *figure) between(upper, lower reporter.Numbers, from, to int) (area []point, flat bool) {
 	area = f.steps(slices.Grow(f.shape[:0], 4*(to-from)), upper, from, to)
 	top := len(area)
@@ -471,7 +470,7 @@ func (f *figure) between(upper, lower reporter.Numbers, from, to int) (area []po
 	return area, flat
 }
 
-// measuredSpans yields the measured ranges of a list.
+// measuredSpans yields the ranges [from, to) of list in which every value was measured.
 func measuredSpans(list reporter.Numbers) func(yield func(from, to int) bool) {
 	return func(yield func(from, to int) bool) {
 		from := -1

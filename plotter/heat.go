@@ -38,8 +38,8 @@ func heatPalette() color.Palette {
 	return out
 }
 
-// heatColor returns the color of a share from 0 to 1. Colors go from sand over blue to dark violet. Lighter is less for
-// every kind of color vision, and in grayscale.
+// heatColor returns the color of share, from 0 to 1. Colors go from sand over blue to dark violet. A lighter color
+// means less for every kind of color vision, and in grayscale.
 func heatColor(share float64) color.NRGBA {
 	stops := [...]color.NRGBA{
 		{0xf2, 0xf0, 0xe6, 0xff},

@@ -11,21 +11,21 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// minLanes is the number of GPUs from which on each has a lane. Fewer GPUs share a chart for each of their values.
+// From minLanes GPUs on, each GPU has a lane. Fewer GPUs share one chart each for utilization, memory and power.
 const minLanes = 4
 
-// Lane is a GPU in the chart of many: how busy it was as a row of colors, and below that its memory and its power as
-// lines. Series that were not measured are nil.
+// Lane is one GPU in a chart of many GPUs: a row of colors for how busy it was, and below that lines for its memory and
+// its power. Series that were not measured are nil.
 type Lane struct {
 	Label               string
 	Busy, Memory, Power *Series
 	laneScale
 }
 
-// laneScale is the value of a full lane: the GPU's memory in MiB and its power limit in watts. 0 = unknown.
+// laneScale holds the values at the top of a lane: the GPU's memory in MiB and its power limit in watts. 0 = unknown.
 type laneScale struct{ memory, power float64 }
 
-// laneScales returns the scales of a node's GPUs.
+// laneScales returns the scales of n's GPUs.
 func laneScales(n *reporter.Node) []laneScale {
 	var out []laneScale
 	for _, g := range n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)] {
@@ -34,7 +34,7 @@ func laneScales(n *reporter.Node) []laneScale {
 	return out
 }
 
-// usable returns v if it can be the end of an axis, or 0.
+// usable returns v if it can be the end of an axis, otherwise 0.
 func usable(v float64) float64 {
 	if v >= minAxis && v <= maxAxis {
 		return v
@@ -42,7 +42,7 @@ func usable(v float64) float64 {
 	return 0
 }
 
-// withLanes returns the charts of a node with its first three charts, the GPUs', combined as lanes. Without a GPU it
+// withLanes combines the first three charts of a node, which are the GPUs', into one chart of lanes. Without a GPU it
 // returns charts unchanged.
 func withLanes(charts []Chart, scales []laneScale) []Chart {
 	var lanes []Lane
@@ -70,7 +70,7 @@ func withLanes(charts []Chart, scales []laneScale) []Chart {
 	return append([]Chart{c}, charts[gpuCharts:]...)
 }
 
-// fullest returns the greatest value of one kind in all lanes: the full scale if no limit is known.
+// fullest returns the greatest value of one kind in all lanes: the top of a lane if no limit is known.
 func fullest(lanes []Lane, of func(*Lane) *Series) float64 {
 	greatest := 0.0
 	for i := range lanes {
@@ -115,7 +115,7 @@ func drawLanes(c canvas, chart Chart, t Timeline, in box) {
 	f.laneTitle(c, mostMemory, mostPower)
 }
 
-// heat draws a row of colors.
+// heat draws a row of colors for how busy a GPU was.
 func (f *figure) heat(c canvas, busy reporter.Numbers, top float64) {
 	level := func(i int) int { return int(math.Round(min(100, max(0, busy[i])) / 100 * heatSteps)) }
 	begin := 0.0
@@ -133,7 +133,7 @@ func (f *figure) heat(c canvas, busy reporter.Numbers, top float64) {
 	}
 }
 
-// heatSteps is the number of colors of a row in addition to the color of 0.
+// heatSteps is how many colors a row may have in addition to the color of 0.
 const heatSteps = 10
 
 // laneLine draws a value of a GPU as a line with its band, from 0 to full.
@@ -174,7 +174,7 @@ func (f *figure) laneTitle(c canvas, mostMemory, mostPower float64) {
 	}
 }
 
-// full describes the value of a full lane: "80 GiB", or that it may differ.
+// full describes the value at the top of a lane: "80 GiB", or that lanes differ.
 func (c *Chart) full(of string) string {
 	same := 0.0
 	for i, l := range c.Lanes {

@@ -13,7 +13,7 @@ const (
 	lineLetters = 40 // of a series' name next to a chart
 )
 
-// operationPlans returns the charts of operations and other series of the job, with these lines.
+// operationPlans returns the charts of operations and other series of the job, with the given lines.
 func operationPlans(lines []reporter.OperationTimeline) []chartPlan {
 	const rate, duration = reporter.LineRate, reporter.LineTime
 	transferTime := reporter.OperationTimeline{Kind: reporter.TransferKind, Number: duration}
@@ -35,7 +35,7 @@ func operationPlans(lines []reporter.OperationTimeline) []chartPlan {
 	return plans
 }
 
-// lineSeries returns the series of the lines of a kind, which is a line without a series.
+// lineSeries returns a series for each line of the given kind, which is the result of kindOf.
 func lineSeries(lines []reporter.OperationTimeline, kind reporter.OperationTimeline) []Series {
 	var out []Series
 	for _, l := range lines {
@@ -47,14 +47,14 @@ func lineSeries(lines []reporter.OperationTimeline, kind reporter.OperationTimel
 	return out
 }
 
-// kindOf returns the common part of the lines of a chart.
+// kindOf returns what l has in common with the other lines of its chart: all but the series.
 func kindOf(l reporter.OperationTimeline) reporter.OperationTimeline {
 	l.Series = ""
 	return l
 }
 
-// chosenLines returns the drawn lines of a node: the measured ones of each kind that reach highest. more is the number
-// of others.
+// chosenLines returns the lines of n that are drawn: of each kind the measured lines that reach highest. more is the
+// number of lines that are not drawn.
 func chosenLines(n *reporter.Node) (chosen []reporter.OperationTimeline, more int) {
 	peaks := make(map[reporter.OperationTimeline]float64)
 	lines := slices.DeleteFunc(n.Timelines(), func(l reporter.OperationTimeline) bool {

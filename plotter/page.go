@@ -56,23 +56,24 @@ type Page struct {
 	options         PageOptions
 	nodes           []*pageNode
 	values          int // numbers of all nodes' series
-	limit           int // buckets per node, once there were too many values; 0 means all, exactly
+	limit           int // buckets per node, set if there were too many values; 0 means all, exactly
 	longest         int // buckets of the longest node
 	ranks           int // of all nodes
 	gpus            int // of the node with the most
 	remoteNodes     int // nodes with their series in a store
-	annotationBytes int // bytes of marks and phases; -1 once there were too many
+	annotationBytes int // bytes of marks and phases; -1 after there were too many
 }
 
 // NewPage returns a page without nodes.
 func NewPage(o PageOptions) *Page { return &Page{options: o} }
 
-// The page of one node, or of few, has every kept sample exactly. If there are more numbers, they are packed into two
-// bytes each; beyond that, neighboring buckets are merged. So the page of a thousand nodes stays below 15 MB.
+// The page of one or a few nodes has every kept sample exactly. If there are more than maxExactValues numbers, they are
+// packed into two bytes each; beyond maxPackedValues, neighboring buckets are merged. So the page of a thousand nodes
+// stays below 15 MB.
 const (
 	maxExactValues  = 1_200_000 // of some 9 bytes
 	maxPackedValues = 4_200_000 // of 8/3 bytes in base64
-	minBuckets      = 16        // buckets per node that are always kept
+	minBuckets      = 16        // per node, always kept
 )
 
 // Add adds a node, in any order. The page keeps the parts of it that Write needs. If the run is still unknown, run is
@@ -153,8 +154,8 @@ type pageView struct {
 	Details       []summary.Highlight
 	Siblings      []string   // pages of other nodes
 	Many          bool       // there are several nodes
-	Nodes         *nodesView // of several
-	Ranks         *ranksView // of a single node
+	Nodes         *nodesView // nil unless there are several
+	Ranks         *ranksView // of the only node; nil if there are several
 	Node          nodeView
 	Operations    *operationsView
 	Processes     []processRow
@@ -202,7 +203,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 // for which some node has data.
 func (p *Page) visibleCharts() []int {
 	var shown []int
-	for i, chart := range p.nodes[0].charts { // all nodes have the same
+	for i, chart := range p.nodes[0].charts { // all nodes have the same charts
 		if !chart.Optional && p.remoteNodes < len(p.nodes) ||
 			slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 }) {
 			shown = append(shown, i)
@@ -211,8 +212,8 @@ func (p *Page) visibleCharts() []int {
 	return shown
 }
 
-// metrics returns the metrics on the page: the metrics of the table, without devices that no node has, then the metrics
-// that are not in the table, by name.
+// metrics returns the metrics on the page: first the metrics in reporter.Metrics, without devices that no node has,
+// then the metrics that it lacks, by name.
 func (p *Page) metrics() []*reporter.Metric {
 	table := reporter.Metrics()
 	out := make([]*reporter.Metric, 0, len(table))
@@ -238,7 +239,7 @@ func (p *Page) metrics() []*reporter.Metric {
 	return out
 }
 
-// knows reports whether the node has a metric, or a reason for lacking it.
+// knows reports whether the node has the named metric, or a reason for lacking it.
 func (p *pageNode) knows(metric string) bool {
 	if _, has := p.metrics[metric]; has {
 		return true
@@ -293,7 +294,7 @@ func (p *Page) note() string {
 	return fmt.Sprintf(most, p.limit, p.longest)
 }
 
-// titleOf describes a chart in words, for people who cannot see it.
+// titleOf describes c in words, for people who cannot see it.
 func titleOf(c Chart, t Timeline) string {
 	words := text.Parts{c.Title + " over " + text.Seconds(t.Length())}
 	for _, s := range c.Series {
@@ -303,7 +304,7 @@ func titleOf(c Chart, t Timeline) string {
 	return strings.Join(words, "; ")
 }
 
-// PagePath returns the path of a report's page: next to the report, with the extension .html.
+// PagePath returns the path of the page of the given report: next to the report, with the extension .html.
 func PagePath(report string) string {
 	if ext := filepath.Ext(report); strings.EqualFold(ext, ".json") {
 		report = report[:len(report)-len(ext)]

@@ -15,7 +15,7 @@ import (
 // planData is the script's data about all nodes.
 type planData struct {
 	Charts  []chartData `json:"charts"`
-	Run     string      `json:"run"` // identifies the run among those at one address
+	Run     string      `json:"run"` // identifies the run among those served at one address
 	First   string      `json:"first"`
 	Nodes   []string    `json:"nodes"`
 	Hosts   []string    `json:"hosts"` // of several nodes
@@ -30,8 +30,8 @@ type planData struct {
 type chartData struct {
 	chartPlan
 	Stack  []string `json:"stack,omitempty"`
-	Lanes  bool     `json:"lanes,omitempty"`  // it has a lane for each GPU
-	Within bool     `json:"within,omitempty"` // it is part of the chart with lanes
+	Lanes  bool     `json:"lanes,omitempty"`  // this chart has a lane for each GPU
+	Within bool     `json:"within,omitempty"` // this chart is part of the chart with lanes
 }
 
 // nodeData is the script's data about a node. The names are short because a thousand nodes repeat them.
@@ -40,7 +40,7 @@ type nodeData struct {
 	*nodeTexts
 	Bounds        map[string][]any `json:"b,omitempty"` // the limits of charts, with their texts
 	Capacities    map[string]any   `json:"w,omitempty"` // capacities of stacked charts
-	Tops          map[string]any   `json:"z,omitempty"` // ends of their axes, if these do not show the capacity
+	Tops          map[string]any   `json:"z,omitempty"` // ends of the axes that do not show the capacity
 	Peaks         map[string][]any `json:"o,omitempty"` // peaks between two samples, with their texts
 	Quiet         []string         `json:"q,omitempty"` // charts in which nothing happened
 	Scales        [][2]float64     `json:"l,omitempty"` // the memory and the power of each GPU
@@ -60,10 +60,10 @@ type nodeTexts struct {
 	Listed   int             `json:"y,omitempty"` // of Missing
 	Phases   [][]string      `json:"p,omitempty"` // the cells of their table
 	Messages [][]any         `json:"v"`           // how the job ended, and whether that is bad
-	Advice   [][]any         `json:"g"`           // what to change, in the same form
+	Advice   [][]any         `json:"g"`           // what to change, in the form of Messages
 }
 
-// jsonNumber returns a number for JSON: nil if it is not finite.
+// jsonNumber returns v for JSON: nil if it is not finite.
 func jsonNumber(v float64) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -80,7 +80,8 @@ func mapSlice[T, To any](list []T, of func(T) To) []To {
 	return out
 }
 
-// scripts returns the data of the page's script by the elements' IDs: the data about all nodes, then each node.
+// scripts yields the data for the page's script by the IDs of the elements that hold it: the data about all nodes, then
+// about each node.
 func (p *Page) scripts(run *reporter.Run, shown []int) iter.Seq2[string, any] {
 	plans := chartPlans(p.gpus, p.lines())
 	for i := range plans {
@@ -125,7 +126,7 @@ func (c *chartPlan) data(lanes bool, i int) chartData {
 	return d
 }
 
-// lacks reports whether a series belongs to a device, other than a GPU, that no node has.
+// lacks reports whether s belongs to a device, other than a GPU, that no node has.
 func (p *Page) lacks(s Series) bool {
 	_, _, gpu := s.column.GPU()
 	if gpu || s.column.Info().Scope != collector.ScopeDevice {
@@ -201,8 +202,8 @@ func (c *Chart) cut() bool {
 	return c.Capacity > 0 && c.axisTop() != c.Capacity && slices.ContainsFunc(c.Series, measured)
 }
 
-// bands returns the bands of the series in the order of the plans. A band is the numbers of a series: [mean] if minimum
-// and maximum are the same, otherwise [min, mean, max]; for a spread [min, [], max]; null if nothing was measured.
+// bands returns the bands of the series in the order of the plans. A band has lists of numbers: [mean] if minimum and
+// maximum are the same, otherwise [min, mean, max]; for a spread [min, [], max]; null if nothing was measured.
 func (p *pageNode) bands(plans, have []Series) []any {
 	return mapSlice(plans, func(plan Series) any {
 		at := slices.IndexFunc(have, func(s Series) bool { return s.Key == plan.Key })
@@ -221,9 +222,9 @@ func (p *pageNode) bands(plans, have []Series) []any {
 	})
 }
 
-// encodeNumbers encodes a list of a node's series for the script. On a page of many nodes it is packed: [min, max,
-// base64] with two bytes per number, little endian, from 0 for the minimum to 65534 for the maximum. 65535 means not
-// measured. A list with only one distinct number is [number, length].
+// encodeNumbers encodes list, which belongs to a node's series, for the script. On a page of many nodes it is packed:
+// [min, max, base64] with two bytes per number, little endian, from 0 for the minimum to 65534 for the maximum. 65535
+// means not measured. A list with only one distinct number is [number, length].
 func encodeNumbers(list reporter.Numbers, packed bool) any {
 	if !packed {
 		return list

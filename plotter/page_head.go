@@ -13,7 +13,7 @@ type headData struct {
 	Updated                              clockTime // of a live page
 	Bars                                 []barData
 	Verdicts                             []summary.Message
-	Advice, More                         []summary.Message // More is folded
+	Advice, More                         []summary.Message // More is advice that is folded
 	Phase                                string            // current phase of a running job
 }
 
@@ -27,7 +27,7 @@ type clockTime struct {
 type barData struct {
 	summary.Bar
 	Value string  // percent, in four digits
-	Width float64 // filled percentage of the bar
+	Width float64 // percentage of the bar that is filled
 }
 
 // openCards is the number of unfolded pieces of advice: more would push the charts out of sight.
@@ -44,7 +44,7 @@ func (p *Page) head(run *reporter.Run) headData {
 		Verdicts:   summary.Verdicts(r),
 	}
 	cards := summary.Advice(r) // the line to paste first
-	if len(p.nodes) == 1 {     // they already respect the page's limits
+	if len(p.nodes) == 1 {     // the node's cards already respect the page's limits
 		d.Verdicts, cards = p.nodes[0].messages, p.nodes[0].advice
 	}
 	switch {
@@ -77,7 +77,7 @@ func (p *Page) slim(run *reporter.Run) *reporter.Report {
 	return r
 }
 
-// slimNode returns a copy of a node without its series and long texts.
+// slimNode returns a copy of n without its series and long texts.
 func slimNode(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{
 		Host: n.Host, Job: n.Job, Limits: n.Limits, GPUs: n.GPUs, Metrics: n.Metrics, Verdict: n.Verdict,
@@ -90,7 +90,7 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	return out
 }
 
-// slimRanks returns how the ranks of a node ended; nil if there are none.
+// slimRanks returns how the ranks of n ended; nil if there are none.
 func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
 	if len(n.Ranks) == 0 {
 		return nil

@@ -33,7 +33,7 @@ type pageNode struct {
 	ranks            *rankTable     // nil if there are none
 	metrics          reporter.Values
 	missing          []reporter.Missing
-	listed           int // number of missing that are listed; the others are normal
+	listed           int // how many of missing are listed: the first ones; the rest is normal
 	exit             string
 	version          string
 }
@@ -86,8 +86,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// takeMissing keeps the missing entries: first the listed ones, then the normal ones, with reasons only next to the
-// metrics.
+// takeMissing keeps the entries in missing: first those that the page lists, then the normal ones, with reasons that
+// are only shown next to the metrics.
 func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 	var rest []reporter.Missing
 	p.missing = make([]reporter.Missing, 0, len(missing))
@@ -111,14 +111,14 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 	p.missing = append(p.missing, rest...)
 }
 
-// removeMissing removes listed entries with a code that is only noise during the run.
+// removeMissing removes listed entries with the given code, which would be noise during the run.
 func (p *pageNode) removeMissing(code reporter.Code) {
 	kept := slices.DeleteFunc(p.missing[:p.listed], func(m reporter.Missing) bool { return m.Code == code })
 	p.missing = append(kept, p.missing[p.listed:]...)
 	p.listed = len(kept)
 }
 
-// The limits of the lists and texts that a page takes from a report. The report has none.
+// The limits of the lists and texts that a page takes from a report. The report itself has no such limits.
 const (
 	maxPageLines = 500
 	maxPageText  = 8 << 20 // bytes of a node's texts; later ones are truncated
@@ -128,7 +128,7 @@ const (
 // textBudget is the remaining number of bytes of text.
 type textBudget int
 
-// text returns a text for the page: in full while the budget lasts.
+// text returns words for the page: in full while the budget lasts, then truncated to cutPageText bytes.
 func (r *textBudget) text(words string) string {
 	if len(words) > cutPageText && len(words) > int(*r) {
 		words = strings.ToValidUTF8(words[:cutPageText], "") + "…"
@@ -156,8 +156,8 @@ func (p *pageNode) valueCount() int {
 	return n
 }
 
-// thin merges neighbors until there are at most limit buckets. The lists are copies, so that the report's lists can be
-// garbage collected.
+// thin merges neighboring buckets until there are at most limit. The lists are copies, so that the report's lists can
+// be garbage collected.
 func (p *pageNode) thin(limit int) {
 	k := foldFactor(len(p.time.Ends), limit)
 	if k == 1 && p.thinned {
@@ -177,7 +177,7 @@ func (p *pageNode) thin(limit int) {
 	p.time, p.thinned = t.thin(k), true
 }
 
-// same reports whether a band is a line, with one sample in each bucket. The means of a report are rounded to six
+// same reports whether b is only a line, because each bucket has one sample. The means of a report are rounded to six
 // decimals.
 func same(b reporter.Band) bool {
 	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {

@@ -19,9 +19,9 @@ type nodesView struct {
 	First, Last  string // nodes
 	Length       string // of the time that all nodes cover
 	Maps         []heatMap
-	MapHeight    int       // in pixels: several for each node, but only one for many nodes
+	MapHeight    int       // in pixels: several for each node, but one if there are many nodes
 	FirstFailure *position // of the first failure on each map, if known
-	Open, Job    bool      // the table is not folded; it has the jobs' usage
+	Open, Job    bool      // whether the table is unfolded, and whether it has the jobs' usage
 	Rows         []nodeRow
 }
 
@@ -30,7 +30,7 @@ type nodeRow struct {
 	Name, Host, Exit string
 	Numbers          []string // "–" = unknown
 	Missing          int
-	First            bool       // its job failed first
+	First            bool       // its job was the first that failed
 	Ranks            *ranksView // nil if there are none
 }
 
@@ -90,18 +90,18 @@ func (p *Page) span() (start, length float64) {
 	return start, end - start
 }
 
-// heatColumns returns the number of time columns of a heat map: no more than its nodes have points.
+// heatColumns returns the number of time columns of a heat map, which is at most the number of the nodes' points.
 func (p *Page) heatColumns() int {
 	const most = 256
 	return min(cmp.Or(p.limit, most), most)
 }
 
-// heatPlan is the content of a heat map: a percentage of each node.
+// heatPlan is the content of a heat map: one percentage for each node over time.
 type heatPlan struct {
 	ID, Title string
-	Chart     string // the tooltip shows its values
+	Chart     string // ID of the chart with the values that the tooltip shows
 	ofJob     bool   // omitted if no node has it
-	// shares returns the values of a node and the factor that makes percentages of them; nil if there are none.
+	// shares returns the values of a node, and the factor that turns them into percentages; nil if there are none.
 	shares func(*pageNode) (*Series, float64)
 }
 
@@ -128,13 +128,13 @@ var heatPlans = []heatPlan{
 	}},
 }
 
-// chart returns a chart of the node by its ID.
+// chart returns the node's chart with the given ID.
 func (p *pageNode) chart(id string) *Chart {
 	i := slices.IndexFunc(p.charts, func(c Chart) bool { return c.ID == id })
-	return &p.charts[i] // each node has all
+	return &p.charts[i] // each node has all charts
 }
 
-// any reports whether some node has the values of a heat map.
+// any reports whether some node has values for the heat map of plan.
 func (p *Page) any(plan heatPlan) bool {
 	return slices.ContainsFunc(p.nodes, func(n *pageNode) bool {
 		s, _ := plan.shares(n)

@@ -25,7 +25,8 @@ func (p *Page) lines() []reporter.OperationTimeline {
 	return out
 }
 
-// operationsOf returns a node with the data of the tables of operations; nil if operations were not recorded.
+// operationsOf returns a node with only those data of n that the tables of operations need; nil if operations were not
+// recorded.
 func operationsOf(n *reporter.Node) *reporter.Node {
 	if n.Operations == nil && n.Transfers == nil {
 		return nil
@@ -34,7 +35,7 @@ func operationsOf(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{Transfers: n.Transfers}
 	if n.Operations != nil {
 		operations := *n.Operations
-		operations.Keys = nil // there are many, and they are not shown
+		operations.Keys = nil // there are many keys, and the page does not show them
 		out.Operations = &operations
 	}
 
@@ -87,7 +88,7 @@ type operationsTable struct {
 	Rows  [][]string
 }
 
-// kindTable returns the series of a kind with the numbers of the page.
+// kindTable returns the series of the given kind with the numbers of the page.
 func kindTable(ops *reporter.Operations, kind reporter.OperationKind) operationsTable {
 	t := operationsTable{Name: kind.Noun() + "s"}
 	if kind != reporter.OpKind {

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pageProcesses is the maximum number of processes by each order on a page of several nodes: as many as the report has
-// of one node.
+// pageProcesses is how many processes with the most CPU time, and how many with the most memory, a page of several
+// nodes shows at most: as many as the report has of one node.
 const pageProcesses = 20
 
 // nodeProcess is a process and its node.
@@ -48,7 +48,7 @@ func (p *Page) processes(run *reporter.Run) []processRow {
 	return rows
 }
 
-// row returns the row of a process.
+// row returns the row of p, with exact values for sorting.
 func (p *nodeProcess) row(run *reporter.Run) processRow {
 	seconds := func(v float64) exactNumber { return exactNumber{exact(v), text.Seconds(v)} }
 	known := func(v float64, words string) exactNumber {

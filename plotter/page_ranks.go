@@ -17,11 +17,11 @@ import (
 var ranksCSS string
 
 const (
-	// maxRanks is the maximum number of ranks of all nodes with their usage over time and a row each. If there are
-	// more, each node has an equal share of the rows.
+	// maxRanks is up to how many ranks of all nodes the page shows each rank's usage over time and a row for it. If
+	// there are more, each node has an equal share of the rows.
 	maxRanks    = 4096
-	minRanks    = 4   // minimum rows of a node
-	nodeRanks   = 512 // maximum rows of one node
+	minRanks    = 4   // minimum number of rows of a node
+	nodeRanks   = 512 // maximum number of rows of a node
 	rankColumns = 160 // time columns of a strip
 	rankHeight  = 14  // of a strip on the page, in pixels
 )
@@ -31,17 +31,17 @@ type rankTable struct {
 	rows   []summary.RankRow
 	left   []summary.RankRow // ranks without a row, on a node with very many
 	strips []rankStrips      // of measured columns; none if there are too many ranks
-	time   Timeline          // only its length
+	time   Timeline          // only the end of the last bucket is kept
 }
 
-// rankStrips is the usage of a resource by each rank over time: a picture with a row for each.
+// rankStrips shows the usage of a resource over time: a picture with a row for each rank.
 type rankStrips struct {
 	ID, Title string
 	Data      string // a PNG, in base64
 	Top       string // value of the darkest color
 }
 
-// newRankTable returns the ranks of a node, or nil if it has none.
+// newRankTable returns the ranks of n, or nil if it has none.
 func newRankTable(run *reporter.Run, name string, n *reporter.Node) *rankTable {
 	if len(n.Ranks) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func newRankTable(run *reporter.Run, name string, n *reporter.Node) *rankTable {
 	return t
 }
 
-// draw adds the strips of a column, scaled to the greatest value on the node.
+// draw adds the strips of c, scaled to the greatest value on the node.
 func (t *rankTable) draw(
 	id, title string, n *reporter.Node, c collector.Column, show func(float64) string,
 	of func(reporter.Band) reporter.Numbers,
@@ -101,7 +101,7 @@ func (p *Page) ranksStyle(run *reporter.Run) string {
 	return ranksCSS
 }
 
-// addRanks counts the ranks of a node, and drops the strips of all nodes if there are too many ranks.
+// addRanks counts the ranks in t, and drops the strips of all nodes if there are too many ranks.
 func (p *Page) addRanks(t *rankTable) {
 	if t == nil {
 		return
@@ -117,8 +117,8 @@ func (p *Page) addRanks(t *rankTable) {
 	}
 }
 
-// firstFailure returns the index of the node where the first job failed, the rank or -1, and when; ok is false if none
-// is known to have failed.
+// firstFailure returns the index of the node with the first failed job, the rank or -1, and when it failed; ok is false
+// if no job is known to have failed.
 func (p *Page) firstFailure(run *reporter.Run) (node, rank int, at time.Time, ok bool) {
 	index, known := summary.EvidenceIndex(run.Verdict, "node")
 	node = slices.IndexFunc(p.nodes, func(n *pageNode) bool { return known && n.name == strconv.Itoa(index) })
@@ -145,8 +145,8 @@ func (p *Page) firstFailure(run *reporter.Run) (node, rank int, at time.Time, ok
 // position is a place on a picture, in percent of its size.
 type position struct{ Left, Top string }
 
-// failurePosition returns the position of the first failure on a heat map of all nodes; nil if it or its time is
-// unknown.
+// failurePosition returns the position of the first failure on a heat map of all nodes; nil if the failure or its time
+// is unknown.
 func (p *Page) failurePosition(run *reporter.Run, start, length float64) *position {
 	node, _, at, ok := p.firstFailure(run)
 	if !ok || at.IsZero() || start == 0 {
@@ -156,7 +156,7 @@ func (p *Page) failurePosition(run *reporter.Run, start, length float64) *positi
 	return &position{timePercent(at, start, length), strconv.FormatFloat(y, 'f', 2, 64)}
 }
 
-// timePercent returns the position of an instant on a time axis, in percent.
+// timePercent returns the position of at on a time axis, in percent.
 func timePercent(at time.Time, start, length float64) string {
 	x := 100 * (float64(at.UnixMilli())/1000 - start) / length
 	return strconv.FormatFloat(min(100, max(0, x)), 'f', 2, 64)
@@ -167,7 +167,7 @@ type ranksView struct {
 	Node   string
 	Count  string // "4 ranks"
 	Failed int    // failed ranks
-	Open   bool   // they include the first job that failed
+	Open   bool   // whether the ranks are unfolded: one of them failed first
 	Strips []rankStrips
 	Height int // of the pictures, in pixels
 	Rows   []rankRow
@@ -179,10 +179,10 @@ type ranksView struct {
 type rankRow struct {
 	*summary.RankRow
 	Y int    // offset of the pictures, in pixels
-	X string // of the first failure, in percent; "" if it is another rank
+	X string // of the first failure, in percent; "" if another rank failed first
 }
 
-// ranksView returns the ranks of a node; nil if it has none, or is the only node and has one.
+// ranksView returns the ranks of n; nil if it has none, or if it is the only node and has a single rank.
 func (p *Page) ranksView(n *pageNode, run *reporter.Run) *ranksView {
 	t := n.ranks
 	if t == nil || len(p.nodes) == 1 && len(t.rows) < 2 {

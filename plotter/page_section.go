@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// nodeView is the page's view of a node: a single one, or the selected one. The first node is selected until the script
-// selects another.
+// nodeView is the page's view of the only node or, of several, the selected one. The first node is selected until the
+// script selects another.
 type nodeView struct {
 	Name, Version    string
 	Messages, Advice []summary.Message   // how the job ended, and what to change
@@ -24,7 +24,7 @@ type nodeView struct {
 type pageChart struct {
 	ID, Label     string
 	Picture       template.HTML
-	Quiet, Hidden bool // nothing happened; the node has no data, but others have
+	Quiet, Hidden bool // nothing happened; the node has no data, but other nodes have
 }
 
 // pageCharts returns the charts of the node on the page. lanes reports whether GPUs have lanes.
@@ -35,7 +35,7 @@ func (p *pageNode) pageCharts(shown []int, lanes bool) []pageChart {
 		switch {
 		case lanes && i == 0:
 			chart = withLanes(p.charts, p.scales)[0]
-		case lanes && i < gpuCharts: // it is part of the first
+		case lanes && i < gpuCharts: // part of the first chart
 			continue
 		}
 		chart = chart.Stacked()

@@ -43,7 +43,7 @@ var seriesColors = []color.NRGBA{
 	{0xa8, 0x4f, 0x83, 0xff},
 }
 
-// tone is the color of a part of a stack that is not the job's.
+// tone is a color for a part of a stack that is not the job's.
 type tone struct {
 	name  string
 	color color.NRGBA
@@ -110,7 +110,7 @@ func (c *svgCanvas) style(p *picture) {
 // hex returns a color for CSS, without its transparency.
 func hex(c color.NRGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
 
-// WritePNG writes the same picture as a PNG file.
+// WritePNG writes the same picture as WriteSVG, as a PNG file.
 func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	p, err := newPicture(r, o)
 	if err != nil {
@@ -131,7 +131,7 @@ type picture struct {
 	charts []Chart
 	time   Timeline
 	title  string
-	each   float64 // height of a chart
+	each   float64 // usual height of a chart
 	width  float64
 }
 
@@ -172,7 +172,7 @@ func (p *picture) height() float64 {
 	return height
 }
 
-// height returns the height of a chart in pixels, given the usual height and the width.
+// height returns the height of the chart in pixels: each is the usual height, and width the width of the chart.
 func (c *Chart) height(each, width float64) float64 {
 	switch {
 	case c.Lanes != nil:

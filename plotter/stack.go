@@ -15,7 +15,7 @@ type Part int
 const (
 	PartLine   Part = iota // a separate line, as in other charts
 	PartJob                // the lowest layer
-	PartTotal              // the job and all others together: the upper edge of both
+	PartTotal              // the job and all other processes together: the upper edge of both
 	PartShare              // PartTotal in percent of the capacity; omitted if PartTotal was measured
 	PartCache              // the page cache of the job
 	PartOthers             // PartTotal without the job
@@ -44,7 +44,7 @@ type stackPlan struct {
 	shareLabel string
 }
 
-// capacityOf returns the node's amount of the chart's resource; 0 if it is unknown, or the chart is not stacked.
+// capacityOf returns how much of the chart's resource n has; 0 if that is unknown, or if the chart is not stacked.
 func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
 	if p.stack.restLabel == "" || n.Host == nil {
 		return 0
@@ -59,8 +59,8 @@ func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
 	return 0
 }
 
-// smallPart is the part of the capacity below which the axis ends near the job's need: next to a capacity more than
-// four times as large, the job would be a flat line. The axis is fitRoom times as long.
+// If the job's need is below smallPart of the capacity, the axis ends near the need, at fitRoom times it: next to a
+// capacity more than four times as large, the job would be a flat line.
 const (
 	smallPart = 0.25
 	fitRoom   = 1.25
@@ -126,7 +126,7 @@ func (c *Chart) layers(all, job *Series) []Series {
 	return out
 }
 
-// inPercent returns the chart of a share of an unknown capacity.
+// inPercent returns c as a chart of share, in percent of a capacity that is unknown.
 func (c Chart) inPercent(share Series) Chart {
 	share.Part, share.Label = PartLine, c.stack.totalLabel
 	c.Unit, c.Top, c.Bound, c.BoundText, c.stack = "%", 100, 0, "", stackPlan{}
@@ -163,8 +163,8 @@ func (c *Chart) part(p Part) *Series {
 	return new(c.Series[i])
 }
 
-// splitUp returns the layers above the job up to a total: the others' part and, where the job was not measured, the
-// whole total. Layers without any value are omitted.
+// splitUp returns the layers above the job up to the total all: the part of other processes and, where the job was not
+// measured, the whole total. Layers without any value are omitted.
 func splitUp(all, job reporter.Numbers) []Series {
 	others, mixed := absent(len(all)), absent(len(all))
 	for i, v := range all {
@@ -215,7 +215,7 @@ func absent(n int) reporter.Numbers {
 	return out
 }
 
-// scaled returns a band times a factor.
+// scaled returns b with all values multiplied by the factor by.
 func scaled(b reporter.Band, by float64) reporter.Band {
 	times := func(list reporter.Numbers) reporter.Numbers {
 		out := make(reporter.Numbers, len(list))
@@ -227,11 +227,11 @@ func scaled(b reporter.Band, by float64) reporter.Band {
 	return reporter.Band{Min: times(b.Min), Mean: times(b.Mean), Max: times(b.Max)}
 }
 
-// peakMargin is the minimum ratio of a drawn kernel's peak to the highest sample.
+// peakMargin is the minimum ratio of the kernel's peak to the highest sample: a lower peak is not drawn.
 const peakMargin = 1.02
 
-// jobPeak returns the kernel's peak of the job's memory if it is above all samples, and so was between two of them; 0
-// otherwise.
+// jobPeak returns the peak of the job's memory that the kernel recorded if it is above all samples, and thus was
+// between two of them; 0 otherwise.
 func jobPeak(n *reporter.Node, memory *Series) float64 {
 	peak := n.Metric(reporter.MetricJobMemoryPeak)
 	if memory == nil || !(peak > 0) || peak > maxAxis {

@@ -36,7 +36,7 @@ func (i ink) classes() string {
 func (c *svgCanvas) line(points []point, with ink) { c.path(points, with, "") }
 func (c *svgCanvas) area(points []point, with ink) { c.path(points, with, "Z") }
 
-// path writes a path. Horizontal and vertical segments use H and V, which are shorter.
+// path writes a path through points. Horizontal and vertical segments use H and V, which are shorter.
 func (c *svgCanvas) path(points []point, with ink, end string) {
 	c.addf(`<path class="%s`, with.classes())
 	if with.data != "" {
@@ -61,7 +61,7 @@ func (c *svgCanvas) path(points []point, with ink, end string) {
 	c.addf("%s\"/>\n", end)
 }
 
-// number writes a coordinate with at most one decimal.
+// number writes the character before and then v, a coordinate, with at most one decimal.
 func (c *svgCanvas) number(before byte, v float64) {
 	c.out = append(c.out, before)
 	tenths := math.Round(v * 10)

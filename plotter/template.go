@@ -16,13 +16,13 @@ import (
 //go:embed *.tmpl
 var templateFiles embed.FS
 
-// templates returns the templates of the pages. They are parsed for the first page: a run without one pays nothing for
-// them.
+// templates returns the templates of the pages. They are parsed for the first page, so that a run without a page pays
+// nothing for them.
 var templates = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
 		"local": local,
 		"node":  nodeOf,
-		// No line is broken within a word, as after a hyphen.
+		// The template breaks lines between these words only, not after a hyphen.
 		"words": func(s string) []string { return strings.Split(s, " ") },
 	}
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "*.tmpl"))
@@ -42,15 +42,15 @@ func writeTemplate(w io.Writer, name string, data any) error {
 	return nil
 }
 
-// nodeOf returns the name of a node from its page's name.
+// nodeOf returns the name of a node, NAME, from its page node-NAME.html.
 func nodeOf(page string) string {
 	return text.Printable(strings.TrimSuffix(strings.TrimPrefix(page, "node-"), ".html"))
 }
 
-// exact returns a number with all its digits, and without an exponent.
+// exact returns v with all its digits, and without an exponent.
 func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// local returns the address of a file, relative to the page. One with a scheme, such as https:, becomes "#".
+// local returns address, which is relative to the page. An address with a scheme, such as https:, becomes "#".
 func local(address string) string {
 	if start, _, found := strings.Cut(address, ":"); found && !strings.Contains(start, "/") {
 		return "#"

@@ -57,8 +57,8 @@ func EscapeMarkdown(s string) string {
 // codeCells is the maximum width of a code span, in cells.
 const codeCells = 100
 
-// CodeSpan returns untrusted text as a code span for a table cell. A bar would end the cell and a backtick the span,
-// and programs disagree on their escapes there, so both are escaped as Printable escapes invisible characters.
+// CodeSpan returns untrusted text as a code span for a table cell. A bar would end the cell, and a backtick the span.
+// Programs disagree on how to escape them there, so both are escaped as Printable escapes invisible characters.
 func CodeSpan(s string) string {
 	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), codeCells))
 	if strings.TrimSpace(s) == "" || s == text.Absent {

@@ -1,4 +1,4 @@
-// Package table has tables: rows of named things with a number or a text in each cell. A Table is independent of
+// Package table lays out tables: rows of named things with a number or a text in each cell. A Table is independent of
 // terminals, Markdown and HTML; each form has a writer.
 package table
 
@@ -27,7 +27,7 @@ type Column struct {
 	Min, Max int
 	Fit      bool // the first column is no wider than the space that the others leave
 	Optional bool // omitted from lines of text if no row has a value in it
-	// Wrap continues a text of the last column that does not fit on further lines.
+	// Wrap lets a text in the last column that does not fit continue on further lines.
 	Wrap bool
 }
 
@@ -52,7 +52,7 @@ const (
 	Alarm  Style = "1;31"
 )
 
-// Color returns line in the style.
+// Color returns line wrapped in the escape sequences for s.
 func (s Style) Color(line string) string {
 	if s == Plain || line == "" {
 		return line
@@ -75,10 +75,10 @@ type Cell struct {
 	Strong    bool   // emphasized in Markdown and HTML
 }
 
-// Number returns a cell with a number.
+// Number returns a cell with the number q.
 func Number(q text.Quantity) Cell { return Cell{Quantity: q.Normalize()} }
 
-// Bare returns a cell with a number without a unit.
+// Bare returns a cell with the given number and no unit.
 func Bare(number string) Cell { return Cell{Quantity: text.Quantity{Number: number}} }
 
 // Absent returns the cell of an unknown value.
@@ -93,10 +93,10 @@ func Texts(words ...string) []Cell {
 	return cells
 }
 
-// Untrusted returns a cell with a text from a report.
+// Untrusted returns a cell with s, a text from a report.
 func Untrusted(s string) Cell { return Cell{Untrusted: s} }
 
-// Add adds a row.
+// Add adds a row of cells.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, Row{Cells: cells}) }
 
 // ownText returns the cell's number and perfagent's own text.
@@ -118,7 +118,7 @@ func spaced(a, b string) string {
 	return a + " " + b
 }
 
-// cell returns the row's cell in a column.
+// cell returns the row's cell in the given column. Cells after the end of the row are empty.
 func (r *Row) cell(column int) Cell {
 	if column < len(r.Cells) {
 		return r.Cells[column]
@@ -126,7 +126,7 @@ func (r *Row) cell(column int) Cell {
 	return Cell{}
 }
 
-// shown returns the indexes of the columns that lines of text have.
+// shown returns the indexes of the columns that appear in lines of text.
 func (t *Table) shown() []int {
 	var out []int
 	for i, c := range t.Columns {

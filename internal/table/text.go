@@ -92,7 +92,7 @@ func (l *layout) measure(rows [][]string) {
 	}
 }
 
-// lines returns a row as one line, or as several if a text does not fit into its column.
+// lines returns a row of cells as one line, or as several if a text does not fit into its column.
 func (l *layout) lines(cells []string, style Style) []Line {
 	var lines []string
 	line := ""
@@ -124,8 +124,8 @@ func (l *layout) lines(cells []string, style Style) []Line {
 	return out
 }
 
-// wrap returns the lines of a row with the text of its last column: after the last line, after a name on a separate
-// line or, where there is no room, broken into lines.
+// wrap adds cell, the text of the last column, to the lines of a row: after line, after a name on a separate line or,
+// if there is no room, broken into several lines.
 func (l *layout) wrap(above []string, line, cell string) []string {
 	const minRoom, maxLines = 40, 20
 	indent := text.Width(line)

@@ -67,7 +67,7 @@ type ASCIIWriter struct {
 	rest []byte // incomplete character
 }
 
-// NewASCIIWriter returns an ASCIIWriter that writes to another writer.
+// NewASCIIWriter returns an ASCIIWriter that writes to the given writer.
 func NewASCIIWriter(to io.Writer) *ASCIIWriter { return &ASCIIWriter{to: to} }
 
 // Unwrap returns the underlying writer, which gets text unconverted.

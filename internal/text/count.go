@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// CPUs formats a number of CPUs: 2, 1.5, 0.25.
+// CPUs formats v, a number of CPUs: 2, 1.5, 0.25.
 func CPUs(v float64) string {
 	if !(math.Abs(v) < 1e7) {
 		return Fixed(v, 0)
@@ -15,7 +15,7 @@ func CPUs(v float64) string {
 	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 }
 
-// UsedCPUs formats a mean number of busy or idle CPUs: 0.36, 12.4.
+// UsedCPUs formats v, a mean number of busy or idle CPUs: 0.36, 12.4.
 func UsedCPUs(v float64) string {
 	if v >= 9.995 {
 		return Fixed(v, 1)
@@ -34,7 +34,7 @@ func Plural[N int | float64](n N, one, many string) string {
 	return many
 }
 
-// Count formats a number of things: "1 process", "3 processes".
+// Count formats n with the name of what it counts: "1 process", "3 processes".
 func Count[N int | float64](n N, one, many string) string {
 	number := Fixed(float64(n), 0)
 	if whole, ok := any(n).(int); ok {
@@ -64,7 +64,7 @@ func List(words []string, n int) string {
 // Parts collects the known parts of a sentence.
 type Parts []string
 
-// Add adds a part, formatted by [fmt.Sprintf], if it is known.
+// Add adds a part, formatted by [fmt.Sprintf], if known is set.
 func (p *Parts) Add(known bool, format string, args ...any) {
 	if known {
 		*p = append(*p, fmt.Sprintf(format, args...))

@@ -55,8 +55,8 @@ func AppendFloat(out []byte, v float64) []byte {
 	return strconv.AppendFloat(out, v, format, -1, 64)
 }
 
-// appendDecimal appends a number of at most 6 decimals and 15 digits, as most are; ok is false for all others. No two
-// such numbers are the same float64, so no shorter one reads back as v. strconv takes half as long again.
+// appendDecimal appends v if it has at most 6 decimals and 15 digits, as most numbers have; otherwise ok is false. No
+// two such numbers are the same float64, so no shorter one reads back as v. strconv takes half as long again.
 func appendDecimal(out []byte, v float64) (_ []byte, ok bool) {
 	const decimals, unit = 6, 1e6
 	millionths := math.RoundToEven(v * unit)
@@ -117,7 +117,7 @@ func ParseDecimal(number []byte) (v float64, ok bool) {
 	return v, n > 0 && n <= exact
 }
 
-// AppendFloats appends a JSON array of numbers, each as by AppendFloat.
+// AppendFloats appends a JSON array of numbers, each written as AppendFloat does.
 func AppendFloats(out []byte, list []float64) []byte {
 	out = append(out, '[')
 	for i, v := range list {

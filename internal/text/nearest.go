@@ -14,9 +14,9 @@ func DidYouMean(meant, format, otherwise string) string {
 	return "did you mean " + fmt.Sprintf(format, meant) + "?"
 }
 
-// Nearest returns the word most likely meant by a misspelt one, or "" if none is similar: a word that begins with it,
-// from two letters on, or the word that differs in the fewest letters, at most two and fewer than half of them. A
-// transposition counts as one difference. Case does not matter.
+// Nearest returns the word most likely meant by misspelt, or "" if none is similar. Similar words begin with misspelt,
+// if that has two letters or more, or differ from it in at most two letters, and in fewer than half of its letters. The
+// word that differs in the fewest letters wins. A transposition counts as one difference. Case does not matter.
 func Nearest(misspelt string, words []string) string {
 	const farthest = 2
 	if len(misspelt) > 64 {

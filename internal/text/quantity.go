@@ -133,10 +133,10 @@ func Energy(joules float64) Quantity {
 	return Quantity{Fixed(v, decimals), units[0]}
 }
 
-// Percentage returns a percentage with one decimal.
+// Percentage returns v percent with one decimal.
 func Percentage(v float64) Quantity { return Quantity{Fixed(v, 1), "%"} }
 
-// Milliseconds formats a time in milliseconds: 0.62 ms, 12 ms, 0.3 µs; from a second on as a [Duration].
+// Milliseconds formats ms, a time in milliseconds: 0.62 ms, 12 ms, 0.3 µs; from a second on as a [Duration].
 func Milliseconds(ms float64) string {
 	switch a := math.Abs(ms); {
 	case math.IsNaN(ms) || math.IsInf(ms, 0):
@@ -155,7 +155,7 @@ func Milliseconds(ms float64) string {
 	return "<0.1 µs"
 }
 
-// Number formats a number without a unit: 1,234, 4.5, 0.0625. It has at most three decimals and seven digits, or three
+// Number formats v without a unit: 1,234, 4.5, 0.0625. It has at most three decimals and seven digits, or three
 // significant digits if it is below 0.1.
 func Number(v float64) string {
 	a := math.Abs(v)

@@ -44,7 +44,7 @@ func Printable(s string) string {
 	return string(out)
 }
 
-// visible reports whether a rune of size bytes can be shown unescaped. Unicode declares some letters and marks
+// visible reports whether r, which has size bytes, can be shown unescaped. Unicode declares some letters and marks
 // invisible by default (fillers, joiners), but not variation selectors, which belong to ordinary emoji.
 func visible(r rune, size int) bool {
 	if r == utf8.RuneError && size == 1 {
@@ -53,7 +53,7 @@ func visible(r rune, size int) bool {
 	return strconv.IsPrint(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// Clip cuts s to width terminal cells. A cut text ends in an ellipsis.
+// Clip shortens s to width terminal cells. A shortened text ends in an ellipsis.
 func Clip(s string, width int) string {
 	used, keep := 0, 0 // keep: bytes that leave a cell for the ellipsis
 	for i, r := range s {
@@ -70,7 +70,7 @@ func Clip(s string, width int) string {
 	return s
 }
 
-// ClipStart is Clip, but cuts off the beginning.
+// ClipStart is like Clip, but cuts off the beginning.
 func ClipStart(s string, width int) string {
 	if Width(s) <= width {
 		return s
@@ -114,8 +114,8 @@ var wide = [...][2]rune{
 	{0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x16fe0, 0x18aff}, {0x1b000, 0x1b2ff}, {0x1f000, 0x1faff}, {0x20000, 0x3fffd},
 }
 
-// cells returns the number of terminal cells that a rune takes, or one more: combining marks count as one, some symbols
-// as two. Lines that turn out shorter do no harm, longer ones do.
+// cells returns the number of terminal cells that r takes, or one more: combining marks count as one, some symbols as
+// two. Lines that turn out shorter do no harm, longer ones do.
 func cells(r rune) int {
 	for _, w := range wide {
 		if r >= w[0] && r <= w[1] {
@@ -168,7 +168,7 @@ func fitting(s string, width int) int {
 // Absent stands for an unknown value.
 const Absent = "–"
 
-// Fixed formats v with a number of decimals; from 1e7 on with an exponent, and as Absent if it is not finite.
+// Fixed formats v with the given number of decimals; from 1e7 on with an exponent, and as Absent if it is not finite.
 func Fixed(v float64, decimals int) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

@@ -6,8 +6,9 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// CombineRanks returns the newest values of a node from its ranks' values: the host's from any rank that measured it,
-// and the sum of the jobs'. Percentages of jobs do not add up, and are known only if a single rank has them.
+// CombineRanks returns the newest values of a node from its ranks' values: the host's values from any rank that
+// measured it, and the sums of the jobs' values. Percentages of jobs do not add up, and are known only if a single rank
+// has them.
 func CombineRanks(ranks [][]float64) []float64 {
 	width := 0
 	for _, values := range ranks {

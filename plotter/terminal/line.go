@@ -14,7 +14,7 @@ type line struct {
 	text     string
 }
 
-// render cuts a line to the screen's width and adds its style.
+// render shortens the line to the screen's width and adds its style.
 func (l line) render(o Options) string {
 	words := l.text
 	if o.ASCII {
@@ -30,8 +30,8 @@ func (l line) render(o Options) string {
 	return words
 }
 
-// clip cuts text to a width. It does not cut a number in two or off from its unit, because the rest would look like
-// another number.
+// clip shortens words to width. It never splits a number or separates it from its unit, because the rest would look
+// like another number.
 func clip(words string, width int) string {
 	if text.Width(words) <= width {
 		return words

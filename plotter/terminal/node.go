@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// nodeLines returns all lines except the other nodes' and the footer.
+// nodeLines returns all lines except the lines of other nodes and the footer.
 func nodeLines(r *reporter.Report, o Options) []line {
 	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
 	title := line{0, table.Strong, titleText(r, o.Node, live)}
@@ -62,7 +62,7 @@ func titleText(r *reporter.Report, node string, live LiveNode) string {
 	return words
 }
 
-// commandWords returns the beginning of a command. It does not read the rest of a very long one.
+// commandWords returns the beginning of command. It does not read the rest of a very long command.
 func commandWords(command []string, width int) string {
 	short, left := make([]string, 0, min(len(command), width+1)), 4*max(0, width)
 	for _, word := range command {

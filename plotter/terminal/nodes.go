@@ -11,8 +11,8 @@ import (
 // MaxNodes is the maximum number of nodes drawn one below the other in a terminal.
 const MaxNodes = 16
 
-// ReportSparklines returns the sparklines below the summary of a report: the Sparklines of a single node, or the CPU of
-// each of a few nodes on one time axis, so that a straggler is visible. More than MaxNodes nodes have none.
+// ReportSparklines returns the sparklines below the summary of r: the Sparklines of a single node, or the CPU of each
+// of a few nodes on one time axis, so that a straggler is visible. More than MaxNodes nodes have none.
 func ReportSparklines(r *reporter.Report, width int, ascii bool) SparklineBlocks {
 	names := r.NodeNames()
 	switch {
@@ -24,8 +24,8 @@ func ReportSparklines(r *reporter.Report, width int, ascii bool) SparklineBlocks
 	return SparklineBlocks{Node: nodeSparklines(r, names, width, ascii)}
 }
 
-// nodeSparklines draws the CPU of each node between the first node's begin and the last one's end. A node is blank
-// before its begin and after its end.
+// nodeSparklines draws the CPU of each node from the start of the first node to the end of the last. A node is blank
+// before its own start and after its own end.
 func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) []string {
 	p := sparklineBlock{ascii: ascii}
 	from, to := math.Inf(1), math.Inf(-1)
@@ -63,7 +63,7 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 	return p.lines(cells, to-from)
 }
 
-// nodeLabel returns a node's label, in at most eleven cells.
+// nodeLabel returns the label of the named node, in at most eleven cells.
 func nodeLabel(name string) string {
 	name = text.Printable(name)
 	if label := "node " + name; text.Width(label) < sparkLabel {
@@ -72,8 +72,8 @@ func nodeLabel(name string) string {
 	return text.Clip(name, sparkLabel-1)
 }
 
-// cpuByTime returns the greatest CPU percentage in each of cells equal parts of the time between two instants. A kept
-// sample counts in every part that its time overlaps, so that no peak is lost.
+// cpuByTime divides the time between from and to into equal parts, as many as cells, and returns the greatest CPU
+// percentage in each. A kept sample counts in every part that its time overlaps, so that no peak is lost.
 func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	out := make([]float64, cells)
 	for i := range out {
@@ -100,7 +100,7 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	return out
 }
 
-// shareOf returns the position of an instant between two others, from 0 to 1; 0 for an unknown one.
+// shareOf returns the position of at between from and to, from 0 to 1. It returns 0 if at is unknown.
 func shareOf(at, from, to float64) float64 {
 	if !(at > from) {
 		return 0

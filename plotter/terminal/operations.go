@@ -19,8 +19,8 @@ type operation struct {
 	perSecond        float64
 }
 
-// busiest returns the operations with the most calls per second, the busiest first. A run that has ended has none: its
-// report has the totals.
+// busiest returns the operations with the most calls per second, the busiest first. A run that has ended gets none,
+// because its report has the totals.
 func busiest(n *reporter.Node, live LiveNode) []operation {
 	var ops []operation
 	for _, l := range n.Timelines() {
@@ -41,7 +41,7 @@ func busiest(n *reporter.Node, live LiveNode) []operation {
 	return ops[:min(len(ops), maxOperations)]
 }
 
-// newest returns the last value of a list, or NaN.
+// newest returns the last value of list, or NaN if it is empty.
 func newest(list []float64) float64 {
 	if len(list) == 0 {
 		return math.NaN()
@@ -62,7 +62,7 @@ func operationLines(n *reporter.Node, live LiveNode) []line {
 	return lines
 }
 
-// operationWords returns the busiest operations for part of a line.
+// operationWords returns the busiest operations as a part of a line.
 func operationWords(n *reporter.Node, live LiveNode) string {
 	var parts []string
 	for _, o := range busiest(n, live) {

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// otherLines returns the lines of the other nodes, and the count of those without a line.
+// otherLines returns a line for each other node, and a last one with the number of nodes that have none.
 func otherLines(r *reporter.Report, o Options) []line {
 	var lines []line
 	words := 0 // the same for all nodes, so that the sparklines share a time axis
@@ -40,8 +40,8 @@ func otherLines(r *reporter.Report, o Options) []line {
 	return lines
 }
 
-// otherLine returns the line of another node: CPU with a sparkline of so many cells, memory, and its state unless it is
-// running.
+// otherLine returns the line of another node: CPU with a sparkline of the given number of cells, memory, and the state
+// unless the node is running.
 func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells int) string {
 	label := "node " + text.Clip(text.Printable(name), 10)
 	words := text.PadRight(label, labelWidth)
@@ -70,7 +70,7 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 	return label + " …"
 }
 
-// Line returns one line on a node with the content of a screen, for a log or a simple terminal.
+// Line returns the content of a screen of one node as a single line, for a log or a simple terminal.
 func Line(r *reporter.Report, o Options) string {
 	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
 	value := func(c collector.Column) string {

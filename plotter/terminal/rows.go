@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// row is a row of a screen.
+// row shows one column on a screen.
 type row struct {
 	priority int
 	label    string
@@ -59,8 +59,8 @@ func trafficRows(n *reporter.Node, live LiveNode) []row {
 	return rows
 }
 
-// gpuRows returns the rows of the job's GPUs, or of all the node's GPUs if the job has none. The last ones are the
-// first omitted if there is no room.
+// gpuRows returns the rows of the job's GPUs, or of all the node's GPUs if the job has none. If there is no room, the
+// last ones are omitted first.
 func gpuRows(n *reporter.Node) []row {
 	gpus := n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)]
 	own := slices.ContainsFunc(gpus, func(g reporter.GPU) bool { return g.OfJob })
@@ -76,8 +76,8 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// topOf returns the upper end of a row's sparkline: 100 for percentages, and otherwise the greatest of its values and
-// the known bound of the column.
+// topOf returns the upper end of the sparkline of c: 100 for percentages, and otherwise the greatest of values and the
+// known bound of the column.
 func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
 	if c.IsPercent() {
 		return 100
@@ -85,7 +85,7 @@ func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
 	return max(minRate, highest(values), boundOf(n, c))
 }
 
-// boundOf returns the upper bound of a column; 0 = none, or unknown.
+// boundOf returns the upper bound of c; 0 = none, or unknown.
 func boundOf(n *reporter.Node, c collector.Column) float64 {
 	device, _, isGPU := c.GPU()
 	switch bound := c.Info().Bound; {
@@ -165,7 +165,7 @@ func firstHead(live LiveNode) string {
 	return "now"
 }
 
-// numbersOf returns the newest value of a column, or its mean after the end, and its peak; NaN = unknown.
+// numbersOf returns the newest value of c, or its mean if the node has ended, and its peak; NaN = unknown.
 func numbersOf(n *reporter.Node, live LiveNode, c collector.Column) (now, peak float64) {
 	now, peak = math.NaN(), math.NaN()
 	q, ok := n.Summaries[c.Key()]

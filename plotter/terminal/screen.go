@@ -10,8 +10,8 @@ import (
 type Options struct {
 	// Width and Height are the numbers of cells and lines.
 	Width, Height int
-	ASCII, Color  bool // only ASCII; colours
-	// Node is shown in full; the others get a line each.
+	ASCII, Color  bool // draw only ASCII; use colours
+	// Node is shown in full; the other nodes get a line each.
 	Node string
 	// Live describes the nodes beyond the report.
 	Live map[string]LiveNode
@@ -60,7 +60,7 @@ func Screen(r *reporter.Report, o Options) []string {
 	return out
 }
 
-// fitLines omits the least important lines until the others fit.
+// fitLines omits the least important lines until the rest fits.
 func fitLines(lines []line, room int) []line {
 	for len(lines) > max(0, room) {
 		last := 0
@@ -75,7 +75,7 @@ func fitLines(lines []line, room int) []line {
 }
 
 // limitNodeLines keeps as many lines of other nodes as fit, and counts the rest in a last line. If More or Ended is
-// positive, the last of others is such a line already.
+// positive, the last line in others is such a count already.
 func limitNodeLines(others []line, o Options, room int) []line {
 	if len(others) <= room || room < 1 {
 		return others[:min(len(others), max(0, room))]
@@ -88,7 +88,7 @@ func limitNodeLines(others []line, o Options, room int) []line {
 	return append(kept, omittedNodesLine(o))
 }
 
-// omittedNodesLine counts the nodes without a line.
+// omittedNodesLine returns a line that counts the nodes without a line.
 func omittedNodesLine(o Options) line {
 	var words text.Parts
 	words.Add(o.More > 0, "%d more", o.More)

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// valuesOf returns the greatest value of a column in each kept sample's bucket; nil = not in the report.
+// valuesOf returns the greatest value of c in each kept sample's bucket; nil = not in the report.
 func valuesOf(n *reporter.Node, c collector.Column) []float64 {
 	if band, ok := n.Envelope[c.Key()]; ok {
 		return band.Max

@@ -19,8 +19,9 @@ const (
 
 // Spark draws values as one line of at most width cells. A cell shows one value or, if there are more values than
 // cells, the greatest of several neighbours. So no peak is lost, and nothing is drawn between values. A cell's level is
-// the nearest of eight from lo to hi. Values outside are clamped, and so are all values if hi ≤ lo. NaN means not
-// measured: a cell with nothing else is blank. The levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ if ascii is set.
+// the nearest of eight from lo to hi. Values beyond lo or hi get the lowest or highest level; if hi ≤ lo, all values
+// get the lowest. NaN means not measured: a cell with nothing else is blank. The levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ if
+// ascii is set.
 func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
 	levels := []rune(blockLevels)
 	if ascii {
@@ -61,7 +62,7 @@ const (
 	sparkLabel    = 12 // width of a label, as in the summary
 	// minRate is the minimum rate of full height, in MiB/s: otherwise an almost idle network would look busy.
 	minRate = 0.1
-	// minCPUs is the minimum of full height for the job's CPUs.
+	// minCPUs is the least number of CPUs at full height of the job's sparkline.
 	minCPUs = 0.1
 	// peakPerCell is the note on cells with several samples.
 	peakPerCell = "peak of each cell"
@@ -71,11 +72,12 @@ const (
 type SparklineBlocks struct{ Job, Node []string }
 
 // Sparklines returns the sparklines of one node for a terminal: a line each for CPU and memory of the job, for the
-// busiest of its GPUs, and for CPU, memory, disk and network of the node. A column that was always zero has none. The
-// last line of each block is the time axis. A line has a label, the sparkline and its scale, takes at most width cells
-// and has no control characters. Sparklines show the greatest values of the envelope, so that no peak is lost however
-// few samples were kept, or the samples if a node from perf.py has no envelope. Columns that the report lacks are
-// omitted: perf.py's has no rates. There are no sparklines if there is no room, or if there are fewer than two samples.
+// busiest of its GPUs, and for CPU, memory, disk and network of the node. A column that was always zero has no line.
+// The last line of each block is the time axis. A line has a label, the sparkline and its scale, takes at most width
+// cells and has no control characters. Sparklines show the greatest values of the envelope, so that no peak is lost
+// however few samples were kept, or the samples if a node from perf.py has no envelope. Columns that the report lacks
+// are omitted: perf.py's report has no rates. There are no sparklines if there is no room, or if there are fewer than
+// two samples.
 func Sparklines(n *reporter.Node, width int, ascii bool) SparklineBlocks {
 	if n == nil || n.Samples.Len() < 2 {
 		return SparklineBlocks{}
@@ -85,7 +87,7 @@ func Sparklines(n *reporter.Node, width int, ascii bool) SparklineBlocks {
 	p := sparklineBlock{rows: slices.Concat(job, node), samples: n.Samples.Len(), ascii: ascii}
 	p.thinned = n.Sampling != nil && n.Sampling.Stride > 1
 	from, to := spanOf(n)
-	cells := p.cells(width) // the same for both, so that both have the same time axis
+	cells := p.cells(width) // the same for both blocks, so that they share a time axis
 
 	lines := func(rows []sparkline) []string {
 		p.rows = rows
@@ -110,7 +112,7 @@ type sparkline struct {
 	scale  string
 }
 
-// cells returns the number of cells of the sparklines in lines of a width; 0 = no room.
+// cells returns the number of cells of the sparklines in lines of the given width; 0 = no room.
 func (p *sparklineBlock) cells(width int) int {
 	words := text.Width(peakPerCell)
 	for _, r := range p.rows {
@@ -123,7 +125,7 @@ func (p *sparklineBlock) cells(width int) int {
 	return cells
 }
 
-// lines returns the rows, with sparklines of so many cells, and the axis for span seconds.
+// lines returns the rows, with sparklines of the given number of cells, and the axis for span seconds.
 func (p *sparklineBlock) lines(cells int, span float64) []string {
 	if cells == 0 || len(p.rows) == 0 {
 		return nil
@@ -142,7 +144,7 @@ func (p *sparklineBlock) lines(cells int, span float64) []string {
 	return append(lines, pictureLine("time", axis, cells, note, p.ascii))
 }
 
-// pictureLine joins label, sparkline and words. ASCII replaces a dash by one of the same width.
+// pictureLine joins label, sparkline and words. If ascii is set, it replaces each dash with one of the same width.
 func pictureLine(label, picture string, cells int, words string, ascii bool) string {
 	line := text.PadRight(text.PadRight(label, sparkLabel-1)+" "+picture, sparkLabel+cells) + "  " + words
 	if ascii {
@@ -151,8 +153,8 @@ func pictureLine(label, picture string, cells int, words string, ascii bool) str
 	return strings.TrimRight(line, " ")
 }
 
-// timeAxis returns the line under the sparklines: 0 under the first cell, and the end of the span under the last if a
-// gap remains.
+// timeAxis returns the line under the sparklines: 0 under the first cell, and the end of the span under the last cell
+// if there is a gap between the two.
 func timeAxis(span float64, cells int) string {
 	words := text.Seconds(span)
 	if span < 0 || words == text.Absent {
@@ -165,7 +167,7 @@ func timeAxis(span float64, cells int) string {
 	return "0" + strings.Repeat(" ", gap) + words
 }
 
-// sparklinesOf returns the sparklines of a node; for transferred bytes, of their rate.
+// sparklinesOf returns the sparklines of n. For transferred bytes they show the rate.
 func sparklinesOf(n *reporter.Node) []sparkline {
 	var rows []sparkline
 	add := func(label string, c collector.Column, what string) {

@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// valueText formats a value of a column in so many cells. If necessary it omits the space and the unit. Without room
-// for all digits it returns "…".
+// valueText formats v, a value of c, in at most room cells. If necessary it omits the space and the unit. If there is
+// no room for all digits, it returns "…".
 func valueText(c collector.Column, v float64, room int) string {
 	for _, words := range valueForms(c, v) {
 		if text.Width(words) <= room {
@@ -18,7 +18,7 @@ func valueText(c collector.Column, v float64, room int) string {
 	return "…"
 }
 
-// valueForms formats a value of a column, in ever shorter forms.
+// valueForms formats v, a value of c, in ever shorter forms.
 func valueForms(c collector.Column, v float64) []string {
 	q := text.Speed(v)
 	switch unit := c.Info().Unit; {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// Alpha is the significance level of the test: of a hundred unchanged metrics, about five appear to have changed.
+	// Alpha is the significance level of the test: of a hundred unchanged metrics, about five seem to have changed.
 	Alpha = 0.05
 	// Confidence is the level of the confidence intervals around the medians.
 	Confidence = 0.95
@@ -35,14 +35,14 @@ type Comparison struct {
 	// Notes are needed to interpret the numbers.
 	Notes []string `json:"notes"`
 
-	commandsA, commandsB []string // each once
+	commandsA, commandsB []string // without duplicates
 }
 
 // SideSummary describes one side of a comparison.
 type SideSummary struct {
 	Name    string `json:"name"`
 	Runs    int    `json:"runs"`
-	Reports int    `json:"reports"` // files; one run of several nodes may have several
+	Reports int    `json:"reports"` // files; one run of several nodes may have several files
 }
 
 // Metric is one metric on both sides. Unknown values are null.
@@ -67,7 +67,7 @@ type Metric struct {
 	AHigh *float64 `json:"a_high"`
 	BLow  *float64 `json:"b_low"`
 	BHigh *float64 `json:"b_high"`
-	// Why is the reason why runs lack the metric.
+	// Why explains why some runs lack the metric.
 	Why string `json:"why,omitempty"`
 
 	whyA, whyB string
@@ -130,7 +130,7 @@ func tableMetrics(sides ...[]*run) []reporter.Metric {
 	})
 }
 
-// anyKnows reports whether any node of the runs has a metric, or a reason for lacking it.
+// anyKnows reports whether any node of the runs has the named metric, or a reason for lacking it.
 func anyKnows(runs []*run, name string) bool {
 	return slices.ContainsFunc(runs, func(r *run) bool {
 		return slices.ContainsFunc(r.nodes, func(n node) bool {
@@ -154,7 +154,7 @@ func gpuMetrics(sides ...[]*run) []reporter.Metric {
 	return out
 }
 
-// valuesOf returns the values of a metric over runs, and why some runs lack it.
+// valuesOf returns the values of m in the runs that have it, and why the other runs lack it.
 func valuesOf(runs []*run, m *reporter.Metric) (values []float64, why string) {
 	lacking := 0
 	for _, r := range runs {
@@ -188,7 +188,7 @@ func why(a, b string) string {
 	return "A: " + a + "; B: " + b
 }
 
-// compare compares the values of two sides. It sorts both.
+// compare compares the values of two sides. It sorts both lists.
 func (t *significanceTest) compare(a, b []float64) Metric {
 	m := Metric{NA: len(a), NB: len(b)}
 	sampleA, sampleB := benchmath.NewSample(a, &t.thresholds), benchmath.NewSample(b, &t.thresholds)
@@ -209,7 +209,7 @@ func (t *significanceTest) compare(a, b []float64) Metric {
 	return m
 }
 
-// roundedSample returns a sample for the test, which only uses the order of values. It makes values equal that differ
+// roundedSample returns values as a sample for the test, which only uses their order. It makes values equal that differ
 // only by rounding errors, such as 99.99999999999999 and 100.
 func (t *significanceTest) roundedSample(values []float64) *benchmath.Sample {
 	out := make([]float64, len(values))
@@ -243,7 +243,7 @@ func uStatistic(a, b []float64) float64 {
 	return u
 }
 
-// medianInterval returns the median of a sample and, if there are enough runs, its confidence interval.
+// medianInterval returns the median of s and, if there are enough runs, its confidence interval.
 func medianInterval(s *benchmath.Sample) (median, low, high *float64) {
 	if len(s.Values) == 0 {
 		return nil, nil, nil
@@ -284,7 +284,7 @@ func change(a, b float64) float64 {
 	return pct
 }
 
-// minP returns the smallest p-value that samples of these sizes can have: when they do not overlap.
+// minP returns the smallest p-value that samples of a and b values can have, which is when they do not overlap.
 func (t *significanceTest) minP(a, b int) float64 {
 	size := [2]int{a, b}
 	if p, ok := t.minPs[size]; ok {

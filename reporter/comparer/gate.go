@@ -32,8 +32,8 @@ type GateResult struct {
 // ParseGate parses METRIC OP VALUE. OP is one of > >= < <=. VALUE is a number: with a sign and %
 // for a change from A to B, without % for an amount in the metric's unit. Spaces are ignored.
 //
-// A percentage other than 0 must have a sign. Without one it could be mistaken for an amount of a
-// metric that is itself in percent.
+// A percentage other than 0 must have a sign. Without a sign it could be mistaken for an amount of a metric that is
+// itself in percent.
 func ParseGate(words string) (Gate, error) {
 	at := operatorAt(words)
 	if at < 0 {
@@ -68,8 +68,8 @@ func ParseGate(words string) (Gate, error) {
 	return g, nil
 }
 
-// operatorAt returns the index of a condition's operator, or -1. The name of a phase may contain its characters, and so
-// may the name of a series between double quotes, where a backslash escapes the next character.
+// operatorAt returns the index of the operator of a gate in words, or -1. The name of a phase may contain < and >, and
+// so may the name of a series in double quotes, where a backslash escapes the next character.
 func operatorAt(words string) int {
 	if _, _, ok := reporter.SplitPhaseMetricName(strings.TrimSpace(words)); ok {
 		return strings.LastIndexAny(words, "<>")
@@ -125,7 +125,7 @@ func closestMetric(name string) string {
 	return ""
 }
 
-// metricNamed finds a metric of the table, or a number of a phase or of a series.
+// metricNamed finds the named metric, or the named number of a phase or of a series.
 func metricNamed(name string) (reporter.Metric, bool) {
 	if m, ok := reporter.MetricByName(name); ok {
 		return m, true
@@ -136,7 +136,7 @@ func metricNamed(name string) (reporter.Metric, bool) {
 	return reporter.OperationMetric(name)
 }
 
-// inUnit returns the unit of an existing metric for a sentence, or "" if only the job knows it.
+// inUnit returns the unit of the named metric as a part of a sentence, or "" if only the job knows it.
 func inUnit(name string) string {
 	m, _ := metricNamed(name)
 	if m.Unit == "" {
@@ -163,10 +163,10 @@ func (g Gate) String() string {
 	return g.Metric + " " + g.Op + " " + value
 }
 
-// CheckGate applies a gate to the comparison and adds the result to c.Gates.
+// CheckGate applies g to the comparison and adds the result to c.Gates.
 //
-// A change in percent counts as 0 % unless it is significant, so that noise trips no gate. With too few runs to know
-// the noise, the plain difference of the medians counts, and the reason mentions that. A change from 0 to more is
+// A change in percent counts as 0 % unless it is significant, so that noise does not trip a gate. With too few runs to
+// know the noise, the plain difference of the medians counts, and the reason mentions that. A change from 0 to more is
 // infinite. An amount is compared with B's median.
 func (c *Comparison) CheckGate(g Gate) GateResult {
 	v := GateResult{Gate: g.String()}
@@ -192,7 +192,7 @@ func (c *Comparison) CheckGate(g Gate) GateResult {
 	return v
 }
 
-// show makes the tables show the metric of a gate.
+// show makes the tables show the named metric, because a gate uses it.
 func (c *Comparison) show(name string) {
 	for i := range c.Metrics {
 		if c.Metrics[i].Name == name {
@@ -201,7 +201,7 @@ func (c *Comparison) show(name string) {
 	}
 }
 
-// unknown returns why the comparison lacks an existing metric.
+// unknown returns why the comparison lacks the named metric, although it exists.
 func (c *Comparison) unknown(name string) string {
 	m, _ := metricNamed(name)
 	if m.Kind != "" && !slices.ContainsFunc(c.Metrics, func(m Metric) bool { return m.definition.Kind != "" }) {
@@ -215,7 +215,7 @@ func (c *Comparison) unknown(name string) string {
 	return "no node of A or B has that " + subjectOf(&m)
 }
 
-// subjectOf returns what a metric describes that not every node has.
+// subjectOf returns the kind of thing that m describes and that not every node has.
 func subjectOf(m *reporter.Metric) string {
 	if m.Phase != "" {
 		return "phase"
@@ -230,7 +230,7 @@ func subjectOf(m *reporter.Metric) string {
 	return "device"
 }
 
-// holds reports whether the condition is true for v.
+// holds reports whether the gate's condition is true for v.
 func (g Gate) holds(v float64) bool {
 	switch g.Op {
 	case ">":

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// acrossNodes returns one value of a run for the values of its nodes; weights may be nil.
+// acrossNodes combines the values of a run's nodes into one value. weights may be nil.
 func acrossNodes(across collector.Aggregation, values, weights []float64) float64 {
 	switch across {
 	case collector.Sum:
@@ -31,7 +31,7 @@ func sum(values []float64) float64 {
 }
 
 // mean weights each node by its available CPU time, so that the mean of a run agrees with its used and unused hours. If
-// that is unknown, all nodes have the same weight.
+// the weights are unknown, they are equal.
 func mean(values, weights []float64) float64 {
 	total, weight := 0.0, 0.0
 	for i, w := range weights {
@@ -46,9 +46,9 @@ func mean(values, weights []float64) float64 {
 	return sum(values) / float64(len(values))
 }
 
-// value returns a run's value of a metric, or the reason why it has none. If one of its nodes lacks the metric, the run
-// has no value, because the amount or peak of the other nodes would pass for the run's. A number of a phase covers the
-// nodes that were in the phase.
+// value returns the run's value of m, or the reason why it has none. If one of its nodes lacks the metric, the run has
+// no value, because the amount or peak of the other nodes would be mistaken for the run's. A number of a phase covers
+// the nodes that were in the phase.
 func (r *run) value(m *reporter.Metric) (float64, error) {
 	if m.Kind != "" {
 		return r.operationValue(m)
@@ -84,7 +84,7 @@ func (r *run) value(m *reporter.Metric) (float64, error) {
 	return 0, errTooLarge
 }
 
-// nodesWith returns the nodes that a metric covers: all, or those in its phase.
+// nodesWith returns the nodes that m covers: all nodes, or those that were in its phase.
 func (r *run) nodesWith(m *reporter.Metric) []node {
 	if m.Phase == "" {
 		return r.nodes
@@ -94,7 +94,7 @@ func (r *run) nodesWith(m *reporter.Metric) []node {
 
 var errNoPhase = errors.New("the job was not in that phase")
 
-// nodeValue returns a metric of one node, or the reason why it is missing.
+// nodeValue returns the value of m on n, or the reason why it is missing.
 func nodeValue(n *reporter.Node, m *reporter.Metric) (float64, error) {
 	if n.Origin == reporter.OriginPerfPy && m.IsTotal() {
 		return 0, errors.New("perf.py's totals are since boot")

@@ -9,12 +9,12 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// amount formats a value with its unit, if there is one.
+// amount formats v with its unit, if there is one.
 func amount(v float64, unit collector.Unit) string {
 	return text.Quantity{Number: text.Number(v), Unit: unit.Symbol()}.String()
 }
 
-// changeText formats a change in percent with a sign: +20.3 %.
+// changeText formats pct, a change, with a sign: +20.3 %.
 func changeText(pct float64, digits int) string {
 	switch a := math.Abs(pct); {
 	case a == 0:
@@ -40,7 +40,7 @@ func pValueCell(p float64) string {
 }
 
 // spread formats the distance from the median to the farther end of its confidence interval: in percent of the median,
-// or in the metric's unit if the median is 0. A single run has none.
+// or in the metric's unit if the median is 0. A single run has no spread.
 func spread(median, low, high *float64, n int) string {
 	switch {
 	case median == nil || n < 2:
@@ -64,7 +64,7 @@ func spread(median, low, high *float64, n int) string {
 	}
 }
 
-// roughly formats a value that is not negative: with one digit below 1, otherwise as a whole number.
+// roughly formats v, which is not negative: with one digit below 1, otherwise as a whole number.
 func roughly(v float64) string {
 	if v < 1 || v >= 1e6 {
 		return strconv.FormatFloat(v, 'g', 1, 64)

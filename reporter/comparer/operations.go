@@ -11,7 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// seriesShown is the maximum number of series of operations in the tables. A comparison as JSON has all.
+// seriesShown is the maximum number of series of operations in the tables. The JSON form of a comparison has all of
+// them.
 const seriesShown = 40
 
 // seriesKey identifies a series of operations.
@@ -20,7 +21,7 @@ type seriesKey struct {
 	name string
 }
 
-// operationsOf returns the pooled operations of some nodes, or nil.
+// operationsOf returns the pooled operations of nodes, or nil if none has any.
 func operationsOf(nodes []node) *reporter.Operations {
 	report := &reporter.Report{Nodes: make(map[string]*reporter.Node, len(nodes))}
 	for _, n := range nodes {
@@ -75,7 +76,7 @@ func operationTimes(runs []*run) map[seriesKey]float64 {
 	return times
 }
 
-// hideOperations hides series from the tables, except those with the most time and, where there is room, the first
+// hideOperations hides series from the tables, except those with the most time and, where there is room, the first ones
 // without a time.
 func (c *Comparison) hideOperations(runs []*run) {
 	var all []seriesKey
@@ -105,7 +106,7 @@ func (c *Comparison) hideOperations(runs []*run) {
 
 var errNotRecorded = errors.New("operations were not recorded")
 
-// operationValue returns a number of a series over the nodes of the run, or the reason why there is none.
+// operationValue returns m, a number of a series, over the nodes of the run, or the reason why there is none.
 func (r *run) operationValue(m *reporter.Metric) (float64, error) {
 	v, ok := r.operations.Value(m)
 	switch {
@@ -121,7 +122,8 @@ func (r *run) operationValue(m *reporter.Metric) (float64, error) {
 	return v, nil
 }
 
-// operationNumbersOf lists the numbers of a series for the kind that a name begins with; "" without a kind.
+// operationNumbersOf lists the numbers that a series of a kind has. name begins with the kind; if it does not, the
+// result is "".
 func operationNumbersOf(name string) string {
 	kind, _, _ := strings.Cut(name, ".")
 	names := ""
@@ -136,8 +138,8 @@ func operationNumbersOf(name string) string {
 	return kind + ".NAME" + strings.TrimPrefix(names, ", ")
 }
 
-// shownName returns the name of a metric for the tables. A series is cut in the middle, because names often differ at
-// their ends, by a tag.
+// shownName returns the name of m for the tables. The name of a series is cut in the middle, because names often differ
+// at their ends, by a tag.
 func (m *Metric) shownName() string {
 	of := m.definition
 	if of.Kind == "" {

@@ -37,10 +37,10 @@ func phaseMetrics(sides ...[]*run) []reporter.Metric {
 	return out
 }
 
-// phasesShown is the maximum number of phases in the tables. A comparison as JSON has all.
+// phasesShown is the maximum number of phases in the tables. The JSON form of a comparison has all of them.
 const phasesShown = 10
 
-// isNotable reports whether the tables show a number of a phase, unless a gate is on it.
+// isNotable reports whether the tables show the given number of a phase even if no gate uses it.
 func isNotable(number string) bool {
 	switch number {
 	case reporter.PhaseSeconds, reporter.MetricJobCPU, reporter.MetricJobCores, reporter.MetricJobMemoryPeak:
@@ -49,7 +49,7 @@ func isNotable(number string) bool {
 	return false
 }
 
-// hidePhases hides the less notable numbers and the later phases from the tables, and adds a note on the latter.
+// hidePhases hides the less notable numbers and the later phases from the tables, and adds a note on the hidden phases.
 func (c *Comparison) hidePhases() {
 	var phases []string
 	for i := range c.Metrics {

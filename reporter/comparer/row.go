@@ -2,8 +2,8 @@ package comparer
 
 import "slices"
 
-// Rows returns the metrics in the order of their groups: the changed and gated ones, and the rest. It omits metrics
-// that neither side has.
+// Rows returns the metrics in the order of their groups: those that changed or that a gate uses, and the rest. It omits
+// metrics that neither side has.
 func (c *Comparison) Rows() (changed, rest []Row) {
 	for _, m := range c.listedMetrics(true) {
 		if rows := c.rows([]Metric{m}); m.gated || m.hasNotableChange() {

@@ -94,8 +94,8 @@ func pValueText(p float64) string {
 	return "p " + strconv.FormatFloat(p, 'f', 2, 64)
 }
 
-// changeOf returns the change of the first of the metrics that both sides have, such as "memory -32 %"; "" if it has
-// not changed.
+// changeOf returns the change of the first named metric that both sides have, such as "memory -32 %"; "" if it has not
+// changed.
 func (c *Comparison) changeOf(label string, names ...string) string {
 	for _, name := range names {
 		m, _ := c.Metric(name)
@@ -144,8 +144,8 @@ func (c *Comparison) changeOfGPUs() string {
 	return ""
 }
 
-// hasNotableChange reports whether a metric has changed or, if there are too few runs to know, whether the difference
-// is worth showing.
+// hasNotableChange reports whether m has changed or, if there are too few runs to know, whether the difference is worth
+// showing.
 func (m Metric) hasNotableChange() bool {
 	switch {
 	case m.A == nil || m.B == nil:
@@ -159,7 +159,7 @@ func (m Metric) hasNotableChange() bool {
 	return m.ChangePct == nil || math.Abs(*m.ChangePct) >= minNotablePct
 }
 
-// commandsOf returns the commands of runs as text, each once.
+// commandsOf returns the commands of runs as text, without duplicates.
 func commandsOf(runs []*run) []string {
 	var out []string
 	for _, r := range runs {
@@ -182,7 +182,7 @@ func (c *Comparison) Commands() string {
 	return "the commands differ: A " + a + andOthers(c.commandsA) + " | B " + b + andOthers(c.commandsB)
 }
 
-// andOthers counts the commands of a side after the first.
+// andOthers returns how many commands a side has after the first, as text.
 func andOthers(commands []string) string {
 	if len(commands) < 2 {
 		return ""
@@ -211,8 +211,8 @@ func trimCommonPrefix(a, b string) (shortA, shortB string) {
 	return text.Clip(a, maxCommand), text.Clip(b, maxCommand)
 }
 
-// listedMetrics returns the metrics of the tables, in the order of their groups: all of them, or the changed and gated
-// ones.
+// listedMetrics returns the metrics of the tables, in the order of their groups: all of them or, if all is false, those
+// that changed or that a gate uses.
 func (c *Comparison) listedMetrics(all bool) []Metric {
 	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool { return !all && !m.gated && !m.hasNotableChange() })
 	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.definition, *b.definition) })

@@ -74,7 +74,7 @@ func (r *run) hasAny(report *reporter.Report) bool {
 	return slices.ContainsFunc(r.nodes, func(n node) bool { return report.Nodes[n.name] != nil })
 }
 
-// add adds the nodes of a report to the run.
+// add adds the nodes of report to the run.
 func (r *run) add(report *reporter.Report) {
 	for _, name := range report.NodeNames() {
 		if n := report.Nodes[name]; n != nil {
@@ -153,7 +153,7 @@ func differences(a, b []*run) []string {
 	return out
 }
 
-// nodeCPUs returns the known CPU counts of a run's nodes.
+// nodeCPUs returns the known CPU counts of the nodes of r.
 func nodeCPUs(r *run) []int {
 	var out []int
 	for _, n := range r.nodes {
@@ -164,7 +164,7 @@ func nodeCPUs(r *run) []int {
 	return out
 }
 
-// distinct collects numbers of the runs, each number once, sorted.
+// distinct calls of for each run and returns the numbers, sorted and without duplicates.
 func distinct(runs []*run, of func(*run) []int) []int {
 	var out []int
 	for _, r := range runs {
@@ -174,7 +174,7 @@ func distinct(runs []*run, of func(*run) []int) []int {
 	return slices.Compact(out)
 }
 
-// numbers formats the first few numbers of a list.
+// numbers formats the first few numbers of list.
 func numbers(list []int) string {
 	if len(list) == 0 {
 		return "unknown"
@@ -195,7 +195,7 @@ func numbers(list []int) string {
 // recordingKey identifies a recording. Copies of a report have the same key.
 type recordingKey struct{ id, start, nodes string }
 
-// repeated names recordings that occur several times. They count as separate runs, but there is no noise between them.
+// repeated lists recordings that occur several times. They count as separate runs, but there is no noise between them.
 func repeated(a, b Side) []string {
 	type place struct{ side, path string }
 	at := make(map[recordingKey][]place)

@@ -26,7 +26,7 @@ type Row struct {
 	A, ASpread string // the median and its noise: "3.204", "±2%"
 	B, BSpread string
 	Change, P  string
-	Runs       string  // the runs with the metric, "3+10"; "" if all have it
+	Runs       string  // the runs with the metric, "3+10"; "" if all runs have it
 	Changed    bool    // significantly
 	ChangePct  float64 // in percent; 0 if it is unknown, or may be noise
 }
@@ -97,7 +97,7 @@ func (m Metric) Change() string {
 	words := "from 0"
 	switch {
 	case *m.A == *m.B:
-		words = changeText(0, 3) // also from 0 to 0
+		words = changeText(0, 3) // also for a change from 0 to 0
 	case m.ChangePct != nil:
 		words = changeText(*m.ChangePct, 3)
 	case *m.A != 0:
@@ -131,7 +131,7 @@ func (c *Comparison) Sides() []string {
 }
 
 // remarks returns the lines below the table: the legend, the results of the gates, and the notes; if all metrics are in
-// the table, also the missing ones, with their reasons.
+// the table, also the missing metrics, with the reasons.
 func (c *Comparison) remarks(list []Metric, all bool) []string {
 	out := c.legend(list)
 	if all {
@@ -166,7 +166,7 @@ func printable(lines []string) []string {
 	return lines
 }
 
-// legend explains the signs in the table, and no others.
+// legend explains only the signs that the rows of list have.
 func (c *Comparison) legend(list []Metric) []string {
 	alike, few, bare := false, false, false
 	for _, m := range list {
@@ -287,7 +287,7 @@ func WriteTable(w io.Writer, c *Comparison, o Options) error {
 	return nil
 }
 
-// wrapped breaks a text into lines at spaces and indents all lines but the first. Words longer than a line stay whole,
+// wrapped breaks words into lines at spaces and indents all lines but the first. Words longer than a line stay whole,
 // so that paths can be copied.
 func wrapped(words string) []string {
 	var lines []string

@@ -17,19 +17,19 @@ const (
 	ConditionGPUIdle       = "gpu_idle"
 )
 
-// Condition is a row of the table of conditions: a reason why a job was slow, however it ended. docs/verdict.md names
-// the counter that proves each.
+// Condition is a reason why a job was slow, however it ended. docs/verdict.md names the counter that proves each
+// condition.
 type Condition struct {
 	Name string
 
-	// holds reports whether the condition held. If so, it adds the counter to the evidence.
+	// holds reports whether the condition held. If so, it adds the counter that proves it to the evidence.
 	holds func(*verdictInput) bool
 }
 
 // The thresholds of the conditions.
 const (
 	minCondition    = 1.0      // seconds: shares of the time mean little in shorter runs
-	throttledShare  = 10.0     // percent of the periods
+	throttledShare  = 10.0     // percent of the quota's periods
 	memoryStall     = 10.0     // percent of the time
 	memoryPart      = 0.1      // of the node's memory: a job with less may not be the one that waited
 	memoryTightPct  = 95.0     // percent of the limit
@@ -56,7 +56,8 @@ func Conditions() []Condition {
 	}
 }
 
-// noteIfAtLeast reports whether a metric is at or above a level. If so, it adds the metric to the evidence.
+// noteIfAtLeast reports whether the given metric is at least level, in a run of at least minCondition seconds. If so,
+// it adds the metric to the evidence.
 func (q *verdictInput) noteIfAtLeast(metric string, level float64) bool {
 	v, ok := q.node.Metrics[metric]
 	if !ok || !(v >= level) || q.run.WallSeconds < minCondition {
@@ -70,8 +71,8 @@ func (q *verdictInput) throttled() bool {
 	return !quotaOfOthers(q.node) && q.noteIfAtLeast(reporter.MetricThrottled, throttledShare)
 }
 
-// quotaOfOthers reports whether others share the job's CPU quota and the job used next to none of it. Then the quota
-// stopped the others.
+// quotaOfOthers reports whether the job shares its CPU quota with other processes and used next to none of it. Then the
+// quota stopped those processes, not the job.
 func quotaOfOthers(n *reporter.Node) bool {
 	return n.Job != nil && n.Job.Source == host.JobFromTree && n.Limits != nil &&
 		n.Metric(reporter.MetricJobCores) < quotaPart*float64(n.Limits.LeastQuota())
@@ -100,7 +101,7 @@ func (q *verdictInput) ioWait() bool {
 	}
 	moved := q.node.Metric(reporter.MetricJobRead) + q.node.Metric(reporter.MetricJobWritten)
 	if !(moved >= ioRate*q.run.WallSeconds) {
-		return false // others on the node are waiting
+		return false // other processes on the node are waiting
 	}
 	return q.noteIfAtLeast(reporter.MetricPSIIOFull, ioStall) || q.noteIfAtLeast(reporter.MetricIOWait, iowaitShare)
 }

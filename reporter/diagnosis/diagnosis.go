@@ -10,7 +10,7 @@ import "github.com/perfagent/perfagent/reporter"
 // Input is the input for a complete report of one node.
 type Input struct {
 	reporter.Input
-	// Exit describes the job's end beyond Job.
+	// Exit holds what is known about the job's end besides its exit status.
 	Exit ExitContext
 }
 
@@ -27,18 +27,19 @@ func New(in Input) *reporter.Report {
 	return r
 }
 
-// Merge merges the nodes of several reports into one, as reporter.Merge does, and draws conclusions from all of them.
+// Merge merges the nodes of several reports into one, as reporter.Merge does, and adds the findings and the verdict on
+// all nodes together.
 func Merge(inputs []reporter.SourceReport) (*reporter.Report, error) {
 	return concluded(reporter.Merge(inputs))
 }
 
-// Combine combines the rank parts of a node, as reporter.Combine does, and adds which rank failed first and what to
-// change. The node gets the exit code of that rank.
+// Combine combines parts, the reports of a node's ranks, as reporter.Combine does, and adds the verdict and the
+// findings. The node gets the exit code of the rank that failed first.
 func Combine(parts []reporter.SourceReport) (*reporter.Report, error) {
 	return concluded(reporter.Combine(parts))
 }
 
-// concluded returns r with its conclusions, unless there is an error.
+// concluded calls conclude for r and returns r, unless err is set.
 func concluded(r *reporter.Report, err error) (*reporter.Report, error) {
 	if err != nil {
 		return nil, err
@@ -47,8 +48,7 @@ func concluded(r *reporter.Report, err error) (*reporter.Report, error) {
 	return r, nil
 }
 
-// conclude sets the findings, and the run's verdict with the exit code of the job that it describes, from all nodes
-// together.
+// conclude sets the findings of the nodes, and the run's verdict and exit code, from all nodes together.
 func conclude(r *reporter.Report) {
 	for _, n := range r.Nodes {
 		concludeNode(n) // findings depend on the node's verdict
@@ -60,8 +60,8 @@ func conclude(r *reporter.Report) {
 	addPeerFindings(r)
 }
 
-// concludeRun gives the run the verdict of the first job that failed and, if there are several jobs, its exit code and
-// signal.
+// concludeRun gives the run the verdict of the job that failed first and, if there are several jobs, the exit code and
+// signal of that job.
 func concludeRun(r *reporter.Report) {
 	var list []ending
 	for name, n := range r.Nodes {
@@ -75,7 +75,7 @@ func concludeRun(r *reporter.Report) {
 	}
 }
 
-// concludeNode gives a node with ranks the verdict, exit code and signal of the first rank that failed.
+// concludeNode gives a node with ranks the verdict, exit code and signal of the rank that failed first.
 func concludeNode(n *reporter.Node) {
 	if n == nil || len(n.Ranks) == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Rule is one row of the table of findings. docs/findings.md describes when each fires.
+// Rule is one row of the table of findings. docs/findings.md describes when each rule fires.
 type Rule struct {
 	ID       string
 	Severity string // SeverityWarning or SeverityInfo
@@ -57,8 +57,8 @@ const (
 	findSmallLimit      = 1024 // MiB of memory: less is not worth a warning
 	findThrottledLoss   = 0.05 // of the job's CPU time: less is not worth a warning
 	findTightRoom       = 1.25 // × the peak is the amount to ask for
-	findTightOwn        = 0.1  // of the limit: if the job has less, others or files in memory fill it
-	findKilledRoom      = 1.5  // × the limit, if a process was killed for it
+	findTightOwn        = 0.1  // of the limit: if the job has less, other processes or files in memory fill it
+	findKilledRoom      = 1.5  // × the limit, if a process was killed at it
 	findDiskPct         = 95   // of the file system
 	findDiskFreeMB      = 100 << 10
 	findGPUMemoryPct    = 95 // of the device's memory
@@ -74,7 +74,7 @@ const (
 	findMissedPct       = 10  // of the ticks, or of the run in one gap
 	findImbalanceLess   = 0.5 // × the median
 	findImbalanceMore   = 1.5
-	findImbalanceLength = 0.9 // × the longest: the others did not wait for peers that ended earlier
+	findImbalanceLength = 0.9 // × the longest run time: no peer waited for one that ended earlier
 	findImbalanceCPUs   = 0.5
 	findImbalanceMB     = 1 << 10
 	findImbalanceGPU    = 10
@@ -83,7 +83,7 @@ const (
 )
 
 // Rules returns the table of rules, the most important first: risks to the whole run, GPUs, CPUs, time, memory, and
-// last remarks on the run. Findings are listed in this order, warnings first.
+// remarks on the run. Findings are listed in this order, warnings first.
 func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
@@ -118,7 +118,7 @@ func Rules() []Rule {
 	}
 }
 
-// ruleOf returns the rule with an ID, or the zero Rule if there is none.
+// ruleOf returns the rule with the given ID, or the zero Rule if there is none.
 func ruleOf(id string) (rule Rule) {
 	for _, r := range Rules() {
 		if r.ID == id {
@@ -128,7 +128,7 @@ func ruleOf(id string) (rule Rule) {
 	return rule
 }
 
-// findings applies the rules to a node, except those that compare nodes or ranks. The result is never nil.
+// findings applies the rules to n, except the rules that compare nodes or ranks. The result is never nil.
 func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
 	out := []reporter.Finding{}
 	e := newRuleInput(n, run)
@@ -148,14 +148,14 @@ func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
 	return out
 }
 
-// finding completes a finding of the rule.
+// finding fills in the ID of f and, unless f has one, the severity.
 func (r Rule) finding(f *reporter.Finding) reporter.Finding {
 	f.ID = r.ID
 	f.Severity = cmp.Or(f.Severity, r.Severity)
 	return *f
 }
 
-// sortFindings sorts by severity, warnings first, and then in the order of the table.
+// sortFindings sorts list by severity, warnings first, and then in the order of Rules.
 func sortFindings(list []reporter.Finding) {
 	rules := Rules()
 	place := func(f reporter.Finding) int {
@@ -171,7 +171,7 @@ func sortFindings(list []reporter.Finding) {
 	slices.SortStableFunc(list, func(a, b reporter.Finding) int { return place(a) - place(b) })
 }
 
-// evidence returns the evidence of a finding from pairs of names and values. It omits unknown numbers.
+// evidence returns the evidence of a finding from alternating names and values. It omits unknown and infinite numbers.
 func evidence(pairs ...any) map[string]any {
 	out := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -190,11 +190,11 @@ func evidence(pairs ...any) map[string]any {
 
 // MergedFinding is a finding with the nodes that have it.
 type MergedFinding struct {
-	reporter.Finding          // of the first node with the highest severity
-	Nodes            []string // by index
+	reporter.Finding          // of the first node where its severity is highest
+	Nodes            []string // in the order of their indexes
 }
 
-// MergedFindings returns the findings of all nodes, each ID once, in the order of one node's findings.
+// MergedFindings returns the findings of all nodes, one for each ID, sorted like the findings of one node.
 func MergedFindings(r *reporter.Report) []MergedFinding {
 	var list []reporter.Finding
 	nodes := make(map[string][]string)

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// ending is how the job of one rank, or of a node without ranks, ended.
+// ending describes how the job of one rank, or of a node without ranks, ended.
 type ending struct {
 	node string // its index; "" = irrelevant, because there is only one node
 	host string
@@ -23,7 +23,7 @@ type ending struct {
 	rank          *int
 	fromRankTable bool
 
-	end     time.Time // of the job, or its newest sample; zero if neither is known
+	end     time.Time // when the job ended, or its newest sample; zero if neither is known
 	code    *int
 	signal  string
 	verdict *reporter.Verdict // never nil
@@ -32,8 +32,8 @@ type ending struct {
 	failureTime time.Time // when the job began to fail; set by firstFailure
 }
 
-// endingsOf returns the endings of a node's jobs, of its ranks if it has some. Jobs without a verdict are still running
-// and omitted.
+// endingsOf returns the endings of n's ranks or, if it has none, of its job. It omits jobs without a verdict: they are
+// still running.
 func endingsOf(name string, n *reporter.Node) []ending {
 	if n == nil {
 		return nil
@@ -60,7 +60,7 @@ func endingsOf(name string, n *reporter.Node) []ending {
 	return []ending{at}
 }
 
-// rankEndings returns the endings of a node's ranks.
+// rankEndings returns a copy of e for each rank of n that has ended.
 func (e ending) rankEndings(n *reporter.Node) []ending {
 	var out []ending
 	for _, r := range n.RankList() {
@@ -77,7 +77,7 @@ func (e ending) rankEndings(n *reporter.Node) []ending {
 	return out
 }
 
-// fallbackVerdict returns the verdict on a rank without a recorded one, or nil if the rank is still running.
+// fallbackVerdict returns a verdict on r, for which none was recorded, or nil if r is still running.
 func fallbackVerdict(r *reporter.Rank) *reporter.Verdict {
 	v := &reporter.Verdict{Cause: CauseUnknown, Text: "how the command ended is not known", Evidence: map[string]any{}}
 	switch {
@@ -92,7 +92,7 @@ func fallbackVerdict(r *reporter.Rank) *reporter.Verdict {
 	return v
 }
 
-// outcome is the kind of an ending, in the order in which an ending explains the others.
+// outcome is a kind of ending. Lower values better explain the end of the run.
 type outcome int
 
 const (
@@ -102,7 +102,7 @@ const (
 	outcomeSucceeded
 )
 
-// classify returns the outcome of an ending.
+// classify derives the outcome from the verdict and from who sent the signal.
 func (e *ending) classify() outcome {
 	sender, _ := e.verdict.Evidence["sender"].(string)
 	switch v := e.verdict; {
@@ -116,8 +116,8 @@ func (e *ending) classify() outcome {
 	return outcomeFailed
 }
 
-// endedByLauncher reports whether the signal of a launcher ended the job. At the scheduler's end time the time limit
-// ended it. SIGUSR1 and SIGUSR2 are for programs that handle them.
+// endedByLauncher reports whether the signal of a launcher ended the job. A signal at the scheduler's end time does not
+// count, because the time limit ended the job; nor do SIGUSR1 and SIGUSR2, which are for programs that handle them.
 func (e *ending) endedByLauncher() bool {
 	switch v := e.verdict; v.Cause {
 	case CauseSignal, CauseUnknown:
@@ -152,7 +152,7 @@ func (e *ending) failedAt() time.Time {
 }
 
 // compare orders endings by how well they explain the end of the run: jobs that failed by themselves come before jobs
-// that a launcher ended or with an unknown end, and earlier failures before later ones.
+// that a launcher ended and jobs with an unknown end, and earlier failures before later ones.
 func (e *ending) compare(o *ending) int {
 	return cmp.Or(
 		cmp.Compare(e.outcome, o.outcome),
@@ -182,9 +182,9 @@ func (e *ending) rankNumber() int {
 	return *e.rank
 }
 
-// firstFailure returns the ending that failed first, with a verdict that also describes the other endings; ok is false
-// if list is empty. Outside rank tables, the verdict on a single job or on jobs that all succeeded is unchanged.
-// firstFailure is a pure function, and the order of list makes no difference.
+// firstFailure returns the ending of the job that failed first, with a verdict that also describes the other endings;
+// ok is false if list is empty. Outside rank tables, the verdict on a single job or on jobs that all succeeded is
+// unchanged. firstFailure is a pure function, and the order of list makes no difference.
 func firstFailure(list []ending) (first ending, ok bool) {
 	if len(list) == 0 {
 		return ending{}, false
@@ -220,7 +220,7 @@ func firstFailure(list []ending) (first ending, ok bool) {
 	return first, true
 }
 
-// conditionsOf returns the conditions of the job that failed first and of all ranks.
+// conditionsOf returns the conditions of the job that failed first, list[0], and of all ranks.
 func conditionsOf(list []ending) []string {
 	out := []string{}
 	for _, c := range Conditions() {
@@ -267,7 +267,7 @@ func (e *ending) sentence() string {
 
 // where returns the node's name for a sentence: " on node1".
 func (e *ending) where() string {
-	host, _, _ := strings.Cut(e.host, ".") // the domain is the same for all
+	host, _, _ := strings.Cut(e.host, ".") // the domain is the same for all hosts
 	switch {
 	case e.host != "":
 		return " on " + text.Printable(text.Clip(cmp.Or(host, e.host), 40))

@@ -57,13 +57,13 @@ func judgeGPUStarved(e *ruleInput) *reporter.Finding {
 		"job_cpus", float64(worst.JobCPUs))}
 }
 
-// gpuIsIdle reports whether next to nothing ran on a GPU, so that the job does not need it.
+// gpuIsIdle reports whether next to nothing ran on the given GPU, so that the job does not need it.
 func (e *ruleInput) gpuIsIdle(device int) bool {
 	mean := e.gpuUse(device)
 	return mean >= 0 && mean < gpuIdleShare && e.gpuCoverage(device) >= gpuIdleKnown
 }
 
-// idleShare returns the percentage of the run in which a GPU was idle, in gaps; NaN if it is unknown.
+// idleShare returns the idle time of a GPU, i, in percent of the run, or NaN if it is unknown.
 func (e *ruleInput) idleShare(i *reporter.GPUIdle) float64 {
 	if i == nil || !positive(i.Seconds) {
 		return math.NaN()
@@ -71,7 +71,7 @@ func (e *ruleInput) idleShare(i *reporter.GPUIdle) float64 {
 	return min(100, 100*i.Seconds/e.wall)
 }
 
-// busyResource returns the resource that was busy while a GPU was idle, or "".
+// busyResource returns the resource that was busy while the GPU was idle, or "" if none was.
 func busyResource(i *reporter.GPUIdle) string {
 	switch {
 	case i.JobCPUs >= starvedCPUs:

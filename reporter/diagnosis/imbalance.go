@@ -52,15 +52,15 @@ func (e *ruleInput) gpuMean() float64 {
 	return sum / n
 }
 
-// outlier is a peer that is too far from the median of a measure.
+// An outlier is a peer with a value too far from the median of all peers.
 type outlier struct {
 	peer
 	value, median float64
 	count         int // peers with a known value
-	sameSideCount int // other outliers on the same side
+	sameSideCount int // other outliers on the same side of the median
 }
 
-// outliers returns the peers that are too far from the median of a measure.
+// outliers returns the peers with a value too far from the median, except peers that ended early.
 func (m *measure) outliers(peers []peer) []outlier {
 	var known []outlier
 	var values []float64
@@ -86,7 +86,8 @@ func (m *measure) outliers(peers []peer) []outlier {
 	return out
 }
 
-// farthest returns the outlier that is farthest from the median, the first of several; ok is false if there is none.
+// farthest returns the outlier farthest from the median, or the first of several at the same distance. ok is false if
+// there is none.
 func (m *measure) farthest(peers []peer) (farthest outlier, ok bool) {
 	list, most := m.outliers(peers), 0.0
 	for _, o := range list {
@@ -107,7 +108,7 @@ func (m *measure) farthest(peers []peer) (farthest outlier, ok bool) {
 // low reports whether the value is below the median.
 func (o *outlier) low() bool { return o.value < o.median }
 
-// isOutlier reports whether a value is too far from the median.
+// isOutlier reports whether v is too far from median.
 func (m *measure) isOutlier(v, median float64) bool {
 	if math.IsInf(median, 0) {
 		return false
@@ -123,8 +124,7 @@ func median(values []float64) float64 {
 	return sorted[(n-1)/2]/2 + sorted[n/2]/2
 }
 
-// imbalances returns the findings on the peers that are farthest from the median of each measure, one finding for each
-// peer.
+// imbalances finds the peer farthest from the median of each measure, and returns one finding for each such peer.
 func imbalances(nodes, ranks []peer) []peerFinding {
 	var out []*unevenPeer
 	for _, m := range measures() {
@@ -162,7 +162,7 @@ type unevenPeer struct {
 	evidence map[string]any
 }
 
-// add adds a measure.
+// add adds the value of o for the measure m to the evidence and to the texts.
 func (u *unevenPeer) add(m *measure, o *outlier) {
 	u.evidence[m.name], u.evidence["median_"+m.name] = text.Round(o.value, 3), text.Round(o.median, 3)
 	if o.sameSideCount > 0 {
@@ -171,7 +171,7 @@ func (u *unevenPeer) add(m *measure, o *outlier) {
 	u.texts, u.minor = append(u.texts, o.text(m)), u.minor && m.minor
 }
 
-// finding returns the finding on the peer.
+// finding returns one finding on all measures of the peer. It is a warning unless all of them are minor.
 func (u *unevenPeer) finding() peerFinding {
 	subject := "on this node the job"
 	if u.rank != nil {

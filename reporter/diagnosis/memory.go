@@ -13,7 +13,7 @@ import (
 
 // outOfMemory looks for an out-of-memory kill of a process of the job. A counter of kills must have grown while the job
 // ran, and the victim must be known to be the job's: from the kernel's log and the process's parents, or because the
-// group holds nothing else. Kills of others on the same host, or in the same group, prove nothing, except as in
+// group holds nothing else. Kills of other processes on the same host or in the same group prove nothing, except as in
 // sharedKill.
 func (q *verdictInput) outOfMemory() (cause, words string) {
 	switch {
@@ -38,14 +38,14 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	return "", ""
 }
 
-// endedOtherwise reports whether the exit code has another reason: a shell did not find its command, a signal had asked
-// the job to end, or its time was over.
+// endedOtherwise reports whether the exit code has a reason other than a kill: a shell did not find its command, a
+// signal had asked the job to end, or its time was over.
 func (q *verdictInput) endedOtherwise() bool {
 	_, signalled := q.exitSignal()
 	return q.code == 126 || q.code == 127 || signalled || q.ownTimeout() != ""
 }
 
-// killCause returns the cause of the kill of v.
+// killCause returns which limit or shortage caused the kill of v.
 func (q *verdictInput) killCause(v host.Victim) string {
 	switch k := q.account.LastOOMKill; {
 	case v.Constraint == host.OOMOfGroup:
@@ -64,10 +64,10 @@ func (q *verdictInput) killCause(v host.Victim) string {
 	return CauseOOM
 }
 
-// limitProved reports whether the job's memory limit is the proven reason, without the kernel's log.
+// limitProved reports whether counters prove, without the kernel's log, that the kill was for the job's memory limit.
 func (q *verdictInput) limitProved() bool { return reporter.LimitProved(q.account, q.job) }
 
-// killedFor adds a kill to the evidence and returns its sentence.
+// killedFor adds the kill of v to the evidence and returns its sentence.
 func (q *verdictInput) killedFor(cause string, v host.Victim) string {
 	switch cause {
 	case CauseOOMCgroup:
@@ -86,7 +86,7 @@ func (q *verdictInput) killedFor(cause string, v host.Victim) string {
 // unknownLimitSuffix ends the sentence on a kill without a proven reason.
 const unknownLimitSuffix = "; it was a limit of its control group, or of the host: which is not known"
 
-// sharedText is killedFor for a kill in a group that the job shares.
+// sharedText is killedFor for a kill in a group that the job shares with other processes.
 func (q *verdictInput) sharedText() string {
 	q.noteKills(float64(q.account.OOMKills))
 	q.noteTime("time", q.account.LastOOMKill.At)
@@ -117,12 +117,12 @@ func (q *verdictInput) noteKills(kills float64) {
 	}
 }
 
-// pastLimitMB is how far the kernel's peak may exceed a limit, because the kernel allows a few pages. A higher peak
-// belongs to another limit.
+// pastLimitMB is by how many MiB the kernel's peak may exceed the limit, because the kernel allows a few more pages. A
+// higher peak was reached under a different limit.
 const pastLimitMB = 1
 
-// groupText is killedFor for the limit of a group. The sentence has the size of the limit if it was the job's; for
-// other groups only the name is known.
+// groupText is killedFor for the limit of a group. If the limit was the job's, the sentence has its size. Of any other
+// group only the name is known.
 func (q *verdictInput) groupText(v host.Victim) string {
 	q.noteKills(math.Max(float64(q.account.OOMKills), 1))
 	at, known := reporter.HitLimit(q.account, v)
@@ -179,8 +179,8 @@ func (q *verdictInput) noteGroup(name string) {
 	}
 }
 
-// killText adds the victim to the evidence and returns who was killed, when, and how the job ended. what follows the
-// victim's name.
+// killText adds the victim to the evidence and returns who was killed, when, and how the job ended. The text what comes
+// after the victim's name.
 func (q *verdictInput) killText(v host.Victim, what string) string {
 	if v.Process != "" {
 		q.evidence["process"] = text.Printable(v.Process)
@@ -232,7 +232,7 @@ func (q *verdictInput) jobKills() float64 {
 	return kills
 }
 
-// survivedKillsText returns the kills in a job that succeeded nevertheless, or "".
+// survivedKillsText describes the kills in a job that succeeded nevertheless, or returns "" if there were none.
 func (q *verdictInput) survivedKillsText() string {
 	kills := q.jobKills()
 	if !(kills > 0) {
@@ -242,7 +242,7 @@ func (q *verdictInput) survivedKillsText() string {
 	return ", although its control group had " + killsText(kills)
 }
 
-// otherKillsText returns the kills that did not end the job: of other processes in the job's own group, in a shared
+// otherKillsText describes the kills that did not end the job: of other processes in the job's own group, in a shared
 // group, or on the host.
 func (q *verdictInput) otherKillsText() string {
 	all, onHost := float64(q.account.OOMKills), float64(q.account.HostOOMKills)
@@ -271,7 +271,7 @@ func heaviestText(n *reporter.Node) string {
 	return fmt.Sprintf("the heaviest is %s (%d) with %s", programOf(p), p.PID, text.SizeText(p.PeakMemoryMB))
 }
 
-// programOf returns the name of a process's program.
+// programOf returns the name of the program that p ran.
 func programOf(p reporter.Process) string {
 	words := strings.Fields(strings.Trim(p.Command, "[]"))
 	if len(words) == 0 {
@@ -280,7 +280,7 @@ func programOf(p reporter.Process) string {
 	return text.Clip(text.Printable(path.Base(words[0])), 40)
 }
 
-// noteHeaviest adds the heaviest process to the evidence of a kill for memory, and returns the words for it.
+// noteHeaviest adds the heaviest process to the evidence of a kill for memory, and returns a text on it.
 func (q *verdictInput) noteHeaviest() string {
 	words := heaviestText(q.node)
 	if words == "" {

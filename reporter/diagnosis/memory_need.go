@@ -15,9 +15,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// MemoryKillFinding returns the finding MemoryTight for a node on which the kernel killed a process of the job at the
-// memory limit imposed on it, however short the run was. It returns nil if that did not happen, or if the limit is
-// unknown.
+// MemoryKillFinding returns the finding MemoryTight if the kernel killed a process of the job on n at the memory limit
+// imposed on it, however short the run was. It returns nil if that did not happen, or if the limit is unknown.
 func MemoryKillFinding(n *reporter.Node) *reporter.Finding {
 	if n == nil || n.Verdict == nil {
 		return nil
@@ -42,7 +41,7 @@ func MemoryKillFinding(n *reporter.Node) *reporter.Finding {
 	}
 }
 
-// ShortVerdict returns the sentence of a verdict, for a kill for memory without the time and the peak.
+// ShortVerdict returns the text of v. It omits the time and the peak of an out-of-memory kill.
 func ShortVerdict(v *reporter.Verdict) string {
 	if !IsOutOfMemory(v.Cause) {
 		return v.Text
@@ -56,8 +55,8 @@ func ShortVerdict(v *reporter.Verdict) string {
 	return words
 }
 
-// SuggestedMemory returns twice the memory in MiB that the job needed, rounded up, but not more than its limit, unless
-// that is less than 1.25 × the need. It returns NaN if the need is unknown.
+// SuggestedMemory returns how much memory to request, in MiB: twice what the job needed, rounded up, but no more than
+// its limit or 1.25 × its need, whichever is higher. It returns NaN if the need is unknown.
 func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
 	e := ruleInput{Node: n, command: commandOf(n, run)}
 	if why, _ := e.reclaimReason(); why != "" || e.memoryOption() != "" {
@@ -71,17 +70,17 @@ func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
 	return ask
 }
 
-// ShortAdvice returns the advice of a rule in a few words, or "" for an unknown rule.
+// ShortAdvice returns the advice of the rule with the given ID in a few words, or "" for an unknown rule.
 func ShortAdvice(id string) string { return ruleOf(id).Advice }
 
-// The shares of the peak from which swapped or refaulted memory shows that the job could have used more.
+// Swapped or refaulted memory shows that the job could have used more if it is at least this share of the peak.
 const (
 	reclaimSwapShare    = 0.05
 	reclaimRefaultShare = 0.1
 )
 
-// reclaimReason returns what kept the memory of the job below its need, in words and as a name for programs, or "" if
-// nothing did. Otherwise less memory than the job had may be too little, and its need is unknown.
+// reclaimReason returns what kept the memory of the job below its need, as text and as a name for programs, or "" if
+// nothing did. If something did, the need is unknown, and less memory than the job had may be too little.
 func (e *ruleInput) reclaimReason() (words, name string) {
 	if e.Limits == nil || e.Limits.Reclaim == nil {
 		return "", ""
@@ -116,8 +115,8 @@ func (e *ruleInput) unknownNeedFinding(used string) *reporter.Finding {
 	return &reporter.Finding{Severity: SeverityInfo, Text: used + words, Evidence: map[string]any{key: name}}
 }
 
-// memoryOption returns the part of a command line of the job that sets how much memory a program takes: "-Xmx3g",
-// "--mem 8G", or "java", which takes a share of the memory that it finds. It returns "" if there is none.
+// memoryOption returns the part of the job's command lines that sets how much memory a program takes: "-Xmx3g", "--mem
+// 8G", or "java", which takes a share of the memory that it finds. It returns "" if there is none.
 func (e *ruleInput) memoryOption() string {
 	if option := memoryOptionIn(e.command); option != "" {
 		return option
@@ -160,8 +159,8 @@ func memoryOptionIn(command []string) string {
 	return ""
 }
 
-// sizeOption returns an option, with its value, that sets how much memory a program takes, or "" for any other
-// argument.
+// sizeOption returns arg, with the value in arg or next, if it is an option that sets how much memory a program takes.
+// It returns "" for any other argument.
 func sizeOption(arg, next string) string {
 	for _, option := range []string{"-Xmx", "-XX:MaxRAM", "-XX:MaxHeapSize", "-XX:InitialRAM"} {
 		if strings.HasPrefix(arg, option) && len(arg) > len(option) {
@@ -188,10 +187,10 @@ func sizeOption(arg, next string) string {
 	return ""
 }
 
-// wordEnd matches the end of a word in sortRAM. It is compiled on first use.
+// wordEnd matches where a word ends within a name such as sortRAM. It is compiled on first use.
 var wordEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z])([A-Z])`) })
 
-// namesMemory reports whether the name of an option has a word for memory: --max-memory, --limitBAMsortRAM,
+// namesMemory reports whether the name of an option contains a word for memory: --max-memory, --limitBAMsortRAM,
 // --max_old_space_size.
 func namesMemory(name string) bool {
 	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }

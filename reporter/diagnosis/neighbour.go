@@ -11,13 +11,13 @@ import (
 
 // The thresholds for a neighbour. Shares are of the node's capacity.
 const (
-	neighbourShare   = 25  // percent of the node's CPUs or memory that others had
+	neighbourShare   = 25  // percent of the node's CPUs or memory that other processes had
 	neighbourSteal   = 10  // percent of the CPU time that went to other virtual machines
 	neighbourWait    = 5   // percent of the time that tasks waited for memory
-	neighbourOwnCPUs = 0.9 // of the CPUs that the job may use: a job that had them was not held up by others
+	neighbourOwnCPUs = 0.9 // of the CPUs that the job may use: a job that had them was not held up
 )
 
-// judgeNeighbour fires if others on the node, or on the same hypervisor, held the job up.
+// judgeNeighbour fires if other processes on the node, or other virtual machines on its hypervisor, held the job up.
 func judgeNeighbour(e *ruleInput) *reporter.Finding {
 	if f := e.neighbourOnCPUs(); f != nil {
 		return f
@@ -52,7 +52,7 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 	}
 }
 
-// waitingTasks names the tasks that waited: the job's if its metric ofJob is known, else the node's.
+// waitingTasks returns which tasks waited: the job's if the metric ofJob is known, otherwise the node's.
 func (e *ruleInput) waitingTasks(ofJob string) string {
 	if math.IsNaN(e.Metric(ofJob)) {
 		return "tasks of the node"
@@ -61,7 +61,7 @@ func (e *ruleInput) waitingTasks(ofJob string) string {
 }
 
 // isSelfContended reports whether the job's tasks may have waited for each other: it had the CPUs that it may use, its
-// quota stopped it, or it has more threads than it may use CPUs of the node.
+// quota stopped it, or it may use only some of the node's CPUs and has more threads than those.
 func (e *ruleInput) isSelfContended() bool {
 	limit := e.cpuLimit()
 	return e.Metric(reporter.MetricJobCores) >= neighbourOwnCPUs*limit ||
@@ -69,7 +69,8 @@ func (e *ruleInput) isSelfContended() bool {
 		limit < float64(e.Host.CPUs) && e.Metric(reporter.MetricJobThreads) > limit
 }
 
-// neighbourInMemory returns the finding on memory, or nil. A job that came close to its own limit waits for that limit.
+// neighbourInMemory returns the finding on memory, or nil. A job that came close to its own limit gets none, because it
+// waits for that limit.
 func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	waiting := firstKnown(e.percent(reporter.MetricJobPSIMemory), e.percent(reporter.MetricPSIMemoryFull))
 	if e.Host == nil || !positive(e.Host.MemoryMB) || !(waiting >= neighbourWait) ||
@@ -91,7 +92,7 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	}
 }
 
-// percent returns a metric in percent, or NaN if it is unknown or out of range.
+// percent returns the given metric, or NaN if it is unknown or not between 0 and 100.
 func (e *ruleInput) percent(metric string) float64 {
 	if v := e.Metric(metric); v >= 0 && v <= 100 {
 		return v
@@ -99,7 +100,7 @@ func (e *ruleInput) percent(metric string) float64 {
 	return math.NaN()
 }
 
-// mean returns the mean of a column over the run, or NaN if it is unknown.
+// mean returns the mean of c over the run, or NaN if it is unknown.
 func (e *ruleInput) mean(c collector.Column) float64 {
 	if q, ok := e.Summaries[c.Key()]; ok {
 		return q.Mean

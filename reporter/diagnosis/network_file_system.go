@@ -45,15 +45,16 @@ func judgeServer(e *ruleInput) *reporter.Finding {
 	}
 }
 
-// mountWait is the time and number of calls to a mount that held tasks up, and the operation that took the longest.
+// mountWait sums up the calls to a mount that held tasks up: their time, their number, and the operation that took the
+// longest.
 type mountWait struct {
 	mount          *reporter.Mount
 	seconds, calls float64
 	operation      string
 }
 
-// mountWait returns the calls to a mount that held tasks up, as far as they are known. Reads and writes of NFS count
-// only if tasks waited for storage.
+// mountWait sums up the calls to m that held tasks up, as far as they are known. Reads and writes of NFS count only if
+// tasks waited for storage.
 func (e *ruleInput) mountWait(m *reporter.Mount) mountWait {
 	w := mountWait{mount: m, seconds: finiteOrZero(m.ExecuteSeconds), calls: finiteOrZero(m.Calls)}
 	behind := strings.HasPrefix(m.Type, "nfs") && !(e.storageWaitPct() >= serverStorage)
@@ -83,12 +84,12 @@ func (w *mountWait) text() string {
 	return words + ": open and look up fewer files, keep many small ones in one, or copy them to a local disk."
 }
 
-// movesData reports whether an operation reads or writes the data of files.
+// movesData reports whether the named operation reads or writes the data of files.
 func movesData(operation string) bool {
 	return slices.Contains([]string{"READ", "WRITE", "COMMIT", "READ_PLUS", "read", "write", "fsync"}, operation)
 }
 
-// mountName returns a file system and where it is mounted.
+// mountName returns the source of m and where it is mounted.
 func mountName(m *reporter.Mount) string {
 	name := text.Clip(text.Printable(m.Source), 40)
 	if len(m.MountedOn) > 0 {
@@ -97,13 +98,13 @@ func mountName(m *reporter.Mount) string {
 	return name
 }
 
-// storageWaitPct returns the share of the time in which a task of the job waited for storage, in percent; if unknown, a
-// task of the node; if unknown, the CPUs' I/O wait. It is NaN if none is known.
+// storageWaitPct returns the share of the time in which a task of the job waited for storage, in percent. If that is
+// unknown, it returns the share of any task of the node, then the CPUs' I/O wait, then NaN.
 func (e *ruleInput) storageWaitPct() float64 {
 	return firstKnown(e.mean(collector.JobPSIIOSome), e.mean(collector.PSIIOSome), e.Metric(reporter.MetricIOWait))
 }
 
-// isCPUBound reports whether the job had the CPUs that it may use and has threads for.
+// isCPUBound reports whether the job kept nearly all CPUs busy that it may use and has threads for.
 func (e *ruleInput) isCPUBound() bool {
 	most := e.cpuLimit()
 	if threads := e.Metric(reporter.MetricJobThreads); threads < most || math.IsNaN(most) {

@@ -58,7 +58,7 @@ func (e *ruleInput) ranOutOfMemory() bool {
 	for _, r := range e.Ranks {
 		verdicts = append(verdicts, r.Verdict)
 	}
-	// The metric also counts the kills of others in the same group.
+	// The metric also counts kills of other processes in the same group.
 	return slices.ContainsFunc(verdicts, func(v *reporter.Verdict) bool {
 		return v != nil && (IsOutOfMemory(v.Cause) || v.Number("oom_kills") > 0)
 	})
@@ -81,7 +81,7 @@ func finiteOrZero(v float64) float64 {
 	return v
 }
 
-// oddNodes returns the findings on oddities of one node only.
+// oddNodes returns a finding for each node that is the only one with some oddity.
 func oddNodes(nodes []peer) []peerFinding {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(p peer) bool { return len(p.input.Metrics) == 0 })
 	if len(nodes) < 2 {
@@ -117,8 +117,8 @@ func oddNodes(nodes []peer) []peerFinding {
 	return out
 }
 
-// only returns the node for which the oddity holds, and the greatest value of the others; ok is false unless there is
-// exactly one.
+// only returns the node for which the oddity holds, and the greatest value of the other nodes. ok is false unless there
+// is exactly one such node.
 func (o *oddity) only(nodes []peer) (odd peer, most float64, ok bool) {
 	count := 0
 	for _, p := range nodes {

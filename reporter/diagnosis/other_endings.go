@@ -10,7 +10,7 @@ import (
 // otherEndings counts the endings after the first failure.
 type otherEndings struct {
 	alike, ended, failed, lost endingCount
-	signal                     string // that ended them; "" if they differ
+	signal                     string // that the launcher sent to the ended jobs; "" if it differs
 }
 
 // endingCount counts jobs that ended in the same way.
@@ -19,7 +19,7 @@ type endingCount struct {
 	within time.Duration // from the first failure to the last of these ends; negative if unknown
 }
 
-// add counts the ending next.
+// add counts next, and updates the time since first.
 func (c *endingCount) add(first, next *ending) {
 	if c.count == 0 {
 		c.within = -1
@@ -30,7 +30,7 @@ func (c *endingCount) add(first, next *ending) {
 	}
 }
 
-// countOthers counts the other endings.
+// countOthers sorts the other endings by outcome, and counts each kind relative to the first failure e.
 func (e *ending) countOthers(rest []ending) otherEndings {
 	var o otherEndings
 	for i := range rest {
@@ -51,7 +51,7 @@ func (e *ending) countOthers(rest []ending) otherEndings {
 	return o
 }
 
-// sameFailure reports whether o failed in the same way.
+// sameFailure reports whether o failed in the same way as e.
 func (e *ending) sameFailure(o *ending) bool {
 	a, b := e.verdict, o.verdict
 	return a.Cause == b.Cause && a.Number("exit_code") == b.Number("exit_code") &&
@@ -69,7 +69,7 @@ func (o *otherEndings) addSignal(v *reporter.Verdict) {
 	}
 }
 
-// String returns how the others ended, to follow the sentence of the first: "; 15 others were ended by
+// String returns how the other jobs ended, to follow the sentence on the first failure: "; 15 others were ended by
 // SIGTERM of the launcher within 1.2 s".
 func (o *otherEndings) String() string {
 	signal := "a signal"
@@ -82,7 +82,7 @@ func (o *otherEndings) String() string {
 		o.lost.words("has no end", "have no end", false)
 }
 
-// words returns the text of a count, with its time if timed.
+// words returns the count as text and, if timed is set, within what time.
 func (c *endingCount) words(one, many string, timed bool) string {
 	if c.count == 0 {
 		return ""
@@ -97,7 +97,7 @@ func (c *endingCount) words(one, many string, timed bool) string {
 	return words + " within " + text.Seconds(c.seconds())
 }
 
-// seconds returns the time in seconds, rounded up to 0.1 s.
+// seconds returns c.within in seconds, rounded up to a positive multiple of 0.1 s.
 func (c *endingCount) seconds() float64 {
 	const step = 100 * time.Millisecond
 	steps := c.within / step

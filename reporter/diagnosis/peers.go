@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// peer is a node, or one of several ranks of a run, that is compared with the others.
+// A peer is a node or rank that is compared with the other nodes or ranks of the run.
 type peer struct {
 	node    string
 	input   *ruleInput     // of the node; nil for a rank
@@ -40,14 +40,14 @@ func memoryRanShort(r *reporter.Report) bool {
 	return false
 }
 
-// addPeerFindings computes the findings that compare nodes or ranks, and replaces earlier ones. The result is a
-// function of the nodes' numbers, so the order and the steps of merging make no difference. A nil list of findings
-// becomes an empty one. Existing lists are replaced, not changed.
+// addPeerFindings computes the findings that compare nodes or ranks, and replaces the results of earlier merges. The
+// result depends only on the nodes' numbers, so the order and the steps of merging make no difference. Each node gets a
+// new list of findings, which is not nil.
 func addPeerFindings(r *reporter.Report) {
 	short := memoryRanShort(r)
 	for _, n := range r.EachNode() {
 		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...), func(f reporter.Finding) bool {
-			return comparesPeers(f.ID) || f.ID == ruleMemoryUnused && short // one request of memory is for all nodes
+			return comparesPeers(f.ID) || f.ID == ruleMemoryUnused && short // all nodes get the same amount
 		})
 	}
 
@@ -63,7 +63,7 @@ func addPeerFindings(r *reporter.Report) {
 	addRuleFindings(r, ruleStraggler, stragglers(ranks, r))
 }
 
-// addRuleFindings adds the findings of a rule that compares nodes or ranks to the nodes.
+// addRuleFindings adds the findings in list, which are of the rule with the given ID, to their nodes.
 func addRuleFindings(r *reporter.Report, id string, list []peerFinding) {
 	rule := ruleOf(id)
 	for _, f := range list {
@@ -73,12 +73,12 @@ func addRuleFindings(r *reporter.Report, id string, list []peerFinding) {
 	}
 }
 
-// comparesPeers reports whether a rule compares nodes or ranks.
+// comparesPeers reports whether the rule with the given ID compares nodes or ranks.
 func comparesPeers(id string) bool {
 	return id == ruleImbalance || id == ruleOddNode || id == ruleStraggler
 }
 
-// hasPeers reports whether a report has several nodes, or a node of several ranks.
+// hasPeers reports whether r has several nodes, or a node with several ranks.
 func hasPeers(r *reporter.Report) bool {
 	for _, n := range r.Nodes {
 		if n != nil && len(n.Ranks) > 1 {
@@ -106,8 +106,8 @@ func nodePeers(r *reporter.Report) []peer {
 	return out
 }
 
-// rankPeers returns the ranks of all nodes that ran for at least minRunSeconds, or nil if no node has several. A node
-// without a rank table may be one rank, too.
+// rankPeers returns the ranks of all nodes that ran for at least minRunSeconds, or nil if no node has several ranks. A
+// node without a rank table may be one rank, too.
 func rankPeers(r *reporter.Report) []peer {
 	var out []peer
 	several := false
@@ -125,8 +125,8 @@ func rankPeers(r *reporter.Report) []peer {
 	return out
 }
 
-// ranksOn returns the ranks of a node in order. Without a rank table, the node's job is a rank if the environment named
-// one.
+// ranksOn returns the ranks of n in order. Without a rank table, the node's job counts as a rank if its environment
+// gave it a number.
 func ranksOn(n *reporter.Node) []*reporter.Rank {
 	id, j := n.Identity, n.Job
 	if len(n.Ranks) > 0 || id == nil || id.Rank == nil || j == nil {
@@ -135,7 +135,7 @@ func ranksOn(n *reporter.Node) []*reporter.Rank {
 	return []*reporter.Rank{{Rank: *id.Rank, Start: j.Start, End: j.End, ExitCode: j.ExitCode, Metrics: n.Metrics}}
 }
 
-// newRankPeer returns a rank as a peer. A rank without a known start and end has a run time of 0.
+// newRankPeer returns r as a peer. A rank without a known start and end has a run time of 0.
 func newRankPeer(node string, r *reporter.Rank) peer {
 	p := peer{node: node, rank: r}
 	if r.Incomplete == "" && !r.Start.IsZero() {
@@ -144,7 +144,7 @@ func newRankPeer(node string, r *reporter.Rank) peer {
 	return p
 }
 
-// metric returns a metric of the peer, or NaN if it is unknown.
+// metric returns the named metric of the peer, or NaN if it is unknown.
 func (p *peer) metric(name string) float64 {
 	if p.rank == nil {
 		return p.input.Metric(name)
@@ -163,7 +163,7 @@ func (p *peer) kind() string {
 	return "nodes"
 }
 
-// evidence returns evidence that identifies the peer, one of count.
+// evidence returns evidence with the number of peers and, for a rank, which one this is.
 func (p *peer) evidence(count int) map[string]any {
 	e := evidence(p.kind(), count)
 	if p.rank != nil {
@@ -203,8 +203,8 @@ func stragglers(peers []peer, r *reporter.Report) []peerFinding {
 	return []peerFinding{{last, lateFinding(&last, after, r.Run.Wall(), len(late), len(peers))}}
 }
 
-// latePeers returns the peers that ended long after the median. In a failed run the ends mean nothing: the first
-// failure decides them.
+// latePeers returns the peers that ended long after the median. A failed run has none, because there the first failure
+// decides when the peers end.
 func latePeers(peers []peer, r *reporter.Report) []peer {
 	noEnd := func(p peer) bool { return p.end.IsZero() }
 	length := r.Run.Wall()
@@ -234,7 +234,7 @@ func medianEnd(peers []peer) time.Time {
 	return low.Add(high.Sub(low) / 2)
 }
 
-// lateFinding returns the finding on the peer that ended last, one of count late ones.
+// lateFinding returns the finding on p, which ended last: late seconds after the median. Of all peers, count were late.
 func lateFinding(p *peer, late, length float64, count, of int) *reporter.Finding {
 	subject := "The job of this node"
 	if p.rank != nil {

@@ -19,8 +19,8 @@ type ruleInput struct {
 	command []string
 }
 
-// newRuleInput returns the input of the rules for a node. It returns nil if the rules do not apply: without a node, for
-// a node from perf.py (its totals are since boot), and for a run shorter than minRunSeconds.
+// newRuleInput returns the input of the rules for n. It returns nil if the rules do not apply: if n is nil, comes from
+// perf.py (the totals are since boot), or ran for less than minRunSeconds.
 func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 	if n == nil || n.Origin == reporter.OriginPerfPy {
 		return nil
@@ -37,7 +37,7 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 	return &ruleInput{n, wall, commandOf(n, run)}
 }
 
-// commandOf returns the wrapped command of a node.
+// commandOf returns the wrapped command of n, or else the run's.
 func commandOf(n *reporter.Node, run *reporter.Run) []string {
 	if len(n.Command) == 0 && run != nil {
 		return run.Command
@@ -56,7 +56,7 @@ func positiveOrNaN(v float64) float64 {
 	return v
 }
 
-// limits returns the limits of the job, or zero limits, which are unknown.
+// limits returns the limits of the job. Zero limits mean unknown.
 func (e *ruleInput) limits() *host.Limits { return cmp.Or(e.Limits, &host.Limits{}) }
 
 // cpuLimit returns the mean number of CPUs that the job could use, or NaN if it is unknown.
@@ -101,8 +101,8 @@ func (e *ruleInput) throttled() bool {
 // need.
 func (e *ruleInput) isCPUStarved() bool { return e.cpuWaitPct() >= findWaitPct }
 
-// cpuWaitPct returns the share of the time in which a task of the job waited for a CPU, in percent; if unknown, a task
-// of the node.
+// cpuWaitPct returns the share of the time in which a task of the job waited for a CPU, in percent; if that is unknown,
+// a task of the node.
 func (e *ruleInput) cpuWaitPct() float64 {
 	return firstKnown(e.Metric(reporter.MetricJobPSICPU), e.Metric(reporter.MetricPSICPUSome))
 }
@@ -156,8 +156,8 @@ func (e *ruleInput) neededMemory() float64 {
 	return peak
 }
 
-// peakJobSwap returns the most memory of the job that was swapped out, in MiB, or 0. The job's peak includes it, the
-// usage of its control group does not.
+// peakJobSwap returns the peak amount of the job's memory in swap, in MiB, or 0 if unknown. The job's peak includes
+// swap, the usage of its control group does not.
 func (e *ruleInput) peakJobSwap() float64 {
 	if q, ok := e.Summaries[collector.JobMemorySwap.Key()]; ok && positive(q.Max) {
 		return q.Max
@@ -165,13 +165,13 @@ func (e *ruleInput) peakJobSwap() float64 {
 	return 0
 }
 
-// gpuUse returns the mean utilization of a device in percent, or NaN if it is unknown.
+// gpuUse returns the mean utilization of the given device in percent, or NaN if it is unknown.
 func (e *ruleInput) gpuUse(device int) float64 {
 	return e.GPUMetric(reporter.MetricGPUUtilization, device)
 }
 
-// gpuCoverage returns the share of the kept samples, and so of the time, with a device's utilization. If the queries
-// end early, the mean covers little of the run.
+// gpuCoverage returns the share of the kept samples, and so of the time, that have the device's utilization. If the GPU
+// queries ended early, the mean covers little of the run.
 func (e *ruleInput) gpuCoverage(device int) float64 {
 	if device >= collector.MaxGPUs {
 		return 0
@@ -185,7 +185,7 @@ func (e *ruleInput) gpuCoverage(device int) float64 {
 	return float64(known) / float64(max(1, all))
 }
 
-// fullestPath names the watched file systems for a sentence. The fullest one counts.
+// fullestPath names the watched file systems for a sentence on the fullest of them: "of /data ".
 func (e *ruleInput) fullestPath() string {
 	if e.Sampling == nil || len(e.Sampling.DiskPaths) == 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 )
 
 // askAtLimit returns how much memory in MiB a job near its limit should ask for, and the peak on which that is based.
-// If the kernel killed at the limit, the peak is below the need.
+// If the kernel killed a process at the limit, the job needed more than its peak.
 func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	peak = e.groupPeak()
 	if kills > 0 {
@@ -26,8 +26,8 @@ func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	return roundSize(max(peak+e.peakJobSwap(), finiteOrZero(e.peakMemory())) * findTightRoom), peak
 }
 
-// ofLimit returns " of 2 GiB", with all values of a limit that changed, or "" if it is unknown. For a kill it names
-// only the limit that caused it.
+// ofLimit formats the limit for a sentence: " of 2 GiB". It lists all values of a limit that changed, but after a kill
+// only the one that caused it. It returns "" if the limit is unknown.
 func (e *ruleInput) ofLimit(limit, kills float64) string {
 	switch {
 	case !(kills > 0) && e.Limits != nil && e.Limits.MemoryRange != nil:
@@ -115,7 +115,7 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
-// judgeGPUIdle fires if next to nothing ran on GPUs of the job. It advises to ask for fewer, but to keep those with
+// judgeGPUIdle fires if next to nothing ran on GPUs of the job. It advises asking for fewer, but keeping those with
 // memory in use.
 func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var idle []int

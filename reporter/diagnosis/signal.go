@@ -14,11 +14,11 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// lastSamples is the number of kept samples that count as shortly before the job's end.
+// lastSamples is how many of the newest kept samples count as shortly before the job's end.
 const lastSamples = 5
 
 // signalDelay is how long after the job's end perfagent may notice the signal that ended it: a signal to the whole
-// group reaches both at the same time.
+// process group reaches perfagent and the job at the same time.
 const signalDelay = time.Second
 
 // lastEndSignal returns the newest signal to perfagent that was meant to end the job.
@@ -33,7 +33,7 @@ func (q *verdictInput) exitSignal() (collector.Signal, bool) {
 	})
 }
 
-// newest returns the newest signal to perfagent that was meant to end the job and fits.
+// newest returns the newest signal to perfagent that was meant to end the job and for which fits returns true.
 func (q *verdictInput) newest(fits func(collector.Signal) bool) (collector.Signal, bool) {
 	for _, s := range slices.Backward(q.exit.Signals) {
 		if endsJob(s) && q.precedesEnd(s) && fits(s) {
@@ -43,7 +43,7 @@ func (q *verdictInput) newest(fits func(collector.Signal) bool) (collector.Signa
 	return collector.Signal{}, false
 }
 
-// firstOf returns the first signal of a name to perfagent.
+// firstOf returns the first signal to perfagent with the given name, unless it came after the job's end.
 func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
 	for _, s := range q.exit.Signals {
 		if s.Signal == name && q.precedesEnd(s) {
@@ -53,14 +53,14 @@ func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
 	return collector.Signal{}, false
 }
 
-// precedesEnd reports whether a signal can be related to the job's end. A signal noticed after the end can, if the job
-// died of that very signal.
+// precedesEnd reports whether s may have led to the job's end. A signal noticed shortly after the end may have, if the
+// job died of that very signal.
 func (q *verdictInput) precedesEnd(s collector.Signal) bool {
 	end := q.endTime()
 	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(signalDelay))
 }
 
-// endsJob reports whether a signal asks a process to end.
+// endsJob reports whether s asks a process to end.
 func endsJob(s collector.Signal) bool {
 	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT",
 		"SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2"}, s.Signal)
@@ -69,8 +69,8 @@ func endsJob(s collector.Signal) bool {
 // byTimeout reports whether timeout(1) sent the signal.
 func byTimeout(s collector.Signal) bool { return !s.Kernel && s.Process == "timeout" }
 
-// byScheduler reports whether a daemon of a scheduler may have sent the signal: the sender has a daemon's name, or is
-// invisible.
+// byScheduler reports whether a daemon of a scheduler may have sent the signal: the sender has a daemon's name, or
+// cannot be seen.
 func byScheduler(s collector.Signal) bool {
 	if s.Kernel {
 		return false
@@ -100,7 +100,7 @@ func signalText(s collector.Signal) string {
 	return s.Signal + " from " + senderOf(s) + " at " + clockTime(s.At)
 }
 
-// noteSender adds a signal to perfagent, and its sender, to the evidence.
+// noteSender adds s, a signal to perfagent, and its sender to the evidence.
 func (q *verdictInput) noteSender(s collector.Signal) {
 	q.evidence["sender"] = senderOf(s)
 	if s.Process != "" && !s.Kernel {
@@ -139,7 +139,7 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 	return CauseTimeLimit, words + "; the job " + q.endText()
 }
 
-// isTimeLimit reports whether a signal was sent because the time was over.
+// isTimeLimit reports whether s was sent because the job's time was over.
 func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	switch {
 	case s.Signal != "SIGTERM" || !q.precedesEnd(s):
@@ -172,8 +172,8 @@ func (q *verdictInput) ownTimeout() string {
 	return ""
 }
 
-// TimeoutLimit returns the duration in a command line of timeout(1) in seconds: the first argument that is neither an
-// option nor an option's value. ok is false if there is none, or if it is 0, which is no limit.
+// TimeoutLimit returns the duration in command, a command line of timeout(1), in seconds: the first argument that is
+// neither an option nor an option's value. ok is false if there is none, or if it is 0, which means no limit.
 func TimeoutLimit(command []string) (seconds float64, ok bool) {
 	for i := 1; i < len(command); i++ {
 		switch arg := command[i]; {
@@ -230,7 +230,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	return CauseSignal, words + ", sent to the job directly; sender unknown"
 }
 
-// crashText returns the meaning of a signal that no process sent, or "".
+// crashText returns what the named signal means if no process sent it, or "" if that is not known.
 func crashText(name string) string {
 	return map[string]string{
 		"SIGSEGV": ": it accessed memory that is not its own (segmentation fault)",
@@ -311,16 +311,16 @@ func (q *verdictInput) alreadyFullText() string {
 // IsFull reports whether nothing more can be written. Unknown free space (NaN) is not full.
 func IsFull(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }
 
-// filledByCore reports whether a file system would have room without a core file of the job: then it is full because of
-// the crash, and not the other way round.
+// filledByCore reports whether the file system of r would have room without a core file of the job. Then the crash
+// filled it, and its lack of room did not cause the crash.
 func (q *verdictInput) filledByCore(r host.FreeSpace) bool {
 	return slices.ContainsFunc(q.exit.Cores, func(c host.CoreFile) bool {
 		return slices.Contains(c.Paths, r.Path) && !(r.FreeMB+c.MB < fullMB)
 	})
 }
 
-// coreLost reports whether the kernel wrote a core of the main process to an unknown file, so that the file system that
-// it filled is unknown.
+// coreLost reports whether the kernel wrote a core of the main process to an unknown place. The core may have filled
+// any file system.
 func (q *verdictInput) coreLost() bool {
 	return q.exit.CoreDumped && q.exit.CoresWritten && len(q.exit.Cores) == 0
 }

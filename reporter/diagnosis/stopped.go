@@ -5,8 +5,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// stoppedFirst reports whether a rule stopped the job before the kernel killed a process of it, so that nothing else
-// can be the cause. A job that exited with 0 did not fail because of a kill.
+// stoppedFirst reports whether a rule stopped the job before the kernel killed any of its processes, so that nothing
+// else can be the cause. A job that exited with 0 did not fail because of a kill.
 func (q *verdictInput) stoppedFirst() bool {
 	return q.account.Stop != nil && (q.code == 0 || !q.killedBeforeStop())
 }
@@ -74,7 +74,7 @@ func valueText(s *collector.Stop) string {
 	}
 }
 
-// memoryKill looks for a process that the kernel killed, perhaps before a rule stopped the job.
+// memoryKill is outOfMemory, and also mentions a rule that stopped the job after the kill.
 func (q *verdictInput) memoryKill() (cause, words string) {
 	cause, words = q.outOfMemory()
 	if s := q.account.Stop; s != nil && cause != "" {

@@ -42,13 +42,13 @@ const (
 	limitSlack = 10 * time.Second
 )
 
-// IsOutOfMemory reports whether a cause is a kill for lack of memory.
+// IsOutOfMemory reports whether cause is a kill for lack of memory.
 func IsOutOfMemory(cause string) bool {
 	return slices.Contains([]string{CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM}, cause)
 }
 
-// verdictPriority is higher for verdicts that better explain the end of the run, among jobs that failed at the same
-// moment.
+// verdictPriority ranks the verdicts on jobs that failed at the same moment. The higher it is, the better the verdict
+// explains the end of the run.
 func verdictPriority(v *reporter.Verdict) int {
 	const crashed = "crashed"
 	order := []string{CauseUnknown, CauseSignal, CauseExited, crashed, CauseTimeLimit, CauseDiskFull, CauseStopped}
@@ -64,7 +64,7 @@ func verdictPriority(v *reporter.Verdict) int {
 	return slices.Index(order, cause) // -1 for a cause of a later version
 }
 
-// isCrash reports whether a signal indicates a fault of the program rather than a request to end.
+// isCrash reports whether the named signal indicates a fault in the program rather than a request to end.
 func isCrash(signal string) bool {
 	return slices.Contains([]string{"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS",
 		"SIGABRT", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}, signal)
@@ -82,7 +82,7 @@ type verdictInput struct {
 	evidence map[string]any // numbers as float64, as JSON decodes them
 }
 
-// newVerdict returns the verdict on the job of a node, or nil if there was no job or it is still running. It is a pure
+// newVerdict returns the verdict on the job of n, or nil if there was no job or it is still running. It is a pure
 // function of its arguments.
 func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
 	running := n.Job != nil && n.Job.ExitCode == nil && e.UnknownReason == ""
@@ -204,7 +204,7 @@ func (q *verdictInput) killed() bool {
 // endTime returns when the job ended.
 func (q *verdictInput) endTime() time.Time { return q.job.End.Time }
 
-// commandName returns the kernel's name of a process that runs the command.
+// commandName returns the name that the kernel gives to a process that runs the job's command.
 func (q *verdictInput) commandName() string {
 	if len(q.run.Command) == 0 {
 		return ""
@@ -213,7 +213,7 @@ func (q *verdictInput) commandName() string {
 	return name[:min(len(name), 15)] // TASK_COMM_LEN
 }
 
-// clockTime formats a time for a sentence, without the date, which is in the run.
+// clockTime formats t for a sentence, without the date, which the report of the run has.
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
 // processText returns a text such as "python (process 4242)".
@@ -242,7 +242,7 @@ func (q *verdictInput) noteTime(key string, t time.Time) {
 	}
 }
 
-// ExitContext holds facts about a job's end beyond its exit status. In the zero value nothing is known.
+// ExitContext holds facts about a job's end beyond its exit status. The zero value means that nothing is known.
 type ExitContext struct {
 	// UnknownReason is why the exit status is unknown; "" if it is known.
 	UnknownReason string

@@ -22,8 +22,8 @@ func (q *verdictInput) victim() (host.Victim, bool) {
 	return best, found > 0
 }
 
-// certainty returns how certain it is that a victim was the job's, from 0 (it was not, or that is unknown) to 3 (it was
-// the job's main process).
+// certainty returns how certain it is that v was the job's, from 0 (it was not, or that is unknown) to 3 (it was the
+// job's main process).
 func (q *verdictInput) certainty(v host.Victim) int {
 	inGroup, killed := q.inGroup(v), q.mainKilled()
 	switch {
@@ -45,13 +45,13 @@ func (q *verdictInput) certainty(v host.Victim) int {
 	return 0
 }
 
-// isJobProcess reports whether a victim was the job's, judged by its parents.
+// isJobProcess reports whether v was the job's, judged by its parents.
 func (q *verdictInput) isJobProcess(v host.Victim) bool {
 	return v.InJob || v.PID > 0 && (v.PID == q.job.PID || v.Parent == q.job.PID && q.account.SamePIDNamespace)
 }
 
-// inGroup reports whether a victim was in the job's group or below it. If the log does not name its group, it was if
-// the group counted any kill.
+// inGroup reports whether v was in the job's group or below it. If the log does not name the victim's group, it is
+// enough that the job's group counted a kill.
 func (q *verdictInput) inGroup(v host.Victim) bool {
 	if v.Group == "" {
 		return !v.Host && q.account.OOMKills > 0
@@ -79,7 +79,7 @@ func (q *verdictInput) othersKilled() bool {
 }
 
 // presumedVictim returns the victim if no log names one: the main process, if SIGKILL ended it at the time of the kill.
-// It returns false if the victim is not known to be the job's.
+// The result is false if the victim is not known to be the job's.
 func (q *verdictInput) presumedVictim() (host.Victim, bool) {
 	v := host.Victim{At: q.account.OOMAt}
 	if !q.mainKilled() {

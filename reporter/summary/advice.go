@@ -33,7 +33,7 @@ func Advice(r *reporter.Report) []Message {
 	return out
 }
 
-// hasRequestWarning reports whether a finding with an amount to ask for is a warning.
+// hasRequestWarning reports whether any of the findings is a warning with an amount to ask for.
 func hasRequestWarning(found []diagnosis.MergedFinding) bool {
 	return slices.ContainsFunc(found, func(a diagnosis.MergedFinding) bool {
 		mb, cpus := requestedAmounts(a.Finding)
@@ -60,7 +60,7 @@ func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 	return out
 }
 
-// hasMemoryTight reports whether a node has the finding that advises how much memory to ask for.
+// hasMemoryTight reports whether n has the finding that advises how much memory to ask for.
 func hasMemoryTight(n *reporter.Node) bool {
 	return slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == diagnosis.MemoryTight })
 }
@@ -87,7 +87,7 @@ func requestedAmounts(f reporter.Finding) (mb, cpus float64) {
 	return askable(v.Number("ask_mb")), askable(v.Number("ask_cpus"))
 }
 
-// askable returns v if it can be asked for, and 0 otherwise.
+// askable returns v if it is an amount that can be asked for, and 0 otherwise.
 func askable(v float64) float64 {
 	if !(v > 0) || v > 1e12 {
 		return 0
@@ -103,16 +103,16 @@ func requestLine(r *reporter.Report) string {
 		all.add(n, &r.Run)
 	}
 
-	if all.memoryUnknown && !all.needsMoreMemory { // only for other nodes is less advised
+	if all.memoryUnknown && !all.needsMoreMemory { // less is advised, but only for other nodes
 		all.mb, all.memoryAdvised = 0, false
 	}
-	if all.cpusChanged = all.cpus != all.limit; !all.cpusChanged && !all.memoryAdvised { // a node needs what it has
+	if all.cpusChanged = all.cpus != all.limit; !all.cpusChanged && !all.memoryAdvised { // some node needs all it has
 		return ""
 	}
 	return all.line(&r.Run)
 }
 
-// resourceRequest is the job's need on a node; 0 = unknown.
+// resourceRequest is the most that the job needs on any node; 0 = unknown.
 type resourceRequest struct {
 	mb, cpus        float64
 	limit           float64 // CPUs that the job has
@@ -124,8 +124,8 @@ type resourceRequest struct {
 	cpusChanged     bool    // cpus differs from limit
 }
 
-// add adds the amounts that the findings of a node advise. Without advice on CPUs, the job keeps its CPUs; without
-// advice on memory, it asks for at most twice the peak.
+// add adds the amounts that the findings of n advise. Without advice on CPUs, the job keeps its CPUs; without advice on
+// memory, it asks for at most twice the peak.
 func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	list := n.Findings
 	if f := diagnosis.MemoryKillFinding(n); f != nil && !hasMemoryTight(n) {

@@ -26,7 +26,7 @@ const (
 type Bar struct {
 	Key     string  // BarCPU, BarMemory, BarGPU or BarGPUMemory
 	Label   string  // "GPU mem"
-	Percent float64 // of Of; it may exceed 100
+	Percent float64 // Used in percent of Of; may exceed 100
 	Used    float64 // CPUs or MiB; NaN for BarGPU
 	Of      float64 // CPUs, MiB or GPUs; if the limit changed, its mean over time or its value at the peak
 
@@ -67,7 +67,7 @@ func (b Bar) CapacityText() string {
 	return "of " + of + b.note
 }
 
-// of formats the capacity, as format does for an unchanged limit.
+// of returns all values of a limit that changed, or else the capacity as formatted by format.
 func (b Bar) of(format func(float64) string) string { return cmp.Or(b.changedLimit, format(b.Of)) }
 
 // barCells is the width of a bar's picture.
@@ -123,7 +123,8 @@ func Bars(r *reporter.Report) []Bar {
 	return out
 }
 
-// changedLimit returns all values of a bar's limit, if it changed and there is one node. Otherwise it returns "".
+// changedLimit returns all values of the limit behind the bar of key, if it changed and there is one node. Otherwise it
+// returns "".
 func changedLimit(r *reporter.Report, key string) string {
 	n := onlyNode(r)
 	if len(r.Nodes) != 1 || n == nil || n.Limits == nil {
@@ -138,7 +139,7 @@ func changedLimit(r *reporter.Report, key string) string {
 	return ""
 }
 
-// add adds a node's usage and capacity. It ignores unknown ones (NaN).
+// add adds a node's usage and capacity, unless one of them is unknown.
 func (b *Bar) add(used, of float64, node string) {
 	if math.IsNaN(used) || math.IsInf(used, 0) || !(of > 0) || math.IsInf(of, 0) {
 		return
@@ -149,7 +150,7 @@ func (b *Bar) add(used, of float64, node string) {
 	b.Used, b.Of = b.Used+used, b.Of+of
 }
 
-// fullest keeps the node with the highest share.
+// fullest replaces the numbers of b with the node's if the node used a higher share.
 func (b *Bar) fullest(used, of float64, node string) {
 	var now Bar
 	now.add(used, of, node)
@@ -158,7 +159,8 @@ func (b *Bar) fullest(used, of float64, node string) {
 	}
 }
 
-// cpuBar returns how many CPUs the job kept busy, and how many it may use; without a job, the node's.
+// cpuBar returns how many CPUs the job kept busy, and how many it may use. Without a job, it returns the node's busy
+// CPUs and all its CPUs.
 func cpuBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	if n.Host != nil {
 		of = float64(n.Host.CPUs)
@@ -172,7 +174,7 @@ func cpuBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	return jobCores(n, run), of
 }
 
-// cpusGiven returns how many CPUs the job was given, given how many it may use.
+// cpusGiven returns how many CPUs the job was given: mayUse, unless the job bound itself to fewer.
 func cpusGiven(n *reporter.Node, mayUse float64) float64 {
 	if n.Limits != nil && n.Limits.GivenCPUs > mayUse {
 		return n.Limits.GivenCPUs
@@ -180,8 +182,8 @@ func cpusGiven(n *reporter.Node, mayUse float64) float64 {
 	return mayUse
 }
 
-// jobCores returns how many CPUs the job kept busy on average, or NaN. While the job runs, it is the mean of the
-// samples.
+// jobCores returns how many CPUs the job kept busy on average, or NaN if that is unknown. While the job runs, it is the
+// mean of the samples.
 func jobCores(n *reporter.Node, run *reporter.Run) float64 {
 	if v := n.Metric(reporter.MetricJobCores); !math.IsNaN(v) {
 		return v

@@ -39,8 +39,8 @@ func gpuRows(n *reporter.Node) []numberRow {
 	return rows
 }
 
-// unseenGPUs returns the note that none of the listed GPUs is the job's. If there are very many, the agent samples only
-// some (the report lists that under missing), and the job may have others.
+// unseenGPUs returns the note that none of the listed GPUs is the job's. If a node has very many GPUs, the agent
+// samples only some (the report lists that under missing), and the job may have others.
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
 		if m.Code == gpu.NotFollowed && m.Total > int64(listed) {
@@ -84,7 +84,7 @@ func gpuNote(n *reporter.Node, i int) string {
 
 // gpuTotals summarizes the GPUs of all nodes.
 type gpuTotals struct {
-	listed, nodes  int // GPUs of jobs, or of nodes without a job; nodes with any
+	listed, nodes  int // GPUs of jobs, or of nodes without a job; nodes with such GPUs
 	busy           float64
 	measured       int // number of GPUs summed up in busy
 	least          float64
@@ -109,7 +109,7 @@ func newGPUTotals(r *reporter.Report) gpuTotals {
 	return all
 }
 
-// add adds GPU i of a node.
+// add adds GPU i of n.
 func (a *gpuTotals) add(node string, n *reporter.Node, i int) {
 	a.listed++
 	if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {

@@ -56,8 +56,8 @@ func ending(r *reporter.Report) (style, string) {
 	return bold, "sampled for " + length
 }
 
-// failedRank describes the first failed rank and how the others ended: "rank 3 on node1 failed: exit 137 after 18.8 s;
-// 4 of 8 ranks ended with exit 0". It returns "" without ranks, or if none is known to have failed.
+// failedRank describes the first failed rank and how the other ranks ended: "rank 3 on node1 failed: exit 137 after
+// 18.8 s; 4 of 8 ranks ended with exit 0". It returns "" without ranks, or if none is known to have failed.
 func failedRank(r *reporter.Report) string {
 	number, ok := firstRank(r.Run.Verdict)
 	if !ok {
@@ -94,8 +94,8 @@ func failedRank(r *reporter.Report) string {
 	return words
 }
 
-// plainName returns the name of a node's host if it looks like one, and else the node's, because some readers show the
-// headline as Markdown.
+// plainName returns the name of the node's host if it looks like a host name, and otherwise name, because some readers
+// show the headline as Markdown.
 func plainName(n *reporter.Node, name string) string {
 	host, _, _ := strings.Cut(n.HostName(), ".")
 	odd := func(c rune) bool {
@@ -107,8 +107,8 @@ func plainName(n *reporter.Node, name string) string {
 	return host
 }
 
-// failedNode describes the failed one of several nodes and how the others ended: "node 1 failed: exit 5 after 2.0 s; 2
-// of 3 nodes ended with exit 0". It returns "" for one node, or if no node is known to have failed.
+// failedNode describes the failed one of several nodes and how the other nodes ended: "node 1 failed: exit 5 after 2.0
+// s; 2 of 3 nodes ended with exit 0". It returns "" for one node, or if no node is known to have failed.
 func failedNode(r *reporter.Report) string {
 	name, good := firstFailedNode(r)
 	if name == "" {
@@ -119,8 +119,8 @@ func failedNode(r *reporter.Report) string {
 		text.Clip(text.Printable(name), 10), *n.Job.ExitCode, text.Seconds(n.Wall()), good, len(r.Nodes))
 }
 
-// firstFailedNode returns the one of several nodes that determined the end of the run, or the first that failed, and
-// how many nodes ended with exit code 0.
+// firstFailedNode returns the one of several nodes that the run's verdict names, or else the first failed node,
+// preferably with the run's exit code; and how many nodes ended with exit code 0.
 func firstFailedNode(r *reporter.Report) (name string, good int) {
 	if len(r.Nodes) < 2 {
 		return "", 0
@@ -149,7 +149,8 @@ func firstFailedNode(r *reporter.Report) (name string, good int) {
 // maxCommands is the maximum number of different commands in a summary of several nodes.
 const maxCommands = 3
 
-// commandLines returns the command of a run or, if nodes have different commands, each once with its nodes.
+// commandLines returns the command of a run or, if nodes have different commands, a line for each command with its
+// nodes.
 func commandLines(r *reporter.Report) []string {
 	if len(r.Nodes) == 0 && len(r.Run.Command) > 0 {
 		return []string{CommandLine(r.Run.Command)}
@@ -191,7 +192,7 @@ type nodeMessages struct {
 	index map[string]int // by text
 }
 
-// add adds a node to the nodes of a text.
+// add adds node to the nodes of the given text.
 func (s *nodeMessages) add(words, node string) {
 	i, known := s.index[words]
 	if !known {
@@ -204,7 +205,7 @@ func (s *nodeMessages) add(words, node string) {
 	s.list[i].nodes = append(s.list[i].nodes, node)
 }
 
-// CommandLine returns a command as one line of printable text. It quotes arguments that are empty or have spaces.
+// CommandLine returns command as one line of printable text. It quotes arguments that are empty or have spaces.
 func CommandLine(command []string) string {
 	words := make([]string, len(command))
 	for i, arg := range command {

@@ -42,11 +42,11 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	return append(out, Highlight{"disk space", valueOrDash(fill), "peak fill"})
 }
 
-// valueOrDash returns a number with its unit, or – without one, because "– %" is not a value.
+// valueOrDash returns the number with its unit. An unknown number has no unit, because "– %" is not a value.
 func valueOrDash(q text.Quantity) string { return q.Normalize().String() }
 
-// traffic returns the bytes moved, one highlight for both directions. Optional devices are included if the node has
-// them.
+// traffic returns the bytes moved, with one highlight for both directions. Optional devices are included if the node
+// has them.
 func traffic(n *reporter.Node) []Highlight {
 	var out []Highlight
 	for pair := range slices.Chunk(collector.Traffic(), 2) {
@@ -253,7 +253,7 @@ func orNone(s string) string {
 	return text.Printable(s)
 }
 
-// gpuText describes the GPU at an index, with the reasons for throttling.
+// gpuText describes g, the GPU at the given index, with the reasons for throttling.
 func gpuText(g *reporter.GPU, at int) string {
 	words := text.Parts{orNone(g.Name)}
 	words.Add(g.Index != at, "index %d", g.Index)

@@ -38,7 +38,7 @@ func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
 }
 
 // jobMemoryRows returns the memory of the job, and below it memory that may also be the job's. If the job ended before
-// its memory was sampled, the latter stands alone.
+// its memory was sampled, only the second row is left.
 func jobMemoryRows(n *reporter.Node) (rows []numberRow) {
 	switch peak := jobPeak(n); {
 	case peak > 0:
@@ -78,8 +78,8 @@ func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
 	}
 }
 
-// jobIdleRows returns how many of its given CPUs the job did not use. A run of less than a second is too short for
-// that.
+// jobIdleRows returns a row on the CPUs that the job was given and did not use. A run of less than a second is too
+// short for that.
 func jobIdleRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	used, of := cpuBar(n, run)
 	of = cpusGiven(n, of)
@@ -89,8 +89,8 @@ func jobIdleRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	return idleRows("job idle", of-used, of, (of-used)*run.WallSeconds/3600)
 }
 
-// jobSplit formats user and system time, and the time that wait4(2) did not report: of daemons still running and of
-// children that were not waited for. It returns "" if they are unknown.
+// jobSplit formats user and system time, and the time that wait4(2) did not report: of daemons that are still running
+// and of children that were not waited for. It returns "" if the times are unknown.
 func jobSplit(n *reporter.Node) string {
 	if n.Job == nil || n.Job.Attached {
 		return ""
@@ -102,8 +102,8 @@ func jobSplit(n *reporter.Node) string {
 	return words
 }
 
-// jobBusy returns how many CPUs the job kept busy, and out of how many, in a long and a short form. Both are "" if that
-// is unknown.
+// jobBusy returns how many CPUs the job kept busy, and out of how many, in a long and a short form. Both forms are ""
+// if that is unknown.
 func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
 	if !(wall > 0) {
 		return [2]string{}
@@ -158,7 +158,7 @@ func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 	return note
 }
 
-// jobSwapped returns the most memory of the job that was swapped out, in MiB, or 0.
+// jobSwapped returns the peak amount of the job's memory in swap, in MiB, or 0 if unknown.
 func jobSwapped(n *reporter.Node) float64 {
 	if q, ok := n.Summaries[collector.JobMemorySwap.Key()]; ok && q.Max > 0 {
 		return q.Max
@@ -166,7 +166,7 @@ func jobSwapped(n *reporter.Node) float64 {
 	return 0
 }
 
-// The growth of the node's shared memory from which on it gets a row.
+// The node's shared memory gets a row if it grew by at least both of these.
 const (
 	notableUnowned      = 16   // MiB
 	notableUnownedShare = 0.05 // of the job's peak
@@ -220,7 +220,7 @@ func limitRows(n *reporter.Node) []numberRow {
 	return rows
 }
 
-// changeRows returns a row on a limit that changed during the run, or none.
+// changeRows returns a row on a limit that changed during the run, or no row if it did not change.
 func changeRows(r *reporter.LimitRange, moved string) []numberRow {
 	if r == nil {
 		return nil
@@ -228,7 +228,7 @@ func changeRows(r *reporter.LimitRange, moved string) []numberRow {
 	return []numberRow{{note: moved + ", " + reporter.LimitChangeText(r)}}
 }
 
-// shareText returns a percentage with a word, or "" if it is unknown.
+// shareText returns v in percent, followed by word, or "" if v is unknown.
 func shareText(v float64, word string) string {
 	if math.IsNaN(v) {
 		return ""
@@ -242,7 +242,7 @@ func cpuLimited(n *reporter.Node) bool {
 	return l != nil && l.CPUs > 0 && (l.CPUQuota > 0 || n.Host != nil && l.CPUs < float64(n.Host.CPUs))
 }
 
-// cpuLimitedBy returns what sets the CPU limit, and its group.
+// cpuLimitedBy returns what sets the CPU limit and, if a control group does and is known, the name of that group.
 func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	switch {
 	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs && l.CPUGroup != "":
@@ -255,7 +255,7 @@ func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	return "by affinity", ""
 }
 
-// The thresholds from which on the summary reports waiting tasks, in percent of the time. Less is normal.
+// The summary reports that tasks waited if they did for at least this percentage of the time. Less is normal.
 const (
 	notableMemory = 1
 	notableIO     = 10
@@ -275,8 +275,8 @@ func jobPressureRows(n *reporter.Node, wall float64) []numberRow {
 	return labelOnce(rows)
 }
 
-// nodePressureRows returns what held up the node: swap, waiting tasks if the job's are unknown, a hypervisor. It omits
-// insignificant numbers.
+// nodePressureRows returns what held up the node: swap, waiting tasks if the job's are unknown, and the hypervisor. It
+// omits insignificant numbers.
 func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
 	var rows []numberRow
 	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
@@ -299,7 +299,7 @@ func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
 type pressure struct {
 	job, node string // metrics
 	note      string
-	from      float64 // percent of the time; less is normal
+	from      float64 // least value to report, in percent of the time
 }
 
 var pressures = []pressure{

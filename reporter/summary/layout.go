@@ -62,7 +62,7 @@ func (p *terminalWriter) wrapped(s style, label, words string, lines int) {
 	}
 }
 
-// table writes a table after a label; "" = from the first cell of the line on.
+// table writes a table after label. If label is "", the table begins in the first cell of the line.
 func (p *terminalWriter) table(label string, t *table.Table, gap int) {
 	indent := min(len(label), 1) * labelWidth
 	for _, line := range t.Lines(p.width-indent, gap) {
@@ -116,7 +116,7 @@ func (p *terminalWriter) gap() {
 	}
 }
 
-// path writes the path of a file without cutting it.
+// path writes the given path without cutting it.
 func (p *terminalWriter) path(label, path string) {
 	if path == "" {
 		return

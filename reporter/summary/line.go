@@ -9,10 +9,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// MaxLine is the maximum length of the line of a run in bytes, including the newline.
+// MaxLine is the maximum length of the result of Line in bytes, including the newline.
 const MaxLine = 400
 
-// The minimum lengths of a verdict and of a piece of advice next to a long path, in bytes.
+// minVerdictBytes and minAdviceBytes are how many bytes of the verdict and of the advice must fit next to the path. If
+// they do not fit, a command replaces the path: see logLine.String.
 const (
 	minVerdictBytes = 60
 	minAdviceBytes  = 30
@@ -71,7 +72,7 @@ func (b Bar) words() string {
 // usedOf formats MiB used out of a capacity: "1.5 of 8.0 GiB".
 func usedOf(used, of float64) string {
 	u, o := text.Size(used), text.Size(of)
-	if u.Unit == o.Unit { // once for both
+	if u.Unit == o.Unit { // write the unit once
 		return u.Number + " of " + o.String()
 	}
 	return u.String() + " of " + o.String()
@@ -81,11 +82,11 @@ func usedOf(used, of float64) string {
 type logLine struct {
 	verdict, advice, path string
 	show                  string // replaces a path that is too long
-	cut                   string // ends a cut text
+	cut                   string // ends a text that was cut
 }
 
-// String joins the parts. It cuts the verdict first and then the advice. If the path leaves too little of them, it is
-// replaced by the command that shows the report.
+// String joins the parts. It cuts the verdict first and then the advice. If the path leaves too little room for them,
+// the command that shows the report replaces it.
 func (l logLine) String() string {
 	room := MaxLine - len("perfagent: \n")
 	verdict, advice := min(len(l.verdict), minVerdictBytes), min(len(l.advice), minAdviceBytes)
@@ -111,7 +112,7 @@ func (l logLine) String() string {
 	return out + "\n"
 }
 
-// clip cuts text to at most limit bytes, at a whole character.
+// clip cuts s to at most limit bytes, between two characters.
 func (l logLine) clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s

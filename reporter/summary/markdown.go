@@ -13,14 +13,14 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// MarkdownOptions is the content of a Markdown summary other than the report's numbers.
+// MarkdownOptions holds the content of a Markdown summary other than the report's numbers.
 type MarkdownOptions struct {
 	// JobSparklines and NodeSparklines are the lines of two blocks: sparklines of the job and of the node.
 	JobSparklines, NodeSparklines []string
 }
 
-// The limits of a Markdown summary. The summary of a step in GitHub Actions may have 1 MiB. For any characters, the sum
-// of these is below half of that.
+// The limits of a Markdown summary. GitHub Actions accepts 1 MiB for the summary of a step. These limits keep it below
+// half of that, whatever its characters are.
 const (
 	markdownNodes = 50 // rows of the table of nodes
 	// markdownPhases are the rows of the table of phases.
@@ -37,8 +37,8 @@ const (
 // nodes get a row each, up to 50.
 //
 // The output is GitHub's Markdown and loads nothing. Text from the report is only in fenced blocks and code spans,
-// where it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: omissions end in an
-// ellipsis or are counted.
+// where it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: cut texts end in an
+// ellipsis, and omitted lines are counted.
 func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	m := &markdownWriter{}
 	m.head(r)
@@ -72,7 +72,7 @@ type markdownWriter struct{ out bytes.Buffer }
 
 func (m *markdownWriter) line(words string) { m.out.WriteString(words + "\n") }
 
-// paragraph writes a line, and an empty one after it.
+// paragraph writes words as a line, with an empty line after it.
 func (m *markdownWriter) paragraph(words string) { m.line(words + "\n") }
 
 // head writes how the run ended, how much it used of its capacity, and what to change.
@@ -86,8 +86,8 @@ func (m *markdownWriter) head(r *reporter.Report) {
 	m.advice(r)
 }
 
-// title returns the headline for a heading, which is Markdown: it has no signal with an odd name, and no links in
-// names.
+// title returns the headline for a Markdown heading: without a signal with an odd name, and without characters that
+// turn names into links.
 func (m *markdownWriter) title(r *reporter.Report) string {
 	titled := *r
 	if oddSignal(r) {
@@ -105,7 +105,7 @@ func oddSignal(r *reporter.Report) bool {
 	return strings.Trim(r.Run.Signal, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != ""
 }
 
-// verdicts writes how the job ended, if the title does not contain it; a bad end is a caution.
+// verdicts writes how the job ended, if the title does not contain it. A bad end becomes a caution alert.
 func (m *markdownWriter) verdicts(r *reporter.Report) {
 	lines := map[bool][]string{}
 	for _, v := range shownVerdicts(r) {
@@ -148,7 +148,7 @@ func (m *markdownWriter) numbers(head string, rows []numberRow) {
 	m.table(t, "")
 }
 
-// table writes a table and a remark on it.
+// table writes t and the remark on it, unless t has no rows.
 func (m *markdownWriter) table(t *table.Table, remark string) {
 	if len(t.Rows) == 0 {
 		return
@@ -160,7 +160,7 @@ func (m *markdownWriter) table(t *table.Table, remark string) {
 	}
 }
 
-// nodes writes a row for each node, and one for all. If there are too many, it prefers failed nodes.
+// nodes writes a row for each node, and one for all nodes together. If there are too many, it prefers failed nodes.
 func (m *markdownWriter) nodes(r *reporter.Report) {
 	rows, all := nodeRows(r)
 	shown := chosenRows(rows)
@@ -172,7 +172,8 @@ func (m *markdownWriter) nodes(r *reporter.Report) {
 	m.paragraph("Network without loopback; unused in CPU hours.")
 }
 
-// chosenRows returns the rows in a summary, in their order: the rows of failed nodes, then the first ones.
+// chosenRows returns the rows that a summary shows, in their order. It prefers the rows of failed nodes, then the first
+// rows.
 func chosenRows(rows []nodeRow) []nodeRow {
 	if len(rows) <= markdownNodes {
 		return rows
@@ -225,8 +226,8 @@ func (m *markdownWriter) missing(r *reporter.Report) {
 	m.fence(lines, markdownWidth)
 }
 
-// metrics writes all metrics of a node, folded up, the job's first. Numbers are rounded. Known metrics have their
-// meaning, others only their name.
+// metrics writes all metrics in values, folded up, the job's first. Numbers are rounded. Known metrics have their
+// meaning, unknown ones only their name.
 func (m *markdownWriter) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return

@@ -27,7 +27,7 @@ func (m *markdownWriter) alert(kind string, lines []string) {
 	m.line("")
 }
 
-// block writes a fenced block with a mark before each line.
+// block writes a fenced block with mark before each line.
 func (m *markdownWriter) block(mark string, lines []string, width int) {
 
 	left := max(0, len(lines)-markdownLines)
@@ -35,7 +35,7 @@ func (m *markdownWriter) block(mark string, lines []string, width int) {
 	words := make([]string, len(lines))
 	for i, line := range lines {
 		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
-			line = "    " + line // GitHub takes 255 backticks for the end of any block, unless they are indented
+			line = "    " + line // GitHub ends any block at 255 backticks, unless they are indented
 		}
 		words[i] = text.Clip(text.Printable(line), width)
 	}

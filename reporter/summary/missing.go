@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxMissing is the maximum number of reasons in the summary. The report has all.
+// maxMissing is the maximum number of reasons in the summary. The report has all of them.
 const maxMissing = 5
 
 // missing writes the missing metrics, in one or two lines per reason.
@@ -19,7 +19,8 @@ func (p *terminalWriter) missing(r *reporter.Report) {
 	}
 }
 
-// missingGroups writes the first groups of a report with so many nodes after a label, and where to find the others.
+// missingGroups writes the first groups in list after label, and where to find the rest. nodes is the report's number
+// of nodes.
 func (p *terminalWriter) missingGroups(label string, list []missingGroup, nodes int, where string) {
 	for _, a := range list[:min(len(list), maxMissing)] {
 		p.text(plain, label, a.text(nodes))
@@ -30,7 +31,7 @@ func (p *terminalWriter) missingGroups(label string, list []missingGroup, nodes 
 	}
 }
 
-// missingGroup is a reason with everything that is missing because of it, and where.
+// missingGroup is a reason with everything that is missing because of it, and on which nodes.
 type missingGroup struct {
 	what    []string
 	why     string
@@ -54,7 +55,7 @@ func missingGroups(r *reporter.Report) []missingGroup {
 	return g.list
 }
 
-// missingNodes returns the nodes that were missing in the store from which the report was merged.
+// missingNodes returns the nodes that were missing from the store when the report was merged.
 func missingNodes(r *reporter.Report) []missingGroup {
 	if r.Run.Gather == nil || len(r.Run.Gather.Missing) == 0 {
 		return nil
@@ -70,7 +71,7 @@ func missingNodes(r *reporter.Report) []missingGroup {
 	return []missingGroup{a}
 }
 
-// tooShort reports whether a metric is missing because the run ended before it could be measured.
+// tooShort reports whether m is missing because the run ended before it could be measured.
 func tooShort(m reporter.Missing, wall float64) bool {
 	return m.Code == reporter.TooShort || m.Code == reporter.NoSample && wall > 0 && wall < notableAfter
 }
@@ -88,9 +89,9 @@ type reason struct {
 	why  string
 }
 
-// add adds an entry of a node to the group with the same reason. A metric with a text that differs from its source's
-// joins the source: "the number of CPUs is unknown: open /proc/stat". In a file from perf.py every column is missing
-// for itself.
+// add adds m, an entry of node, to the group with the same reason. A metric with a text other than its source's, such
+// as "the number of CPUs is unknown: open /proc/stat", joins the group of the source. Columns missing from a file of
+// perf.py do not, because they have no common source.
 func (g *missingGrouper) add(m reporter.Missing, node string) {
 	why := reason{m.Code, reporter.CauseOf(m)}
 	source, isSource := reporter.SourceOf(m.What)
@@ -117,7 +118,7 @@ func (g *missingGrouper) add(m reporter.Missing, node string) {
 	}
 }
 
-// add adds a source of a node, or an entry without a source.
+// add adds a source of node, or an entry without a source.
 func (a *missingGroup) add(source string, isSource bool, node string) {
 	if len(a.nodes) == 0 || a.nodes[len(a.nodes)-1] != node { // node after node
 		a.nodes = append(a.nodes, node)
@@ -134,7 +135,7 @@ func (a *missingGroup) add(source string, isSource bool, node string) {
 	a.sources++
 }
 
-// text returns the line of the summary for a report of so many nodes.
+// text returns the line of the summary for a report with the given number of nodes.
 func (a *missingGroup) text(nodes int) string {
 	what := a.what
 	if a.sources > 0 {

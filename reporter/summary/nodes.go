@@ -73,20 +73,20 @@ func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 		rows = append(rows, newNodeRow(name, r.Nodes[name], &r.Run))
 		all.add(rows[len(rows)-1])
 	}
-	if len(perfpyNodes(r)) > 0 { // their bytes are since boot, all others since the start
+	if len(perfpyNodes(r)) > 0 { // perf.py's bytes are since boot, all others since the start
 		all.read, all.write, all.recv, all.sent = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}
 	all.mean = 100 * (1 - all.unused/all.hours)
 	return rows, all
 }
 
-// allRows returns the numbers of all nodes together that have no column.
+// allRows returns rows with the numbers of all nodes together for which the table has no column.
 func allRows(r *reporter.Report, all *nodeRow) []numberRow {
 	gpus := newGPUTotals(r)
 	return append(all.rows(), gpus.rows()...)
 }
 
-// rows returns the CPU time of the jobs and their unused CPUs, or without jobs the nodes' idle CPUs.
+// rows returns rows on the jobs' CPU time and unused CPUs or, if there are no jobs, on the nodes' idle CPUs.
 func (a *nodeRow) rows() []numberRow {
 	if math.IsNaN(a.jobCPU) {
 		cpus := a.hours / a.wall * 3600

@@ -51,7 +51,7 @@ type Overview struct {
 	GPUMemory *Usage `json:"gpu_memory,omitempty"` // peak
 
 	// MaxRSSAtMostMB bounds the memory of the largest process of a job that ended before its memory was sampled. Memory
-	// is then absent. The kernel also counts perfagent's memory at the fork.
+	// is then absent. It is only a bound because the kernel also counts perfagent's memory at the fork.
 	MaxRSSAtMostMB float64 `json:"max_rss_at_most_mb,omitzero"`
 
 	// Dir, Report and Page are absolute paths: the run's directory, and the report and page of its first failed node,
@@ -60,7 +60,7 @@ type Overview struct {
 	Report string `json:"report,omitempty"`
 	Page   string `json:"page,omitempty"`
 
-	// Push is reporter.PushPending while the push of any node is pending, and else the state of the nodes.
+	// Push is reporter.PushPending while the push of any node is pending, and otherwise the state of the nodes' pushes.
 	Push string `json:"push,omitempty"`
 }
 
@@ -189,8 +189,8 @@ func FailedNodes(r *reporter.Report) []string {
 	return out
 }
 
-// nodeFailed reports whether the job of a node failed: it did not end with exit code 0, or the kernel killed one of its
-// processes, even if the job then ended well. An unknown end of an attached job is no failure: often only its parent
+// nodeFailed reports whether the job of n failed: it did not end with exit code 0, or the kernel killed one of its
+// processes, even if the job then ended well. An unknown end of an attached job is not a failure: often only its parent
 // knows the exit code.
 func nodeFailed(n *reporter.Node) bool {
 	if n == nil {
@@ -210,7 +210,8 @@ func nodeFailed(n *reporter.Node) bool {
 	return v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0
 }
 
-// pushOf returns the state of the nodes' pushes, to MLflow and into stores: pending while any is, off if none was sent.
+// pushOf returns the state of the nodes' pushes, to MLflow and into stores: pending while any push is pending, off if
+// no report was sent.
 func pushOf(r *reporter.Report) string {
 	for _, state := range []string{reporter.PushPending, reporter.PushDone, reporter.PushOff} {
 		for _, n := range r.EachNode() {
@@ -222,7 +223,7 @@ func pushOf(r *reporter.Report) string {
 	return ""
 }
 
-// absolute returns the absolute form of a path; "" stays "".
+// absolute returns the absolute form of path; "" stays "".
 func absolute(path string) string {
 	if path == "" {
 		return ""

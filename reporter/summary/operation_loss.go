@@ -20,7 +20,7 @@ func (p *terminalWriter) operationProblems(r *reporter.Report, ops *reporter.Ope
 	p.missingGroups("sources", sourceProblems(r), len(r.Nodes), seeOperations)
 }
 
-// droppedWords returns how much was dropped, and the consequence; "" if nothing was.
+// droppedWords returns how much was dropped, and the consequence; "" if nothing was dropped.
 func droppedWords(d aggregate.Dropped) string {
 	var words text.Parts
 	for _, reason := range d.Reasons() {
@@ -69,7 +69,7 @@ func sourceProblems(r *reporter.Report) []missingGroup {
 }
 
 // sourceProblem returns how a source failed, or that it received nothing; "" if all is well. A job uses one of the two
-// ports: if one of them received events (received), the other need not.
+// ports: if one of them received events (received is set), the other one need not.
 func sourceProblem(s *aggregate.Source, received bool) string {
 	switch {
 	case s.Scrapes != nil && *s.Scrapes == 0:

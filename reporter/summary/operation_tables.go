@@ -54,7 +54,8 @@ func WriteOperations(w io.Writer, r *reporter.Report) error {
 	return write(w, out.Bytes(), "operations")
 }
 
-// WriteOperationKey writes the numbers of each operation for a key. The table is empty for a key that no operation had.
+// WriteOperationKey writes the numbers of each operation for the given key. The table is empty if no operation had that
+// key.
 func WriteOperationKey(w io.Writer, r *reporter.Report, key string) error {
 	t := seriesTable("operation", "calls", "avg ms", "min ms", "max ms", "size B")
 	for i := range t.Columns {
@@ -99,7 +100,7 @@ func textTable(heads ...string) *table.Table {
 	return t
 }
 
-// addRow adds a row to a table: texts from the report, and numbers.
+// addRow adds a row to t: texts from the report, and numbers.
 func addRow(t *table.Table, cells ...string) {
 	row := make([]table.Cell, len(cells))
 	for i, cell := range cells {
@@ -148,7 +149,7 @@ func nonzeroOrDash[N int | int64 | float64](n N) string {
 	return text.Number(float64(n))
 }
 
-// kindTable returns all numbers of the series of a kind.
+// kindTable returns all numbers of the series of the given kind.
 func kindTable(ops *reporter.Operations, kind reporter.OperationKind) *table.Table {
 	heads, rows := ops.Table(kind, 0)
 	t := seriesTable(heads...)
@@ -168,7 +169,7 @@ func kindTable(ops *reporter.Operations, kind reporter.OperationKind) *table.Tab
 	return t
 }
 
-// otherTables returns the sets, the attributes, the numbers of dropped things, and examples of them.
+// otherTables returns the sets, the attributes, what was dropped and how often, and examples of that.
 func otherTables(ops *reporter.Operations) (sets, attributes, dropped, examples *table.Table) {
 	sets, attributes = seriesTable("set", "members"), textTable("attribute", "value")
 	for _, series := range slices.Sorted(maps.Keys(ops.Sets)) {
@@ -193,7 +194,7 @@ func otherTables(ops *reporter.Operations) (sets, attributes, dropped, examples 
 	return sets, attributes, dropped, examples
 }
 
-// transferTables returns a table for each name: the figures of vLLM's class, and all other known ones.
+// transferTables returns a table for each name: the figures of vLLM's class, and all other known figures.
 func transferTables(ops *reporter.Operations) []*table.Table {
 	var all []*table.Table
 	for _, name := range ops.Series(reporter.TransferKind) {

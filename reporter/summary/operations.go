@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// operationSection is a kind of series in a summary: the first few of them, with a row for each.
+// operationSection lists the first few series of one kind, with a row for each.
 type operationSection struct {
 	kind  reporter.OperationKind
 	shown int // at most
@@ -42,7 +42,7 @@ func (p *operationSection) more(left int) string {
 // seeOperations names the command that shows what a summary omits.
 const seeOperations = ", see perfagent show --ops"
 
-// operationRow is a series in words.
+// operationRow is the text of one series: its numbers, and a note.
 type operationRow struct {
 	cells []string // numbers in words, for columns; "" = unknown
 	note  table.Cell
@@ -55,7 +55,8 @@ func (r *operationRow) value() table.Cell {
 	return r.note
 }
 
-// row returns a series in words, with its known numbers. For an operation of several nodes it names the slowest.
+// row returns the text of one series, with its known numbers. For an operation of several nodes it names the slowest
+// node.
 func (p *operationSection) row(ops *reporter.Operations, series string) operationRow {
 	if p.kind == reporter.TransferKind {
 		return p.transferRow(ops, series)
@@ -89,8 +90,8 @@ func (p *operationSection) numbers() []reporter.OperationNumber {
 		func(n reporter.OperationNumber) bool { return n.SummaryFormat == "" })
 }
 
-// numberWords returns a number in words, or "" if it is unknown. A quantile is an upper bound for several nodes, and
-// has a tilde if it was estimated from the buckets of a histogram.
+// numberWords returns n as text, or "" if it is unknown. A quantile is an upper bound for several nodes, and has a
+// tilde if it was estimated from the buckets of a histogram.
 func numberWords(n *reporter.OperationNumber, ops *reporter.Operations, series string) string {
 	v, estimated := n.Value(ops, series)
 	if v == nil || n.PerNode && ops.Nodes > 1 {
@@ -110,7 +111,7 @@ func numberWords(n *reporter.OperationNumber, ops *reporter.Operations, series s
 	return strings.Replace(n.SummaryFormat, "%s", words, 1)
 }
 
-// transferRow returns the transfers of one name in words, with commas.
+// transferRow returns the text of the transfers of one name, with commas.
 func (p *operationSection) transferRow(ops *reporter.Operations, series string) operationRow {
 	t := ops.Transfers[series]
 	n := t.Summary.Transfers

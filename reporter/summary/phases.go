@@ -17,8 +17,8 @@ const phasesShown = 8
 
 // Phases returns the phases of a report by their first start, each in words: its name, the number of times it began ("3
 // ×"), its length, CPUs ("1.92 CPUs"), memory ("peak 3.1 GiB") and GPU ("GPU 81 %"); "" = unknown. Over several nodes
-// in a phase, the length and the number of beginnings are the greatest, and the others are combined as their metrics
-// are.
+// in a phase, the length and the number of beginnings are the greatest, and the other values are combined like their
+// metrics.
 func Phases(r *reporter.Report) [][]string {
 	var rows [][]string
 	for _, p := range phasesOf(r) {
@@ -58,7 +58,7 @@ func phasesOf(r *reporter.Report) []*phase {
 	return all
 }
 
-// add adds the phase of a node.
+// add adds of, the phase on node n.
 func (p *phase) add(n *reporter.Node, of *reporter.Phase) {
 	p.start, p.seconds = min(p.start, of.Start), max(p.seconds, of.Seconds)
 	p.count = max(p.count, of.Count)
@@ -76,7 +76,7 @@ func (p *phase) add(n *reporter.Node, of *reporter.Phase) {
 	}
 }
 
-// metricOrNaN returns a metric, or NaN if it is unknown.
+// metricOrNaN returns the named metric, or NaN if it is unknown.
 func metricOrNaN(values reporter.Values, name string) float64 {
 	if v, ok := values[name]; ok {
 		return v
@@ -84,7 +84,7 @@ func metricOrNaN(values reporter.Values, name string) float64 {
 	return math.NaN()
 }
 
-// row returns the phase in words.
+// row returns the phase in words, as in Phases.
 func (p *phase) row() []string {
 	cpus, memory, gpu := "", "", ""
 	switch mean := p.nodeCPU / float64(p.nodes); {
@@ -102,7 +102,7 @@ func (p *phase) row() []string {
 	return []string{text.Printable(p.name), fmt.Sprintf("%d ×", p.count), text.Seconds(p.seconds), cpus, memory, gpu}
 }
 
-// chosenPhases returns the shown phases, at most n: the longest, in their order.
+// chosenPhases returns the n longest phases, in the order of all.
 func chosenPhases(all []*phase, n int) []*phase {
 	longest := slices.SortedStableFunc(slices.Values(all), func(a, b *phase) int {
 		return cmp.Compare(b.seconds, a.seconds)

@@ -9,13 +9,13 @@ import (
 )
 
 // push writes the results of the nodes' pushes to MLflow and into stores, if any were requested. At the end of a run
-// both are still pending, and push writes nothing.
+// both pushes are still pending, and push writes nothing.
 func (p *terminalWriter) push(r *reporter.Report) {
 	p.pushStates(r, "MLflow", func(push *reporter.Push) string { return pushText(push.MLflow) })
 	p.pushStates(r, "store", func(push *reporter.Push) string { return storeText(push.Store) })
 }
 
-// pushStates writes each state of the pushes to one destination once, with its number of nodes.
+// pushStates writes a line for each different state of the pushes to one destination, with its number of nodes.
 func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf func(*reporter.Push) string) {
 	var states nodeMessages
 	for name, n := range r.EachNode() {

@@ -24,8 +24,8 @@ type RankRow struct {
 	Node                       string // the scheduler's name for it; may be any text
 	Exit                       string // "137 SIGKILL"
 	CPU, Cores, Memory, Length string
-	Failed                     bool // it failed, or has no end
-	First                      bool // the first that failed
+	Failed                     bool // it failed, or its end is unknown
+	First                      bool // the rank that failed first
 	Odd                        bool // far from the median
 
 	// End is when the rank ended or was last seen; zero if unknown.
@@ -46,7 +46,7 @@ func (r *RankRow) Note() string {
 	return ""
 }
 
-// RanksOf returns the ranks of a node in order. The verdict of run determines which failed first.
+// RanksOf returns the ranks of a node in order. The verdict of run determines which rank failed first.
 func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
 	var out []RankRow
 	first, known := firstRank(run.Verdict)
@@ -59,10 +59,10 @@ func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
 	return out
 }
 
-// firstRank returns the rank in a verdict's evidence: the first that failed.
+// firstRank returns the rank that failed first, from the evidence of v.
 func firstRank(v *reporter.Verdict) (rank int, ok bool) { return EvidenceIndex(v, "rank") }
 
-// EvidenceIndex returns a rank or a node from the evidence of a verdict, which may be nil.
+// EvidenceIndex returns the rank or node under key in the evidence of v, which may be nil.
 func EvidenceIndex(v *reporter.Verdict, key string) (index int, ok bool) {
 	if v == nil {
 		return 0, false
@@ -111,8 +111,8 @@ func rankRows(r *reporter.Report) []RankRow {
 	return out
 }
 
-// ChooseRanks returns at most limit of the ranks, the first that failed in the first row and the others in their order,
-// and the omitted ranks. It prefers ranks that failed, the earliest first, and then uneven ranks.
+// ChooseRanks returns at most limit of the ranks, with the one that failed first in the first row and the rest in their
+// order, and the omitted ranks. It prefers ranks that failed, the earliest first, and then uneven ranks.
 func ChooseRanks(rows []RankRow, limit int) (shown, left []RankRow) {
 	class := func(r *RankRow) int {
 		switch {

@@ -51,7 +51,7 @@ type Row struct {
 	Tags      map[string]string `json:",inline"`          // keys are "tag." and the tag's name
 }
 
-// Rows returns the nodes of the report in the file at path, lowest first.
+// Rows returns a row for each node of r, lowest first. path is the file of the report.
 func Rows(r *reporter.Report, path string) []Row {
 	var out []Row
 	for _, name := range r.NodeNames() {
@@ -74,7 +74,7 @@ func newRow(r *reporter.Report, name, path string) Row {
 	if r.Run.Incomplete != "" {
 		row.State, row.End = StateIncomplete, reporter.Time{}
 	}
-	if len(r.Nodes) > 1 && (n == nil || n.Job == nil) { // their node is unknown
+	if len(r.Nodes) > 1 && (n == nil || n.Job == nil) { // the run's end may be another node's
 		row.ExitCode, row.Signal = nil, ""
 	}
 	if n == nil {
@@ -146,7 +146,8 @@ func (row *Row) noteUse(n *reporter.Node) {
 // ofGPUs reports whether the missing source is the GPUs.
 func ofGPUs(m reporter.Missing) bool { return m.What == host.SourceGPU }
 
-// finiteOrNil returns v with three decimals, or nil if it is not there, or not finite, which JSON cannot express.
+// finiteOrNil returns v with three decimals. It returns nil if v is unknown (there is false) or not finite, which JSON
+// cannot express.
 func finiteOrNil(v float64, there bool) *float64 {
 	if !there || math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

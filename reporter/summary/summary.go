@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Options is the look of a summary for a terminal.
+// Options configures a summary for a terminal.
 type Options struct {
 	Color bool // use colours
 	ASCII bool // draw the bars in ASCII
@@ -68,7 +68,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	return write(w, p.out.Bytes(), "summary")
 }
 
-// write writes all, named what in an error, to w.
+// write writes data to w. In an error it calls the data what.
 func write(w io.Writer, data []byte, what string) error {
 	if _, err := w.Write(data); err != nil {
 		return fmt.Errorf("write %s: %w", what, err)
@@ -203,13 +203,13 @@ func cpuRows(n *reporter.Node) []numberRow {
 	return rows
 }
 
-// The thresholds from which on waste gets a row: a share of the CPUs in percent, and CPU hours.
+// Idle CPUs get a row from notableIdle percent of the CPUs on, and a number in it from notableHours CPU hours on.
 const (
 	notableIdle  = 1
 	notableHours = 0.1
 )
 
-// idleRows returns how many CPUs were idle, out of how many.
+// idleRows returns a row on how many CPUs were idle, out of how many.
 func idleRows(label string, idle, of, hours float64) []numberRow {
 	share := 100 * idle / of
 	if !(share >= notableIdle) || math.IsInf(share, 0) {

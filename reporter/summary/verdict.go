@@ -84,7 +84,8 @@ const (
 	adviceLines  = 3
 )
 
-// messages writes messages after a label, each in at most lines lines, and in style bad if it is bad.
+// messages writes the messages in list after label, each in at most lines lines. Bad messages have the style bad, the
+// rest good.
 func (p *terminalWriter) messages(label string, list []Message, bad, good style, lines int) {
 	for _, m := range list {
 		look := good
@@ -96,8 +97,8 @@ func (p *terminalWriter) messages(label string, list []Message, bad, good style,
 	}
 }
 
-// shownVerdicts returns the verdicts that add to the first line of a summary: of several nodes the worst ones, each
-// cause once.
+// shownVerdicts returns the verdicts that add something to the first line of a summary. For several nodes these are the
+// worst ones, one for each cause.
 func shownVerdicts(r *reporter.Report) []Message {
 	list, title := Verdicts(r), ""
 	if name, _ := firstFailedNode(r); name != "" {
@@ -110,10 +111,10 @@ func shownVerdicts(r *reporter.Report) []Message {
 	return slices.DeleteFunc(list, func(m Message) bool { return m.Text == title })
 }
 
-// Verdicts returns how the job ended: the verdict of a single node or, for several nodes, each cause once with its
-// nodes, at most three. The run's own verdict comes first, even if it is only an exit code.
+// Verdicts returns how the job ended: the verdict of a single node or, for several nodes, at most three causes with
+// their nodes. The run's own verdict comes first, even if it is only an exit code.
 //
-// For a run with ranks it returns the run's verdict, which also describes how the others ended.
+// For a run with ranks it returns only the run's verdict, which also describes how the other ranks ended.
 func Verdicts(r *reporter.Report) []Message {
 	if _, ok := firstRank(r.Run.Verdict); ok && len(r.Nodes) > 1 {
 		if r.Run.Incomplete != "" && knowsNothing(r.Run.Verdict) { // the headline has it
@@ -125,7 +126,7 @@ func Verdicts(r *reporter.Report) []Message {
 	return nodeVerdicts(r)
 }
 
-// nodeVerdicts returns each cause once, with its nodes.
+// nodeVerdicts returns a verdict for each cause, with its nodes.
 func nodeVerdicts(r *reporter.Report) []Message {
 	var list []nodesVerdict
 	at, run := make(map[string]int), verdictKey(r.Run.Verdict, true)
@@ -158,7 +159,7 @@ func nodeVerdicts(r *reporter.Report) []Message {
 	return out
 }
 
-// knowsNothing reports whether a verdict contains only that the end is unknown.
+// knowsNothing reports whether v contains nothing but an unknown end.
 func knowsNothing(v *reporter.Verdict) bool {
 	if v.Cause != diagnosis.CauseUnknown || len(v.Conditions) > 0 {
 		return false
