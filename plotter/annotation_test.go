@@ -33,7 +33,7 @@ func phased() *reporter.Report {
 	return r
 }
 
-func TestPicture_Phases(t *testing.T) {
+func TestPicture_DrawsPhasesOnEveryChart(t *testing.T) {
 	got := pictureSVG(t, phased(), PictureOptions{Width: 800, Metric: "mem_percent"})
 	reportertest.CompareGolden(t, filepath.Join("testdata", "phases.svg"), got, *update)
 
@@ -44,13 +44,13 @@ func TestPicture_Phases(t *testing.T) {
 	}
 	for _, want := range []string{`data-mark="epoch 1"`, `data-phase="train &lt;b&gt;&amp;\x1b[31m"`, ">load</text>", ">epoch 2</text>"} {
 		if n := strings.Count(all, want); n < charts {
-			t.Errorf("%s is %d times on %d charts", want, n, charts)
+			t.Errorf("%d charts have %s %d times, want at least once each", charts, want, n)
 		}
 	}
 }
 
 // Marks and phases are drawn at their times: a mark in the middle is drawn in the middle.
-func TestPicture_MarksInTheirPlace(t *testing.T) {
+func TestPicture_DrawsMarksAtTheirTimes(t *testing.T) {
 	r := phased()
 	n := r.Nodes["0"]
 	time := NewTimeline(&r.Run, n)
@@ -58,37 +58,37 @@ func TestPicture_MarksInTheirPlace(t *testing.T) {
 	svg := string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: "mem_percent"}))
 	found := regexp.MustCompile(`data-mark="half" d="M([0-9.]+) `).FindStringSubmatch(svg)
 	if found == nil {
-		t.Fatal("the mark is not drawn")
+		t.Fatal("the SVG has no line for the mark")
 	}
 	var x float64
 	fmt.Sscan(found[1], &x)
 	if want := marginLeft + (800.0-marginLeft-marginRight)/2; math.Abs(x-want) > 0.2 {
-		t.Errorf("it is at %v, want %v", x, want)
+		t.Errorf("mark at x = %v, want %v", x, want)
 	}
 }
 
 // A picture in pixels also has the bands.
-func TestPicture_PhasesInPixels(t *testing.T) {
+func TestWritePNG_DrawsPhases(t *testing.T) {
 	with := picturePNG(t, phased(), PictureOptions{Width: 400, Metric: "mem_percent"})
 	without := picturePNG(t, plottertest.Minute(0), PictureOptions{Width: 400, Metric: "mem_percent"})
 	if bytes.Equal(with, without) {
-		t.Error("the phases cannot be seen")
+		t.Error("the PNG with phases is the same as without")
 	}
 }
 
-func TestPage_Phases(t *testing.T) {
+func TestPage_HasPhasesAndMarks(t *testing.T) {
 	page := string(pageOf(t, phased()))
 	for _, want := range []string{
 		"<table data-phases>", "<td>load</td><td>1 ×</td><td>10.0 s</td><td>0.25 CPUs</td><td>peak 100 MiB</td>",
 		`train &lt;b&gt;&amp;\x1b[31m`, `data-phase="load"`, `data-mark="epoch 1"`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %s", want)
+			t.Errorf("page lacks %s", want)
 		}
 	}
 	for _, not := range []string{"train <b>", "\x1b"} {
 		if strings.Contains(page, not) {
-			t.Errorf("the page has %q", not)
+			t.Errorf("page has %q, want it absent", not)
 		}
 	}
 
@@ -98,18 +98,18 @@ func TestPage_Phases(t *testing.T) {
 		Phases [][]any `json:"h"`
 	}
 	if data == nil || json.Unmarshal([]byte(data[1]), &node) != nil || len(node.Marks) != 2 || len(node.Phases) != 4 {
-		t.Fatalf("the script has %+v", node)
+		t.Fatalf("the script's data %+v, want 2 marks and 4 spans of phases", node)
 	}
 	if p := node.Phases[3]; p[0] != 35.0 || p[1] != 55.0 || p[3] != 1.0 {
-		t.Errorf("the last stretch is %v", p)
+		t.Errorf("last span of a phase %v, want 35 to 55 s in color 1", p)
 	}
 	if bare := string(pageOf(t, plottertest.Minute(0))); strings.Contains(bare, "data-phases>") || strings.Contains(bare, "<h2>Phases") {
-		t.Error("a page without phases has a table of them")
+		t.Error("page without phases has a table of them")
 	}
 }
 
 // A live page names the current phase of the job.
-func TestPage_LivePhase(t *testing.T) {
+func TestPage_NamesCurrentPhaseOfLiveJob(t *testing.T) {
 	r := phased()
 	n := r.Nodes["0"]
 	n.Phases[2].Spans[0] = reporter.PhaseSpan{n.Phases[2].Start, 1000}
@@ -118,12 +118,12 @@ func TestPage_LivePhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "<dt>phase</dt><dd>save</dd>") {
-		t.Error("the page does not say so")
+		t.Error("live page lacks the current phase save")
 	}
 }
 
 // The page stays small even if many nodes have the maximum of marks.
-func TestPage_OfManyMarksIsSmall(t *testing.T) {
+func TestPage_StaysSmallWithManyMarks(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its large page")
 	p := NewPage(PageOptions{})
 	long := strings.Repeat("x", 199)
@@ -148,6 +148,6 @@ func TestPage_OfManyMarksIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.Len() > 8<<20 {
-		t.Errorf("the page of 300 nodes has %d bytes", out.Len())
+		t.Errorf("page of 300 nodes has %d bytes, want at most 8 MiB", out.Len())
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // An hour in which the machine slept is not drawn as measured, and the values before and after keep their times.
-func TestDrawn_SuspendIsAGap(t *testing.T) {
+func TestWithSuspendGaps_SuspendIsAGap(t *testing.T) {
 	const at, slept = 30, 3600.0
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
@@ -26,11 +26,13 @@ func TestDrawn_SuspendIsAGap(t *testing.T) {
 	n.Sampling.Suspends = []reporter.ClockEvent{{At: woke, Seconds: slept}}
 	axis, charts := withSuspendGaps(&r.Run, n, Charts(n))
 	if len(axis.Ends) != 61 || axis.Ends[at-1] != at || axis.Ends[at] != at+slept || axis.Ends[at+1] != at+slept+1 {
-		t.Fatalf("%d buckets, which end at %v s", len(axis.Ends), axis.Ends[at-1:at+3])
+		t.Fatalf("%d buckets, those around the suspend end at %v s; want 61, with a bucket of %v s", len(axis.Ends),
+			axis.Ends[at-1:at+3], slept)
 	}
 	eachSeries(charts, func(s *Series) {
 		if !math.IsNaN(s.Band.Max[at]) || math.IsNaN(s.Band.Max[at-1]) || math.IsNaN(s.Band.Max[at+1]) || len(s.Band.Max) != 61 {
-			t.Errorf("%s: %v around the suspend, %d values", s.Label, s.Band.Max[at-1:at+2], len(s.Band.Max))
+			t.Errorf("%s: values around the suspend %v, want one NaN in the middle; %d values, want 61", s.Label,
+				s.Band.Max[at-1:at+2], len(s.Band.Max))
 		}
 	})
 }
@@ -54,10 +56,10 @@ func TestPage_PacksBeforeItThins(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.limit != 1000 || !strings.Contains(out.String(), "has its points rounded to 4 digits") {
-		t.Errorf("%d points a node are kept; the page says %q", p.limit, p.note())
+		t.Errorf("%d points a node are kept, want 1000 packed ones; the page's note is %q", p.limit, p.note())
 	}
 	if !strings.Contains(out.String(), "1 h 00 min after the first node") {
-		t.Error("the page does not tell that seven nodes began an hour later")
+		t.Error("page lacks that seven nodes began 1 h 00 min after the first")
 	}
 }
 
@@ -66,7 +68,7 @@ func TestAxis_ShortLabel(t *testing.T) {
 	axis := Axis{Scale: 1024, Unit: "GiB"}
 	for v, want := range map[float64]string{37.3125: "37.31 MiB", 512: "0.5 GiB", 17234: "16.83 GiB"} {
 		if got := axis.shortLabel(v, "MiB"); got != want {
-			t.Errorf("%v MiB: %q, want %q", v, got, want)
+			t.Errorf("label of %v MiB is %q, want %q", v, got, want)
 		}
 	}
 }

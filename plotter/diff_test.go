@@ -52,20 +52,20 @@ func TestWriteDiffPage(t *testing.T) {
 		`<tr data-metric="wall_seconds" class="changed">`, `<i class="up" style="width:25%"></i>`, `<i class="down" style="width:16.7%"></i>`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("want %s in\n%s", want, page)
+			t.Errorf("page lacks %s:\n%s", want, page)
 		}
 	}
 	changed, rest, _ := strings.Cut(page, "<h2>The rest</h2>")
 	if strings.Contains(changed, `data-metric="max_t_mem_percent"`) || !strings.Contains(rest, `data-metric="max_t_mem_percent"`) {
-		t.Error("what did not change stands among what did")
+		t.Error("max_t_mem_percent has not changed: want it in the second table only")
 	}
 	if bad := regexp.MustCompile(`<script|https?://|ZgotmplZ|NaN|url\(`).FindString(page); bad != "" {
-		t.Errorf("the page has %q", bad)
+		t.Errorf("page has %q, want it absent", bad)
 	}
 }
 
 // Text from reports and names becomes no markup.
-func TestWriteDiffPage_Hostile(t *testing.T) {
+func TestWriteDiffPage_HostileTextIsNoMarkup(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	if err := WriteDiffPage(&out, compared(t, "\x1b[31m<script>alert(1)</script>\"'\xff"), "1"); err != nil {
@@ -73,12 +73,12 @@ func TestWriteDiffPage_Hostile(t *testing.T) {
 	}
 	for _, bad := range []string{"<script", "\x1b", "\xff"} {
 		if strings.Contains(out.String(), bad) {
-			t.Errorf("the page has %q", bad)
+			t.Errorf("page has %q, want it absent", bad)
 		}
 	}
 }
 
-func TestWriteDiffPage_Fails(t *testing.T) {
+func TestWriteDiffPage_ReturnsWriteErrors(t *testing.T) {
 	t.Parallel()
 	if err := WriteDiffPage(closedPipe{}, compared(t, "a"), "1"); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)

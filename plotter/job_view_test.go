@@ -16,7 +16,7 @@ import (
 )
 
 // Only measured charts take room; the five are always there.
-func TestJobView_ChartsOfWhatIsThere(t *testing.T) {
+func TestCharts_OmitUnmeasuredCharts(t *testing.T) {
 	for name, c := range map[string]struct {
 		report *reporter.Report
 		want   []string
@@ -32,24 +32,24 @@ func TestJobView_ChartsOfWhatIsThere(t *testing.T) {
 			got = append(got, chart.ID)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: charts %q, want %q", name, got, c.want)
 		}
 	}
 }
 
 // The job's limit is drawn if it is in sight, and in the title in any case.
-func TestJobView_Bounds(t *testing.T) {
+func TestChart_DrawsLimitInSightAndTitlesAnyLimit(t *testing.T) {
 	for limit, drawn := range map[float64]bool{1.5: true, 2: true, 8: true, 8.1: false, 1e12: false, math.Inf(1): false, 0: false, -1: false} {
 		r := plottertest.Limited(0, 60, 0)
 		r.Nodes["0"].Limits.CPUs = limit
 		i := slices.IndexFunc(Charts(r.Nodes["0"]), func(c Chart) bool { return c.ID == "cpu" })
 		chart := Charts(r.Nodes["0"])[i]
 		if axis := chart.valueAxis(4); (chart.Bound > 0 && axis.Max >= limit) != drawn {
-			t.Errorf("a limit of %v: the axis goes to %v", limit, axis.Max)
+			t.Errorf("limit of %v: the axis ends at %v, want the limit on it: %v", limit, axis.Max, drawn)
 		}
 		said := "may use " + text.CPUs(limit)
 		if finite := limit > 0 && !math.IsInf(limit, 0); strings.Contains(string(pictureSVG(t, r, PictureOptions{Width: 800})), "CPU, CPUs ("+said+" of 8)") != finite {
-			t.Errorf("a limit of %v: the picture does not say %q", limit, said)
+			t.Errorf("limit of %v: the title has %q: %v, want %v", limit, said, !finite, finite)
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
 	}
@@ -57,15 +57,15 @@ func TestJobView_Bounds(t *testing.T) {
 	l := &reporter.Limits{CPUs: .5, MemoryMB: 100, CPUsRange: &reporter.LimitRange{Min: .5, Max: 2},
 		MemoryRange: &reporter.LimitRange{Min: 100, Max: 200}}
 	if v, said := jobBound(collector.BoundCPUs, l); v != 2 || said != "may use 0.5 to 2" {
-		t.Errorf("CPUs that changed: %v, %q", v, said)
+		t.Errorf("bound of CPUs that changed: %v, %q; want 2, may use 0.5 to 2", v, said)
 	}
 	if v, said := jobBound(collector.BoundMemory, l); v != 200 || said != "limit 100 MiB to 200 MiB" {
-		t.Errorf("a memory limit that changed: %v, %q", v, said)
+		t.Errorf("bound of memory that changed: %v, %q; want 200, limit 100 MiB to 200 MiB", v, said)
 	}
 }
 
 // GPUs are distinguishable: three by the colour of their lines, more by lanes.
-func TestJobView_GPUsAreToldApart(t *testing.T) {
+func TestCharts_GPUsAreDistinguishable(t *testing.T) {
 	for gpus, want := range map[int][]string{3: plottertest.GPUCharts(), 4: plottertest.GPUCharts()[:1], collector.MaxGPUs: plottertest.GPUCharts()[:1]} {
 		r := plottertest.Limited(0, 20, gpus)
 		var got []string
@@ -79,29 +79,29 @@ func TestJobView_GPUsAreToldApart(t *testing.T) {
 				seen[[2]int{s.Color, s.Dash}] = true
 			}
 			if len(seen) != gpus || len(c.Series) != gpus {
-				t.Errorf("%s: %d kinds of %d lines", c.ID, len(seen), len(c.Series))
+				t.Errorf("%s: %d lines in %d styles, want %d of each", c.ID, len(c.Series), len(seen), gpus)
 			}
 			for _, l := range c.Lanes {
 				if l.Busy == nil || l.Memory == nil || l.Power == nil || l.memory != 40960 || l.power != 400 {
-					t.Errorf("%d GPUs: %s lacks something: %+v", gpus, l.Label, l)
+					t.Errorf("%d GPUs: lane %s is %+v, want all series, 40960 MiB and 400 W", gpus, l.Label, l)
 				}
 			}
 			if lanes := len(c.Lanes); lanes != gpus && gpus > 3 || lanes > 0 && gpus == 3 {
-				t.Errorf("%d GPUs have %d lanes", gpus, lanes)
+				t.Errorf("%d GPUs have %d lanes, want one for each GPU if there are more than 3", gpus, lanes)
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%d GPUs: the first charts are %q, want %q", gpus, got, want)
+			t.Errorf("%d GPUs: first charts %q, want %q", gpus, got, want)
 		}
 
 		svg := string(pictureSVG(t, r, PictureOptions{Width: 800}))
 		for i := range gpus {
 			if !strings.Contains(svg, fmt.Sprintf(">GPU %d<", i)) {
-				t.Errorf("%d GPUs: GPU %d is not named", gpus, i)
+				t.Errorf("%d GPUs: the picture does not name GPU %d", gpus, i)
 			}
 		}
 		if heat := strings.Contains(svg, `class="heat h10"`); heat != (gpus > 3) {
-			t.Errorf("%d GPUs: a row of colours: %v", gpus, heat)
+			t.Errorf("%d GPUs: the picture has a row of colors: %v, want %v", gpus, heat, gpus > 3)
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
 		picturePNG(t, r, PictureOptions{Width: 800})
@@ -127,7 +127,7 @@ func BenchmarkJobView_Page(b *testing.B) {
 }
 
 // A report may have texts without a bound; its page has one.
-func TestJobView_PageHasBounds(t *testing.T) {
+func TestPage_BoundsTextsOfReport(t *testing.T) {
 	n := &reporter.Node{}
 	for i := range maxPageLines + 100 {
 		n.Missing = append(n.Missing, reporter.Missing{What: "w" + strings.Repeat("w", i%7), Why: strings.Repeat("x", 1<<16)})
@@ -142,9 +142,10 @@ func TestJobView_PageHasBounds(t *testing.T) {
 		size += len(s.Text)
 	}
 	if len(p.missing) != maxPageLines+1 || len(p.advice) != maxPageLines || size > maxPageText+maxPageLines*2*(cutPageText+8) {
-		t.Errorf("%d reasons, %d findings, %d bytes", len(p.missing), len(p.advice), size)
+		t.Errorf("page has %d reasons, %d findings, %d bytes of text; want %d, %d, at most %d", len(p.missing),
+			len(p.advice), size, maxPageLines+1, maxPageLines, maxPageText+maxPageLines*2*(cutPageText+8))
 	}
 	if first := p.missing[0].Why; len(first) != 1<<16 {
-		t.Errorf("the first reason was cut to %d bytes", len(first))
+		t.Errorf("first reason is cut to %d bytes, want all %d", len(first), 1<<16)
 	}
 }

@@ -63,7 +63,7 @@ func bandsIn(t *testing.T, page string, node, chart int) int {
 		Charts [][]any `json:"c"`
 	}
 	if found == nil || json.Unmarshal([]byte(found[1]), &data) != nil || chart >= len(data.Charts) {
-		t.Fatalf("node %d has no chart %d", node, chart)
+		t.Fatalf("data of node %d has no chart %d", node, chart)
 	}
 	lines := 0
 	for _, band := range data.Charts[chart] {
@@ -74,7 +74,7 @@ func bandsIn(t *testing.T, page string, node, chart int) int {
 	return lines
 }
 
-func TestPicture_Work(t *testing.T) {
+func TestPicture_OperationsGolden(t *testing.T) {
 	for name, o := range map[string]PictureOptions{
 		"work":        {Width: 800},
 		"work_metric": {Width: 800, Metric: "op:store.get:time_ms"},
@@ -83,13 +83,13 @@ func TestPicture_Work(t *testing.T) {
 		reportertest.CompareGolden(t, filepath.Join("testdata", name+".svg"), got, *update)
 		pictureWellFormed(t, worked(), o)
 		if len(picturePNG(t, worked(), o)) == 0 {
-			t.Errorf("%s: no pixels", name)
+			t.Errorf("%s: the PNG is empty", name)
 		}
 	}
 }
 
 // Each line of operations can be drawn alone, with its unit; the error for any other lists them.
-func TestPicture_MetricOfWork(t *testing.T) {
+func TestPicture_DrawsEachLineOfOperationsAlone(t *testing.T) {
 	r := worked()
 	for key, title := range map[string]string{
 		"op:store.get:per_second": ">op:store.get:per_second, 1/s<", "op:store.get:time_ms": ">op:store.get:time_ms, ms<",
@@ -97,7 +97,7 @@ func TestPicture_MetricOfWork(t *testing.T) {
 		"transfer:nixl:mb_per_second": ">transfer:nixl:mb_per_second, MiB/s<", "transfer:nixl:time_ms": ">transfer:nixl:time_ms, ms<",
 	} {
 		if svg := string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: key})); !strings.Contains(svg, title) {
-			t.Errorf("%s: no title %s", key, title)
+			t.Errorf("picture of %s lacks the title %s", key, title)
 		}
 	}
 
@@ -106,7 +106,7 @@ func TestPicture_MetricOfWork(t *testing.T) {
 		`nothing of "op:none:time_ms" was measured`, "cpu_pct_per_cpu_avg, ", ", op:store.get:per_second, ", ", gauge:queue, ",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
 
@@ -114,29 +114,30 @@ func TestPicture_MetricOfWork(t *testing.T) {
 	r.Nodes["0"].Envelope["gauge:\x1b[31m"+strings.Repeat("x", 1000)] = r.Nodes["0"].Envelope["gauge:queue"]
 	err = WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: "none"})
 	if err == nil || len(err.Error()) > 4000 || !strings.Contains(err.Error(), " more") || strings.Contains(err.Error(), "\x1b") {
-		t.Errorf("of many lines: %v", err)
+		t.Errorf("error of a report with many lines: %v, want at most 4000 printable bytes and a count of the rest",
+			err)
 	}
 }
 
 // The charts of operations follow the CPU's, and a page without operations has none.
-func TestPage_WorkCharts(t *testing.T) {
+func TestPage_OperationChartsFollowCPU(t *testing.T) {
 	got := strings.Join(chartsIn(string(pageOf(t, worked()))), " ")
 	if want := "cpu " + strings.Join(plottertest.OperationCharts(), " ") + " memory"; !strings.HasPrefix(got, want) {
-		t.Errorf("the charts are %s, want %s…", got, want)
+		t.Errorf("charts %s, want %s first", got, want)
 	}
 
 	bare := string(pageOf(t, plottertest.Minute(0)))
 	for _, id := range plottertest.OperationCharts() {
 		for _, not := range []string{`data-chart="` + id, `"id":"` + id, "<table data-" + id} {
 			if strings.Contains(bare, not) {
-				t.Errorf("a page without operations has %s", not)
+				t.Errorf("page without operations has %s, want it absent", not)
 			}
 		}
 	}
 }
 
 // A chart has the lines that reach highest, and the page counts the omitted ones.
-func TestPage_HighestLines(t *testing.T) {
+func TestPage_DrawsHighestLinesAndCountsTheRest(t *testing.T) {
 	r := worked()
 	draws(r.Nodes["0"], 32)
 	chosen, more := chosenLines(r.Nodes["0"])
@@ -146,23 +147,23 @@ func TestPage_HighestLines(t *testing.T) {
 	}
 	for kind, n := range count {
 		if n > maxLines {
-			t.Errorf("%d lines of %+v", n, kind)
+			t.Errorf("%d lines of %+v, want at most %d", n, kind, maxLines)
 		}
 	}
 	if all := len(r.Nodes["0"].Timelines()); len(chosen)+more != all {
-		t.Errorf("%d lines are drawn and %d are not, of %d", len(chosen), more, all)
+		t.Errorf("%d lines are drawn and %d are not, want %d together", len(chosen), more, all)
 	}
 
 	page := string(pageOf(t, r))
 	if !strings.Contains(page, fmt.Sprintf("the report has %d more.", more)) {
-		t.Errorf("the page does not say that it leaves out %d", more)
+		t.Errorf("page lacks that the report has %d more lines", more)
 	}
 	if !strings.Contains(page, `"label":"series-31"`) || strings.Contains(page, `"label":"series-03"`) {
-		t.Error("the lines are not those that reach highest")
+		t.Error("want the highest line series-31 on the page, and not series-03")
 	}
 }
 
-func TestPage_WorkTables(t *testing.T) {
+func TestPage_HasTablesOfOperations(t *testing.T) {
 	page := string(pageOf(t, worked()))
 	for _, want := range []string{
 		`<table data-operations><thead><tr><th>operation</th><th>calls</th><th>failed</th><th>avg ms</th><th>p90 ms</th><th>max ms</th><th>total ms</th>`,
@@ -178,26 +179,26 @@ func TestPage_WorkTables(t *testing.T) {
 		"Counts and sums are at least what is shown: 42 datagrams of the job could not be read.",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %s", want)
+			t.Errorf("page lacks %s", want)
 		}
 	}
 
 	r := worked()
 	r.Nodes["0"].Operations.Dropped.Kernel = 0
 	if strings.Contains(string(pageOf(t, r)), "at least what is shown") {
-		t.Error("nothing was lost, and the page says so")
+		t.Error("page says that counts are lower bounds, but nothing was lost")
 	}
 	quiet := plottertest.Minute(0)
 	quiet.Nodes["0"].Operations = reportertest.AddOperations(plottertest.Minute(0)).Nodes["0"].Operations
 	*quiet.Nodes["0"].Operations = reporter.Operations{}.Operations
 	page = string(pageOf(t, quiet))
 	if !strings.Contains(page, "The job has said nothing of its work.") || strings.Contains(page, "<table data-operations>") {
-		t.Error("the page of a job that said nothing does not say so")
+		t.Error("page of a job without operations: want a sentence, and no table")
 	}
 }
 
 // A page of several nodes has one table of all operations, and the charts of each node.
-func TestPage_WorkOfNodes(t *testing.T) {
+func TestPage_NodesShareOneTableOfOperations(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Nodes["1"] = plottertest.Minute(1).Nodes["1"]
 	reportertest.AddOperations(r)
@@ -209,11 +210,11 @@ func TestPage_WorkOfNodes(t *testing.T) {
 		`<td>store.get</td><td class="number">2,468</td><td class="number">6</td><td class="number">0.93</td><td class="number">2.2</td><td class="number">12</td><td class="number">1,530.16</td><td class="number">1</td>`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %s", want)
+			t.Errorf("page lacks %s", want)
 		}
 	}
 	if n := strings.Count(page, "<table data-operations>"); n != 1 {
-		t.Errorf("%d tables of operations", n)
+		t.Errorf("page has %d tables of operations, want 1", n)
 	}
 
 	for node, want := range []int{1, 2, 0} { // of two series
@@ -224,7 +225,7 @@ func TestPage_WorkOfNodes(t *testing.T) {
 }
 
 // A page of nodes without common series stays small.
-func TestPage_OfManyNodesWithWork(t *testing.T) {
+func TestPage_StaysSmallWithOperationsOfManyNodes(t *testing.T) {
 	p := NewPage(PageOptions{})
 	var run *reporter.Run
 	for i := range 200 {
@@ -242,12 +243,12 @@ func TestPage_OfManyNodesWithWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(p.lines()); n != pageLines || out.Len() > 8<<20 {
-		t.Errorf("%d lines, %d bytes", n, out.Len())
+		t.Errorf("page has %d lines and %d bytes, want %d and at most 8 MiB", n, out.Len(), pageLines)
 	}
 }
 
 // The name of a series is only text, in a chart, in a table, or in the data of the script.
-func TestWork_OfHostileNames(t *testing.T) {
+func TestPage_HostileSeriesNamesAreText(t *testing.T) {
 	testenv.SkipIfShort(t, "a page of each name")
 	for name, evil := range plottertest.HostileStrings() {
 		t.Run(name, func(t *testing.T) {
@@ -265,10 +266,10 @@ func TestWork_OfHostileNames(t *testing.T) {
 
 			page := string(pageOf(t, r))
 			if scripts := strings.Count(page, "<script"); scripts != 3+len(r.Nodes) {
-				t.Errorf("%d script elements", scripts)
+				t.Errorf("page has %d script elements, want %d", scripts, 3+len(r.Nodes))
 			}
 			if strings.ContainsAny(page, "\x1b\x07\u202e\u200b") {
-				t.Error("the page has characters that cannot be seen")
+				t.Error("page has characters that cannot be seen")
 			}
 			pictureWellFormed(t, r, PictureOptions{Width: MinWidth})
 			pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: "gauge:" + evil})
@@ -278,7 +279,7 @@ func TestWork_OfHostileNames(t *testing.T) {
 }
 
 // No numbers of a damaged report make a picture fail.
-func TestWork_OfHostileNumbers(t *testing.T) {
+func TestPicture_SurvivesHostileOperationNumbers(t *testing.T) {
 	for _, values := range [][]float64{
 		{1.7e308, -1.7e308, 0}, {5e-324, 0, 5e-324}, {-1, -2, -3}, {math.Inf(1), math.NaN(), 3}, {},
 	} {
@@ -304,7 +305,7 @@ func BenchmarkPageWork(b *testing.B) {
 }
 
 // The axis of gauges and counters reaches below 0 if their values do, and all other axes never.
-func TestChart_BelowZero(t *testing.T) {
+func TestChart_AxisReachesBelowZeroOnlyIfValuesMay(t *testing.T) {
 	for _, c := range []struct {
 		key      string
 		values   reporter.Numbers
@@ -328,7 +329,8 @@ func TestChart_BelowZero(t *testing.T) {
 		axis := chart.valueAxis(4)
 		near := func(v, want float64) bool { return math.Abs(v-want) <= 1e-9*math.Abs(want) }
 		if !near(axis.Min, c.min) || !near(axis.Max, c.max) || len(axis.Ticks) > 12 {
-			t.Errorf("%s of %v: from %v to %v, ticks %v", c.key, c.values, axis.Min, axis.Max, axis.Ticks)
+			t.Errorf("axis of %s for %v: from %v to %v with ticks %v; want %v to %v with at most 12", c.key, c.values,
+				axis.Min, axis.Max, axis.Ticks, c.min, c.max)
 		}
 	}
 

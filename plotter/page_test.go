@@ -81,29 +81,30 @@ func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 		page, report := len(pageOf(t, r)), pageEncoded(t, r)
 		t.Logf("%-24s page %9d, report %9d", name, page, report)
 		if page > pageBase+report {
-			t.Errorf("%s: a page of %d bytes for a report of %d", name, page, report)
+			t.Errorf("%s: page of %d bytes for a report of %d, want at most %d more", name, page, report, pageBase)
 		}
 	}
 }
 
 // HTML writes < as &lt; and " as &#34;, JSON does not. The page of a command with only such characters is larger than
 // the report, by a bounded factor.
-func TestPage_OfQuotesAndBrackets(t *testing.T) {
+func TestPage_QuotesAndBracketsGrowByBoundedFactor(t *testing.T) {
 	for _, letter := range []string{"<", "&", `"`, "'", "+"} {
 		r := plottertest.Minute(0)
 		r.Run.Command = []string{strings.Repeat(letter, 1<<18)}
 		page, report := len(pageOf(t, r)), pageEncoded(t, r)
 		if page > pageBase+5*report {
-			t.Errorf("256 KiB of %s: a page of %d bytes for a report of %d", letter, page, report)
+			t.Errorf("256 KiB of %s: page of %d bytes for a report of %d, want at most 5 times that and %d", letter,
+				page, report, pageBase)
 		}
 	}
 }
 
 // The page stays small even if every node has long texts.
-func TestPage_OfAThousandNodesIsSmall(t *testing.T) {
+func TestPage_ThousandNodesStaySmall(t *testing.T) {
 	testenv.SkipIfShort(t, "a page of a thousand nodes")
 	if n := len(pageMany(t)); n > plottertest.ManyBytes {
-		t.Errorf("%d bytes, more than %d", n, plottertest.ManyBytes)
+		t.Errorf("page of %d bytes, want at most %d", n, plottertest.ManyBytes)
 	}
 }
 
@@ -126,24 +127,24 @@ func TestPage_SameReportSameBytes(t *testing.T) {
 				again.Nodes[node] = &other
 			}
 			if !bytes.Equal(pageOf(t, &again), first) {
-				t.Errorf("%s: other bytes for the same report", name)
+				t.Errorf("%s: a second page of the same report has other bytes", name)
 			}
 		}
 	}
 }
 
-func TestPage_OfNoNodesIsAnError(t *testing.T) {
+func TestPage_NoNodesIsAnError(t *testing.T) {
 	err := WritePage(io.Discard, &reporter.Report{}, PageOptions{})
 	if err == nil || !strings.Contains(err.Error(), "no nodes") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want one with: no nodes", err)
 	}
 }
 
 // An error of the writer is returned.
-func TestPage_SaysWhatCannotBeWritten(t *testing.T) {
+func TestWritePage_ReturnsWriteErrors(t *testing.T) {
 	full := fmt.Errorf("disk full")
 	if err := WritePage(pageWriter{full}, plottertest.Short(), PageOptions{}); err == nil || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want one with: disk full", err)
 	}
 }
 
@@ -165,7 +166,7 @@ func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
 		}
 	}
 	if most != 100 || s.Band.Mean[at] > 50 || at != i*len(s.Band.Max)/plottertest.ManyBuckets {
-		t.Errorf("the burst of bucket %d is %v %%, mean %v %%, in bucket %d of %d", i, most, s.Band.Mean[at], at, len(s.Band.Max))
+		t.Errorf("burst in bucket %d: greatest value %v %%, mean %v %%, in merged bucket %d of %d; want 100 %%, at most 50 %%, at its place", i, most, s.Band.Mean[at], at, len(s.Band.Max))
 	}
 }
 
@@ -188,7 +189,7 @@ func FuzzPage(f *testing.F) {
 		}
 		html := pageOf(t, r)
 		if scripts := bytes.Count(html, []byte("<script")); scripts != 3+len(r.Nodes) {
-			t.Errorf("%d script elements for %d nodes", scripts, len(r.Nodes))
+			t.Errorf("page of %d nodes has %d script elements, want %d", len(r.Nodes), scripts, 3+len(r.Nodes))
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 400})
 	})
@@ -225,7 +226,7 @@ func BenchmarkPage1000(b *testing.B) {
 }
 
 // The page of nodes with their series in a store has their numbers, and names the store in place of empty charts.
-func TestPage_OfNodesByReference(t *testing.T) {
+func TestPage_NamesStoreOfNodesByReference(t *testing.T) {
 	t.Parallel()
 	full, lazy := pageSamples(20), pageSamples(20)
 	lazy.Nodes["0"] = full.Nodes["0"].WithReference("file:///d#job/node-0", 9, "00")
@@ -234,15 +235,15 @@ func TestPage_OfNodesByReference(t *testing.T) {
 	page := string(pageOf(t, lazy))
 	for _, words := range []string{"The series of 2 nodes are in the store", "2 of 3 nodes", `"charts":[]`, `"c":[],"a":[]}`} {
 		if !strings.Contains(page, words) {
-			t.Errorf("the page lacks %q", words)
+			t.Errorf("page lacks %q", words)
 		}
 	}
 	for _, words := range []string{"<figure", "not measured"} {
 		if body, _, _ := strings.Cut(page, "<script"); strings.Contains(body, words) {
-			t.Errorf("the page has %q", words)
+			t.Errorf("the page has %q, want none of it: its series are only references", words)
 		}
 	}
 	if page := string(pageOf(t, full)); strings.Contains(page, "are in the store") || !strings.Contains(page, "<figure") {
-		t.Error("a page with series")
+		t.Error("page with series: want figures, and no mention of the store")
 	}
 }

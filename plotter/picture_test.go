@@ -80,7 +80,7 @@ func TestPicture_Golden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, want) {
-				t.Errorf("differs from %s (go test ./plotter -run Golden -update writes it anew, to be looked at)", file)
+				t.Errorf("picture differs from %s (go test ./plotter -run Golden -update writes it anew, to be looked at)", file)
 			}
 		})
 	}
@@ -102,10 +102,10 @@ func TestPage_NamesTheNode(t *testing.T) {
 	r.Nodes["0"].Host.Hostname = "job-4711-xk2vp"
 	r.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
 	if svg := string(pictureSVG(t, r, PictureOptions{Width: 800})); !strings.Contains(svg, "(worker-7)") || strings.Contains(svg, "xk2vp") {
-		t.Error("the title of the picture has another name")
+		t.Error("title of the picture: want the name worker-7, and not the Pod's name xk2vp")
 	}
 	if p := newPageNode(&r.Run, "0", r.Nodes["0"]); p.host != "worker-7" {
-		t.Errorf("the page has %q", p.host)
+		t.Errorf("host on the page %q, want worker-7", p.host)
 	}
 }
 
@@ -138,7 +138,8 @@ func TestPicture_WeekShowsTheBurst(t *testing.T) {
 			}
 		}
 		if found < 10 {
-			t.Errorf("%+v: %d pixels of the first series at the top near %d: the burst is lost", o, found, from+3)
+			t.Errorf("%+v: %d pixels of the first series at the top near %d, want at least 10: the burst is lost", o,
+				found, from+3)
 		}
 	}
 }
@@ -159,19 +160,19 @@ func TestPicture_SameReportSameBytes(t *testing.T) {
 	}
 	first := picturePNG(t, plottertest.Job(), PictureOptions{Width: 800})
 	if !bytes.Equal(picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), first) {
-		t.Error("the second PNG is another")
+		t.Error("a second PNG of the same report has other bytes")
 	}
 	if a, b := pictureSVG(t, plottertest.Job(), PictureOptions{Width: 800}), pictureSVG(t, plottertest.Job(), PictureOptions{Width: 800}); !bytes.Equal(a, b) {
-		t.Error("the second SVG is another")
+		t.Error("a second SVG of the same report has other bytes")
 	}
 	path := filepath.Join(t.TempDir(), "other.png")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPicture_SameReportSameBytes$")
 	cmd.Env = append(os.Environ(), "PICTURE_OUT="+path)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("drawing the PNG in another process: %v\n%s", err, out)
 	}
 	if other, err := os.ReadFile(path); err != nil || !bytes.Equal(other, first) {
-		t.Errorf("another process makes another PNG: %v", err)
+		t.Errorf("the PNG of another process has other bytes (error %v)", err)
 	}
 }
 
@@ -185,7 +186,7 @@ func pictureWellFormed(t testing.TB, r *reporter.Report, o PictureOptions) {
 			return
 		}
 		if err != nil {
-			t.Errorf("the SVG is not XML: %v", err)
+			t.Errorf("SVG is not XML: %v", err)
 			return
 		}
 		e, ok := token.(xml.StartElement)
@@ -193,17 +194,17 @@ func pictureWellFormed(t testing.TB, r *reporter.Report, o PictureOptions) {
 			continue
 		}
 		if name := e.Name.Local; !strings.Contains(" svg style rect path text ", " "+name+" ") {
-			t.Errorf("the SVG has an element %s", name)
+			t.Errorf("SVG has the element %s, which is not expected", name)
 		}
 		for _, a := range e.Attr {
 			if a.Name.Local != "aria-label" && (strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf")) {
-				t.Errorf("%s of %s is %q", a.Name.Local, e.Name.Local, a.Value)
+				t.Errorf("attribute %s of %s is %q, want no NaN and no Inf", a.Name.Local, e.Name.Local, a.Value)
 			}
 		}
 	}
 }
 
-func TestPicture_OfHostileReports(t *testing.T) {
+func TestPicture_SurvivesHostileReports(t *testing.T) {
 	evil := plottertest.HostileStrings()
 	evil["all at once"] = strings.Join(slices.Sorted(maps.Values(evil)), "")
 	for name, evil := range evil {
@@ -219,7 +220,7 @@ func TestPicture_OfHostileReports(t *testing.T) {
 	picturePNG(t, r, PictureOptions{Width: MinWidth, Metric: evil["all at once"]})
 }
 
-func TestPicture_OfHostileNumbers(t *testing.T) {
+func TestPicture_SurvivesHostileNumbers(t *testing.T) {
 	for _, values := range [][]float64{{1.7e308, -1.7e308, 0}, {5e-324, 0, 5e-324}, {-1, -2, -3}, {101, 1e9, 3}, nil} {
 		for _, times := range [][]float64{{1, 2, 3}, {3, 2, 1}, {0, 0, 0}, {1.7e308, 1.7e308, 1.7e308}} {
 			r := plottertest.HostileNumbers(values, times[:len(values)])
@@ -230,7 +231,7 @@ func TestPicture_OfHostileNumbers(t *testing.T) {
 }
 
 // Each sample key can be drawn alone, except the time axis and unmeasured keys.
-func TestPicture_OfEveryKey(t *testing.T) {
+func TestPicture_DrawsEveryMeasuredKeyAlone(t *testing.T) {
 	r := plottertest.Limited(0, 20, 2)
 	for c := range collector.GPUColumn(2, 0) {
 		if c == collector.Timestamp || c.Info().Source == collector.SwapIn.Info().Source {
@@ -238,30 +239,31 @@ func TestPicture_OfEveryKey(t *testing.T) {
 		}
 		svg := string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: c.Key()}))
 		if !strings.Contains(svg, ">"+c.Key()) || !strings.Contains(svg, `class="line s0"`) {
-			t.Errorf("%s is not drawn or not named", c.Key())
+			t.Errorf("picture of %s lacks its name or its line", c.Key())
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: c.Key()})
 	}
 	for key, want := range map[string]string{"timestamp": "time axis", "cpu": "cpu_pct_per_cpu_avg", "max_t_mem_percent": "mem_percent", "\x1b": `\x1b`} {
 		err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: key})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: the error does not name %s: %v", key, want, err)
+			t.Errorf("key %q: error %v, want one with %s", key, err, want)
 		}
 	}
 	if err := WritePNG(io.Discard, plottertest.Absent(), PictureOptions{Width: 800, Metric: "mem_percent"}); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("nothing was measured: %v", err)
+		t.Errorf("nothing was measured: error %v, want one with: none", err)
 	}
 	if err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Node: "3"}); err == nil || !strings.Contains(err.Error(), "no node 3") {
-		t.Errorf("a node that is not there: %v", err)
+		t.Errorf("node 3 does not exist: error %v, want one with: no node 3", err)
 	}
 }
 
 // A picture has the requested width, and the same height for every width.
-func TestPicture_IsAsWideAsAskedFor(t *testing.T) {
+func TestPicture_HasRequestedWidth(t *testing.T) {
 	for o, height := range map[PictureOptions]int{{Width: MinWidth}: 4*chartHeight + quietHeight, {Width: 1234}: 4*chartHeight + quietHeight, {Width: MaxWidth, Metric: "mem_percent"}: metricHeight} {
 		c, err := png.DecodeConfig(bytes.NewReader(picturePNG(t, plottertest.Short(), o)))
 		if err != nil || c.Width != o.Width || c.Height != headHeight+height+footHeight {
-			t.Errorf("%+v: %+v %v", o, c, err)
+			t.Errorf("%+v: PNG of %d × %d pixels (error %v), want %d × %v", o, c.Width, c.Height, err, o.Width,
+				headHeight+height+footHeight)
 		}
 	}
 }

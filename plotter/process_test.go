@@ -29,30 +29,30 @@ func rowsOf(page string) []string {
 	return pids
 }
 
-func TestPage_Processes(t *testing.T) {
+func TestPage_HasTableOfProcesses(t *testing.T) {
 	r := reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
 	page := processPage(t, r)
 	if got, want := rowsOf(page), []string{"1201", "99", "1200", "41234"}; !slices.Equal(got, want) {
-		t.Errorf("rows %v, want %v", got, want)
+		t.Errorf("rows of processes %v, want %v", got, want)
 	}
 	for _, want := range []string{
 		"<table data-processes>", `<th aria-sort="descending">CPU</th>`, "python3 train.py --token ***",
 		"&lt;img src=x onerror=alert(1)&gt;\\x1b[31m", `data-value="1500.5">1.5 GiB</td>`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
+			t.Errorf("page lacks %s", want)
 		}
 	}
 	if strings.Count(page, "data-processes>") != 1 || strings.Contains(page, "<img src=x") {
-		t.Error("the table is there twice, or a command is markup")
+		t.Error("want one table of processes, without markup from a command")
 	}
 	if page := processPage(t, reportertest.NodeReport(0, 60, 0, nil)); strings.Contains(page, "<h2>Processes</h2>") || len(rowsOf(page)) > 0 {
-		t.Error("a page without processes has a table of them")
+		t.Error("page without processes has a table of them")
 	}
 }
 
 // The page of many nodes has the heaviest processes of all of them.
-func TestPage_ProcessesOfManyNodes(t *testing.T) {
+func TestPage_HasHeaviestProcessesOfAllNodes(t *testing.T) {
 	r := reportertest.NodeReport(0, 60, 0, nil)
 	one := r.Nodes["0"]
 	for i, name := range []string{"0", "1", "2"} {
@@ -64,6 +64,6 @@ func TestPage_ProcessesOfManyNodes(t *testing.T) {
 	}
 	rows := rowsOf(processPage(t, r))
 	if len(rows) != 2*pageProcesses || rows[0] != "3029" || rows[19] != "3010" || rows[20] != "1019" || rows[39] != "1000" {
-		t.Errorf("%d rows: %v", len(rows), rows)
+		t.Errorf("%d rows: %v; want %d, from 3029 to 3010 and from 1019 to 1000", len(rows), rows, 2*pageProcesses)
 	}
 }

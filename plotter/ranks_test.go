@@ -14,7 +14,7 @@ import (
 )
 
 // Each rank has a row in its node, and the first that failed is marked there and on the maps.
-func TestPageRanks(t *testing.T) {
+func TestPage_HasRowForEachRankAndMarksFirstFailure(t *testing.T) {
 	page := string(pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank())))
 	for part, want := range map[string]int{
 		`data-rank="`: 8, `<tr data-rank="3" class="failed first">`: 1, ` first">`: 1, `class="ring"`: 3,
@@ -24,28 +24,28 @@ func TestPageRanks(t *testing.T) {
 		"The ring is where the first job failed.":                                       1,
 	} {
 		if got := strings.Count(page, part); got != want {
-			t.Errorf("%d × %s, want %d", got, part, want)
+			t.Errorf("page has %s %d times, want %d", part, got, want)
 		}
 	}
 	if at := regexp.MustCompile(`ring" style="left:94\.00%;top:25\.00%"`); !at.MatchString(page) {
-		t.Error("the ring is not at 18.8 of 20 s of the first of two nodes")
+		t.Error("the first failure is not marked at 18.8 of 20 s in the first of two nodes")
 	}
 }
 
 // A page without ranks has no trace of them, not even their style.
-func TestPageRanks_None(t *testing.T) {
+func TestPage_WithoutRanksHasNoTraceOfThem(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
 		"one": plottertest.Minute(0), "many": plottertest.Few(), "one rank alone": reportertest.Ranks(1, 1, 20),
 	} {
 		page := pageOf(t, plottertest.WithVerdict(t, r))
 		if len(r.Nodes["0"].Ranks) == 0 && bytes.Contains(page, []byte("data-ranks")) || bytes.Contains(page, []byte("data-rank=")) {
-			t.Errorf("%s: there are ranks", name)
+			t.Errorf("page of %q mentions ranks, but the report has none", name)
 		}
 	}
 }
 
 // A page that gets the run's verdict at its end is the same.
-func TestPageRanks_Streamed(t *testing.T) {
+func TestPage_IsTheSameIfVerdictComesLast(t *testing.T) {
 	r := plottertest.WithVerdict(t, reportertest.KilledRank())
 	p := NewPage(PageOptions{})
 	for _, name := range []string{"1", "0"} {
@@ -58,12 +58,12 @@ func TestPageRanks_Streamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(out.Bytes(), pageOf(t, r)) {
-		t.Error("the page is another one")
+		t.Error("page that got the verdict last differs from the page of the whole report")
 	}
 }
 
 // A page stays small with very many ranks, and contains the first that failed.
-func TestPageRanks_Many(t *testing.T) {
+func TestPage_StaysSmallWithManyRanks(t *testing.T) {
 	const nodes, perNode = 200, 64
 	r := reportertest.Ranks(2, perNode, 20)
 	p, run := NewPage(PageOptions{}), r.Run
@@ -84,18 +84,18 @@ func TestPageRanks_Many(t *testing.T) {
 	}
 	t.Logf("%d ranks: %d bytes in %v", nodes*perNode, out.Len(), time.Since(began))
 	if rows := strings.Count(out.String(), "data-rank="); rows > maxRanks || rows < maxRanks-nodes {
-		t.Errorf("%d rows", rows)
+		t.Errorf("page has %d rows of ranks, want %d to %d", rows, maxRanks-nodes, maxRanks)
 	}
 	if strings.Contains(out.String(), `class="strip"`) || !strings.Contains(out.String(), "44 more: 44 with exit 0") {
-		t.Error("the rest is not counted")
+		t.Error("page lacks \"44 more: 44 with exit 0\", or has class=\"strip\"")
 	}
 	if strings.Count(out.String(), `<tr data-rank="63" class="failed first">`) != 1 {
-		t.Error("the first failure is not in it")
+		t.Error("page does not have one row of rank 63 as the first failure")
 	}
 }
 
 // For any content of ranks, the page has no element from it and does not fail.
-func TestPageRanks_Hostile(t *testing.T) {
+func TestPage_HostileRanksAreText(t *testing.T) {
 	const evil = `"><script>alert(1)</script>`
 	r := reportertest.KilledRank()
 	for _, n := range r.Nodes {
@@ -116,7 +116,7 @@ func TestPageRanks_Hostile(t *testing.T) {
 	}
 	r.Run.Verdict = &reporter.Verdict{Text: evil, Evidence: map[string]any{"rank": 1e300, "node": 0.0, "host": evil}}
 	if page := pageOf(t, r); bytes.Contains(page, []byte("<script>alert")) {
-		t.Error("a script of the report is in the page")
+		t.Error("page has a script element of the report")
 	}
 	r.Run.Verdict.Evidence = map[string]any{"rank": 3.0, "node": 1.5}
 	pageOf(t, r)

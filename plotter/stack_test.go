@@ -61,24 +61,24 @@ func TestStacked_Layers(t *testing.T) {
 		}, map[string]float64{"job": 2048, "others": 6144, "cache": 1024, "free": 23552, "all used": 8192}},
 	} {
 		if got := stackedOf(c.chart, c.set); fmt.Sprint(got) != fmt.Sprint(c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+			t.Errorf("%s: layers %v, want %v", name, got, c.want)
 		}
 	}
 }
 
 // perf.py's files lack the node's capacity, unless the user gives it: the charts are in percent.
-func TestStacked_OfPerfPy(t *testing.T) {
+func TestStacked_PerfPyChartsAreInPercent(t *testing.T) {
 	n := plottertest.PerfPy(t).Nodes["0"]
 	n.Host = nil
 	for _, c := range Charts(n)[:2] {
 		if c.Unit != "%" || c.Top != 100 || len(c.Series) != 1 {
-			t.Errorf("%s: %d series in %s up to %v", c.ID, len(c.Series), c.Unit, c.Top)
+			t.Errorf("chart %s: %d series in %s up to %v; want 1 in %% up to 100", c.ID, len(c.Series), c.Unit, c.Top)
 		}
 	}
 }
 
 // The axis shows the whole node, or the job's need if that is much less; the limit is always on it.
-func TestStacked_Axis(t *testing.T) {
+func TestStacked_AxisShowsNodeOrNeedOfJob(t *testing.T) {
 	for limit, want := range map[float64]float64{32768: 32768, 16384: 32768, 1024: 1536} {
 		r := plottertest.Limited(0, 60, 0)
 		r.Nodes["0"].Limits.MemoryMB = series.Optional(limit)
@@ -91,7 +91,7 @@ func TestStacked_Axis(t *testing.T) {
 }
 
 // A chart in which nothing happened is a third as high as the others.
-func TestQuiet(t *testing.T) {
+func TestQuiet_ChartsAreAThirdAsHigh(t *testing.T) {
 	r := plottertest.Report(0, plottertest.Recording(60, time.Second, func(i int, s *collector.Sample) {
 		plottertest.Set(s, 0, 50, 25, 0)
 		s.Values[collector.DiskReadRate] = 5
@@ -103,26 +103,27 @@ func TestQuiet(t *testing.T) {
 		}
 	}
 	if !slices.Equal(quiet, []string{"network", "disk_space"}) {
-		t.Errorf("quiet are %q", quiet)
+		t.Errorf("quiet charts %q, want network and disk_space", quiet)
 	}
 	if h := float64(quietHeight) / chartHeight; h > 0.34 || quietHeight < 48 {
-		t.Errorf("a quiet chart has %v of the height", h)
+		t.Errorf("a quiet chart has %v of the usual height and %d pixels; want at most 0.34, at least 48", h,
+			quietHeight)
 	}
 }
 
 func TestClock(t *testing.T) {
 	for seconds, want := range map[float64]string{0: "0:00:00", 59.6: "0:01:00", 65: "0:01:05", 3599: "0:59:59", 604800: "168:00:00"} {
 		if got := clock(seconds, 0); got != want {
-			t.Errorf("%v s are %s, want %s", seconds, got, want)
+			t.Errorf("clock(%v s) = %s, want %s", seconds, got, want)
 		}
 	}
 	if got := clock(61.25, 1); got != "0:01:01.2" && got != "0:01:01.3" {
-		t.Errorf("with a decimal: %s", got)
+		t.Errorf("clock(61.25 s) with a decimal = %s, want 0:01:01.2 or 0:01:01.3", got)
 	}
 }
 
 // A live page has the time of its update, and not that the end is unknown.
-func TestPage_Live(t *testing.T) {
+func TestPage_LivePageHasTimeOfUpdate(t *testing.T) {
 	r := plottertest.Minute(0)
 	r.Run.ExitCode, r.Run.Incomplete = nil, "the job is still running"
 	n := r.Nodes["0"]
@@ -134,24 +135,24 @@ func TestPage_Live(t *testing.T) {
 		}
 		page := out.String()
 		if got := strings.Contains(page, `data-at="1769860860">12:01:00 UTC</time>`); got != want {
-			t.Errorf("live %v: the page says when it was updated: %v", live, got)
+			t.Errorf("live %v: page contains the time of its update: %v, want %v", live, got, want)
 		}
 		if noise := strings.Contains(page, "<li><b>wall_seconds</b>"); noise == want {
-			t.Errorf("live %v: the page says that the end is not known: %v", live, noise)
+			t.Errorf("live %v: page lists that the end is unknown: %v, want %v", live, noise, !want)
 		}
 		if running := strings.Contains(page, `<div class="state live"`); running != want {
-			t.Errorf("live %v: the head says that the job runs: %v", live, running)
+			t.Errorf("live %v: head shows that the job is running: %v, want %v", live, running, want)
 		}
 	}
 }
 
 // Pages of other nodes are linked by their names.
-func TestPage_Siblings(t *testing.T) {
+func TestPage_LinksSiblings(t *testing.T) {
 	var out bytes.Buffer
 	if err := WritePage(&out, plottertest.Minute(0), PageOptions{Siblings: []string{"node-1.html", "node-12.html"}}); err != nil {
 		t.Fatal(err)
 	}
 	if page := out.String(); !strings.Contains(page, `<a href="node-1.html">node 1</a> <a href="node-12.html">node 12</a>`) {
-		t.Error("the pages are not linked")
+		t.Error("page lacks the links to node 1 and node 12")
 	}
 }

@@ -20,7 +20,7 @@ func TestLocal(t *testing.T) {
 		"javascript:alert(1)": "#", "HTTPS://example.org/": "#", "": "",
 	} {
 		if got := local(address); got != want {
-			t.Errorf("%q leads to %q, want %q", address, got, want)
+			t.Errorf("local(%q) = %q, want %q", address, got, want)
 		}
 	}
 }
@@ -39,7 +39,7 @@ func FuzzPages(f *testing.F) {
 		}
 		harmless := strings.Repeat("x", len(text.Printable(evil))) // the output may depend on the length
 		if got, want := elementsOf(t, evil), elementsOf(t, harmless); !slices.Equal(got, want) {
-			t.Errorf("%d elements, want %d", len(got), len(want))
+			t.Errorf("elements with %q:\n%q\nwith harmless text:\n%q", evil, got, want)
 		}
 	})
 }

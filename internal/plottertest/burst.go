@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// WantBurst checks that in an SVG the band of the mean over CPUs reaches 100 % at a place of the time axis, from 0 to
-// 1, and that its line does not.
+// WantBurst checks that in svg the band of the mean over CPUs reaches 100 % at the given position on the time axis,
+// from 0 to 1, and that its line does not.
 func WantBurst(t testing.TB, svg string, at float64) {
 	t.Helper()
 	grid := paths(t, svg, "grid")
@@ -30,18 +30,19 @@ func WantBurst(t testing.TB, svg string, at float64) {
 	}
 
 	if got := highest("band s0"); got != top {
-		t.Errorf("the band reaches %v near %v, not the level of 100 %% at %v: the burst is lost", got, x, top)
+		t.Errorf("the band reaches y = %v near x = %v, want the level of 100 %% at %v: the burst is lost", got, x, top)
 	}
 
 	if got := highest("line s0"); got < top+20 {
-		t.Errorf("the line of the mean reaches %v: the burst would be seen without the envelope", got)
+		t.Errorf("the line of the mean reaches y = %v, want at least %v: only the envelope may show the burst", got,
+			top+20)
 	}
 }
 
 // point is a corner of a path.
 type point struct{ x, y float64 }
 
-// paths returns the corners of the paths of a class, in the first chart only.
+// paths returns the corners of the paths of the given class, in the first chart only.
 func paths(t testing.TB, svg, class string) []point {
 	t.Helper()
 	svg, _, _ = strings.Cut(svg, ">Memory, ")
@@ -64,7 +65,7 @@ func paths(t testing.TB, svg, class string) []point {
 	}
 
 	if len(out) == 0 {
-		t.Fatalf("no path of class %q in %.300s", class, svg)
+		t.Fatalf("SVG has no path of class %q: %.300s", class, svg)
 	}
 
 	return out

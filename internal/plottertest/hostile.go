@@ -48,8 +48,8 @@ func HostileStrings() map[string]string {
 	}
 }
 
-// HostileReport returns a report of two nodes with evil in every text; each is followed by a unique word, which marks
-// holds by place.
+// HostileReport returns a report of two nodes with evil in every text. A unique word follows each evil; marks holds
+// these words by the place of the text.
 func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 	marks = make(map[string]string)
 	mark := func(where string) string {
@@ -85,7 +85,7 @@ func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 		n.Metrics = maps.Clone(n.Metrics)
 		n.Metrics[at("metric")] = 42.5
 		n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = host.JobFromGroup, at("group"), at("")
-		delete(marks, "node "+name+" ") // an unknown kind of memory is omitted
+		delete(marks, "node "+name+" ") // the page omits an unknown kind of memory
 		n.Limits = &reporter.Limits{
 			CPUs:        2,
 			CPUQuota:    2,
@@ -134,7 +134,7 @@ func HostileReport(evil string) (r *reporter.Report, marks map[string]string) {
 	return r, marks
 }
 
-// HostileNumbers returns a report with the same values in all columns.
+// HostileNumbers returns a report with the given values in all columns.
 func HostileNumbers(values, times []float64) *reporter.Report {
 	r := Report(0, Recording(len(values), 1e9, nil))
 	n := r.Nodes["0"]

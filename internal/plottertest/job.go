@@ -17,14 +17,14 @@ import (
 // and prepares its data, trains with a checkpoint every 15 s, evaluates on one CPU, and uploads the results.
 func Job() *reporter.Report { return jobOf(1640) }
 
-// JobSoFar returns the report of the first seconds of Job, as for its live page.
+// JobSoFar returns the report of Job after the given seconds, as for its live page.
 func JobSoFar(seconds int) *reporter.Report {
 	r := jobOf(seconds * 10)
 	r.Run.ExitCode, r.Run.Incomplete = nil, "the job is still running"
 	return r
 }
 
-// jobOf returns the report of the first samples of the job.
+// jobOf returns the report of the job after the given number of samples.
 func jobOf(samples int) *reporter.Report {
 	const step = 100 * time.Millisecond
 	random := rand.New(rand.NewPCG(1, 2))
@@ -110,7 +110,7 @@ func jobOf(samples int) *reporter.Report {
 // jobGroup is the control group of the simulated job.
 const jobGroup = "/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0"
 
-// jobAccount fills in the account of the simulated job after so many seconds, without its CPU time.
+// jobAccount fills in the account of the simulated job after the given seconds, without its CPU time.
 func jobAccount(a *collector.Account, seconds float64) {
 	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, jobGroup, host.MemoryGroup
 	a.Limits = host.Limits{
@@ -135,7 +135,7 @@ type jobLoad struct {
 	read, write, loopback, sent, received float64
 }
 
-// jobLines returns the job's marks before sample i: the begin of a phase, and the end of an epoch.
+// jobLines returns the job's marks before sample i: the beginning of a phase, and the end of an epoch.
 func jobLines(i int) []marks.Line {
 	const step = 0.1
 	at, now := float64(Start().Unix())+float64(i)*step, jobPhase(float64(i)*step).name

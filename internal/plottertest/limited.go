@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Limited returns the report of a job of so many seconds in a container with limits, on a node with so many GPUs. The
-// first half of them are the job's.
+// Limited returns the report of a job in a container with limits, with the given length and the given number of GPUs on
+// its node. The first half of the GPUs are the job's.
 func Limited(node, seconds, gpus int) *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.EnsureColumn(collector.NumColumns - 1)
@@ -160,7 +160,7 @@ func AllCharts() []string {
 // GPUCharts returns the charts of up to three GPUs. More GPUs have lanes in the first one.
 func GPUCharts() []string { return []string{"gpu_utilization", "gpu_memory", "gpu_power"} }
 
-// LimitedNodes returns a report of nodes with different numbers of GPUs: 0, 2, none of a job, and 16.
+// LimitedNodes returns a report of four nodes: with no GPU, with two, a node of Minute, and one with 16 GPUs.
 func LimitedNodes() *reporter.Report {
 	r := Limited(0, 60, 0)
 	r.Nodes["1"] = Limited(1, 60, 2).Nodes["1"]

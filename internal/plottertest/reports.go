@@ -24,7 +24,7 @@ func Recording(n int, step time.Duration, fill func(i int, s *collector.Sample))
 	return recording(n, step, nil, fill)
 }
 
-// recording is Recording for a job with marks before its samples.
+// recording is Recording for a job that sends the given lines before each sample.
 func recording(
 	n int, step time.Duration, lines func(i int) []marks.Line, fill func(i int, s *collector.Sample),
 ) *collector.Recording {
@@ -186,8 +186,8 @@ func PerfPy(t testing.TB) *reporter.Report {
 	return r
 }
 
-// Few returns a report of twelve nodes of 64 CPUs with a thousand buckets each; the last one had a burst. It is made
-// once.
+// Few returns a report of twelve nodes of 64 CPUs with a thousand buckets each. The last node had a burst. All callers
+// share the report.
 var Few = sync.OnceValue(func() *reporter.Report {
 	merged := reportertest.Large(0, 12, 1000)
 	for i := range 12 {
@@ -203,8 +203,8 @@ const (
 	ManyBytes   = 15_000_000
 )
 
-// Many returns the nodes of a report of a thousand nodes with a thousand buckets each, made from a few that differ by
-// their host; node 517 had a burst of 2 s.
+// Many returns the run and the nodes of a report of a thousand nodes with a thousand buckets each. Most nodes are
+// copies of a few, with another host name. Node 517 had a burst of 2 s.
 var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	const different = 24
 	for i := range ManyNodes {
@@ -222,14 +222,14 @@ var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	return run, nodes
 })
 
-// Burst returns the bucket of a node in which all CPUs were busy.
+// Burst returns the bucket of n in which all CPUs were busy.
 func Burst(t testing.TB, n *reporter.Node) int {
 	t.Helper()
 	band := n.Envelope["cpu_pct_per_cpu_avg"]
 	for i, v := range band.Max {
 		if v == 100 {
 			if band.Mean[i] > 80 || n.Samples.Column("cpu_pct_per_cpu_avg")[i] > 80 {
-				t.Fatalf("bucket %d: the burst would be seen without the envelope", i)
+				t.Fatalf("bucket %d has a mean or sample above 80 %%: only the envelope may show the burst", i)
 			}
 			return i
 		}

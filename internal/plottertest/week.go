@@ -44,7 +44,8 @@ func Week(tb testing.TB) *reporter.Report {
 	return &r
 }
 
-// encodedWeek returns the encoded report of the week. It is made once: under the race detector a week takes seconds.
+// encodedWeek returns the encoded report of the week. All callers share it, because under the race detector a week
+// takes seconds.
 var encodedWeek = sync.OnceValues(func() ([]byte, error) { return reporter.Encode(newWeek()) })
 
 // newWeek returns the report of all samples of the week.
@@ -134,7 +135,7 @@ func WeekFile(tb testing.TB) string {
 	return Write(tb, Week(tb))
 }
 
-// Write writes a report as node-0.json into a new directory of the test and returns its path.
+// Write writes r as node-0.json into a new directory of the test and returns the path of the file.
 func Write(tb testing.TB, r *reporter.Report) string {
 	tb.Helper()
 	data, err := reporter.Encode(r)

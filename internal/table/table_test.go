@@ -36,16 +36,16 @@ a name that is longer
 `
 	var out strings.Builder
 	if err := nodes().WriteText(&out, 0, false); err != nil || "\n"+out.String() != want {
-		t.Errorf("%v, got\n%swant%s", err, out.String(), want)
+		t.Errorf("error %v, table\n%swant%s", err, out.String(), want)
 	}
 	for _, line := range strings.Split(out.String(), "\n")[2:4] {
 		if at := text.Width(line[:strings.Index(line, "iB")]); at != 24 {
-			t.Errorf("the unit is in cell %d: %s", at, line)
+			t.Errorf("the unit begins in cell %d, want 24: %s", at, line)
 		}
 	}
 }
 
-func TestWriteText_InColourAndCut(t *testing.T) {
+func TestWriteText_ColorsAndCutsLines(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	if err := nodes().WriteText(&out, 20, true); err != nil {
@@ -53,18 +53,18 @@ func TestWriteText_InColourAndCut(t *testing.T) {
 	}
 	lines := strings.Split(out.String(), "\n")
 	if lines[1] != "\x1b[2mnode        CPU    …\x1b[0m" || !strings.HasPrefix(lines[3], "\x1b[1;31ma\\x1b[31m     –") {
-		t.Errorf("%q", lines)
+		t.Errorf("lines %q, want a faint cut heading, and an escaped row in the colour of alarms", lines)
 	}
 }
 
-func TestLines_OfNarrowColumns(t *testing.T) {
+func TestLines_CutTextInNarrowColumns(t *testing.T) {
 	t.Parallel()
 	tab := &table.Table{Columns: []table.Column{{Min: 5, Max: 5, Right: true}, {Min: 3, Max: 3}, {Right: true}}}
 	tab.Add(table.Texts("1", "abcdef", "7")...)
 	tab.Add(table.Texts("123456", "", "12")...)
 	got := fmt.Sprint(tab.Lines(0, 1))
 	if want := "[{    1 ab…  7 } {123456 } {          12 }]"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+		t.Errorf("lines %s, want %s", got, want)
 	}
 }
 
@@ -90,18 +90,18 @@ func TestLines_Wrap(t *testing.T) {
 			lines = append(lines, l.Text)
 		}
 		if got := strings.Join(lines, "|"); c.width%70 != 0 && got != c.want || !strings.Contains(got, c.want) {
-			t.Errorf("%d cells: got  %s\nwant %s", c.width, got, c.want)
+			t.Errorf("%d cells: lines %s\nwant %s", c.width, got, c.want)
 		}
 	}
 }
 
-func TestLines_WithoutRows(t *testing.T) {
+func TestLines_HaveHeadingsWithoutRows(t *testing.T) {
 	t.Parallel()
 	if got := (&table.Table{Columns: table.Left("a", "b")}).Lines(0, 2); len(got) != 1 || got[0].Text != "a  b" {
-		t.Errorf("got %q", got)
+		t.Errorf("lines %q, want only the headings a and b", got)
 	}
 	if got := (&table.Table{Columns: table.Left("", "")}).Lines(0, 2); len(got) != 0 {
-		t.Errorf("without headings: %q", got)
+		t.Errorf("lines without headings %q, want none", got)
 	}
 }
 
@@ -114,23 +114,23 @@ func TestWriteMarkdown(t *testing.T) {
 	var out bytes.Buffer
 	nodes().WriteMarkdown(&out)
 	if out.String() != want {
-		t.Errorf("got\n%swant\n%s", out.String(), want)
+		t.Errorf("Markdown\n%swant\n%s", out.String(), want)
 	}
 }
 
-func TestMarkdown_IsLiteral(t *testing.T) {
+func TestEscapeMarkdown_IsLiteral(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"a_b *c* `d`": "a\\_b \\*c\\* \\`d\\`", "<b> & @me #1": `\<b\> \& \@me \#1`, "http://x www.y": `http\://x www\.y`,
 		"|~| $x$ ![a](b)": `\|\~\| \$x\$ \!\[a\](b)`, "2.0 GiB, 61 %": "2.0 GiB, 61 %",
 	} {
 		if got := table.EscapeMarkdown(in); got != want {
-			t.Errorf("%s: got %s, want %s", in, got, want)
+			t.Errorf("EscapeMarkdown(%s) = %s, want %s", in, got, want)
 		}
 	}
 	for in, want := range map[string]string{"a`b|c": "`a\\x60b\\x7cc`", "  ": "–", "–": "–", "": "–"} {
 		if got := table.CodeSpan(in); got != want {
-			t.Errorf("%q: got %s, want %s", in, got, want)
+			t.Errorf("CodeSpan(%q) = %s, want %s", in, got, want)
 		}
 	}
 }

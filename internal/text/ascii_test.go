@@ -21,7 +21,7 @@ func TestASCII(t *testing.T) {
 		"\xe2\x82":                           `\xe2\x82`,
 	} {
 		if got := ASCII(in); got != want {
-			t.Errorf("%q becomes %q, want %q", in, got, want)
+			t.Errorf("ASCII(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -35,11 +35,11 @@ func TestASCIIWriter_TakesCharactersInParts(t *testing.T) {
 		for rest := []byte(in); len(rest) > 0; rest = rest[min(size, len(rest)):] {
 			part := rest[:min(size, len(rest))]
 			if n, err := w.Write(part); n != len(part) || err != nil {
-				t.Fatalf("%d, %v", n, err)
+				t.Fatalf("Write(%q) = %d, %v, want %d, nil", part, n, err, len(part))
 			}
 		}
 		if out.String() != ASCII(in) {
-			t.Errorf("in parts of %d: %q, want %q", size, out.String(), ASCII(in))
+			t.Errorf("written in parts of %d bytes: %q, want %q", size, out.String(), ASCII(in))
 		}
 	}
 }
@@ -59,11 +59,11 @@ func FuzzASCII(f *testing.F) {
 		plain := ASCII(s)
 		for i := range len(plain) {
 			if plain[i] >= utf8.RuneSelf {
-				t.Fatalf("%q becomes %q", s, plain)
+				t.Fatalf("ASCII(%q) = %q, which is not ASCII", s, plain)
 			}
 		}
 		if ASCII(plain) != plain {
-			t.Fatalf("%q becomes %q, which is not left alone", s, plain)
+			t.Fatalf("ASCII(%q) = %q, which ASCII changes again to %q", s, plain, ASCII(plain))
 		}
 
 		var out bytes.Buffer
@@ -71,7 +71,7 @@ func FuzzASCII(f *testing.F) {
 			t.Fatal(err)
 		}
 		if utf8.ValidString(s) && out.String() != plain {
-			t.Fatalf("%q is written as %q, want %q", s, out.String(), plain)
+			t.Fatalf("ASCIIWriter writes %q as %q, want %q", s, out.String(), plain)
 		}
 	})
 }
@@ -84,7 +84,7 @@ func TestNearest(t *testing.T) {
 		"": "", "x": "", "r": "", "sleep": "", "recrding": "", "python3": "", "日本": "",
 	} {
 		if got := Nearest(typed, words); got != want {
-			t.Errorf("%q: %q, want %q", typed, got, want)
+			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
 		}
 	}
 }
@@ -92,10 +92,10 @@ func TestNearest(t *testing.T) {
 func TestDidYouMean(t *testing.T) {
 	t.Parallel()
 	if got, want := DidYouMean("interval", "--%s", "no idea"), "did you mean --interval?"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("DidYouMean = %q, want %q", got, want)
 	}
 	if got, want := DidYouMean("", "--%s", "no idea"), "no idea"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("DidYouMean without a word = %q, want %q", got, want)
 	}
 }
 
@@ -103,16 +103,16 @@ func FuzzNearest(f *testing.F) {
 	f.Add("rnu", "run")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if Nearest(a, nil) != "" {
-			t.Error("a word out of nothing")
+			t.Errorf("Nearest(%q) without words = %q, want none", a, Nearest(a, nil))
 		}
 		if got := Nearest(a, []string{b}); got != "" && got != b {
-			t.Errorf("%q", got)
+			t.Errorf("Nearest(%q) = %q, want %q or none", a, got, b)
 		}
 		if len(a) > 100 || len(b) > 100 {
 			return
 		}
 		if d := editDistance(a, b); d != editDistance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
-			t.Errorf("%q and %q differ in %d", a, b, d)
+			t.Errorf("editDistance(%q, %q) = %d, the other way round %d; want the same, 0 only for equal words, and at most the longer length", a, b, d, editDistance(b, a))
 		}
 	})
 }

@@ -6,7 +6,7 @@ func TestChoice(t *testing.T) {
 	t.Parallel()
 	for want, words := range map[string][]string{"": nil, "a": {"a"}, "a or b": {"a", "b"}, "a, b or c": {"a", "b", "c"}} {
 		if got := Choice(words); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("Choice(%q) = %q, want %q", words, got, want)
 		}
 	}
 }

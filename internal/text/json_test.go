@@ -25,11 +25,11 @@ func TestJSON(t *testing.T) {
 		{fields{Wait: time.Second}, `{"Wait":1000000000,"Names":null}`},
 	} {
 		if data, err := JSON(c.v); err != nil || string(data) != c.want {
-			t.Errorf("%v is %s, want %s (%v)", c.v, data, c.want, err)
+			t.Errorf("JSON(%v) = %s, want %s (error %v)", c.v, data, c.want, err)
 		}
 	}
 	if _, err := JSON(math.NaN()); err == nil {
-		t.Error("a number that JSON has no word for is taken")
+		t.Error("JSON(NaN) succeeded, want an error")
 	}
 }
 
@@ -45,11 +45,12 @@ func FuzzAppendFloat(f *testing.F) {
 		text := AppendFloats(nil, []float64{v, math.NaN(), math.Inf(1), math.Inf(-1)})
 		var back []*float64
 		if err := json.Unmarshal(text, &back); err != nil || len(back) != 4 {
-			t.Fatalf("%s: %v", text, err)
+			t.Fatalf("AppendFloats wrote %s, want four values (error %v)", text, err)
 		}
 		finite := !math.IsNaN(v) && !math.IsInf(v, 0)
 		if finite != (back[0] != nil) || finite && *back[0] != v {
-			t.Errorf("%v is %s", v, text)
+			t.Errorf("AppendFloats wrote %s, want the first number to read back as %v, or null if that is not finite",
+				text, v)
 		}
 		for scale := 1.0; scale < 1e12 && finite; scale *= 10 { // with few decimals
 			v := math.Round(v*scale) / scale
@@ -57,11 +58,11 @@ func FuzzAppendFloat(f *testing.F) {
 				continue
 			}
 			if got, want := string(AppendFloat(nil, v)), strconv.FormatFloat(v, 'f', -1, 64); got != want {
-				t.Errorf("%s, want %s", got, want)
+				t.Errorf("AppendFloat = %s, want %s", got, want)
 			}
 		}
 		if back[1] != nil || back[2] != nil || back[3] != nil {
-			t.Errorf("%s", text)
+			t.Errorf("AppendFloats wrote %s, want null for NaN and infinities", text)
 		}
 	})
 }
@@ -74,23 +75,23 @@ func TestRound(t *testing.T) {
 		want float64
 	}{{1.25, 1, 1.3}, {-1.25, 1, -1.3}, {0.1234567, 6, 0.123457}, {1e300, 9, 1e300}, {math.MaxFloat64, 3, math.MaxFloat64}} {
 		if got := Round(c.v, c.n); got != c.want {
-			t.Errorf("%v to %d decimals is %v, want %v", c.v, c.n, got, c.want)
+			t.Errorf("Round(%v, %d) = %v, want %v", c.v, c.n, got, c.want)
 		}
 	}
 }
 
-func TestRoundFigure(t *testing.T) {
+func TestRoundSignificant(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[float64]float64{
 		0: 0, 1.23456789: 1.234568, -1234.56789012: -1234.56789, 0.123456789: 0.123457, 0.000123456789: 0.000123457,
 		-1.23456789e-8: -1.23457e-8, 1.23456789e-12: 1.23456789e-12, 5e-324: 5e-324, 1e308: 1e308,
 	} {
 		if got := RoundSignificant(in); math.Abs(got-want) > 1e-15*math.Abs(want) {
-			t.Errorf("%v becomes %v, want %v", in, got, want)
+			t.Errorf("RoundSignificant(%v) = %v, want %v", in, got, want)
 		}
 	}
 	if got := RoundSignificant(math.NaN()); !math.IsNaN(got) {
-		t.Errorf("NaN becomes %v", got)
+		t.Errorf("RoundSignificant(NaN) = %v, want NaN", got)
 	}
 }
 
@@ -102,7 +103,7 @@ func BenchmarkAppendFloat(b *testing.B) {
 	}
 }
 
-func TestParseDecimal_IsParseFloat(t *testing.T) {
+func TestParseDecimal_AgreesWithParseFloat(t *testing.T) {
 	for _, number := range []string{
 		"0", "-0", "1", "-1", "0.1", "9.862", "123456789012345", "0.00000000000001", "12345678.9012345", "99999.9999999999", "1.",
 		".5", "-.5", "000000000000001", "0.30000000000000", "1795357692.08",
@@ -110,12 +111,12 @@ func TestParseDecimal_IsParseFloat(t *testing.T) {
 		v, ok := ParseDecimal([]byte(number))
 		want, err := strconv.ParseFloat(number, 64)
 		if !ok || err != nil || math.Float64bits(v) != math.Float64bits(want) {
-			t.Errorf("%s: %v (%t), want %v", number, v, ok, want)
+			t.Errorf("ParseDecimal(%s) = %v (%t), want %v", number, v, ok, want)
 		}
 	}
 	for _, number := range []string{"", "-", ".", "-.", "1.2.3", "1e5", "+1", "1234567890123456", "nan", " 1"} {
 		if v, ok := ParseDecimal([]byte(number)); ok {
-			t.Errorf("%q is %v", number, v)
+			t.Errorf("ParseDecimal(%q) = %v, want it refused", number, v)
 		}
 	}
 }

@@ -22,13 +22,13 @@ func TestQuantity_KeepsNumberAndUnitApart(t *testing.T) {
 		{Percentage(1).Normalize(), Quantity{"1.0", "%"}},
 	} {
 		if c.got != c.want {
-			t.Errorf("%+v, want %+v", c.got, c.want)
+			t.Errorf("quantity %+v, want %+v", c.got, c.want)
 		}
 	}
 
 	for q, want := range map[Quantity]string{{"1.5", "GiB"}: "1.5 GiB", {"7", ""}: "7", {}: ""} {
 		if got := q.String(); got != want {
-			t.Errorf("%+v is %q, want %q", q, got, want)
+			t.Errorf("text of %+v is %q, want %q", q, got, want)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func TestMilliseconds(t *testing.T) {
 		math.NaN(): Absent, math.Inf(1): Absent,
 	} {
 		if got := Milliseconds(ms); got != want {
-			t.Errorf("%v ms is %q, want %q", ms, got, want)
+			t.Errorf("Milliseconds(%v) = %q, want %q", ms, got, want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestNumber(t *testing.T) {
 		999999999999999: "999,999,999,999,999", math.Copysign(0, -1): "0", math.NaN(): Absent, math.Inf(-1): Absent,
 	} {
 		if got := Number(v); got != want {
-			t.Errorf("%v is %q, want %q", v, got, want)
+			t.Errorf("Number(%v) = %q, want %q", v, got, want)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestEnergy(t *testing.T) {
 	for joules, want := range map[float64]string{0: "0.0 J", 0.84: "0.8 J", 9.96: "10 J", 312: "312 J", 999.4: "999 J", 999.6: "1.0 kJ", 1500: "1.5 kJ",
 		36e6: "36 MJ", 7.25e9: "7.2 GJ", 5e13: "50000 GJ", math.Inf(1): "– GJ", math.NaN(): "– J"} {
 		if got := Energy(joules).String(); got != want {
-			t.Errorf("%v J: %q, want %q", joules, got, want)
+			t.Errorf("Energy(%v J) = %q, want %q", joules, got, want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestPrintable(t *testing.T) {
 		"\xff\xc3": `\xff\xc3`, "ok\xe2\x82": `ok\xe2\x82`, "\ufffd": "\ufffd", "\xed\xa0\x80": `\xed\xa0\x80`, "\u00a0": `\u00a0`,
 	} {
 		if got := Printable(in); got != want {
-			t.Errorf("%q is shown as %q, want %q", in, got, want)
+			t.Errorf("Printable(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -31,16 +31,16 @@ func FuzzPrintable(f *testing.F) {
 		shown := Printable(s)
 		for _, r := range shown {
 			if !unicode.IsPrint(r) || unicode.Is(unicode.Cf, r) || unicode.IsControl(r) {
-				t.Fatalf("%q shows %U", s, r)
+				t.Fatalf("Printable(%q) has the invisible character %U", s, r)
 			}
 		}
 		if !utf8.ValidString(shown) || Printable(shown) != shown {
-			t.Fatalf("%q is shown as %q", s, shown)
+			t.Fatalf("Printable(%q) = %q, which is not valid or not printable", s, shown)
 		}
 		width %= 200
 		for _, cut := range []string{Clip(shown, width), ClipStart(shown, width)} {
 			if Width(cut) > max(width, 0) || !utf8.ValidString(cut) || Width(shown) <= width && cut != shown {
-				t.Fatalf("%q cut to %d cells is %q", shown, width, cut)
+				t.Fatalf("Clip(%q, %d) = %q, want at most that width, and no cut without need", shown, width, cut)
 			}
 		}
 		if width < 1 {
@@ -49,11 +49,11 @@ func FuzzPrintable(f *testing.F) {
 		parts := Wrap(shown, width, 3)
 		for _, part := range parts {
 			if Width(part) > width {
-				t.Fatalf("%q wrapped to %d cells has %q", shown, width, part)
+				t.Fatalf("Wrap(%q, %d) has the wider line %q", shown, width, part)
 			}
 		}
 		if len(parts) > 3 || !strings.HasSuffix(parts[len(parts)-1], "…") && letters(strings.Join(parts, "")) != letters(shown) {
-			t.Fatalf("%q wrapped is %q", shown, parts)
+			t.Fatalf("Wrap(%q) = %q, want at most 3 lines, and all letters unless the last line is cut", shown, parts)
 		}
 	})
 }
@@ -70,7 +70,7 @@ func TestPrefix(t *testing.T) {
 		{"日本語", 9, "日本語"}, {"日本語", 8, "日本"}, {"日本語", 6, "日本"}, {"日本語", 2, ""}, {"a\xffb", 4, "a\uFFFD"},
 	} {
 		if got := Prefix(c.in, c.n); got != c.want {
-			t.Errorf("the first %d bytes of %q are %q, want %q", c.n, c.in, got, c.want)
+			t.Errorf("Prefix(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
 		}
 	}
 }
@@ -85,10 +85,10 @@ func TestClip(t *testing.T) {
 		{"日本語", 6, "日本語", "日本語"}, {"日本語", 5, "日本…", "…本語"}, {"日本語", 4, "日…", "…語"}, {"日本語", 2, "…", "…"}, {"a日", 2, "a…", "…"},
 	} {
 		if got := Clip(c.in, c.width); got != c.want {
-			t.Errorf("%q cut to %d is %q, want %q", c.in, c.width, got, c.want)
+			t.Errorf("Clip(%q, %d) = %q, want %q", c.in, c.width, got, c.want)
 		}
 		if got := ClipStart(c.in, c.width); got != c.start {
-			t.Errorf("%q cut at its start to %d is %q, want %q", c.in, c.width, got, c.start)
+			t.Errorf("ClipStart(%q, %d) = %q, want %q", c.in, c.width, got, c.start)
 		}
 	}
 }
@@ -102,12 +102,12 @@ func TestWrap(t *testing.T) {
 		{"abcdefghijklmnop", []string{"abcdefghij", "klmnop"}}, {"one two three four five six", []string{"one two", "three fou…"}},
 	} {
 		if got := Wrap(c.in, 10, 2); !slices.Equal(got, c.want) {
-			t.Errorf("%q is %q, want %q", c.in, got, c.want)
+			t.Errorf("Wrap(%q) = %q, want %q", c.in, got, c.want)
 		}
 	}
 }
 
-func TestUnits(t *testing.T) {
+func TestQuantity_TextHasUnit(t *testing.T) {
 	type row struct {
 		v    float64
 		want string
@@ -132,7 +132,7 @@ func TestUnits(t *testing.T) {
 	} {
 		for _, r := range c.rows {
 			if got := c.write(r.v); got != r.want {
-				t.Errorf("%s: %v is %q, want %q", name, r.v, got, r.want)
+				t.Errorf("%s(%v) = %q, want %q", name, r.v, got, r.want)
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func TestUnits(t *testing.T) {
 func TestCount(t *testing.T) {
 	for v, want := range map[float64]string{0: "0 processes", 1: "1 process", 3: "3 processes"} {
 		if got := Count(v, "process", "processes"); got != want {
-			t.Errorf("%v: %q, want %q", v, got, want)
+			t.Errorf("Count(%v) = %q, want %q", v, got, want)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestList(t *testing.T) {
 	words := []string{"a", "b", "c"}
 	for n, want := range map[int]string{3: "a, b, c", 5: "a, b, c", 1: "a and 2 more"} {
 		if got := List(words, n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
+			t.Errorf("List of the first %d words = %q, want %q", n, got, want)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-func TestTogether(t *testing.T) {
+func TestCombineRanks_AddsJobsAndTakesHostFromAnyRank(t *testing.T) {
 	t.Parallel()
 	rank := func(values map[collector.Column]float64) []float64 {
 		out := make([]float64, collector.NumColumns)
@@ -30,20 +30,20 @@ func TestTogether(t *testing.T) {
 		}
 	}
 	if !math.IsNaN(got[collector.MemPercent]) {
-		t.Errorf("what nobody measured is %v", got[collector.MemPercent])
+		t.Errorf("mem_percent, which no rank measured, is %v, want NaN", got[collector.MemPercent])
 	}
 	if got := CombineRanks(nil); got != nil {
-		t.Errorf("of no rank: %v", got)
+		t.Errorf("CombineRanks without ranks = %v, want nil", got)
 	}
 
 	for c := range collector.NumColumns {
 		if c.IsPercent() && c.Info().Requires.Has(collector.RequiresJob) {
 			one := map[collector.Column]float64{c: 60}
 			if v := CombineRanks([][]float64{rank(one), rank(one)})[c]; !math.IsNaN(v) {
-				t.Errorf("%s of two ranks is %v", c.Key(), v)
+				t.Errorf("%s of two ranks is %v, want NaN: percentages do not add up", c.Key(), v)
 			}
 			if v := CombineRanks([][]float64{rank(one), rank(nil)})[c]; v != 60 {
-				t.Errorf("%s of one rank is %v", c.Key(), v)
+				t.Errorf("%s of the only rank that has it is %v, want 60", c.Key(), v)
 			}
 		}
 	}

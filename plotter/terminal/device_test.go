@@ -34,7 +34,7 @@ func ofPorts(t *testing.T, r *reporter.Report) []string {
 	})
 }
 
-func TestScreen_RDMAPorts(t *testing.T) {
+func TestScreen_ShowsRDMAPorts(t *testing.T) {
 	in := reportertest.JobInput(0, 0, 0, "")
 	in.Recording = reportertest.Recording(0)
 	in.Recording.EnsureColumn(collector.NetIBSent)
@@ -53,12 +53,12 @@ func TestScreen_RDMAPorts(t *testing.T) {
 		"node IB 400 MiB received",
 	}
 	if got := ofPorts(t, reporter.New(in)); !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("lines of RDMA ports:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-func TestScreen_WithoutRDMAPorts(t *testing.T) {
+func TestScreen_OmitsRDMAPortsThatNodeLacks(t *testing.T) {
 	if got := ofPorts(t, reporter.New(reportertest.JobInput(0, 20, 0, ""))); len(got) > 0 {
-		t.Errorf("got\n%s", strings.Join(got, "\n"))
+		t.Errorf("lines of RDMA ports of a node without them, want none:\n%s", strings.Join(got, "\n"))
 	}
 }

@@ -42,7 +42,7 @@ func wideScreen() (*reporter.Report, Options) {
 }
 
 // The measured rows of the job and the GPUs are below the node's; sparklines are scaled to a known limit.
-func TestScreen_OfAJobWithLimitsAndGPUs(t *testing.T) {
+func TestScreen_ShowsJobAndGPUsBelowNode(t *testing.T) {
 	r, o := wideScreen()
 	screenIs(t, "the rows", Screen(r, o)[7:14], `
 memory     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁        3.1 %       3.1 %
@@ -54,40 +54,42 @@ GPU 0      ███████████████████████
 GPU 0 mem  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅     40.0 GiB    40.0 GiB`)
 	all := strings.Join(Screen(r, o), "\n")
 	if strings.Contains(all, "GPU 1  ") || !strings.Contains(all, "GPU 1 mem") {
-		t.Errorf("the second GPU, of which only the memory is known:\n%s", all)
+		t.Errorf("only the memory of GPU 1 was measured, want only that row of it:\n%s", all)
 	}
 	line := Line(r, o)
 	for _, part := range []string{"job CPU 2.00 CPUs", "job memory 1.5 GiB", "throttled 12.5 %", "GPU 0 93.0 %"} {
 		if !strings.Contains(line, part) {
-			t.Errorf("the line lacks %q: %s", part, line)
+			t.Errorf("line lacks %q: %s", part, line)
 		}
 	}
 }
 
 // If there is little room, the node's and the job's CPU and memory stay, and no line is wider than the screen.
-func TestScreen_WithLittleRoom(t *testing.T) {
+func TestScreen_KeepsCPUAndMemoryInLittleRoom(t *testing.T) {
 	r, o := wideScreen()
 	for height := 3; height < 30; height++ {
 		for _, width := range []int{11, 24, 30, 45, 79, 200} {
 			o.Width, o.Height = width, height
 			got := Screen(r, o)
 			if len(got) > height {
-				t.Errorf("%d × %d: %d lines", width, height, len(got))
+				t.Errorf("screen of %d × %d has %d lines, want at most %d", width, height, len(got), height)
 			}
 			for _, l := range got {
 				if text.Width(l) > width {
-					t.Errorf("%d × %d: %q", width, height, l)
+					t.Errorf("screen of %d × %d has a line of %d cells, want at most %d: %q", width, height,
+						text.Width(l), width, l)
 				}
 			}
 			if all := strings.Join(got, "\n"); height == 10 && width >= 24 && (!strings.Contains(all, "job CPU") || !strings.Contains(all, "job memory") || strings.Contains(all, "GPU 1 mem")) {
-				t.Errorf("%d × %d:\n%s", width, height, all)
+				t.Errorf("screen of %d × %d: want CPU and memory of the job, and not GPU 1 mem:\n%s", width, height,
+					all)
 			}
 		}
 	}
 }
 
 // There may be more GPUs than columns, and invalid numbers.
-func TestScreen_OfAHostileReport(t *testing.T) {
+func TestScreen_HostileReportFits(t *testing.T) {
 	r, o := wideScreen()
 	n := r.Nodes["0"]
 	n.GPUs = make([]reporter.GPU, 40)
@@ -100,7 +102,7 @@ func TestScreen_OfAHostileReport(t *testing.T) {
 		o.Width = width
 		for _, l := range Screen(r, o) {
 			if text.Width(l) > width {
-				t.Errorf("%q", l)
+				t.Errorf("line of %d cells, want at most %d: %q", text.Width(l), width, l)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func busyScreen() (*reporter.Report, Options) {
 	return r, o
 }
 
-func TestScreen_BusiestOperations(t *testing.T) {
+func TestScreen_ShowsBusiestOperations(t *testing.T) {
 	r, o := busyScreen()
 	screen := strings.Join(Screen(r, o), "\n")
 	const want = `
@@ -47,30 +47,30 @@ operations  1,234.6/s     31 ms each  GET /\x1b[31m<b>\u202e
               0.001/s     1.5 s each  db.query
 perfagent  own cost`
 	if !strings.Contains(screen, want) {
-		t.Errorf("no %s in\n%s", want, screen)
+		t.Errorf("screen lacks %s:\n%s", want, screen)
 	}
 	const words = `, operations: GET /\x1b[31m<b>\u202e 1,234.6/s 31 ms each, store.get 120/s 0.62 ms each, db.query 0.001/s 1.5 s each`
 	if line := Line(r, o); !strings.Contains(line, words) {
-		t.Errorf("no %s in\n%s", words, line)
+		t.Errorf("line lacks %s:\n%s", words, line)
 	}
 
 	n := r.Nodes["0"]
 	delete(n.Envelope, "op:db.query:per_second")
 	if screen := strings.Join(Screen(r, o), "\n"); !strings.Contains(screen, "0/s         – each  idle\n") {
-		t.Errorf("an operation that rests is not in\n%s", screen)
+		t.Errorf("screen lacks the idle operation with 0/s and no time:\n%s", screen)
 	}
 	live := o.Live["0"]
 	live.Ended = true
 	o.Live["0"] = live
 	if all := strings.Join(Screen(r, o), "\n") + Line(r, o); strings.Contains(all, "store.get") {
-		t.Errorf("the run has ended, and its newest operations are in\n%s", all)
+		t.Errorf("the run has ended, but screen or line show its newest operations:\n%s", all)
 	}
 }
 
 // A screen without operations does not mention them, and one with little room keeps the node's CPU and memory.
-func TestScreen_OperationsWithLittleRoom(t *testing.T) {
+func TestScreen_KeepsCPUAndMemoryNextToOperations(t *testing.T) {
 	if screen := strings.Join(Screen(screenReport(1), screenOptions(1, 79, 30)), "\n"); strings.Contains(screen, "operations") {
-		t.Errorf("a job without operations has some:\n%s", screen)
+		t.Errorf("screen of a job without operations mentions them:\n%s", screen)
 	}
 
 	r, o := busyScreen()
@@ -79,23 +79,24 @@ func TestScreen_OperationsWithLittleRoom(t *testing.T) {
 			o.Width, o.Height = width, height
 			lines := Screen(r, o)
 			if len(lines) > height {
-				t.Errorf("%d × %d: %d lines", width, height, len(lines))
+				t.Errorf("screen of %d × %d has %d lines, want at most %d", width, height, len(lines), height)
 			}
 			for _, l := range lines {
 				if text.Width(l) > width || strings.ContainsAny(l, "\x1b\u202e") {
-					t.Errorf("%d × %d: %q", width, height, l)
+					t.Errorf("screen of %d × %d: line of %d cells %q, want at most %d without control characters",
+						width, height, text.Width(l), l, width)
 				}
 			}
 			all := strings.Join(lines, "\n")
 			if height == 10 && width == 79 && (!strings.Contains(all, "memory ") || !strings.Contains(all, "operations  ")) {
-				t.Errorf("%d × %d:\n%s", width, height, all)
+				t.Errorf("screen of %d × %d: want the rows memory and operations:\n%s", width, height, all)
 			}
 		}
 	}
 }
 
 // Lists of a damaged report have any length and any number.
-func TestScreen_OfHostileOperations(t *testing.T) {
+func TestScreen_HostileOperationsFit(t *testing.T) {
 	r, o := busyScreen()
 	n := r.Nodes["0"]
 	n.Envelope["op:store.get:time_ms"] = reporter.Band{}
@@ -104,10 +105,10 @@ func TestScreen_OfHostileOperations(t *testing.T) {
 	n.Envelope["op:"+strings.Repeat("日", 1<<16)+":per_second"] = reporter.Band{Mean: reporter.Numbers{1e308}}
 	for _, l := range Screen(r, o) {
 		if text.Width(l) > o.Width {
-			t.Errorf("%q", l)
+			t.Errorf("line of %d cells, want at most %d: %q", text.Width(l), o.Width, l)
 		}
 	}
 	if line := Line(r, o); len(line) > 4000 {
-		t.Errorf("a line of %d bytes", len(line))
+		t.Errorf("Line has %d bytes, want at most 4000", len(line))
 	}
 }

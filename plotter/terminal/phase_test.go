@@ -9,7 +9,7 @@ import (
 )
 
 // The screen of a run has the current phase of the job, and its length so far.
-func TestScreen_Phase(t *testing.T) {
+func TestScreen_ShowsCurrentPhase(t *testing.T) {
 	r := screenReport(1)
 	o := screenOptions(1, 100, 40)
 	n := r.Nodes[o.Node]
@@ -22,15 +22,15 @@ func TestScreen_Phase(t *testing.T) {
 
 	const want = `phase      train\x1b[2J, for 1 min 15 s`
 	if screen := strings.Join(Screen(r, o), "\n"); !strings.Contains(screen, "\n"+want+"\n") {
-		t.Errorf("no %q in\n%s", want, screen)
+		t.Errorf("screen lacks %q:\n%s", want, screen)
 	}
 	if line := Line(r, o); !strings.Contains(line, `, phase train\x1b[2J, for 1 min 15 s`) {
-		t.Errorf("the line is %s", line)
+		t.Errorf("line lacks the current phase and its length: %s", line)
 	}
 
 	n.Phases = n.Phases[:1] // over
 	if screen := strings.Join(Screen(r, o), "\n"); strings.Contains(screen, "phase") {
-		t.Errorf("a phase that is over is in\n%s", screen)
+		t.Errorf("the phase has ended, but the screen shows it:\n%s", screen)
 	}
 	n.Phases = []reporter.Phase{{Name: "none"}} // of a damaged report
 	_ = Screen(r, o)

@@ -83,11 +83,11 @@ func screenIs(t *testing.T, what string, got []string, want string) {
 	}
 }
 
-func TestScreen_OfATerminal(t *testing.T) {
+func TestScreen_Layout(t *testing.T) {
 	pod := screenReport(1)
 	pod.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
 	if lines := Screen(pod, screenOptions(1, 79, 24)); !strings.HasPrefix(lines[2], "host       worker-7, 2 CPUs") {
-		t.Errorf("the node is called %q", lines[2])
+		t.Errorf("line of the host %q, want the name worker-7 and 2 CPUs", lines[2])
 	}
 	screenIs(t, "80 × 24", Screen(screenReport(1), screenOptions(1, 79, 24)), `
 running for 1 min 30 s   run trial-7, node 0, 2026-01-31 12:00 UTC
@@ -159,14 +159,16 @@ func TestScreen_FitsAnyTerminal(t *testing.T) {
 				o.ASCII = (width+height)%2 == 0
 				lines := Screen(r, o)
 				if len(lines) > max(0, height) {
-					t.Fatalf("report %d, %d × %d: %d lines", i, width, height, len(lines))
+					t.Fatalf("report %d, %d × %d: %d lines, want at most %d", i, width, height, len(lines), max(0,
+						height))
 				}
 				for _, line := range append(lines, Line(r, o)) {
 					screenPrintable(t, line, o.ASCII)
 				}
 				for _, line := range lines {
 					if n := text.Width(line); n > max(0, width) {
-						t.Fatalf("report %d, %d × %d: a line of %d cells: %q", i, width, height, n, line)
+						t.Fatalf("report %d, %d × %d: line of %d cells, want at most %d: %q", i, width, height, n,
+							max(0, width), line)
 					}
 				}
 			}
@@ -178,11 +180,11 @@ func screenPrintable(t *testing.T, line string, ascii bool) {
 	t.Helper()
 	for _, r := range line {
 		if r == utf8.RuneError || r < ' ' || !unicode.IsPrint(r) || ascii && r > '~' {
-			t.Fatalf("%U in %q", r, line)
+			t.Fatalf("line has the character %U: %q", r, line)
 		}
 	}
 	if strings.Contains(line, "NaN") || strings.Contains(line, "Inf") {
-		t.Fatalf("no number in %q", line)
+		t.Fatalf("line has NaN or Inf: %q", line)
 	}
 }
 
@@ -197,7 +199,7 @@ func TestScreen_KeepsWhatMattersMost(t *testing.T) {
 		lines := Screen(screenReport(1), screenOptions(1, 60, height))
 		for _, word := range want {
 			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, word) }) {
-				t.Errorf("%d lines, none begins with %s:\n%s", height, word, strings.Join(lines, "\n"))
+				t.Errorf("%d lines, want one that begins with %s:\n%s", height, word, strings.Join(lines, "\n"))
 			}
 		}
 	}
@@ -220,7 +222,8 @@ func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
 				}
 			}
 			if counted != all {
-				t.Fatalf("%d nodes on %d lines: %d are shown or counted:\n%s", all, height, counted, strings.Join(Screen(r, o), "\n"))
+				t.Fatalf("%d lines: %d nodes are shown or counted, want %d:\n%s", height, counted, all,
+					strings.Join(Screen(r, o), "\n"))
 			}
 		}
 	}
@@ -245,13 +248,13 @@ func TestScreen_KeepsEveryPeak(t *testing.T) {
 		row := Screen(r, screenOptions(1, width, 24))
 		i := slices.IndexFunc(row, func(l string) bool { return strings.HasPrefix(l, "CPU") })
 		if i < 0 || strings.Count(row[i], "▆") != 1 || strings.Count(row[i], "█") != 1 {
-			t.Errorf("%d cells: the peaks of 100 and 77 %% are not there: %q", width, row)
+			t.Errorf("%d cells: want one peak of 100 %% and one of 77 %% in %q", width, row)
 		}
 	}
 }
 
 // The screen shows the state of a node, and whether a number is the newest, the last or the mean.
-func TestScreen_SaysHowItStands(t *testing.T) {
+func TestScreen_ShowsStateOfNode(t *testing.T) {
 	r := screenReport(2)
 	o := screenOptions(2, 100, 24)
 	o.Color = true
@@ -269,24 +272,24 @@ func TestScreen_SaysHowItStands(t *testing.T) {
 		said := strings.Join(Screen(r, o), "\n")
 		for _, word := range append(c.words, "\x1b[1;31mnode 1") {
 			if !strings.Contains(said, word) {
-				t.Errorf("%+v: no %q in\n%s", c.live, word, said)
+				t.Errorf("%+v: screen lacks %q:\n%s", c.live, word, said)
 			}
 		}
 	}
 	o.Node = "9" // there is no such node
 	if lines := Screen(r, o); len(lines) < 10 {
-		t.Errorf("a node that is not there: %d lines", len(lines))
+		t.Errorf("screen of a node that is not in the report has %d lines, want at least 10", len(lines))
 	}
 }
 
 // Numbers keep their units and a blank before them, however great they are.
-func TestScreen_GreatRates(t *testing.T) {
+func TestScreen_GreatRatesKeepUnits(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0.00 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000.0 MiB/s", 1023.4: "1023.4 MiB/s", 1024: "1.0 GiB/s", 12345.6: "12.1 GiB/s",
 		1023 * 1024: "1023 GiB/s", 1 << 20: "1.0 TiB/s", 1 << 40: "1.0 EiB/s", 1e308: "1e+308 MiB/s", -2048: "-2.0 GiB/s",
 	} {
 		if got := valueText(collector.DiskReadRate, v, 20); got != want {
-			t.Errorf("%v MiB/s: %q, want %q", v, got, want)
+			t.Errorf("valueText of %v MiB/s is %q, want %q", v, got, want)
 		}
 		r, o := screenReport(1), screenOptions(1, 79, 24)
 		o.Live["0"].Newest[collector.DiskReadRate] = v
@@ -296,7 +299,7 @@ func TestScreen_GreatRates(t *testing.T) {
 		}
 		row := screenRowOf(Screen(r, o), "disk read")
 		if words := strings.Fields(row); !strings.HasSuffix(row, text.PadLeft(want, numberWidth)+text.PadLeft(want, numberWidth)) || len(words) < 4 {
-			t.Errorf("%v MiB/s: %q", v, row)
+			t.Errorf("row of %v MiB/s is %q, want it to end in %q twice, in columns", v, row, want)
 		}
 	}
 }
@@ -320,16 +323,16 @@ disk read 1.78MiB/s
 q quits`)
 	for room, want := range []string{"…", "…", "…", "…", "12.5", "12.5%", "12.5 %"} {
 		if got := valueText(collector.CPUAvg, 12.5, room); got != want {
-			t.Errorf("12.5 %% in %d cells: %q, want %q", room, got, want)
+			t.Errorf("valueText of 12.5 %% in %d cells is %q, want %q", room, got, want)
 		}
 	}
 	for room, want := range []string{"…", "…", "…", "…", "1.5G", "1.5G", "1.5G", "1.5G", "1.5GiB/s", "1.5 GiB/s"} {
 		if got := valueText(collector.DiskReadRate, 1536, room); got != want {
-			t.Errorf("1536 MiB/s in %d cells: %q, want %q", room, got, want)
+			t.Errorf("valueText of 1536 MiB/s in %d cells is %q, want %q", room, got, want)
 		}
 	}
 	if got := valueText(collector.DiskReadRate, 1.5, 4); got != "1.50" {
-		t.Errorf("1.5 MiB/s in 4 cells: %q", got)
+		t.Errorf("valueText of 1.5 MiB/s in 4 cells is %q, want 1.50", got)
 	}
 	// At every width the screen has only whole numbers.
 	r := screenReport(12)
@@ -356,26 +359,26 @@ func screenNumbersOf(words string) map[string]bool {
 	return out
 }
 
-func TestScreen_Line(t *testing.T) {
+func TestLine(t *testing.T) {
 	o := screenOptions(1, 0, 0)
 	want := "running for 1 min 30 s: CPU 25.0 % (peak 100.0 %), memory 3.1 %, disk read 1.78 MiB/s, written 0.00 MiB/s, network received –, sent –"
 	if got := Line(screenReport(1), o); got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
+		t.Errorf("line %s\nwant %s", got, want)
 	}
 	node := o.Live["0"]
 	node.Problem = "no way"
 	o.Live["0"] = node
 	if got := Line(screenReport(1), o); got != want+"; no way" {
-		t.Errorf("with trouble: %s", got)
+		t.Errorf("line with a problem %s\nwant %s; no way", got, want)
 	}
 	o.ASCII, o.Live = true, screenOptions(1, 0, 0).Live
 	if got := Line(screenReport(1), o); got != strings.ReplaceAll(want, "–", "-") {
-		t.Errorf("in ASCII: %s", got)
+		t.Errorf("line in ASCII %s\nwant %s", got, strings.ReplaceAll(want, "–", "-"))
 	}
 }
 
 // The screen and the line show the job's GPUs, or all if it has none.
-func TestScreen_GPUsOfTheJob(t *testing.T) {
+func TestScreen_ShowsGPUsOfJobOrAll(t *testing.T) {
 	rec := screenRecording(1)
 	for i := range 10 {
 		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i}})
@@ -393,11 +396,12 @@ func TestScreen_GPUsOfTheJob(t *testing.T) {
 		lines := Screen(r, o)
 		for _, i := range want {
 			if name := fmt.Sprintf("GPU %d", i); screenRowOf(lines, name) == "" || !strings.Contains(Line(r, o), ", "+name+" 50.0 %") {
-				t.Errorf("of %v: no %s in\n%s\n%s", own, name, strings.Join(lines, "\n"), Line(r, o))
+				t.Errorf("job's GPUs %v: want %s on the screen and in the line:\n%s\n%s", own, name, strings.Join(lines,
+					"\n"), Line(r, o))
 			}
 		}
 		if other := "GPU 7"; own != nil && (strings.Contains(strings.Join(lines, "\n"), other) || strings.Contains(Line(r, o), other)) {
-			t.Errorf("of %v: %s is shown", own, other)
+			t.Errorf("only GPUs %v are the job's, but the screen or the line show %s", own, other)
 		}
 		for i := range r.Nodes["0"].GPUs {
 			r.Nodes["0"].GPUs[i].OfJob = false
@@ -406,7 +410,7 @@ func TestScreen_GPUsOfTheJob(t *testing.T) {
 }
 
 // A command of a megabyte costs no more than its visible part.
-func TestScreen_OfALongCommandIsCheap(t *testing.T) {
+func TestScreen_LongCommandIsCheap(t *testing.T) {
 	r := screenReport(1)
 	// The fewest of many: under the race detector fmt's pool drops buffers at random.
 	fewest := func() float64 {
@@ -421,7 +425,7 @@ func TestScreen_OfALongCommandIsCheap(t *testing.T) {
 	r.Run.Command = slices.Repeat([]string{"日\x1b"}, 500)
 	short := fewest()
 	if long > short+5 {
-		t.Errorf("%v allocations with a long command, %v with a short one", long, short)
+		t.Errorf("%v allocations with a long command, %v with a short one; want at most 5 more", long, short)
 	}
 }
 

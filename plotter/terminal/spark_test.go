@@ -43,11 +43,11 @@ func TestSpark_ShowsEveryPeak(t *testing.T) {
 		{"less than no room", []float64{1}, -3, 0, 1, ""},
 	} {
 		if got := Spark(c.values, c.width, c.lo, c.hi, false); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: Spark = %q, want %q", c.name, got, c.want)
 		}
 	}
 	if got, want := Spark([]float64{0, 1, 2, 3, 4, 5, 6, 7, nan}, 9, 0, 7, true), "_.-=+*#@ "; got != want {
-		t.Errorf("ASCII: %q, want %q", got, want)
+		t.Errorf("Spark in ASCII = %q, want %q", got, want)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestSpark_LosesNoPeak(t *testing.T) {
 				values[at] = 100
 				got := Spark(values, width, 0, 100, false)
 				if strings.Count(got, "█") != 1 || utf8.RuneCountInString(got) != min(n, width) {
-					t.Fatalf("%d values, peak at %d, %d cells: %q", n, at, width, got)
+					t.Fatalf("%d values, peak at %d, %d cells: %q, want one full cell", n, at, width, got)
 				}
 			}
 		}
@@ -90,7 +90,7 @@ func sparkNode(values ...float64) *reporter.Node {
 // drawn returns all lines, the job's first.
 func drawn(d SparklineBlocks) []string { return append(d.Job, d.Node...) }
 
-func TestSparklines_SayWhatTheyShow(t *testing.T) {
+func TestSparklines_HaveLabelsAndScales(t *testing.T) {
 	nan := math.NaN()
 	n := sparkNode(0, 50, 100, nan, 14.3)
 	for c := collector.NetIBRecv; c < collector.NumColumns; c++ { // it has no such devices
@@ -114,21 +114,21 @@ func TestSparklines_SayWhatTheyShow(t *testing.T) {
 		"time        0 to 5.0 s",
 	}
 	if got := drawn(Sparklines(n, 80, false)); !slices.Equal(got, want) {
-		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("sparklines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	n.Envelope["net_io_lo_recv_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, 0, 0, 0}}
 	n.Envelope["net_io_lo_sent_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, nan, 0, 0}}
 	if got := strings.Join(drawn(Sparklines(n, 80, false)), "\n"); strings.Contains(got, "node lo") {
-		t.Errorf("nothing went over loopback:\n%s", got)
+		t.Errorf("nothing was sent over loopback, but it has a sparkline:\n%s", got)
 	}
 	n.Envelope = nil // as from perf.py
 	want = []string{"job CPU     _+@ .  0 to 100 CPUs", "job memory  _+@ .  0 to 100 MiB", "time        0 to 5.0 s", "node CPU    _+@ .  0 to 100 %", "node memory _+@ .  0 to 100 %", "time        0 to 5.0 s"}
 	if got := drawn(Sparklines(n, 80, true)); !slices.Equal(got, want) {
-		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("sparklines in ASCII\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for name, n := range map[string]*reporter.Node{"none": nil, "empty": {}, "one sample": sparkNode(5)} {
 		if got := drawn(Sparklines(n, 80, false)); got != nil {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: sparklines %q, want none", name, got)
 		}
 	}
 }
@@ -147,17 +147,17 @@ func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 					continue
 				}
 				if strings.HasPrefix(line, "node memory") == (strings.Count(line, top) == 1) {
-					t.Errorf("%d cells: %s", width, line)
+					t.Errorf("%d cells: want one full cell in each line but the memory's: %s", width, line)
 				}
 				if cell := utf8.RuneCountInString(string(picture)[:max(0, at)]); at >= 0 && !sparkWhere(picture, cell) {
-					t.Errorf("%d cells: the burst is in cell %d: %s", width, cell, line)
+					t.Errorf("%d cells: the burst is in cell %d, not at its time: %s", width, cell, line)
 				}
 			}
 		}
 	}
 	n.Envelope = nil
 	if got := strings.Join(drawn(Sparklines(n, 80, false)), "\n"); strings.ContainsRune(got, '█') || !strings.Contains(got, "▃") {
-		t.Errorf("the samples alone show the burst: this test cannot fail\n%s", got)
+		t.Errorf("the samples alone show the burst, so this test cannot fail:\n%s", got)
 	}
 }
 
@@ -194,20 +194,21 @@ func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 		width, ascii := rng.IntN(100)-5, rng.IntN(2) == 0
 		for _, line := range drawn(ReportSparklines(r, width, ascii)) {
 			if utf8.RuneCountInString(line) > width || line != text.Printable(line) || line != strings.TrimRight(line, " ") {
-				t.Fatalf("%d cells for %d: %q", utf8.RuneCountInString(line), width, line)
+				t.Fatalf("line of %d cells, want printable text of at most %d: %q", utf8.RuneCountInString(line), width,
+					line)
 			}
 			if ascii && strings.ContainsFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }) {
-				t.Fatalf("not ASCII: %q", line)
+				t.Fatalf("line is not ASCII: %q", line)
 			}
 			if strings.Contains(strings.TrimPrefix(line, "InfiniBand"), "Inf") || strings.Contains(line, "NaN") {
-				t.Fatalf("%q", line)
+				t.Fatalf("line has NaN or Inf: %q", line)
 			}
 		}
 	}
 }
 
 // Several nodes share a time axis: one that ends early is blank from there on.
-func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
+func TestReportSparklines_NodesShareOneTimeAxis(t *testing.T) {
 	late := sparkNode(slices.Repeat([]float64{50}, 10)...)
 	late.Sampling.Start.Time = late.Sampling.Start.Add(10 * time.Second)
 	for i := range late.Samples.Column("timestamp") {
@@ -226,21 +227,21 @@ func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
 		"time        0             20.0 s",
 	}
 	if got := drawn(ReportSparklines(r, 80, false)); !slices.Equal(got, want) {
-		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("sparklines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for i := 3; len(r.Nodes) <= MaxNodes; i++ {
 		r.Nodes[fmt.Sprint(i)] = sparkNode(1, 2)
 	}
 	if got := drawn(ReportSparklines(r, 80, false)); got != nil {
-		t.Errorf("%d nodes: %q", len(r.Nodes), got)
+		t.Errorf("sparklines of %d nodes: %q, want none", len(r.Nodes), got)
 	}
 	week := plottertest.Week(t)
 	week.Nodes["1"] = &reporter.Node{}
 	if got := drawn(ReportSparklines(week, 80, false)); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
-		t.Errorf("the burst of a week:\n%s", strings.Join(got, "\n"))
+		t.Errorf("sparklines of a week: want 3 lines with the burst in 1 or 2 cells:\n%s", strings.Join(got, "\n"))
 	}
 	if got := drawn(ReportSparklines(&reporter.Report{}, 80, false)); got != nil {
-		t.Errorf("no node: %q", got)
+		t.Errorf("sparklines without a node: %q, want none", got)
 	}
 }
 
@@ -254,22 +255,22 @@ func BenchmarkSparklines(b *testing.B) {
 }
 
 // The sparklines have a line for the GPU, and none for an idle network.
-func TestSparklines_OfAJobWithGPUs(t *testing.T) {
+func TestSparklines_HaveLineForGPU(t *testing.T) {
 	r := reportertest.Container(0, 60, 2)
 	lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n")
 	if !strings.Contains(lines, "\nGPU         ") || !strings.Contains(lines, "\nnode net ") {
-		t.Errorf("%s", lines)
+		t.Errorf("want lines for the GPU and the network:\n%s", lines)
 	}
 	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
 		clear(r.Nodes["0"].Envelope[c.Key()].Max)
 	}
 	if lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n"); strings.Contains(lines, "node net") || !strings.Contains(lines, "\nGPU         ") {
-		t.Errorf("%s", lines)
+		t.Errorf("want a line for the GPU, and none for the idle network:\n%s", lines)
 	}
 	for i := range r.Nodes["0"].GPUs {
 		r.Nodes["0"].GPUs[i].OfJob = false
 	}
 	if lines := strings.Join(drawn(Sparklines(r.Nodes["0"], 80, false)), "\n"); strings.Contains(lines, "GPU") {
-		t.Errorf("%s", lines)
+		t.Errorf("want no line for the GPU:\n%s", lines)
 	}
 }

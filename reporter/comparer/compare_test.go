@@ -66,32 +66,32 @@ func written[T any](v *T) string {
 	return fmt.Sprint(*v)
 }
 
-func TestRules_CoverEveryMetric(t *testing.T) {
+func TestMetricNames_CoverEveryMetric(t *testing.T) {
 	hours := false
 	for _, m := range reporter.Metrics() {
 		if boot := strings.HasPrefix(m.Name, "boot_"); (m.Aggregation == 0) != boot {
-			t.Errorf("%s: is compared by %d; counts since boot: %v", m.Name, m.Aggregation, boot)
+			t.Errorf("%s: Aggregation is %d; want 0 for boot_ metrics only", m.Name, m.Aggregation)
 		}
 		hours = hours || m.Name == reporter.MetricCPUHours
 	}
 	if !hours {
-		t.Errorf("%s, which weighs the nodes, is not a metric", reporter.MetricCPUHours)
+		t.Errorf("%s, which weighs the nodes, is not among the metrics", reporter.MetricCPUHours)
 	}
 	c := Compare(sideOf("a", cpuMetric, 1), sideOf("b", cpuMetric, 1))
 	var names []string
 	for _, m := range c.Metrics {
 		names = append(names, m.Name)
 		if table, _ := reporter.MetricByName(m.Name); m.Unit != table.Unit || m.Unit == "" {
-			t.Errorf("%s has the unit %q", m.Name, m.Unit)
+			t.Errorf("%s has the unit %q, want %q", m.Name, m.Unit, table.Unit)
 		}
 	}
 	if diff := cmp.Diff(everywhere(), names); diff != "" {
-		t.Error(diff)
+		t.Errorf("names of the metrics (-want +got):\n%s", diff)
 	}
 }
 
 // Without ties and overlap p is 2 / C(n+m, n).
-func TestCompare_Values(t *testing.T) {
+func TestCompare_MediansAndPValues(t *testing.T) {
 	for _, test := range []struct {
 		name                string
 		a, b                []float64
@@ -129,21 +129,21 @@ func TestCompare_Values(t *testing.T) {
 			got := []string{written(m.A), written(m.B), written(m.ChangePct), p, written(m.Changed), written(m.ALow) + "…" + written(m.AHigh), m.Change()}
 			want := []string{test.wantA, test.wantB, test.change, test.p, test.changed, test.intervalA, test.tableSay}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("metric (-want +got):\n%s", diff)
 			}
 			if m.NA != len(test.a) || m.NB != len(test.b) {
-				t.Errorf("%d and %d runs", m.NA, m.NB)
+				t.Errorf("%d and %d runs with the metric, want %d and %d", m.NA, m.NB, len(test.a), len(test.b))
 			}
 		})
 	}
 	if n := RunsNeeded(); n != 4 {
-		t.Errorf("%d runs a side are enough, want 4", n)
+		t.Errorf("RunsNeeded = %d, want 4", n)
 	}
 }
 
 // The p-values match a permutation test: the share of all ways to deal the values out to the two sides that give a U at
 // least as far from the middle, on that side, times two. Most of the samples have ties, in which benchmath needs help.
-func TestCompare_PIsThatOfAllPermutations(t *testing.T) {
+func TestCompare_PValueIsThatOfAllPermutations(t *testing.T) {
 	r, test := rand.New(rand.NewPCG(3, 4)), newSignificanceTest()
 	for range 3000 {
 		a, b := make([]float64, 1+r.IntN(6)), make([]float64, 3+r.IntN(4))
@@ -222,7 +222,7 @@ func noisy(r *rand.Rand, n int, centre, deviation float64) []float64 {
 
 // Of a thousand pairs of ten equal runs each, at most as many look changed as the level allows; of a thousand pairs
 // that differ by 20 %, with 5 % of noise, all are found. The noise is the same in each run of the test.
-func TestCompare_LevelAndPower(t *testing.T) {
+func TestCompare_FindsChangesAndFewFalseOnes(t *testing.T) {
 	r, test := rand.New(rand.NewPCG(1, 2)), newSignificanceTest()
 	const pairs = 1000
 	loud, found := 0, 0
@@ -238,7 +238,7 @@ func TestCompare_LevelAndPower(t *testing.T) {
 		t.Errorf("%d of %d equal pairs look changed, want about %v of them", loud, pairs, Alpha)
 	}
 	if found < pairs*999/1000 {
-		t.Errorf("%d of %d changes by 20 %% are found", found, pairs)
+		t.Errorf("%d of %d changes by 20 %% are found, want at least 999 in 1,000", found, pairs)
 	}
 }
 
@@ -275,14 +275,14 @@ func TestCompare_NodesBecomeOneValue(t *testing.T) {
 	delete(two, reporter.MetricCPUHours)
 	c = Compare(side, side)
 	if m, _ := c.Metric("cpu_avg_utilization_pct"); written(m.A) != "25" {
-		t.Errorf("plain mean: %s", written(m.A))
+		t.Errorf("unweighted mean %s, want 25", written(m.A))
 	}
 	if m, _ := c.Metric(reporter.MetricCPUHours); m.A != nil || m.Why != "node 1: not in the report" {
-		t.Errorf("hours of one node pass for those of both: %s, %q", written(m.A), m.Why)
+		t.Errorf("CPU hours %s (%q), want none: node 1 has none", written(m.A), m.Why)
 	}
 }
 
-func TestCompare_AbsentMetrics(t *testing.T) {
+func TestCompare_AbsentMetricsHaveReasons(t *testing.T) {
 	a := sideOf("a", cpuMetric, 1, 2, 3, 4, 5)
 	b := sideOf("b", cpuMetric, 1, 2, 3, 4, 5)
 	for i, src := range b.Reports {
@@ -296,34 +296,34 @@ func TestCompare_AbsentMetrics(t *testing.T) {
 	c := Compare(a, b)
 	m, _ := c.Metric(cpuMetric)
 	if m.NA != 5 || m.NB != 1 || written(m.B) != "1" || m.Changed != nil || m.Why != "B: absent in 4 of 5 runs: no job was wrapped" {
-		t.Errorf("partly absent: %+v", m)
+		t.Errorf("metric absent in some runs of B: %+v, want 5 and 1 runs, B's median 1, and the reason", m)
 	}
 	m, _ = c.Metric("wall_seconds")
 	if m.A != nil || written(m.B) != "7" || m.ChangePct != nil || m.P != nil || m.Changed != nil || m.Change() != text.Absent || m.Why != "A: not in the report" {
-		t.Errorf("absent in A: %+v", m)
+		t.Errorf("metric absent in A: %+v, want B's median 7, no change, and the reason", m)
 	}
 	m, _ = c.Metric("max_t_mem_percent")
 	if m.A != nil || m.B != nil || m.Change() != text.Absent || m.Why != "not in the report" {
-		t.Errorf("absent in both: %+v", m)
+		t.Errorf("metric absent in A and B: %+v, want no medians, and the reason", m)
 	}
 	huge := Side{Reports: []reporter.SourceReport{nodesOf("h", 0, reporter.Values{cpuMetric: 1e300}, reporter.Values{cpuMetric: 1e300})}}
 	m, _ = Compare(huge, huge).Metric(cpuMetric)
 	if m.A != nil || !strings.Contains(m.Why, "too large") {
-		t.Errorf("a sum that is not a number: %+v", m)
+		t.Errorf("metric with an infinite sum: %+v, want no median, and the reason", m)
 	}
 }
 
 // perf.py's totals are since boot, and are not compared.
-func TestCompare_PerfPyTotals(t *testing.T) {
+func TestCompare_OmitsTotalsOfPerfPy(t *testing.T) {
 	a, b := sideOf("a", "total_disk_io_read_mb", 5), sideOf("b", "total_disk_io_read_mb", 6)
 	b.Reports[0].Report.Nodes["0"].Origin = reporter.OriginPerfPy
 	m, _ := Compare(a, b).Metric("total_disk_io_read_mb")
 	if written(m.A) != "5" || m.B != nil || !strings.Contains(m.Why, "since boot") {
-		t.Errorf("%+v", m)
+		t.Errorf("metric %+v, want A's median 5, and no median of perf.py's totals", m)
 	}
 }
 
-func TestCompare_ReportsBecomeRuns(t *testing.T) {
+func TestCompare_GroupsReportsIntoRuns(t *testing.T) {
 	at := func(id, node string, minute int) reporter.SourceReport {
 		src := runAt("x", minute, reporter.Values{cpuMetric: 1})
 		src.Path = fmt.Sprintf("%s/%s@%d", id, node, minute)
@@ -352,15 +352,15 @@ func TestCompare_ReportsBecomeRuns(t *testing.T) {
 			got = append(got, strings.Join(names, "+"))
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s:\n%s", test.name, diff)
+			t.Errorf("%s: runs (-want +got):\n%s", test.name, diff)
 		}
 	}
 }
 
-func TestCompare_Notes(t *testing.T) {
+func TestCompare_NotesWhatDiffersBesidesMetrics(t *testing.T) {
 	a, b := sideOf("a", cpuMetric, 1, 2, 3), sideOf("b", cpuMetric, 1, 2, 3)
 	if c := Compare(a, b); len(c.Notes) > 0 {
-		t.Errorf("notes on runs that are alike: %q", c.Notes)
+		t.Errorf("notes on runs that are alike: %q, want none", c.Notes)
 	}
 	seven := 7
 	a.Reports[1].Report.Run.ExitCode = &seven
@@ -380,7 +380,7 @@ func TestCompare_Notes(t *testing.T) {
 		"recordings given more than once, each counted every time: 1, a-0/node-0.json (A) = a-0/node-0.json (B)",
 	}
 	if diff := cmp.Diff(want, Compare(a, b).Notes); diff != "" {
-		t.Error(diff)
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }
 
@@ -406,10 +406,11 @@ func FuzzCompare(f *testing.F) {
 			t.Fatal(err)
 		}
 		if written(m.Changed) != written(back.Changed) {
-			t.Errorf("changed: %s, the other way round %s", written(m.Changed), written(back.Changed))
+			t.Errorf("changed from A to B: %s, from B to A: %s; want the same", written(m.Changed),
+				written(back.Changed))
 		}
 		if m.P != nil && (*m.P < 0 || *m.P > 1) {
-			t.Errorf("p = %v", *m.P)
+			t.Errorf("p = %v, want 0 to 1", *m.P)
 		}
 		if want := median(a); (m.A == nil) != (len(a) == 0) || m.A != nil && math.Abs(*m.A-want) > 1e-9*math.Abs(want) {
 			t.Errorf("the median of %v is %s, want %v", a, written(m.A), want)
@@ -433,7 +434,7 @@ func BenchmarkCompare(b *testing.B) {
 			x, y := jobs("before", n, 1), jobs("after", n, 1.2)
 			for b.Loop() {
 				if m, _ := Compare(x, y).Metric(cpuMetric); !*m.Changed {
-					b.Fatalf("%+v", m)
+					b.Fatalf("%+v, want a significant change", m)
 				}
 			}
 		})

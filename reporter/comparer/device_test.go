@@ -8,33 +8,34 @@ import (
 )
 
 // Metrics of RDMA ports are compared if some node has them, and otherwise not mentioned.
-func TestCompare_RDMAPorts(t *testing.T) {
+func TestCompare_ComparesRDMAPortsOnlyIfANodeHasThem(t *testing.T) {
 	const name = "total_net_ib_recv_mb"
 	gate := Gate{Metric: name, Op: ">", Value: 10, Percent: true}
 	c := Compare(sideOf("a", cpuMetric, 1), sideOf("b", cpuMetric, 1))
 	if _, ok := c.Metric(name); ok {
-		t.Errorf("%s is compared", name)
+		t.Errorf("%s is compared, but no node has the device", name)
 	}
 	if v := c.CheckGate(gate); v.Fired != nil || v.Reason != "no node of A or B has that device" {
-		t.Errorf("verdict %v, %s", v.Fired, v.Reason)
+		t.Errorf("gate on a device that no node has: fired %s, reason %q; want no result, and that no node has it",
+			written(v.Fired), v.Reason)
 	}
 
 	c = Compare(sideOf("a", name, 100), sideOf("b", name, 150))
 	m, ok := c.Metric(name)
 	if !ok || *m.ChangePct != 50 || m.Unit.Symbol() != "MiB" {
-		t.Errorf("%s: %+v", name, m)
+		t.Errorf("%s: %+v, want a change of 50 %% in MiB", name, m)
 	}
 	if v := c.CheckGate(gate); v.Fired == nil || !*v.Fired {
-		t.Errorf("verdict %v, %s", v.Fired, v.Reason)
+		t.Errorf("gate: fired %s, reason %q; want true", written(v.Fired), v.Reason)
 	}
 	if !slices.Contains(MetricNames(), name) {
-		t.Errorf("%s is not among the names", name)
+		t.Errorf("MetricNames lacks %s", name)
 	}
 
 	two := runAt("a", 0, reporter.Values{name: 100}) // the bytes of two nodes add up
 	two.Report.Nodes["1"] = runAt("a", 0, reporter.Values{name: 11}).Report.Nodes["0"]
 	c = Compare(Side{Name: "a", Reports: []reporter.SourceReport{two}}, sideOf("b", name, 1))
 	if m, _ := c.Metric(name); *m.A != 111 {
-		t.Errorf("of two nodes %v", *m.A)
+		t.Errorf("median of two nodes %v, want 111", *m.A)
 	}
 }

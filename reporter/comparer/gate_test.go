@@ -20,10 +20,10 @@ func TestParseGate(t *testing.T) {
 	} {
 		g, err := ParseGate(in)
 		if err != nil || g.String() != want {
-			t.Errorf("%q: %q, %v, want %q", in, g, err, want)
+			t.Errorf("ParseGate(%q) = %q, %v, want %q", in, g, err, want)
 		}
 		if again, err := ParseGate(g.String()); err != nil || again != g {
-			t.Errorf("%q becomes %+v, %v", g, again, err)
+			t.Errorf("gate %q is parsed as %+v (error %v), want %+v", g, again, err, g)
 		}
 	}
 	for in, want := range map[string]string{
@@ -52,7 +52,7 @@ func TestParseGate(t *testing.T) {
 		"job_cpu_seconds > \x1b[31m":       `\x1b[31m`,
 	} {
 		if g, err := ParseGate(in); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {
-			t.Errorf("%q: %+v, %v, want %q", in, g, err, want)
+			t.Errorf("ParseGate(%q) = %+v, error %q, want a printable error with %q", in, g, err, want)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func many(v float64) []float64 {
 	return []float64{v, v * 1.001, v * 1.002, v * 0.999, v * 0.998, v}
 }
 
-func TestJudge(t *testing.T) {
+func TestCheckGate(t *testing.T) {
 	wide := []float64{1, 2, 3, 4, 5, 6}
 	for _, test := range []struct {
 		name, gate string
@@ -109,10 +109,10 @@ func TestJudge(t *testing.T) {
 			}
 			v := c.CheckGate(g)
 			if written(v.Fired) != test.fired || !strings.Contains(v.Reason, test.reason) {
-				t.Errorf("fired %s, %q; want %s, %q", written(v.Fired), v.Reason, test.fired, test.reason)
+				t.Errorf("gate fired %s, reason %q; want %s, %q", written(v.Fired), v.Reason, test.fired, test.reason)
 			}
 			if len(c.Gates) != 1 || c.Gates[0] != v || v.Gate != test.gate {
-				t.Errorf("kept: %+v", c.Gates)
+				t.Errorf("Gates %+v, want only the result %+v of gate %q", c.Gates, v, test.gate)
 			}
 		})
 	}
@@ -127,19 +127,20 @@ func FuzzParseGate(f *testing.F) {
 		g, err := ParseGate(text)
 		if err != nil {
 			if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' }) {
-				t.Errorf("a control character in %q", err)
+				t.Errorf("error has a control character: %q", err)
 			}
 			return
 		}
 		again, err := ParseGate(g.String())
 		if err != nil || again != g {
-			t.Errorf("%q is %+v, and %q is %+v, %v", text, g, g.String(), again, err)
+			t.Errorf("ParseGate(%q) = %+v, but its text %q is parsed as %+v (error %v)", text, g, g.String(), again,
+				err)
 		}
 		if math.IsNaN(g.Value) || math.IsInf(g.Value, 0) || strings.TrimSpace(text[:len(text)-1]) == "" {
-			t.Errorf("%q is taken: %+v", text, g)
+			t.Errorf("ParseGate(%q) = %+v, want an error", text, g)
 		}
 		if g.holds(math.Inf(1)) == g.holds(math.Inf(-1)) {
-			t.Errorf("%q divides nothing", text)
+			t.Errorf("gate %q holds for both or none of +Inf and -Inf", text)
 		}
 	})
 }

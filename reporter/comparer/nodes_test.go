@@ -18,7 +18,7 @@ func wideSide(name string, values reporter.Values) Side {
 }
 
 // Over the nodes of a run amounts add up, peaks do not, and shares are averaged.
-func TestCompare_RunOfTwoNodes(t *testing.T) {
+func TestCompare_CombinesNodesOfARun(t *testing.T) {
 	tests := map[string]float64{ // for 3 on both nodes
 		"job_cpu_seconds": 6, "job_avg_cpu_cores": 6, "job_throttled_seconds": 6, "job_oom_kills": 6, "host_oom_kills": 6,
 		"total_job_io_read_mb": 6, "total_swap_in_mb": 6, "gpu_0_energy_joules": 6,
@@ -30,13 +30,13 @@ func TestCompare_RunOfTwoNodes(t *testing.T) {
 		side := wideSide("a", reporter.Values{name: 3})
 		m, ok := Compare(side, side).Metric(name)
 		if !ok || m.A == nil || *m.A != want {
-			t.Errorf("%s: %v, %v, want %v", name, ok, written(m.A), want)
+			t.Errorf("metric %s: found %v, value %s, want %v", name, ok, written(m.A), want)
 		}
 	}
 }
 
 // The metrics of GPUs are compared if there are GPUs, and a gate may name them.
-func TestCompare_MetricsOfGPUs(t *testing.T) {
+func TestCompare_ComparesGPUMetricsOnlyIfThereAreGPUs(t *testing.T) {
 	g, err := ParseGate("max_t_gpu_0_memory_used_mb > 5")
 	if err != nil {
 		t.Fatal(err)
@@ -44,22 +44,23 @@ func TestCompare_MetricsOfGPUs(t *testing.T) {
 	side := wideSide("a", reporter.Values{"max_t_gpu_0_memory_used_mb": 6})
 	c := Compare(side, side)
 	if len(c.Metrics) != len(everywhere())+len(reporter.GPUMetrics()) {
-		t.Errorf("%d metrics", len(c.Metrics))
+		t.Errorf("%d metrics are compared, want %d with those of the GPUs", len(c.Metrics),
+			len(everywhere())+len(reporter.GPUMetrics()))
 	}
 	if v := c.CheckGate(g); v.Fired == nil || !*v.Fired {
-		t.Errorf("the gate did not fire: %+v", v)
+		t.Errorf("gate on a GPU: %+v, want it to fire", v)
 	}
 	none := sideOf("a", cpuMetric, 1)
 	c = Compare(none, none)
 	if len(c.Metrics) != len(everywhere()) {
-		t.Errorf("%d metrics without a GPU", len(c.Metrics))
+		t.Errorf("%d metrics are compared, want %d without GPUs", len(c.Metrics), len(everywhere()))
 	}
 	if v := c.CheckGate(g); v.Fired != nil || !strings.Contains(v.Reason, "no node of A or B has that GPU") {
-		t.Errorf("a gate on a GPU that there is not: %+v", v)
+		t.Errorf("gate on a GPU that no node has: %+v, want no result and the reason", v)
 	}
 	for _, bad := range []string{"gpu_16_energy_joules > 1", "gpu_{i}_energy_joules > 1", "gpu_00_energy_joules > 1", "gpu_0_nothing > 1"} {
 		if _, err := ParseGate(bad); err == nil {
-			t.Errorf("%s is a gate", bad)
+			t.Errorf("ParseGate(%s) succeeded, want an error", bad)
 		}
 	}
 }

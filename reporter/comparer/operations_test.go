@@ -31,7 +31,7 @@ func workRuns(name string, runs int, factor float64) Side {
 	return side
 }
 
-func TestCompare_Work(t *testing.T) {
+func TestCompare_OperationsHaveValuesOrReasons(t *testing.T) {
 	a, b := workRuns("a", 1, 1), workRuns("b", 1, 2)
 	delete(b.Reports[0].Report.Nodes["1"].Operations.Counters, "rows<b>")
 	for _, n := range b.Reports[0].Report.Nodes {
@@ -45,7 +45,7 @@ func TestCompare_Work(t *testing.T) {
 	} {
 		m, ok := c.Metric(name)
 		if !ok || m.A == nil || m.B == nil || text.Number(*m.A) != text.Number(want[0]) || text.Number(*m.B) != text.Number(want[1]) || m.Why != "" {
-			t.Errorf("%s: %+v, want %v", name, m, want)
+			t.Errorf("metric %s: found %v, %+v; want medians %v and no reason", name, ok, m, want)
 		}
 	}
 	for name, why := range map[string]string{
@@ -53,23 +53,23 @@ func TestCompare_Work(t *testing.T) {
 		"op.vllm:time_to_first_token_seconds.max_time_ms": "",
 	} {
 		if m, ok := c.Metric(name); ok != (why != "") || m.Why != why {
-			t.Errorf("%s: %v %+v, want %q", name, ok, m, why)
+			t.Errorf("metric %s: found %v, %+v; want the reason %q", name, ok, m, why)
 		}
 	}
 	if !slices.Contains(c.Notes, "A: 1 of 1 runs lost some of what the job said: counts and sums are lower bounds: a0.json") {
-		t.Errorf("notes %q", c.Notes)
+		t.Errorf("notes %q, want that 1 of 1 runs of A lost some operations", c.Notes)
 	}
 }
 
 // For runs without recorded operations that is the reason.
-func TestCompare_WorkOfOneSide(t *testing.T) {
+func TestCompare_OperationsOnOneSideOnly_GiveReason(t *testing.T) {
 	a, b := workRuns("a", 1, 1), workRuns("b", 1, 1)
 	for _, n := range b.Reports[0].Report.Nodes {
 		n.Operations, n.Transfers = nil, nil
 	}
 	c := Compare(a, b)
 	if m, _ := c.Metric("op.store.get.count"); m.A == nil || m.B != nil || m.Why != "B: operations were not recorded" {
-		t.Errorf("%+v", m)
+		t.Errorf("metric %+v, want only A's median, and that B recorded no operations", m)
 	}
 
 	r := a.Reports[0].Report
@@ -80,11 +80,11 @@ func TestCompare_WorkOfOneSide(t *testing.T) {
 	}
 	c = Compare(a, workRuns("b", 1, 1))
 	if m, _ := c.Metric("op.store.get.p90_time_ms"); m.Why != "A: it is not known for this operation" {
-		t.Errorf("%+v", m)
+		t.Errorf("metric %+v, want that the p90 of A is not known for this operation", m)
 	}
 }
 
-func TestParseGate_Work(t *testing.T) {
+func TestParseGate_Operations(t *testing.T) {
 	for in, want := range map[string]string{
 		"op.store.get.p90_time_ms > +10%":         "op.store.get.p90_time_ms > +10%",
 		"op.store.get.p90_time_ms>+10%":           "op.store.get.p90_time_ms > +10%",
@@ -97,10 +97,10 @@ func TestParseGate_Work(t *testing.T) {
 	} {
 		g, err := ParseGate(in)
 		if err != nil || g.String() != want {
-			t.Errorf("%q: %q, %v, want %q", in, g, err, want)
+			t.Errorf("ParseGate(%q) = %q, %v, want %q", in, g, err, want)
 		}
 		if again, err := ParseGate(g.String()); err != nil || again != g {
-			t.Errorf("%q becomes %+v, %v", g, again, err)
+			t.Errorf("gate %q is parsed as %+v (error %v), want %+v", g, again, err, g)
 		}
 	}
 	for in, want := range map[string]string{
@@ -119,12 +119,12 @@ func TestParseGate_Work(t *testing.T) {
 		"counter.rows<b> > 5":           `"b> > 5" is not a number`,
 	} {
 		if g, err := ParseGate(in); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {
-			t.Errorf("%q: %+v, %v, want %q", in, g, err, want)
+			t.Errorf("ParseGate(%q) = %+v, error %q, want a printable error with %q", in, g, err, want)
 		}
 	}
 }
 
-func TestJudge_Work(t *testing.T) {
+func TestCheckGate_Operations(t *testing.T) {
 	few := Compare(workRuns("a", 1, 1), workRuns("b", 1, 2))
 	many := Compare(workRuns("a", 4, 1), workRuns("b", 4, 2))
 	for words, want := range map[string]struct {
@@ -143,7 +143,7 @@ func TestJudge_Work(t *testing.T) {
 		}
 		for _, c := range []*Comparison{few, many} {
 			if v := c.CheckGate(g); v.Fired == nil || *v.Fired != want.fired || !strings.Contains(v.Reason, want.reason) {
-				t.Errorf("%s: %+v, want %+v", words, v, want)
+				t.Errorf("gate %s: %+v, want %+v", words, v, want)
 			}
 		}
 	}
@@ -153,24 +153,24 @@ func TestJudge_Work(t *testing.T) {
 		few: "no node of A or B has that operation", bare: "operations were not recorded: perfagent run --ops on",
 	} {
 		if v := words.CheckGate(Gate{Metric: "op.other.count", Op: ">", Value: 1}); v.Fired != nil || v.Reason != want {
-			t.Errorf("%+v, want %q", v, want)
+			t.Errorf("gate on an operation that no run has: %+v, want no result and the reason %q", v, want)
 		}
 	}
 }
 
 // An operation with only failed calls has no time, and one with only sums has no p90.
-func TestJudge_NumberThatASeriesLacks(t *testing.T) {
+func TestCheckGate_SeriesWithoutThatNumber_GivesReason(t *testing.T) {
 	side := workRuns("a", 1, 1)
 	side.Reports[0].Report.Nodes["0"].Operations.Times["failed"] = aggregate.Timing{Errors: 3}
 	c := Compare(side, side)
 	const want = "that operation has no such number on any node of A or B"
 	if v := c.CheckGate(Gate{Metric: "op.failed.p90_time_ms", Op: ">", Value: 1}); v.Fired != nil || v.Reason != want {
-		t.Errorf("%+v, want %q", v, want)
+		t.Errorf("gate on a number that the series lacks: %+v, want no result and the reason %q", v, want)
 	}
 }
 
 // The tables have 40 series, and gated ones. JSON has all.
-func TestWriteTable_ManySeries(t *testing.T) {
+func TestWriteTable_Shows40SeriesAndGatedOnes(t *testing.T) {
 	side := workRuns("a", 1, 1)
 	n := side.Reports[0].Report.Nodes["0"]
 	for i := range 60 {
@@ -194,18 +194,18 @@ func TestWriteTable_ManySeries(t *testing.T) {
 	for _, want := range []string{"op.o59.count ", "op.o21.avg_time_ms ", "counter.c59 ",
 		"the table has 40 of 129 series of operations, counters"} {
 		if !strings.Contains(table.String(), want) {
-			t.Errorf("no %q in\n%s", want, table.String())
+			t.Errorf("table lacks %q:\n%s", want, table.String())
 		}
 	}
 	for _, not := range []string{"op.o20.count", "op.store.get.count", "counter.c58"} {
 		if strings.Contains(table.String(), not) || strings.Contains(markdown.String(), not) || !strings.Contains(string(data), `"`+not+`"`) {
-			t.Errorf("%q is in\n%s\nor not in the JSON", not, table.String())
+			t.Errorf("want %q in the JSON, but in neither table:\n%s\n%s", not, table.String(), markdown.String())
 		}
 	}
 }
 
 // The golden files have operations of three nodes, on ten runs a side.
-func TestWrite_Work(t *testing.T) {
+func TestWriteTable_OperationsGolden(t *testing.T) {
 	c := Compare(workRuns("a", 10, 1), workRuns("b", 10, 1.25))
 	for _, words := range []string{"op.store.get.p90_time_ms > +10%", "counter.gunicorn.requests < -50%"} {
 		g, err := ParseGate(words)
@@ -226,7 +226,7 @@ func TestWrite_Work(t *testing.T) {
 }
 
 // No series affects a terminal or a table of Markdown.
-func TestWrite_HostileWork(t *testing.T) {
+func TestWriteTable_HostileSeriesNamesAreText(t *testing.T) {
 	for _, name := range reportertest.HostileTexts {
 		a, b := workRuns("a", 1, 1), workRuns("b", 1, 1)
 		reportertest.AddHostileOperations(a.Reports[0].Report, name)
@@ -241,12 +241,12 @@ func TestWrite_HostileWork(t *testing.T) {
 		}
 		for line := range strings.Lines(table.String() + markdown.String()) {
 			if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r < ' ' || r == 0x7f }) {
-				t.Errorf("%q: %q", name, line)
+				t.Errorf("%q: line has a control character: %q", name, line)
 			}
 		}
 		for line := range strings.Lines(markdown.String()) {
 			if strings.HasPrefix(line, "| `") && (strings.Count(line, "|") != 7 || strings.Count(line, "`") != 2) {
-				t.Errorf("%q is not a row of six cells: %q", name, line)
+				t.Errorf("%q: want a row of six cells and one code span: %q", name, line)
 			}
 		}
 	}

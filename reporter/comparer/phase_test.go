@@ -26,7 +26,7 @@ func phased(id string, factor float64) reporter.SourceReport {
 	return r
 }
 
-func TestCompare_Phases(t *testing.T) {
+func TestCompare_PhasesHaveMetricsAndGates(t *testing.T) {
 	c := Compare(Side{Name: "a", Reports: []reporter.SourceReport{phased("a", 1)}}, Side{Name: "b", Reports: []reporter.SourceReport{phased("b", 2)}})
 	for name, want := range map[string]float64{
 		"phase.train.a>b.seconds": 3, "phase.train.a>b.count": 2, "phase.train.a>b.job_avg_cpu_cores": 4,
@@ -34,7 +34,7 @@ func TestCompare_Phases(t *testing.T) {
 	} {
 		m, ok := c.Metric(name)
 		if !ok || m.A == nil || *m.A != want || m.Unit == "" {
-			t.Errorf("%s: %+v, want %v", name, m, want)
+			t.Errorf("metric %s: found %v, %+v; want A's median %v and a unit", name, ok, m, want)
 		}
 	}
 
@@ -47,7 +47,7 @@ func TestCompare_Phases(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := c.CheckGate(g); v.Fired == nil || *v.Fired != want {
-			t.Errorf("%s: %+v", gate, v)
+			t.Errorf("gate %s: %+v, want fired %v", gate, v, want)
 		}
 	}
 	for gate, want := range map[string]string{
@@ -59,18 +59,18 @@ func TestCompare_Phases(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := c.CheckGate(g); v.Fired != nil || v.Reason != want {
-			t.Errorf("%s: %+v", gate, v)
+			t.Errorf("gate %s: %+v, want no result and the reason %q", gate, v, want)
 		}
 	}
 	for _, bad := range []string{"phase.a.wall_seconds > 1", "phase.a > 1", "phase.a.seconds > 10%"} {
 		if _, err := ParseGate(bad); err == nil {
-			t.Errorf("%q is a gate", bad)
+			t.Errorf("ParseGate(%q) succeeded, want an error", bad)
 		}
 	}
 }
 
 // The table has a few numbers of the first phases, and gated ones.
-func TestWriteTable_Phases(t *testing.T) {
+func TestWriteTable_ShowsFirstPhasesAndGatedNumbers(t *testing.T) {
 	a, b := phased("a", 1), phased("b", 1)
 	for i := range 30 {
 		n := a.Report.Nodes["0"]
@@ -86,12 +86,12 @@ func TestWriteTable_Phases(t *testing.T) {
 	for _, want := range []string{"\nphase.train.a>b.job_peak_memory_mb ", "\nphase.only.count ", "\nphase.\\x1b[31mp7.seconds ",
 		"the table has the first 10 of 32 phases"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+			t.Errorf("table lacks %q:\n%s", want, text)
 		}
 	}
 	for _, not := range []string{"\nphase.train.a>b.count ", "p8.seconds", "cpu_avg_utilization_pct  ", "\x1b"} {
 		if strings.Contains(text, not) {
-			t.Errorf("%q is in\n%s", not, text)
+			t.Errorf("table has %q, want it hidden:\n%s", not, text)
 		}
 	}
 }

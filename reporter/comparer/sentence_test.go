@@ -64,7 +64,7 @@ func TestSentence(t *testing.T) {
 		{1, reporter.Values{cpu: 5}, reporter.Values{cpu: 6}, "how long the runs took is not known, CPU time +20 % (one run a side: the noise is unknown)"},
 	} {
 		if got := Compare(several(test.runs, test.a), several(test.runs, test.b)).Sentence(); got != test.want {
-			t.Errorf("%v and %v:\n%s\nwant\n%s", test.a, test.b, got, test.want)
+			t.Errorf("%v and %v: sentence\n%s\nwant\n%s", test.a, test.b, got, test.want)
 		}
 	}
 }
@@ -92,14 +92,14 @@ func TestCommands(t *testing.T) {
 		{side(strings.Repeat("x", 500)), side("y"), "the commands differ: A " + strings.Repeat("x", 79) + "… | B y"},
 	} {
 		if got := Compare(test.a, test.b).Commands(); got != test.want {
-			t.Errorf("%q, want %q", got, test.want)
+			t.Errorf("commands %q, want %q", got, test.want)
 		}
 	}
 }
 
 // The tables have the changes: the wall time first, then the job's, the GPUs' and the node's metrics. They also have
 // gated metrics.
-func TestTable_Changes(t *testing.T) {
+func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 	a := reporter.Values{"max_t_mem_percent": 10, "gpu_0_avg_utilization_pct": 50, "job_cpu_seconds": 5, "wall_seconds": 100,
 		"max_t_limit_memory_pct": 50, "job_max_rss_mb": 7, "cpu_avg_utilization_pct": 40, "total_disk_io_read_mb": 0}
 	b := reporter.Values{"max_t_mem_percent": 20, "gpu_0_avg_utilization_pct": 60, "job_cpu_seconds": 6, "wall_seconds": 112,
@@ -132,10 +132,12 @@ func TestTable_Changes(t *testing.T) {
 					}
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("%d runs, all %v, %s:\n%s\n%s", runs, all, format, diff, out.String())
+					t.Errorf("%d runs, all %v, %s: metrics (-want +got):\n%s\n%s", runs, all, format, diff,
+						out.String())
 				}
 				if hidden := strings.Contains(out.String(), "not shown: "); hidden == all {
-					t.Errorf("%d runs, all %v, %s:\n%s", runs, all, format, out.String())
+					t.Errorf("%d runs, all %v, %s: hidden metrics are mentioned: %v, want %v:\n%s", runs, all, format,
+						hidden, !all, out.String())
 				}
 			}
 		}
@@ -146,21 +148,21 @@ func TestRows(t *testing.T) {
 	c := Compare(several(10, reporter.Values{"wall_seconds": 100, "job_cpu_seconds": 5}), several(10, reporter.Values{"wall_seconds": 80, "job_cpu_seconds": 5}))
 	changed, rest := c.Rows()
 	if len(changed) != 1 || changed[0].Name != "wall_seconds" || !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].ChangePct) != "-20" {
-		t.Errorf("changed: %+v", changed)
+		t.Errorf("changed metrics %+v, want only wall_seconds, by -20 %%", changed)
 	}
 	if len(rest) != 1 || rest[0].Name != "job_cpu_seconds" || rest[0].ChangePct != 0 || rest[0].Change != "~" {
-		t.Errorf("the rest: %+v", rest)
+		t.Errorf("other metrics %+v, want only job_cpu_seconds, unchanged", rest)
 	}
 }
 
 // Without a change the sentence reports that, and there is no empty table.
-func TestTable_NothingChanged(t *testing.T) {
+func TestWriteTable_WithoutChangeHasNoEmptyTable(t *testing.T) {
 	same := several(10, reporter.Values{"wall_seconds": 100})
 	var out bytes.Buffer
 	if err := WriteTable(&out, Compare(same, same), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.00)\n\nA: 10 runs, x\n") || strings.Contains(out.String(), "metric  ") {
-		t.Error(out.String())
+		t.Errorf("want the sentence that B took as long as A, and no table:\n%s", out.String())
 	}
 }

@@ -38,7 +38,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not current (go test ./comparer -update):\n%s", path, diff)
+		t.Errorf("%s is not current (go test ./reporter/comparer -update):\n%s", path, diff)
 	}
 }
 
@@ -118,7 +118,7 @@ func cases(t *testing.T) map[string]*Comparison {
 	}
 }
 
-func TestTable_Golden(t *testing.T) {
+func TestWriteTable_Golden(t *testing.T) {
 	for name, c := range cases(t) {
 		var out bytes.Buffer
 		if err := WriteTable(&out, c, Options{All: true}); err != nil {
@@ -129,14 +129,14 @@ func TestTable_Golden(t *testing.T) {
 		for line := range strings.Lines(rest) {
 			// 82: numbers of seven digits are unusually long.
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 82 && name != "hostile" {
-				t.Errorf("%s: %d characters: %s", name, n, line)
+				t.Errorf("%s: line of %d characters, want at most 82: %s", name, n, line)
 			}
 		}
 		wantHarmless(t, name, out.String())
 	}
 }
 
-func TestMarkdown_Golden(t *testing.T) {
+func TestWriteMarkdown_Golden(t *testing.T) {
 	for name, c := range cases(t) {
 		var out bytes.Buffer
 		if err := WriteMarkdown(&out, c, Options{All: true}); err != nil {
@@ -145,7 +145,7 @@ func TestMarkdown_Golden(t *testing.T) {
 		golden(t, name+".md", out.String())
 		wantHarmless(t, name, out.String())
 		if bad := regexp.MustCompile("(?m)[^\\\\](<script|\\[l|\\*b|@you|://|`<)|www\\.|^[^-|*\n]").FindString(out.String()); bad != "" {
-			t.Errorf("%s: %q is not escaped", name, bad)
+			t.Errorf("%s: %q is not escaped in the Markdown", name, bad)
 		}
 	}
 }
@@ -155,15 +155,15 @@ func wantHarmless(t *testing.T, name, text string) {
 	t.Helper()
 	for _, bad := range []string{"\x1b", "\r", "\a", "\t", "\u202e", "NaN", "Inf", "∞"} {
 		if strings.Contains(text, bad) {
-			t.Errorf("%s has %q:\n%s", name, bad, text)
+			t.Errorf("%s: output has %q, want it escaped:\n%s", name, bad, text)
 		}
 	}
 	if !utf8.ValidString(text) {
-		t.Errorf("%s is not UTF-8", name)
+		t.Errorf("%s: output is not UTF-8: %q", name, text)
 	}
 }
 
-func TestJSON_Golden(t *testing.T) {
+func TestComparison_JSONGolden(t *testing.T) {
 	for name, c := range cases(t) {
 		data, err := json.MarshalIndent(c, "", "  ")
 		if err != nil {
@@ -176,23 +176,23 @@ func TestJSON_Golden(t *testing.T) {
 			Metrics []map[string]any
 		}
 		if err := json.Unmarshal(data, &back); err != nil || len(back.Metrics) != len(everywhere()) {
-			t.Fatalf("%s: %d metrics, %v", name, len(back.Metrics), err)
+			t.Fatalf("%s: JSON has %d metrics, want %d (error %v)", name, len(back.Metrics), len(everywhere()), err)
 		}
 		for _, m := range back.Metrics {
 			for _, key := range []string{"name", "unit", "a", "b", "change_pct", "p_value", "changed", "n_a", "n_b"} {
 				if _, ok := m[key]; !ok {
-					t.Errorf("%s: %v has no %s", name, m["name"], key)
+					t.Errorf("%s: metric %v lacks the key %s", name, m["name"], key)
 				}
 			}
 			if (m["changed"] == nil) != (m["p_value"] == nil) || m["a"] == nil && m["why"] == nil {
-				t.Errorf("%s: %v", name, m)
+				t.Errorf("%s: metric %v: want changed with p_value only, and why if a is null", name, m)
 			}
 		}
 	}
 }
 
 // Colours enclose whole lines, and change nothing else.
-func TestTable_Colors(t *testing.T) {
+func TestWriteTable_ColorsEncloseWholeLines(t *testing.T) {
 	c := cases(t)["slower"]
 	var bare, colored bytes.Buffer
 	if err := WriteTable(&bare, c, Options{All: true}); err != nil {
@@ -202,12 +202,12 @@ func TestTable_Colors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(colored.String()); got != bare.String() {
-		t.Error(cmp.Diff(bare.String(), got))
+		t.Errorf("without its colours the table differs (-want +got):\n%s", cmp.Diff(bare.String(), got))
 	}
 	_, rest, _ := strings.Cut(colored.String(), "\n\n")
 	for line := range strings.Lines(rest) {
 		if bold := strings.HasPrefix(line, "\x1b[1m"); bold != (strings.Contains(line, "+") && strings.Contains(line, "<.001")) && !strings.Contains(line, "gate") {
-			t.Errorf("bold: %v: %q", bold, line)
+			t.Errorf("bold %v, want it for significant changes only: %q", bold, line)
 		}
 	}
 }
@@ -215,12 +215,12 @@ func TestTable_Colors(t *testing.T) {
 func TestChangeText(t *testing.T) {
 	for pct, want := range map[float64]string{0: "0 %", 20.26: "+20.3 %", -5: "-5.0 %", 0.04: "+0.04 %", 0.00001: "+1.0e-05 %", 1234.5: "+1234 %", 5e7: "+5.0e+07 %"} {
 		if got := changeText(pct, 3); got != want {
-			t.Errorf("%v: %q, want %q", pct, got, want)
+			t.Errorf("changeText(%v) = %q, want %q", pct, got, want)
 		}
 	}
 	for p, want := range map[float64]string{1: "1.000", 0.0281: "0.028", 0.0005: "0.001", 0.0004: "<.001", 0: "<.001"} {
 		if got := pValueCell(p); got != want {
-			t.Errorf("p %v: %q, want %q", p, got, want)
+			t.Errorf("pValueCell(%v) = %q, want %q", p, got, want)
 		}
 	}
 }
@@ -236,7 +236,8 @@ func TestSpread(t *testing.T) {
 		{f(0), f(0), f(5), 6, "±5"}, {f(0), f(0), f(0.00781), 6, "±0.008"}, {f(0), f(-2.7e-6), f(0), 6, "±3e-06"}, {f(0), f(0), f(16.7), 6, "±17"}, {f(0), f(0), f(0), 6, "±0%"}, {f(1), f(0), f(100), 6, "±>999%"}, {f(1), nil, nil, 5, "±?"}, {f(1), nil, nil, 1, ""}, {nil, nil, nil, 0, ""},
 	} {
 		if got := spread(test.centre, test.low, test.high, test.n); got != test.want {
-			t.Errorf("%s %s…%s: %q, want %q", written(test.centre), written(test.low), written(test.high), got, test.want)
+			t.Errorf("spread of %s from %s to %s: %q, want %q", written(test.centre), written(test.low),
+				written(test.high), got, test.want)
 		}
 	}
 }
@@ -246,20 +247,20 @@ func TestWrapped(t *testing.T) {
 	got := wrapped(strings.Repeat("word ", 20) + path + " end")
 	for _, line := range got {
 		if utf8.RuneCountInString(line) > 80 && !strings.Contains(line, path) {
-			t.Errorf("%d characters: %q", len(line), line)
+			t.Errorf("line of %d characters, want at most 80: %q", utf8.RuneCountInString(line), line)
 		}
 	}
 	if strings.Join(strings.Fields(strings.Join(got, " ")), " ") != strings.Repeat("word ", 20)+path+" end" {
-		t.Errorf("%q", got)
+		t.Errorf("wrapped lines %q have other words than the text", got)
 	}
 }
 
 // A failing writer is reported.
-func TestWrite_Errors(t *testing.T) {
+func TestWriteTable_ReturnsWriteErrors(t *testing.T) {
 	c := cases(t)["one"]
 	for name, err := range map[string]error{"table": WriteTable(broken{}, c, Options{All: true}), "markdown": WriteMarkdown(broken{}, c, Options{All: true})} {
 		if err == nil || !strings.Contains(err.Error(), "write the comparison") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want: write the comparison", name, err)
 		}
 	}
 }

@@ -89,10 +89,10 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 			t.Errorf("%s: %q, exit %d, evidence %v; want %q, exit %d, rank %v", name, v.Text, code, v.Evidence, c.text, c.code, c.first)
 		}
 		if c.first >= 0 && (v.Evidence["host"] != "node1" || v.Evidence["node"] != 0.0) {
-			t.Errorf("%s: evidence %v", name, v.Evidence)
+			t.Errorf("%s: evidence %v, want host node1 and node 0", name, v.Evidence)
 		}
 		if n.Job != nil && n.Job.ExitCode != nil && *n.Job.ExitCode != code || n.Findings == nil {
-			t.Errorf("%s: job %+v, findings %v", name, n.Job, n.Findings)
+			t.Errorf("%s: job %+v, want exit code %d; findings %v, want a list", name, n.Job, code, n.Findings)
 		}
 		data, err := reporter.Encode(r)
 		if err != nil {
@@ -103,7 +103,7 @@ func TestCombine_NamesTheFirstFailure(t *testing.T) {
 }
 
 // A node has the conditions of all its ranks.
-func TestCombine_Conditions(t *testing.T) {
+func TestCombine_HasConditionsOfAllRanks(t *testing.T) {
 	parts := ranksThat(t, rankEnd{after: 5}, rankEnd{after: 5, exit: 1}, rankEnd{after: 5})
 	for rank, condition := range map[int]string{0: diagnosis.ConditionSwapping, 2: diagnosis.ConditionThrottled} {
 		n := parts[rank].Report.Nodes["0"]
@@ -116,6 +116,6 @@ func TestCombine_Conditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(r.Run.Verdict.Conditions, " "); got != "throttled swapping" {
-		t.Errorf("conditions %q", got)
+		t.Errorf("conditions %q, want those of both ranks: %q", got, "throttled swapping")
 	}
 }

@@ -28,7 +28,7 @@ func tableIn(t *testing.T, page, name string) (rows [][]string) {
 		rows = append(rows, strings.Split(strings.Trim(line, "| \n"), " | "))
 	}
 	if len(rows) < 3 {
-		t.Fatalf("%s has no table %q", page, name)
+		t.Fatalf("docs/%s has no table %q of at least 3 rows", page, name)
 	}
 	return rows[2:]
 }
@@ -44,13 +44,13 @@ func says(t *testing.T, name, text string, thresholds []any) {
 		}
 		var found bool
 		if _, rest, found = strings.Cut(rest, words); !found {
-			t.Errorf("%s: %q is missing, or out of order, in: %s", name, words, text)
+			t.Errorf("docs on %s: %q is missing, or not after the earlier thresholds, in: %s", name, words, text)
 		}
 	}
 }
 
 // docs/findings.md has the rules with their thresholds.
-func TestDocs_Rules(t *testing.T) {
+func TestRules_MatchDocs(t *testing.T) {
 	n := func(v any) string { return fmt.Sprint(v) }
 	thresholds := map[string][]any{
 		MemoryTight:           {findTightPct, 100 * findTightOwn},
@@ -80,12 +80,12 @@ func TestDocs_Rules(t *testing.T) {
 		got = append(got, []string{row[0], row[1], row[3]})
 		id := strings.Trim(row[0], "`")
 		if len(thresholds[id]) == 0 {
-			t.Errorf("%s: no threshold", id)
+			t.Errorf("docs/findings.md: rule %s has no threshold in this test", id)
 		}
 		says(t, id, row[2], thresholds[id])
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("rules in docs/findings.md (-want +got):\n%s", diff)
 	}
 }
 
@@ -99,7 +99,7 @@ func documentedCauses(t *testing.T) (names []string) {
 }
 
 // docs/verdict.md has the causes and the conditions with their thresholds.
-func TestDocs_Verdict(t *testing.T) {
+func TestConditions_AndCausesMatchDocs(t *testing.T) {
 	want := []string{CauseUnknown, CauseOOMCgroup, CauseOOMHost, CauseOOMCPUSet, CauseOOMNUMA, CauseOOM, CauseStopped, CauseTimeLimit,
 		CauseDiskFull, CauseSignal, CauseExited}
 	if got := documentedCauses(t); !slices.Equal(got, want) {
@@ -132,6 +132,6 @@ func TestDocs_Verdict(t *testing.T) {
 		known = append(known, c.Name)
 	}
 	if !slices.Equal(names, known) {
-		t.Errorf("conditions %q, documented: %q", known, names)
+		t.Errorf("conditions in docs/verdict.md: %q, want those in the code: %q", names, known)
 	}
 }

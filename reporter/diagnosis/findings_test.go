@@ -288,7 +288,7 @@ func findingIDs(list []reporter.Finding) string {
 }
 
 // Each rule fires at its threshold, alone, and not one step before it.
-func TestFinding_Rules(t *testing.T) {
+func TestFindings_EachRuleFiresAloneAtItsThreshold(t *testing.T) {
 	tested := map[string]bool{ruleImbalance: true, ruleStraggler: true, ruleOddNode: true} // tested elsewhere
 	for _, c := range findingCases {
 		tested[c.id] = true
@@ -296,44 +296,44 @@ func TestFinding_Rules(t *testing.T) {
 			n := findingNode()
 			c.fires(n)
 			if got := findings(n, findingRun); findingIDs(got) != c.id {
-				t.Errorf("fires %q, want %q", findingIDs(got), c.id)
+				t.Errorf("rules that fire: %q, want only %q", findingIDs(got), c.id)
 			}
 			n = findingNode()
 			c.not(n)
 			if got := findings(n, findingRun); len(got) > 0 {
-				t.Errorf("on the other side: %+v", got)
+				t.Errorf("one step before the threshold: findings %+v, want none", got)
 			}
 		})
 	}
 	for _, rule := range Rules() {
 		if !tested[rule.ID] {
-			t.Errorf("no case for %s", rule.ID)
+			t.Errorf("rule %s has no case in this test", rule.ID)
 		}
 	}
 }
 
 // The table has every ID once, each with an advice.
-func TestFinding_Table(t *testing.T) {
+func TestRules_HaveEveryIDOnceWithAdvice(t *testing.T) {
 	want := []string{"clocked_down", "cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "gpu_starved", "imbalance", "memory_tight", "memory_unused", "neighbour",
 		"network_file_system", "odd_node", "one_busy_thread", "sampling_gaps", "straggler", "swapping", "throttled"}
 	var got []string
 	for _, r := range Rules() {
 		got = append(got, r.ID)
 		if r.Advice == "" || r.Severity != SeverityInfo && r.Severity != SeverityWarning || (r.judge == nil) != comparesPeers(r.ID) {
-			t.Errorf("%+v", r)
+			t.Errorf("rule %+v: want advice, a known severity, and judge unless it compares nodes or ranks", r)
 		}
 		if strings.Contains(r.Advice, "%!") {
-			t.Errorf("%s: %s", r.ID, r.Advice)
+			t.Errorf("advice of rule %s has a formatting error: %s", r.ID, r.Advice)
 		}
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("IDs of the rules (-want +got):\n%s", diff)
 	}
 }
 
 // The texts and the evidence of all findings are a golden file.
-func TestFinding_Texts(t *testing.T) {
+func TestFindings_TextsGolden(t *testing.T) {
 	var out bytes.Buffer
 	show := func(name string, list []reporter.Finding) {
 		for _, f := range list {
@@ -359,7 +359,7 @@ func TestFinding_Texts(t *testing.T) {
 }
 
 // Runs shorter than 5 s have no findings, whatever their numbers.
-func TestFinding_ShortRuns(t *testing.T) {
+func TestFindings_NoneForRunsShorterThan5s(t *testing.T) {
 	for _, wall := range []float64{5, 4.999, 0, -1, math.NaN(), math.Inf(1)} {
 		for _, c := range findingCases {
 			n := findingNode()
@@ -367,21 +367,22 @@ func TestFinding_ShortRuns(t *testing.T) {
 			n.Metrics[reporter.MetricSwapIn] = 0 // a rate, which depends on the time
 			n.Metrics[reporter.MetricWall] = wall
 			if got := findings(n, &reporter.Run{WallSeconds: wall}); got == nil || (len(got) > 0) != (wall == 5 && c.id != ruleSwapping) && c.name != "one is not known" {
-				t.Errorf("%s of %v s: %v", c.name, wall, got)
+				t.Errorf("case %s, run of %v s: findings %#v, want a list that is empty unless the run lasts 5 s",
+					c.name, wall, got)
 			}
 		}
 	}
 }
 
 // Missing values fire no rule, and the list is never nil.
-func TestFinding_Nothing(t *testing.T) {
+func TestFindings_MissingValuesFireNoRule(t *testing.T) {
 	for name, n := range map[string]*reporter.Node{
 		"nil": nil, "empty": {}, "fits": findingNode(), "no metrics": {Host: &reporter.Host{CPUs: 64, MemoryMB: 1}, Limits: &reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 8192},
 			GPUs: []reporter.GPU{{OfJob: true, MemoryMB: 1}}, Sampling: &reporter.Sampling{}},
 	} {
 		for _, run := range []*reporter.Run{nil, {}, findingRun} {
 			if got := findings(n, run); got == nil || len(got) > 0 {
-				t.Errorf("%s: %#v", name, got)
+				t.Errorf("node %q, run %+v: findings %#v, want an empty list", name, run, got)
 			}
 		}
 	}
@@ -390,18 +391,18 @@ func TestFinding_Nothing(t *testing.T) {
 		n.Metrics[name] = math.NaN()
 	}
 	if got := findings(n, findingRun); len(got) > 0 {
-		t.Errorf("all NaN: %+v", got)
+		t.Errorf("all metrics are NaN: findings %+v, want none", got)
 	}
 	n = findingNode()
 	n.Origin = reporter.OriginPerfPy
 	n.Metrics[reporter.MetricDiskPeak] = 99
 	if got := findings(n, findingRun); got == nil || len(got) > 0 {
-		t.Errorf("perf.py: %+v", got)
+		t.Errorf("node from perf.py: findings %#v, want an empty list", got)
 	}
 }
 
 // Warnings come first, in the order of the table; one busy thread excludes unused CPUs.
-func TestFinding_Order(t *testing.T) {
+func TestFindings_WarningsComeFirst(t *testing.T) {
 	n := findingNode()
 	for _, c := range findingCases {
 		if c.name == "whole node" || c.name == "share" || c.name == "one of two" || c.name == "6 GiB instead of 64" || c.id == ruleSwapping || c.name == "periods" {
@@ -415,7 +416,7 @@ func TestFinding_Order(t *testing.T) {
 	n.Limits.MemoryMB, n.Metrics[reporter.MetricLimitMemory], n.Metrics[reporter.MetricSwapIn] = 200000, math.NaN(), 9999
 	want := "disk_nearly_full gpu_idle throttled swapping memory_unused one_busy_thread gpu_memory_full sampling_gaps"
 	if got := findings(n, findingRun); findingIDs(got) != want {
-		t.Errorf("got  %s\nwant %s", findingIDs(got), want)
+		t.Errorf("findings are in the order\n%s\nwant\n%s", findingIDs(got), want)
 	}
 }
 
@@ -466,7 +467,7 @@ var findingNodesCases = []struct {
 	{"too short", "0", []func(*reporter.Node){findingCores(1.2), nil}, []func(*reporter.Node){findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 4.9)), nil}},
 }
 
-func TestFinding_Imbalance(t *testing.T) {
+func TestAddPeerFindings_FireAtTheirThreshold(t *testing.T) {
 	with := func(r *reporter.Report) string {
 		var names []string
 		for _, name := range r.NodeNames() {
@@ -480,30 +481,32 @@ func TestFinding_Imbalance(t *testing.T) {
 	}
 	for _, c := range findingNodesCases {
 		if got := with(findingNodes(c.fires...)); got != c.node {
-			t.Errorf("%s: on node %q, want %q", c.name, got, c.node)
+			t.Errorf("%s: the finding is on node %q, want %q", c.name, got, c.node)
 		}
 		if got := with(findingNodes(c.not...)); got != "" {
-			t.Errorf("%s: on the other side: node %s", c.name, got)
+			t.Errorf("%s: one step before the threshold node %q has the finding, want none", c.name, got)
 		}
 	}
 }
 
 // The finding follows the nodes of a report, and changes no list that another report shares.
-func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
+func TestAddPeerFindings_FollowNodesOfReport(t *testing.T) {
 	r := findingNodes(findingCores(7), findingAll(findingCores(1.99), findingSet(reporter.MetricThrottled, 50.0)), findingSet(reporter.MetricDiskPeak, 99.0))
 	r.Nodes["1"].Findings = append(make([]reporter.Finding, 0, 4), r.Nodes["1"].Findings...)
 	shared := r.Nodes["1"].Findings
 	before := fmt.Sprint(shared[:cap(shared)])
 	if findingIDs(r.Nodes["1"].Findings) != "throttled imbalance odd_node" || findingIDs(r.Nodes["2"].Findings) != "disk_nearly_full" {
-		t.Fatalf("%v, %v", r.Nodes["1"].Findings, r.Nodes["2"].Findings)
+		t.Fatalf("findings of node 1: %v, want throttled, imbalance, odd_node; of node 2: %v, want disk_nearly_full",
+			r.Nodes["1"].Findings, r.Nodes["2"].Findings)
 	}
 	part := &reporter.Report{Run: r.Run, Nodes: map[string]*reporter.Node{"1": r.Nodes["1"], "7": nil, "8": {}}}
 	addPeerFindings(part)
 	if findingIDs(part.Nodes["1"].Findings) != "throttled" || part.Nodes["8"].Findings == nil {
-		t.Errorf("alone: %v", part.Nodes["1"].Findings)
+		t.Errorf("merged without the other nodes: findings of node 1: %v, want throttled; of node 8: %#v, want a list",
+			part.Nodes["1"].Findings, part.Nodes["8"].Findings)
 	}
 	if after := fmt.Sprint(shared[:cap(shared)]); after != before {
-		t.Errorf("the list was changed:\n%s\n%s", before, after)
+		t.Errorf("the merge changed a list that another report shares:\n%s\nwas\n%s", after, before)
 	}
 	addPeerFindings((&reporter.Report{}))
 }
@@ -519,13 +522,13 @@ func findingReport(node int, cores float64) *reporter.Report {
 }
 
 // The findings of merged reports do not depend on the steps of merging.
-func TestFinding_Merge(t *testing.T) {
+func TestMerge_FindingsDoNotDependOnSteps(t *testing.T) {
 	node := func(i int) reporter.SourceReport {
 		return reporter.SourceReport{Path: fmt.Sprint(i), Report: findingReport(i, []float64{6, 1.9, 7}[i])}
 	}
 	at := mustMerge(t, node(0), node(1), node(2))
 	if got := findingIDs(at.Nodes["1"].Findings); !strings.Contains(got, ruleImbalance) {
-		t.Fatalf("node 1 has %s", got)
+		t.Fatalf("node 1 has the findings %s, want imbalance among them", got)
 	}
 	want := encodedReport(t, at)
 	for name, inputs := range map[string][]reporter.SourceReport{
@@ -534,20 +537,20 @@ func TestFinding_Merge(t *testing.T) {
 		"again":            {{Path: "a", Report: mustMerge(t, node(2), node(1))}, {Path: "b", Report: mustMerge(t, node(0), node(2))}, node(1)},
 	} {
 		if diff := cmp.Diff(string(want), string(encodedReport(t, mustMerge(t, inputs...)))); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
+			t.Errorf("%s gives another report (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
 // The report of a run has the list of findings, even if it is empty.
-func TestFinding_Report(t *testing.T) {
+func TestNew_HasListOfFindingsEvenIfEmpty(t *testing.T) {
 	short := New(Input{Input: reportertest.Input(0, 3, 0, "")})
 	if data := encodedReport(t, short); !bytes.Contains(data, []byte(`"findings": []`)) && !bytes.Contains(data, []byte(`"findings":[]`)) {
-		t.Errorf("no empty list in\n%s", data)
+		t.Errorf("the report has no empty list of findings:\n%s", data)
 	}
 }
 
-func TestFinding_Advice(t *testing.T) {
+func TestMergedFindings_OneForEachID(t *testing.T) {
 	thread := findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)
 	whole := findingAll(thread, findingLimits(reporter.Limits{CPUs: 64}))
 	full := findingSet(reporter.MetricDiskPeak, 99.0)
@@ -559,15 +562,15 @@ func TestFinding_Advice(t *testing.T) {
 	}
 	want := []string{"disk_nearly_full warning [1 3]", "one_busy_thread warning [0 1 3]", "imbalance warning [2]", "later warning [8]"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("merged findings (-want +got):\n%s", diff)
 	}
 	if got := MergedFindings((&reporter.Report{})); len(got) > 0 {
-		t.Error(got)
+		t.Errorf("MergedFindings of an empty report: %+v, want none", got)
 	}
 }
 
 // No number makes a rule panic, and no finding has NaN or infinity.
-func TestFinding_Hostile(t *testing.T) {
+func TestFindings_HostileNumbersNeverPanic(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, math.MaxFloat64, -math.MaxFloat64, 5e-324, -1, 0, 1, 1.5, 8, 60, 95, 99.999, 1e7, 1e19, 4096}
 	pick := func() float64 { return odd[random.IntN(len(odd))] }
@@ -613,35 +616,36 @@ func TestFinding_Hostile(t *testing.T) {
 		for _, a := range MergedFindings(r) {
 			fired[a.ID] = true
 			if _, err := json.Marshal(a.Evidence); err != nil {
-				t.Fatalf("%s: %v: %v", a.ID, a.Evidence, err)
+				t.Fatalf("evidence of %s is not JSON: %v: %v", a.ID, a.Evidence, err)
 			}
 			if a.Text == "" || text.Printable(a.Text) != a.Text || len(a.Text) > 400 || strings.Contains(a.Text, "NaN") || strings.Contains(a.Text, "Inf") || strings.Contains(a.Text, "%!") {
-				t.Fatalf("%s: %q", a.ID, a.Text)
+				t.Fatalf("text of %s is %q: want 1 to 400 printable bytes without NaN, Inf and formatting errors", a.ID,
+					a.Text)
 			}
 		}
 	}
 	for _, rule := range Rules() {
 		if !fired[rule.ID] {
-			t.Errorf("%s was never fired", rule.ID)
+			t.Errorf("rule %s fired for no number", rule.ID)
 		}
 	}
 }
 
 // A size to ask for is at least the need and less than a quarter more.
-func TestFinding_RoundSize(t *testing.T) {
+func TestRoundSize(t *testing.T) {
 	for mb, want := range map[float64]string{0.1: "16 MiB", 16: "16 MiB", 17: "20 MiB", 600: "640 MiB", 1000: "1 GiB", 1025: "1.25 GiB", 5600: "6 GiB", 6144: "6 GiB", 9300: "10 GiB", 150e3: "160 GiB", 3e6: "3 TiB"} {
 		if got := text.TrimmedSizeText(roundSize(mb)); got != want {
-			t.Errorf("%v MiB: %s, want %s", mb, got, want)
+			t.Errorf("roundSize(%v MiB) is %s, want %s", mb, got, want)
 		}
 	}
 	for mb := 16.5; mb < 1e12; mb *= 1.0137 {
 		if r := roundSize(mb); r < mb || r >= 1.25*mb {
-			t.Errorf("%v: %v", mb, r)
+			t.Errorf("roundSize(%v) = %v, want at least that and less than a quarter more", mb, r)
 		}
 	}
 	for _, mb := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1)} {
 		if r := roundSize(mb); !math.IsNaN(r) {
-			t.Errorf("%v: %v", mb, r)
+			t.Errorf("roundSize(%v) = %v, want NaN", mb, r)
 		}
 	}
 }
@@ -660,7 +664,7 @@ func FuzzFinding(f *testing.F) {
 		}
 		for _, n := range r.Nodes {
 			if got := findings(n, &r.Run); got == nil {
-				t.Error("nil")
+				t.Error("findings returned nil, want a list")
 			}
 		}
 		addPeerFindings(r)
@@ -676,7 +680,7 @@ func FuzzFinding(f *testing.F) {
 }
 
 // A job that came to its limit, if only between samples, is not advised to ask for less.
-func TestFinding_LimitBetweenSamples(t *testing.T) {
+func TestFindings_LimitReachedBetweenSamplesIsNotUnused(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		in := Input{Input: reportertest.JobInput(0, 10, 0, "")}
 		a := &in.Recording.Account
@@ -687,11 +691,11 @@ func TestFinding_LimitBetweenSamples(t *testing.T) {
 		}
 		n := New(in).Nodes["0"]
 		if n.Metrics[reporter.MetricLimitMemory] != 100 {
-			t.Errorf("%v %% of the limit", n.Metrics[reporter.MetricLimitMemory])
+			t.Errorf("MetricLimitMemory is %v %%, want 100", n.Metrics[reporter.MetricLimitMemory])
 		}
 		for _, f := range n.Findings {
 			if f.ID == ruleMemoryUnused {
-				t.Errorf("killed %v: %s", killed, f.Text)
+				t.Errorf("killed %v: the job reached its limit, and still got the finding %q", killed, f.Text)
 			}
 		}
 	}

@@ -40,39 +40,39 @@ func mergedRun(t *testing.T, r *reporter.Report) *reporter.Report {
 	for range 5 {
 		list := inputs()
 		if got := encodedReport(t, mustMerge(t, list...)); string(got) != string(want) {
-			t.Fatalf("another order:\n%s\n%s", got, want)
+			t.Fatalf("merged in another order:\n%s\nwant\n%s", got, want)
 		}
 		steps := mustMerge(t, list[0])
 		for _, next := range list[1:] {
 			steps = mustMerge(t, reporter.SourceReport{Path: "steps", Report: steps}, next)
 		}
 		if got := encodedReport(t, steps); string(got) != string(want) {
-			t.Fatalf("in steps:\n%s\n%s", got, want)
+			t.Fatalf("merged in steps:\n%s\nwant\n%s", got, want)
 		}
 	}
 	return merged
 }
 
 // The run's verdict and exit code are from the first rank that failed.
-func TestFirst_Ranks(t *testing.T) {
+func TestFirstFailure_SetsVerdictAndExitCodeOfRun(t *testing.T) {
 	r := mergedRun(t, reportertest.KilledRank())
 	v := r.Run.Verdict
 	want := "rank 3 on node1 was killed by the kernel: python (process 4245) hit the memory limit of 8.0 GiB of its " +
 		"control group at 12:00:18 UTC; peak 8.0 GiB; 7 others were ended by SIGTERM of the launcher within 1.2 s"
 	if v.Cause != CauseOOMCgroup || v.Text != want {
-		t.Errorf("%s: %s, want %s", v.Cause, v.Text, want)
+		t.Errorf("verdict %s: %s, want %s: %s", v.Cause, v.Text, CauseOOMCgroup, want)
 	}
 	if *r.Run.ExitCode != 137 || r.Run.Signal != "SIGKILL" {
-		t.Errorf("exit code %d, signal %q", *r.Run.ExitCode, r.Run.Signal)
+		t.Errorf("the run has exit code %d and signal %q, want 137 and SIGKILL", *r.Run.ExitCode, r.Run.Signal)
 	}
 	for key, want := range map[string]any{"rank": 3.0, "node": 0.0, "host": "node1", "others_ended": 7.0,
 		"others_seconds": 1.2, "limit_mb": 8192.0} {
 		if v.Evidence[key] != want {
-			t.Errorf("%s = %v, want %v", key, v.Evidence[key], want)
+			t.Errorf("evidence %s = %v, want %v", key, v.Evidence[key], want)
 		}
 	}
 	if _, changed := r.Nodes["0"].Ranks["3"].Verdict.Evidence["rank"]; changed {
-		t.Error("the rank's own verdict was changed")
+		t.Error("the verdict of the rank itself was changed: its evidence has a rank")
 	}
 }
 
@@ -86,7 +86,7 @@ func ends(cause, words string, more ...any) *reporter.Verdict {
 }
 
 // The sentence names the first failure and counts the other endings.
-func TestFirst_Sentences(t *testing.T) {
+func TestFirstFailure_NamesFirstAndCountsOtherEndings(t *testing.T) {
 	type report = *reporter.Report
 	fails := func(rank int, before time.Duration, code int) func(report) {
 		return func(r report) {
@@ -150,52 +150,53 @@ func TestFirst_Sentences(t *testing.T) {
 			}
 			merged := mergedRun(t, r)
 			if v := merged.Run.Verdict; v.Text != c.want {
-				t.Errorf("%s\nwant %s", v.Text, c.want)
+				t.Errorf("verdict %s\nwant %s", v.Text, c.want)
 			}
 			code := -1
 			if merged.Run.ExitCode != nil {
 				code = *merged.Run.ExitCode
 			}
 			if code != c.code && c.code >= 0 {
-				t.Errorf("exit code %d, want %d", code, c.code)
+				t.Errorf("the run has exit code %d, want %d", code, c.code)
 			}
 		})
 	}
 }
 
 // A node with ranks has the same verdict as its run, and the verdict on a single job is unchanged.
-func TestFirst_OneNode(t *testing.T) {
+func TestFirstFailure_NodeAndRunHaveSameVerdict(t *testing.T) {
 	r := reportertest.Ranks(1, 3, 20)
 	reportertest.EndRank(r, 1, time.Second, 139, "SIGSEGV", ends(CauseSignal, "killed by SIGSEGV: a fault"))
 	if v := mergedRun(t, r).Run.Verdict; v.Text != "rank 1 on node1 was killed by SIGSEGV: a fault" || v.Number("rank") != 1 {
-		t.Errorf("%+v", v)
+		t.Errorf("verdict %q on rank %v, want rank 1 on node1 killed by SIGSEGV", v.Text, v.Number("rank"))
 	}
 
 	merged := mergedRun(t, r)
 	if n := merged.Nodes["0"]; n.Verdict.Text != merged.Run.Verdict.Text || *n.Job.ExitCode != 139 || n.Job.Signal != "SIGSEGV" {
-		t.Errorf("%+v %+v", n.Verdict, n.Job)
+		t.Errorf("the node has the verdict %+v and the job %+v, want the run's verdict, exit code 139 and SIGSEGV",
+			n.Verdict, n.Job)
 	}
 	if r.Nodes["0"].Job.Signal != "" {
-		t.Error("the job of the input was changed")
+		t.Errorf("the merge changed the job of its input: signal %q", r.Nodes["0"].Job.Signal)
 	}
 	first, ok := firstFailure(endingsOf("", r.Nodes["0"]))
 	if _, has := first.verdict.Evidence["node"]; !ok || has || first.verdict.Evidence["host"] != "node1" || *first.code != 139 {
-		t.Errorf("%+v", first)
+		t.Errorf("first failure %+v (found: %v), want one on host node1 with exit code 139 and no node", first, ok)
 	}
 
 	own := ends(CauseSignal, "killed by SIGSEGV: a fault")
 	alone := reportertest.NodeReport(0, 20, 1, nil)
 	alone.Nodes["0"].Verdict = own
 	if merged := mustMerge(t, reporter.SourceReport{Path: "x", Report: alone}); merged.Run.Verdict != own {
-		t.Errorf("%+v", merged.Run.Verdict)
+		t.Errorf("verdict on a single job %+v, want it unchanged: %+v", merged.Run.Verdict, own)
 	}
 	if _, ok := firstFailure(nil); ok {
-		t.Error("there is a first of none")
+		t.Error("firstFailure(nil) found a failure")
 	}
 }
 
 // Ranks that are alone on their nodes are named, too.
-func TestFirst_RanksOfOneEach(t *testing.T) {
+func TestFirstFailure_NamesRanksAloneOnTheirNodes(t *testing.T) {
 	r := reportertest.Ranks(3, 1, 20)
 	for name, n := range r.Nodes {
 		rank := n.Ranks[name].Rank
@@ -205,7 +206,7 @@ func TestFirst_RanksOfOneEach(t *testing.T) {
 	n.Verdict, n.Job.ExitCode = ends(CauseExited, "exited with code 4", "exit_code", 4.0), new(4)
 	merged := mergedRun(t, r)
 	if v := merged.Run.Verdict; v.Text != "rank 1 on node2 exited with code 4" || *merged.Run.ExitCode != 4 {
-		t.Errorf("%+v", v)
+		t.Errorf("verdict %q, exit code %d; want rank 1 on node2 exited with code 4", v.Text, *merged.Run.ExitCode)
 	}
 }
 
@@ -232,12 +233,14 @@ func FuzzFirst(f *testing.F) {
 		}
 		first, ok := firstFailure(list)
 		if ok != (len(list) > 0) || ok && first.verdict == nil {
-			t.Fatal(first, ok)
+			t.Fatalf("firstFailure of %d endings: %+v, found %v; want one with a verdict, unless there are no endings",
+				len(list), first, ok)
 		}
 		slices.Reverse(list)
 		again, _ := firstFailure(list)
 		if !reflect.DeepEqual(first, again) {
-			t.Errorf("%+v\n%+v", first.verdict, again.verdict)
+			t.Errorf("the order of the endings changes the first failure:\n%+v with %+v\n%+v with %+v", first,
+				first.verdict, again, again.verdict)
 		}
 		if ok {
 			if _, err := json.Marshal(first.verdict.Evidence); err != nil {

@@ -28,7 +28,7 @@ func limitRange(low, high float64) *reporter.LimitRange {
 }
 
 // Findings contain all values of a limit that changed, and judge by the lowest.
-func TestFinding_LimitsThatChanged(t *testing.T) {
+func TestFindings_ListAllValuesOfChangedLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		id     string
 		change func(*reporter.Node)
@@ -60,13 +60,14 @@ func TestFinding_LimitsThatChanged(t *testing.T) {
 	} {
 		got, evidence := judged(c.id, c.change)
 		if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) || c.number != "" && evidence[c.number] != c.value {
-			t.Errorf("%s: %q with %v, want %q", name, got, evidence, c.want)
+			t.Errorf("%s: finding %q with evidence %v; want %q and %s = %v", name, got, evidence, c.want, c.number,
+				c.value)
 		}
 	}
 }
 
 // A job that bound itself to fewer CPUs than it was given is advised about the given ones.
-func TestFinding_BoundJobs(t *testing.T) {
+func TestFindings_AdviseBoundJobsOnGivenCPUs(t *testing.T) {
 	one := findingSet(reporter.MetricJobCores, 0.97, reporter.MetricJobCoresPeak, 1.0)
 	for name, c := range map[string]struct {
 		id     string
@@ -91,7 +92,7 @@ func TestFinding_BoundJobs(t *testing.T) {
 				"the job was given 64, so raise the quota, or run fewer threads."},
 	} {
 		if got, _ := judged(c.id, c.change); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: finding %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func withID(r *reporter.Report, id string) string {
 }
 
 // The texts of comparisons of ranks and nodes are a golden file.
-func TestAcross_Texts(t *testing.T) {
+func TestAddPeerFindings_TextsGolden(t *testing.T) {
 	throttled := reportertest.Ranks(3, 2, 30)
 	throttled.Nodes["1"].Metrics[reporter.MetricThrottled] = 31
 	throttled.Nodes["2"].Metrics[reporter.MetricThrottled] = 2
@@ -65,7 +65,7 @@ func TestAcross_Texts(t *testing.T) {
 }
 
 // Ordinary differences of ranks are no finding.
-func TestAcross_NoAlarm(t *testing.T) {
+func TestAddPeerFindings_NoneForOrdinaryDifferences(t *testing.T) {
 	cores := func(r *reporter.Report, rank int, v float64) {
 		reportertest.RankOf(r, rank).Metrics[reporter.MetricJobCores] = v
 	}
@@ -138,7 +138,7 @@ func TestAcross_NoAlarm(t *testing.T) {
 		r := mergedRun(t, change())
 		for _, id := range []string{ruleImbalance, ruleStraggler, ruleOddNode} {
 			if got := withID(r, id); got != "" {
-				t.Errorf("%s: %s", name, got)
+				t.Errorf("%s: finding %s, want none", name, got)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // The option that sets the memory of a program is found in its command line.
-func TestSizedBy(t *testing.T) {
+func TestMemoryOptionIn(t *testing.T) {
 	for command, want := range map[string]string{
 		"java -Xms1g -Xmx3g -jar x.jar":                           "-Xmx3g",
 		"/usr/lib/jvm/bin/java -jar x.jar":                        "java",
@@ -43,13 +43,13 @@ func TestSizedBy(t *testing.T) {
 		"":                                          "",
 	} {
 		if got := memoryOptionIn(strings.Fields(command)); got != want {
-			t.Errorf("%s: %q, want %q", command, got, want)
+			t.Errorf("memoryOptionIn(%s) = %q, want %q", command, got, want)
 		}
 	}
 }
 
 // If the peak does not show the need of a job, no amount is advised, and the reason is given.
-func TestFinding_NeedNotKnown(t *testing.T) {
+func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
 	little := findingSet(reporter.MetricJobMemoryPeak, 1000.0, reporter.MetricLimitMemory, 13.0)
 	held := func(h reporter.Reclaim) func(*reporter.Node) {
 		return findingAll(little, func(n *reporter.Node) { n.Limits.Reclaim = &h })
@@ -75,28 +75,30 @@ func TestFinding_NeedNotKnown(t *testing.T) {
 		got, evidence := judged(ruleMemoryUnused, c.change)
 		_, amount := evidence["ask_mb"]
 		if _, has := evidence[c.evidence]; got != c.want || !has || amount != (c.evidence == "ask_mb") {
-			t.Errorf("%s: %q with %v, want %q", name, got, evidence, c.want)
+			t.Errorf("%s: finding %q with evidence %v; want %q with %s, and an amount only if that is ask_mb", name,
+				got, evidence, c.want, c.evidence)
 		}
 
 		n := findingNode()
 		if c.change(n); math.IsNaN(SuggestedMemory(n, findingRun)) == (c.evidence == "ask_mb") {
-			t.Errorf("%s: %v MiB in the line to paste", name, SuggestedMemory(n, findingRun))
+			t.Errorf("%s: SuggestedMemory = %v MiB, want a number only if the evidence has ask_mb", name,
+				SuggestedMemory(n, findingRun))
 		}
 	}
 
 	tight := findingAll(held(reporter.Reclaim{SwapMB: 4096}), findingSet(reporter.MetricLimitMemory, 95.0))
 	if got, _ := judged(MemoryTight, tight); !strings.HasSuffix(got, ", and up to 4 GiB of it were in swap: ask for at least 10 GiB; how much it needs is not known.") {
-		t.Errorf("tight: %q", got)
+		t.Errorf("finding memory_tight %q, want at its end 4 GiB in swap, ask for at least 10 GiB, and that the need is not known", got)
 	}
 }
 
 // The suggested memory is never less than 1.25 × the peak, even if the job has less.
-func TestRoomyMemory(t *testing.T) {
+func TestSuggestedMemory_IsAtLeastAQuarterAbovePeak(t *testing.T) {
 	for peak, want := range map[float64]float64{1000: 2048, 4000: 8192, 5000: 8192, 6500: 8192, 7000: 10240, 8000: 10240} {
 		n := findingNode()
 		findingSet(reporter.MetricJobMemoryPeak, peak, reporter.MetricLimitMemory, 1.0)(n)
 		if got := SuggestedMemory(n, findingRun); got != want || got < findTightRoom*peak {
-			t.Errorf("peak %v: %v, want %v", peak, got, want)
+			t.Errorf("peak %v MiB: SuggestedMemory = %v, want %v and at least 1.25 × the peak", peak, got, want)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase))
 	r := New(c.in)
 	v := r.Nodes["0"].Verdict
 	if !reflect.DeepEqual(r.Run.Verdict, v) {
-		t.Errorf("the run's verdict is %+v, the node's %+v", r.Run.Verdict, v)
+		t.Errorf("the run's verdict is %+v, want the node's: %+v", r.Run.Verdict, v)
 	}
 	if v != nil {
 		verdictWhole(t, v)
@@ -57,7 +57,7 @@ func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase))
 func verdictWhole(t *testing.T, v *reporter.Verdict) {
 	t.Helper()
 	if v.Text == "" || v.Text != text.Printable(v.Text) || v.Evidence == nil || v.Conditions == nil {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("verdict %+v, want a printable text, evidence and conditions", v)
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -65,10 +65,10 @@ func verdictWhole(t *testing.T, v *reporter.Verdict) {
 	}
 	var again reporter.Verdict
 	if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(*v, again) {
-		t.Errorf("read again: %+v, was %+v (%v)", again, *v, err)
+		t.Errorf("after JSON the verdict is %+v, was %+v (error %v)", again, *v, err)
 	}
 	if !slices.Contains(documentedCauses(t), v.Cause) {
-		t.Errorf("cause %q is not in the table", v.Cause)
+		t.Errorf("cause %q is not in the table of docs/verdict.md", v.Cause)
 	}
 }
 
@@ -225,7 +225,7 @@ func all(changes ...func(*verdictCase)) func(*verdictCase) {
 	}
 }
 
-func TestVerdict_Causes(t *testing.T) {
+func TestNewVerdict_Causes(t *testing.T) {
 	nothing := func(*verdictCase) {}
 	full := host.FreeSpace{Path: "/scratch", FreeMB: 0, Inodes: 100}
 	slurm := func(limit float64) func(*verdictCase) {
@@ -424,7 +424,7 @@ func TestVerdict_Causes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			v := verdictOf(t, test.code, test.signal, test.change)
 			if v.Cause != test.cause || !strings.Contains(v.Text, test.text) {
-				t.Errorf("got %s: %q\nwant %s: %q", v.Cause, v.Text, test.cause, test.text)
+				t.Errorf("verdict %s: %q\nwant %s with %q", v.Cause, v.Text, test.cause, test.text)
 			}
 		})
 	}
@@ -437,7 +437,7 @@ func fullBefore(path string) func(*verdictCase) {
 	}
 }
 
-func TestVerdict_Evidence(t *testing.T) {
+func TestNewVerdict_Evidence(t *testing.T) {
 	for _, test := range []struct {
 		code   int
 		signal string
@@ -467,13 +467,13 @@ func TestVerdict_Evidence(t *testing.T) {
 			"available_inodes": 7.0, "time": "2024-05-01T12:00:20Z"}},
 	} {
 		if v := verdictOf(t, test.code, test.signal, test.change); !reflect.DeepEqual(v.Evidence, test.want) {
-			t.Errorf("%s:\ngot  %v\nwant %v", v.Cause, v.Evidence, test.want)
+			t.Errorf("evidence of %s:\ngot  %v\nwant %v", v.Cause, v.Evidence, test.want)
 		}
 	}
 }
 
 // Only kills at the limit imposed on the job count for that limit.
-func TestVerdict_LimitKills(t *testing.T) {
+func TestLimitKills_CountsOnlyKillsAtJobsLimit(t *testing.T) {
 	child := victim("worker", 4300, "/slurm/job_1/inner", false)
 	elsewhere := victim("hog", 99, "/other", false)
 	for _, test := range []struct {
@@ -509,19 +509,19 @@ func TestVerdict_LimitKills(t *testing.T) {
 			a.LimitOOMKills, a.LastOOMKill = 1, &collector.OOMKill{LimitEventsCounted: true, AtLimit: true}
 		}
 		if got := reporter.LimitKills(&a, nil); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: LimitKills = %v, want %v", test.name, got, test.want)
 		}
 	}
 }
 
 // A sidecar has no verdict.
-func TestVerdict_OfNoJob(t *testing.T) {
+func TestNewVerdict_SidecarHasNone(t *testing.T) {
 	if v := verdictOf(t, 0, "", func(c *verdictCase) { c.in.Job, c.in.Run.Command = nil, nil }); v != nil {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("verdict on a sidecar %+v, want none", v)
 	}
 }
 
-func TestVerdict_Conditions(t *testing.T) {
+func TestNewVerdict_Conditions(t *testing.T) {
 	sample := func(c collector.Column, v float64) func(*verdictCase) {
 		return func(k *verdictCase) { k.last.Values[c], k.last.Weights[c] = v, 20 }
 	}
@@ -612,17 +612,17 @@ func TestVerdict_Conditions(t *testing.T) {
 				t.Fatalf("conditions %q, want %q; evidence %v", got, test.want, v.Evidence)
 			}
 			if got, _ := v.Evidence[test.key].(float64); test.key != "" && math.Abs(got-test.value) > 1e-9 {
-				t.Errorf("%s = %v, want %v", test.key, v.Evidence[test.key], test.value)
+				t.Errorf("evidence %s = %v, want %v", test.key, v.Evidence[test.key], test.value)
 			}
 			if test.key == "" && len(v.Evidence) != 1 {
-				t.Errorf("evidence %v", v.Evidence)
+				t.Errorf("evidence %v, want only the exit code", v.Evidence)
 			}
 		})
 	}
 }
 
 // The verdict of the run is from the node that explains the end best, in any order of merging.
-func TestVerdict_OfSeveralNodes(t *testing.T) {
+func TestMerge_HasVerdictOfNodeThatBestExplainsTheEnd(t *testing.T) {
 	node := func(number, code int, signal string, change func(*verdictCase)) reporter.SourceReport {
 		var in Input
 		verdictOf(t, code, signal, func(c *verdictCase) { change(c); in = c.in })
@@ -643,7 +643,7 @@ func TestVerdict_OfSeveralNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := r.Run.Verdict; v == nil || v.Cause != CauseOOMCgroup || !strings.HasPrefix(v.Text, "node 2: killed by the kernel: python") {
-			t.Errorf("verdict %+v", v)
+			t.Errorf("verdict %+v, want that on node 2, which ran out of memory", v)
 		}
 	}
 	r, err := Merge(slices.DeleteFunc(inputs, func(s reporter.SourceReport) bool { return s.Report.Nodes["2"] != nil }))
@@ -651,16 +651,16 @@ func TestVerdict_OfSeveralNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := r.Run.Verdict; v == nil || !strings.HasPrefix(v.Text, "node 3: exited with code 1") {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("verdict %+v, want that on node 3, which exited with code 1", v)
 	}
 }
 
-func TestVerdict_TimeoutLimit(t *testing.T) {
+func TestTimeoutLimit(t *testing.T) {
 	for text, want := range map[string]float64{"timeout 30 foo": 30, "timeout -k 5 1.5m foo 9": 90, "timeout --signal=INT -s KILL 2h x": 7200,
 		"timeout 0 x": -1, "timeout foo": -1, "timeout": -1, "timeout -k 5": -1, "timeout --foreground 1d x": 86400} {
 		got, ok := TimeoutLimit(strings.Fields(text))
 		if ok != (want > 0) || ok && got != want {
-			t.Errorf("%s: %v %v, want %v", text, got, ok, want)
+			t.Errorf("TimeoutLimit(%q) = %v, %v, want %v (-1 = none)", text, got, ok, want)
 		}
 	}
 }

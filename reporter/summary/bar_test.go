@@ -102,35 +102,35 @@ func TestBars(t *testing.T) {
 		"nothing measured": {barReport(nil, &reporter.Node{}), ""},
 	} {
 		if got := barText(c.report); got != c.want {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
+			t.Errorf("%s: bars\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
 }
 
 // The bars have the numbers of the overview.
-func TestBars_Numbers(t *testing.T) {
+func TestBars_HaveNumbersOfOverview(t *testing.T) {
 	t.Parallel()
 	bars := Bars(barReport(barNode(), barNode()))
 	if b := bars[0]; b.Used != 2.88 || b.Of != 8 || math.Abs(b.Percent-36) > 1e-9 {
-		t.Errorf("%+v", b)
+		t.Errorf("CPU bar %+v, want 2.88 of 8, 36 %%", b)
 	}
 	if b := bars[1]; b.Used != 2785 || b.Of != 8192 {
-		t.Errorf("%+v", b)
+		t.Errorf("memory bar %+v, want 2785 of 8192 MiB", b)
 	}
 	if b := bars[2]; !math.IsNaN(b.Used) || b.Of != 8 {
-		t.Errorf("%+v", b)
+		t.Errorf("GPU bar %+v, want NaN of 8", b)
 	}
 	for name, r := range reportertest.Golden() {
 		for _, b := range Bars(r) {
 			if math.IsNaN(b.Percent) || math.IsInf(b.Percent, 0) || b.Of <= 0 {
-				t.Errorf("%s: %+v", name, b)
+				t.Errorf("%s: bar %+v, want a finite percentage of a capacity above 0", name, b)
 			}
 		}
 	}
 }
 
 // Colours mark full and hardly used bars. In ASCII only the picture shows them.
-func TestWrite_Bars(t *testing.T) {
+func TestWrite_ColorsMarkFullAndHardlyUsedBars(t *testing.T) {
 	t.Parallel()
 	n := barNode()
 	n.Metrics[reporter.MetricJobMemoryPeak], n.Metrics[reporter.MetricJobCores] = 8100, 0.5
@@ -141,7 +141,7 @@ func TestWrite_Bars(t *testing.T) {
 		"\nGPU      ######....   58 %  of 4 GPUs\n",
 	} {
 		if !strings.Contains(words, want) {
-			t.Errorf("no %q in\n%q", want, words[:300])
+			t.Errorf("summary has no %q:\n%q", want, words[:300])
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // If there are more GPUs than are followed, the job may have others.
-func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
+func TestGPURows_SayThatJobMayHaveUnsampledGPUs(t *testing.T) {
 	for want, m := range map[string]reporter.Missing{
 		"of 16 followed are the job's; the node has 20": {Code: gpu.NotFollowed, Why: "20 devices", Count: 4, Total: 20},
 		"of the node's 16 could be seen by the job":     {Code: gpu.NoValue, Why: "nvidia-smi says [N/A]"},
@@ -27,26 +27,26 @@ func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
 		m.What = host.SourceGPU
 		n.Missing = append(n.Missing, m)
 		if rows := gpuRows(n); len(rows) != 1 || rows[0].value.Number != "0" || rows[0].note != want {
-			t.Errorf("%+v: %+v, want %q", m, rows, want)
+			t.Errorf("missing %+v: GPU rows %+v, want one row of 0 with the note %q", m, rows, want)
 		}
 	}
 }
 
 // A plain job's summary is short: see testdata/good.txt.
-func TestJobView_SummaryOfAPlainJobIsShort(t *testing.T) {
+func TestWrite_PlainJobIsShort(t *testing.T) {
 	words := summaryOf(t, reportertest.Golden()["good"], Options{Path: "x"})
 	if lines := strings.Count(words, "\n"); lines > 24 {
-		t.Errorf("%d lines:\n%s", lines, words)
+		t.Errorf("summary of a plain job has %d lines, want at most 24:\n%s", lines, words)
 	}
 	for _, not := range []string{"limit", "GPU", "swap", "waiting", "stolen", "verdict", "advice", "throttled", "missing"} {
 		if strings.Contains(words, not) {
-			t.Errorf("it says %q:\n%s", not, words)
+			t.Errorf("summary of a plain job mentions %q:\n%s", not, words)
 		}
 	}
 }
 
 // The verdict is near the top in the colour of alarms, if it contains more than an exit code.
-func TestJobView_Verdict(t *testing.T) {
+func TestWrite_VerdictIsNearTheTop(t *testing.T) {
 	exited := func(code float64, words string, conditions ...string) *reporter.Verdict {
 		return &reporter.Verdict{Cause: diagnosis.CauseExited, Text: words, Evidence: map[string]any{"exit_code": code}, Conditions: conditions}
 	}
@@ -65,23 +65,23 @@ func TestJobView_Verdict(t *testing.T) {
 		"of later":     {&reporter.Verdict{Cause: "alien\x1b"}, `alien\x1b`, true},
 	} {
 		if words, bad := VerdictText(c.verdict); words != c.text || bad != c.bad {
-			t.Errorf("%s: %q %v, want %q %v", name, words, bad, c.text, c.bad)
+			t.Errorf("%s: verdict %q, bad %v; want %q, bad %v", name, words, bad, c.text, c.bad)
 		}
 	}
 	words := summaryOf(t, reportertest.Container(0, 20, 0), Options{Color: true})
 	if lines := strings.Split(words, "\n"); !strings.HasPrefix(lines[1], "\x1b[1;31mverdict  killed by the kernel") {
-		t.Errorf("%q", lines[1])
+		t.Errorf("second line %q, want the verdict in the colour of alarms", lines[1])
 	}
 	r := reporter.New(reportertest.JobInput(0, 5, 0, ""))
 	r.Run.Incomplete = "cut off"
 	r.Nodes["0"].Verdict = &reporter.Verdict{Cause: diagnosis.CauseUnknown, Text: "how the command ended is not known: cut off"}
 	if words := summaryOf(t, r, Options{}); strings.Contains(words, "verdict") {
-		t.Errorf("said twice:\n%s", words)
+		t.Errorf("the verdict repeats the exit code of the first line:\n%s", words)
 	}
 }
 
 // Both numbers are shown: the node's capacity and the job's limit.
-func TestJobView_Limits(t *testing.T) {
+func TestHighlights_ShowCapacityAndLimit(t *testing.T) {
 	n := reportertest.Container(0, 200, 0).Nodes["0"]
 	find := func(label string) Highlight {
 		for _, h := range Highlights(n, 200) {
@@ -99,7 +99,7 @@ func TestJobView_Limits(t *testing.T) {
 		{"job CPU", "10 min 23 s", "user 10 min 10 s, system 12.5 s, 3.11 CPUs busy of 2 allowed"},
 	} {
 		if got := find(want.Label); got != want {
-			t.Errorf("%+v, want %+v", got, want)
+			t.Errorf("highlight %+v, want %+v", got, want)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -115,13 +115,13 @@ func TestJobView_Limits(t *testing.T) {
 		n.Limits = &c.limits
 		delete(n.Metrics, reporter.MetricThrottled)
 		if got := find("CPU limit").Note; got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: note on the CPU limit %q, want %q", name, got, c.want)
 		}
 	}
 }
 
 // Limits that changed, and fewer CPUs than the job was given, have separate lines. Idle CPUs count from the given ones.
-func TestJobView_ChangedAndBound(t *testing.T) {
+func TestLimitRows_ChangedLimitsHaveSeparateLines(t *testing.T) {
 	n := reportertest.Container(0, 20, 0).Nodes["0"]
 	n.Limits = &reporter.Limits{CPUs: 1, AffinityCPUs: 1, GivenCPUs: 2, MemoryMB: 2048,
 		MemoryRange: &reporter.LimitRange{Min: 1024, Max: 2048, Changes: 1, ChangedAt: time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)}}
@@ -132,32 +132,32 @@ func TestJobView_ChangedAndBound(t *testing.T) {
 	}
 	for _, want := range []string{"the job bound itself to 1 of the 2 CPUs it was given", "1.0 GiB to 2.0 GiB, changed at 12:00:18 UTC"} {
 		if !slices.Contains(notes, want) {
-			t.Errorf("%q has no %q", notes, want)
+			t.Errorf("notes %q lack %q", notes, want)
 		}
 	}
 	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs idle (52 %)" {
-		t.Errorf("%+v", rows)
+		t.Errorf("idle rows %+v, want one: 1.04 of 2 CPUs idle (52 %%)", rows)
 	}
 
 	n.Limits.MemoryMB, n.Limits.MemoryRange.Max, n.Limits.GivenCPUs = 0, 0, 0
 	if rows := limitRows(n); len(rows) < 2 || rows[len(rows)-2].value.String() != "none" || !strings.HasPrefix(rows[len(rows)-1].note, "1.0 GiB to no limit, ") {
-		t.Errorf("the limit has gone: %+v", rows)
+		t.Errorf("rows of a limit that was removed %+v, want none and then 1.0 GiB to no limit", rows)
 	}
 }
 
 // A single thread is singular.
-func TestJobView_OneThread(t *testing.T) {
+func TestHighlights_OneThreadIsSingular(t *testing.T) {
 	n := reportertest.Container(0, 20, 0).Nodes["0"]
 	n.Metrics[reporter.MetricJobProcesses], n.Metrics[reporter.MetricJobThreads] = 1, 1
 	for _, h := range Highlights(n, 20) {
 		if h.Label == "job memory" && !strings.HasSuffix(h.Note, ", 1 process, 1 thread") {
-			t.Errorf("%+v", h)
+			t.Errorf("highlight %+v, want a note that ends in 1 process, 1 thread", h)
 		}
 	}
 }
 
 // The summary of a thousand nodes with findings is short, and takes as many allocations per node as for a hundred.
-func TestJobView_ManyNodes(t *testing.T) {
+func TestWrite_ThousandNodesAreShortAndCheap(t *testing.T) {
 	nodes := func(n int) *reporter.Report {
 		r := reportertest.Container(0, 5, 0)
 		for i := range n {
@@ -168,18 +168,19 @@ func TestJobView_ManyNodes(t *testing.T) {
 	hundred, thousand := nodes(100), nodes(1000)
 	words := summaryOf(t, thousand, Options{})
 	if !strings.Contains(words, "node 0, 1 and 998 more: killed by the kernel") || strings.Count(words, "for 12 GiB instead") != 1 {
-		t.Errorf("%.3000s", words)
+		t.Errorf("summary of 1,000 nodes: want the killed nodes counted in one line, and the advice once:\n%.3000s",
+			words)
 	}
 	few := testing.AllocsPerRun(1, func() { summaryOf(t, hundred, Options{}) })
 	many := testing.AllocsPerRun(1, func() { summaryOf(t, thousand, Options{}) })
 	if many > 12*few {
-		t.Errorf("%.0f allocations for 1,000 nodes, %.0f for 100: more than in proportion", many, few)
+		t.Errorf("%.0f allocations for 1,000 nodes, %.0f for 100: want at most 12 times as many", many, few)
 	}
 }
 
 // The GPUs of several nodes are summed up: only a job's GPUs, or all of a node without a job; the mean is over the
 // measured ones.
-func TestGPUsOfAll_Rows(t *testing.T) {
+func TestGPUTotals_Rows(t *testing.T) {
 	job := &reporter.Job{}
 	node := func(job *reporter.Job, m reporter.Values, of ...bool) *reporter.Node {
 		n := &reporter.Node{Job: job, Metrics: m}
@@ -206,13 +207,13 @@ func TestGPUsOfAll_Rows(t *testing.T) {
 	} {
 		gpus := newGPUTotals(&reporter.Report{Nodes: c.nodes})
 		if got := gpus.rows(); !slices.Equal(got, c.want) {
-			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
+			t.Errorf("%s: GPU rows\n%+v, want\n%+v", name, got, c.want)
 		}
 	}
 }
 
 // Swapped memory and memory without a known owner are shown next to the job's memory.
-func TestJobView_MemoryApart(t *testing.T) {
+func TestJobRows_ShowSwappedAndUnownedMemoryApart(t *testing.T) {
 	n := &reporter.Node{
 		Job:       &reporter.Job{PeakMemoryMB: 151, MemoryKind: host.MemoryGroup, UnownedMB: 300},
 		Limits:    &reporter.Limits{MemoryMB: 100},
@@ -221,22 +222,22 @@ func TestJobView_MemoryApart(t *testing.T) {
 	rows := jobRows(n, &reporter.Run{})[1:] // the first has the CPU time
 	if len(rows) != 2 || rows[0].note != "peak of the whole job (cgroup), 51 MiB swapped out" ||
 		rows[1].note != "more in /dev/shm or a tmpfs, owner not known" || rows[1].value != text.Size(300) {
-		t.Errorf("%+v", rows)
+		t.Errorf("memory rows %+v, want the job's with 51 MiB swapped out, and 300 MiB more without an owner", rows)
 	}
 	more := Highlight{"job memory", "300 MiB", "more in /dev/shm or a tmpfs, owner not known"}
 	if all := Highlights(n, 20); !slices.Contains(all, more) {
-		t.Errorf("%+v has no %+v", all, more)
+		t.Errorf("highlights %+v lack %+v", all, more)
 	}
 	early := &reporter.Node{Job: &reporter.Job{MaxRSSMB: 14, MaxRSSAtMost: true, UnownedMB: 300}}
 	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "job memory" ||
 		rows[0].note != "in /dev/shm or a tmpfs, owner not known" || rows[0].value != text.Size(300) {
-		t.Errorf("the job ended before it was looked at: %+v", rows)
+		t.Errorf("job that ended before its memory was sampled: rows %+v, want only 300 MiB without an owner", rows)
 	}
 	if used, of := memoryBar(n, &reporter.Run{Command: []string{"x"}}); used != 100 || of != 100 {
-		t.Errorf("the bar has %v of %v MiB", used, of)
+		t.Errorf("memory bar %v of %v MiB, want 100 of 100", used, of)
 	}
 	n.Job.UnownedMB = 5
 	if rows := jobRows(n, &reporter.Run{})[1:]; len(rows) != 1 {
-		t.Errorf("%+v", rows)
+		t.Errorf("memory rows %+v, want one: the shared memory is insignificant", rows)
 	}
 }

@@ -65,33 +65,33 @@ func TestLine(t *testing.T) {
 		"no file":                 {failed, "", "perfagent: exited with code 9\\n\\x1b[31m\n", true},
 	} {
 		if got := Line(c.report, c.path, nil); got != c.want || Failed(c.report) != c.failed {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: line %q, failed %v; want %q, failed %v", name, got, Failed(c.report), c.want, c.failed)
 		}
 	}
 }
 
 // The verdict is cut first, then the advice; the path is never cut.
-func TestLine_IsCut(t *testing.T) {
+func TestLine_CutsVerdictThenAdviceButNotPath(t *testing.T) {
 	t.Parallel()
 	path := "perfagent-out/4711/node-0.html"
 	long := killedReport()
 	long.Run.Verdict.Cause, long.Run.Verdict.Text = diagnosis.CauseSignal, strings.Repeat("ß", 500)
 	got := Line(long, path, nil)
 	if !strings.HasSuffix(got, "ß…; ask for 3 GiB; "+path+"\n") || len(got) < MaxLine-1 {
-		t.Errorf("%d bytes: %q", len(got), got)
+		t.Errorf("line of %d bytes, want nearly MaxLine with a cut verdict, the advice and the path: %q", len(got), got)
 	}
 
 	far := strings.Repeat("d/", 150)
 	if got := Line(long, far, nil); !strings.HasSuffix(got, "…; ask for 3 GiB; "+far+"\n") {
-		t.Errorf("%q", got)
+		t.Errorf("line with a long path %q, want advice and path whole", got)
 	}
 	if got := Line(long, strings.Repeat("d/", 200), nil); !strings.HasSuffix(got, "…; ask for 3 GiB; perfagent show 4711\n") {
-		t.Errorf("%q", got)
+		t.Errorf("line with a path that is too long %q, want a command in its place", got)
 	}
 
 	ascii := func(s string) string { return strings.NewReplacer("ß", `\u00df`, "…", "~").Replace(s) }
 	if got := Line(long, path, ascii); len(got) > MaxLine || strings.ContainsFunc(got, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		t.Errorf("%d bytes: %q", len(got), got)
+		t.Errorf("ASCII line of %d bytes, want at most MaxLine and only ASCII: %q", len(got), got)
 	}
 }
 
@@ -107,17 +107,18 @@ func FuzzLine(f *testing.F) {
 			line := Line(r, path, nil)
 			body, ended := strings.CutSuffix(line, "\n")
 			if !ended || len(line) > MaxLine || !strings.HasPrefix(line, "perfagent: ") || body != text.Printable(body) || !utf8.ValidString(line) {
-				t.Fatalf("%s: %d bytes: %q", name, len(line), line)
+				t.Fatalf("%s: line of %d bytes, want one printable line of at most MaxLine bytes: %q", name, len(line),
+					line)
 			}
 			if path = text.Printable(path); path != "" && !strings.HasSuffix(body, "; "+path) && !strings.HasSuffix(body, "; perfagent show r") {
-				t.Fatalf("%s: leads nowhere: %q", name, line)
+				t.Fatalf("%s: line ends in neither the path nor a command: %q", name, line)
 			}
 		}
 	})
 }
 
 // Slurm's memory is requested per node, CPU or GPU as before, and not at all if their number is unknown.
-func TestAdvice_ToPasteOnSlurm(t *testing.T) {
+func TestAdvice_SlurmLineRequestsMemoryAsBefore(t *testing.T) {
 	t.Parallel()
 	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
 	less := reporter.Finding{ID: "memory_unused", Severity: diagnosis.SeverityInfo, Text: "ask for 640 MiB", Evidence: map[string]any{"ask_mb": 640.0}}
@@ -146,13 +147,13 @@ func TestAdvice_ToPasteOnSlurm(t *testing.T) {
 			paste = list[0].Text
 		}
 		if paste != c.want {
-			t.Errorf("%s: %q, want %q", name, paste, c.want)
+			t.Errorf("%s: line to paste %q, want %q", name, paste, c.want)
 		}
 	}
 }
 
 // The line to paste has the syntax of the platform where the run was started.
-func TestAdvice_ToPaste(t *testing.T) {
+func TestAdvice_LineToPasteHasSyntaxOfPlatform(t *testing.T) {
 	t.Parallel()
 	fewer := reporter.Finding{ID: "cpus_unused", Severity: diagnosis.SeverityWarning, Text: "ask for 2", Evidence: map[string]any{"ask_cpus": 2.0}}
 	less := reporter.Finding{ID: "memory_unused", Severity: diagnosis.SeverityInfo, Text: "ask for 640 MiB", Evidence: map[string]any{"ask_mb": 640.0}}
@@ -191,11 +192,11 @@ func TestAdvice_ToPaste(t *testing.T) {
 				paste = list[0].Text
 			}
 			if paste != c.want[i] {
-				t.Errorf("%s, %s: %q, want %q", name, platform, paste, c.want[i])
+				t.Errorf("%s, %s: line to paste %q, want %q", name, platform, paste, c.want[i])
 			}
 			r.Run.Platform = ""
 			if list := Advice(r); len(list) > 0 && list[0].Paste {
-				t.Errorf("%s: there is no platform: %q", name, list[0].Text)
+				t.Errorf("%s: line to paste %q without a platform, want none", name, list[0].Text)
 			}
 		}
 	}
@@ -213,16 +214,16 @@ func TestShortAdvice(t *testing.T) {
 		{reporter.Finding{ID: "of a later version"}, ""},
 	} {
 		if got := ShortAdvice(barReport(&reporter.Node{Findings: []reporter.Finding{c.finding}})); got != c.want {
-			t.Errorf("%s: %q, want %q", c.finding.ID, got, c.want)
+			t.Errorf("advice on %s: %q, want %q", c.finding.ID, got, c.want)
 		}
 	}
 	if got := ShortAdvice(barReport()); got != "" {
-		t.Errorf("no node: %q", got)
+		t.Errorf("advice without a node: %q, want none", got)
 	}
 }
 
 // For several nodes the first line names the one that failed, and each node has its command.
-func TestWrite_AFailedNode(t *testing.T) {
+func TestWrite_FirstLineNamesFailedNode(t *testing.T) {
 	t.Parallel()
 	var inputs []reporter.SourceReport
 	for i, code := range []int{0, 5, 0} {
@@ -239,15 +240,15 @@ func TestWrite_AFailedNode(t *testing.T) {
 
 	words := summaryOf(t, r, Options{})
 	if first, _, _ := strings.Cut(words, "\n"); first != "perfagent: node 1 failed: exit 5 after 2.0 s; 2 of 3 nodes ended with exit 0" {
-		t.Errorf("the first line is %q", first)
+		t.Errorf("first line %q, want the failed node and 2 of 3 with exit 0", first)
 	}
 	for _, words := range []string{words, showMarkdown(t, r)} {
 		if !strings.Contains(words, "command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n") {
-			t.Errorf("whose command?\n%s", words)
+			t.Errorf("summary does not have the command of each node:\n%s", words)
 		}
 	}
 	again, err := diagnosis.Merge([]reporter.SourceReport{{Path: "a", Report: r}, inputs[1]})
 	if err != nil || summaryOf(t, again, Options{}) != words {
-		t.Errorf("merged again: %v", err)
+		t.Errorf("merging again (error %v) changes the summary:\n%s", err, words)
 	}
 }

@@ -45,7 +45,8 @@ func TestWriteMarkdown_Golden(t *testing.T) {
 func showMarkdownForm(t testing.TB, name, words string) {
 	t.Helper()
 	if len(words) >= 512<<10 || !strings.HasSuffix(words, "\n") || strings.Contains(words, "\n\n\n") {
-		t.Errorf("%s: %d bytes, or ends or gaps that do not belong", name, len(words))
+		t.Errorf("%s: %d bytes, want less than 512 KiB, a newline at the end, and no two empty lines together", name,
+			len(words))
 	}
 	cell := " (`[^`|]+`|[^`|<>@]*( `[^`|]+`)?) "
 	ours := regexp.MustCompile(`^(### perfagent: [^<>@]+|\|(` + cell + `\|)+|\|[-:|]+\||\| (job|node) \| value \| \||> \[!(CAUTION|NOTE|TIP)\]|` +
@@ -60,25 +61,25 @@ func showMarkdownForm(t testing.TB, name, words string) {
 			}
 		}
 		if !strings.HasPrefix(line, quote) {
-			t.Errorf("%s: leaves its quotation: %q", name, line)
+			t.Errorf("%s: line outside its quotation: %q", name, line)
 		}
 		line = strings.TrimPrefix(line, quote)
 		switch {
 		case line != text.Printable(line):
-			t.Errorf("%s: control characters in %q", name, line)
+			t.Errorf("%s: control characters in line %q", name, line)
 		case marks == "" && strings.HasPrefix(line, "```"):
 			marks = strings.TrimSuffix(line, "text")
 			if strings.Trim(marks, "`") != "" {
-				t.Errorf("%s: a block begins with %q", name, line)
+				t.Errorf("%s: block begins with %q, want only backticks", name, line)
 			}
 		case line == marks && marks != "":
 			marks = ""
 		case marks != "":
 			if strings.Contains(line, marks) {
-				t.Errorf("%s: a block of %q has the line %q", name, marks, line)
+				t.Errorf("%s: block of %q contains its own end: %q", name, marks, line)
 			}
 		case !ours.MatchString(line):
-			t.Errorf("%s: not a line of ours: %q", name, line)
+			t.Errorf("%s: line %q outside blocks is not perfagent's own text", name, line)
 		case strings.HasPrefix(line, "#"):
 			headings++
 		case strings.HasPrefix(line, "<details>"):
@@ -88,11 +89,12 @@ func showMarkdownForm(t testing.TB, name, words string) {
 		}
 	}
 	if marks != "" || headings != 1 || details != 0 {
-		t.Errorf("%s: a block of %q is open, %d headings, %d parts are folded and open", name, marks, headings, details)
+		t.Errorf("%s: at the end block %q is open, %d headings, %d open details; want none, 1, 0", name, marks,
+			headings, details)
 	}
 }
 
-func TestWriteMarkdown_Form(t *testing.T) {
+func TestWriteMarkdown_IsWellFormedForEveryReport(t *testing.T) {
 	for name, r := range reportertest.Golden() {
 		showMarkdownForm(t, name, showMarkdown(t, r))
 	}
@@ -111,7 +113,7 @@ func TestWriteMarkdown_StaysSmall(t *testing.T) {
 	showMarkdownForm(t, "one", words)
 	for _, want := range []string{"and 440 more, see the report", "and 2941 more, see the report", "…"} {
 		if !strings.Contains(words, want) {
-			t.Errorf("does not say %q", want)
+			t.Errorf("summary lacks %q", want)
 		}
 	}
 	many := reportertest.Nodes(1000, 3, 700, 999)
@@ -119,7 +121,7 @@ func TestWriteMarkdown_StaysSmall(t *testing.T) {
 	showMarkdownForm(t, "many", words)
 	for _, want := range []string{"950 more nodes are in the report", "\n| `3` | ", "\n| `700` | ", "\n| `999` | `compute-0999.cluster.example.org` | ", "\n| all | "} {
 		if !strings.Contains(words, want) {
-			t.Errorf("does not have %q:\n%s", want, words)
+			t.Errorf("summary lacks %q:\n%s", want, words)
 		}
 	}
 	if rows := strings.Count(words, "\n| `"); rows != 50 {
@@ -133,13 +135,13 @@ func TestWriteMarkdown_StaysSmall(t *testing.T) {
 		}
 	})...))
 	if rows := strings.Count(every, "\n| `"); rows != 50 || !strings.Contains(every, "10 more nodes") {
-		t.Errorf("where all failed: %d rows", rows)
+		t.Errorf("all nodes failed: %d rows, want 50 and a count of 10 more nodes", rows)
 	}
 }
 
 func TestWriteMarkdown_ReturnsWriteErrors(t *testing.T) {
 	if err := WriteMarkdown(brokenWriter{}, reportertest.Sidecar(), MarkdownOptions{}); err == nil || !strings.Contains(err.Error(), "write Markdown: pipe is gone") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want write Markdown: pipe is gone", err)
 	}
 }
 
@@ -160,7 +162,7 @@ func FuzzWriteMarkdown(f *testing.F) {
 
 // GitHub's own parser finds only the intended headings, tables and blocks in the summaries, and every text from the
 // report as text.
-func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
+func TestWriteMarkdown_GitHubShowsReportAsText(t *testing.T) {
 	parser := gitHubParser(t)
 	texts := append(slices.Clone(reportertest.HostileTexts), "plain")
 	var names, pages []string
@@ -223,7 +225,7 @@ json.dump([cmarkgfm.github_flavored_markdown_to_html(p, Options.CMARK_OPT_UNSAFE
 	}
 	var rendered []string
 	if err := json.Unmarshal(out, &rendered); err != nil || len(rendered) != len(pages) {
-		t.Fatalf("%d pages of %d, %v", len(rendered), len(pages), err)
+		t.Fatalf("rendered %d of %d pages, error %v", len(rendered), len(pages), err)
 	}
 	return rendered
 }

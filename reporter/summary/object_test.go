@@ -20,7 +20,7 @@ func ended(code int, push string) *reporter.Node {
 	}
 }
 
-func TestObject_OfThreeNodesOfWhichOneFailed(t *testing.T) {
+func TestNewOverview_NamesFailedNode(t *testing.T) {
 	t.Parallel()
 	code := 5
 	r := &reporter.Report{
@@ -32,10 +32,11 @@ func TestObject_OfThreeNodesOfWhichOneFailed(t *testing.T) {
 
 	o := summary.NewOverview(r, "out/4711/node-1.json", "")
 	if o.State != summary.StateEnded || *o.ExitCode != 5 || o.Nodes != 3 || !slices.Equal(o.FailedNodes, []int{1}) || o.Push != "pending" {
-		t.Errorf("%+v", o)
+		t.Errorf("overview %+v, want ended, exit code 5, 3 nodes, failed node 1, push pending", o)
 	}
 	if !filepath.IsAbs(o.Report) || o.Dir != filepath.Dir(o.Report) || o.Page != "" {
-		t.Errorf("report %q, page %q, directory %q", o.Report, o.Page, o.Dir)
+		t.Errorf("report %q, directory %q, page %q; want an absolute path, its directory, no page", o.Report, o.Dir,
+			o.Page)
 	}
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -43,56 +44,56 @@ func TestObject_OfThreeNodesOfWhichOneFailed(t *testing.T) {
 	}
 	for _, absent := range []string{`"page"`, `"signal"`, `"start"`, `"end"`} { // unknown
 		if strings.Contains(string(data), absent) {
-			t.Errorf("%s in %s", absent, data)
+			t.Errorf("JSON has %s, want it absent: %s", absent, data)
 		}
 	}
 	for _, there := range []string{`"schema":"perfagent.summary/1"`, `"tags":{}`, `"advice":[]`, `"ranks":0`} {
 		if !strings.Contains(string(data), there) {
-			t.Errorf("no %s in %s", there, data)
+			t.Errorf("JSON lacks %s: %s", there, data)
 		}
 	}
 }
 
-func TestObject_WithoutAnEnd(t *testing.T) {
+func TestNewOverview_WithoutEndIsIncomplete(t *testing.T) {
 	t.Parallel()
 	r := &reporter.Report{
 		Run:   reporter.Run{ID: "x", Incomplete: "the run is still going on, or was lost"},
 		Nodes: map[string]*reporter.Node{"0": {Verdict: &reporter.Verdict{Cause: "unknown", Text: "not known"}}, "1": nil},
 	}
 	if o := summary.NewOverview(r, "", ""); o.State != summary.StateIncomplete || len(o.FailedNodes) != 0 || o.Dir != "" {
-		t.Errorf("%+v", o)
+		t.Errorf("overview %+v, want incomplete, no failed nodes, no directory", o)
 	}
 }
 
 // If only a bound of the memory is known, the overview has the bound and no memory.
-func TestObject_OfAShortJob(t *testing.T) {
+func TestNewOverview_BoundOfMemoryIsNotMemory(t *testing.T) {
 	t.Parallel()
 	job := func(mb float64) *reporter.Node {
 		return &reporter.Node{Host: &reporter.Host{MemoryMB: 8192}, Job: &reporter.Job{MaxRSSMB: mb, MaxRSSAtMost: true}}
 	}
 	r := &reporter.Report{Run: reporter.Run{Command: []string{"true"}}, Nodes: map[string]*reporter.Node{"0": job(11.5), "1": job(12.25), "2": nil}}
 	if o := summary.NewOverview(r, "", ""); o.Memory != nil || o.MaxRSSAtMostMB != 12.25 {
-		t.Errorf("%+v, at most %v", o.Memory, o.MaxRSSAtMostMB)
+		t.Errorf("memory %+v, at most %v MiB; want none, 12.25", o.Memory, o.MaxRSSAtMostMB)
 	}
 	r.Nodes["1"].Job.PeakMemoryMB = 3
 	if o := summary.NewOverview(r, "", ""); o.Memory == nil || *o.Memory.UsedMB != 3 || o.MaxRSSAtMostMB != 0 {
-		t.Errorf("%+v, at most %v", o.Memory, o.MaxRSSAtMostMB)
+		t.Errorf("memory %+v, at most %v MiB; want 3 MiB used, no bound", o.Memory, o.MaxRSSAtMostMB)
 	}
 }
 
 // A job that ended well although the kernel killed one of its processes has failed, in the line and in the list.
-func TestObject_OfAKillThatTheJobSurvived(t *testing.T) {
+func TestNewOverview_SurvivedKillIsFailure(t *testing.T) {
 	t.Parallel()
 	code, n := 0, ended(0, reporter.PushOff)
 	n.Verdict.Evidence["oom_kills"] = 1.0
 	r := &reporter.Report{Run: reporter.Run{ExitCode: &code}, Nodes: map[string]*reporter.Node{"0": n}}
 	if o := summary.NewOverview(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("failed: %v, nodes %v", summary.Failed(r), o.FailedNodes)
+		t.Errorf("failed %v, nodes %v; want true, [0]", summary.Failed(r), o.FailedNodes)
 	}
 }
 
 // An unknown end of an attached job is no failure, unless the kernel killed: only its parent knows the exit code.
-func TestObject_OfAnAttachedJobWhoseEndIsNotKnown(t *testing.T) {
+func TestNewOverview_UnknownEndOfAttachedJobIsNotFailure(t *testing.T) {
 	t.Parallel()
 	n := &reporter.Node{
 		Job:     &reporter.Job{Attached: true},
@@ -102,14 +103,14 @@ func TestObject_OfAnAttachedJobWhoseEndIsNotKnown(t *testing.T) {
 		Run: reporter.Run{WallSeconds: 2, Verdict: n.Verdict}, Nodes: map[string]*reporter.Node{"0": n, "1": ended(0, reporter.PushOff)},
 	}
 	if o := summary.NewOverview(r, "", ""); summary.Failed(r) || len(o.FailedNodes) != 0 {
-		t.Errorf("failed: %v, nodes %v", summary.Failed(r), o.FailedNodes)
+		t.Errorf("failed %v, nodes %v; want false, none", summary.Failed(r), o.FailedNodes)
 	}
 	if line := summary.Line(r, "x.html", nil); line != "perfagent: ended after 2.0 s; x.html\n" {
-		t.Errorf("the line is %q", line)
+		t.Errorf("line %q, want that the job ended after 2.0 s", line)
 	}
 
 	n.Verdict.Evidence["oom_kills"] = 1.0
 	if o := summary.NewOverview(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("after a kill: failed %v, nodes %v", summary.Failed(r), o.FailedNodes)
+		t.Errorf("after a kill: failed %v, nodes %v; want true, [0]", summary.Failed(r), o.FailedNodes)
 	}
 }

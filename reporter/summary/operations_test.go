@@ -22,7 +22,7 @@ func workReports() map[string]*reporter.Report {
 	}
 }
 
-func TestWriteSummary_Work(t *testing.T) {
+func TestWrite_OperationsGolden(t *testing.T) {
 	for name, r := range workReports() {
 		got := summaryOf(t, r, Options{})
 		reportertest.CompareGolden(t, filepath.Join("testdata", name+".txt"), []byte(got), *update)
@@ -42,7 +42,7 @@ func workOf(o *aggregate.Operations, transfers map[string]aggregate.Transfer) *r
 }
 
 // A name shares a line with its numbers if both fit.
-func TestWriteSummary_OperationOnOneLine(t *testing.T) {
+func TestWrite_NameSharesLineWithNumbersIfBothFit(t *testing.T) {
 	r := workOf(&aggregate.Operations{Times: map[string]aggregate.Timing{
 		"store.get": {Count: 1234, Avg: new(0.62), P90: new(1.1), Max: new(12.0), Total: 1900},
 	}}, map[string]aggregate.Transfer{"kv": {FailedTransfers: 2}})
@@ -53,12 +53,12 @@ transfers   kv    0 transfers, 2 failed
                   failed
 `
 	if got := summaryOf(t, r, Options{}); !strings.HasSuffix(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+		t.Errorf("summary\n%s\nwant it to end in\n%s", got, want)
 	}
 }
 
 // The operations with the most time are shown, and the first series of each other kind.
-func TestWriteSummary_ManySeries(t *testing.T) {
+func TestWrite_ShowsFirstSeriesOfEachKind(t *testing.T) {
 	o := &aggregate.Operations{Times: map[string]aggregate.Timing{}, Counters: map[string]float64{}, Gauges: map[string]aggregate.Gauge{}}
 	for i := range 30 {
 		name := fmt.Sprintf("s%02d", i)
@@ -72,7 +72,7 @@ func TestWriteSummary_ManySeries(t *testing.T) {
 			}
 		}
 		if strings.Contains(words, "s21") || strings.Count(words, "s03") != 2 || strings.Contains(words, "s04") {
-			t.Errorf("%s: other series in\n%s", form, words)
+			t.Errorf("%s: want s03 twice, and neither s04 nor s21:\n%s", form, words)
 		}
 	}
 	showMarkdownForm(t, "many", showMarkdown(t, r))
@@ -90,12 +90,12 @@ func TestDroppedWords(t *testing.T) {
 		"9 datagrams by the kernel, 1 malformed: counts and sums are lower bounds": {Kernel: 9, Malformed: 1},
 	} {
 		if got := droppedWords(d); got != want {
-			t.Errorf("%+v is %q, want %q", d, got, want)
+			t.Errorf("droppedWords(%+v) = %q, want %q", d, got, want)
 		}
 	}
 }
 
-func TestSourceTroubles(t *testing.T) {
+func TestSourceProblems(t *testing.T) {
 	socket := func(kind string, datagrams, events int64) aggregate.Source {
 		return aggregate.Source{Kind: kind, Address: "127.0.0.1:1", Datagrams: &datagrams, Events: events}
 	}
@@ -125,19 +125,19 @@ func TestSourceTroubles(t *testing.T) {
 			got = append(got, a.text(1))
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%q, want %q", got, c.want)
+			t.Errorf("problems %q, want %q", got, c.want)
 		}
 	}
 }
 
 // For several nodes the line names the nodes.
-func TestSourceTroubles_OfNodes(t *testing.T) {
+func TestSourceProblems_NameTheNodes(t *testing.T) {
 	r := reportertest.ThreeNodes()
 	for _, name := range []string{"0", "2"} {
 		r.Nodes[name].Operations = &aggregate.Operations{Sources: []aggregate.Source{{Kind: "statsd", Address: "127.0.0.1:" + name}}}
 	}
 	if list := sourceProblems(r); len(list) != 1 || list[0].text(3) != "statsd on node 0, 2: nothing came" {
-		t.Errorf("%+v", list)
+		t.Errorf("problems %+v, want one: statsd on node 0, 2: nothing came", list)
 	}
 }
 
@@ -153,13 +153,13 @@ func FuzzWork(f *testing.F) {
 			wantPrintable(t, r, words)
 			got := summaryOf(t, r, Options{})
 			if shown := text.Clip(text.Printable(words), 30); !strings.Contains(got, strings.TrimSpace(strings.TrimSuffix(shown, "…"))) {
-				t.Errorf("no %q in\n%s", shown, got)
+				t.Errorf("tables lack the name %q:\n%s", shown, got)
 			}
 		}
 	})
 }
 
-func TestWriteWork(t *testing.T) {
+func TestWriteOperations_Golden(t *testing.T) {
 	for name, r := range workReports() {
 		var out bytes.Buffer
 		if err := WriteOperations(&out, r); err != nil {
@@ -170,17 +170,17 @@ func TestWriteWork(t *testing.T) {
 }
 
 // A port in use, or a journal that ends before the first state, leaves nothing to show. The output is a sentence.
-func TestWriteWork_Nothing(t *testing.T) {
+func TestWriteOperations_SaysThatNothingWasReceived(t *testing.T) {
 	r := reportertest.ShortJob()
 	r.Nodes["0"].Operations = &aggregate.Operations{}
 	var out bytes.Buffer
 	if err := WriteOperations(&out, r); err != nil || out.String() != "nothing was received\n" {
-		t.Errorf("%q, %v", out.String(), err)
+		t.Errorf("wrote %q (error %v), want: nothing was received", out.String(), err)
 	}
 }
 
 // A key has its operations, in the same columns for all reports, and an unknown one has none.
-func TestWriteKey(t *testing.T) {
+func TestWriteOperationKey(t *testing.T) {
 	for key, want := range map[string]string{
 		"k1":      "operation  calls  avg ms  min ms  max ms  size B\nstore.get  1,000     0.6     0.1       3     219\n",
 		"k2":      "operation  calls  avg ms  min ms  max ms  size B\nstore.get    234     0.7     0.2      12       –\n",
@@ -188,7 +188,7 @@ func TestWriteKey(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		if err := WriteOperationKey(&out, workReports()["work"], key); err != nil || out.String() != want {
-			t.Errorf("%q: %v, got\n%s\nwant\n%s", key, err, out.String(), want)
+			t.Errorf("key %q (error %v):\n%s\nwant\n%s", key, err, out.String(), want)
 		}
 	}
 }
@@ -202,18 +202,19 @@ func wantPrintable(t *testing.T, r *reporter.Report, key string) {
 	}
 	for line := range strings.SplitSeq(out.String(), "\n") {
 		if line != text.Printable(line) {
-			t.Errorf("characters that a terminal acts on: %q", line)
+			t.Errorf("line has characters that a terminal acts on: %q", line)
 		}
 	}
 	if strings.Count(out.String(), text.Printable(key)) < 8 {
-		t.Errorf("%q is not in all tables:\n%s", key, out.String())
+		t.Errorf("key %q is %d times in the tables, want at least 8:\n%s", key, strings.Count(out.String(),
+			text.Printable(key)), out.String())
 	}
 }
 
-func TestWriteWork_ReturnsWriteErrors(t *testing.T) {
+func TestWriteOperations_ReturnsWriteErrors(t *testing.T) {
 	r := workReports()["work"]
 	if err := errors.Join(WriteOperations(brokenWriter{}, r), WriteOperationKey(brokenWriter{}, r, "k1")); err == nil ||
 		strings.Count(err.Error(), "write operations: pipe is gone") != 2 {
-		t.Errorf("%v", err)
+		t.Errorf("errors %v, want twice: write operations: pipe is gone", err)
 	}
 }

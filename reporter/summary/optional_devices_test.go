@@ -11,7 +11,7 @@ import (
 )
 
 // Optional devices are shown for nodes that have them.
-func TestWrite_RareSources(t *testing.T) {
+func TestWrite_ShowsOptionalDevices(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
 	n := r.Nodes["0"]
 	for name, v := range map[string]float64{
@@ -41,7 +41,7 @@ func TestWrite_RareSources(t *testing.T) {
 		"node heat 91.2 °C hottest CPU package, peak, clocked down 1 time",
 	} {
 		if !slices.Contains(lines, want) {
-			t.Errorf("no line %q in\n%s", want, out.String())
+			t.Errorf("summary has no line %q:\n%s", want, out.String())
 		}
 	}
 
@@ -56,7 +56,7 @@ func TestWrite_RareSources(t *testing.T) {
 		"scratch (lustre): 0 B read, 10 MiB written",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("details %q", got)
+		t.Errorf("details %q, want %q", got, want)
 	}
 	var labels []string
 	for _, h := range summary.Highlights(n, 20) {
@@ -64,7 +64,7 @@ func TestWrite_RareSources(t *testing.T) {
 	}
 	for _, want := range []string{"NFS 2.0 GiB", "node energy 3.1 MJ", "node heat 91.2 °C"} {
 		if !slices.Contains(labels, want) {
-			t.Errorf("no highlight %q in %q", want, labels)
+			t.Errorf("highlights %q lack %q", labels, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // In any report, the job comes before the node, and own cost and paths are last.
-func TestWriteSummary_JobFirst(t *testing.T) {
+func TestWrite_JobComesBeforeNode(t *testing.T) {
 	o := Options{
 		Path: "r.json", Page: "r.html", JobSparklines: []string{"job CPU     x"}, NodeSparklines: []string{"node CPU    x"},
 	}
@@ -24,20 +24,20 @@ func TestWriteSummary_JobFirst(t *testing.T) {
 			case label == "node":
 				node = line
 			case label == "job" && node != "" && len(r.Nodes) == 1:
-				t.Errorf("%s: %q stands before %q", name, node, line)
+				t.Errorf("%s: line %q of the node is before line %q of the job", name, node, line)
 			case label == "perfagent" || label == "report" || label == "page":
 				last = line
 			case last != "":
-				t.Errorf("%s: %q stands before %q", name, last, line)
+				t.Errorf("%s: line %q, which belongs at the end, is before %q", name, last, line)
 			}
 		}
 	}
 }
 
 // The summary of a job of milliseconds has only its CPU time.
-func TestWriteSummary_ShortJob(t *testing.T) {
+func TestWrite_ShortJobHasOnlyItsCPUTime(t *testing.T) {
 	words := summaryOf(t, reportertest.Golden()["short"], Options{Path: "r.json", Page: "r.html"})
 	if n := strings.Count(words, "\n"); n > 8 || strings.Contains(words, "–") {
-		t.Errorf("%d lines:\n%s", n, words)
+		t.Errorf("summary of a short job has %d lines, want at most 8, and no unknown values:\n%s", n, words)
 	}
 }

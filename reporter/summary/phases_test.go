@@ -23,29 +23,29 @@ func told(t *testing.T, r *reporter.Report, o Options) string {
 	return strings.Join(out, "")
 }
 
-func TestWriteSummary_Phases(t *testing.T) {
+func TestWrite_HasLineForEachPhase(t *testing.T) {
 	const want = `phases      load                1 ×  10.0 s   0.25 CPUs  peak 100 MiB
             train <b>&\x1b[31m  2 ×  40.0 s   7.50 CPUs  peak 2.9 GiB
             save                1 ×   5.0 s  node 3.0 %             –
 `
 	if got := told(t, reportertest.AddMarks(reportertest.ShortJob()), Options{}); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+		t.Errorf("phases\n%s\nwant\n%s", got, want)
 	}
 }
 
 // Over nodes the length is the greatest, CPUs add up, and the peak is the highest.
-func TestWriteSummary_PhasesOfNodes(t *testing.T) {
+func TestWrite_CombinesPhasesOfNodes(t *testing.T) {
 	r := reportertest.AddMarks(reportertest.ThreeNodes())
 	second := r.Nodes["1"].Phase("load")
 	second.Seconds, second.Metrics[reporter.MetricJobMemoryPeak] = 12, 200
 	r.Nodes["2"].Phases = r.Nodes["2"].Phases[1:]
 	if got := told(t, r, Options{}); !strings.HasPrefix(got, "phases      load                1 ×  12.0 s   0.50 CPUs  peak 200 MiB\n") {
-		t.Errorf("got\n%s", got)
+		t.Errorf("phases\n%s\nwant load first: 1 ×  12.0 s   0.50 CPUs  peak 200 MiB", got)
 	}
 }
 
 // A summary has the longest phases in their order; show has all of them.
-func TestWriteSummary_ManyPhases(t *testing.T) {
+func TestWrite_ShowsLongestPhases(t *testing.T) {
 	r := reportertest.ShortJob()
 	n := r.Nodes["0"]
 	for i := range 30 {
@@ -54,14 +54,14 @@ func TestWriteSummary_ManyPhases(t *testing.T) {
 	got := told(t, r, Options{})
 	if strings.Count(got, "\n") != 9 || !strings.Contains(got, "p7 ") || strings.Contains(got, "p0 ") ||
 		!strings.Contains(got, "22 more phases, see perfagent show") {
-		t.Errorf("got\n%s", got)
+		t.Errorf("phases\n%s\nwant 8 lines with p7, without p0, and a count of 22 more", got)
 	}
 	if got := told(t, r, Options{AllPhases: true}); strings.Count(got, "\n") != 30 {
-		t.Errorf("all:\n%s", got)
+		t.Errorf("AllPhases: %d lines, want 30:\n%s", strings.Count(got, "\n"), got)
 	}
 }
 
-func TestWriteMarkdown_Phases(t *testing.T) {
+func TestWriteMarkdown_HasTableOfPhases(t *testing.T) {
 	var out bytes.Buffer
 	if err := WriteMarkdown(&out, reportertest.AddMarks(reportertest.ShortJob()), MarkdownOptions{}); err != nil {
 		t.Fatal(err)
@@ -71,6 +71,6 @@ func TestWriteMarkdown_Phases(t *testing.T) {
 		"| `train <b>&\\x1b[31m` | 2 × | 40.0 s | 7.50 CPUs | peak 2.9 GiB | – |\n" +
 		"| `save` | 1 × | 5.0 s | node 3.0 % | – | – |\n"
 	if !strings.Contains(out.String(), want) {
-		t.Errorf("got\n%s", out.String())
+		t.Errorf("Markdown\n%s\nlacks\n%s", out.String(), want)
 	}
 }

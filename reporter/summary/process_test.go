@@ -15,7 +15,7 @@ func TestWriteProcesses(t *testing.T) {
 	r.Nodes["0"].Processes[0].Command = command
 	var whole strings.Builder
 	if err := summary.WriteProcesses(&whole, r, 0); err != nil || !strings.Contains(whole.String(), "  "+command+"\n") {
-		t.Errorf("%v\n%s", err, whole.String())
+		t.Errorf("error %v, want the whole command %q in\n%s", err, command, whole.String())
 	}
 	for _, width := range []int{40, 80, 200} {
 		var out strings.Builder
@@ -23,7 +23,7 @@ func TestWriteProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if line := strings.Split(out.String(), "\n")[1]; text.Width(line) != width {
-			t.Errorf("%d cells of %d: %q", text.Width(line), width, line)
+			t.Errorf("line of %d cells, want %d: %q", text.Width(line), width, line)
 		}
 	}
 
@@ -36,11 +36,11 @@ func TestWriteProcesses(t *testing.T) {
 1201     2m00s     0.50s  1.5 GiB       12  python3 train.py --token ***
 `
 	if got := out.String(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 5 {
-		t.Errorf("got\n%swant\n%s", got, want)
+		t.Errorf("processes\n%swant 5 lines that begin with\n%s", got, want)
 	}
 	for line := range strings.Lines(out.String()) {
 		if line = strings.TrimSuffix(line, "\n"); text.Width(line) > summary.Width || line != text.Printable(line) {
-			t.Errorf("%d cells: %q", text.Width(line), line)
+			t.Errorf("line of %d cells, want printable text of at most %d: %q", text.Width(line), summary.Width, line)
 		}
 	}
 }

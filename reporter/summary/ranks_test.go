@@ -82,7 +82,7 @@ func rankReports() map[string]*reporter.Report {
 	}
 }
 
-func TestRanks_Golden(t *testing.T) {
+func TestWrite_RanksGolden(t *testing.T) {
 	for name, r := range rankReports() {
 		t.Run(name, func(t *testing.T) {
 			r = withVerdict(t, r)
@@ -99,7 +99,7 @@ func TestRanks_Golden(t *testing.T) {
 }
 
 // A node has one name in all tables: the scheduler's. In a Pod the host is named after the Pod.
-func TestNodes_HaveOneName(t *testing.T) {
+func TestWrite_NodeHasOneNameInAllTables(t *testing.T) {
 	for nodes := 1; nodes <= 2; nodes++ {
 		r := reportertest.Ranks(nodes, 2, 20)
 		for i, n := range r.Nodes {
@@ -111,26 +111,26 @@ func TestNodes_HaveOneName(t *testing.T) {
 		}
 		for _, out := range []string{text.String(), markdown.String()} {
 			if strings.Count(out, "worker-0") < 3 || strings.Contains(out, "xk2vp") { // in the node's line, and in two ranks'
-				t.Errorf("of %d nodes\n%s", nodes, out)
+				t.Errorf("%d nodes: want worker-0 at least 3 times, and not the Pod's name xk2vp:\n%s", nodes, out)
 			}
 		}
 		if d := Details(r.Nodes["0"])[0]; !strings.HasPrefix(d.Value, "worker-0 (job-4711-0-xk2vp), ") {
-			t.Errorf("details: %+v", d)
+			t.Errorf("host in the details %+v, want worker-0 and the Pod's name in parentheses", d)
 		}
 	}
 
 	r := reportertest.Ranks(1, 2, 20)
 	if d := Details(r.Nodes["0"])[0]; !strings.HasPrefix(d.Value, "node1.cluster.example.org, ") {
-		t.Errorf("details: %+v", d)
+		t.Errorf("host in the details %+v, want the full name node1.cluster.example.org", d)
 	}
 }
 
 // The first rank that failed is on top, then come failed and uneven ranks in their order, and no rank is lost.
-func TestRanks_Chosen(t *testing.T) {
+func TestChooseRanks_FirstFailureIsOnTopAndNoRankIsLost(t *testing.T) {
 	r := withVerdict(t, manyRanks())
 	rows := rankRows(r)
 	if len(rows) != 64 {
-		t.Fatalf("%d ranks", len(rows))
+		t.Fatalf("%d ranks, want 64", len(rows))
 	}
 	numbers := func(list []RankRow) (out []int) {
 		for _, row := range list {
@@ -140,44 +140,44 @@ func TestRanks_Chosen(t *testing.T) {
 	}
 	shown, left := ChooseRanks(rows, 16)
 	if want := []int{37, 0, 1, 2, 3, 5, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47}; !slices.Equal(numbers(shown), want) {
-		t.Errorf("%v", numbers(shown))
+		t.Errorf("chosen ranks %v, want %v", numbers(shown), want)
 	}
 	if got := RestOfRanks(left); got != "48 more: 48 with exit 0" {
-		t.Error(got)
+		t.Errorf("rest %q, want 48 with exit 0", got)
 	}
 	shown, left = ChooseRanks(rows, 4)
 	if want := []int{37, 38, 39, 40}; !slices.Equal(numbers(shown), want) {
-		t.Errorf("%v", numbers(shown))
+		t.Errorf("chosen ranks %v, want %v", numbers(shown), want)
 	}
 	if got := RestOfRanks(left); got != "60 more: 53 with exit 0, 7 with exit 143 SIGTERM" {
-		t.Error(got)
+		t.Errorf("rest %q, want 53 with exit 0 and 7 with exit 143 SIGTERM", got)
 	}
 	all := slices.Sorted(slices.Values(append(numbers(shown), numbers(left)...)))
 	for i, rank := range all {
 		if rank != i {
-			t.Fatalf("rank %d is there as %d", i, rank)
+			t.Fatalf("shown and omitted ranks in order: number %d is rank %d, want each rank once", i, rank)
 		}
 	}
 	if got, _ := ChooseRanks(nil, 16); len(got) != 0 || RestOfRanks(nil) != "" {
-		t.Error(got)
+		t.Errorf("chosen of no ranks: %v, rest %q; want none, none", got, RestOfRanks(nil))
 	}
 }
 
 // The overview has the number of ranks and the ranks that failed.
-func TestRanks_Object(t *testing.T) {
+func TestNewOverview_CountsRanksAndNamesFailedOnes(t *testing.T) {
 	o := NewOverview(withVerdict(t, manyRanks()), "", "")
 	if o.Ranks != 64 || o.Nodes != 4 || fmt.Sprint(o.FailedRanks) != "[37 38 39 40 41 42 43 44 45 46 47]" || *o.ExitCode != 7 {
-		t.Errorf("%+v", o)
+		t.Errorf("overview %+v, want 64 ranks on 4 nodes, failed ranks 37 to 47, exit code 7", o)
 	}
 	if want := "rank 37 on node3 exited with code 7; 10 others were ended by SIGTERM of the launcher within 0.5 s"; o.Verdict != want {
-		t.Error(o.Verdict)
+		t.Errorf("verdict %q, want %q", o.Verdict, want)
 	}
 	if o := NewOverview(reportertest.Nodes(3, 1), "", ""); o.Ranks != 0 || o.FailedRanks == nil || len(o.FailedRanks) != 0 {
-		t.Errorf("%+v", o)
+		t.Errorf("overview without ranks %+v, want 0 ranks and an empty list of failed ranks", o)
 	}
 }
 
-func TestRanks_Line(t *testing.T) {
+func TestLine_NamesFirstFailedRank(t *testing.T) {
 	for name, want := range map[string]string{
 		"ranks":      "perfagent: rank 3 on node1 was killed by the kernel: python (process 4245) hit the memory limit of 8.0 GiB of its control group; ask for 12 GiB; x.html\n",
 		"ranks-many": "perfagent: rank 37 on node3 exited with code 7; 10 others were ended by SIGTERM of the launcher within 0.5 s; ",
@@ -185,19 +185,19 @@ func TestRanks_Line(t *testing.T) {
 	} {
 		r := withVerdict(t, rankReports()[name])
 		if got := Line(r, "x.html", nil); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: line %q, want it to begin with %q", name, got, want)
 		}
 	}
 }
 
 // Slurm gives CPUs to each task, and memory to the node.
-func TestRanks_Request(t *testing.T) {
+func TestAdvice_SlurmLineGivesCPUsToEachTask(t *testing.T) {
 	r := reportertest.Ranks(1, 4, 60)
 	n := r.Nodes["0"]
 	n.Limits.CPUs, n.Limits.CPUQuota, n.Limits.MemoryMB = 32, 32, 8192
 	r.Run.Platform = reporter.PlatformSlurm
 	list := Advice(withVerdict(t, r))
 	if want := "#SBATCH --cpus-per-task=2 --mem=4G"; len(list) == 0 || list[0].Text != want {
-		t.Errorf("%+v, want %s", list, want)
+		t.Errorf("advice %+v, want first %s", list, want)
 	}
 }

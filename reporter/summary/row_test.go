@@ -33,13 +33,13 @@ func TestRows_Golden(t *testing.T) {
 			}
 			var flat map[string]any
 			if err := json.Unmarshal(line, &flat); err != nil || flat["tag.a"] != name {
-				t.Errorf("%s: %s, %v", name, line, err)
+				t.Errorf("%s: row %s, want JSON with the tag a = %s (error %v)", name, line, name, err)
 			}
 			for key, v := range flat {
 				switch v.(type) {
 				case string, float64:
 				default:
-					t.Errorf("%s: %s is %v: not flat, or null", name, key, v)
+					t.Errorf("%s: value of %s is %v: neither a text nor a number", name, key, v)
 				}
 			}
 			out.Write(append(line, '\n'))
@@ -49,25 +49,25 @@ func TestRows_Golden(t *testing.T) {
 }
 
 // A bound is not a peak, and an unreadable number is not 0.
-func TestRow_WhatIsNotKnownIsAbsent(t *testing.T) {
+func TestRows_UnknownValuesAreAbsent(t *testing.T) {
 	t.Parallel()
 	r := reportertest.Golden()["short"]
 	n := r.Nodes["0"]
 	delete(n.Metrics, reporter.MetricJobMemoryPeak)
 	n.Job.MaxRSSMB, n.Job.MaxRSSAtMost = 13.7, true
 	if row := Rows(r, "")[0]; row.PeakMemoryMB != nil || row.GPUs == nil || *row.GPUs != 0 {
-		t.Errorf("%+v", row)
+		t.Errorf("row %+v, want no peak memory and 0 GPUs", row)
 	}
 
 	n.Job.MaxRSSAtMost = false
 	n.Missing = append(n.Missing, reporter.Missing{What: host.SourceGPU, Code: gpu.Silent, Why: "no driver"})
 	if row := Rows(r, "")[0]; row.PeakMemoryMB == nil || *row.PeakMemoryMB != 13.7 || row.GPUs != nil {
-		t.Errorf("%+v", row)
+		t.Errorf("row %+v, want a peak of 13.7 MiB and no number of GPUs", row)
 	}
 }
 
 // The docs have each key of a row.
-func TestRow_KeysAreInTheDocs(t *testing.T) {
+func TestRows_KeysAreInTheDocs(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/show.md")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestRow_KeysAreInTheDocs(t *testing.T) {
 	for field := range reflect.TypeFor[Row]().Fields() {
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if key != "" && !bytes.Contains(docs, []byte("`"+key+"`")) {
-			t.Errorf("docs/show.md has no %s", key)
+			t.Errorf("docs/show.md lacks the key %s", key)
 		}
 	}
 }

@@ -42,19 +42,19 @@ func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
 	for line := range strings.Lines(bare) {
 		line = strings.TrimSuffix(line, "\n")
 		if !utf8.ValidString(line) || line != text.Printable(line) {
-			t.Errorf("characters that a terminal acts on: %q", line)
+			t.Errorf("line has characters that a terminal acts on: %q", line)
 		}
 		if text.Width(line) > width && line != o.Path {
-			t.Errorf("%d cells wide: %q", text.Width(line), line)
+			t.Errorf("line is %d cells wide, want at most %d: %q", text.Width(line), width, line)
 		}
 		if strings.TrimRight(line, " ") != line {
-			t.Errorf("trailing spaces: %q", line)
+			t.Errorf("line has trailing spaces: %q", line)
 		}
 	}
 	return words
 }
 
-func TestWriteSummary_Golden(t *testing.T) {
+func TestWrite_Golden(t *testing.T) {
 	for name, r := range reportertest.Golden() {
 		t.Run(name, func(t *testing.T) {
 			got := summaryOf(t, r, Options{Path: "perfagent-out/20240501-120000-7f3a/node-0.json"})
@@ -66,33 +66,34 @@ func TestWriteSummary_Golden(t *testing.T) {
 	}
 }
 
-func TestWriteSummary_ColorAddsNothingElse(t *testing.T) {
+func TestWrite_ColorAddsNothingElse(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 90, 137, "SIGKILL"))
 	plain := summaryOf(t, r, Options{})
 	coloured := summaryOf(t, r, Options{Color: true})
 	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[1;31mperfagent: killed by SIGKILL") {
-		t.Errorf("%q", coloured)
+		t.Errorf("want colour only if asked for, and the first line in that of alarms: with colour %q, without %q",
+			coloured, plain)
 	}
 	if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""); bare != plain {
-		t.Errorf("%q, want %q", bare, plain)
+		t.Errorf("without its colours %q, want %q", bare, plain)
 	}
 }
 
-func TestWriteSummary_NeverCutsThePath(t *testing.T) {
+func TestWrite_NeverCutsThePath(t *testing.T) {
 	path := "/" + strings.Repeat("long/", 40) + "node-0.json"
 	words := summaryOf(t, reportertest.Sidecar(), Options{Path: path})
 	if !strings.HasSuffix(words, "\n"+path+"\n") {
-		t.Errorf("the last line is not the path:\n%s", words)
+		t.Errorf("last line is not the path %s:\n%s", path, words)
 	}
 }
 
-func TestWriteSummary_GivesAReasonOnce(t *testing.T) {
+func TestWrite_GivesAReasonOnce(t *testing.T) {
 	words := summaryOf(t, reportertest.Incomplete(), Options{})
 	if n := strings.Count(words, "/proc/diskstats"); n != 1 {
-		t.Errorf("the reason stands there %d times:\n%s", n, words)
+		t.Errorf("summary has the reason %d times, want once:\n%s", n, words)
 	}
 	if !strings.Contains(words, "(3 of 126 readings)") || strings.Contains(words, "no job") {
-		t.Errorf("%s", words)
+		t.Errorf("want 3 of 126 readings, and no mention of a job:\n%s", words)
 	}
 }
 
@@ -100,14 +101,14 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("pipe is gone") }
 
-func TestWriteSummary_ReturnsWriteErrors(t *testing.T) {
+func TestWrite_ReturnsWriteErrors(t *testing.T) {
 	if err := Write(brokenWriter{}, reportertest.Sidecar(), Options{}); err == nil || !strings.Contains(err.Error(), "pipe is gone") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want: pipe is gone", err)
 	}
 }
 
 // All numbers fit.
-func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
+func TestWrite_FitsWithAnyNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	reports := []*reporter.Report{reportertest.ThreeNodes(), reporter.New(reportertest.JobInput(0, 3, 0, ""))}
 	for i := range 120 {
@@ -131,17 +132,17 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 }
 
 // For several GPUs the summary names the one with a missing metric.
-func TestSummary_MissingNamesTheGPU(t *testing.T) {
+func TestMissingGroups_NameTheGPU(t *testing.T) {
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Missing: []reporter.Missing{
 		{What: "gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "max_t_gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "gpu_3_utilization_pct", Why: "nvidia-smi says [N/A]"}}}}}
 	list := missingGroups(r)
 	if len(list) != 1 || list[0].text(1) != "gpu 3: nvidia-smi says [N/A]" {
-		t.Errorf("%+v", list)
+		t.Errorf("missing %+v, want one group: gpu 3: nvidia-smi says [N/A]", list)
 	}
 }
 
 // One source fails on two nodes, not equally often, and takes metrics with it; another reason has the same code.
-func TestSummary_MissingGroupsByCodeAndSource(t *testing.T) {
+func TestMissingGroups_GroupByCodeAndSource(t *testing.T) {
 	const broken = "open /proc/stat: permission denied"
 	node := func(count int64) *reporter.Node {
 		return &reporter.Node{Missing: []reporter.Missing{
@@ -164,6 +165,6 @@ func TestSummary_MissingGroupsByCodeAndSource(t *testing.T) {
 		"journal on node 0, 1: the disk is full",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("groups %q, want %q", got, want)
 	}
 }

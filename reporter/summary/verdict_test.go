@@ -29,7 +29,7 @@ func bareReport(node, code int) *reporter.Report {
 }
 
 // The run's own verdict comes first, with its node, even if it is a bare exit code.
-func TestVerdicts_SayTheRunsOwnFirst(t *testing.T) {
+func TestVerdicts_RunsOwnComesFirst(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		codes []int
@@ -53,17 +53,17 @@ func TestVerdicts_SayTheRunsOwnFirst(t *testing.T) {
 			ok = strings.HasPrefix(said[i].Text, c.want[i]) && said[i].Bad
 		}
 		if !ok {
-			t.Errorf("%s: said %+v, want %q", c.name, said, c.want)
+			t.Errorf("%s: verdicts %+v, want %q", c.name, said, c.want)
 		}
 	}
 }
 
 // A bare exit code removes nothing from a node with more to report about the same code.
-func TestVerdicts_SayMoreThanTheCode(t *testing.T) {
+func TestVerdicts_BareCodeHidesNoOtherVerdict(t *testing.T) {
 	a, b := bareReport(0, 3), bareReport(1, 3)
 	b.Nodes["1"].Verdict.Text = "exited with code 3 after SIGTERM from bash (process 7)"
 	said := Verdicts(merged(t, reporter.SourceReport{Path: "a", Report: a}, reporter.SourceReport{Path: "b", Report: b}))
 	if len(said) != 2 || said[0].Text != "node 0: exited with code 3" || said[1].Text != "node 1: "+b.Nodes["1"].Verdict.Text {
-		t.Errorf("said %+v", said)
+		t.Errorf("verdicts %+v, want the code of node 0, and the own verdict of node 1", said)
 	}
 }
