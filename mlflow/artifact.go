@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// maxUpload is the maximum size in bytes of a file that the server stores for a store without a proxy.
+	// maxUpload is the maximum size, in bytes, of a file that the server writes to an artifact store for us.
 	maxUpload = 10 << 20
 
-	// maxUploadTries limits the requests to the server to write to such a store.
+	// maxUploadTries limits how often the server is asked to write a file to an artifact store.
 	maxUploadTries = 3
 )
 
@@ -34,17 +34,17 @@ func (e *ArtifactError) Error() string {
 // Unwrap returns Err.
 func (e *ArtifactError) Unwrap() error { return e.Err }
 
-// UploadArtifact stores a file under a path (plots/cpu.svg) in a run's artifacts, and replaces an existing file. The
-// content type may be empty.
+// UploadArtifact stores data as the file name (plots/cpu.svg) in a run's artifacts, and replaces an existing file.
+// contentType may be empty.
 //
-// If the server is a proxy for its store (the run's ArtifactURI begins with mlflow-artifacts:), the file goes there and
-// may have any size. If the URI names another host or port than the tracking server's, the request has no credentials.
-// For every other store (s3:, gs:, file: …) we lack credentials, so the server is asked to store the file. It does so
-// for 1 byte to 10 MiB.
+// If the server is a proxy for its store (the run's ArtifactURI begins with mlflow-artifacts:), the file goes to that
+// proxy, and may have any size. If the URI names another host or port than the tracking server's, the request has no
+// credentials. For every other store (s3:, gs:, file: …) we lack credentials, so the server is asked to store the file.
+// It accepts files of 1 byte to 10 MiB.
 //
-// A file that cannot be stored in either way is an *ArtifactError. A failure that is temporary, or that concerns more
-// than this file (the server is down, the credentials are refused, the run does not exist), is an *Error as from any
-// other call.
+// If the file cannot be stored in either way, the error is an *ArtifactError. If the failure is temporary, or concerns
+// more than this file (the server is down, the credentials are refused, the run does not exist), the error is an *Error
+// as from any other call.
 func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType string, data []byte) error {
 	if !localPath(name) {
 		reason := "its path must be relative, with slashes, and without empty parts and dots"
@@ -75,8 +75,8 @@ func localPath(name string) bool {
 		!strings.HasPrefix(name, "../") && !strings.HasPrefix(name, "/") && !strings.Contains(name, `\`)
 }
 
-// toProxy directs an upload to the proxy of a server's store. It returns the reason if that is impossible, otherwise
-// "".
+// toProxy directs q, an upload, to the server that is a proxy for the run's store. It returns the reason if that is
+// impossible, otherwise "".
 func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 	host := c.base.Host
 	root, _ := cutScheme(run.ArtifactURI, "mlflow-artifacts")
@@ -105,8 +105,8 @@ func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 	return ""
 }
 
-// toServer directs an upload to the server, which writes it to the run's store. It returns the reason if that is
-// impossible, otherwise "".
+// toServer directs q, an upload, to the tracking server, which writes the file to the run's store. It returns the
+// reason if that is impossible, otherwise "".
 func (c *Client) toServer(q *call, run *Run, name string) (reason string) {
 	switch size := len(q.body); {
 	case size == 0:
@@ -123,7 +123,8 @@ func (c *Client) toServer(q *call, run *Run, name string) (reason string) {
 	return ""
 }
 
-// uploadError turns the error of an upload into an *ArtifactError if it concerns only that file or its store.
+// uploadError turns err, the error of an upload, into an *ArtifactError if only the file or the run's store is at
+// fault.
 func uploadError(q *call, run *Run, name string, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -168,7 +169,7 @@ func escapePath(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// escapeStored escapes the path of an artifact URI, which may be escaped already.
+// escapeStored is escapePath for the path of an artifact URI, which may be escaped already.
 func escapeStored(p string) string {
 	if plain, err := url.PathUnescape(p); err == nil {
 		p = plain

@@ -15,8 +15,8 @@ import (
 // errTooLarge reports a batch beyond one of MLflow's limits.
 var errTooLarge = errors.New("batch too large")
 
-// MLflow's limits for one batch. MLflow's limit in bytes is 1 MB, which some servers enforce; ours leaves room for the
-// rest of the request.
+// Limits for one batch. They are MLflow's, except maxBatchBytes: MLflow's limit, which some servers enforce, is 1 MB
+// for the whole request.
 const (
 	maxBatch      = 1000 // metrics and tags
 	maxTags       = 100
@@ -45,12 +45,12 @@ type Batch struct {
 	Tags    []Tag
 }
 
-// LogBatch logs a batch to a run in one request; an empty batch needs none. The server does not store a point again
-// that the run already has, with the same key, value, timestamp and step. A tag replaces the one with the same key.
+// LogBatch logs a batch to a run in one request; an empty batch needs none. The server stores a point only once if key,
+// value, timestamp and step are the same. A tag replaces an existing tag with the same key.
 //
 // LogBatch fails without a request if servers would refuse the batch or, worse, store something else: more than 1000
-// items, 100 tags or 900 kB, a key that CheckKey refuses, a value that is not finite, a negative timestamp. Split keeps
-// the limits of size.
+// items, 100 tags or 900 kB, a key that CheckKey refuses, a value that is not finite, a negative timestamp. Split cuts
+// a batch to the limits of size.
 func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 	if len(b.Metrics) == 0 && len(b.Tags) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 	return c.do(ctx, q)
 }
 
-// check returns an error for an invalid batch. It does not check the size in bytes.
+// check returns an error if b is invalid. It does not check the size in bytes.
 func (b Batch) check() error {
 	if len(b.Tags) > maxTags || len(b.Metrics)+len(b.Tags) > maxBatch {
 		return fmt.Errorf("%d metrics and %d tags, at most %d and %d, %d in all: %w",
@@ -91,7 +91,7 @@ func (b Batch) check() error {
 	return nil
 }
 
-// check returns an error for an invalid point. Python's servers respond to NaN and Inf with status 200, and store 0.
+// check returns an error if m is invalid. Servers in Python respond to NaN and Inf with status 200, but store 0.
 func (m Metric) check() error {
 	switch {
 	case math.IsNaN(m.Value) || math.IsInf(m.Value, 0):
@@ -102,8 +102,8 @@ func (m Metric) check() error {
 	return CheckKey(m.Key)
 }
 
-// Split cuts a batch into batches within all limits: first the metrics, then the tags, both in their order. An item
-// that exceeds a limit alone gets a separate batch, which LogBatch will refuse.
+// Split cuts a batch into batches within all limits, with first the metrics and then the tags, each in the given order.
+// An item that alone exceeds a limit gets a separate batch, which LogBatch will refuse.
 func Split(b Batch) []Batch {
 	var full []Batch
 	var last Batch
@@ -131,8 +131,8 @@ func Split(b Batch) []Batch {
 	return full
 }
 
-// sizeOf returns an item's size in a request, with its comma. It is 0 for an item without JSON (NaN), which LogBatch
-// refuses.
+// sizeOf returns an item's size in a request, with its comma. It is 0 for an item that cannot be encoded (NaN), which
+// LogBatch refuses.
 func sizeOf(item any) int {
 	b, err := json.Marshal(item)
 	if err != nil {
@@ -154,9 +154,9 @@ func (c *Client) SetTag(ctx context.Context, runID string, t Tag) error {
 // maxKey is the maximum length of a key in characters.
 const maxKey = 250
 
-// CheckKey returns an error if some MLflow server refuses a key of a metric, a parameter or a tag. A key has 1 to 250
-// characters: letters, digits, underscore, dash, dot, space and slash. It may become the name of a file on the server,
-// so normalizing it as a path must not change it. The colon is refused, because only some servers accept it.
+// CheckKey returns an error if some MLflow server refuses key as the key of a metric, a parameter or a tag. A key has 1
+// to 250 characters: letters, digits, underscore, dash, dot, space and slash. It may become the name of a file on the
+// server, so normalizing it as a path must not change it. The colon is refused, because only some servers accept it.
 func CheckKey(key string) error {
 	switch n := utf8.RuneCountInString(key); {
 	case key == "":

@@ -22,7 +22,7 @@ import (
 //
 // Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects (307 and 308; 301 and 302 for GET) are followed if
 // scheme, host and port stay the same, or change from http on port 80 to https on port 443 of the same host name. Any
-// other redirect is an error with the new address. So the credentials are sent to one server only.
+// other redirect is an error with the new address. So credentials are sent to one server only.
 type Client struct {
 	config    Config
 	base      *url.URL
@@ -32,7 +32,7 @@ type Client struct {
 }
 
 // New returns a client. It reads the certificates in cfg and does not use the network. With an http URI, unreadable
-// certificates are no error.
+// certificates are ignored.
 func New(cfg Config) (*Client, error) {
 	if err := CheckURI(cfg.URI); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// newTransport returns a transport that shares nothing with the rest of the process. There is no limit for the
+// newTransport returns a transport that shares nothing with the rest of the process. It sets no time limit for the
 // response, because Config.Timeout limits the whole request.
 func newTransport(tlsConfig *tls.Config) *http.Transport {
 	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
@@ -81,7 +81,7 @@ func newTransport(tlsConfig *tls.Config) *http.Transport {
 	}
 }
 
-// newTLSConfig reads the certificates in cfg. With an error, it returns the part that it has read.
+// newTLSConfig reads the certificates in cfg. Even with an error, it returns a usable part of the configuration.
 func newTLSConfig(cfg Config) (*tls.Config, error) {
 	c := &tls.Config{InsecureSkipVerify: cfg.InsecureTLS}
 	if cfg.CAPath != "" {
@@ -107,7 +107,7 @@ func newTLSConfig(cfg Config) (*tls.Config, error) {
 	return c, nil
 }
 
-// readCAs reads the certificates of a file, or of all files in a folder.
+// readCAs reads the certificates in the file path, or in all files of the folder path.
 func readCAs(path string) (*x509.CertPool, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -150,19 +150,20 @@ func (c Client) String() string { return c.config.URI }
 // Format writes the URI for every verb, so that no verb prints the fields.
 func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
 
-// dateAge is the assumed maximum age of a response's Date, which has whole seconds and which servers may update once a
-// second. A busy server may exceed it now and then.
+// dateAge is the assumed maximum age of a response's Date, which has whole seconds, and which servers may update only
+// once per second. The Date of a busy server may sometimes be older.
 const dateAge = 2 * time.Second
 
-// A clock estimates from Date headers how far this machine's clock is ahead of the server's: at least low, and at most
-// high, which is the minimum of all responses.
+// A clock estimates from Date headers how far this machine's clock is ahead of the server's. It is ahead by at least
+// low and by at most high. Both are the minimum over all responses.
 type clock struct {
 	mu        sync.Mutex
 	known     bool // there was a response with a Date
 	low, high time.Duration
 }
 
-// note adds a response. sent and answered are times of this machine's clock.
+// note adds a response with the given header. sent and answered are the times of request and response, by this
+// machine's clock.
 func (c *clock) note(sent, answered time.Time, header http.Header) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil || header.Get("Age") != "" { // a cached response is older
@@ -177,8 +178,8 @@ func (c *clock) note(sent, answered time.Time, header http.Header) {
 	c.known, c.low, c.high = true, low, high
 }
 
-// ClockAhead returns by how much this machine's clock is at least ahead of the server's, or, if negative, behind it,
-// according to the responses so far. It is 0 if neither is known.
+// ClockAhead returns the smallest difference between this machine's clock and the server's that agrees with the
+// responses so far. It is positive if this machine's clock is ahead, and 0 if no difference is certain.
 func (c *Client) ClockAhead() time.Duration {
 	c.clock.mu.Lock()
 	defer c.clock.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// A Config has the address of the server and the settings of the client. NewConfig makes one from the environment. A
-// Config made by hand needs only URI; it has no retries.
+// A Config has the address of the server and the settings of the client. NewConfig takes a Config from the environment.
+// A Config with only a URI is valid, too, and means no retries.
 //
-// It contains secrets. Printing, logging and encoding it as JSON reveal none of them.
+// It contains secrets. Printing a Config, logging it and encoding it as JSON reveals no secret.
 type Config struct {
 	// URI is the server's address, http(s)://host[:port][/prefix], without user info, query and fragment.
 	URI string
@@ -23,7 +23,7 @@ type Config struct {
 	// sent as a Bearer token.
 	Username, Password, Token string
 
-	// InsecureTLS disables the check of the server's certificate. It excludes CAPath.
+	// InsecureTLS disables the check of the server's certificate. It cannot be combined with CAPath.
 	InsecureTLS bool
 
 	// CAPath is a file of certificates (PEM), or a folder of such files, that replace the system's authorities.
@@ -41,11 +41,11 @@ type Config struct {
 	BackoffFactor, BackoffJitter float64
 	MaxBackoff                   time.Duration
 
-	// Timeout limits one request, from dialling to the last byte of the response. 0 means 120 s.
+	// Timeout limits one try of a request, from dialing to the last byte of the response. 0 means 120 s.
 	Timeout time.Duration
 
-	// MaxResponse limits the bytes of a response, after decompression. The default and maximum is 64 MiB. Of an error,
-	// at most 64 KiB are read. A longer response is a permanent error.
+	// MaxResponse limits the bytes of a response, after decompression. The default and maximum is 64 MiB. A longer
+	// response is a permanent error. Of an error response, only the first 64 KiB are read.
 	MaxResponse int64
 
 	// IgnoreRetryAfter ignores the server's Retry-After.
@@ -55,17 +55,17 @@ type Config struct {
 	NoRedirects bool
 
 	// OnRetry, if not nil, is called before the wait for a retry. err is the failure, and wait the time until the
-	// retry. If it returns false, there is no retry.
+	// retry. If OnRetry returns false, there is no retry.
 	OnRetry func(err error, wait time.Duration) (again bool)
 
-	// OnWait, if not nil, is called in another goroutine after a request has waited 5 s for its response. It may wait
-	// until limit is over. op describes the request.
+	// OnWait, if not nil, is called in another goroutine after a request has waited 5 s for its response. op describes
+	// the request, and limit is its Timeout.
 	OnWait func(op string, limit time.Duration)
 
 	// UserAgent is sent as User-Agent. "" means the default of net/http.
 	UserAgent string
 
-	// userInfo means that the credentials come from the URI. They are used even if one of the two is empty.
+	// userInfo means that Username and Password come from the URI. They are used even if one of the two is empty.
 	userInfo bool
 }
 
@@ -75,8 +75,8 @@ const (
 )
 
 // NewConfig returns a Config for a tracking URI, usually the value of MLFLOW_TRACKING_URI, and the MLFLOW_* variables,
-// which lookup returns (os.LookupEnv). They have the meaning and the defaults of MLflow's Python client, but an empty
-// one counts as not set. An invalid value is an error that names the variable.
+// which lookup returns (os.LookupEnv). The variables have the meaning and the defaults that they have in MLflow's
+// Python client, but an empty variable counts as not set. An invalid value is an error that names the variable.
 //
 //	MLFLOW_TRACKING_USERNAME, _PASSWORD      each, if not set, from the section [mlflow] of ~/.mlflow/credentials
 //	MLFLOW_TRACKING_TOKEN                    used when user name or password is missing
@@ -92,9 +92,8 @@ const (
 //	MLFLOW_ALLOW_HTTP_REDIRECTS              default true
 //	MLFLOW_TRACKING_AWS_SIGV4, _AUTH         not supported: an error, because the server would refuse every request
 //
-// User info in the URI (http://user:password@host) takes precedence over user name, password and token of the
-// variables, because the Python client's HTTP library overwrites their header with it. As there, a user name without a
-// colon is ignored.
+// User info in the URI (http://user:password@host) takes precedence over the variables for user name, password and
+// token, as in the Python client. As in that client, a user name without a colon is ignored.
 func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	if err := CheckURI(uri); err != nil {
 		return Config{}, err
@@ -129,8 +128,8 @@ func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	return cfg, nil
 }
 
-// setServer splits a URI that has passed CheckURI into address and credentials. Without credentials in the URI, those
-// of the environment are used.
+// setServer splits uri, which has passed CheckURI, into address and credentials. If the URI has no credentials, it
+// takes these from e.
 func (c *Config) setServer(uri string, e *environment) {
 	u, err := url.Parse(strings.TrimSpace(uri))
 	if err != nil {
@@ -145,7 +144,7 @@ func (c *Config) setServer(uri string, e *environment) {
 	}
 }
 
-// check returns an error for a config that is invalid regardless of the server.
+// check returns an error if c is invalid whatever the server.
 func (c *Config) check() error {
 	if c.InsecureTLS && c.CAPath != "" {
 		return errors.New("MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH exclude each other:" +
@@ -160,10 +159,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// usesBasicAuth reports whether requests have user name and password.
+// usesBasicAuth reports whether requests are sent with user name and password.
 func (c *Config) usesBasicAuth() bool { return c.userInfo || c.Username != "" && c.Password != "" }
 
-// String returns the address and the kind of credentials, without secrets.
+// String returns the address and the kind of credentials. It contains no secrets.
 func (c Config) String() string {
 	auth := "no credentials"
 	switch {
@@ -175,7 +174,7 @@ func (c Config) String() string {
 	return fmt.Sprintf("%s (%s)", PublicURI(c.URI), auth)
 }
 
-// Format writes String for every verb, so that no verb prints the fields.
+// Format writes the result of String for every verb, so that no verb prints the fields.
 func (c Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 
 // MarshalJSON encodes the result of String.

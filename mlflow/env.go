@@ -20,19 +20,19 @@ const (
 	maxCertificate = 16 << 20 // bytes of a file of certificates
 )
 
-// An environment reads variables and collects errors about them in err.
+// An environment parses variables, which lookup returns. It collects the errors in err.
 type environment struct {
 	lookup func(string) (string, bool)
 	err    error
 }
 
-// text returns the value of a variable, or "" if it is not set.
+// text returns the value of the variable name, or "" if that is not set.
 func (e *environment) text(name string) string {
 	v, _ := e.lookup(name)
 	return v
 }
 
-// boolean parses a variable as MLflow does: true and 1, false and 0, in upper or lower case.
+// boolean parses a variable as MLflow does: true or 1, false or 0, in upper or lower case. def is the default.
 func (e *environment) boolean(name string, def bool) bool {
 	switch strings.ToLower(e.text(name)) {
 	case "":
@@ -46,7 +46,7 @@ func (e *environment) boolean(name string, def bool) bool {
 	return def
 }
 
-// integer parses a whole number from lowest to highest.
+// integer parses a variable that is a whole number from lowest to highest. def is the default.
 func (e *environment) integer(name string, def, lowest, highest int) int {
 	v := strings.TrimSpace(e.text(name))
 	if v == "" {
@@ -60,7 +60,7 @@ func (e *environment) integer(name string, def, lowest, highest int) int {
 	return n
 }
 
-// seconds parses a number that is not negative.
+// seconds parses a variable that is a number, not negative. def is the default.
 func (e *environment) seconds(name string, def float64) float64 {
 	v := strings.TrimSpace(e.text(name))
 	if v == "" {
@@ -74,8 +74,8 @@ func (e *environment) seconds(name string, def float64) float64 {
 	return n
 }
 
-// rejectUnsupportedAuth rejects kinds of authentication that this client lacks. Without them the server would refuse
-// its requests, or attribute them to another user.
+// rejectUnsupportedAuth records an error if a kind of authentication is set that this client lacks. Without it, the
+// server would refuse requests, or attribute them to another user.
 func (e *environment) rejectUnsupportedAuth() {
 	if e.boolean("MLFLOW_TRACKING_AWS_SIGV4", false) {
 		e.fail(errors.New("MLFLOW_TRACKING_AWS_SIGV4: requests cannot be signed for AWS: unset it:" +
@@ -87,12 +87,13 @@ func (e *environment) rejectUnsupportedAuth() {
 	}
 }
 
-// bad records an invalid value. It does not quote it, because the wrong variable may contain a secret.
+// bad records that the variable name has an invalid value. The error does not quote the value, because a secret may be
+// in the wrong variable.
 func (e *environment) bad(name, want string) { e.fail(fmt.Errorf("%s: %s", name, want)) }
 
 func (e *environment) fail(err error) { e.err = errors.Join(e.err, err) }
 
-// credentials returns user name and password, each from its variable or else from the credentials file.
+// credentials returns user name and password, each from a variable or else from the credentials file.
 func (e *environment) credentials() (user, password string) {
 	user, password = e.text("MLFLOW_TRACKING_USERNAME"), e.text("MLFLOW_TRACKING_PASSWORD")
 	home := e.text("HOME")
@@ -118,9 +119,10 @@ func (e *environment) credentials() (user, password string) {
 	return user, cmp.Or(password, section["mlflow_tracking_password"])
 }
 
-// parseCredentials parses the section [mlflow] of a file in the format of Python's configparser, as far as two plain
-// keys need it: sections, "key = value" or "key: value" with keys in upper or lower case, comment lines that begin with
-// # or ;, %% for a percent sign, [DEFAULT] for keys that the section lacks. Errors contain no line of the file.
+// parseCredentials parses the section [mlflow] of a file in the format of Python's configparser. It supports what two
+// plain keys need: sections, "key = value" or "key: value" with keys in upper or lower case, comment lines that begin
+// with # or ;, %% for a percent sign, and [DEFAULT] for keys that the section lacks. Errors contain no line of the
+// file.
 func parseCredentials(text string) (map[string]string, error) {
 	defaults, section := map[string]string{}, map[string]string{}
 	var in map[string]string // the section of the line; nil before the first

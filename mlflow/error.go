@@ -34,7 +34,7 @@ type Error struct {
 	// failure, in the server's words or ours, in one line of at most 300 characters, without secrets.
 	Code, Message string
 
-	// RetryAfter is the wait that the server asks for, or 0.
+	// RetryAfter is how long the server asks us to wait, or 0.
 	RetryAfter time.Duration
 
 	// Err is the underlying failure, or nil.
@@ -42,8 +42,8 @@ type Error struct {
 
 	advice    string // a remedy
 	tries     int    // number of failed tries; 0 counts as one
-	retryable bool   // worth another try, even if the status is permanent
-	permanent bool   // not worth another try, even if the status is temporary
+	retryable bool   // worth another try, whatever the status
+	permanent bool   // not worth another try, whatever the status
 }
 
 // Error returns the request, its address, the failure, and the remedy.
@@ -61,7 +61,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// reason returns the error without operation, address and advice.
+// reason returns the text of the error without operation, address and advice.
 func (e *Error) reason() string {
 	var parts []string
 	if e.Status != 0 {
@@ -94,29 +94,29 @@ func (e *Error) maybeDone() bool {
 	return !ok || op.Op != "dial" && op.Op != "proxyconnect"
 }
 
-// retryStatus reports whether MLflow's Python client retries after an HTTP status.
+// retryStatus reports whether MLflow's Python client retries after the given HTTP status.
 func retryStatus(status int) bool {
 	return slices.Contains([]int{408, 429, 500, 502, 503, 504}, status)
 }
 
-// NotFound reports whether the server responded that the requested object does not exist. A 404 for an unknown URL is
-// different: the server is not an MLflow server, or an old one.
+// NotFound reports whether the server responded that the requested object does not exist. NotFound returns false for a
+// 404 for an unknown URL, which comes from an old MLflow server or from another kind of server.
 func NotFound(err error) bool { return hasCode(err, "RESOURCE_DOES_NOT_EXIST", "NOT_FOUND") }
 
-// alreadyExists reports whether the server responded that the object to create exists.
+// alreadyExists reports whether the server responded that the object to create exists already.
 func alreadyExists(err error) bool { return hasCode(err, "RESOURCE_ALREADY_EXISTS", "ALREADY_EXISTS") }
 
-// hasCode reports whether an error has one of MLflow's error codes.
+// hasCode reports whether err has one of codes, which are MLflow's error codes.
 func hasCode(err error, codes ...string) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && slices.Contains(codes, e.Code)
 }
 
-// Temporary reports whether an error of this package is temporary, so that the same call may succeed later: the
-// statuses 408, 429, 500, 502, 503 and 504, a name that does not resolve, a connection that is refused or breaks off, a
-// truncated response, no response in time, a context that ended. Every other error is permanent: any other status, a
-// certificate that is not accepted (ours or the server's), a response that is not MLflow's, a redirect to another
-// server, a file that the store does not accept, a batch beyond a limit.
+// Temporary reports whether err, an error of this package, is temporary, so that the same call may succeed later. The
+// statuses 408, 429, 500, 502, 503 and 504 are temporary, as are a name that does not resolve, a connection that is
+// refused or breaks off, a truncated response, no response in time, and a context that ended. Every other error is
+// permanent: any other status, a certificate that is not accepted (ours or the server's), a response that is not
+// MLflow's, a redirect to another server, a file that the store does not accept, a batch beyond a limit.
 func Temporary(err error) bool {
 	if _, ok := errors.AsType[*ArtifactError](err); ok {
 		return false
@@ -125,7 +125,7 @@ func Temporary(err error) bool {
 	return ok && e.temporary()
 }
 
-// RetryAfter returns the wait that the server asks for before the next try, or 0.
+// RetryAfter returns how long the server asks us to wait before the next try, or 0.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
@@ -136,7 +136,7 @@ func RetryAfter(err error) time.Duration {
 // adviceNotMLflow is the advice about responses that no MLflow server would send.
 const adviceNotMLflow = "is this an MLflow server? check host, port and path of MLFLOW_TRACKING_URI"
 
-// failed returns a permanent error of the call. status is 0 without a response.
+// failed returns a permanent error of the call. status is 0 if there was no response.
 func (q *call) failed(status int, message string) *Error {
 	return &Error{Op: q.op, URL: q.url, Status: status, Message: message, permanent: true}
 }
@@ -170,7 +170,7 @@ func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 	return e
 }
 
-// adviceOn returns a remedy for an error status. message is the server's, including secrets.
+// adviceOn returns a remedy for the given error status. message is the server's, and may contain secrets.
 func (c *Client) adviceOn(status int, q *call, message string, isMLflow bool) string {
 	says := func(words string) bool { return strings.Contains(message, words) }
 	switch {
@@ -200,15 +200,15 @@ func (c *Client) adviceOnCredentials(q *call) string {
 	return "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
 }
 
-// clean prepares a text of unknown origin for an error.
+// clean makes a text of unknown origin fit for an error: one short line without secrets.
 func (c *Client) clean(text string) string { return c.redactor.clean(text) }
 
-// pageText returns the text of a response that is not MLflow's. Secrets are hidden before the tags are removed, because
-// a < in a password would begin a tag.
+// pageText returns the text of body, a response that is not MLflow's. Secrets are hidden before the tags are removed,
+// because a < in a password would look like the beginning of a tag.
 func (c *Client) pageText(body []byte) string { return pageText(c.redactor.hide(string(body))) }
 
-// notMLflow returns the error for a response with status 2xx that is not JSON: a proxy's login page, another service.
-// It is permanent, because such a response rarely goes away without a change.
+// notMLflow returns the error for a response with status 2xx that is not JSON, such as a proxy's login page or a page
+// of another service. The error is permanent, because it rarely goes away without a change.
 func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 	e := q.failed(resp.StatusCode, "the answer is not MLflow's")
 	e.advice = adviceNotMLflow
@@ -218,7 +218,7 @@ func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 	return e
 }
 
-// missingField returns the error for a response without a field that every server sends.
+// missingField returns the error for a response that lacks field, which every MLflow server sends.
 func (c *Client) missingField(q *call, field string) *Error {
 	e := q.failed(http.StatusOK, "the answer has no "+field)
 	e.advice = adviceNotMLflow
@@ -242,8 +242,8 @@ func (c *Client) transportError(q *call, err error) *Error {
 	return e
 }
 
-// explainTLS returns the reason of a failed TLS connection, which is permanent, and a remedy. It returns "" if err is
-// no such failure.
+// explainTLS returns why a TLS connection failed, and a remedy. Such a failure is permanent. The message is "" if err
+// is not a failure of TLS.
 func explainTLS(err error) (message, advice string) {
 	says := func(words string) bool { return strings.Contains(err.Error(), words) }
 	remote, _ := errors.AsType[*net.OpError](err)
@@ -268,7 +268,7 @@ func explainTLS(err error) (message, advice string) {
 	return "", ""
 }
 
-// explainConnection returns the reason of a failed or broken connection, and a remedy.
+// explainConnection returns why a connection failed or broke off, and a remedy.
 func explainConnection(err error, timeout time.Duration) (message, advice string) {
 	op, _ := errors.AsType[*net.OpError](err)
 	network, _ := errors.AsType[net.Error](err)

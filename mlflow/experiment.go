@@ -17,7 +17,7 @@ type Experiment struct {
 	LifecycleStage string `json:"lifecycle_stage"`
 }
 
-// UnmarshalJSON decodes an experiment of a response, where the ID may be a number.
+// UnmarshalJSON decodes an experiment from a response, in which the ID may be a number.
 func (e *Experiment) UnmarshalJSON(b []byte) error {
 	type plain Experiment
 	in := struct {
@@ -29,14 +29,14 @@ func (e *Experiment) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// ExperimentByName returns the experiment of that name, which may be a deleted one, because these keep their names. If
-// there is none, NotFound is true for the error.
+// ExperimentByName returns the experiment with the given name, even if it was deleted, because deleted experiments keep
+// their names. If there is none, NotFound is true for the error.
 func (c *Client) ExperimentByName(ctx context.Context, name string) (*Experiment, error) {
 	op := "get experiment " + quote(name)
 	return c.experiment(ctx, op, "experiments/get-by-name", url.Values{"experiment_name": {name}})
 }
 
-// Experiment returns the experiment with that ID, which may be a deleted one. If there is none, NotFound is true for
+// Experiment returns the experiment with the given ID, even if it was deleted. If there is none, NotFound is true for
 // the error.
 func (c *Client) Experiment(ctx context.Context, id string) (*Experiment, error) {
 	op := "get experiment with id " + quote(id)
@@ -57,9 +57,9 @@ func (c *Client) experiment(ctx context.Context, op, path string, query url.Valu
 	return &out.Experiment, nil
 }
 
-// EnsureExperiment returns the experiment of that name, and creates it if there is none. Another process may create it
-// at the same time. A new experiment has only ID, Name and LifecycleStage. A deleted one is an error: it can have no
-// new runs, and no other experiment can have its name.
+// EnsureExperiment returns the experiment with the given name, and creates it if there is none. Another process may
+// create it at the same time. For a new experiment, only ID, Name and LifecycleStage are returned. A deleted experiment
+// is an error, because it can have no new runs, and no other experiment can have its name.
 func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment, error) {
 	e, err := c.ExperimentByName(ctx, name)
 	if NotFound(err) {
@@ -79,7 +79,7 @@ func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment
 	return e, nil
 }
 
-// createExperiment creates an experiment. It is safe to send twice: the caller handles the error of the second time.
+// createExperiment creates an experiment. The request may be sent twice: the caller handles the error alreadyExists.
 func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment, error) {
 	var out struct {
 		ID flexString `json:"experiment_id"`
@@ -96,7 +96,7 @@ const (
 	maxExperimentPages = 100
 )
 
-// SearchExperiments returns all active experiments. More than 100 pages of 1000 are an error.
+// SearchExperiments returns all active experiments. More than 100 pages of 1000 experiments are an error.
 func (c *Client) SearchExperiments(ctx context.Context) ([]Experiment, error) {
 	const op = "search experiments"
 	return fetch(ctx, c, list[Experiment]{

@@ -10,22 +10,22 @@ import (
 
 // Limits of lists.
 const (
-	maxItems      = 2_000_000 // of a list of unknown length
+	maxItems      = 2_000_000 // of a list without a limit
 	maxPages      = 10_000
-	maxEmptyPages = 100 // mixed with others that are not empty
+	maxEmptyPages = 100 // in all, even with other pages between them
 )
 
 // A list describes a list that the server returns in pages.
 type list[T any] struct {
 	noun  string // name of the items in errors
-	limit int    // more items are an error, and with this many no page follows; 0: all items are wanted
+	limit int    // maximum number of items: fetch ends there, and fails if a page exceeds it; 0: all items are wanted
 
-	maxPages int  // more are an error
+	maxPages int  // more pages are an error
 	memory   int  // maximum bytes of all pages
-	small    bool // items are so small that their number bounds them: memory is the limit of one page
+	small    bool // items are small: maxItems bounds the list, and memory limits each page, not all of them together
 
 	items   func(*page) []T
-	request func(token string, have int) *call // for the page with that token; have is the number of items before
+	request func(token string, have int) *call // for the page with the token; have is the number of items fetched so far
 }
 
 // A page is one page of a list.
@@ -70,8 +70,8 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 	}
 }
 
-// endless returns why fetch requests no further page although the server has one, or "". MLflow 3.10 sent pages with
-// their own token as the next.
+// endless returns why fetch must not request a further page although the server has one, or "". MLflow 3.10 sent pages
+// that named themselves as the next page (sameToken).
 func (l *list[T]) endless(pages, empty int, sameToken bool) string {
 	switch {
 	case sameToken:
@@ -84,12 +84,12 @@ func (l *list[T]) endless(pages, empty int, sameToken bool) string {
 	return ""
 }
 
-// historyPage is the number of points per request, which is MLflow's maximum. Without a number, MLflow 3.10 responds
-// with empty pages for ever. Servers of 2.x send all points at once.
+// historyPage is the number of points per request, which is MLflow's maximum. If the request has no number, MLflow 3.10
+// responds with empty pages forever. Servers of 2.x send all points at once.
 const historyPage = 25000
 
-// MetricHistory returns all points of a run's metric in the server's order, by time and then by step. No points are no
-// error; more than 2,000,000 are one.
+// MetricHistory returns all points of a run's metric in the server's order, by time and then by step. An empty history
+// is not an error; one of more than 2,000,000 points is.
 func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric, error) {
 	op := "get history of " + quote(key) + " of run " + quote(runID)
 	return fetch(ctx, c, list[Metric]{

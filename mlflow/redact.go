@@ -14,8 +14,8 @@ import (
 // maxMessage is the maximum length of Error.Message in characters.
 const maxMessage = 300
 
-// minSecret is the minimum length in bytes of a password or token to hide, because hiding shorter ones would make all
-// texts unreadable.
+// minSecret is the minimum length, in bytes, of a password or token to hide. Hiding a shorter one would make all texts
+// unreadable.
 const minSecret = 4
 
 // hidden replaces secrets in texts.
@@ -24,19 +24,19 @@ const hidden = "***"
 // A redactor hides credentials in texts of unknown origin. A server or a proxy may send back parts of a request.
 type redactor struct {
 	secrets []secret // password, token and Basic credentials, the longest first
-	opaque  bool     // one of them is unrecognizable once it is escaped
+	opaque  bool     // one of the secrets cannot be recognized in an escaped form
 
 	user     *regexp.Regexp // the user name as a whole word; nil if there is none
 	userInfo *regexp.Regexp
 	escape   *regexp.Regexp
 }
 
-// A secret is a text that must not be shown, raw and as the result of unescape. plain is "" if it is too short to look
-// for.
+// A secret is a text that must not be shown: raw as it is, and plain as unescape returns it. plain is "" if it is too
+// short to be searched for.
 type secret struct{ raw, plain string }
 
-// newRedactor returns a redactor for the credentials of a config. It compiles the expressions here, not at the start of
-// the program, because most programs never need them.
+// newRedactor returns a redactor for the credentials in cfg. The expressions are compiled here, not at the start of the
+// program, because most programs never need them.
 func newRedactor(cfg Config) *redactor {
 	const hex = "[0-9a-fA-F]"
 	r := &redactor{
@@ -67,7 +67,7 @@ func newRedactor(cfg Config) *redactor {
 	return r
 }
 
-// hide replaces passwords and tokens in a text. If it contains one in an escaped form, all escapes of the text are
+// hide replaces passwords and tokens in text. If one of them is there in an escaped form, all escapes in text are
 // undone.
 func (r *redactor) hide(text string) string {
 	if r.opaque && strings.ContainsAny(text, `%&\+`) {
@@ -85,13 +85,13 @@ func (r *redactor) hide(text string) string {
 	return text
 }
 
-// clean prepares a text for an error: one line of at most maxMessage characters without control characters and
+// clean makes text fit for an error: one line of at most maxMessage characters, without control characters and
 // credentials.
 func (r *redactor) clean(text string) string {
 	text = r.hide(oneLine(text))
 	if r.user != nil {
-		// A user name may be an ordinary word: "test" is not hidden in "latest". If two share the character between
-		// them, the first pass hides only one.
+		// A user name may be an ordinary word: "test" is not hidden in "latest". If only one character is between two
+		// user names, the first pass hides only one of them.
 		for range 2 {
 			text = r.user.ReplaceAllString(text, "${1}"+hidden+"${2}")
 		}
@@ -100,8 +100,8 @@ func (r *redactor) clean(text string) string {
 }
 
 // unescape undoes the escapes of URLs, HTML, JSON, Python and Go, even nested ones, so that an escaped text can be
-// compared. It drops characters that the escapes write differently: backslashes, and characters that Python writes as a
-// byte, JSON as two numbers, or that are replaced because they are not UTF-8.
+// compared with a secret. It drops the characters that these languages escape in different ways: backslashes,
+// characters that Python writes as one byte or JSON as two numbers, and bytes that are not UTF-8.
 func (r *redactor) unescape(text string) string {
 	for range 4 {
 		next := r.escape.ReplaceAllStringFunc(text, unescapeOne)
@@ -142,8 +142,8 @@ func unescapeOne(escape string) string {
 	return " " // \n and similar
 }
 
-// oneLine replaces control characters and runs of white space by single spaces. It drops characters that are not UTF-8
-// or change the direction of writing.
+// oneLine replaces control characters and runs of white space with single spaces. It drops bytes that are not UTF-8,
+// and invisible characters such as those that change the direction of writing.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -157,7 +157,7 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// shorten cuts a text to at most n characters.
+// shorten shortens text to at most n characters.
 func shorten(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
@@ -165,11 +165,11 @@ func shorten(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-// quote quotes a name of unknown length and contents.
+// quote quotes name, at most 100 characters of it.
 func quote(name string) string { return strconv.Quote(shorten(name, 100)) }
 
-// pageText returns the text of a response that is not JSON. For an HTML page it is the title or, without one, the words
-// of the page.
+// pageText returns the text of page, a response that is not JSON. For HTML, that is the title or, if there is none, the
+// whole text.
 func pageText(page string) string {
 	if !strings.HasPrefix(strings.TrimSpace(page), "<") {
 		return page

@@ -37,11 +37,11 @@ type call struct {
 	// maxTries, if positive, limits the tries while the server responds with status 500.
 	maxTries int
 
-	// Memory of the decoded response, in bytes: the use by earlier pages, the limit for them and the response, and the
-	// approximate total.
+	// Memory in bytes: before is the memory of the earlier pages of a list, maxMemory the limit for these and the
+	// response together, and memory the approximate total after decoding.
 	before, maxMemory, memory int
 
-	// foreign means that the call goes to another host than the tracking server, and so has no credentials.
+	// foreign means that the call goes to a host other than the tracking server, and so has no credentials.
 	foreign bool
 }
 
@@ -50,8 +50,8 @@ func (c *Client) newGet(op, path string, query url.Values, out any) *call {
 	return &call{op: op, method: http.MethodGet, url: c.config.URI + apiPath + path, query: query, out: out}
 }
 
-// newPost returns a call that sends in as JSON to a resource below apiPath. If out is nil, the response may be any
-// object.
+// newPost returns a call that sends in as JSON to a resource below apiPath. If out is nil, any JSON object is accepted
+// as the response.
 func (c *Client) newPost(op, path string, in, out any) *call {
 	if out == nil {
 		out = new(struct{})
@@ -67,10 +67,10 @@ func (c *Client) post(ctx context.Context, op, path string, in, out any) error {
 	return c.do(ctx, c.newPost(op, path, in, out))
 }
 
-// longWait is the wait for a response before Config.OnWait is called.
+// longWait is how long a request waits for its response before Config.OnWait is called.
 const longWait = 5 * time.Second
 
-// try sends a call once and follows redirects, all within Config.Timeout.
+// try sends q without retries and follows redirects, all within Config.Timeout.
 func (c *Client) try(ctx context.Context, q *call) *Error {
 	ctx, stop := context.WithTimeout(ctx, c.config.Timeout)
 	defer stop()
@@ -109,7 +109,7 @@ var errBadURL = errors.New("the address is malformed")
 func (c *Client) send(ctx context.Context, q *call, target string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, q.method, target, bytes.NewReader(q.body))
 	if err != nil {
-		return nil, errBadURL // err quotes it
+		return nil, errBadURL // err quotes the address
 	}
 	if q.body == nil {
 		req.Body, req.GetBody = nil, nil
@@ -145,14 +145,14 @@ func (c *Client) send(ctx context.Context, q *call, target string) (*http.Respon
 // maxRedirects limits the requests of one try. The last one must not be redirected.
 const maxRedirects = 10
 
-// redirect returns the next address for a call. It is "" if the response is no redirect, and "" with an error if the
-// redirect is not followed.
+// redirect returns the address to which resp redirects the call. It is "" if resp is not a redirect, and "" with an
+// error if the redirect must not be followed.
 func (c *Client) redirect(q *call, from string, resp *http.Response) (next string, e *Error) {
 	follow := !c.config.NoRedirects
 	switch resp.StatusCode {
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 	case http.StatusMovedPermanently, http.StatusFound:
-		follow = follow && q.method == http.MethodGet // the method of others would change
+		follow = follow && q.method == http.MethodGet // other methods would become GET
 	case http.StatusSeeOther:
 		follow = false
 	default:
@@ -183,8 +183,8 @@ func (c *Client) redirect(q *call, from string, resp *http.Response) (next strin
 	return "", e
 }
 
-// sameServer reports whether credentials for one URL may be sent to another. Both must have the same scheme, host and
-// port. The step from http on its default port to https on its default port is allowed, because the certificate proves
+// sameServer reports whether credentials for the URL from may be sent to the URL to. Both must have the same scheme,
+// host and port. A change from http to https, each on its default port, is also allowed, because the certificate proves
 // the host's name.
 func sameServer(from, to *url.URL) bool {
 	if !strings.EqualFold(from.Hostname(), to.Hostname()) {
@@ -196,19 +196,19 @@ func sameServer(from, to *url.URL) bool {
 	return from.Scheme == "http" && to.Scheme == "https" && portOf(from) == "80" && portOf(to) == "443"
 }
 
-// portOf returns a URL's port, including the default of the scheme.
+// portOf returns the port of u, which may be the default of the scheme.
 func portOf(u *url.URL) string {
 	return cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80")
 }
 
-// movedBase returns the tracking URI that corresponds to the target of a redirect: the new URL without the part that
-// the request added to the old base.
+// movedBase returns the tracking URI that corresponds to the target of a redirect: to without the part that the
+// request's URL asked adds to the tracking URI base.
 func movedBase(asked, base string, to *url.URL) string {
 	added := strings.TrimPrefix(asked, base)
 	return strings.TrimRight(strings.TrimSuffix(PublicURI(to.String()), added), "/")
 }
 
-// do sends a call until it succeeds, fails permanently, or runs out of retries or time. Its error is an *Error.
+// do sends q until that succeeds, fails permanently, or has used up its retries or its time. The error is an *Error.
 func (c *Client) do(ctx context.Context, q *call) error {
 	var before *Error // error of the previous try
 	for try := 1; ; try++ {
@@ -250,7 +250,7 @@ func (q *call) mayRetry(e *Error) bool {
 	return e.Status != http.StatusInternalServerError || e.tries != q.maxTries
 }
 
-// backoff returns the wait after the try that failed with e, by urllib3's rules.
+// backoff returns how long to wait after the try that failed with e, by urllib3's rules.
 func (c *Client) backoff(e *Error) time.Duration {
 	switch {
 	case e.RetryAfter > 0 && !c.config.IgnoreRetryAfter:
@@ -267,8 +267,8 @@ func (c *Client) backoff(e *Error) time.Duration {
 	return time.Duration(max(seconds, 0) * float64(time.Second))
 }
 
-// deadlineError turns e, the error of a try during which the context ended, into an error about that end. It includes
-// the error of the previous try, if there was one.
+// deadlineError turns e, the error of a try during which ctx ended, into an error about the end of ctx. It includes
+// before, the error of the previous try, unless that is nil.
 func deadlineError(ctx context.Context, e, before *Error) *Error {
 	e.Err, e.Status, e.Code, e.advice, e.retryable, e.permanent = ctx.Err(), 0, "", "", true, false
 	e.Message = "no answer before the time was up"

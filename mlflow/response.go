@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// Limits, in bytes, of a response after decompression, and of its memory.
+// Limits, in bytes, of a response after decompression, and of the memory that the decoded response takes.
 const (
 	maxResponse     = 64 << 20
 	maxTextResponse = 64 << 10  // of a response that is not MLflow's JSON; 300 characters of it are shown
@@ -19,8 +19,8 @@ const (
 	itemMemory      = 128       // of an object or a null in an array, about, without its texts
 )
 
-// readResponse reads a response and decodes it. If there is nothing to decode, any response is accepted but an HTML
-// page, such as a login.
+// readResponse reads a response and decodes it into q.out. If that is nil, any response is accepted except an HTML
+// page, which may be a login.
 func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	limit := int64(maxResponse)
 	if c.config.MaxResponse > 0 {
@@ -29,7 +29,7 @@ func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	body := http.MaxBytesReader(nil, resp.Body, limit)
 	data, err := io.ReadAll(io.LimitReader(body, maxTextResponse))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return c.statusError(q, resp, data) // a part is better than nothing
+		return c.statusError(q, resp, data) // even if reading failed: a part of the text is better than nothing
 	}
 
 	wanted := q.out != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
@@ -54,8 +54,8 @@ func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	return c.notMLflow(q, resp, data)
 }
 
-// decode decodes the JSON of a response, unless that would exceed the memory limit: encoding/json makes as many items
-// as there are objects, even from a short text.
+// decode decodes data, the JSON of a response, unless that would exceed the memory limit. The limit counts objects and
+// nulls, because encoding/json allocates a large item for each, even if it is short as text.
 func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	most := cmp.Or(q.maxMemory, maxMemory)
 	q.memory = q.before + len(data) + itemMemory*(bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("null")))

@@ -22,7 +22,7 @@ const (
 type Run struct {
 	ID, Name, ExperimentID string
 
-	// Status is one of the constants or another word.
+	// Status is one of the constants, or another word of the server.
 	Status Status
 
 	// ArtifactURI is the location of the run's files, for UploadArtifact.
@@ -48,8 +48,8 @@ type NewRun struct {
 }
 
 // CreateRun creates a run with status RUNNING. It retries only if the server has certainly not created the run. If the
-// connection breaks at a bad moment, it returns an error although the server may have created the run: search for it by
-// a tag before you create another one.
+// connection breaks after the request was sent, CreateRun returns an error although the server may have created the
+// run: search for the run by a tag before you create another one.
 func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	in := struct {
 		ExperimentID string `json:"experiment_id"`
@@ -63,12 +63,12 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	return c.oneRun(ctx, q)
 }
 
-// Run returns the run with that ID, which may be a deleted one. If there is none, NotFound is true for the error.
+// Run returns the run with the given ID, even if it was deleted. If there is none, NotFound is true for the error.
 func (c *Client) Run(ctx context.Context, id string) (*Run, error) {
 	return c.oneRun(ctx, c.newGet("get run "+quote(id), "runs/get", url.Values{"run_id": {id}}, nil))
 }
 
-// oneRun sends a call that returns one run.
+// oneRun sends q, and returns the run in the response.
 func (c *Client) oneRun(ctx context.Context, q *call) (*Run, error) {
 	var out struct {
 		Run runJSON `json:"run"`
@@ -84,7 +84,7 @@ func (c *Client) oneRun(ctx context.Context, q *call) (*Run, error) {
 	return &run, nil
 }
 
-// UpdateRun sets a run's status and its end. It leaves out an empty status and a zero end.
+// UpdateRun sets a run's status and end. An empty status and a zero end are not sent.
 func (c *Client) UpdateRun(ctx context.Context, id string, status Status, end time.Time) error {
 	in := struct {
 		ID     string `json:"run_id"`
@@ -112,7 +112,7 @@ type RunQuery struct {
 	Limit         int
 }
 
-// SearchRuns returns the active runs that match a query. It requests them in pages, and no more than the limit.
+// SearchRuns returns the active runs that match query. It requests them in pages, and never more than query.Limit.
 func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) {
 	const op = "search runs"
 	memory := maxListMemory

@@ -23,9 +23,9 @@ func (e *UnsupportedURIError) Error() string {
 	return "the tracking URI is " + e.Kind + ", and only http:// and https:// can be reached from here: " + e.Advice
 }
 
-// CheckURI returns nil if a client can use a tracking URI, judged by its text. The error is an *UnsupportedURIError for
-// a URI that MLflow supports and this client does not, and another one for a malformed URI. It never quotes user info
-// or query. White space around the URI is ignored.
+// CheckURI returns nil if a Client can use uri as a tracking URI, judged by its text. The error is an
+// *UnsupportedURIError if MLflow supports uri but this client does not, and of another type if uri is malformed. The
+// error never quotes user info or query. White space around the URI is ignored.
 func CheckURI(uri string) error {
 	uri = strings.TrimSpace(uri)
 	scheme, rest, found := strings.Cut(uri, ":")
@@ -47,7 +47,7 @@ func CheckURI(uri string) error {
 	return unsupported(scheme)
 }
 
-// unsupported returns the error for a scheme, or for a word that replaces a URI.
+// unsupported returns the error for a scheme, or for a word that MLflow accepts in place of a URI.
 func unsupported(scheme string) error {
 	const (
 		startServer = `start "mlflow server --backend-store-uri" on it and use that server's address`
@@ -71,10 +71,10 @@ func unsupported(scheme string) error {
 	return e
 }
 
-// isDatabricks reports whether MLflow interprets a scheme, or a word without one, as Databricks.
+// isDatabricks reports whether MLflow interprets s, a scheme or a whole URI, as Databricks.
 func isDatabricks(s string) bool { return s == "databricks" || s == "databricks-uc" || s == "uc" }
 
-// checkHTTP checks a URI. rest is the part after its "http:" or "https:".
+// checkHTTP returns an error if uri is malformed. rest is the part after "http:" or "https:".
 func checkHTTP(uri, rest string) error {
 	malformed := errors.New("the tracking URI is malformed: want http(s)://host[:port][/prefix]," +
 		" with special characters in user name and password percent-encoded")
@@ -90,7 +90,7 @@ func checkHTTP(uri, rest string) error {
 	}
 	u, err := url.Parse(uri)
 	if err != nil || u.Hostname() == "" {
-		return malformed // err quotes parts of a possible password
+		return malformed // err may quote parts of a password
 	}
 	if u.Port() != "" && !isPort(u.Port()) {
 		return malformed
@@ -98,8 +98,8 @@ func checkHTTP(uri, rest string) error {
 	return nil
 }
 
-// PublicURI returns a URI of any kind in a form that may be shown and written to files: without user info, query and
-// fragment. If their positions are uncertain, little more than the scheme is left.
+// PublicURI returns uri, which may be of any kind, in a form that may be shown and written to files: without user info,
+// query and fragment. If it is uncertain where these are, little more than the scheme is left.
 func PublicURI(uri string) string {
 	uri = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -113,7 +113,7 @@ func PublicURI(uri string) string {
 	case !found && !strings.Contains(uri, "@"):
 		return cutQuery(uri)
 	case !found, !isScheme(scheme):
-		return "(hidden)" // user:password@host, or an address of another kind
+		return "(hidden)" // it may be user:password@host
 	}
 	authority, path := splitAuthority(rest)
 	if strings.Contains(path, "@") {
@@ -123,13 +123,13 @@ func PublicURI(uri string) string {
 	return scheme + "://" + strings.TrimRight(cutQuery(host+path), "/")
 }
 
-// baseURL returns a URI in the form of Config.URI.
+// baseURL returns u in the form of Config.URI.
 func baseURL(u *url.URL) string {
 	a := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return strings.TrimRight(a.String(), "/")
 }
 
-// splitAuthority splits the part after the "//" of a URI into the authority and the rest.
+// splitAuthority splits s, the part of a URI after "//", into the authority and the rest.
 func splitAuthority(s string) (authority, rest string) {
 	if i := strings.IndexAny(s, "/?#"); i >= 0 {
 		return s[:i], s[i:]
@@ -137,7 +137,7 @@ func splitAuthority(s string) (authority, rest string) {
 	return s, ""
 }
 
-// cutQuery drops query, fragment, and parameters, which contain passwords in addresses of databases.
+// cutQuery drops query, fragment, and parameters after a semicolon, which contain passwords in addresses of databases.
 func cutQuery(s string) string {
 	if i := strings.IndexAny(s, "?#;"); i >= 0 {
 		return s[:i]
@@ -145,13 +145,14 @@ func cutQuery(s string) string {
 	return s
 }
 
-// isFolder reports whether MLflow interprets a URI, cut at its first colon, as a path. C:\runs is one.
+// isFolder reports whether MLflow interprets uri as a path, such as C:\runs. scheme is the part before the first colon,
+// if there is one.
 func isFolder(uri, scheme string, colon bool) bool {
 	drive := colon && len(scheme) == 1 && isScheme(scheme) && len(uri) > 2 && (uri[2] == '/' || uri[2] == '\\')
 	return drive || uri[0] == '/' || uri[0] == '.' || uri[0] == '~' || !colon && strings.ContainsAny(uri, `/\`)
 }
 
-// isPort reports whether the text after a colon is a port, so that the text before it is a host.
+// isPort reports whether s, a text after a colon, begins with a port, so that the text before the colon is a host.
 func isPort(s string) bool {
 	s, _, _ = strings.Cut(s, "/")
 	n, err := strconv.Atoi(s)

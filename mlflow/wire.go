@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// The types of this file decode values that servers write in more than one way. Unknown members are ignored everywhere.
+// The types in this file decode values that different servers write in different ways. Unknown fields are ignored
+// everywhere.
 
-// A flexString is a JSON string, or a number where some servers write one (ids).
+// A flexString is a JSON string, or a number, which some servers write for an ID.
 type flexString string
 
 func (t *flexString) UnmarshalJSON(b []byte) error {
@@ -21,7 +22,7 @@ func (t *flexString) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// A flexInt is a whole number. Python servers write it as a number, servers that use protojson as a string.
+// A flexInt is a whole number. Servers in Python write it as a number, and servers that use protojson as a string.
 type flexInt int64
 
 func (n *flexInt) UnmarshalJSON(b []byte) error {
@@ -58,7 +59,7 @@ func (n *flexFloat) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// unquote returns the contents of a JSON string, any other JSON value unchanged, and "" for null.
+// unquote returns the contents if b is a JSON string, "" if b is null, and any other JSON value unchanged.
 func unquote(b []byte) (string, error) {
 	if string(b) == "null" {
 		return "", nil
@@ -71,7 +72,7 @@ func unquote(b []byte) (string, error) {
 	return s, err
 }
 
-// millis returns a time in MLflow's format, milliseconds since 1970. The zero time is 0, which requests leave out.
+// millis returns t in MLflow's format, milliseconds since 1970. The zero time becomes 0, which is left out of requests.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -87,7 +88,7 @@ func timeOf(ms flexInt) time.Time {
 	return time.UnixMilli(int64(ms))
 }
 
-// A metricJSON is the JSON of a point.
+// A metricJSON decodes a point.
 type metricJSON struct {
 	Key       string    `json:"key"`
 	Value     flexFloat `json:"value"`
@@ -99,7 +100,7 @@ func (a *metricJSON) metric() Metric {
 	return Metric{Key: a.Key, Value: float64(a.Value), Timestamp: int64(a.Timestamp), Step: int64(a.Step)}
 }
 
-// A runJSON is the JSON of a run.
+// A runJSON decodes a run.
 type runJSON struct {
 	Info struct {
 		ID             flexString `json:"run_id"`

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// IsAddress reports whether a text has the form of a store's address: it begins with '/' or '.', or is a URL.
+// IsAddress reports whether s has the form of a store's address, which begins with '/' or '.', or is a URL.
 func IsAddress(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, ".") || strings.Contains(s, "://")
 }
 
-// SplitReference splits STORE#NAME. ok is false for a text of another form.
+// SplitReference splits STORE#NAME at its last '#'. ok is false if s has another form.
 func SplitReference(s string) (address, name string, ok bool) {
 	at := strings.LastIndexByte(s, '#')
 	if at < 0 || at == len(s)-1 || !IsAddress(s[:at]) {
@@ -24,8 +24,9 @@ func SplitReference(s string) (address, name string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// newConnector returns the connector of an address and the codec of its objects. credentials is Options.Credentials. It
-// uses only the address and, for S3, the environment. No error repeats the address, because it may contain a password.
+// newConnector returns the connector for address and the codec of the objects there. credentials is
+// Options.Credentials. It looks only at its arguments and, for S3, at the environment. No error repeats the address,
+// because it may contain a password.
 func newConnector(address, credentials string) (Connector, codec, error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, ".") {
 		return directory{layout: outLayout, dir: filepath.Clean(address)}, plainCodec{}, nil
@@ -57,7 +58,7 @@ func newConnector(address, credentials string) (Connector, codec, error) {
 		"proxystore+file and proxystore+redis")
 }
 
-// serializerOf returns the codec of a ProxyStore's objects.
+// serializerOf returns the codec of the objects in the ProxyStore at u.
 func serializerOf(u *url.URL) (proxyStoreCodec, error) {
 	tag := tagText
 	if u.Query().Has("serializer") {
@@ -69,7 +70,7 @@ func serializerOf(u *url.URL) (proxyStoreCodec, error) {
 	return proxyStoreCodec{tag}, nil
 }
 
-// checkFileURL checks the URL of a directory. options are the allowed options.
+// checkFileURL returns an error if u is not the URL of a directory, or has an option that is not in options.
 func checkFileURL(u *url.URL, options ...string) error {
 	if u.Host != "" && u.Host != "localhost" || u.User != nil || !strings.HasPrefix(u.Path, "/") {
 		return fmt.Errorf("open store: the address of a directory is %s:///DIR, with three slashes", u.Scheme)
@@ -78,7 +79,7 @@ func checkFileURL(u *url.URL, options ...string) error {
 	return err
 }
 
-// optionsOf returns the options of a URL. It may have each of them once.
+// optionsOf returns the options of u. An option that u has twice, or that is not in options, is an error.
 func optionsOf(u *url.URL, options ...string) (url.Values, error) {
 	if u.Fragment != "" {
 		return nil, errors.New("open store: the address has a #NAME, which is that of an object")

@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// The first and the greatest wait of Await between two lists of the store.
+// Await lists the store again and again, at intervals that grow from minPollDelay to maxPollDelay.
 const (
 	minPollDelay = 500 * time.Millisecond
 	maxPollDelay = 10 * time.Second
 )
 
-// ErrUnknownNodes is the error of Await if no report has the number of the run's nodes.
+// ErrUnknownNodes is the error of Await if the first readable report lacks the number of the run's nodes.
 var ErrUnknownNodes = errors.New("no report says how many nodes the run has")
 
 // AwaitOptions configures Await.
@@ -28,7 +28,7 @@ type AwaitOptions struct {
 	Progress func(final, of int) // called when more nodes have final reports; of is 0 while it is unknown
 }
 
-// Await waits until all nodes of a run have final reports in a store, or until the time limit, and returns the time
+// Await waits until all nodes of run have final reports in the store, or until the time limit, and returns the time
 // waited. A temporary error, such as an unreachable server, is returned only if it persists at the time limit.
 func (s *Store) Await(ctx context.Context, run string, a AwaitOptions) (time.Duration, error) {
 	start, reported := time.Now(), -1
@@ -63,7 +63,7 @@ type reportCounter struct {
 }
 
 // count returns the number of nodes with a final report, and the number of all nodes: nodes or, if that is 0, the
-// number in the first readable report. It is 0 while there is none.
+// number in the first readable report. of is 0 while there is no such report.
 func (a *reportCounter) count(ctx context.Context, nodes int) (final, of int, err error) {
 	list, err := a.store.listReports(ctx, a.run+"/")
 	if err != nil {
@@ -90,8 +90,8 @@ func (a *reportCounter) count(ctx context.Context, nodes int) (final, of int, er
 	return final, nodes, err
 }
 
-// countNodes returns the number of nodes among the final reports with one name: one node that was recorded several
-// times or, if nodes have no index, several hosts. Unreadable reports do not count as further nodes.
+// countNodes returns the number of nodes in list, the final reports with the same node-N. It is one node that was
+// recorded several times or, if nodes have no index, several hosts. Unreadable reports do not count as further nodes.
 func (a *reportCounter) countNodes(ctx context.Context, list []listedReport) (int, error) {
 	if len(list) == 1 {
 		return 1, nil
@@ -127,7 +127,7 @@ func (a *reportCounter) nodes(ctx context.Context, list []listedReport) (int, er
 	return 0, nil
 }
 
-// head returns the head of a report. It is empty for an object that is no report.
+// head returns the head of the report called name. It is empty for an object that is not a report.
 func (a *reportCounter) head(ctx context.Context, name string) (*reporter.Head, error) {
 	if head := a.heads[name]; head != nil {
 		return head, nil

@@ -24,14 +24,14 @@ type credentialsProvider struct {
 	region string
 
 	mu   sync.Mutex
-	keys credentials // ID is "" until they are known
+	keys credentials // ID is "" until the credentials are known
 }
 
 const (
 	// metadataTimeout limits the requests to the services of a pod or an instance.
 	metadataTimeout = 2 * time.Second
 
-	// expiryMargin is how long before their expiry credentials are renewed.
+	// expiryMargin is how long before their expiration credentials are renewed.
 	expiryMargin = 5 * time.Minute
 
 	maxMetadata = 1 << 20 // bytes of a response or a file
@@ -58,7 +58,7 @@ func (r *credentialsProvider) get(ctx context.Context) (credentials, error) {
 	return k, nil
 }
 
-// find tries all places in turn. Credentials without an ID mean that there are none.
+// find tries all places in turn. If there are no credentials, the result has no ID.
 func (r *credentialsProvider) find(ctx context.Context) (credentials, error) {
 	k := credentials{ID: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY")}
 	k.Token = os.Getenv("AWS_SESSION_TOKEN")
@@ -80,14 +80,14 @@ func (r *credentialsProvider) find(ctx context.Context) (credentials, error) {
 		return credentials{}, nil
 	}
 	k, err := instanceCredentials(ctx)
-	if err != nil { // most machines are no instances
+	if err != nil { // most machines are not instances of a cloud
 		return credentials{}, errNoCredentials
 	}
 	return k, nil
 }
 
-// profileCredentials reads the profile AWS_PROFILE of ~/.aws/credentials. A missing file has no credentials; it is an
-// error if AWS_PROFILE is set.
+// profileCredentials reads the profile AWS_PROFILE of ~/.aws/credentials. If the file is missing, there are no
+// credentials; with AWS_PROFILE that is an error.
 func profileCredentials() (credentials, error) {
 	path := os.Getenv("AWS_SHARED_CREDENTIALS_FILE")
 	if path == "" {
@@ -125,7 +125,7 @@ func readSmall(path string) ([]byte, error) {
 	return data, err
 }
 
-// parseProfile reads a profile of a credentials file, which has lines of the form [PROFILE] and NAME = VALUE.
+// parseProfile reads the given profile from a credentials file, which has lines of the form [PROFILE] and NAME = VALUE.
 func parseProfile(data []byte, profile string) (k credentials, found bool) {
 	in := false
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
@@ -151,7 +151,7 @@ func parseProfile(data []byte, profile string) (k credentials, found bool) {
 	return k, found
 }
 
-// containerCredentials queries the credentials service of a container, as in ECS and EKS.
+// containerCredentials queries the credentials service for containers in ECS and EKS.
 func containerCredentials(ctx context.Context) (credentials, error) {
 	at, full := os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")
 	if u, err := url.Parse(full); at != "" {
@@ -190,7 +190,7 @@ func instanceCredentials(ctx context.Context) (credentials, error) {
 	return fetchCredentials(ctx, at+roles+escape(first, false), header)
 }
 
-// webIdentityCredentials exchanges the token of a pod for credentials (AssumeRoleWithWebIdentity of AWS STS).
+// webIdentityCredentials exchanges a pod's token for credentials (AssumeRoleWithWebIdentity of AWS STS).
 func (r *credentialsProvider) webIdentityCredentials(ctx context.Context) (credentials, error) {
 	token, err := readSmall(os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"))
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *credentialsProvider) webIdentityCredentials(ctx context.Context) (crede
 	return response.Keys, nil
 }
 
-// fetchCredentials requests a JSON document with credentials from a service.
+// fetchCredentials requests a JSON document with credentials from the service at the URL at.
 func fetchCredentials(ctx context.Context, at string, header [2]string) (k credentials, err error) {
 	data, err := fetchMetadata(ctx, http.MethodGet, at, header)
 	if err != nil {
@@ -228,7 +228,8 @@ func fetchCredentials(ctx context.Context, at string, header [2]string) (k crede
 	return k, nil
 }
 
-// fetchMetadata queries a service that returns credentials. No error repeats the request or the response.
+// fetchMetadata queries the service at the URL at, which returns credentials. header is a name and a value, or empty.
+// No error repeats the request or the response.
 func fetchMetadata(ctx context.Context, method, at string, header [2]string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, at, nil)
 	if err != nil {

@@ -15,13 +15,13 @@ type codec interface {
 	decode(stored []byte) (data []byte, err error)
 }
 
-// plainCodec is the codec of a store with unchanged objects.
+// plainCodec stores objects unchanged.
 type plainCodec struct{}
 
 func (plainCodec) encode(data []byte) ([]byte, error)   { return data, nil }
 func (plainCodec) decode(stored []byte) ([]byte, error) { return stored, nil }
 
-// gzipCodec is the codec of a store that keeps objects in memory: gzip, with the time of the put in its header.
+// gzipCodec compresses objects, for servers that keep them in memory. The gzip header has the time of the put.
 type gzipCodec struct{}
 
 func (gzipCodec) encode(data []byte) ([]byte, error) {
@@ -39,7 +39,7 @@ func (gzipCodec) encode(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// decode unpacks an object of at most MaxSize bytes: a small object may expand to a huge one.
+// decode unpacks at most MaxSize bytes, because a small object may expand to a huge one.
 func (gzipCodec) decode(stored []byte) ([]byte, error) {
 	if len(stored) == 0 {
 		return nil, errors.New("it is empty")

@@ -21,31 +21,31 @@ var (
 )
 
 // A Connector stores bytes under names in one place. Its methods are safe for concurrent use. The caller owns the
-// results. Names have passed the connector's check, if it is a checker.
+// results. If the Connector is a checker, its check has accepted each name.
 type Connector interface {
-	// Put stores an object under a free name. If the name is taken, the error is ErrExists, and nothing changes.
+	// Put stores an object if name is free. If the name is taken, the error is ErrExists, and nothing changes.
 	Put(ctx context.Context, name string, data []byte) error
 
-	// Replace stores an object under a name, taken or not. If objects never change in this place, the error is
+	// Replace stores an object under name, taken or not. If objects never change in this place, the error is
 	// errors.ErrUnsupported.
 	Replace(ctx context.Context, name string, data []byte) error
 
-	// Get returns an object. If there is none, the error is ErrNotFound.
+	// Get returns the object called name. If there is none, the error is ErrNotFound.
 	Get(ctx context.Context, name string) ([]byte, error)
 
-	// Exists reports whether there is an object.
+	// Exists reports whether there is an object called name.
 	Exists(ctx context.Context, name string) (bool, error)
 
-	// Evict deletes an object. A missing one is no error.
+	// Evict deletes the object called name. It is not an error if there is none.
 	Evict(ctx context.Context, name string) error
 
-	// List returns the objects whose names begin with a prefix, in any order. The result may have others, too.
+	// List returns the objects with names that begin with prefix, in any order. The result may have other objects, too.
 	List(ctx context.Context, prefix string) ([]ObjectInfo, error)
 
-	// Key returns the key of an object in the place.
+	// Key returns the key under which the place has the object called name.
 	Key(name string) string
 
-	// URL returns an address, without user and password, by which Open finds the same objects.
+	// URL returns an address with which Open finds the same objects. It has neither user nor password.
 	URL() string
 
 	// Close releases the resources of the Connector. It deletes nothing.
@@ -54,8 +54,8 @@ type Connector interface {
 
 // A checker is a Connector that does not accept every text as a name.
 type checker interface {
-	// check returns ErrName for a text that cannot be a name, and another error if ctx has ended or a link leads out of
-	// the place.
+	// check returns ErrName if name cannot be the name of an object, and another error if ctx has ended or a link leads
+	// out of the place.
 	check(ctx context.Context, name string) error
 }
 

@@ -2,11 +2,11 @@
 // bucket, or a directory or a Redis server with ProxyStore's layout. Its Store has the operations and the metrics of
 // ProxyStore's class Store, so Python programs find objects from perfagent, and perfagent finds theirs.
 //
-// A store has an address and an object a name; together they are a reference, STORE#NAME. The addresses:
+// A store has an address, and each object a name; together they form a reference, STORE#NAME. The addresses:
 //
 //	/DIR, ./DIR, file:///DIR                   DIR/RUN-ID/node-N.json, the layout of --out
 //	redis://[USER:PW@]HOST[:6379][/DB][?prefix=perfagent&ttl=168h], rediss:// for TLS
-//	                                           the key PREFIX:RUN-ID:node-N, packed by gzip
+//	                                           the key PREFIX:RUN-ID:node-N, compressed with gzip
 //	s3://BUCKET[/PREFIX][?endpoint=URL&region=us-east-1&style=path]
 //	                                           the key PREFIX/RUN-ID/node-N.json, unchanged
 //	proxystore+file:///DIR[?serializer=02]     DIR/perfagent.RUN-ID.node-N.json and an empty ….json.ready,

@@ -13,16 +13,17 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// A directory is a Connector of a directory. In the layout of --out the object RUN-ID/node-N is DIR/RUN-ID/node-N.json.
+// A directory is a Connector that stores objects as files below a directory. In the layout of --out the object
+// RUN-ID/node-N is DIR/RUN-ID/node-N.json.
 //
 // In the layout of ProxyStore's FileConnector (0.6.1 and later) an object is DIR/KEY, followed by the empty marker file
-// DIR/KEY.ready. An object exists if both files do, but each of them alone takes the name. The object RUN-ID/node-N has
-// the key perfagent.RUN-ID.node-N.json; every other name is a key itself.
+// DIR/KEY.ready. The object exists if both files do, but a single one is enough to take the name. The object
+// RUN-ID/node-N has the key perfagent.RUN-ID.node-N.json; every other name is a key itself.
 type directory struct {
 	layout
 	dir        string
 	proxyStore bool       // ProxyStore's layout
-	options    url.Values // of its address
+	options    url.Values // of the address
 }
 
 const readySuffix = ".ready" // suffix of a marker
@@ -35,10 +36,10 @@ var (
 	errOutside    = errors.New("a link leads out of the store")
 )
 
-// path returns the path of an object.
+// path returns the path of the object called name.
 func (d directory) path(name string) string { return filepath.Join(d.dir, d.Key(name)) }
 
-// files returns the files of an object, the last one written first.
+// files returns the files of the object called name, the last one written first.
 func (d directory) files(name string) []string {
 	path := d.path(name)
 	if d.proxyStore {
@@ -47,7 +48,7 @@ func (d directory) files(name string) []string {
 	return []string{path}
 }
 
-// isProxyKey reports whether a text can be a key in a ProxyStore.
+// isProxyKey reports whether key can be a key in a ProxyStore, which makes it the name of a file.
 func isProxyKey(key string) bool {
 	return key != "" && key != "." && key != ".." && len(key) <= 255-len(readySuffix) &&
 		!strings.HasSuffix(key, readySuffix) &&
@@ -62,8 +63,8 @@ func (d directory) check(ctx context.Context, name string) error {
 	return cmp.Or(ctx.Err(), CheckInside(d.dir, d.path(name)))
 }
 
-// CheckInside returns an error if a symbolic link leads from a path below dir out of dir. It ignores missing files and
-// directories.
+// CheckInside returns an error if a symbolic link in path, which is below dir, leads out of dir. It ignores missing
+// files and directories.
 func CheckInside(dir, path string) error {
 	home, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -83,7 +84,7 @@ func CheckInside(dir, path string) error {
 	return nil
 }
 
-// Put implements Connector. A directory or a FIFO also takes the name.
+// Put implements Connector. A directory or a FIFO of that name takes it, too.
 func (d directory) Put(_ context.Context, name string, data []byte) error {
 	if d.proxyStore {
 		return putWithMarker(d.path(name), data)
@@ -91,7 +92,7 @@ func (d directory) Put(_ context.Context, name string, data []byte) error {
 	return writeFile(d.path(name), data, durable.WriteNew)
 }
 
-// putWithMarker puts an object of a ProxyStore. The marker comes last, so that a reader never gets a partial object.
+// putWithMarker puts an object into a ProxyStore. The marker comes last, so that a reader never gets a partial object.
 func putWithMarker(path string, data []byte) error {
 	if _, err := os.Lstat(path + readySuffix); !errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(err, ErrExists)
@@ -103,7 +104,7 @@ func putWithMarker(path string, data []byte) error {
 			return err
 		}
 		if err := writeFile(path+readySuffix, nil, durable.WriteNew); err != nil {
-			return errors.Join(err, removeFile(path)) // otherwise the name would be taken for ever
+			return errors.Join(err, removeFile(path)) // otherwise the name would be taken forever
 		}
 
 		if err := checkRegular(path); !errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +125,7 @@ func (d directory) Replace(_ context.Context, name string, data []byte) error {
 	return writeFile(d.path(name), data, durable.Write)
 }
 
-// writeFile writes a file, and creates its directory if it is missing.
+// writeFile writes a file, and creates the directory if that is missing.
 func writeFile(path string, data []byte, write func(string, []byte) error) error {
 	err := write(path, data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +148,7 @@ func (d directory) Get(_ context.Context, name string) (data []byte, err error) 
 	if err == nil {
 		data, err = durable.ReadFile(d.path(name), MaxSize)
 	}
-	if errors.Is(err, fs.ErrNotExist) { // it may have been evicted meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // the object may have been evicted meanwhile
 		err = ErrNotFound
 	}
 	return data, err
@@ -177,8 +178,8 @@ func checkRegular(path string) error {
 	return err
 }
 
-// Evict implements Connector. It keeps the directory of the run. It removes the marker first, so that a reader finds
-// either the object or none.
+// Evict implements Connector. The directory of the run remains. A marker is removed first, so that a reader finds
+// either the whole object or none.
 func (d directory) Evict(_ context.Context, name string) error {
 	for _, file := range d.files(name) {
 		if err := removeFile(file); err != nil {
@@ -227,7 +228,7 @@ func (d directory) List(ctx context.Context, prefix string) ([]ObjectInfo, error
 	return list, nil
 }
 
-// listRun returns the objects of a run.
+// listRun returns the objects of run with names that begin with prefix.
 func (d directory) listRun(ctx context.Context, run, prefix string) ([]ObjectInfo, error) {
 	if err := ctx.Err(); err != nil || !isElement(run) {
 		return nil, err
@@ -239,7 +240,7 @@ func (d directory) listRun(ctx context.Context, run, prefix string) ([]ObjectInf
 	return listFiles(path, prefix, func(file string) (name string, ok bool) { return d.nameOf(run + "/" + file) })
 }
 
-// listKeys returns the objects of a ProxyStore with keys in perfagent's form.
+// listKeys returns those objects of a ProxyStore that have keys in perfagent's form, and names that begin with prefix.
 func (d directory) listKeys(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -250,7 +251,7 @@ func (d directory) listKeys(ctx context.Context, prefix string) ([]ObjectInfo, e
 	})
 }
 
-// readDir returns the entries of a directory. A missing directory is empty, and so is a file.
+// readDir returns the entries of the directory path. It returns none if path is missing or is not a directory.
 func readDir(path string) ([]os.DirEntry, error) {
 	list, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -262,7 +263,7 @@ func readDir(path string) ([]os.DirEntry, error) {
 	return list, err
 }
 
-// listFiles returns the objects among the files of a directory: the regular files with a name according to nameOf.
+// listFiles returns the objects in dir: the regular files for which nameOf returns a name that begins with prefix.
 func listFiles(dir, prefix string, nameOf func(file string) (name string, ok bool)) ([]ObjectInfo, error) {
 	files, err := readDir(dir)
 	if err != nil {
@@ -282,7 +283,7 @@ func listFiles(dir, prefix string, nameOf func(file string) (name string, ok boo
 	return list, nil
 }
 
-// URL implements Connector. It makes a relative path absolute. Only URL does, because the working directory may hang.
+// URL implements Connector. A relative path becomes absolute only here, because finding the working directory may hang.
 func (d directory) URL() string {
 	u := url.URL{Scheme: "file", Path: d.dir, RawQuery: d.options.Encode()}
 	if dir, err := filepath.Abs(d.dir); err == nil {
@@ -294,5 +295,5 @@ func (d directory) URL() string {
 	return u.String()
 }
 
-// Close implements Connector. Unlike Python's it removes no directory.
+// Close implements Connector. Unlike close in Python, it removes no directory.
 func (d directory) Close() error { return nil }

@@ -12,17 +12,17 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// Copies are the reports that were copied from a store to this machine. They exist until Remove.
+// Copies tracks the reports that were copied from stores to this machine. The copies exist until Remove.
 type Copies struct {
 	Incomplete bool // some objects could not be copied
 
 	list []localCopy
 }
 
-// A localCopy is the directory with the copies for one reference, or the directory of a store that is one.
+// A localCopy is the directory with the copies for one reference. If the store itself is a directory, it is that one.
 type localCopy struct{ dir, store, object string }
 
-// referenceOf returns the reference of a file below the directory.
+// referenceOf returns the reference of the object in the file path, which is below the directory.
 func (c localCopy) referenceOf(path string) string {
 	rest := strings.TrimSuffix(filepath.ToSlash(strings.TrimPrefix(path, c.dir+string(filepath.Separator))), ".json")
 	if rest == ObjectBaseName {
@@ -31,7 +31,7 @@ func (c localCopy) referenceOf(path string) string {
 	return c.store + "#" + rest
 }
 
-// WithReferences replaces the paths of copies in a text by their references.
+// WithReferences replaces the paths of copies in words with references.
 func (c *Copies) WithReferences(words string) string {
 	for _, of := range c.list {
 		parts := strings.Split(words, of.dir+string(filepath.Separator))
@@ -55,20 +55,20 @@ func (c *Copies) Remove() {
 	}
 }
 
-// RunIDOf returns the RUN-ID in an object name of the form RUN-ID or RUN-ID@K. ok is false for another form.
+// RunIDOf returns the RUN-ID in object, which has the form RUN-ID or RUN-ID@K. ok is false if it has another form.
 func RunIDOf(object string) (run string, ok bool) {
 	run, _, _ = strings.Cut(object, "@")
 	return run, !strings.Contains(object, "/")
 }
 
-// A Finder finds the runs and files of references.
+// A Finder finds the runs and files that references stand for.
 type Finder struct {
 	Copies *Copies
 	Warn   func(words string) // reports objects that are left out, and partial reports
 }
 
-// makeLocalDir returns the directory for copies from a store. isDir means that the store itself is a directory with the
-// layout of --out, so that nothing is copied.
+// makeLocalDir returns the directory for copies from s. isDir means that s itself is a directory with the layout of
+// --out, so that nothing is copied.
 func (f Finder) makeLocalDir(s *Store, object string) (in localCopy, isDir bool, err error) {
 	in = localCopy{store: s.URL(), object: object}
 	if in.dir, isDir = s.Dir(); isDir {
@@ -80,7 +80,7 @@ func (f Finder) makeLocalDir(s *Store, object string) (in localCopy, isDir bool,
 	return in, false, err
 }
 
-// Find returns the run or file that an object name in a store refers to.
+// Find returns the run or file that object, a name in s, stands for.
 func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Match, error) {
 	in, isDir, err := f.makeLocalDir(s, object)
 	if err != nil {
@@ -107,7 +107,7 @@ func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Mat
 	return &catalog.Match{File: path}, nil
 }
 
-// findInDirectory is Find for a store that is a directory.
+// findInDirectory is Find for a store that is a directory with the layout of --out.
 func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in localCopy) (*catalog.Match, error) {
 	if _, ok := RunIDOf(object); ok {
 		return f.findRun(object, in)
@@ -127,7 +127,7 @@ func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in
 	return &catalog.Match{File: filepath.Join(in.dir, filepath.FromSlash(object)+".json")}, nil
 }
 
-// findRun returns a run in a local directory, and warns about partial reports.
+// findRun returns a run in the directory of in, and warns about partial reports.
 func (f Finder) findRun(run string, in localCopy) (*catalog.Match, error) {
 	outside, err := f.externalLinks(run, in)
 	if err != nil {
@@ -141,8 +141,8 @@ func (f Finder) findRun(run string, in localCopy) (*catalog.Match, error) {
 	return found, nil
 }
 
-// externalLinks returns the files of a run that are links out of the store's directory, and warns about them: they are
-// not part of the store. It returns an error if the directory of the run is such a link.
+// externalLinks returns the files of a run that are links out of the store's directory. It warns about these files,
+// which are not part of the store. It returns an error if the directory of the run is such a link.
 func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
 	run, _ := RunIDOf(object)
 	if !IsName(run + "/node-0") {
@@ -168,7 +168,7 @@ func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
 	return out, nil
 }
 
-// warnFailures warns about objects that could not be fetched, and returns their number.
+// warnFailures warns about the objects in fetched that could not be fetched, and returns their number.
 func (f Finder) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 	for _, one := range fetched {
 		if one.Err != nil {
@@ -183,7 +183,7 @@ func (f Finder) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 // onlyPartial follows the reference of a partial report.
 const onlyPartial = " is what was known while the node ran; there is no other report of it"
 
-// warnPartial warns about the nodes of a launch that have only a partial report.
+// warnPartial warns about the nodes of l that have only a partial report.
 func (f Finder) warnPartial(l *catalog.Launch, in localCopy) {
 	for _, path := range l.Paths() {
 		if n, ok := catalog.ParseFileName(filepath.Base(path)); ok && n.Partial {

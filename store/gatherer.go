@@ -19,23 +19,23 @@ type Gatherer struct {
 	Waited time.Duration
 
 	run      string                     // RUN-ID or RUN-ID@K
-	in       localCopy                  // directory of its files
-	describe func(f FetchResult) string // message about an object that could not be read
+	in       localCopy                  // directory with the run's files
+	describe func(f FetchResult) string // returns the message about an object that could not be read
 	files    map[string]FetchResult     // fetched objects, by file
 	failed   []FetchResult              // objects that cannot be read
 }
 
-// NewGatherer returns the Gatherer of a run, RUN-ID or RUN-ID@K. why returns the message about an object that could not
-// be read.
+// NewGatherer returns a Gatherer for run, which is RUN-ID or RUN-ID@K. why returns the message about an object that
+// could not be read.
 func NewGatherer(s *Store, run string, why func(FetchResult) string) *Gatherer {
 	return &Gatherer{Store: s, run: run, describe: why, files: make(map[string]FetchResult)}
 }
 
-// maxListedMissing limits the missing nodes that one line names.
+// maxListedMissing limits how many missing nodes one line names.
 const maxListedMissing = 20
 
 // Fetch fetches the run and returns it. If optional is set, it returns nil for a run without objects in a store that is
-// not a directory: in a ProxyStore any object may have such a name.
+// not a directory, because RUN-ID may be an object's name: in a ProxyStore any object may have such a name.
 func (g *Gatherer) Fetch(ctx context.Context, f Finder, optional bool) (*catalog.Match, error) {
 	in, isDir, err := f.makeLocalDir(g.Store, g.run)
 	if err != nil {
@@ -57,7 +57,7 @@ func (g *Gatherer) Fetch(ctx context.Context, f Finder, optional bool) (*catalog
 // WarnPartial warns about the nodes of the run that have only a partial report.
 func (g *Gatherer) WarnPartial(f Finder, l *catalog.Launch) { f.warnPartial(l, g.in) }
 
-// find returns the run in the directory of the fetched files, without the files in without.
+// find returns the run from dir, the directory of the fetched files. It leaves out the files in without.
 func (g *Gatherer) find(dir string, fetched []FetchResult, without []string) (*catalog.Match, error) {
 	for _, f := range fetched {
 		if f.Err != nil {
@@ -78,7 +78,7 @@ func (g *Gatherer) find(dir string, fetched []FetchResult, without []string) (*c
 	return found, nil
 }
 
-// UnreadableError returns the error of a run without a readable object. It lists the objects and the reasons.
+// UnreadableError returns the error for a run without a readable object. It lists the objects and the reasons.
 func (g *Gatherer) UnreadableError() error {
 	var whys []string
 	for _, f := range g.failed {
@@ -87,7 +87,8 @@ func (g *Gatherer) UnreadableError() error {
 	return fmt.Errorf("nothing of run %s can be read: %s", g.run, text.List(whys, maxListedMissing))
 }
 
-// MarkFailed records that a file could not be read after all. It returns false for a file that is not from the store.
+// MarkFailed records that the file path could not be read after all. It returns false if the file is not from the
+// store.
 func (g *Gatherer) MarkFailed(path string, err error) bool {
 	f, ok := g.files[path]
 	if ok {
@@ -98,8 +99,8 @@ func (g *Gatherer) MarkFailed(path string, err error) bool {
 	return ok
 }
 
-// Summarize returns the description of the store for the merged report. nodes are the merged nodes. expected is the
-// number of all nodes, or 0 if unknown.
+// Summarize returns what the merged report records about the store. nodes are the merged nodes. expected is the number
+// of all nodes, or 0 if unknown.
 func (g *Gatherer) Summarize(nodes []catalog.Node, expected int) *reporter.GatherResult {
 	out := &reporter.GatherResult{
 		Store: g.Store.URL(), NodesExpected: expected, Partial: []int{},
@@ -121,8 +122,8 @@ func (g *Gatherer) Summarize(nodes []catalog.Node, expected int) *reporter.Gathe
 	return out
 }
 
-// isFinal reports whether all reports of a node are final. A directory may also have journals and parts of ranks,
-// because it may be the directory of --out.
+// isFinal reports whether all reports of n are final. A directory of --out may also have journals and parts of ranks,
+// which are not.
 func (g *Gatherer) isFinal(n *catalog.Node) bool {
 	for _, path := range n.Paths() {
 		f, known := g.files[path]
@@ -133,8 +134,8 @@ func (g *Gatherer) isFinal(n *catalog.Node) bool {
 	return true
 }
 
-// missing returns the missing nodes, those with an unreadable object first. A node without an index has the name of its
-// host.
+// missing returns the missing nodes, those with an unreadable object first. A node without an index is listed by the
+// name of its host.
 func (g *Gatherer) missing(there map[int]bool, expected int) []reporter.Missing {
 	out, left := []reporter.Missing{}, expected
 	for _, f := range g.failed {
@@ -159,7 +160,7 @@ func (g *Gatherer) missing(there map[int]bool, expected int) []reporter.Missing 
 	return out
 }
 
-// Evict deletes the merged objects.
+// Evict deletes the objects of nodes, the merged nodes.
 func (g *Gatherer) Evict(ctx context.Context, nodes []catalog.Node) error {
 	for i := range nodes {
 		for _, path := range nodes[i].Paths() {
@@ -173,8 +174,8 @@ func (g *Gatherer) Evict(ctx context.Context, nodes []catalog.Node) error {
 	return nil
 }
 
-// ResultOf returns the object that has the series of a node. ok is false if they are not in exactly one object of the
-// store.
+// ResultOf returns the object that has the series of n. The second result is false if they are not in exactly one
+// object of the store.
 func (g *Gatherer) ResultOf(n *catalog.Node) (FetchResult, bool) {
 	paths := n.Paths()
 	if g == nil || len(paths) != 1 {
@@ -184,7 +185,7 @@ func (g *Gatherer) ResultOf(n *catalog.Node) (FetchResult, bool) {
 	return f, ok
 }
 
-// MissingMessage returns the message about the nodes that a merged report lacks, with the reasons.
+// MissingMessage returns the message about the nodes that are missing from a merged report, with the reasons.
 func MissingMessage(g *reporter.GatherResult) string {
 	var words []string
 	for _, m := range g.Missing {

@@ -13,7 +13,7 @@ type Run struct {
 	ID       string    `json:"id"`
 	Nodes    int       `json:"nodes"`
 	Partial  int       `json:"partial"`           // nodes with only a partial report
-	Bytes    int64     `json:"bytes"`             // of all its objects, as stored
+	Bytes    int64     `json:"bytes"`             // of all objects, as stored
 	Modified time.Time `json:"modified,omitzero"` // of the newest object; zero if unknown
 }
 
@@ -21,19 +21,19 @@ type Run struct {
 type Node struct {
 	Reference string    `json:"reference"` // STORE#NAME
 	RunID     string    `json:"run_id"`
-	Node      string    `json:"node"`  // its index, or its host's name
+	Node      string    `json:"node"`  // the node's index, or its host's name
 	Final     bool      `json:"final"` // the report is not partial
 	Bytes     int64     `json:"bytes"`
 	Modified  time.Time `json:"modified,omitzero"`
 }
 
-// A listedReport is a report in a list of a store's objects.
+// A listedReport is an object that is a report, as listed by a store.
 type listedReport struct {
 	objectName
 	ObjectInfo
 }
 
-// listReports lists the reports whose names begin with a prefix.
+// listReports lists the reports with names that begin with prefix.
 func (s *Store) listReports(ctx context.Context, prefix string) ([]listedReport, error) {
 	list, err := s.List(ctx, prefix)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Store) listReports(ctx context.Context, prefix string) ([]listedReport,
 	return out, nil
 }
 
-// Runs returns the runs in a store, the newest first if the store has times.
+// Runs returns the runs in the store, the newest first if the store has times.
 func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 	list, err := s.listReports(ctx, "")
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) Runs(ctx context.Context) ([]Run, error) {
 	return out, nil
 }
 
-// Nodes returns the reports of a run in a store, by name. Each recording of a node has one.
+// Nodes returns the reports of run in the store, sorted by name. Each recording of a node has a report.
 func (s *Store) Nodes(ctx context.Context, run string) ([]Node, error) {
 	list, err := s.listReports(ctx, run+"/")
 	out := make([]Node, 0, len(list))

@@ -8,11 +8,12 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// maxElement is the maximum length of a name's part: the limit of a file's name, less the longest suffix.
+// maxElement is the maximum length of each of the two parts of a name: the limit for a file name, less the longest
+// suffix.
 const maxElement = 255 - len(".json.ready")
 
-// IsName reports whether a text is RUN-ID/node-N, the form of a name in every store. As the path of a file, such a name
-// cannot leave the store.
+// IsName reports whether s is RUN-ID/node-N, the form of a name in every store. As the path of a file, such a name
+// cannot lead out of the store.
 func IsName(s string) bool {
 	run, node, _ := strings.Cut(s, "/")
 	return isElement(run) && isElement(node) && strings.HasPrefix(node, "node-")
@@ -32,7 +33,7 @@ func (l layout) Key(name string) string {
 	return l.prefix + strings.Replace(name, "/", l.separator, 1) + l.suffix
 }
 
-// nameOf returns the name of the object with a key. ok is false for a key of another form.
+// nameOf returns the name of the object with the given key. ok is false if the key has another form.
 func (l layout) nameOf(key string) (name string, ok bool) {
 	base, begins := strings.CutPrefix(key, l.prefix)
 	base, ends := strings.CutSuffix(base, l.suffix)
@@ -43,7 +44,8 @@ func (l layout) nameOf(key string) (name string, ok bool) {
 	return base[:at] + "/" + base[at+len(l.separator):], true
 }
 
-// isElement reports whether a text may be a run ID or the name of a node's report: letters, digits, '.', '_' and '-'.
+// isElement reports whether s may be a run ID or the name of a node's report. Both consist of letters, digits, '.', '_'
+// and '-'.
 func isElement(s string) bool {
 	if s == "" || s == "." || s == ".." || len(s) > maxElement {
 		return false
@@ -58,7 +60,7 @@ func isElement(s string) bool {
 	return true
 }
 
-// An objectName identifies the recording in an object.
+// An objectName is the parsed name of an object, which identifies a recording.
 type objectName struct {
 	run     string
 	node    string // node-N
@@ -78,8 +80,8 @@ func (n objectName) String() string {
 	return out
 }
 
-// parseName parses the name of an object. ok is false if the object is not the report of a whole node, for instance
-// the part of a rank.
+// parseName parses s, the name of an object. ok is false if the object is not the report of a whole node but, for
+// instance, the part of a rank.
 func parseName(s string) (n objectName, ok bool) {
 	run, base, _ := strings.Cut(s, "/")
 	of, ok := catalog.ParseFileName(base + ".json")

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// The tags of texts. ProxyStore 0.7 and later read the first one, 0.3 to 0.6.5 the second.
+// The tags of texts. ProxyStore 0.7 and later read tagText, and 0.3 to 0.6.5 read tagTextOld.
 const (
 	tagText    = "US"
 	tagTextOld = "02"
@@ -20,8 +20,8 @@ var unsafeTags = map[string]string{
 	"PD": "a pickle of pandas", "PL": "a table of polars", "03": "a pickle", "04": "a pickle of cloudpickle",
 }
 
-// A proxyStoreCodec is the codec of a ProxyStore: a tag of two letters, a line feed, and the payload
-// (proxystore/serialize.py).
+// A proxyStoreCodec stores objects as ProxyStore does (proxystore/serialize.py): a tag of two characters, a line feed,
+// and the payload.
 type proxyStoreCodec struct{ tag string }
 
 // encode encodes data as ProxyStore's serializer encodes a str.
@@ -29,7 +29,8 @@ func (t proxyStoreCodec) encode(data []byte) ([]byte, error) {
 	return append(append(make([]byte, 0, len(t.tag)+1+len(data)), t.tag+"\n"...), data...), nil
 }
 
-// decode returns the payload of a str or of bytes, of each generation. Any other object is an error.
+// decode returns the payload of a str or of bytes, as stored by any version of ProxyStore. Any other object is an
+// error.
 func (proxyStoreCodec) decode(stored []byte) ([]byte, error) {
 	const longest = 16 // with spaces, which Python ignores
 	head, _, found := strings.Cut(string(stored[:min(len(stored), longest)]), "\n")

@@ -14,13 +14,13 @@ const (
 	// maxRecordings limits the search for a free name.
 	maxRecordings = 1000
 
-	// maxPushStateSize limits by how many bytes a report may exceed another one of the same recording, from which it
-	// differs only in the destinations.
+	// maxPushStateSize limits by how many bytes a stored report of the same recording may exceed the new one. Two such
+	// reports differ only in the states of their pushes.
 	maxPushStateSize = 1 << 20
 )
 
 // PutReport puts the report of a node into the store, under the first free name of the node, and returns the name. If
-// the same recording has a name already, it returns that and writes nothing. node is node-N.
+// the same recording already has a name, PutReport returns that name and writes nothing. node is node-N.
 func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (string, error) {
 	for k := 1; k <= maxRecordings; k++ {
 		at := objectName{run: run, node: node, nth: k}.String()
@@ -36,7 +36,7 @@ func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (s
 		switch {
 		case err == nil && len(had) < len(data)+maxPushStateSize && reporter.SameRecording(had, data):
 			return at, nil
-		case err != nil && (ctx.Err() != nil || Temporary(err)): // it may be the same recording
+		case err != nil && (ctx.Err() != nil || Temporary(err)): // the object may be the same recording
 			return "", err
 		}
 	}
@@ -44,8 +44,8 @@ func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (s
 	return "", fmt.Errorf("put %s of run %s: %d names are taken by other recordings", node, run, maxRecordings)
 }
 
-// A PartialReport is the report of a running node in a store. It is replaced from time to time, so that data remains if
-// the node dies.
+// A PartialReport is the report of a running node in a store. Put replaces it from time to time, so that data remains
+// if the node dies.
 type PartialReport struct {
 	first objectName
 	at    string // the object's name; "" until its existence is certain
@@ -61,8 +61,8 @@ func NewPartialReport(run, node string) *PartialReport {
 	return &PartialReport{first: objectName{run: run, node: node, partial: true}}
 }
 
-// Put replaces the last report by data. It never replaces another recording's. If objects never change in the store,
-// the error is errors.ErrUnsupported.
+// Put replaces the previous report with data. It never replaces the report of another recording. If objects never
+// change in the store, the error is errors.ErrUnsupported.
 func (p *PartialReport) Put(ctx context.Context, s *Store, data []byte) error {
 	if p.at != "" {
 		return s.Replace(ctx, p.at, data)
@@ -79,7 +79,7 @@ func (p *PartialReport) Put(ctx context.Context, s *Store, data []byte) error {
 	return fmt.Errorf("put %s of run %s: %d names are taken", p.first.node, p.first.run, maxRecordings)
 }
 
-// putAt stores the report under a name. If another recording has the name, the error is ErrExists.
+// putAt stores the report under the name at. If another recording has that name, the error is ErrExists.
 func (p *PartialReport) putAt(ctx context.Context, s *Store, at string, data []byte) error {
 	err := s.Put(ctx, at, data)
 	if errors.Is(err, ErrExists) {
@@ -120,8 +120,8 @@ func (p *PartialReport) Evict(ctx context.Context, s *Store) error {
 	return s.Evict(ctx, p.at)
 }
 
-// isAnyOf reports whether the object of a name has one of these contents, where nil equals none. It returns false for a
-// permanently unreadable object, and an error if the store does not respond.
+// isAnyOf reports whether the content of the object called at is one of contents. A nil content never matches. The
+// result is false for a permanently unreadable object, and an error if the store does not respond.
 func isAnyOf(ctx context.Context, s *Store, at string, contents ...[]byte) (bool, error) {
 	had, err := s.Get(ctx, at)
 	if err != nil {

@@ -33,8 +33,8 @@ type redisClient struct {
 	in   *bufio.Reader
 }
 
-// do sends commands together and returns one response for each, which may be a redisError. It opens a new connection if
-// the old one is closed, because servers close unused ones.
+// do sends commands together and returns one response for each, which may be a redisError. If an old connection fails,
+// do tries again on a new one, because servers close unused connections.
 func (s *redisClient) do(ctx context.Context, commands ...[]string) ([]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *redisClient) do(ctx context.Context, commands ...[]string) ([]any, erro
 	return responses, err
 }
 
-// try executes the commands on the connection, or on a new one. It drops the connection after an error.
+// try executes commands on the connection, which it opens if there is none, and drops after an error.
 func (s *redisClient) try(ctx context.Context, commands [][]string) (responses []any, err error) {
 	if s.conn == nil {
 		err = s.connect(ctx)
@@ -87,7 +87,7 @@ func (s *redisClient) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if refused, ok := responses[0].(redisError); ok && s.password != "" { // servers repeat unknown commands
+	if refused, ok := responses[0].(redisError); ok && s.password != "" { // the message may have the password: servers repeat unknown commands
 		return redisError(refused.code() + " to the user and password")
 	}
 	return firstError(responses)
@@ -130,7 +130,7 @@ func (s *redisClient) drop() {
 	}
 }
 
-// one executes a command. An error response is an error.
+// one executes a single command. An error response of the server becomes an error.
 func (s *redisClient) one(ctx context.Context, words ...string) (any, error) {
 	responses, err := s.do(ctx, words)
 	if err != nil {
@@ -149,13 +149,14 @@ func firstError(responses []any) error {
 	return nil
 }
 
-// A redis is a Connector of a Redis server. The object RUN-ID/node-N has the key PREFIX:RUN-ID:node-N.
+// A redis is a Connector that stores objects on a Redis server. The object RUN-ID/node-N has the key
+// PREFIX:RUN-ID:node-N.
 type redis struct {
 	layout
 	server     *redisClient
 	url        url.URL       // without user
-	ttl        time.Duration // lifetime of an object; 0: for ever
-	proxyStore bool          // other keys are names, too; objects neither change nor have the time of the put
+	ttl        time.Duration // lifetime of an object; 0: forever
+	proxyStore bool          // any key is a name; objects never change, and the time of their put is unknown
 }
 
 // check implements checker.
@@ -179,7 +180,7 @@ func (r *redis) Replace(ctx context.Context, name string, data []byte) error {
 	return r.set(ctx, name, data)
 }
 
-// set stores an object.
+// set stores an object with options of the command SET.
 func (r *redis) set(ctx context.Context, name string, data []byte, options ...string) error {
 	if r.ttl > 0 {
 		options = append(options, "PX", strconv.FormatInt(r.ttl.Milliseconds(), 10))
@@ -220,10 +221,10 @@ func (r *redis) Evict(ctx context.Context, name string) error {
 	return err
 }
 
-// scanCount is the number of slots for keys that one SCAN visits, which takes the server about 2 ms.
+// scanCount is the number of slots for keys that one SCAN visits. It keeps the server busy for about 2 ms.
 const scanCount = "10000"
 
-// List implements Connector. It requests thousands of keys at a time, and then their sizes and times.
+// List implements Connector. It requests thousands of keys at a time, and then the sizes and times of their values.
 func (r *redis) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	pattern := escapeGlob(r.prefix+strings.Replace(prefix, "/", r.separator, 1)) + "*"
 	found := make(map[string]ObjectInfo) // SCAN may return a key twice
@@ -250,8 +251,8 @@ func (r *redis) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	}
 }
 
-// statKeys adds the sizes and times of objects to into. It includes values that are no strings or empty: reading them
-// as reports fails with an error.
+// statKeys adds the objects of keys to into, with sizes and times. It includes values that are empty or not strings, so
+// that reading them as reports fails with an error.
 func (r *redis) statKeys(ctx context.Context, keys []any, into map[string]ObjectInfo) error {
 	var names []string
 	var commands [][]string
@@ -273,7 +274,7 @@ func (r *redis) statKeys(ctx context.Context, keys []any, into map[string]Object
 
 	var header gzip.Reader
 	for i, name := range names {
-		if responses[3*i] == int64(0) { // deleted meanwhile
+		if responses[3*i] == int64(0) { // the object was deleted meanwhile
 			continue
 		}
 		e := ObjectInfo{Name: name}
@@ -313,7 +314,7 @@ const (
 	redisPort     = "6379"
 )
 
-// userOf returns the user of a URL or, if it has no password, the user of credentials, if that is an address of the
+// userOf returns the user of u. If u has no password, it returns the user of credentials, if that is an address of the
 // same server.
 func userOf(u *url.URL, credentials string) *url.Userinfo {
 	if _, has := u.User.Password(); has {

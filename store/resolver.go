@@ -18,8 +18,8 @@ type Resolver struct {
 	stores map[string]*Store // by address
 }
 
-// Resolve returns a node with its series, and with the reference to them. If the series cannot be fetched, it adds them
-// to the node's Missing, and warns with one line.
+// Resolve returns n with its series, and with the reference to them. If the series cannot be fetched, it adds them to
+// the node's Missing, and warns with one line.
 func (r *Resolver) Resolve(n *reporter.Node) *reporter.Node {
 	if n.Reference == "" {
 		return n
@@ -38,14 +38,14 @@ func (r *Resolver) Resolve(n *reporter.Node) *reporter.Node {
 	return n.WithSeries(whole)
 }
 
-// Fill resolves all nodes of a report.
+// Fill replaces each node of report with the result of Resolve.
 func (r *Resolver) Fill(report *reporter.Report) {
 	for name, n := range report.Nodes {
 		report.Nodes[name] = r.Resolve(n)
 	}
 }
 
-// fetch returns the report of a node, if it is unchanged since the merge.
+// fetch returns the node that n refers to, if the object is unchanged since the merge.
 func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 	address, name, ok := SplitReference(n.Reference)
 	if !ok {
@@ -75,7 +75,7 @@ func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 	return nil, fmt.Errorf("it has %d nodes", len(report.Nodes))
 }
 
-// open returns the store at an address.
+// open returns the store at address, which it opens only once.
 func (r *Resolver) open(address string) (*Store, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

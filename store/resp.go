@@ -12,19 +12,19 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Limits of a response of a Redis server.
+// Limits of a response: bytes of a line, items of a list, and depth of nested lists.
 const (
 	maxLine  = 64 << 10
 	maxItems = 1 << 20
 	maxDepth = 4
 
-	valueSize = 16 // memory of a value in a list, in bytes
+	valueSize = 16 // assumed memory of a value in a list, in bytes
 )
 
 // A redisError is an error response of a Redis server: "NOAUTH Authentication required."
 type redisError string
 
-// maxMessage limits the bytes of such an error that are shown.
+// maxMessage limits how many bytes of a server's error message are shown.
 const maxMessage = 200
 
 // Error implements error.
@@ -44,7 +44,7 @@ func (e redisError) code() string {
 	return code
 }
 
-// redact returns the error without its message if that repeats a secret.
+// redact returns e, without its message if that repeats one of secrets.
 func (e redisError) redact(secrets ...string) redisError {
 	for _, secret := range secrets {
 		if secret != "" && strings.Contains(string(e), secret) {
@@ -60,10 +60,11 @@ func (e redisError) isTemporary() bool {
 	return slices.Contains(passing, e.code())
 }
 
-// errProtocol is the error of a response that is not in the Redis serialization protocol.
+// errProtocol is the error for a response that is not in the Redis serialization protocol.
 var errProtocol = errors.New("the answer is not that of a Redis server")
 
-// appendCommand appends a command in RESP2 (https://redis.io/docs/latest/develop/reference/protocol-spec/).
+// appendCommand appends the command in words to out, in RESP2
+// (https://redis.io/docs/latest/develop/reference/protocol-spec/).
 func appendCommand(out []byte, words ...string) []byte {
 	out = fmt.Appendf(out, "*%d\r\n", len(words))
 	for _, w := range words {
@@ -76,11 +77,11 @@ func appendCommand(out []byte, words ...string) []byte {
 // A responseReader reads the response to a command.
 type responseReader struct {
 	in   *bufio.Reader
-	left int64 // remaining bytes of memory, for all lists together
+	left int64 // bytes of memory that the response may still use, with all nested lists
 }
 
-// readResponse reads a response: a string, an int64, a list of responses, nil, or a redisError. After an error the
-// connection is unusable.
+// readResponse reads a response: a string, an int64, a list of responses, nil, or a redisError. After an error, the
+// connection cannot be used again.
 func readResponse(in *bufio.Reader) (any, error) {
 	a := responseReader{in: in, left: MaxSize + maxLine}
 	return a.read(0)
@@ -117,7 +118,7 @@ func (a *responseReader) read(depth int) (any, error) {
 	return nil, errProtocol
 }
 
-// readLine reads a line up to its \r\n. It must fit into the buffer.
+// readLine reads a line up to its \r\n. The line must fit into the buffer.
 func readLine(in *bufio.Reader) (string, error) {
 	data, err := in.ReadSlice('\n')
 	line, ok := strings.CutSuffix(string(data), "\r\n")
@@ -162,7 +163,7 @@ func (a *responseReader) readList(n int64, depth int) (any, error) {
 	return list, nil
 }
 
-// unexpected turns io.EOF into io.ErrUnexpectedEOF, because a response was expected.
+// unexpected turns io.EOF into io.ErrUnexpectedEOF, for an EOF where a response was expected.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/retry"
 )
 
-// Temporary reports whether an error may be temporary: the server is absent, unreachable or busy. A wrong password or a
-// full disk is not.
+// Temporary reports whether err may be temporary, because the server is absent, unreachable or busy. A wrong password
+// or a full disk is permanent.
 func Temporary(err error) bool {
 	if busy, answered := serverBusy(err); answered {
 		return busy
@@ -29,7 +29,7 @@ func Temporary(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// serverBusy reports whether an error is an error response of a server (answered), and whether it is temporary (busy).
+// serverBusy reports whether err is an error response of a server (answered), and whether that is temporary (busy).
 func serverBusy(err error) (busy, answered bool) {
 	e, ok := errors.AsType[serverError](err)
 	return ok && e.isTemporary(), ok
@@ -41,19 +41,19 @@ type serverError interface {
 	isTemporary() bool // whether the server may respond differently later
 }
 
-// The waits between two attempts.
+// The wait between two attempts grows from minRetryWait to maxRetryWait, unless the server asks for a longer one.
 const (
 	minRetryWait = 500 * time.Millisecond
 	maxRetryWait = 5 * time.Second
 
-	maxRetryAfter = time.Minute // limit of the wait that a server asks for
+	maxRetryAfter = time.Minute // limit of the wait that the server asks for
 )
 
-// maxBusyAttempts limits the attempts at a busy server if the context has no deadline.
+// maxBusyAttempts limits how often an operation is tried on a busy server if the context has no deadline.
 const maxBusyAttempts = 4
 
-// withRetries tries an operation until it succeeds, fails permanently, or ctx ends. If ctx has no deadline, it tries
-// once, or a few times if the server responds that it is busy.
+// withRetries calls try until that succeeds, fails permanently, or ctx ends. If ctx has no deadline, it calls try once,
+// or a few times if the server responds that it is busy. op and name are for the check of the name and for metrics.
 func (s *Store) withRetries(ctx context.Context, op, name string, try func() error) error {
 	if c, ok := s.connector.(checker); ok && op != "list" {
 		if err := c.check(ctx, name); err != nil {
@@ -82,7 +82,7 @@ func (s *Store) withRetries(ctx context.Context, op, name string, try func() err
 	}
 }
 
-// retryAfter returns the wait that a server has asked for, or 0.
+// retryAfter returns the wait that the server has asked for, or 0.
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*s3Error](err); ok {
 		return min(e.after, maxRetryAfter)

@@ -23,24 +23,24 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// An s3 is a Connector of a bucket of Amazon S3 or of a compatible server. The object RUN-ID/node-N has the key
-// PREFIX/RUN-ID/node-N.json.
+// An s3 is a Connector that stores objects in a bucket of Amazon S3 or of a compatible server. The object RUN-ID/node-N
+// has the key PREFIX/RUN-ID/node-N.json.
 type s3 struct {
 	layout
 	url         url.URL // as given
-	endpoint    url.URL // scheme and host; for style=host the bucket's
-	bucket      string  // "" if the host includes it
+	endpoint    url.URL // scheme and host; with style=host, the bucket's host
+	bucket      string  // "" if the host includes the bucket
 	region      string
 	credentials *credentialsProvider
 	client      *http.Client
 
-	unconditional atomic.Bool // an object was put without a condition: the server does not support conditions
+	unconditional atomic.Bool // an object was put without a condition, because the server does not support conditions
 }
 
-// defaultRegion is the region of requests if none is set.
+// defaultRegion is the region for which requests are signed if none is set.
 const defaultRegion = "us-east-1"
 
-// newS3 returns the connector of an s3: URL. It sends no request.
+// newS3 returns the connector for u, an s3: URL. It sends no request.
 func newS3(u *url.URL) (*s3, error) {
 	options, err := optionsOf(u, "endpoint", "region", "style")
 	if err != nil {
@@ -79,7 +79,7 @@ func newS3(u *url.URL) (*s3, error) {
 	return s, nil
 }
 
-// setEndpoint sets the host for requests.
+// setEndpoint sets s.endpoint from the options or the environment. With style=host, it moves the bucket into the host.
 func (s *s3) setEndpoint(options url.Values) error {
 	given := cmp.Or(options.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	style := options.Get("style")
@@ -120,11 +120,11 @@ func (s *s3) check(_ context.Context, name string) error {
 type request struct {
 	method, key string
 	query       url.Values
-	header      [2]string // one more; "" if none
+	header      [2]string // one further header; "" if none
 	body        []byte
 }
 
-// do sends a request. A response without a status of success is an *s3Error.
+// do signs and sends q. A response without a status of success becomes an *s3Error.
 func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 	k, err := s.credentials.get(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 	return nil, newS3Error(response, k)
 }
 
-// newRequest returns an unsigned request.
+// newRequest returns the unsigned HTTP request for q.
 func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	to := s.endpoint
 	path := "/" + q.key
@@ -170,7 +170,7 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	return r, nil
 }
 
-// requestError returns the error of a request without the address, or the cause of ctx if it has ended.
+// requestError returns the cause of ctx if that has ended, and otherwise err without the address of the request.
 func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -192,7 +192,7 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		response.Body.Close()
 		return ErrExists
 	}
-	if busy, answered := serverBusy(err); busy || !answered { // callers without the right to list get other responses
+	if busy, answered := serverBusy(err); busy || !answered { // without the right to list, the status for a missing object differs
 		return err
 	}
 
@@ -214,7 +214,7 @@ func (s *s3) Replace(ctx context.Context, name string, data []byte) error {
 	return s.send(ctx, request{method: http.MethodPut, key: s.Key(name), body: data})
 }
 
-// send sends a request that has a response without a body.
+// send sends q, and discards the body of the response.
 func (s *s3) send(ctx context.Context, q request) error {
 	response, err := s.do(ctx, q)
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *s3) Get(ctx context.Context, name string) ([]byte, error) {
 	return readBody(ctx, response, MaxSize)
 }
 
-// readBody reads a response of at most most bytes.
+// readBody reads the body of response. A body of more than most bytes is an error.
 func readBody(ctx context.Context, response *http.Response, most int64) ([]byte, error) {
 	if response.ContentLength > most {
 		return nil, fmt.Errorf("it is too large: %d bytes", response.ContentLength)
@@ -286,9 +286,9 @@ type listResult struct {
 	}
 }
 
-// Limits of a listing.
+// Limits of a list of objects.
 const (
-	maxListing = 4 << 20 // bytes of a response, which has at most a thousand objects
+	maxListing = 4 << 20 // bytes of one response, which has at most a thousand objects
 	maxPages   = 10000
 )
 
@@ -315,8 +315,8 @@ func (s *s3) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	return nil, errors.New("the list of objects does not end")
 }
 
-// page requests one page of the objects whose keys begin with a prefix. It requests encoded keys: XML cannot represent
-// control characters, and one such object would make the list unreadable.
+// page requests one page of the objects with keys that begin with prefix. It requests encoded keys, because XML cannot
+// represent control characters: one key with such a character would make the list unreadable.
 func (s *s3) page(ctx context.Context, prefix, token string) (*listResult, error) {
 	query := url.Values{"encoding-type": {"url"}, "list-type": {"2"}, "prefix": {prefix}}
 	if token != "" {
@@ -365,7 +365,7 @@ func (s *s3) Close() error {
 type s3Error struct {
 	status        int
 	code, message string        // from the server; "" if none
-	region        string        // region of the bucket, if it is another one
+	region        string        // region of the bucket, if that is not the region of the request
 	after         time.Duration // wait that the server asks for, or 0
 }
 
@@ -390,7 +390,8 @@ func (e *s3Error) isTemporary() bool {
 	return e.status >= 500 && e.status != http.StatusNotImplemented || e.status == http.StatusTooManyRequests
 }
 
-// newS3Error reads a response without a status of success. If it repeats the credentials, its message is left out.
+// newS3Error returns the error for resp, a response without a status of success. A message that repeats the credentials
+// k is left out.
 func newS3Error(resp *http.Response, k credentials) error {
 	var said struct{ Code, Message string }
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxLine))
@@ -410,21 +411,21 @@ func newS3Error(resp *http.Response, k credentials) error {
 	return e
 }
 
-// isStatus reports whether an error is a response with one of these statuses.
+// isStatus reports whether err is a response with one of statuses.
 func isStatus(err error, statuses ...int) bool {
 	e, ok := errors.AsType[*s3Error](err)
 	return ok && slices.Contains(statuses, e.status)
 }
 
-// isNoObject reports whether an error means that there is no such object. Without a code, the bucket may be missing
-// instead.
+// isNoObject reports whether err means that the requested object does not exist. If the response has no code, it may be
+// the bucket that does not exist.
 func isNoObject(err error) bool {
 	e, ok := errors.AsType[*s3Error](err)
 	return ok && e.status == http.StatusNotFound && (e.code == "" || e.code == "NoSuchKey")
 }
 
-// isMetadataHost reports whether a host may be a service that gives credentials to this machine: loopback,
-// link-local, or private IPv6.
+// isMetadataHost reports whether host may be a service that gives credentials to this machine, because it is a
+// loopback, link-local, or private IPv6 address.
 func isMetadataHost(host string) bool {
 	ip := net.ParseIP(host)
 	ours := ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsPrivate() && ip.To4() == nil // false for nil

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// credentials sign a request. Services of containers and instances return them as JSON, AWS STS as XML.
+// credentials are the keys that sign a request. Services of containers and instances return them as JSON, AWS STS as
+// XML.
 type credentials struct {
 	ID     string    `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string    `json:"SecretAccessKey" xml:"SecretAccessKey"`
@@ -28,7 +29,7 @@ const (
 	amzAlgorithm = "AWS4-HMAC-SHA256"
 )
 
-// sign signs a request with Signature Version 4. body is its body. All headers are signed.
+// sign signs r, including all its headers, with Signature Version 4. body is the body of r.
 func sign(r *http.Request, body []byte, k credentials, region, service string, at time.Time) {
 	r.Header.Set("X-Amz-Date", at.UTC().Format(amzTime))
 	r.Header.Set("X-Amz-Content-Sha256", sha256Hex(body))
@@ -53,7 +54,7 @@ func sign(r *http.Request, body []byte, k credentials, region, service string, a
 		", Signature="+hex.EncodeToString(key))
 }
 
-// canonicalHeaders returns the names of the headers, and their lines.
+// canonicalHeaders returns the names of the headers and their lines, in the sorted form that is signed.
 func canonicalHeaders(r *http.Request) (names, lines string) {
 	list := []string{"host"}
 	for name := range r.Header {
@@ -77,7 +78,7 @@ func sha256Hex(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// escape escapes a text for Signature Version 4: all characters but letters, digits and "-._~", and, if slashes is set,
+// escape escapes s for Signature Version 4: all characters except letters, digits, "-._~" and, if slashes is set,
 // slashes.
 func escape(s string, slashes bool) string {
 	s = strings.ReplaceAll(url.QueryEscape(s), "+", "%20")

@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// DefaultCacheSize is the default size of the cache in ProxyStore's Store, in objects.
+// DefaultCacheSize is the number of objects that ProxyStore's class Store caches by default.
 const DefaultCacheSize = 16
 
 // Options configures a Store.
@@ -23,16 +23,18 @@ type Options struct {
 	CacheSize int  // number of recently used objects in the cache; 0: none
 	Metrics   bool // count and time the operations
 
-	// Debug, if not nil, gets a line for each successful operation, as logged by ProxyStore's Store of this Name.
+	// Debug, if not nil, gets a line for each successful operation, as ProxyStore's class Store logs it. Name is the
+	// name of the store in these lines.
 	Debug func(line string)
 	Name  string
 
-	// Credentials is an address with user and password, for a store at the same server without them in its address.
-	// References have none, so that they can be shown.
+	// Credentials is an address with user and password. A store on the same server uses them if its own address has
+	// none, as in references, which may be shown.
 	Credentials string
 }
 
-// A Store puts objects into a Connector, gets them, and caches recently used ones. It is safe for concurrent use.
+// A Store puts objects into a Connector, gets them from there, and caches recently used objects. It is safe for
+// concurrent use.
 type Store struct {
 	connector Connector
 	codec     codec
@@ -43,11 +45,11 @@ type Store struct {
 	cache    cache
 	replaced map[string]bool       // names of objects that are not cached
 	ledger   *opstats.KeyedMetrics // nil without metrics
-	last     map[string]any        // attribute → its last value of any object
+	last     map[string]any        // the last value of each attribute, of whatever object
 }
 
-// Open opens the store at an address; the package comment describes addresses. It uses only the address: the first
-// operation finds other errors. No error repeats the address.
+// Open opens the store at address; the package comment describes addresses. Open only parses the address: if the store
+// cannot be used, the first operation fails. No error repeats the address.
 func Open(address string, o Options) (*Store, error) {
 	connector, coding, err := newConnector(address, o.Credentials)
 	if err != nil {
@@ -74,14 +76,15 @@ func newStore(connector Connector, coding codec, o Options) (*Store, error) {
 // URL returns an address of the store, without user and password.
 func (s *Store) URL() string { return s.connector.URL() }
 
-// Dir returns the directory of a store with the layout of --out, where each object is a plain file.
+// Dir returns the directory of the store, and whether the store is a directory with the layout of --out, where each
+// object is a plain file.
 func (s *Store) Dir() (string, bool) {
 	d, ok := s.connector.(directory)
 	return d.dir, ok && !d.proxyStore
 }
 
-// Unconditional reports whether an object was put into a store that cannot check whether the name was free. Of two
-// simultaneous puts, one may be lost.
+// Unconditional reports whether an object was put although the server could not check, in the same step, whether the
+// name was free. Of two simultaneous puts, one may be lost then.
 func (s *Store) Unconditional() bool {
 	c, ok := s.connector.(*s3)
 	return ok && c.unconditional.Load()
@@ -92,8 +95,8 @@ func (s *Store) Close() error { return s.connector.Close() }
 
 // A MissingKeyError is the error for a missing object.
 type MissingKeyError struct {
-	Key   string // the object's key
-	Store string // its URL
+	Key   string // key of the object
+	Store string // URL of the store
 }
 
 // Error implements error.
@@ -104,7 +107,7 @@ func (e *MissingKeyError) Error() string {
 // Unwrap returns ErrNotFound.
 func (e *MissingKeyError) Unwrap() error { return ErrNotFound }
 
-// logDebug logs an operation in the words of ProxyStore.
+// logDebug logs an operation in the words of ProxyStore. op is its name, and note ends the line.
 func (s *Store) logDebug(op, name string, took time.Duration, note string) {
 	if s.debug != nil {
 		s.debug(fmt.Sprintf(`Store(name="%s"): %s %s in %.3f ms%s`, s.name, op, s.key(name), took.Seconds()*1e3, note))
@@ -114,7 +117,7 @@ func (s *Store) logDebug(op, name string, took time.Duration, note string) {
 // maxKey limits the bytes of a key that are shown.
 const maxKey = 200
 
-// opError counts a failure and wraps err with the operation and the object. A taken name is not counted.
+// opError wraps err with the operation and the object, and counts the failure, unless the name was taken.
 func (s *Store) opError(op, name string, err error) error {
 	if !errors.Is(err, ErrExists) {
 		s.recordCount("store."+op+".errors", name)
@@ -126,7 +129,7 @@ func (s *Store) opError(op, name string, err error) error {
 	return fmt.Errorf("%s%s in %s: %w", op, what, s.URL(), err)
 }
 
-// key returns the key of an object, or the prefix of several names.
+// key returns the key of the object called name. A name that is a prefix, as of List, is returned unchanged.
 func (s *Store) key(name string) string {
 	if name == "" || strings.HasSuffix(name, "/") {
 		return name
@@ -134,13 +137,13 @@ func (s *Store) key(name string) string {
 	return s.connector.Key(name)
 }
 
-// Put stores an object under a free name. If the name is taken, the error is ErrExists, and nothing changes.
+// Put stores an object if name is free. If name is taken, the error is ErrExists, and nothing changes.
 func (s *Store) Put(ctx context.Context, name string, data []byte) error {
 	return s.put(ctx, name, data, s.connector.Put)
 }
 
-// Replace stores an object under a name, taken or not. A replaced object is never cached, because other processes may
-// replace it, too. In the layouts of ProxyStore the error is errors.ErrUnsupported.
+// Replace stores an object under name, taken or not. A replaced object is never cached, because other processes may
+// replace it as well. In the layouts of ProxyStore the error is errors.ErrUnsupported.
 func (s *Store) Replace(ctx context.Context, name string, data []byte) error {
 	s.mu.Lock()
 	s.replaced[name] = true
@@ -173,8 +176,8 @@ func (s *Store) put(
 	return nil
 }
 
-// Get returns an object. The caller must not change it, because others may get the same slice. If there is none, the
-// error is a *MissingKeyError.
+// Get returns the object called name. The caller must not change it, because other callers may get the same slice. If
+// there is no object, the error is a *MissingKeyError.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	start := time.Now()
 	if data, ok := s.cachedObject(name); ok {
@@ -193,7 +196,7 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	return data, nil
 }
 
-// GetStored is Get without the cache. It also returns the bytes as stored: with ProxyStore's tag, or packed.
+// GetStored is Get without the cache. It also returns the bytes as stored: with ProxyStore's tag, or compressed.
 func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte, err error) {
 	start := time.Now()
 	data, stored, err = s.fetch(ctx, name)
@@ -211,7 +214,7 @@ func (s *Store) GetStored(ctx context.Context, name string) (data, stored []byte
 	return data, stored, nil
 }
 
-// fetch gets an object from the connector.
+// fetch gets an object from the connector and decodes it.
 func (s *Store) fetch(ctx context.Context, name string) (data, stored []byte, err error) {
 	start := time.Now()
 	err = s.withRetries(ctx, "get", name, func() error {
@@ -253,7 +256,8 @@ func (s *Store) cacheObject(name string, data []byte) {
 	}
 }
 
-// Exists reports whether there is an object. A cached object exists, even if another process has evicted it.
+// Exists reports whether there is an object called name. A cached object counts as existing, even if another process
+// has evicted it.
 func (s *Store) Exists(ctx context.Context, name string) (bool, error) {
 	start := time.Now()
 	there := s.IsCached(name)
@@ -280,7 +284,7 @@ func (s *Store) IsCached(name string) bool {
 	return s.cache.index(name) >= 0
 }
 
-// Evict deletes an object. A missing one is no error.
+// Evict deletes the object called name. It is not an error if there is none.
 func (s *Store) Evict(ctx context.Context, name string) error {
 	start := time.Now()
 	if err := s.withRetries(ctx, "evict", name, func() error { return s.connector.Evict(ctx, name) }); err != nil {
@@ -298,8 +302,8 @@ func (s *Store) Evict(ctx context.Context, name string) error {
 	return nil
 }
 
-// List returns the objects whose names begin with a prefix, by name. It fetches none. It leaves out names of another
-// form than RUN-ID/node-N.
+// List returns the objects with names that begin with prefix, sorted by name. It does not fetch them. Objects with a
+// name of another form than RUN-ID/node-N are left out.
 func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	start := time.Now()
 	var list []ObjectInfo
@@ -319,7 +323,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]ObjectInfo, error) {
 	return list, nil
 }
 
-// A cache has the most recently used objects. It is small, so a list is enough.
+// A cache holds the most recently used objects. They are few, so a list is enough.
 type cache struct {
 	size int
 	list []cacheEntry // the most recently used first
@@ -330,7 +334,7 @@ type cacheEntry struct {
 	data []byte
 }
 
-// get returns an object and makes it the most recently used one.
+// get returns the object called name, and makes it the most recently used one.
 func (c *cache) get(name string) (data []byte, ok bool) {
 	i := c.index(name)
 	if i < 0 {
@@ -342,7 +346,7 @@ func (c *cache) get(name string) (data []byte, ok bool) {
 	return hit.data, true
 }
 
-// put adds an object. If the cache is full, it drops the least recently used one.
+// put adds an object. If the cache is full, the least recently used object is dropped.
 func (c *cache) put(name string, data []byte) {
 	if c.size == 0 {
 		return
@@ -358,15 +362,15 @@ func (c *cache) drop(name string) {
 	}
 }
 
-// index returns the index of an object in the list, or -1.
+// index returns the index of the object called name in the list, or -1.
 func (c *cache) index(name string) int {
 	return slices.IndexFunc(c.list, func(e cacheEntry) bool { return e.name == name })
 }
 
-// maxMetrics limits the metrics of a store, to about ten thousand objects.
+// maxMetrics limits the number of metrics that a store keeps. It is enough for about ten thousand objects.
 const maxMetrics = 1 << 17
 
-// record adds to the metrics of an object, if there are metrics.
+// record calls add with the key of the object called name, if the store has metrics.
 func (s *Store) record(name string, add func(l *opstats.KeyedMetrics, key string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +379,7 @@ func (s *Store) record(name string, add func(l *opstats.KeyedMetrics, key string
 	}
 }
 
-// recordTime records the duration of an operation on an object, and its end.
+// recordTime records how long the operation op on an object took, and that it ended at at.
 func (s *Store) recordTime(op, name string, took time.Duration, at time.Time) {
 	s.record(name, func(l *opstats.KeyedMetrics, key string) error { return l.AddTime(op, key, took.Seconds()*1e3, at) })
 }
@@ -393,7 +397,7 @@ func (s *Store) recordSize(attribute, name string, bytes int) {
 	})
 }
 
-// Metrics returns the metrics of the store, or nil if it was opened without them. The names are ProxyStore's, but for
+// Metrics returns the metrics of the store, or nil if it was opened without them. The names are ProxyStore's, except
 // store.list and the counters store.OP.errors and store.OP.retries.
 func (s *Store) Metrics() *opstats.StoreMetrics {
 	if s.ledger == nil {
@@ -416,8 +420,8 @@ func (s *Store) Metrics() *opstats.StoreMetrics {
 	return m
 }
 
-// A Ref refers to an object. It is ProxyStore's proxy, but only Resolve fetches the object. It is safe for concurrent
-// use.
+// A Ref refers to an object. It corresponds to a proxy in ProxyStore, but only Resolve fetches the object. It is safe
+// for concurrent use.
 type Ref struct {
 	url, name string
 	store     *Store
@@ -445,26 +449,26 @@ func (s *Store) Proxy(ctx context.Context, name string, data []byte, o RefOption
 	return s.ProxyFromKey(name, o), nil
 }
 
-// ProxyFromKey returns a Ref to an object, which may not exist.
+// ProxyFromKey returns a Ref to the object called name, which need not exist.
 func (s *Store) ProxyFromKey(name string, o RefOptions) *Ref {
 	return &Ref{url: s.URL(), name: name, store: s, options: o, turn: make(chan struct{}, 1)}
 }
 
-// Reference returns the text of a Ref to an object, STORE#NAME.
+// Reference returns the text of a Ref to the object called name: STORE#NAME.
 func (s *Store) Reference(name string) string { return s.ProxyFromKey(name, RefOptions{}).String() }
 
 // Name returns the object's name.
 func (r *Ref) Name() string { return r.name }
 
-// String returns the reference, STORE#NAME, without user and password. References are equal if their texts are.
+// String returns the reference, STORE#NAME, without user and password. Two references are equal if their texts are.
 func (r *Ref) String() string { return r.url + "#" + r.name }
 
-// MarshalText implements encoding.TextMarshaler: the reference.
+// MarshalText implements encoding.TextMarshaler. The text is the reference.
 func (r *Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// Resolve returns the object, which the caller must not change. It fetches the object once for all callers, unless that
-// fails. If there is none, the error is a *MissingKeyError. If the object is to be evicted and that fails, Resolve
-// returns both the object and the error.
+// Resolve returns the object, which the caller must not change. It fetches the object only once for all callers, unless
+// that fails. If there is no object, the error is a *MissingKeyError. If the object is to be evicted and that fails,
+// Resolve returns both the object and the error.
 func (r *Ref) Resolve(ctx context.Context) ([]byte, error) {
 	start := time.Now()
 	select {

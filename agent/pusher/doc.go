@@ -6,8 +6,8 @@
 //   - The data (windows, metrics, tags) depends on the report alone. The same numbers have the same names, steps and
 //     timestamps in each push, and the server stores an identical point once.
 //   - Each push asks the server which points it has, and sends those after the last point of each node, by time. The
-//     points of a window are in one request; if not, the last request has the anchor, the point by which remote.go
-//     finds the window.
+//     points of a window are usually sent in one request. If they are split, the anchor, the point by which remote.go
+//     finds the window, is sent last.
 //   - Tags on the server identify runs (TagInvocation). No client state is needed.
 //
 // Live pushes the same points during a run. Its queue is the Recording's ring, so an outage of any length takes no

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxEndTries limits how often endRun writes the end of a run. A race needs fewer; more means that two writers
-// disagree.
+// maxEndTries limits how often endRun writes the end of a run. Nodes that end at the same time need fewer tries; more
+// means that two writers disagree.
 const maxEndTries = 4
 
 // endRun ends a run that perfagent created. If several nodes share it, the worst status and the latest end remain. Each
@@ -50,8 +50,8 @@ func (p *Plan) endRun(ctx context.Context) error {
 	return nil
 }
 
-// endStatus returns the status of the run over all its known nodes, and the first exit code that is not 0. It does not
-// improve the run's present status, unless that comes from a recording without a known end.
+// endStatus returns the status of the run, from all its known nodes, and the result of exitCode. FINISHED does not
+// replace the run's present FAILED or KILLED, unless that comes from a recording without a known end.
 func (p *Plan) endStatus() (status mlflow.Status, code string) {
 	status, code = statusOf(p.report), p.exitCode()
 	if status != mlflow.Finished {
@@ -67,8 +67,8 @@ func (p *Plan) endStatus() (status mlflow.Status, code string) {
 	return status, code
 }
 
-// exitCode returns the first exit code that is not 0, in the order of the nodes, among the run's tags and the report's.
-// It returns "0" if all are 0, and "" if there are none.
+// exitCode returns the first exit code that is not 0, in the order of the nodes, among the tags of the run and of the
+// report. It returns "0" if all are 0, and "" if there are none.
 func (p *Plan) exitCode() string {
 	codes := make(map[string]string)
 	for _, tags := range []map[string]string{p.Run.Tags, ownTags(p.report, 0)} {
@@ -89,17 +89,17 @@ func (p *Plan) exitCode() string {
 	return code
 }
 
-// endAmongNodes writes the exit code and the end of the run when nodes end at about the same time. The nodes' exit
-// codes are points of one metric, which is quick to read; reading the run, with the series of all nodes, takes a server
-// seconds. Three nodes end the run: the one that creates it, the last one to end so far, and the first failed one in
-// the order of the nodes.
+// endAmongNodes is endRun for a run with many nodes that end at about the same time (Options.Schedule is set). The
+// nodes' exit codes are points of one metric, which is quick to read; reading the run, with the series of all nodes,
+// takes a server seconds. So only three nodes end the run: the one that creates it, the last one to end so far, and of
+// the failed nodes the one that comes first.
 func (p *Plan) endAmongNodes(ctx context.Context) error {
 	codes, err := p.client.MetricHistory(ctx, p.Run.ID, MetricExitCode)
 	if err != nil {
 		return err
 	}
 
-	first := mlflow.Metric{Step: math.MaxInt64} // of the nodes that failed
+	first := mlflow.Metric{Step: math.MaxInt64} // of the failed nodes, the one that comes first
 	var last mlflow.Metric
 	for _, m := range codes {
 		if m.Value != 0 && m.Step < first.Step {
@@ -133,7 +133,7 @@ func (p *Plan) step() (step int64) {
 	return step
 }
 
-// statusOf returns the final status of a run that perfagent created.
+// statusOf returns the final status of a run that perfagent created, judged by r alone.
 func statusOf(r *reporter.Report) mlflow.Status {
 	switch {
 	case r.Run.Incomplete != "" || r.Run.Signal != "":

@@ -12,17 +12,18 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A File is the source of a push for one node: its file or, if the ranks' files are not combined yet, their combined
-// report.
+// A File is the source of a push for one node: the node's file or, if there is still one file per rank, a report that
+// combines these files.
 type File struct {
 	*reportfile.File
 
-	// parts are the files of the ranks, which record the state of the push. key is the node's key in them.
+	// parts are the files of the ranks, in which the state of the push is recorded, or nil. key is the node's key in
+	// the parts.
 	parts []*reportfile.File
 	key   string
 }
 
-// Load reads the files of a node. cpus is for JSON files of perf.py, as in reportfile.Load.
+// Load reads the files of node n. reportfile.Load needs cpus for JSON files of perf.py.
 func Load(n *catalog.Node, cpus int) (*File, error) {
 	var parts []*reportfile.File
 	var sources []reporter.SourceReport
@@ -58,16 +59,16 @@ func Load(n *catalog.Node, cpus int) (*File, error) {
 	return &File{File: whole, parts: parts, key: n.NameInFile()}, nil
 }
 
-// recordPush records the states of a push in the file, if it is a perfagent report. If the ranks are not combined yet,
-// each rank's report records the state of the node. A journal records nothing: either its report replaces it, or it is
-// the only file left.
+// recordPush records states, by node, in the file if that is a perfagent report. If there is still one file per rank,
+// each rank's report gets the state of the node. A journal is left alone: either its report replaces it, or it is the
+// only file left.
 func (f *File) recordPush(states map[string]reporter.PushState) error {
 	if f.parts == nil {
 		return recordPushIn(f.File, states)
 	}
 
 	var errs []error
-	for _, state := range states { // of one node
+	for _, state := range states { // there is only one: the node's
 		for _, part := range f.parts {
 			errs = append(errs, recordPushIn(part, map[string]reporter.PushState{f.key: state}))
 		}
@@ -75,15 +76,15 @@ func (f *File) recordPush(states map[string]reporter.PushState) error {
 	return errors.Join(errs...)
 }
 
-// recordPushIn records the states of a push in file.
+// recordPushIn records states in file if that is a perfagent report.
 func recordPushIn(file *reportfile.File, states map[string]reporter.PushState) error {
 	return rewrite(file, "the state of the push", func(data []byte) ([]byte, error) {
 		return reporter.WithPush(data, states)
 	})
 }
 
-// rewrite replaces the content of a perfagent report by with(content). It leaves other files alone. what is for the
-// error.
+// rewrite replaces the content of file with the result of with, if file is a perfagent report. what is the object of
+// "record" in an error.
 func rewrite(file *reportfile.File, what string, with func(data []byte) ([]byte, error)) error {
 	if file.Kind != reportfile.KindReport {
 		return nil
@@ -101,8 +102,8 @@ func rewrite(file *reportfile.File, what string, with func(data []byte) ([]byte,
 	return nil
 }
 
-// artifact returns the file as an Artifact. Its data includes the state of the nodes after the push, which done returns
-// for a run.
+// artifact returns f as an Artifact. If f is a report, the data includes the states of the nodes after the push to run
+// runID, which done returns.
 func (f *File) artifact(done func(runID string) map[string]reporter.PushState) Artifact {
 	a := Artifact{Name: filepath.Base(f.Path), ContentType: "application/json"}
 	if f.Kind == reportfile.KindJournal {
@@ -117,8 +118,8 @@ func (f *File) artifact(done func(runID string) map[string]reporter.PushState) A
 	return a
 }
 
-// EncodeNode returns the report of one node as written to a store, without its store state, and the base name of the
-// object: the file's if it has one node, otherwise one from the node's key.
+// EncodeNode returns the report of the node with the given key as written to a store, without its store state, and the
+// base name of the object. That name is the file's if the file has no other node, and otherwise has key.
 func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 	base = strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
 	if of, ok := catalog.ParseFileName(base + ".json"); ok && len(f.Report.Nodes) == 1 {
@@ -137,13 +138,13 @@ func (f *File) EncodeNode(key string) (data []byte, base string, err error) {
 		n.Push = &reporter.Push{MLflow: n.Push.MLflow}
 	}
 	alone := &reporter.Report{Schema: f.Report.Schema, Run: f.Report.Run, Nodes: map[string]*reporter.Node{key: &n}}
-	alone.Run.Gather = nil // it is about the other nodes
+	alone.Run.Gather = nil // Gather is about the other nodes
 	data, err = reporter.Encode(alone)
 	return data, base, err
 }
 
-// RecordStore records in the file what was put into a store. Parts of ranks record nothing about a store, because they
-// are combined later.
+// RecordStore records in the file, by node, what was put into a store. Files of ranks are left alone, because they will
+// be combined.
 func (f *File) RecordStore(states map[string]*reporter.StoreState) error {
 	if f.parts != nil || len(states) == 0 {
 		return nil

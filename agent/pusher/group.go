@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A Target is the destination that the user requested. The reports and the environment supply empty fields.
+// A Target is the destination that the user requested. Empty fields are taken from the report and the environment.
 type Target struct {
 	URI        string // of the server
 	RunID      string
@@ -20,7 +20,7 @@ type Target struct {
 	DryRun     bool   // the server is only read
 }
 
-// A Group is the part of a report with one destination run.
+// A Group is a part of a report, with the nodes that are pushed to one run.
 type Group struct {
 	URI  string // of the server as given, perhaps with user info; "" if unknown
 	From string // source of the URI, for messages
@@ -32,7 +32,7 @@ type Group struct {
 	dest    Destination // set by Prepare
 }
 
-// Groups splits a report by the destinations of its nodes. running means that the recording has not ended.
+// Groups splits r by the destinations of its nodes. running means that the recording has not ended.
 func (t Target) Groups(r *reporter.Report, running bool) []*Group {
 	groups := Group{target: t, running: running}.split(r, func(n *reporter.Node) reporter.PushState {
 		state := lastPush(n)
@@ -45,17 +45,18 @@ func (t Target) Groups(r *reporter.Report, running bool) []*Group {
 	return groups
 }
 
-// lastPush returns the state of a node's last push.
+// lastPush returns the state of n's last push, or a zero one.
 func lastPush(n *reporter.Node) reporter.PushState { return cmp.Or(n.Push, &reporter.Push{}).MLflow }
 
-// haveOneRun reports whether nodes with these states have one destination: the same run or, if one of the runs is
-// unknown, the one that a search will find.
+// haveOneRun reports whether two nodes with the last pushes a and b belong to one run. If the run of one is unknown, a
+// search in the same experiment will find it.
 func haveOneRun(a, b reporter.PushState) bool {
 	return a.URI == b.URI && (a.RunID == b.RunID || a.RunID == "" || b.RunID == "") &&
 		a.ExperimentName == b.ExperimentName && a.ExperimentID == b.ExperimentID
 }
 
-// split copies g for each set of nodes with states that belong together, according to together.
+// split distributes the nodes of r among copies of g. Nodes share a copy if together reports that their states belong
+// together.
 func (g Group) split(
 	r *reporter.Report, stateOf func(*reporter.Node) reporter.PushState, together func(a, b reporter.PushState) bool,
 ) []*Group {
@@ -75,8 +76,9 @@ func (g Group) split(
 	return out
 }
 
-// server returns the server for nodes with this state of their last push, and the source of its URI. The recorded
-// server precedes an MLFLOW_TRACKING_URI that is no server: a directory, for instance, is meant for other programs.
+// server returns the URI of the server for nodes with the given state of their last push, and the source of the URI.
+// The recorded server takes precedence over an MLFLOW_TRACKING_URI that is not a server: a directory, for instance, is
+// meant for other programs.
 func (t Target) server(state reporter.PushState) (uri, from string) {
 	shell := os.Getenv("MLFLOW_TRACKING_URI")
 	remembered := state.URI != "" && state.State != reporter.PushOff // off: a server that we cannot push to
@@ -92,7 +94,7 @@ func (t Target) server(state reporter.PushState) (uri, from string) {
 // isOtherServer reports whether the group's server differs from the one in the report.
 func (g *Group) isOtherServer() bool { return g.state.URI != mlflow.PublicURI(g.URI) }
 
-// destination combines the target, the report and the environment.
+// destination combines the target, the last push and the environment, in this order of precedence.
 func (g *Group) destination() Destination {
 	d := Destination{
 		RunID: g.state.RunID, Given: g.state.Given, Invocation: g.state.Invocation,
@@ -118,7 +120,7 @@ func (g *Group) destination() Destination {
 	return d
 }
 
-// Split splits a group further if the jobs of its nodes created separate runs.
+// Split splits g further if the jobs of its nodes created separate runs.
 func (g *Group) Split(ctx context.Context, c *mlflow.Client) ([]*Group, error) {
 	var invocations []string
 	for _, n := range g.report.Nodes {
@@ -164,19 +166,19 @@ func (g *Group) Send(ctx context.Context, p *Plan, f *File) error {
 	return g.recordFailure(f, p.client, p, p.Send(ctx))
 }
 
-// RecordDone records in the file that the server has everything.
+// RecordDone records in f that the server has everything.
 func (g *Group) RecordDone(p *Plan, f *File) error {
 	return f.recordPush(g.done(p.Run.ID, p.client, p.opts.Given, p.Notes))
 }
 
-// done returns the states of the group's nodes after a complete push.
+// done returns the states of the group's nodes after a complete push to run runID.
 func (g *Group) done(runID string, c *mlflow.Client, given bool, notes []string) map[string]reporter.PushState {
 	return g.each(DoneState(reporter.PushState{RunID: runID, Given: given, URI: c.URI()}, notes))
 }
 
-// recordFailure records in f that a push failed with err, and returns err. It records nothing in a dry run, and nothing
-// for a pending report that the target or a variable sent to another destination. A push that is done, to this server
-// or another, stays done.
+// recordFailure records in f that a push failed with err, and returns err. It records nothing in a dry run, nor if a
+// push is pending and this one went to another destination, which the target or a variable named. A push that is done,
+// to whatever server, stays done.
 func (g *Group) recordFailure(f *File, c *mlflow.Client, p *Plan, err error) error {
 	named := g.target != Target{} || g.isOtherServer()
 	if err == nil || g.target.DryRun || named && g.state.State == reporter.PushPending ||

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// ownRunAfter is the number of windows before perfagent creates a run, during which the job may create one. Nodes
-	// that do not create the run wait one window more.
+	// ownRunAfter is how many windows perfagent gives the job to create a run before it creates one. Nodes that are not
+	// meant to create the run wait one window more.
 	ownRunAfter = 3
 
-	// maxLiveWindows and maxLiveBuckets limit one batch, so that catching up does not delay the sampling goroutine. The
-	// next batch has more.
+	// maxLiveWindows and maxLiveBuckets limit one batch, so that catching up does not delay the sampling goroutine.
+	// What does not fit goes into the next batch.
 	maxLiveWindows = 100
 	maxLiveBuckets = 4000
 
@@ -33,20 +33,21 @@ const (
 	maxRest = 5 * time.Minute
 )
 
-// Live pushes the series of one node during its run. It blocks no other part: if a server is slow or gone, Live falls
-// behind, and catches up later from the Recording's ring. Once the run is known, it sends one request per window.
+// Live pushes the series of one node during its run. It never blocks the sampling: if the server is slow or
+// unreachable, Live falls behind, and catches up later from the Recording's ring. Once the run is known, it sends one
+// request per window.
 type Live struct {
 	about   journal.Head
 	dest    Destination
 	connect func() (*mlflow.Client, error)
 
-	// The sampling goroutine and Run's share these. At most one batch is in progress.
+	// Shared by the sampling goroutine and Run's goroutine. At most one batch is in progress.
 	batches     chan liveBatch
 	ready       atomic.Bool
 	creatingRun atomic.Bool  // a run is being created, or may have been
 	sent        atomic.Int64 // time of the last point on the server, in ms since 1970
 
-	step int64 // of the newest sample, or the node's slot; used by the sampling goroutine only
+	step int64 // the window or slot of the last batch (see due); used by the sampling goroutine only
 
 	filter seriesFilter // selects the series to push
 
@@ -75,8 +76,8 @@ func NewLive(about journal.Head, d Destination, connect func() (*mlflow.Client, 
 	return l
 }
 
-// SetHostOnly makes the push leave out the job's series, which belong to one rank of several: the series of all ranks
-// are sent when the ranks have ended. Call it before Observe.
+// SetHostOnly makes the push leave out the job's series, which here are of only one rank of several. The series of all
+// ranks are sent when the ranks have ended. Call it before Observe.
 func (l *Live) SetHostOnly() { l.filter = hostOnly }
 
 // Observe hands over new windows to Run, if a window is full and no batch is in progress. The sampling goroutine calls
@@ -110,8 +111,8 @@ func (l *Live) Observe(rec *collector.Recording) {
 	l.batches <- liveBatch{id: id, windows: windows, start: s.start, thinned: s.thinned, pace: p, at: at}
 }
 
-// due returns the number of the newest window or slot, and the earliest time to send it. For a node without peers, that
-// is the window of the newest sample, at once. For others it is the slot of the node, which does not wait for a sample.
+// due returns the number of the newest window or slot, and the earliest time to send a batch for it. A node without
+// peers sends the window of the newest sample at once. A node with peers sends in its slot, even between two samples.
 func (l *Live) due(p pace, rec *collector.Recording) (step int64, at time.Time) {
 	if !p.hasPeers() {
 		return int64((rec.End.Boot - rec.Start.Boot) / windowLength), at
@@ -123,7 +124,7 @@ func (l *Live) due(p pace, rec *collector.Recording) (step int64, at time.Time) 
 	return step, p.begin(min(step, p.slot(now)+1))
 }
 
-// newLiveSeries returns the buckets of a Recording's ring that end after a time, at most maxLiveBuckets.
+// newLiveSeries returns the buckets of rec's ring that end later than after (ms since 1970), at most maxLiveBuckets.
 func newLiveSeries(rec *collector.Recording, node string, after int64) nodeSeries {
 	first := sort.Search(rec.Ring.Len(), func(i int) bool { return bucketEnd(rec, i) > after })
 	s := nodeSeries{
@@ -145,7 +146,7 @@ func newLiveSeries(rec *collector.Recording, node string, after int64) nodeSerie
 	return s
 }
 
-// bucketEnd returns the time of the last sample in a bucket of the ring, in ms since 1970.
+// bucketEnd returns the time of the last sample in bucket i of the ring, in ms since 1970.
 func bucketEnd(rec *collector.Recording, i int) int64 {
 	return int64(rec.Ring.Bucket(i).Stats[collector.Timestamp].Max*1000 + 0.5)
 }
@@ -170,14 +171,15 @@ func (l *Live) Run(ctx context.Context) {
 	}
 }
 
-// RunID returns the run that Run found or created, or "" if there is none yet. Call it after Run has returned.
+// RunID returns the ID of the run that Run found or created, or "" if there is none yet. Call it after Run has
+// returned.
 func (l *Live) RunID() string { return cmp.Or(l.run, &mlflow.Run{}).ID }
 
 // MayHaveCreatedRun reports whether the server may have created a run that RunID does not know.
 func (l *Live) MayHaveCreatedRun() bool { return l.creatingRun.Load() }
 
-// sentUntil returns the time of the last point sent to a run, in ms since 1970, or −1 if there is none. It is not
-// certain if the response to a later request was lost. Call it after Run has returned.
+// sentUntil returns the time of the last point sent to run runID, in ms since 1970, or −1 if there is none. The time is
+// not certain if the response to a later request was lost. Call it after Run has returned.
 func (l *Live) sentUntil(runID string) (until int64, certain bool) {
 	if l.RunID() != runID || l.sent.Load() == 0 {
 		return -1, false
@@ -185,8 +187,8 @@ func (l *Live) sentUntil(runID string) (until int64, certain bool) {
 	return l.sent.Load(), !l.unsure
 }
 
-// pause waits after a failure, for as long as the server asks. After a permanent failure it doubles the pause each
-// time, so that a wrong password does not lock an account. It returns false if ctx ended.
+// pause waits after a failure, for as long as the server asks. After permanent failures each pause is twice as long as
+// the one before, so that a wrong password does not lock an account. It returns false if ctx ended.
 func (l *Live) pause(ctx context.Context, err error) bool {
 	if err == nil {
 		l.rest = 0
@@ -201,7 +203,7 @@ func (l *Live) pause(ctx context.Context, err error) bool {
 	return retry.Wait(ctx, wait) == nil
 }
 
-// push sends a batch, once the run is known.
+// push sends a batch. As long as there is no run, it only looks for one, or creates it when it is time.
 func (l *Live) push(ctx context.Context, b liveBatch) error {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
@@ -231,8 +233,8 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 		}
 	}
 
-	// A given run may have other recordings, and telling our points from theirs would take many requests. There we send
-	// them again: databases store them once.
+	// A given run may have points of other recordings, and telling ours from those would take many requests. So in a
+	// given run we send our points again: databases store identical points once.
 	if l.unsure && (l.dest.RunID == "" || b.thinned) {
 		if err := l.updateSent(ctx, b); err != nil {
 			return err
@@ -241,7 +243,7 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 	return l.send(ctx, b.windows)
 }
 
-// updateSent asks the server for its last point, after the response to a request was lost.
+// updateSent asks the server for the last point that it has, after the response to a request was lost.
 func (l *Live) updateSent(ctx context.Context, b liveBatch) error {
 	run, err := l.client.Run(ctx, l.run.ID)
 	if err != nil {
@@ -257,7 +259,7 @@ func (l *Live) updateSent(ctx context.Context, b liveBatch) error {
 	return nil
 }
 
-// send sends the windows that the server lacks.
+// send sends the windows that end after l.sent.
 func (l *Live) send(ctx context.Context, windows []window) error {
 	first, _ := slices.BinarySearchFunc(windows, l.sent.Load()+1, compareEnd)
 	for _, b := range pack(nil, nil, windows[first:]) {
@@ -271,7 +273,7 @@ func (l *Live) send(ctx context.Context, windows []window) error {
 	return nil
 }
 
-// findRun finds the run, or creates one when it is time.
+// findRun finds the run, or creates one if the windows show that the job has had enough time to do so.
 func (l *Live) findRun(ctx context.Context, b liveBatch) (created bool, err error) {
 	if l.dest.RunID != "" {
 		run, err := l.client.Run(ctx, l.dest.RunID)

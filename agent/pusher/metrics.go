@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// metrics returns the documented metrics of a report. The step is the node's, and the timestamp is the node's end.
+// metrics returns the documented metrics of r. The step of a metric is the node's, and its timestamp is the node's end.
 // Values that are not finite, and names that MLflow does not accept, are left out and counted.
 func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 	for _, name := range r.NodeNames() {
@@ -84,12 +84,12 @@ func phaseMetrics(n *reporter.Node) []mlflow.Metric {
 	return out
 }
 
-// maxRanks limits how many ranks of a node are pushed: the lowest ones.
+// maxRanks limits how many ranks of a node are pushed, the lowest first.
 const maxRanks = 16
 
 const (
-	// MetricExitCode is the exit code of one node of several. A run that the job created may have a metric called
-	// exit_code.
+	// MetricExitCode is the exit code of one node of several. It is not called exit_code, because a run that the job
+	// created may have a metric of that name.
 	MetricExitCode = "node_exit_code"
 
 	rankExitCode = "exit_code" // of a rank, in its folder
@@ -128,9 +128,9 @@ const maxName = 200
 // keySet has the keys made from the job's names (true) and the folders of these keys (false).
 type keySet map[string]bool
 
-// reserve returns the prefix of the keys of a phase or a series, which are key + "/" + number for each number, or the
-// prefix itself for the number "". Characters that MLflow does not accept become "_". So do slashes and dots that would
-// change the path, or make a key a folder. If MLflow takes two names for one, the second gets a number.
+// reserve reserves the keys of a phase or a series, and returns their prefix. The keys are PREFIX/NUMBER for each of
+// numbers, or the prefix itself for the number "". Characters that MLflow does not accept become "_". So do slashes and
+// dots that would change the path, or make a key a folder. If the keys are taken, the prefix gets a number.
 func (n keySet) reserve(folder, name string, numbers ...string) string {
 	name = sanitizeName(name)
 	key := folder + name
@@ -153,9 +153,9 @@ func (n keySet) reserve(folder, name string, numbers ...string) string {
 	return key
 }
 
-// clash reports whether one of the keys would be the folder of a reserved key, or would have a reserved key as a
-// folder: servers without a database keep each key in a file. If same is set, it also reports whether one of the keys
-// is reserved.
+// clash reports whether one of the keys key/NUMBER would be the folder of a reserved key, or would have a reserved key
+// as a folder. Servers without a database keep each key in a file, so neither is possible. If same is set, it also
+// reports whether one of the keys is reserved.
 func (n keySet) clash(key string, same bool, numbers []string) bool {
 	for _, number := range numbers {
 		full := path.Join(key, number)
@@ -171,7 +171,7 @@ func (n keySet) clash(key string, same bool, numbers []string) bool {
 	return false
 }
 
-// sanitizeName returns at most maxName bytes of a name, with "_" for characters that MLflow does not accept in a key.
+// sanitizeName returns at most maxName bytes of name, with "_" for characters that MLflow does not accept in a key.
 func sanitizeName(name string) string {
 	return text.Prefix(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) || strings.ContainsRune("_-. /", r) {

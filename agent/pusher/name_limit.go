@@ -13,19 +13,20 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Some servers limit the names of metrics of a run, and reject a whole request with one name too many. Azure ML's limit
-// is 50.
+// Some servers limit the number of metric names in a run, and reject a whole request if it has one too many. Azure ML's
+// limit is 50.
 const (
 	maxRunNames = 50
-	endNames    = 21  // reserved for the report: perf.py's eighteen and three of the job
+	endNames    = 21  // reserved for the report: the 18 metrics that perf.py also has, and three of the job
 	fewItems    = 200 // points in one request to such a server
 
-	// maxRefused is the number of names that the server refuses one by one before we consider the run full. One name
-	// may be refused for another reason.
+	// maxRefused is how many names the server must refuse, each sent alone, before we consider the run full. A single
+	// name may be refused for another reason.
 	maxRefused = 2
 )
 
-// LimitsMetricNames reports whether the server at a tracking URI is known to limit the names of metrics of a run.
+// LimitsMetricNames reports whether the server at uri is known to limit the number of metric names in a run. lookup
+// returns environment variables: jobs of Azure ML have AZUREML_RUN_ID.
 func LimitsMetricNames(uri string, lookup func(string) (string, bool)) bool {
 	if id, _ := lookup("AZUREML_RUN_ID"); id != "" {
 		return true
@@ -34,7 +35,7 @@ func LimitsMetricNames(uri string, lookup func(string) (string, bool)) bool {
 	return err == nil && strings.HasSuffix(strings.ToLower(u.Hostname()), ".azureml.ms")
 }
 
-// refused reports whether a server rejected the content of a request, and may accept a part of it.
+// refused reports whether err means that the server rejected the content of a request, but may accept a part of it.
 func refused(err error) bool {
 	e, ok := errors.AsType[*mlflow.Error](err)
 	return ok && e.Status == http.StatusBadRequest && e.Code == "INVALID_PARAMETER_VALUE"
@@ -44,11 +45,11 @@ func refused(err error) bool {
 type nameProbe struct {
 	send     func([]mlflow.Metric) error
 	admitted map[string]bool
-	failures int // names that were refused alone
+	failures int // number of names that were refused when sent alone
 }
 
-// sendWithinLimit sends the rejected batches, as far as the run accepts the names of their metrics: perf.py's eighteen
-// and the job's first. A note names the metrics that are left out. why is the server's error.
+// sendWithinLimit sends the rejected batches, as far as the run accepts the names of their metrics, the most important
+// first. A note names the metrics that are left out. why is the server's error.
 func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why error) error {
 	var all mlflow.Batch
 	for _, b := range batches {
@@ -72,13 +73,13 @@ func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why 
 	}
 	firsts := firstPoints(all.Metrics, run.Metrics)
 	together := why
-	if len(firsts) == 1 { // the name may not be the reason
+	if len(firsts) == 1 { // something other than the name may be the reason
 		together = nil
 	}
 	if err := s.probe(firsts, together); err != nil {
 		return err
 	}
-	if len(s.admitted) == 0 { // another reason than names
+	if len(s.admitted) == 0 { // the names are not the reason
 		return why
 	}
 	for part := range slices.Chunk(p.unsentPoints(s, all.Metrics, firsts), fewItems) {
@@ -89,8 +90,8 @@ func (p *Plan) sendWithinLimit(ctx context.Context, batches []mlflow.Batch, why 
 	return nil
 }
 
-// unsentPoints returns the points to send after the first point of each new name was sent or refused. It adds a note
-// about the names that are left out.
+// unsentPoints returns the points of all that remain to be sent, after s has probed firsts, the first point of each new
+// name. It adds a note about the names that are left out.
 func (p *Plan) unsentPoints(s *nameProbe, all, firsts []mlflow.Metric) (rest []mlflow.Metric) {
 	var leftOut []string
 	sent := make(map[mlflow.Metric]bool)
@@ -117,7 +118,8 @@ func (p *Plan) unsentPoints(s *nameProbe, all, firsts []mlflow.Metric) (rest []m
 	return rest
 }
 
-// firstPoints returns the first point of each name that a run does not have, the most important first.
+// firstPoints returns the first point of each name that is not in has (the metrics of the run), the most important
+// first.
 func firstPoints(points []mlflow.Metric, has map[string]mlflow.Metric) []mlflow.Metric {
 	var out []mlflow.Metric
 	seen := make(map[string]bool)
@@ -133,8 +135,8 @@ func firstPoints(points []mlflow.Metric, has map[string]mlflow.Metric) []mlflow.
 	return out
 }
 
-// importance returns a function that ranks names of metrics: perf.py's eighteen, the job's, the other metrics, names
-// with a folder, and series.
+// importance returns a function that ranks names of metrics. In order of importance: the 18 metrics that perf.py also
+// has, the metrics of the job, the other metrics of the node, names with a folder (such as phase/…), and series.
 func importance() func(key string) int {
 	ranks := map[string]int{MetricExitCode: 1}
 	for _, m := range reporter.Metrics() {
@@ -159,8 +161,8 @@ func importance() func(key string) int {
 	}
 }
 
-// probe sends points of different names. If they are refused, it probes each half. why, if not nil, is the error with
-// which the server has already refused them together.
+// probe sends points, all with different names. If the server refuses them, it bisects: it probes each half. why, if
+// not nil, is the error with which the server has already refused them together.
 func (s *nameProbe) probe(points []mlflow.Metric, why error) error {
 	if len(points) == 0 || s.failures >= maxRefused {
 		return nil
@@ -188,7 +190,7 @@ func (s *nameProbe) probe(points []mlflow.Metric, why error) error {
 	return s.probe(points[half:], nil)
 }
 
-// noteOf returns the note about names that were left out.
+// noteOf returns the note about the names in leftOut.
 func noteOf(leftOut []string) string {
 	var parts []string
 	series := 0
@@ -206,13 +208,14 @@ func noteOf(leftOut []string) string {
 	return "left out, because the server takes no more names of metrics in the run: " + strings.Join(parts, ", ")
 }
 
-// A nameBudget limits the new names of series that a live push creates in a run.
+// A nameBudget limits how many new names of series a live push creates in a run.
 type nameBudget struct {
 	left  int
 	names map[string]bool // names that may be sent
 }
 
-// newNameBudget returns the node's share of the names that a run has left, without those reserved for the end.
+// newNameBudget returns the budget of each of the given number of nodes: its share of the names that run still accepts,
+// without the names reserved for the end.
 func newNameBudget(run *mlflow.Run, nodes int) *nameBudget {
 	r := &nameBudget{left: max(0, maxRunNames-endNames-len(run.Metrics)) / max(1, nodes), names: make(map[string]bool)}
 	for key := range run.Metrics {
@@ -221,7 +224,8 @@ func newNameBudget(run *mlflow.Run, nodes int) *nameBudget {
 	return r
 }
 
-// keep returns windows with only the series within the budget, the job's first. It leaves out windows without a point.
+// keep returns windows without the series that exceed the budget, which the job's series use first. Windows without a
+// point are left out.
 func (r *nameBudget) keep(windows []window) []window {
 	var out []window
 	for _, w := range windows {

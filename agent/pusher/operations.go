@@ -17,7 +17,7 @@ import (
 // maxOperations limits how many operations of a node are pushed: those with the longest total time.
 const maxOperations = 16
 
-// operationMetrics returns the numbers of a node's operations and transfers, as op/NAME/count and so on.
+// operationMetrics returns the statistics of n's operations and transfers, as op/NAME/count and so on.
 func operationMetrics(n *reporter.Node) []mlflow.Metric {
 	w := n.PooledOperations()
 	if w == nil {
@@ -27,8 +27,8 @@ func operationMetrics(n *reporter.Node) []mlflow.Metric {
 		operationNumbers(w, reporter.TransferKind, math.MaxInt)...)
 }
 
-// operationNumbers returns the numbers of the first series of a kind, at most most. Keys are reserved for all series,
-// so they are the same on all nodes with the same series.
+// operationNumbers returns the statistics of the first series of the given kind, of at most most. Keys are reserved for
+// all series, so that they are the same on all nodes with the same series.
 func operationNumbers(w *reporter.Operations, kind reporter.OperationKind, most int) (out []mlflow.Metric) {
 	numbers, all := reporter.OperationNumbers(kind, reporter.OutputPush), w.Series(kind)
 	var ends []string
@@ -57,8 +57,9 @@ type jobSeries struct {
 	name string
 }
 
-// chartedSeries returns the job's series among the keys of an envelope, in the order of their starts, so that a series
-// keeps its name in MLflow when more of them start. began returns the index of the first sample with a value of a key.
+// chartedSeries returns the job's series to which keys, the keys of an envelope, belong. They are in the order of their
+// starts, so that a series keeps its name in MLflow when more of them start. began(key) is the index of the first
+// sample with a value under key.
 func chartedSeries(keys iter.Seq[string], began func(key string) int) []jobSeries {
 	first := make(map[jobSeries]int)
 	for key := range keys {
@@ -80,7 +81,7 @@ func chartedSeries(keys iter.Seq[string], began func(key string) int) []jobSerie
 	return all[:min(len(all), aggregate.MaxCharts)]
 }
 
-// reportJobSeries returns the job's series that have timelines in a report.
+// reportJobSeries returns the job's series that have timelines in the envelope of a report.
 func reportJobSeries(e reporter.Envelope) []jobSeries {
 	return chartedSeries(maps.Keys(e), func(key string) int {
 		values := e[key].Mean

@@ -31,11 +31,12 @@ type Options struct {
 	Destination
 	Artifacts []Artifact
 
-	// RecordingID identifies the recordings across pushes if their run ID does not: the hash of a file of perf.py.
+	// RecordingID identifies the recordings across pushes if their run ID does not. It is the hash of a file of
+	// perf.py.
 	RecordingID string
 
 	// ResolveDuplicates makes Send check, after it created a run, whether another process created one for the same
-	// recordings at the same time, and agree on one of the two.
+	// recordings at the same time. If so, both processes use the same one of the two runs.
 	ResolveDuplicates bool
 
 	// Running means that the recording has not ended. A later push sends the last window and the end of the run.
@@ -48,14 +49,15 @@ type Options struct {
 	// does not wait.
 	RunTimeout time.Duration
 
-	// Live, if not nil, pushed this recording while it ran, and knows its last point. Its Run has returned.
+	// Live, if not nil, pushed this recording while the job ran, and knows the last point sent. Its method Run has
+	// returned.
 	Live *Live
 
 	// Progress, if not nil, is called with the numbers of values sent so far and of all values.
 	Progress func(sent, all int)
 }
 
-// A Plan is a prepared push: the values that the server lacks. Preparing one only reads from the server.
+// A Plan is a prepared push: the values that the server lacks. Prepare only reads from the server.
 type Plan struct {
 	client *mlflow.Client
 	report *reporter.Report
@@ -71,16 +73,16 @@ type Plan struct {
 	// Notes are messages for the user about things that are not failures.
 	Notes []string
 
-	sentLive    bool              // the run is as the live push knows it, and was not read again
+	sentLive    bool              // Run is as the live push knows it, and was not read again
 	jobRun      *mlflow.Run       // the job's run, if Run is ours and the two are to be linked
 	experiments map[string]string // IDs by name, as far as a search has read them
 
 	metrics []mlflow.Metric
-	dropped int // values that MLflow does not accept
+	dropped int // number of values that MLflow does not accept
 	windows []window
 }
 
-// Prepare finds the run of a report, and the values that the run lacks.
+// Prepare finds the run of r, and the values that the run lacks.
 func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
 	p := &Plan{client: c, report: r, opts: o, id: newRunIdentity(r, o.Destination, o.RecordingID)}
 	if err := o.Schedule.wait(ctx); err != nil {
@@ -163,12 +165,13 @@ func DoneState(s reporter.PushState, notes []string) reporter.PushState {
 	}
 }
 
-// findRun reads the given run or searches for one.
+// findRun sets p.Run to the run of the live push, to the given run, or to one that it finds by its tags. If there is
+// none, p.Run stays nil.
 func (p *Plan) findRun(ctx context.Context) error {
 	d := p.opts.Destination
 	if p.opts.Schedule != nil && p.opts.Live != nil {
-		// A server takes seconds to return a run that has the series of many nodes, so these use the run of the live
-		// push.
+		// A server takes seconds to return a run that has the series of many nodes, so each of many nodes uses the run
+		// that its live push knows.
 		if _, p.sentLive = p.opts.Live.sentUntil(d.RunID); p.sentLive {
 			if p.Run = p.opts.Live.run; p.id.createsRun {
 				return p.findJobRun(ctx)
@@ -185,7 +188,7 @@ func (p *Plan) findRun(ctx context.Context) error {
 		case !d.OtherServer || !mlflow.NotFound(err):
 			return err
 		}
-		p.opts.Given = false // the run of another server
+		p.opts.Given = false // the given run is on another server
 	}
 
 	found, err := p.searchWithRetry(ctx)
@@ -211,7 +214,7 @@ func (p *Plan) findJobRun(ctx context.Context) error {
 	return err
 }
 
-// checkActive returns an error if a run was deleted.
+// checkActive returns an error if run was deleted.
 func checkActive(run *mlflow.Run) error {
 	if run.LifecycleStage == "deleted" {
 		return fmt.Errorf("run %s was deleted: restore it (MlflowClient().restore_run),"+
@@ -261,7 +264,7 @@ func (p *Plan) compare(ctx context.Context) error {
 	return nil
 }
 
-// compareMetrics leaves out the metrics that the run has.
+// compareMetrics removes the metrics that the run has from p.metrics.
 func (p *Plan) compareMetrics(ctx context.Context) error {
 	state := newRemoteState(p.client, p.Run, math.MinInt64, math.MaxInt64)
 	recorded := p.recordedSteps()
@@ -284,8 +287,8 @@ func (p *Plan) compareMetrics(ctx context.Context) error {
 	return nil
 }
 
-// recordedSteps returns the steps of the nodes with a recording in the run, which may be incomplete or another
-// recording than the report's. Without one, the run has no metrics of the node, unless a push was interrupted.
+// recordedSteps returns the steps of the nodes with a recording in the run, which may be incomplete, or a different one
+// from the report's. The run has no metrics of any other node, unless a push was interrupted.
 func (p *Plan) recordedSteps() map[int64]bool {
 	steps := make(map[int64]bool)
 	for key, n := range p.report.Nodes {
@@ -297,7 +300,7 @@ func (p *Plan) recordedSteps() map[int64]bool {
 	return steps
 }
 
-// compareSeries adds the points of a node after the last one in the run.
+// compareSeries adds the points of s after the last one in the run to p.windows.
 func (p *Plan) compareSeries(ctx context.Context, s nodeSeries) error {
 	all := s.windows()
 	until, err := p.sentUntil(ctx, s, all)
@@ -314,8 +317,8 @@ func (p *Plan) compareSeries(ctx context.Context, s nodeSeries) error {
 	return nil
 }
 
-// sentUntil returns the time of the last point of a recording in the run. If the recording was thinned, the server
-// cannot tell it with certainty; the process that pushed live can, unless another one has pushed the journal since.
+// sentUntil returns the time of the last point of s in the run. If s was thinned, the points on the server do not show
+// that time with certainty. The process that pushed live knows it, unless another process has pushed the journal since.
 func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	sent, certain := int64(-1), false
 	if p.opts.Live != nil && p.Run != nil {
@@ -333,9 +336,9 @@ func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64
 	return max(sent, there), err
 }
 
-// compareRanks adds the points of a node of several ranks. The ranks that measured the host pushed its series live,
-// each from a different start, so a window is stored if the run has a point of its time. The job's series are sent when
-// all ranks have ended.
+// compareRanks adds the points of a node of several ranks to p.windows. The ranks that measured the host pushed the
+// host's series live, each from a different start, so a window counts as stored if the run has a point within its time.
+// The job's series are sent when all ranks have ended.
 func (p *Plan) compareRanks(ctx context.Context, s nodeSeries) error {
 	for _, part := range []seriesFilter{hostOnly, jobOnly} {
 		s.filter = part
@@ -363,7 +366,7 @@ func (p *Plan) compareRanks(ctx context.Context, s nodeSeries) error {
 	return nil
 }
 
-// times returns the sorted times of the run's points in the anchor series, by which windows are recognized.
+// times returns the sorted times of the run's points in the anchor series of all, by which windows are recognized.
 func (p *Plan) times(ctx context.Context, all []window) ([]int64, error) {
 	if p.Run == nil {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 const windowLength = 10 * time.Second
 
 // A window holds the points of one 10 s interval: one timestamp, one step, one value per series. It is sent in one
-// request, or with its last point last.
+// request or, if it is split, with its last point last.
 type window struct {
 	end, step int64 // end is in ms since 1970
 	points    []mlflow.Metric
@@ -27,15 +27,15 @@ type window struct {
 type nodeSeries struct {
 	node  string
 	start int64 // of the recording, in ms since 1970
-	from  int64 // end of the time before the first kept sample, in ms since 1970
+	from  int64 // start of the time that the first kept sample covers, in ms since 1970
 
 	samples  reporter.Samples
 	envelope reporter.Envelope
 	gpus     []gpuCapacity
 	job      []jobSeries // series of the job with timelines, in the order of their starts
 
-	thinned bool // kept samples cover several samples each: live points may be finer
-	running bool // more samples follow: the last window is not full, and the length of the run is unknown
+	thinned bool // a kept sample may stand for several samples, so live points may be finer
+	running bool // more samples follow, so the last window is not full, and the length of the run is unknown
 
 	maxWindows int // 0 means all
 
@@ -47,7 +47,7 @@ type seriesFilter int
 
 const (
 	wholeNode seriesFilter = iota
-	hostOnly               // not the job's: these belong to one rank of several
+	hostOnly               // without the job's series, which are of one rank of several
 	jobOnly
 )
 
@@ -57,7 +57,7 @@ func (p seriesFilter) matches(src *source) bool {
 	return p == wholeNode || ofJob == (p == jobOnly)
 }
 
-// newNodeSeries returns the recording of a node in a report. name is the node's name in MLflow.
+// newNodeSeries returns the recording of node n in a report. name is the node's name in MLflow.
 func newNodeSeries(name string, n *reporter.Node) nodeSeries {
 	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope, job: reportJobSeries(n.Envelope)}
 	for _, g := range n.GPUs {
@@ -75,7 +75,7 @@ func newNodeSeries(name string, n *reporter.Node) nodeSeries {
 }
 
 // windows returns the points of all series by window, in the order of time. A kept sample covers the time since the one
-// before it, and belongs to the window in which it ends. Values that are not finite were not measured.
+// before it, and belongs to the window in which it ends. A value that is not finite was not measured, and has no point.
 func (s nodeSeries) windows() []window {
 	ends := s.ends()
 	steps := s.steps(ends)
@@ -160,10 +160,10 @@ type source struct {
 	values []columnValues
 
 	job  bool      // one of the job's series, in any unit
-	rate []float64 // events per second of each kept sample, which weight its value; nil: only its time does
+	rate []float64 // events per second, by kept sample, used as weights; nil: weight by time only
 }
 
-// weight returns the weight in a mean of kept sample k, which lasted the given seconds.
+// weight returns the weight of kept sample k, which lasted the given seconds, in a mean.
 func (src *source) weight(k int, seconds float64) float64 {
 	switch {
 	case src.rate == nil:
@@ -174,7 +174,7 @@ func (src *source) weight(k int, seconds float64) float64 {
 	return 0
 }
 
-// rounded returns a value with the digits to send. More digits would be noise that fills the requests.
+// rounded rounds v to the digits that are worth sending. More digits would be noise that fills the requests.
 func (src *source) rounded(v float64) float64 {
 	if src.job {
 		return text.RoundSignificant(v)
@@ -182,8 +182,8 @@ func (src *source) rounded(v float64) float64 {
 	return text.Round(v, 6)
 }
 
-// sources returns the sources of all series. The host's come last, because they are in every window (see anchors): if
-// the last point of a window is on the server, so are the others.
+// sources returns the sources of all series. The host's come last, because they are in every window (see anchors in
+// remote.go). So if the last point of a window is on the server, its other points are, too.
 func (s nodeSeries) sources() []source {
 	var all []Series
 	for i, d := range s.gpus[:min(len(s.gpus), collector.MaxGPUs)] {
@@ -224,7 +224,7 @@ func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (
 // columnValues has the mean and the maximum of a column for each kept sample.
 type columnValues struct{ mean, max []float64 }
 
-// values returns the values of a column.
+// values returns the values of column c.
 func (s nodeSeries) values(c collector.Column) columnValues {
 	if band, ok := s.envelope[c.Key()]; ok {
 		return columnValues{mean: band.Mean, max: band.Max}

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// A remoteState is the part of an MLflow run in a period. The run includes the latest point of each metric; the history
-// of a metric is requested once, when it is needed.
+// A remoteState has the points of an MLflow run in a period. The run includes the latest point of each metric. The
+// history of a metric is requested only if it is needed, and then kept.
 type remoteState struct {
 	client *mlflow.Client
 	run    *mlflow.Run
@@ -19,13 +19,13 @@ type remoteState struct {
 	histories map[string]map[mlflow.Metric]bool
 }
 
-// newRemoteState returns the part of a run in a period. A nil run has no points.
+// newRemoteState returns the state of run in the given period, in ms since 1970. A nil run has no points.
 func newRemoteState(c *mlflow.Client, run *mlflow.Run, from, to int64) *remoteState {
 	return &remoteState{client: c, run: cmp.Or(run, &mlflow.Run{}), from: from, to: to,
 		histories: make(map[string]map[mlflow.Metric]bool)}
 }
 
-// has reports whether the run has a point.
+// has reports whether the run has the point m.
 func (r *remoteState) has(ctx context.Context, m mlflow.Metric) (bool, error) {
 	latest, ok := r.run.Metrics[m.Key]
 	if !ok || latest == m {
@@ -35,7 +35,7 @@ func (r *remoteState) has(ctx context.Context, m mlflow.Metric) (bool, error) {
 	return history[m], err
 }
 
-// history returns the points of a metric in the period.
+// history returns the points of the metric key in the period.
 func (r *remoteState) history(ctx context.Context, key string) (map[mlflow.Metric]bool, error) {
 	if history, ok := r.histories[key]; ok {
 		return history, nil
@@ -55,11 +55,12 @@ func (r *remoteState) history(ctx context.Context, key string) (map[mlflow.Metri
 	return history, nil
 }
 
-// lastPoint returns the time of the last point of a recording that the run has, or −1 if it has none.
+// lastPoint returns the time of the recording's last point that is already in the run, or −1 if there is none.
 //
 // Windows are sent in the order of time. Other recordings of the node may have points in the same series, and some may
-// by chance have the same millisecond and value. So the run must have a point of each window up to the last one, and
-// all points of that one. If it does not, lastPoint checks all points of each window.
+// by chance have the same millisecond and value. So lastPoint counts the windows up to the first one without its anchor
+// in the run. If the run has all points of the last window counted, that is the result. If not, lastPoint checks all
+// points of each window.
 func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	switch last := len(all) - 1; {
 	case last < 0:
@@ -88,7 +89,7 @@ func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window)
 	return until, nil
 }
 
-// isLatest reports whether the latest points of the run are the points of w.
+// isLatest reports whether each point of w is the latest one of its series in the run.
 func (r *remoteState) isLatest(w window) bool {
 	return !slices.ContainsFunc(w.points, func(m mlflow.Metric) bool {
 		latest, ok := r.run.Metrics[m.Key]
@@ -96,7 +97,7 @@ func (r *remoteState) isLatest(w window) bool {
 	})
 }
 
-// anchored returns the number of windows before the first one without its anchor in the run.
+// anchored returns the number of windows before the first one that has no anchor in the run.
 func (r *remoteState) anchored(ctx context.Context, all []window) (int, error) {
 	keys := anchors(all)
 	for i, w := range all {
@@ -108,7 +109,7 @@ func (r *remoteState) anchored(ctx context.Context, all []window) (int, error) {
 	return len(all), nil
 }
 
-// hasAll reports whether the run has all points.
+// hasAll reports whether the run has all of points.
 func (r *remoteState) hasAll(ctx context.Context, points []mlflow.Metric) (bool, error) {
 	for _, m := range points {
 		if has, err := r.has(ctx, m); err != nil || !has {
@@ -118,8 +119,8 @@ func (r *remoteState) hasAll(ctx context.Context, points []mlflow.Metric) (bool,
 	return true, nil
 }
 
-// lastOfThinned is lastPoint for a recording that was thinned after its points were sent. Those were finer, so time and
-// step must suffice to recognize one.
+// lastOfThinned is lastPoint for a recording that was thinned after points were sent. The sent points are finer than
+// the points of s, so time and step must suffice to recognize one.
 func (r *remoteState) lastOfThinned(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	until := int64(-1)
 	for _, key := range anchors(all) {
@@ -144,7 +145,7 @@ func (r *remoteState) lastOfThinned(ctx context.Context, s nodeSeries, all []win
 	return until, nil
 }
 
-// mayHaveSent reports whether a point may come from the series before it was thinned.
+// mayHaveSent reports whether m may be a point of s from before s was thinned.
 func (s nodeSeries) mayHaveSent(m mlflow.Metric, all []window) bool {
 	if m.Timestamp < all[0].end || m.Timestamp > all[len(all)-1].end {
 		return false
@@ -159,7 +160,7 @@ func (s nodeSeries) mayHaveSent(m mlflow.Metric, all []window) bool {
 // compareEnd compares the end of a window with a time.
 func compareEnd(w window, ms int64) int { return cmp.Compare(w.end, ms) }
 
-// anchors returns a few series such that each window has a point of at least one of them.
+// anchors returns the keys of a few series such that each window has a point in at least one of them.
 func anchors(all []window) []string {
 	var keys []string
 	for rest := all; len(rest) > 0; {
@@ -171,7 +172,7 @@ func anchors(all []window) []string {
 	return keys
 }
 
-// has reports whether a window has a point in a series.
+// has reports whether w has a point in the series key.
 func (w window) has(key string) bool {
 	return slices.ContainsFunc(w.points, func(m mlflow.Metric) bool { return m.Key == key })
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Requests a second of all nodes of a launch together. A server takes about 90 batches a second.
+// Requests per second that all nodes of a launch send together, during the job and at its end. A server handles about
+// 90 batches per second.
 const (
 	liveRate = 20
 	endRate  = 40
@@ -21,13 +22,13 @@ const (
 )
 
 // A pace spreads the requests of a launch's nodes over time, so that the server's load hardly depends on their number.
-// The zero pace is for a node without peers: it waits for nothing.
+// The zero pace belongs to a node without peers, which waits for nothing.
 type pace struct {
 	nodes    int     // 0: no peers
 	fraction float64 // position of this node among them, in [0, 1)
 }
 
-// newPace returns the pace of a node. Its fraction comes from its index or, without one, from the name of the host.
+// newPace returns the pace of a node. The fraction comes from the node's index or, without one, from a hash of host.
 func newPace(id *reporter.Identity, host string) pace {
 	nodes := min(countNodes(id), maxNodes)
 	if nodes < 2 {
@@ -43,7 +44,8 @@ func newPace(id *reporter.Identity, host string) pace {
 	return pace{nodes: nodes, fraction: float64(h.Sum32()) / (math.MaxUint32 + 1)}
 }
 
-// countNodes returns the number of nodes of a launch, or 0 if it is unknown. Some launchers set only the ranks.
+// countNodes returns the number of nodes of a launch, or 0 if it is unknown. It computes the number from the ranks if
+// the launcher sets only these.
 func countNodes(id *reporter.Identity) int {
 	switch {
 	case id == nil:
@@ -64,19 +66,20 @@ func (p pace) period() time.Duration {
 	return max(windowLength, time.Duration(p.nodes)*time.Second/liveRate)
 }
 
-// slot returns the number of the node's last slot for a live push that began at or before a time. Slots depend on the
-// wall clock, not on the start of the node.
+// slot returns the number of the node's last slot for a live push that began at or before the given time. Slots depend
+// on the wall clock, not on the start of the node.
 func (p pace) slot(at time.Time) int64 {
 	since := at.Add(-p.offset()).UnixNano()
 	return since / int64(p.period())
 }
 
-// begin returns the start of a slot.
+// begin returns the start of the given slot.
 func (p pace) begin(slot int64) time.Time {
 	return time.Unix(0, slot*int64(p.period())).Add(p.offset())
 }
 
-// slack returns the greatest distance, in windows, to the slot of the node that creates the run.
+// slack returns the longest possible time, in windows, between this node's slot and the slot of the node that creates
+// the run.
 func (p pace) slack() int64 {
 	if !p.hasPeers() {
 		return 0
@@ -87,11 +90,11 @@ func (p pace) slack() int64 {
 func (p pace) offset() time.Duration { return time.Duration(p.fraction * float64(p.period())) }
 
 // A Schedule has the times at which a node sends at the end of its job: first its queries, then the numbers, then the
-// rest. Each of these turns is spread over all nodes. A nil Schedule waits for nothing.
+// rest. In each of these turns, the nodes begin one after the other. A nil Schedule waits for nothing.
 type Schedule struct {
 	pace    pace
 	began   time.Time
-	from    time.Duration // start of the next turn
+	from    time.Duration // start of the next turn, since began
 	timeout time.Duration
 	taken   int
 }
@@ -112,8 +115,8 @@ func NewSchedule(r *reporter.Report, timeout time.Duration) *Schedule {
 	return &Schedule{pace: p, began: time.Now(), timeout: timeout}
 }
 
-// wait waits for the next turn. The first one takes at most half of the timeout, each of the others half of the
-// remaining time.
+// wait waits for the next turn. The first turn takes, for all nodes, at most half of the timeout. Each later turn takes
+// at most half of the remaining time.
 func (t *Schedule) wait(ctx context.Context) error {
 	if t == nil {
 		return nil

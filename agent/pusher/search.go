@@ -27,8 +27,8 @@ type runIdentity struct {
 	perfpy     bool
 }
 
-// newRunIdentity returns the identity of a report. The IDs of its recordings derive from base or, if that is "", from
-// the run ID.
+// newRunIdentity returns the identity of r. The IDs of the recordings derive from base or, if that is "", from the run
+// ID.
 func newRunIdentity(r *reporter.Report, d Destination, base string) runIdentity {
 	id := runIdentity{
 		runID:      r.Run.ID,
@@ -52,13 +52,14 @@ func newRunIdentity(r *reporter.Report, d Destination, base string) runIdentity 
 	return id
 }
 
-// recordingID identifies the recording of a node in a run that started at start.
+// recordingID returns the ID of node's recording in the run runID. start is the start of the recording, in ms since
+// 1970.
 func recordingID(runID, node string, start int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", runID, node, start))
 	return hex.EncodeToString(sum[:8])
 }
 
-// hash identifies all recordings of a report together.
+// hash returns an ID of all recordings together.
 func (id runIdentity) hash() string {
 	h := sha256.New()
 	for _, name := range id.nodes {
@@ -67,15 +68,16 @@ func (id runIdentity) hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// NewInvocation returns the tag of one start of perfagent on a node. It marks the runs that the job creates.
+// NewInvocation returns a new value of TagInvocation for one start of perfagent on node. It marks the runs that the job
+// creates.
 func NewInvocation(node string) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(b[:]) + "." + node
 }
 
-// SharedInvocation returns the tag of all ranks of a launch on a node, so that each of them recognizes a run that the
-// job of any creates. common is a string known to exactly these ranks.
+// SharedInvocation returns the value of TagInvocation for all ranks of a launch on node, so that each of them
+// recognizes a run created by the job of any of these ranks. common is known to exactly these ranks.
 func SharedInvocation(common, node string) string {
 	sum := sha256.Sum256([]byte(common))
 	return hex.EncodeToString(sum[:8]) + "." + node
@@ -93,7 +95,7 @@ func (id runIdentity) relatedRunsFilter() (filter string, ok bool) {
 		isFilterSafe(id.runID)
 }
 
-// hasRecording reports whether a run has one of these recordings.
+// hasRecording reports whether r has one of the recordings of id.
 func (id runIdentity) hasRecording(r mlflow.Run) bool {
 	return slices.ContainsFunc(id.nodes, func(name string) bool {
 		tag := r.Tags[tagRecording(name)]
@@ -101,9 +103,9 @@ func (id runIdentity) hasRecording(r mlflow.Run) bool {
 	})
 }
 
-// fits reports whether a run with our run ID belongs to the recording. It does if it has one of these recordings, if
-// another node's job created it between our start and end, or if perfagent created it for other nodes at the same time.
-// A run ID may be used twice, and by several commands of one node.
+// fits reports whether r, a run with our run ID, belongs to our recordings. It does if it has one of them, if another
+// node's job created it between our start and end, or if perfagent created it for other nodes at the same time. The run
+// ID alone proves nothing: it may be used twice, and by several commands of one node.
 func (id runIdentity) fits(r mlflow.Run) bool {
 	switch {
 	case id.hasRecording(r):
@@ -116,8 +118,8 @@ func (id runIdentity) fits(r mlflow.Run) bool {
 	return r.EndTime.IsZero() || !r.EndTime.Before(id.start)
 }
 
-// collides reports whether a run belongs to another command on one of our nodes: it has that node's numbers, or that
-// node or its job created it.
+// collides reports whether r belongs to another command on one of our nodes, because r has a recording of that node, or
+// that node or its job created r.
 func (id runIdentity) collides(r mlflow.Run) bool {
 	_, creator, _ := strings.Cut(r.Tags[TagInvocation], ".")
 	return slices.ContainsFunc(id.nodes, func(name string) bool {
@@ -138,10 +140,10 @@ func (id runIdentity) ownTags() []mlflow.Tag {
 	return tags
 }
 
-// tagFilter returns the filter for a tag. The value must be filter-safe.
+// tagFilter returns the filter for runs with the given tag. value must be filter-safe.
 func tagFilter(key, value string) string { return "tags.`" + key + "` = '" + value + "'" }
 
-// isFilterSafe reports whether a filter may contain a value.
+// isFilterSafe reports whether a filter may contain value.
 func isFilterSafe(value string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 	return value != "" && strings.Trim(value, letters) == ""
@@ -152,7 +154,7 @@ type searchResult struct {
 	run    *mlflow.Run // nil if there is none yet
 	jobRun *mlflow.Run // the job's run, if run is ours and the two are to be linked
 
-	otherNode   bool              // run is another node's: our job may still create one
+	otherNode   bool              // run is another node's, and our job may still create one
 	experiments map[string]string // IDs by name of the searched experiments
 }
 
@@ -164,7 +166,7 @@ func (id runIdentity) search(ctx context.Context, c *mlflow.Client, d Destinatio
 	}
 	filter, ok := id.relatedRunsFilter()
 
-	// Without an invocation, the ID is a hash of the recordings, which have tags, too.
+	// Without d.Invocation, id.invocation is a hash of the recordings, and filter finds these by their own tags.
 	if d.Invocation != "" || !ok {
 		runs, err := experiments.findRuns(ctx, tagFilter(TagInvocation, id.invocation), maxOfInvocation)
 		if found := pick(runs); err != nil || found.run != nil {
@@ -209,8 +211,8 @@ func jobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations [
 	return out, nil
 }
 
-// pick prefers a run that perfagent created. Otherwise it takes the earliest, and the outermost among runs with the
-// same start. It sorts runs.
+// pick chooses one of runs: one that perfagent created if there is any, then the earliest, and among runs with the same
+// start the outermost. It sorts runs.
 func pick(runs []mlflow.Run) (found searchResult) {
 	slices.SortFunc(runs, compareStart)
 	first := func(own bool) *mlflow.Run {
@@ -235,9 +237,10 @@ func compareStart(a, b mlflow.Run) int {
 		strings.Compare(a.ID, b.ID))
 }
 
-// Limits of a search for runs, the earliest first. A job may create thousands of runs, with hundreds of metrics each.
+// Limits of the number of runs in a search that returns the earliest first. A job may create thousands of runs, with
+// hundreds of metrics each.
 const (
-	maxOfInvocation = 10  // the earliest matter
+	maxOfInvocation = 10  // only the earliest matter
 	maxOfRunID      = 100 // includes recordings of other nodes and other times
 )
 
@@ -251,7 +254,7 @@ type experiments struct {
 	byName map[string]string // IDs
 }
 
-// newExperiments asks the server for the experiments of a destination.
+// newExperiments asks the server for the experiments in which d may have a run.
 func newExperiments(ctx context.Context, c *mlflow.Client, d Destination) (experiments, error) {
 	var all []mlflow.Experiment
 	var err error
@@ -279,7 +282,7 @@ func newExperiments(ctx context.Context, c *mlflow.Client, d Destination) (exper
 	return e, nil
 }
 
-// findRuns searches for runs, the earliest first. limit is for each list of experiments.
+// findRuns searches for runs, the earliest first. limit applies to each list in e.ids.
 func (e experiments) findRuns(ctx context.Context, filter string, limit int) ([]mlflow.Run, error) {
 	var out []mlflow.Run
 	for _, ids := range e.ids {
@@ -307,7 +310,7 @@ func ClientConfig(uri, version string, lookup func(key string) (value string, ok
 
 // A Destination is where a push sends its numbers.
 type Destination struct {
-	// RunID is a given run, or one that already has some of the numbers.
+	// RunID is the ID of a given run, or of one that already has some of the numbers.
 	RunID string
 
 	// Given means that the user named RunID. A push never ends such a run.
@@ -317,14 +320,14 @@ type Destination struct {
 	// otherwise searches for the run.
 	OtherServer bool
 
-	// ExperimentName is the experiment for a run that perfagent creates. If it is empty, ExperimentID is; if that is
-	// empty, too, it is Default.
+	// ExperimentName, or else ExperimentID, is the experiment for a run that perfagent creates. If both are empty, the
+	// experiment is Default.
 	ExperimentName, ExperimentID string
 
 	// ExperimentOnly restricts the search for a run to the experiment called ExperimentName.
 	ExperimentOnly bool
 
-	// NoCreate looks for the experiment but does not create it, for a dry run.
+	// NoCreate means that a missing experiment is not created, as in a dry run.
 	NoCreate bool
 
 	// LimitsNames means that the server limits the names of metrics of a run. The live push then leaves room for the
@@ -335,7 +338,7 @@ type Destination struct {
 	Invocation string
 }
 
-// create creates a run. known has the IDs of experiments by name.
+// create creates a run called name. known has the IDs of experiments by name.
 func (id runIdentity) create(
 	ctx context.Context, c *mlflow.Client, d Destination, known map[string]string, name string,
 ) (*mlflow.Run, error) {
@@ -351,8 +354,8 @@ var errTwoExperiments = errors.New("MLFLOW_EXPERIMENT_NAME and MLFLOW_EXPERIMENT
 	" unset one of them")
 
 // experiment returns the ID of the experiment for a new run: the one called ExperimentName, which is created if it is
-// unknown, or otherwise ExperimentID, which must exist. If both are given, they must agree. With NoCreate the ID of an
-// unknown name is "".
+// unknown, or otherwise ExperimentID, which must exist. If both are given, they must agree. With NoCreate, an unknown
+// experiment is not created, and its ID is "".
 func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map[string]string) (string, error) {
 	id := d.ExperimentID
 	if id != "" {

@@ -28,6 +28,7 @@ func (p *Plan) Send(ctx context.Context) error {
 		p.Run.Tags = make(map[string]string)
 	}
 
+	// resolvePaths checks the claims that sendValues sends as tags. The files have a turn of their own.
 	turn := p.opts.Schedule.wait
 	steps := []func(context.Context) error{p.sendValues, p.resolvePaths, turn, p.sendArtifacts, p.linkRuns}
 	if !p.sentLive { // no node sends before all nodes have found the run
@@ -79,7 +80,7 @@ func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 const resolveDelay = 300 * time.Millisecond
 
 // resolveDuplicate agrees on one run with other processes that created a run for the same recordings at the same time.
-// The lowest ID wins, and each process deletes its run if it is another.
+// The run with the lowest ID wins, and each of the other processes deletes its run.
 func (p *Plan) resolveDuplicate(ctx context.Context, created *mlflow.Run) (*mlflow.Run, error) {
 	if err := retry.Wait(ctx, resolveDelay); err != nil {
 		return nil, err
@@ -155,12 +156,12 @@ func (p *Plan) tags() (all map[string]string, notes []string) {
 	return all, notes
 }
 
-// amend makes tags agree with those that other nodes and earlier pushes gave to the run.
+// amend changes tags so that they agree with those that other nodes and earlier pushes gave to the run.
 func (p *Plan) amend(tags map[string]string) {
 	if p.Run.Tags[tagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		tags[tagIncomplete] = "false"
 	}
-	if (p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil) && !p.id.createsRun { // its creator sets it
+	if (p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil) && !p.id.createsRun { // the creator of the run sets it
 		delete(tags, tagCommand)
 	}
 	code := p.exitCode() // of all nodes that share the run
@@ -184,7 +185,7 @@ func (p *Plan) linkRuns(ctx context.Context) error {
 	return p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: tagJobRun, Value: p.jobRun.ID})
 }
 
-// sendArtifacts uploads the files. If the artifact store does not accept one, that becomes a note.
+// sendArtifacts uploads the files. A file that the artifact store does not accept becomes a note.
 func (p *Plan) sendArtifacts(ctx context.Context) error {
 	for _, a := range p.opts.Artifacts {
 		data, err := a.Data(p.Run.ID)
@@ -201,13 +202,13 @@ func (p *Plan) sendArtifacts(ctx context.Context) error {
 	return nil
 }
 
-// claim returns the tag that claims a path in the run for a file.
+// claim returns the tag that claims a path in the run for the file called name.
 func (p *Plan) claim(name string) mlflow.Tag {
 	return mlflow.Tag{Key: tagArtifact + name + "." + p.id.invocation, Value: p.artifactPath(name)}
 }
 
-// artifactPath returns a path in the run that no other recording's file has: the one that the file has claimed, or the
-// plain one, or else one with the invocation.
+// artifactPath returns a path in the run that no file of another recording has: the path already claimed for this file;
+// else perfagent/NAME if no other recording has claimed that; else a path with the invocation.
 func (p *Plan) artifactPath(name string) string {
 	plain := "perfagent/" + name
 	if p.Run == nil {
@@ -228,7 +229,7 @@ func (p *Plan) uniquePath(name string) string {
 	return "perfagent/" + strings.TrimSuffix(name, ext) + "." + p.id.invocation + ext
 }
 
-// isPathClaimed reports whether another recording has claimed a path. own is the key of our claim.
+// isPathClaimed reports whether another recording has claimed path. own is the key of our claim.
 func (p *Plan) isPathClaimed(own, path string) bool {
 	for key, value := range p.Run.Tags {
 		if strings.HasPrefix(key, tagArtifact) && key != own && value == path {
@@ -238,8 +239,8 @@ func (p *Plan) isPathClaimed(own, path string) bool {
 	return false
 }
 
-// resolvePaths checks, in a run that others may write to now, whether another recording has claimed the same path. Then
-// both give it up.
+// resolvePaths checks, in a given run, to which other processes may be writing now, whether another recording has
+// claimed the same path. If so, each of the two uses a path with its invocation instead.
 func (p *Plan) resolvePaths(ctx context.Context) error {
 	if !p.opts.Given || len(p.opts.Artifacts) == 0 || p.sentLive {
 		return nil
@@ -268,12 +269,12 @@ const (
 	// maxItems is MLflow's limit for one request.
 	maxItems = 1000
 
-	// maxTagBytes limits the tags in a request with points. Our points are too short to reach MLflow's limit in bytes,
-	// but long tags are not.
+	// maxTagBytes limits the tags in a request with points. A request full of our points stays below MLflow's limit in
+	// bytes, but long tags could exceed it.
 	maxTagBytes = 100_000
 )
 
-// pack fills requests: first with the metrics and tags, then with whole windows.
+// pack fills requests with the metrics and tags, and then with whole windows.
 func pack(metrics []mlflow.Metric, tags []mlflow.Tag, windows []window) []mlflow.Batch {
 	out := mlflow.Split(mlflow.Batch{Metrics: metrics, Tags: tags})
 	var open mlflow.Batch
@@ -301,12 +302,14 @@ func tagBytes(tags []mlflow.Tag) (n int) {
 	return n
 }
 
-// maxDeduplicated is the number of points in a request up to which every version of MLflow recognizes stored ones.
+// maxDeduplicated is the number of points in a request up to which every version of MLflow recognizes those that it
+// has.
 const maxDeduplicated = 100
 
-// logBatch sends a request. MLflow 2.x and the first 3.x on a database refuse a larger one if they have a part of it:
-// because another process sent that, because a response was lost, or because another recording has the same points.
-// Then logBatch sends parts, which may split a window. The anchor, the last point of the request, is still sent last.
+// logBatch sends a request. MLflow 2.x and the first 3.x on a database refuse a request with more than maxDeduplicated
+// points if some of its points are already stored. That happens if another process sent them, if a response was lost,
+// or if another recording has the same points. Then logBatch sends the request in parts, which may split a window. The
+// anchor, the last point of the request, is still sent last.
 func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batch) error {
 	err := c.LogBatch(ctx, runID, b)
 	if !partlyStored(err) {
@@ -324,7 +327,8 @@ func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batc
 	return c.LogBatch(ctx, runID, mlflow.Batch{Tags: b.Tags})
 }
 
-// logPart sends a part. It tries again if another process sends the same one at this moment.
+// logPart sends one part of a request. It tries again, because another process may be sending the same points at this
+// moment.
 func logPart(ctx context.Context, c *mlflow.Client, runID string, part []mlflow.Metric) error {
 	for try := time.Duration(1); ; try++ {
 		err := c.LogBatch(ctx, runID, mlflow.Batch{Metrics: part})
@@ -337,7 +341,7 @@ func logPart(ctx context.Context, c *mlflow.Client, runID string, part []mlflow.
 	}
 }
 
-// partlyStored reports whether a database refused points because it has some of them.
+// partlyStored reports whether err means that a database refused points because it has some of them.
 func partlyStored(err error) bool {
 	e, ok := errors.AsType[*mlflow.Error](err)
 	return ok && (strings.Contains(e.Message, "IntegrityError") || strings.Contains(e.Message, "UniqueViolation"))

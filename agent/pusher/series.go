@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// A Series describes one time series below system/<node>/. docs/mlflow.md describes each.
+// A Series describes one time series below system/<node>/. docs/mlflow.md lists them all.
 type Series struct {
 	Name string
 
@@ -40,8 +40,8 @@ func hostSeries() []Series {
 			columns: []collector.Column{collector.NetExtSent, collector.NetLoSent}})
 }
 
-// columnSeries returns the series of the columns that every node has or, if always is false, of the others: the job and
-// its limits, delays of tasks, and devices other than GPUs. A node has the ones that were measured.
+// columnSeries returns the series of the columns that every node has or, if always is false, of the other columns: the
+// job and its limits, delays of tasks, and devices other than GPUs. Of these, a node has the ones that were measured.
 func columnSeries(always bool) []Series {
 	var out []Series
 	for c := range collector.NumColumns {
@@ -74,7 +74,7 @@ type gpuSeries struct {
 	Series
 	key collector.GPUKey
 
-	// share is the bound of a relative value, or NoBound.
+	// share is the bound that a relative value is a share of, or NoBound if the value is absolute.
 	share collector.Bound
 }
 
@@ -98,7 +98,7 @@ func gpuTable() []gpuSeries {
 	return table
 }
 
-// forDevice returns the series of one device. ok is false if the value is a share of an unknown bound.
+// forDevice returns the series of GPU i, which is d. ok is false if the value is a share of an unknown bound.
 func (s gpuSeries) forDevice(i int, d gpuCapacity) (series Series, ok bool) {
 	series = s.Series
 	series.Name = strings.Replace(series.Name, "{i}", strconv.Itoa(i), 1)

@@ -25,16 +25,17 @@ const (
 	tagIncomplete = "perfagent.incomplete" // "true": the end of the run is unknown
 	tagDropped    = "perfagent.dropped_values"
 
-	// If the job's run appears after ours was created, tagJobRun on ours names the job's, and tagMetricsRun on the
-	// job's names ours.
+	// If the job's run appears after ours was created, tagJobRun on our run has the ID of the job's run, and
+	// tagMetricsRun on the job's run has the ID of our run.
 	tagJobRun     = "perfagent.job_run_id"
 	tagMetricsRun = "perfagent.metrics_run_id"
 
-	// tagArtifact, a file's name, a dot and the invocation of its recording are the key of the tag with the file's path
-	// in the run.
+	// tagArtifact begins the key of the tag with a file's path in the run. The file's name, a dot and the invocation of
+	// its recording follow.
 	tagArtifact = "perfagent.artifact."
 
-	// ownPrefix begins all our tags, and nodePrefix the tags of a node.
+	// ownPrefix begins all our tags, and nodePrefix the tags about a node. exitSuffix ends the tag with a node's exit
+	// code.
 	ownPrefix  = "perfagent."
 	nodePrefix = "perfagent.node."
 	exitSuffix = ".exit_code"
@@ -57,7 +58,7 @@ const (
 	maxRunName  = 80   // bytes, for a table of runs
 )
 
-// tags returns the tags of a report, by key. A tag that MLflow would refuse becomes a note.
+// tags returns the tags of r, by key. A tag that MLflow would refuse becomes a note.
 func tags(r *reporter.Report, dropped int) (all map[string]string, notes []string) {
 	all = ownTags(r, dropped)
 	for key, value := range r.Run.Tags {
@@ -79,7 +80,7 @@ func tags(r *reporter.Report, dropped int) (all map[string]string, notes []strin
 	return all, notes
 }
 
-// ownTags returns the tags of a report that are not the user's.
+// ownTags returns the tags that we give to r, without the user's.
 func ownTags(r *reporter.Report, dropped int) map[string]string {
 	all := map[string]string{TagRunID: r.Run.ID}
 	if len(r.Run.Command) > 0 {
@@ -121,7 +122,7 @@ func runName(r *reporter.Report) string {
 	return clip(ShellCommand(words), maxRunName)
 }
 
-// ShellCommand quotes a command for a POSIX shell.
+// ShellCommand returns the command in words, quoted for a POSIX shell.
 func ShellCommand(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -130,7 +131,7 @@ func ShellCommand(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// quote quotes a word for a POSIX shell.
+// quote quotes w for a POSIX shell.
 func quote(w string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_"
 	if w != "" && strings.Trim(w, plain) == "" {
@@ -139,7 +140,7 @@ func quote(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// clip cuts a text to at most n bytes, between two characters, and makes it valid UTF-8.
+// clip shortens s to at most n bytes, never splits a character, and makes the result valid UTF-8.
 func clip(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
@@ -151,11 +152,12 @@ func clip(s string, n int) string {
 // withoutIndex is the NodeFrom of a node without an index.
 const withoutIndex = "none"
 
-// nodeName returns the name of a node in MLflow: its index or, if the launcher set none, the name of its host. The key
-// of such a node in a report depends on the report's other nodes.
+// nodeName returns the name of a node in MLflow: its index or, if the launcher set none, the name of its host. Without
+// an index, the node's key in a report depends on the report's other nodes.
 func nodeName(key string, n *reporter.Node) string { return NodeName(key, n.Identity, hostOf(n)) }
 
-// NodeName returns the name in MLflow of the node of a process. key is the node's key in reports.
+// NodeName returns the name in MLflow of the node that a process with the given identity runs on. key is the node's key
+// in reports.
 func NodeName(key string, id *reporter.Identity, host string) string {
 	if isUnindexed(id) && isFilterSafe(host) {
 		return host
@@ -189,9 +191,9 @@ func nodeStep(key string, n *reporter.Node) int64 {
 	return index
 }
 
-// createsRun reports whether a process creates the MLflow run of its launch: it is on node 0 or, without indices, on
-// the node of rank 0. If the launcher fills one node after the other, that node is where ranks and local ranks are the
-// same.
+// createsRun reports whether a process creates the MLflow run of its launch, because it is on node 0 or, if nodes have
+// no index, on the node of rank 0. If the launcher fills one node after the other, that node is where ranks and local
+// ranks are the same.
 func createsRun(node int, id *reporter.Identity) bool {
 	if !isUnindexed(id) || id.Rank == nil {
 		return node == 0

@@ -19,19 +19,19 @@ import (
 // maxBody limits the bytes of a request's body that the Fake reads.
 const maxBody = 64 << 20
 
-// A Fake is an MLflow server in memory that is as strict as the real ones together: it refuses a value that one of them
-// refuses or silently changes. The zero options are those of a server with defaults. Set options before the first
-// request.
+// A Fake is an MLflow server in memory that is as strict as all real servers together: it refuses a value that any of
+// them refuses or silently changes. The zero values of the fields are a server's defaults. Set the fields before the
+// first request.
 type Fake struct {
-	// Int64Strings makes 64-bit numbers in responses strings, as in servers that are not written in Python.
+	// Int64Strings writes 64-bit numbers in responses as strings, as servers do that are not written in Python.
 	Int64Strings bool
-	// ArtifactRoot is the location of the artifacts of new runs. "" means the server.
+	// ArtifactRoot is the location of the artifacts of new runs. "" means the server's artifact store.
 	ArtifactRoot string
 	// NoServeArtifacts refuses requests to the server's artifact store.
 	NoServeArtifacts bool
 	// FileStore keeps every point, even a repeated one, in the order of arrival, as servers with file stores do.
 	FileStore bool
-	// Version is the response of /version. "" means a 3.x.
+	// Version is the response to /version. "" means one of a 3.x.
 	Version string
 
 	mu          sync.Mutex
@@ -45,7 +45,7 @@ type Fake struct {
 // A Request is a request that the Fake received.
 type Request struct {
 	Method string
-	Path   string // with the query
+	Path   string // including the query
 	Header http.Header
 	Body   []byte
 	Time   time.Time
@@ -54,7 +54,7 @@ type Request struct {
 // A Hook may respond to a request in place of the Fake. It reports whether it did.
 type Hook func(w http.ResponseWriter, r *http.Request) (handled bool)
 
-// NewFake returns a server with only the experiment Default.
+// NewFake returns a Fake that has only the experiment Default.
 func NewFake() *Fake {
 	return &Fake{
 		experiments: []*experiment{{id: "0", name: "Default", created: now()}},
@@ -69,7 +69,7 @@ func (f *Fake) SetBefore(h Hook) {
 	f.before = h
 }
 
-// Requests returns all requests, with or without a response, in the order of arrival.
+// Requests returns all requests so far, answered or not, in the order of arrival.
 func (f *Fake) Requests() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	before := f.before
 	f.mu.Unlock()
 	if err != nil {
-		return // the client left
+		return // the client has disconnected
 	}
 
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -100,11 +100,11 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.answer(w, r, body)
 }
 
-// Applied returns a hook that executes the request and then responds with a fault, so that the client cannot know that
-// its request was executed.
+// Applied returns a hook that executes the request and then responds with the fault then, so that the client cannot
+// know that the request was executed.
 func (f *Fake) Applied(then Hook) Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		body, _ := io.ReadAll(r.Body) // in memory
+		body, _ := io.ReadAll(r.Body) // the body is in memory
 		f.answer(&discard{header: http.Header{}}, r, body)
 		return then(w, r)
 	}
@@ -117,7 +117,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// answer calls the handler of a request.
+// answer calls the handler for r and writes the response.
 func (f *Fake) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	path := r.URL.Path
 	rest, ajax := strings.CutPrefix(path, "/ajax-api/2.0/")
@@ -142,7 +142,7 @@ func (f *Fake) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// call handles one of the documented calls.
+// call handles the documented call that is called name.
 func (f *Fake) call(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	c, ok := calls[name]
 	if !ok {
@@ -170,7 +170,7 @@ func (f *Fake) call(w http.ResponseWriter, r *http.Request, name string, body []
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// queryBody turns the query into a JSON body, so that the same code decodes both.
+// queryBody returns the query of r as a JSON body, so that the same code decodes GET and POST requests.
 func queryBody(r *http.Request) []byte {
 	fields := map[string]string{}
 	for k, v := range r.URL.Query() {
@@ -180,7 +180,7 @@ func queryBody(r *http.Request) []byte {
 	return body
 }
 
-// wantJSON refuses a request without the content type of JSON.
+// wantJSON refuses a request that does not have the content type of JSON.
 func wantJSON(r *http.Request) *apiError {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return invalid("Bad Request. Content-Type must be one of ['application/json'].")
@@ -188,7 +188,7 @@ func wantJSON(r *http.Request) *apiError {
 	return nil
 }
 
-// A call is a documented call.
+// A call is a call of MLflow's documented REST interface.
 type call struct {
 	methods []string
 	handle  func(f *Fake, body []byte) (any, *apiError)
@@ -223,7 +223,7 @@ func decoded[T any](h func(*Fake, *T) (any, *apiError)) func(*Fake, []byte) (any
 	}
 }
 
-// required refuses arguments with an empty field that has the tag "need".
+// required returns an error if a field of in that has the tag "need" is empty.
 func required(in any) *apiError {
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
@@ -240,7 +240,7 @@ func missing(name string) *apiError {
 		" See the API docs for more information about request parameters.", name)
 }
 
-// calls has the calls of the Fake, by the end of their path.
+// calls has the calls of the Fake, by the last part of the path.
 var calls = map[string]call{
 	"experiments/get-by-name": get((*Fake).experimentByName),
 	"experiments/get":         get((*Fake).getExperiment),
@@ -291,7 +291,7 @@ func (e *apiError) write(w http.ResponseWriter) {
 func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // the client left
+	_ = json.NewEncoder(w).Encode(answer) // fails if the client has disconnected
 }
 
 func notFound(w http.ResponseWriter) { html(w, http.StatusNotFound, "Not Found") }
@@ -302,7 +302,7 @@ func html(w http.ResponseWriter, status int, title string) {
 	fmt.Fprintf(w, "<!doctype html>\n<html lang=en>\n<title>%d %s</title>\n<h1>%s</h1>\n", status, title, title)
 }
 
-// An integer is a whole number, or a string of one.
+// An integer is a whole number, in JSON a number or a string.
 type integer int64
 
 // UnmarshalJSON refuses values that a real server would round or store as 0.
@@ -315,7 +315,7 @@ func (n *integer) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// int64 returns a number in the form for responses.
+// int64 returns n as a response has it: a number or, with Int64Strings, a string.
 func (f *Fake) int64(n int64) any {
 	if f.Int64Strings {
 		return strconv.FormatInt(n, 10)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// folder returns the folder of the artifacts of a run.
+// folder returns the folder of the run's artifacts.
 func (r *run) folder() string { return r.experiment.id + "/" + r.id + "/artifacts" }
 
 func newArtifact(name string, data []byte) Artifact {
@@ -37,7 +37,7 @@ func (f *Fake) uploadArtifact(w http.ResponseWriter, r *http.Request, body []byt
 		err.write(w)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json") // without a body
+	w.Header().Set("Content-Type", "application/json") // a response without a body
 }
 
 func (f *Fake) upload(id, name string, body []byte) *apiError {
@@ -61,7 +61,7 @@ func (f *Fake) upload(id, name string, body []byte) *apiError {
 	return f.store(r.folder()+"/"+name, body)
 }
 
-// store stores a file, unless a folder has its name or a file has the name of its folder.
+// store stores a file, unless name is already a folder, or a part of its path is already a file.
 func (f *Fake) store(name string, body []byte) *apiError {
 	name = path.Clean(name)
 	if err := collides(f.files, name); err != nil {
@@ -109,7 +109,7 @@ func (f *Fake) download(w http.ResponseWriter, name string) {
 		return
 	}
 	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
-	_, _ = w.Write(data) // the client left
+	_, _ = w.Write(data) // fails if the client has disconnected
 }
 
 type artifactQuery struct {
@@ -131,7 +131,7 @@ func (f *Fake) listArtifacts(in *artifactQuery) (any, *apiError) {
 	return answer, nil
 }
 
-// list returns the entries of a folder. Their names begin with prefix.
+// list returns the entries of folder. The names in the result begin with prefix.
 func (f *Fake) list(folder, prefix string) map[string]any {
 	entries := map[string]map[string]any{}
 	for name, data := range f.files {

@@ -41,7 +41,7 @@ func stage(deleted bool) string {
 	return "active"
 }
 
-// location returns the location of an experiment's artifacts.
+// location returns the location of the artifacts of e.
 func (f *Fake) location(e *experiment) string {
 	switch {
 	case e.location != "":
@@ -52,7 +52,7 @@ func (f *Fake) location(e *experiment) string {
 	return "mlflow-artifacts:/" + e.id
 }
 
-// experiment returns the experiment with an ID, active or deleted.
+// experiment returns the experiment with the given ID, active or deleted.
 func (f *Fake) experiment(id string) (*experiment, *apiError) {
 	if _, err := strconv.Atoi(id); err != nil {
 		return nil, invalid("Invalid experiment ID '%s'. Experiment ID must be a valid integer.", id)
@@ -132,7 +132,7 @@ func (f *Fake) restoreExperiment(in *experimentID) (any, *apiError) {
 	return f.setDeleted(in.ID, false)
 }
 
-// setDeleted deletes or restores an experiment and its runs.
+// setDeleted deletes or restores an experiment and all runs in it.
 func (f *Fake) setDeleted(id string, deleted bool) (any, *apiError) {
 	e, err := f.experiment(id)
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *Fake) searchExperiments(in *experimentSearch) (any, *apiError) {
 	return withToken(map[string]any{"experiments": out}, next), nil
 }
 
-// field returns a value of an experiment for a filter or an order.
+// field returns the value of e for a key in a filter or an order.
 func (e *experiment) field(kind, key string) (any, bool) {
 	if kind == "tag" {
 		return tagValue(e.tags, key)
@@ -220,13 +220,13 @@ func tagValue(tags []pair, key string) (any, bool) {
 	return nil, false
 }
 
-// DeleteExperiment deletes the experiment with a name, as a user does in the browser.
+// DeleteExperiment deletes the experiment called name, as a user does in the browser.
 func (f *Fake) DeleteExperiment(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.experiments {
 		if e.name == name {
-			_, _ = f.setDeleted(e.id, true) // deleted already
+			_, _ = f.setDeleted(e.id, true) // fails if it is deleted already
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (f *Fake) run(id string) (*run, *apiError) {
 	return nil, absent("Run with id=%s not found", id)
 }
 
-// active returns a run that is not deleted.
+// active returns the run with the given ID. A deleted run is an error.
 func (f *Fake) active(id string) (*run, *apiError) {
 	r, err := f.run(id)
 	if err == nil && r.deleted {
@@ -78,7 +78,7 @@ func (f *Fake) runJSON(r *run) map[string]any {
 	return map[string]any{"info": f.infoJSON(r), "data": data, "inputs": struct{}{}}
 }
 
-// A pointJSON is a point in a response. It is no map, because a history may have very many points.
+// A pointJSON is a point in a response. It is a struct, not a map, because a history may have very many points.
 type pointJSON struct {
 	Key       string  `json:"key"`
 	Value     float64 `json:"value"`
@@ -98,7 +98,7 @@ func pairs(m map[string]string) []pair {
 	return out
 }
 
-// latest returns the point with the highest step. Time and then value break ties.
+// latest returns the point with the highest step. Among points with the same step, the time and then the value decide.
 func latest(points []Point) Point {
 	return slices.MaxFunc(points, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Timestamp, b.Timestamp),
@@ -159,7 +159,7 @@ func (f *Fake) createRun(in *newRun) (any, *apiError) {
 	return map[string]any{"run": f.runJSON(r)}, nil
 }
 
-// tag checks and sets a tag.
+// tag checks t and sets it as a tag of the run.
 func (r *run) tag(t pair) *apiError {
 	if t.Key == "" {
 		return missing("key")
@@ -231,11 +231,11 @@ func (f *Fake) restoreRun(in *runID) (any, *apiError) {
 	return struct{}{}, nil
 }
 
-// DeleteRun deletes a run, as a user does in the browser.
+// DeleteRun deletes the run with the given ID, as a user does in the browser.
 func (f *Fake) DeleteRun(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, _ = f.deleteRun(&runID{id}) // a missing run is no error
+	_, _ = f.deleteRun(&runID{id}) // a missing run is ignored
 }
 
 // A metric is one point in a request. The pointers distinguish 0 from missing.
@@ -268,7 +268,7 @@ type batch struct {
 	Tags    []pair   `json:"tags"`
 }
 
-// check refuses a batch that is invalid for every run.
+// check returns an error if the batch is invalid whatever the run.
 func (b *batch) check() *apiError {
 	for i := range b.Metrics {
 		if err := b.Metrics[i].check(); err != nil {
@@ -292,7 +292,7 @@ func (b *batch) check() *apiError {
 		atMost(maxItems, "metrics, params, and tags", m+p+t))
 }
 
-// atMost refuses a batch with more than max items of a kind.
+// atMost returns an error if n, the number of items of the given kind in a batch, exceeds max.
 func atMost(max int, kind string, n int) *apiError {
 	if n <= max {
 		return nil
@@ -312,7 +312,7 @@ func uniqueKeys(params []pair) *apiError {
 	return nil
 }
 
-// logBatch stores all of a batch or nothing.
+// logBatch stores the whole batch or, if a part of it is invalid, nothing.
 func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -347,7 +347,7 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	return struct{}{}, nil
 }
 
-// checkMetrics refuses keys that are the folder of another, or have another as a folder.
+// checkMetrics returns an error if a key of metrics is the folder of another key, or the other way round.
 func (r *run) checkMetrics(metrics []metric) *apiError {
 	added, needed := map[string]bool{}, folders{}
 	known := func(key string) bool { return r.metrics[key] != nil || added[key] }
@@ -369,11 +369,12 @@ func (r *run) checkMetrics(metrics []metric) *apiError {
 	return nil
 }
 
-// maxDeduplicated is the maximum size of a batch that a database of 2.x compares with its metrics.
+// maxDeduplicated is the maximum size of a batch from which a 2.x with a database removes the points that it has.
 const maxDeduplicated = 100
 
-// logKnown imitates a database of 2.x with a part of a larger batch. For each hundred metrics it finds the known ones
-// and then logs all others of the batch, until one of those is known, too. Logged metrics remain.
+// logKnown imitates a 2.x with a database that already has some points of a batch of more than maxDeduplicated. For
+// each hundred points it finds the known ones, and then logs all other points of the batch. It stops if one of these is
+// known, too. Logged points remain.
 func (r *run) logKnown(metrics []metric) *apiError {
 	for some := range slices.Chunk(metrics, maxDeduplicated) {
 		var others []metric
@@ -400,7 +401,7 @@ func (r *run) logKnown(metrics []metric) *apiError {
 	}
 }
 
-// hasAny reports whether the run has one of the points.
+// hasAny reports whether the run has one of metrics.
 func (r *run) hasAny(metrics []metric) bool {
 	return slices.ContainsFunc(metrics, func(m metric) bool {
 		_, found := slices.BinarySearchFunc(r.metrics[m.Key], m.point(), comparePoints)
@@ -412,7 +413,7 @@ func (m *metric) point() Point {
 	return Point{Timestamp: int64(*m.Timestamp), Step: int64(m.Step), Value: *m.Value}
 }
 
-// param sets a param. Its value cannot be changed.
+// param sets the param p. The value of an existing param cannot be changed.
 func (r *run) param(p pair) *apiError {
 	value := cut(p.Value, maxParam)
 	if have, ok := r.params[p.Key]; ok && have != value {
@@ -426,7 +427,7 @@ func (r *run) param(p pair) *apiError {
 	return nil
 }
 
-// log adds a point that checkMetrics has accepted. Without asFile it skips a point that the run has.
+// log adds m, which checkMetrics has accepted. Unless asFile is set, it skips a point that the run has.
 func (r *run) log(m *metric, asFile bool) {
 	points, known := r.metrics[m.Key]
 	if !known {
@@ -442,7 +443,7 @@ func (r *run) log(m *metric, asFile bool) {
 	}
 }
 
-// comparePoints orders a history.
+// comparePoints is the order of the points in a history.
 func comparePoints(a, b Point) int {
 	return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Value, b.Value))
 }
@@ -480,8 +481,8 @@ type historyQuery struct {
 	PageToken  string  `json:"page_token"`
 }
 
-// history responds to a request without max_results like some 3.x, with no point and a token for the same page. The
-// history of a missing run is empty, as in SQL.
+// history handles a request for a history. Without max_results it responds like some 3.x, with no point and a token for
+// the same page. The history of a missing run is empty, as on servers with a database.
 func (f *Fake) history(in *historyQuery) (any, *apiError) {
 	var all []Point
 	if r, err := f.run(in.RunID); err == nil {
@@ -520,7 +521,7 @@ func (f *Fake) Runs() []RunData {
 	return out
 }
 
-// data returns a copy of all data of a run.
+// data returns a copy of all data of r.
 func (f *Fake) data(r *run) RunData {
 	d := RunData{
 		Info: RunInfo{

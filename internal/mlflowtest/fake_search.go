@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// attributes has the keys of runs or experiments, and whether their values are numbers.
+// attributes has the keys of runs or experiments. A value is true if the attribute is a number.
 type attributes map[string]bool
 
 var (
@@ -24,7 +24,7 @@ var (
 	}
 )
 
-// fields returns the value of a key in a condition or an order. ok is false if there is none.
+// fields returns the value of an item for a key in a condition or an order. ok is false if the item has none.
 type fields func(kind, key string) (value any, ok bool)
 
 // A condition is one comparison of a filter.
@@ -36,14 +36,14 @@ type condition struct {
 
 type conditions []condition
 
-// clause matches one comparison, in the syntax that all servers interpret in the same way.
+// clause matches one comparison, in the part of the syntax that all servers interpret in the same way.
 var clause = regexp.MustCompile("^\\s*(?:(\\w+)\\.)?(`[^`]+`|\"[^\"]+\"|[\\w.]+)" +
 	"\\s*(=|!=|>=|<=|>|<)\\s*('[^'\\\\]*'|\"[^\"\\\\]*\"|-?[0-9]+(?:\\.[0-9]+)?)\\s*")
 
 // and matches the word between two comparisons.
 var and = regexp.MustCompile(`^(?i:and)\b`)
 
-// parseFilter parses comparisons that are joined by AND.
+// parseFilter parses text, comparisons that are joined by AND.
 func parseFilter(text string, known attributes) (conditions, *apiError) {
 	var out conditions
 	for rest := text; strings.TrimSpace(rest) != "" || out != nil; {
@@ -73,7 +73,7 @@ func parseFilter(text string, known attributes) (conditions, *apiError) {
 	return out, nil
 }
 
-// kinds has the words before the dot and their meanings.
+// kinds maps the word before the dot to its meaning.
 var kinds = map[string]string{
 	"": "attribute", "attribute": "attribute", "attributes": "attribute", "run": "attribute", "attr": "attribute",
 	"tag": "tag", "tags": "tag",
@@ -81,7 +81,7 @@ var kinds = map[string]string{
 	"metric": "metric", "metrics": "metric",
 }
 
-// parseCondition checks and returns one comparison.
+// parseCondition checks one comparison and returns it as a condition.
 func parseCondition(kind, key, op, value string, known attributes) (condition, *apiError) {
 	c := condition{kind: kinds[kind], key: strings.Trim(key, "`\""), op: op}
 	if c.kind == "" {
@@ -146,7 +146,7 @@ func (c *condition) holds(value any) bool {
 	return order <= 0
 }
 
-// A term is one key of an order.
+// A term is one key by which an order sorts.
 type term struct {
 	kind, key string
 	sign      int
@@ -178,7 +178,7 @@ func parseOrder(terms []string, known attributes) (order, *apiError) {
 	return out, nil
 }
 
-// compare orders two items. An item without a key comes last.
+// compare compares two items. An item that lacks a key comes last.
 func (o order) compare(a, b fields) int {
 	for _, t := range o {
 		x, okX := a(t.kind, t.key)
@@ -222,7 +222,7 @@ func parseView(name string) (func(deleted bool) bool, *apiError) {
 	return nil, invalid("Invalid view type '%s'", name)
 }
 
-// page checks the size of a page and returns its offset.
+// page checks the size of a page and returns the offset that token stands for.
 func page(size integer, token string) (int, *apiError) {
 	if size <= 0 || size > maxPage {
 		return 0, invalid("Invalid value %d for parameter 'max_results' supplied."+
@@ -246,7 +246,7 @@ func offset(token string) (int, *apiError) {
 	return content.Offset, nil
 }
 
-// cutPage returns a page of a list, and the token of the next one if there is more.
+// cutPage returns the page of list that begins at from, and the token of the next page if there is one.
 func cutPage[T any](list []T, from int, size integer) ([]T, string) {
 	from = min(from, len(list))
 	to := min(from+int(size), len(list))
@@ -293,7 +293,7 @@ func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
 	}
 
 	list, next := cutPage(found, from, size)
-	if next == "" && len(list) == int(size) { // like 2.x; it leads to an empty page
+	if next == "" && len(list) == int(size) { // like 2.x: the next page is empty
 		next = pageToken(from + len(list))
 	}
 
@@ -308,7 +308,7 @@ func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
 	return withToken(answer, next), nil
 }
 
-// findRuns returns all runs that match a search, in its order.
+// findRuns returns all runs that match a search, in the order that it asks for.
 func (f *Fake) findRuns(in *runSearch) ([]*run, *apiError) {
 	conditions, err := parseFilter(in.Filter, runKeys)
 	if err != nil {
@@ -341,7 +341,7 @@ func (f *Fake) findRuns(in *runSearch) ([]*run, *apiError) {
 	return found, nil
 }
 
-// field returns a value of a run for a filter or an order.
+// field returns the value of r for a key in a filter or an order.
 func (r *run) field(kind, key string) (any, bool) {
 	switch kind {
 	case "tag":

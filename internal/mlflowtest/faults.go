@@ -29,7 +29,7 @@ func Status(code int, contentType, body string) Hook {
 	}
 }
 
-// RetryAfter responds that there were too many requests, with a Retry-After.
+// RetryAfter responds that there were too many requests, with a Retry-After of the given seconds.
 func RetryAfter(seconds int) Hook {
 	status := Status(http.StatusTooManyRequests, "application/json",
 		`{"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Too many requests"}`)
@@ -39,7 +39,7 @@ func RetryAfter(seconds int) Hook {
 	}
 }
 
-// HTML502 responds like a gateway without its server.
+// HTML502 responds like a gateway that cannot reach its server.
 func HTML502() Hook {
 	return Status(http.StatusBadGateway, "text/html",
 		"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"+
@@ -59,7 +59,7 @@ func Hang() Hook {
 	}
 }
 
-// Slow sends one byte per second, without end.
+// Slow sends one byte per second until the client disconnects.
 func Slow() Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Type", "application/json")

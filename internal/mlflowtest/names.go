@@ -44,7 +44,7 @@ func checkKey(key string) *apiError {
 	return nil
 }
 
-// cut shortens a value, as the servers silently do.
+// cut shortens value to max characters, as the servers silently do.
 func cut(value string, max int) string {
 	if r := []rune(value); len(r) > max {
 		return string(r[:max])
@@ -52,10 +52,10 @@ func cut(value string, max int) string {
 	return value
 }
 
-// collides refuses a key that is the folder of another, or has another as a folder. A store with a file for each key
-// would fail.
+// collides returns an error if key is the folder of another key, or has another key as a folder. A store with a file
+// for each key would fail.
 func collides[V any](have map[string]V, key string) *apiError {
-	if _, known := have[key]; known { // and was checked then
+	if _, known := have[key]; known { // and was checked when it was added
 		return nil
 	}
 	for other := range have {
@@ -66,7 +66,7 @@ func collides[V any](have map[string]V, key string) *apiError {
 	return nil
 }
 
-// isWithin reports whether a key is a file in a folder.
+// isWithin reports whether key is a file in folder.
 func isWithin(key, folder string) bool {
 	return len(key) > len(folder) && key[len(folder)] == '/' && key[:len(folder)] == folder
 }
@@ -79,18 +79,18 @@ func isFolder(key string) *apiError {
 	}
 }
 
-// folders has the folders of a run's metrics in a file store. A run may have too many metrics to check each of them for
-// every new one.
+// folders has the folders of a run's metrics in a file store. It exists because a run may have too many metrics to
+// compare each of them with every new one.
 type folders map[string]bool
 
-// add adds the folders of a key.
+// add adds the folders of key.
 func (f folders) add(key string) {
 	for dir := path.Dir(key); dir != "."; dir = path.Dir(dir) {
 		f[dir] = true
 	}
 }
 
-// safePath refuses the path of an artifact if it could leave its folder.
+// safePath returns an error if p, the path of an artifact, could lead out of the run's folder.
 func safePath(p string) *apiError {
 	if strings.ContainsAny(p, "#\\") || strings.HasPrefix(p, "/") || strings.Contains("/"+p+"/", "/../") {
 		return invalid("Invalid path")

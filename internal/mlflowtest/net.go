@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// TLSProxy starts an HTTPS proxy of a server. The certificate of its authority is only in the file caPath.
+// TLSProxy starts an HTTPS proxy for the server target. Only the file caPath has the certificate of the proxy's
+// authority.
 func TLSProxy(tb testing.TB, target string) (address, caPath string) {
 	tb.Helper()
 	to, err := url.Parse(target)
@@ -42,7 +43,7 @@ func TLSProxy(tb testing.TB, target string) (address, caPath string) {
 	return front.URL, caPath
 }
 
-// certify creates an authority and its certificate for loopback.
+// certify creates an authority, and a certificate for loopback that the authority has signed.
 func certify(tb testing.TB) (certificate tls.Certificate, ca []byte) {
 	tb.Helper()
 	authority, authorityKey := sign(tb, &x509.Certificate{
@@ -65,7 +66,7 @@ func certify(tb testing.TB) (certificate tls.Certificate, ca []byte) {
 	return certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})
 }
 
-// sign creates a certificate with a new key. Without a parent it is self-signed.
+// sign creates a certificate with a new key. Without a parent, the certificate is self-signed.
 func sign(
 	tb testing.TB, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey,
 ) (*x509.Certificate, *ecdsa.PrivateKey) {

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// maxIdle limits the unused servers that a Pool keeps running. Each takes half a gigabyte.
+// maxIdle limits how many unused servers a Pool keeps running. Each takes half a gigabyte of memory.
 const maxIdle = 2
 
-// A Pool shares servers among the tests of a package, because a start takes seconds. The zero Pool is ready for use.
-// TestMain closes it:
+// A Pool shares servers among the tests of a package, because starting a server takes seconds. The zero Pool is ready
+// for use. TestMain closes it:
 //
 //	var servers mlflowtest.Pool
 //
@@ -30,11 +30,11 @@ type Pool struct {
 
 // An entry is a server of a Pool.
 type entry struct {
-	mu      sync.Mutex // held while it starts
+	mu      sync.Mutex // held while the server starts
 	server  *Server
 	running bool
 	failed  bool
-	users   int // number of tests that use it; guarded by the Pool
+	users   int // number of tests that use the server; guarded by the Pool
 	used    int // time of the last request, by Pool.clock; guarded by the Pool
 }
 
@@ -44,7 +44,7 @@ func (p *Pool) Get(tb testing.TB, o Options) *Server {
 	if o.Version == 0 {
 		o.Version = 3
 	}
-	python(tb, o.Version) // may skip the test
+	python(tb, o.Version) // skips the test if MLflow is missing
 
 	e := p.take(tb, fmt.Sprintf("%+v", o))
 	e.mu.Lock()
@@ -65,7 +65,7 @@ func (p *Pool) Get(tb testing.TB, o Options) *Server {
 	return e.server
 }
 
-// take returns the entry of a key and marks it as used until the test ends.
+// take returns the entry of key and marks it as used until the test ends.
 func (p *Pool) take(tb testing.TB, key string) *entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +89,8 @@ func (p *Pool) take(tb testing.TB, key string) *entry {
 	return e
 }
 
-// makeRoom stops servers that no test uses, the longest unused first, until there is room for the wanted one. Their
-// stores remain for the next use.
+// makeRoom stops servers that no test uses, the longest unused first, until there is room for the wanted one. The
+// stores of the stopped servers remain for the next use.
 func (p *Pool) makeRoom(wanted *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *Pool) makeRoom(wanted *entry) {
 		running := 0
 		var oldest *entry
 		for _, e := range p.entries {
-			if e == wanted || e.users > 0 { // in use: it may be starting
+			if e == wanted || e.users > 0 { // in use, or starting
 				running += min(e.users, 1)
 				continue
 			}
@@ -111,7 +111,7 @@ func (p *Pool) makeRoom(wanted *entry) {
 			}
 		}
 
-		if oldest == nil || running-1 < maxIdle { // wanted is counted
+		if oldest == nil || running-1 < maxIdle { // running includes wanted
 			return
 		}
 

@@ -17,7 +17,7 @@ import (
 //go:embed testdata/readback.py
 var readback string
 
-// RunData has all data of a run on a server.
+// RunData has all data that a server has about a run.
 type RunData struct {
 	Info      RunInfo            `json:"info"`
 	Tags      map[string]string  `json:"tags"`
@@ -65,7 +65,7 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A Number is a float64. NaN and infinities are strings in its JSON.
+// A Number is a float64. In JSON, NaN and infinities are strings.
 type Number float64
 
 // UnmarshalJSON parses a number or a string.
@@ -75,14 +75,14 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// ReadBack reads a run with MLflow's client.
+// ReadBack reads the run with MLflow's Python client.
 func (s *Server) ReadBack(tb testing.TB, runID string) RunData {
 	tb.Helper()
 	return s.ask(tb, runID)[0]
 }
 
-// Runs reads all runs of the named experiment, or of all experiments if the name is "", including deleted ones, the
-// earliest first.
+// Runs reads all runs of the named experiment, or of all experiments if the name is "", the earliest first. Deleted
+// runs are included.
 func (s *Server) Runs(tb testing.TB, experiment string) []RunData {
 	tb.Helper()
 	if experiment == "" {
@@ -91,7 +91,8 @@ func (s *Server) Runs(tb testing.TB, experiment string) []RunData {
 	return s.ask(tb, "--experiment", experiment)
 }
 
-// ask sends a query to the reader. The first query starts it, because importing MLflow takes seconds.
+// ask sends a query to the reader, which it starts at the first query. The reader keeps running, because importing
+// MLflow takes seconds.
 func (s *Server) ask(tb testing.TB, args ...string) []RunData {
 	tb.Helper()
 	s.mu.Lock()
@@ -113,7 +114,7 @@ func (s *Server) ask(tb testing.TB, args ...string) []RunData {
 	return runs
 }
 
-// A reader is a process that reads data of the server.
+// A reader is a Python process that reads runs from the server.
 type reader struct {
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -122,7 +123,7 @@ type reader struct {
 	stderr  bytes.Buffer
 }
 
-// newReader starts the process. It ends when its standard input does.
+// newReader starts a reader, which ends when its standard input is closed.
 func (s *Server) newReader() (*reader, error) {
 	r := &reader{process: exec.Command(s.Python, "-c", readback)}
 	r.process.Dir, r.process.Stderr = s.Dir, &r.stderr
@@ -154,7 +155,7 @@ func (r *reader) ask(args []string) ([]RunData, error) {
 	}
 	line, err := r.stdout.ReadBytes('\n')
 	if err != nil {
-		_ = r.process.Wait() // for the rest of stderr
+		_ = r.process.Wait() // so that stderr is complete
 		return nil, fmt.Errorf("%w; stderr:\n%s", err, r.stderr.String())
 	}
 

@@ -20,7 +20,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// maxWait limits the start of a server, and the run of a script, on a busy machine.
+// maxWait limits how long a server may take to start, and a script to run. It is generous, for busy machines.
 const maxWait = 2 * time.Minute
 
 //go:embed testdata/guard.py
@@ -37,7 +37,7 @@ type Options struct {
 	// NoServeArtifacts puts the artifacts of runs into a directory on the server's machine, for clients that can write
 	// to it.
 	NoServeArtifacts bool
-	// Defaults starts the server with a host and a port only.
+	// Defaults starts the server with no options other than host and port.
 	Defaults bool
 	// Args are further arguments of "mlflow server".
 	Args []string
@@ -48,7 +48,7 @@ type Server struct {
 	URL      string
 	Version  int    // major
 	Python   string // an interpreter with the same version of MLflow
-	Dir      string // contains its store and its log
+	Dir      string // directory of the server's store and log
 	Port     int
 	User     string // "" without authentication
 	Password string
@@ -56,7 +56,7 @@ type Server struct {
 	options Options
 
 	mu      sync.Mutex
-	process *exec.Cmd // nil if it is stopped
+	process *exec.Cmd // nil if the server is stopped
 	hold    io.Closer // closing it ends the process
 	ended   chan struct{}
 	reader  *reader
@@ -73,7 +73,7 @@ func Start(tb testing.TB, o Options) *Server {
 	return s
 }
 
-// newServer returns a server in a directory, not started.
+// newServer returns a server with its files in dir, not yet started.
 func newServer(tb testing.TB, o Options, dir string) *Server {
 	tb.Helper()
 	if o.Version == 0 {
@@ -86,7 +86,7 @@ func newServer(tb testing.TB, o Options, dir string) *Server {
 	return s
 }
 
-// python returns the interpreter for a major version.
+// python returns the interpreter that has the given major version of MLflow.
 func python(tb testing.TB, version int) string {
 	tb.Helper()
 	testenv.SkipIfShort(tb, fmt.Sprintf("a server of MLflow %d", version))
@@ -102,7 +102,7 @@ func python(tb testing.TB, version int) string {
 	return ""
 }
 
-// start starts the process. Another process may take the port first, so it tries a few.
+// start starts the server. It tries a few ports, because another process may take one first.
 func (s *Server) start(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -149,7 +149,7 @@ func (s *Server) launch() error {
 
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // always killed
+		_ = cmd.Wait() // always fails: the process is killed
 		close(ended)
 	}()
 	s.process, s.hold, s.ended = cmd, hold, ended
@@ -218,7 +218,7 @@ func (s *Server) authConfig() string {
 	return path
 }
 
-// healthy waits until the server responds.
+// healthy waits until the server responds. It returns an error if that takes too long or the process ends.
 func (s *Server) healthy() error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for begin := time.Now(); time.Since(begin) < maxWait; {
@@ -237,7 +237,7 @@ func (s *Server) healthy() error {
 	return fmt.Errorf("MLflow's server did not answer within %v", maxWait)
 }
 
-// Stop kills the server, like a power cut. Its store remains.
+// Stop kills the server, like a power cut. The store remains.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -245,7 +245,7 @@ func (s *Server) Stop(tb testing.TB) {
 	s.kill()
 }
 
-// Restart starts a server again, with the same port and store. It stops a running server first.
+// Restart starts the server again, with the same port and store. If it is running, Restart stops it first.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	s.Stop(tb)
@@ -290,7 +290,7 @@ func (s *Server) logTail(tb testing.TB) {
 	}
 }
 
-// Env returns the environment of a client of this server, with more variables.
+// Env returns the environment for a client of this server, plus the variables in more.
 func (s *Server) Env(more ...string) []string {
 	env := append(s.baseEnv(s.Dir), "MLFLOW_TRACKING_URI="+s.URL, "PYTHONUNBUFFERED=1")
 	if s.User != "" {

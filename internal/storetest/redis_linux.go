@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Redis starts a Redis server with further arguments and returns HOST:PORT. It writes nothing to disk and ends with the
-// test.
+// Redis starts a Redis server with further arguments and returns its HOST:PORT. The server writes nothing to disk and
+// ends with the test.
 func Redis(t testing.TB, arguments ...string) string {
 	t.Helper()
 	program, libraries := redisProgram(t)
@@ -49,7 +49,7 @@ func Redis(t testing.TB, arguments ...string) string {
 	return ""
 }
 
-// RedisSays returns the response of a Redis server without a password to a command.
+// RedisSays returns the response to command of the Redis server at address, which must not need a password.
 func RedisSays(t testing.TB, address, command string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -67,8 +67,8 @@ func RedisSays(t testing.TB, address, command string) string {
 	return string(answer)
 }
 
-// redisProgram returns the server and the directories of its libraries: Debian's packages below PERFAGENT_TEST_REDIS,
-// otherwise the installed one.
+// redisProgram returns the path of the server and the directories of its libraries. The server is from Debian's
+// packages below PERFAGENT_TEST_REDIS or else the installed one.
 func redisProgram(t testing.TB) (program, libraries string) {
 	t.Helper()
 	root := os.Getenv("PERFAGENT_TEST_REDIS")
@@ -84,7 +84,7 @@ func redisProgram(t testing.TB) (program, libraries string) {
 	return program, strings.Join(dirs, ":")
 }
 
-// FreeAddress returns HOST:PORT of this machine that is free until the test listens on it.
+// FreeAddress returns a HOST:PORT of this machine on which nothing listens.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))

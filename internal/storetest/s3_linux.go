@@ -21,7 +21,7 @@ type S3Server struct {
 	log      string
 }
 
-// S3 starts a versitygw with a directory of the test. It ends with the test.
+// S3 starts a versitygw on a directory of the test. The server ends with the test.
 func S3(t testing.TB) *S3Server {
 	t.Helper()
 	program := filepath.Join(os.Getenv("PERFAGENT_TEST_S3"), "versitygw")
@@ -59,7 +59,7 @@ func S3(t testing.TB) *S3Server {
 	return nil
 }
 
-// wait waits until the server listens: it prints its address before that.
+// wait waits until the server listens, because it prints its address before that.
 func (s *S3Server) wait(t testing.TB, address string) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -74,12 +74,12 @@ func (s *S3Server) wait(t testing.TB, address string) {
 	}
 }
 
-// Address returns the address of the store in a folder of the bucket.
+// Address returns the address of the store in the given folder of the bucket.
 func (s *S3Server) Address(folder string) string {
 	return "s3://runs/" + folder + "?endpoint=" + s.Endpoint
 }
 
-// Requests returns the number of requests of a kind, such as GetObject, in the server's log.
+// Requests returns the number of requests of the given kind, such as GetObject, in the server's log.
 func (s *S3Server) Requests(t testing.TB, kind string) int {
 	t.Helper()
 	data, err := os.ReadFile(s.log)
