@@ -25,7 +25,7 @@ type list[T any] struct {
 	small    bool // items are small: maxItems bounds the list, and memory limits each page, not all of them together
 
 	items   func(*page) []T
-	request func(token string, have int) *call // for the page with the token; have is the number of items fetched so far
+	request func(token string, have int) *call // for the page with token; have is the number of items fetched so far
 }
 
 // A page is one page of a list.

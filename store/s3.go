@@ -192,7 +192,7 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		response.Body.Close()
 		return ErrExists
 	}
-	if busy, answered := serverBusy(err); busy || !answered { // without the right to list, the status for a missing object differs
+	if busy, answered := serverBusy(err); busy || !answered { // callers without the right to list get a status other than 404
 		return err
 	}
 
