@@ -192,7 +192,7 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		response.Body.Close()
 		return ErrExists
 	}
-	if busy, answered := serverBusy(err); busy || !answered { // callers without the right to list get a status other than 404
+	if busy, answered := serverBusy(err); busy || !answered { // without the right to list, it is not a 404
 		return err
 	}
 
