@@ -78,12 +78,12 @@ func openFaulty(t *testing.T, f *faulty) *store.Store {
 func (f *faulty) wantObjects(t *testing.T, want map[string][]byte) {
 	t.Helper()
 	if diff := cmp.Diff(want, f.objects); diff != "" {
-		t.Error(diff)
+		t.Errorf("objects in the store differ (-want +got):\n%s", diff)
 	}
 }
 
 // An object with a name that leads elsewhere is copied to the same directory as all others.
-func TestFetch_LeadsNowhereElse(t *testing.T) {
+func TestFetch_CopiesNothingOutsideTheDirectory(t *testing.T) {
 	f := new(faulty)
 	s, above := openFaulty(t, f), t.TempDir()
 	dir := filepath.Join(above, "copies")
@@ -91,17 +91,17 @@ func TestFetch_LeadsNowhereElse(t *testing.T) {
 		f.objects[name] = report(t, 0, 20)
 		path, err := s.Fetch(t.Context(), name, dir)
 		if err != nil || filepath.Dir(path) != dir {
-			t.Errorf("%s is at %s, %v", name, path, err)
+			t.Errorf("Fetch(%q) = %s, %v, want a file in %s", name, path, err, dir)
 		}
 	}
 	if list, err := os.ReadDir(above); err != nil || len(list) != 1 {
-		t.Errorf("beside the copies: %v, %v", list, err)
+		t.Errorf("entries beside the copies: %v, %v, want none", list, err)
 	}
 }
 
 // A partial report whose put reached the store, although the response was lost, is this recording's: it is replaced,
 // and deleted at the end.
-func TestPartial_AnswerIsLost(t *testing.T) {
+func TestPartialReport_RecognizesItsObjectAfterALostResponse(t *testing.T) {
 	for lost := range 3 {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			f := &faulty{lostPuts: lost}
@@ -111,7 +111,7 @@ func TestPartial_AnswerIsLost(t *testing.T) {
 			}
 			f.wantObjects(t, map[string][]byte{"job/node-0.partial": []byte("part 3")})
 			if err := p.Evict(t.Context(), s); err != nil {
-				t.Error(err)
+				t.Errorf("Evict after %d lost responses: %v", lost, err)
 			}
 			f.wantObjects(t, map[string][]byte{})
 		})
@@ -119,30 +119,30 @@ func TestPartial_AnswerIsLost(t *testing.T) {
 }
 
 // A job that ends during the put of its first partial report leaves none.
-func TestPartial_CutWhileItIsPut(t *testing.T) {
+func TestPartialReport_InterruptedPutLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &faulty{lostPuts: 1, afterPuts: cancel}
 	s, p := openFaulty(t, f), store.NewPartialReport("job", "node-0")
 	f.objects["job/node-0.partial"] = []byte("of another recording")
 	if err := p.Put(ctx, s, []byte("ours")); err == nil {
-		t.Error("the put that was cut succeeded")
+		t.Error("Put with a canceled context succeeded, want an error")
 	}
 	if err := p.Evict(t.Context(), s); err != nil {
-		t.Error(err)
+		t.Errorf("Evict after the interrupted Put: %v", err)
 	}
 	f.wantObjects(t, map[string][]byte{"job/node-0.partial": []byte("of another recording")})
 }
 
 // If the object of a name cannot be read now, it may be this recording: it is not put a second time.
-func TestPut_GetIsLost(t *testing.T) {
+func TestPutReport_LostGetCausesNoSecondObject(t *testing.T) {
 	f := &faulty{lostGets: 1}
 	s, data := openFaulty(t, f), report(t, 0, 20)
 	f.objects["job/node-0"] = data
 	if name, err := s.PutReport(t.Context(), "job", "node-0", data); err == nil {
-		t.Errorf("put as %s", name)
+		t.Errorf("PutReport = %s with a lost Get, want an error", name)
 	}
 	if name, err := s.PutReport(t.Context(), "job", "node-0", data); err != nil || name != "job/node-0" {
-		t.Errorf("put again as %s, %v", name, err)
+		t.Errorf("second PutReport = %s, %v, want job/node-0", name, err)
 	}
 	f.wantObjects(t, map[string][]byte{"job/node-0": data})
 }

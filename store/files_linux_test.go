@@ -16,7 +16,7 @@ import (
 )
 
 // Entries that are no objects are not listed, but take their names.
-func TestStore_StrangeFiles(t *testing.T) {
+func TestStore_StrangeFilesTakeNamesButAreNotListed(t *testing.T) {
 	dir := t.TempDir()
 	must := func(errs ...error) {
 		t.Helper()
@@ -30,21 +30,21 @@ func TestStore_StrangeFiles(t *testing.T) {
 
 	s := open(t, dir)
 	if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
-		t.Errorf("listed %v, %v", list, err)
+		t.Errorf("List = %v, %v, want none", list, err)
 	}
 	for _, name := range []string{"job/node-0", "job/node-1"} {
 		if err := s.Put(t.Context(), name, nil); !errors.Is(err, store.ErrExists) {
-			t.Errorf("put %s: %v", name, err)
+			t.Errorf("Put(%s): %v, want ErrExists", name, err)
 		}
 		if there, err := s.Exists(t.Context(), name); there || err != nil {
-			t.Errorf("exists %s: %v, %v", name, there, err)
+			t.Errorf("Exists(%s) = %v, %v, want false", name, there, err)
 		}
 		if _, err := s.Get(t.Context(), name); err == nil || errors.Is(err, store.ErrNotFound) {
-			t.Errorf("get %s: %v", name, err)
+			t.Errorf("Get(%s): %v, want an error other than ErrNotFound", name, err)
 		}
 	}
 	if err := s.Put(t.Context(), "file/node-0", nil); err == nil {
-		t.Error("a file where the run's directory should be")
+		t.Error("Put succeeded with a file in place of the run's directory, want an error")
 	}
 
 	s = open(t, "proxystore+file://"+dir)
@@ -52,22 +52,22 @@ func TestStore_StrangeFiles(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "perfagent.job.node-1.json.ready"), nil, 0o600))
 	for _, name := range []string{"job/node-0", "job/node-1"} {
 		if there, err := s.Exists(t.Context(), name); there || err != nil {
-			t.Errorf("half of %s: %v, %v", name, there, err)
+			t.Errorf("half of %s: Exists = %v, %v, want false", name, there, err)
 		}
 		if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("half of %s: %v", name, err)
+			t.Errorf("half of %s: Get: %v, want ErrNotFound", name, err)
 		}
 		if err := s.Put(t.Context(), name, nil); !errors.Is(err, store.ErrExists) {
-			t.Errorf("half of %s: %v", name, err)
+			t.Errorf("half of %s: Put: %v, want ErrExists", name, err)
 		}
 	}
 	if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
-		t.Errorf("listed %v, %v", list, err)
+		t.Errorf("List of a ProxyStore = %v, %v, want none", list, err)
 	}
 }
 
 // A link out of a store is not followed: neither the object nor the run exists. A link within the store is.
-func TestStore_Links(t *testing.T) {
+func TestStore_FollowsNoLinkOutOfTheStore(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "store")
 	write := func(path, words string) {
@@ -95,44 +95,44 @@ func TestStore_Links(t *testing.T) {
 	want(t, s, "in/node-0", "ours")
 	list, err := s.List(t.Context(), "")
 	if err != nil || len(list) != 2 || list[0].Name != "in/node-0" || list[1].Name != "job/node-0" {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("List = %v, %v, want in/node-0 and job/node-0", list, err)
 	}
 	if list, err := s.List(t.Context(), "out/"); err == nil {
-		t.Errorf("a run that lies elsewhere: %v", list)
+		t.Errorf("List of a run that is a link out of the store = %v, want an error", list)
 	}
 
 	python := open(t, "proxystore+file://"+dir)
 	for name, s := range map[string]*store.Store{"job/node-1": s, "out/node-0": s, "out/node-9": s, "job/node-2": python} {
 		data, err := s.Get(t.Context(), name)
 		if err == nil || !strings.HasSuffix(err.Error(), ": a link leads out of the store") {
-			t.Errorf("get %s: %q, %v", name, data, err)
+			t.Errorf("Get(%s) = %q, %v, want the error that a link leads out of the store", name, data, err)
 		}
 		if err := errors.Join(s.Put(t.Context(), name, []byte("new")), s.Evict(t.Context(), name)); err == nil {
-			t.Errorf("put and evict %s", name)
+			t.Errorf("Put and Evict of %s succeeded through a link out of the store, want an error", name)
 		}
 	}
 	if _, err := s.Get(t.Context(), "job/node-3"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a link to nothing: %v", err)
+		t.Errorf("Get of a link to nothing: %v, want ErrNotFound", err)
 	}
 	for _, path := range []string{"secret.json", "run/node-0.json"} {
 		if data, err := os.ReadFile(filepath.Join(outside, path)); err != nil || string(data) != "secret" {
-			t.Errorf("%s has %q, %v", path, data, err)
+			t.Errorf("%s outside the store has %q, %v, want secret", path, data, err)
 		}
 	}
 }
 
 // A full disk causes one error, and the put leaves nothing behind.
-func TestStore_PutFails(t *testing.T) {
+func TestStore_FailedPutCountsOneError(t *testing.T) {
 	const full = "/dev/full" // no directory can be created below it
 	for _, address := range []string{full, "proxystore+file://" + full} {
 		s := open(t, address)
 		err := s.Put(t.Context(), "job/node-0", []byte("x"))
 		var path *fs.PathError
 		if !errors.As(err, &path) || errors.Is(err, store.ErrExists) {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("Put in %s: %v, want a PathError other than ErrExists", address, err)
 		}
 		if n := s.Metrics().Counters["store.put.errors"]; n != 1 || len(s.Metrics().Times) != 0 {
-			t.Errorf("%s: %+v", address, s.Metrics())
+			t.Errorf("metrics of %s: %+v, want one store.put.errors and no times", address, s.Metrics())
 		}
 	}
 
@@ -140,12 +140,12 @@ func TestStore_PutFails(t *testing.T) {
 	cancel()
 	s := open(t, t.TempDir())
 	if err := s.Put(ctx, "job/node-0", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("Put with a canceled context: %v, want context.Canceled", err)
 	}
 }
 
 // If Python deletes an object before its marker exists, it is put again: a marker alone would take the name for ever.
-func TestProxyStore_ClearedDuringPut(t *testing.T) {
+func TestStore_PutsAgainWhatPythonDeletesDuringPut(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its hundred races")
 	dir := filepath.Join(t.TempDir(), "ps")
 	s := open(t, "proxystore+file://"+dir)
@@ -185,12 +185,12 @@ func TestProxyStore_ClearedDuringPut(t *testing.T) {
 		}
 	}
 	if again == 0 {
-		t.Error("no object was there again after it had been removed")
+		t.Error("no object existed after it had been removed during its put, want at least one of 100")
 	}
 }
 
 // A full or read-only disk stores no part of an object. When there is room, it stores the object.
-func TestStore_Disks(t *testing.T) {
+func TestStore_FullDiskStoresNoPart(t *testing.T) {
 	if dir := os.Getenv("STORE_TEST_DISK"); dir != "" {
 		testDisk(t, dir)
 		return
@@ -201,10 +201,10 @@ func TestStore_Disks(t *testing.T) {
 	for _, options := range []string{"size=64k", "nr_inodes=2", "ro"} {
 		t.Run(options, func(t *testing.T) {
 			dir := t.TempDir()
-			script := `mount -t tmpfs -o "$1" tmpfs "$2" && STORE_TEST_DISK="$2" exec "$3" -test.run '^TestStore_Disks$' -test.v`
+			script := `mount -t tmpfs -o "$1" tmpfs "$2" && STORE_TEST_DISK="$2" exec "$3" -test.run '^TestStore_FullDiskStoresNoPart$' -test.v`
 			out, err := exec.Command(unshare, "--mount", "sh", "-c", script, "sh", options, dir, os.Args[0]).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "--- PASS: TestStore_Disks") {
-				t.Errorf("%v\n%s", err, out)
+			if err != nil || !strings.Contains(string(out), "--- PASS: TestStore_FullDiskStoresNoPart") {
+				t.Errorf("the test on the mounted disk failed: %v\n%s", err, out)
 			}
 		})
 	}
@@ -216,10 +216,10 @@ func testDisk(t *testing.T, dir string) {
 	large := []byte(strings.Repeat("x", 1<<20))
 	err := s.Put(t.Context(), "job/node-0", large)
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EROFS) || store.Temporary(err) {
-		t.Errorf("put: %v", err)
+		t.Errorf("Put on a full or read-only disk: %v, want a permanent ENOSPC or EROFS", err)
 	}
 	if left := glob(t, dir); len(left) > 0 {
-		t.Errorf("it has left %q", left)
+		t.Errorf("the failed Put has left %q, want nothing", left)
 	}
 	if errors.Is(err, syscall.EROFS) {
 		return

@@ -33,12 +33,12 @@ func report(t *testing.T, node, seconds int) []byte {
 func putReport(t *testing.T, s *store.Store, run, node string, data []byte, want string) {
 	t.Helper()
 	if got, err := s.PutReport(t.Context(), run, node, data); err != nil || got != want {
-		t.Fatalf("put %s of %s: %s, %v, want %s", node, run, got, err, want)
+		t.Fatalf("PutReport(%s, %s) = %s, %v, want %s", run, node, got, err, want)
 	}
 }
 
 // A recording keeps its name, another one gets the next, and the same one is stored once.
-func TestPut(t *testing.T) {
+func TestPutReport_NamesEachRecordingOnce(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
 			s := open(t, address)
@@ -53,14 +53,14 @@ func TestPut(t *testing.T) {
 			}
 			putReport(t, s, "job-7", "node-0", pushed, "job-7/node-0.2")
 			if n := s.Metrics().Times["store.put"].Count; n != 3 {
-				t.Errorf("%v objects were put", n)
+				t.Errorf("%v puts, want 3: the same recording is stored once", n)
 			}
 		})
 	}
 }
 
 // PutReport executes one put and nothing else if that succeeds at once.
-func TestPut_Golden(t *testing.T) {
+func TestPutReport_UsuallyNeedsOnePut(t *testing.T) {
 	s := open(t, t.TempDir())
 	data := report(t, 0, 20)
 	putReport(t, s, "job-7", "node-0", data, "job-7/node-0")
@@ -70,23 +70,23 @@ func TestPut_Golden(t *testing.T) {
 	}
 	want := map[string]float64{"store.put": 1, "store.put.serialize": 1, "store.put.connector": 1}
 	if diff := cmp.Diff(want, counts); diff != "" {
-		t.Error(diff)
+		t.Errorf("counts of operations differ (-want +got):\n%s", diff)
 	}
 	attributes := map[string]any{"store.put.object_size": float64(len(data))}
 	if diff := cmp.Diff(attributes, s.Metrics().Attributes); diff != "" {
-		t.Error(diff)
+		t.Errorf("attributes differ (-want +got):\n%s", diff)
 	}
 }
 
 // Simultaneous agents with one name: each recording is stored.
-func TestPut_AtOnce(t *testing.T) {
+func TestPutReport_StoresAllSimultaneousRecordings(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for i := range 8 {
 		data, s := report(t, 0, 20+i), open(t, dir)
 		wg.Go(func() {
 			if _, err := s.PutReport(t.Context(), "job", "node-0", data); err != nil {
-				t.Error(err)
+				t.Errorf("PutReport beside seven others: %v", err)
 			}
 		})
 	}
@@ -94,12 +94,12 @@ func TestPut_AtOnce(t *testing.T) {
 
 	nodes, err := open(t, dir).Nodes(t.Context(), "job")
 	if err != nil || len(nodes) != 8 {
-		t.Errorf("%d reports, %v", len(nodes), err)
+		t.Errorf("Nodes: %d reports, error %v, want 8", len(nodes), err)
 	}
 }
 
 // Lists have runs, nodes, and the number of nodes with only a partial report, but no parts of ranks or other files.
-func TestRuns(t *testing.T) {
+func TestRuns_CountsNodesAndPartialReports(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	for _, name := range []string{
@@ -119,7 +119,7 @@ func TestRuns(t *testing.T) {
 	want := []store.Run{{ID: "a", Nodes: 1, Bytes: 5}, {ID: "b", Nodes: 3, Partial: 1, Bytes: 25}}
 	byID := cmpopts.SortSlices(func(a, b store.Run) bool { return a.ID < b.ID })
 	if diff := cmp.Diff(want, runs, byID, cmpopts.IgnoreFields(store.Run{}, "Modified")); diff != "" {
-		t.Error(diff)
+		t.Errorf("runs differ (-want +got):\n%s", diff)
 	}
 
 	nodes, err := s.Nodes(t.Context(), "b")
@@ -132,13 +132,13 @@ func TestRuns(t *testing.T) {
 	}
 	wanted := []string{"0 true #b/node-0", "0 true #b/node-0.2", "1 false #b/node-1.partial", "2 true #b/node-2", "2 false #b/node-2.partial"}
 	if diff := cmp.Diff(wanted, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("reports of run b differ (-want +got):\n%s", diff)
 	}
 }
 
 // FetchRun fetches all reports of a run, and reports objects that are no reports, unless they are partial next to a
 // final one.
-func TestFetchRun(t *testing.T) {
+func TestFetchRun_CopiesReportsAndNamesUnreadableOnes(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	ctx := t.Context()
 	putReport(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
@@ -173,7 +173,7 @@ func TestFetchRun(t *testing.T) {
 	wanted := []string{"job/node-0 final", "job/node-0.2 final", "job/node-0.partial partial", "job/node-1.partial partial",
 		"job/node-2 unreadable", "job/node-3 unreadable", "job/node-4 unreadable"}
 	if diff := cmp.Diff(wanted, became); diff != "" {
-		t.Error(diff)
+		t.Errorf("fetched objects differ (-want +got):\n%s", diff)
 	}
 
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
@@ -181,17 +181,17 @@ func TestFetchRun(t *testing.T) {
 		files[i] = strings.TrimPrefix(files[i], dir+"/")
 	}
 	if diff := cmp.Diff([]string{"job/node-0.2.json", "job/node-0.json", "job/node-0.partial.json", "job/node-1.partial.json"}, files); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
+		t.Errorf("copied files: error %v; names differ (-want +got):\n%s", err, diff)
 	}
 	for op, want := range map[string]float64{"store.get": 8, "store.list": 1} {
 		if n := s.Metrics().Times[op].Count; n != want {
-			t.Errorf("%s %v times, want %v", op, n, want)
+			t.Errorf("%s was counted %v times, want %v", op, n, want)
 		}
 	}
 }
 
 // If there is no room for a copy, the error names the directory of the copy and not the store.
-func TestFetch_NoRoom(t *testing.T) {
+func TestFetch_ErrorWithoutRoomNamesTheDirectory(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	putReport(t, s, "job", "node-0", report(t, 0, 20), "job/node-0")
 	const dir = "/dev/full"
@@ -199,13 +199,13 @@ func TestFetch_NoRoom(t *testing.T) {
 	_, err := s.Fetch(t.Context(), "job/node-0", dir)
 	for _, err := range []error{errRun, err} {
 		if err == nil || err.Error() != "copy job/node-0 to /dev/full: not a directory" {
-			t.Error(err)
+			t.Errorf("copying below /dev/full: %v, want \"copy job/node-0 to /dev/full: not a directory\"", err)
 		}
 	}
 }
 
 // A node that was recorded several times counts once, and hosts that share a name count each.
-func TestAwait(t *testing.T) {
+func TestAwait_CountsNodesNotRecordings(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i, host := range []string{"a", "a", "b"} {
 		r := reportertest.NodeReport(0, 20+i, 0, nil)
@@ -232,20 +232,20 @@ func TestAwait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a := store.AwaitOptions{Nodes: 4, Limit: time.Minute, Progress: func(final, of int) { told = append(told, final, of); cancel() }}
 	if _, err := s.Await(ctx, "job", a); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+		t.Errorf("Await: %v, want context.Canceled", err)
 	}
 	if diff := cmp.Diff([]int{3, 4}, told); diff != "" {
-		t.Error(diff)
+		t.Errorf("the numbers for Progress differ (-want +got):\n%s", diff)
 	}
 }
 
 // A partial report replaces its predecessor, never another recording's. A ProxyStore replaces nothing.
-func TestPartial(t *testing.T) {
+func TestPartialReport_ReplacesOnlyItsPredecessor(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir), open(t, dir)
 	first, second := store.NewPartialReport("job", "node-0"), store.NewPartialReport("job", "node-0")
 	if err := first.Evict(t.Context(), a); err != nil {
-		t.Errorf("evict nothing: %v", err)
+		t.Errorf("Evict before a Put: %v, want no error", err)
 	}
 	for i := range 3 {
 		err := errors.Join(first.Put(t.Context(), a, report(t, 0, 10+i)), second.Put(t.Context(), b, report(t, 0, 20+i)))
@@ -255,19 +255,19 @@ func TestPartial(t *testing.T) {
 	}
 	for name, want := range map[string][]byte{"job/node-0.partial": report(t, 0, 12), "job/node-0.2.partial": report(t, 0, 22)} {
 		if got, err := a.Get(t.Context(), name); err != nil || string(got) != string(want) {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+			t.Errorf("Get(%s): %d bytes, error %v, want the report of the last Put", name, len(got), err)
 		}
 	}
 	if err := second.Evict(t.Context(), b); err != nil {
-		t.Error(err)
+		t.Errorf("Evict of the second report: %v", err)
 	}
 	if nodes, err := a.Nodes(t.Context(), "job"); err != nil || len(nodes) != 1 || nodes[0].Final {
-		t.Errorf("%+v, %v", nodes, err)
+		t.Errorf("reports after Evict: %+v, %v, want one partial report", nodes, err)
 	}
 
 	p, s := store.NewPartialReport("job", "node-0"), open(t, "proxystore+file://"+t.TempDir())
 	err := errors.Join(p.Put(t.Context(), s, report(t, 0, 10)), p.Put(t.Context(), s, report(t, 0, 11)))
 	if !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("ProxyStore: %v", err)
+		t.Errorf("two Puts into a ProxyStore: %v, want ErrUnsupported", err)
 	}
 }

@@ -34,7 +34,7 @@ func python(t *testing.T, environment string, out any, script string, arguments 
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		t.Fatalf("%v: %s", err, data)
+		t.Fatalf("the output of %s is not JSON: %v: %s", script, err, data)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestStore_CountsAsProxyStore(t *testing.T) {
 			results = append(results, do(t, s, c))
 		}
 		if diff := cmp.Diff(want.Results, results); diff != "" {
-			t.Errorf("seed %d: results\n%s", seed, diff)
+			t.Errorf("seed %d: results differ (-Python's +ours):\n%s", seed, diff)
 		}
 
 		got := make(map[string]counted)
@@ -146,13 +146,13 @@ func TestStore_CountsAsProxyStore(t *testing.T) {
 			got[name] = c
 		}
 		if diff := cmp.Diff(want.Keys, got); diff != "" {
-			t.Errorf("seed %d: -Python's, +ours\n%s", seed, diff)
+			t.Errorf("seed %d: metrics differ (-Python's +ours):\n%s", seed, diff)
 		}
 	}
 }
 
 // Our objects equal, byte for byte, a str stored by ProxyStore's FileConnector, and Python reads them.
-func TestProxyStore_ReadsOurs(t *testing.T) {
+func TestStore_ObjectsAreReadByProxyStore(t *testing.T) {
 	const text = `{"schema": "é"}`
 	for _, c := range []struct{ environment, options, tag string }{{"OPS", "", "US"}, {"OPS_06", "?serializer=02", "02"}} {
 		t.Run(c.environment, func(t *testing.T) {
@@ -174,13 +174,13 @@ func TestProxyStore_ReadsOurs(t *testing.T) {
 				"perfagent.job-7.node-0.json": c.tag + "\n" + text, "perfagent.job-7.node-0.json.ready": "",
 			}
 			if diff := cmp.Diff(want, files); diff != "" {
-				t.Error(diff)
+				t.Errorf("stored files differ (-want +got):\n%s", diff)
 			}
 
 			var got []any
 			python(t, c.environment, &got, "connectors.py", dir, "get", "perfagent.job-7.node-0.json", "perfagent.job-7.node-1.json")
 			if diff := cmp.Diff([]any{text, nil}, got); diff != "" {
-				t.Errorf("Python reads\n%s", diff)
+				t.Errorf("objects that Python reads differ (-want +got):\n%s", diff)
 			}
 
 			if err := s.Evict(t.Context(), "job-7/node-0"); err != nil {
@@ -188,14 +188,14 @@ func TestProxyStore_ReadsOurs(t *testing.T) {
 			}
 			python(t, c.environment, &got, "connectors.py", dir, "exists", "perfagent.job-7.node-0.json")
 			if diff := cmp.Diff([]any{false}, got); diff != "" || len(glob(t, dir)) != 0 {
-				t.Errorf("after Evict: Python's exists %v; files %v", got, glob(t, dir))
+				t.Errorf("after Evict: Python's exists %v, files %v; want false and none", got, glob(t, dir))
 			}
 		})
 	}
 }
 
 // We read Python's str and bytes, and refuse a pickle with advice.
-func TestProxyStore_IsReadByUs(t *testing.T) {
+func TestStore_ReadsObjectsOfProxyStore(t *testing.T) {
 	for _, environment := range []string{"OPS", "OPS_06"} {
 		t.Run(environment, func(t *testing.T) {
 			dir := t.TempDir()
@@ -205,7 +205,7 @@ func TestProxyStore_IsReadByUs(t *testing.T) {
 			s := open(t, "proxystore+file://"+dir)
 			wantOfPython(t, s, keys)
 			if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
-				t.Errorf("listed %v, %v; Python's keys are no names of ours", list, err)
+				t.Errorf("List = %v, %v, want none: Python's keys are not names like RUN-ID/node-N", list, err)
 			}
 		})
 	}
@@ -219,26 +219,26 @@ func wantOfPython(t *testing.T, s *store.Store, keys []string) {
 	want(t, s, keys[1], `{"b": 1}`)
 	_, err := s.Get(t.Context(), keys[2])
 	if err == nil || !strings.Contains(err.Error(), "is a pickle") || !strings.Contains(err.Error(), "store.put(json.dumps(report))") {
-		t.Errorf("a dict: %v", err)
+		t.Errorf("Get of a dict: %v, want an error about a pickle, with advice", err)
 	}
 }
 
 // Python removes the directory of a store that it closes, unless clear=False. The next object creates it again.
-func TestProxyStore_DirectoryIsCleared(t *testing.T) {
+func TestStore_CreatesClearedDirectoryAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ps")
 	s := open(t, "proxystore+file://"+dir)
 	put(t, s, "job-7/node-0", "a")
 	var nothing any
 	python(t, "OPS", &nothing, "connectors.py", dir, "close")
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("the directory: %v", err)
+		t.Fatalf("the directory after Python's close: %v, want it removed", err)
 	}
 
 	put(t, s, "job-7/node-1", "b")
 	want(t, s, "job-7/node-1", "b")
 	var missing *store.MissingKeyError
 	if _, err := s.Get(t.Context(), "job-7/node-0"); !errors.As(err, &missing) || missing.Key != "perfagent.job-7.node-0.json" {
-		t.Errorf("%v", err)
+		t.Errorf("Get of a removed object: %v, want a MissingKeyError with the key perfagent.job-7.node-0.json", err)
 	}
 }
 

@@ -32,52 +32,52 @@ import (
 )
 
 // A real server behaves like a directory, and returns sizes and times.
-func TestRedis(t *testing.T) {
+func TestRedis_BehavesLikeADirectory(t *testing.T) {
 	address := storetest.Redis(t)
 	for _, scheme := range []string{"redis", "proxystore+redis"} {
 		t.Run(scheme, func(t *testing.T) {
 			s := open(t, scheme+"://"+address)
 			const name = "job-7/node-0"
 			if there, err := s.Exists(t.Context(), name); there || err != nil {
-				t.Errorf("exists: %v, %v", there, err)
+				t.Errorf("Exists of a missing object = %v, %v, want false", there, err)
 			}
 			if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("get: %v", err)
+				t.Errorf("Get of a missing object: %v, want ErrNotFound", err)
 			}
 			put(t, s, name, "zero")
 			put(t, s, "job-7/node-1", "one")
 			put(t, s, "job.8/node-gpu7.2", "eight")
 			if err := s.Put(t.Context(), name, nil); !errors.Is(err, store.ErrExists) {
-				t.Errorf("a name that is taken: %v", err)
+				t.Errorf("Put under a taken name: %v, want ErrExists", err)
 			}
 			want(t, open(t, s.URL()), name, "zero")
 
 			list, err := s.List(t.Context(), "job-7/")
 			if err != nil || len(list) != 2 || list[0].Name != name || list[0].Size == 0 {
-				t.Errorf("%+v, %v", list, err)
+				t.Errorf("List(job-7/) = %+v, %v, want job-7/node-0, with its size, and job-7/node-1", list, err)
 			}
 			if told := scheme == "redis"; len(list) > 0 && (time.Since(list[0].Modified) < time.Minute) != told {
-				t.Errorf("stored at %v", list[0].Modified)
+				t.Errorf("%s: Modified is %v, want the time of the put for redis only", scheme, list[0].Modified)
 			}
 			if all, err := s.List(t.Context(), ""); err != nil || len(all) != 3 {
-				t.Errorf("%+v, %v", all, err)
+				t.Errorf("List = %+v, %v, want 3 objects", all, err)
 			}
 
 			err = s.Replace(t.Context(), name, []byte("new"))
 			if scheme == "redis" {
 				if err != nil {
-					t.Error(err)
+					t.Errorf("Replace: %v", err)
 				}
 				want(t, open(t, s.URL()), name, "new")
 			} else if !errors.Is(err, errors.ErrUnsupported) {
-				t.Error(err)
+				t.Errorf("Replace in a ProxyStore: %v, want ErrUnsupported", err)
 			}
 			if err := errors.Join(s.Evict(t.Context(), name), s.Evict(t.Context(), name)); err != nil {
-				t.Error(err)
+				t.Errorf("Evict of %s twice: %v", name, err)
 			}
 			for _, e := range []string{"job-7/node-1", "job.8/node-gpu7.2"} {
 				if err := s.Evict(t.Context(), e); err != nil {
-					t.Error(err)
+					t.Errorf("Evict(%s): %v", e, err)
 				}
 			}
 		})
@@ -85,7 +85,7 @@ func TestRedis(t *testing.T) {
 }
 
 // The server has the documented keys, gzip with its time, and lifetimes, and Python's key of a ProxyStore.
-func TestRedis_Bytes(t *testing.T) {
+func TestRedis_StoresDocumentedKeysAndLifetimes(t *testing.T) {
 	address := storetest.Redis(t)
 	begun := time.Now().Truncate(time.Second)
 	put(t, open(t, "redis://"+address+"/2?prefix=a*b&ttl=1h"), "job/node-0", "text")
@@ -94,31 +94,31 @@ func TestRedis_Bytes(t *testing.T) {
 
 	raw := rawRedis(t, address)
 	if got := raw("GET perfagent:job:node-0"); got != "US\ntext" {
-		t.Errorf("ProxyStore: %q", got)
+		t.Errorf("the value of a ProxyStore's key is %q, want the tag US and text", got)
 	}
 	raw("SELECT 2")
 	stored := raw("GET a*b:job:node-0")
 	r, err := gzip.NewReader(strings.NewReader(stored))
 	if err != nil {
-		t.Fatalf("%v: %q", err, stored)
+		t.Fatalf("the value is not gzip: %v: %q", err, stored)
 	}
 	if data, err := io.ReadAll(r); err != nil || string(data) != "text" || r.ModTime.Before(begun) {
-		t.Errorf("%q of %v, %v", data, r.ModTime, err)
+		t.Errorf("the value is %q of %v, %v, want text, not before %v", data, r.ModTime, err, begun)
 	}
 	if ttl := raw("TTL a*b:job:node-0"); ttl != "3600" && ttl != "3599" {
-		t.Errorf("it stays for %s s", ttl)
+		t.Errorf("TTL with ttl=1h is %s, want 3600 or 3599", ttl)
 	}
 	if ttl := raw("TTL axb:job:node-1"); ttl != "-1" {
-		t.Errorf("what is kept for ever stays for %s s", ttl)
+		t.Errorf("TTL with ttl=0 is %s, want -1", ttl)
 	}
 	if list, err := open(t, "redis://"+address+"/2?prefix=a*b").List(t.Context(), ""); err != nil || len(list) != 1 {
-		t.Errorf("a prefix with a star lists %v, %v", list, err)
+		t.Errorf("List with the prefix a*b = %v, %v, want one object: the star is not a pattern", list, err)
 	}
 }
 
 // A value that is empty or no string takes its name and is listed, and Get returns the reason why it is unreadable. A
 // deleted key is not listed.
-func TestRedis_StrangeValues(t *testing.T) {
+func TestRedis_ListsValuesThatItCannotRead(t *testing.T) {
 	address := storetest.Redis(t)
 	raw := rawRedis(t, address)
 	raw(`SET perfagent:job:node-0 ""`)
@@ -130,14 +130,14 @@ func TestRedis_StrangeValues(t *testing.T) {
 	s := open(t, "redis://"+address)
 	list, err := s.List(t.Context(), "job/")
 	if err != nil || len(list) != 2 || list[0].Name != "job/node-0" || list[1].Name != "job/node-1" {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("List = %v, %v, want job/node-0 and job/node-1", list, err)
 	}
 	for name, words := range map[string]string{"job/node-0": "it is empty", "job/node-1": "WRONGTYPE"} {
 		if _, err := s.Get(t.Context(), name); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("get %s: %v", name, err)
+			t.Errorf("Get(%s): %v, want %q", name, err, words)
 		}
 		if err := s.Put(t.Context(), name, []byte("x")); !errors.Is(err, store.ErrExists) {
-			t.Errorf("put %s: %v", name, err)
+			t.Errorf("Put(%s): %v, want ErrExists", name, err)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func rawRedis(t *testing.T, address string) func(command string) string {
 
 // Ten thousand objects are listed, each once, with a round trip for at most a thousand: SCAN, and the sizes and times
 // of the keys.
-func TestRedis_ListsMany(t *testing.T) {
+func TestRedis_ListsAThousandKeysPerRoundTrip(t *testing.T) {
 	address := storetest.Redis(t)
 	raw := rawRedis(t, address)
 	const n = 10000
@@ -184,24 +184,24 @@ func TestRedis_ListsMany(t *testing.T) {
 
 	list, err := open(t, "redis://"+address).List(t.Context(), "")
 	if err != nil || len(list) != n {
-		t.Fatalf("%d objects, %v", len(list), err)
+		t.Fatalf("List: error %v, %d objects, want %d", err, len(list), n)
 	}
 	stats := raw("INFO commandstats")
 	var scans int
 	_, rest, _ := strings.Cut(stats, "cmdstat_scan:calls=")
 	if fmt.Sscan(rest, &scans); scans == 0 || 2*scans > n/1000 {
-		t.Errorf("%d scans of %d objects", scans, n)
+		t.Errorf("%d SCANs for %d objects, want 1 to %d", scans, n, n/2000)
 	}
 }
 
 // A password is used, taken from Credentials for the same server only, and never shown.
-func TestRedis_Passwords(t *testing.T) {
+func TestRedis_UsesPasswordsAndNeverShowsThem(t *testing.T) {
 	const secret = "s3cr%t/w"
 	address := storetest.Redis(t, "--requirepass", secret)
 	with := "redis://:" + url.QueryEscape(secret) + "@" + address
 	put(t, open(t, with), "job/node-0", "text")
 	if got := open(t, with).URL(); got != "redis://"+address {
-		t.Errorf("the address is %s", got)
+		t.Errorf("URL() = %s, want redis://%s without the password", got, address)
 	}
 
 	for credentials, ok := range map[string]bool{
@@ -214,10 +214,10 @@ func TestRedis_Passwords(t *testing.T) {
 		}
 		_, err = s.Get(t.Context(), "job/node-0")
 		if (err == nil) != ok || err != nil && (strings.Contains(err.Error(), "s3cr") || strings.Contains(err.Error(), "wrong@")) {
-			t.Errorf("with %q: %v", credentials, err)
+			t.Errorf("Get with the Credentials %q: %v, want success: %v, and never a password", credentials, err, ok)
 		}
 		if err != nil && store.Temporary(err) {
-			t.Errorf("%v would be tried again", err)
+			t.Errorf("Temporary(%v) = true, want false", err)
 		}
 		s.Close()
 	}
@@ -225,7 +225,7 @@ func TestRedis_Passwords(t *testing.T) {
 
 // A server without AUTH repeats its argument, and one that refuses a command may name the user. Errors contain neither,
 // but the server's code.
-func TestRedis_RepeatsSecrets(t *testing.T) {
+func TestRedis_ErrorsHideRepeatedSecrets(t *testing.T) {
 	const user, secret = "hugo", "s3cr3t"
 	long := strings.Repeat("0123456789", 30) // more than a server repeats
 	real := storetest.Redis(t, "--rename-command", "AUTH", "")
@@ -246,12 +246,12 @@ func TestRedis_RepeatsSecrets(t *testing.T) {
 				"get": second(anew().Get(t.Context(), "job/node-0")), "evict": anew().Evict(t.Context(), "job/node-0"),
 			} {
 				if err == nil || !strings.Contains(err.Error(), c.words) {
-					t.Errorf("%s: %v, want %q", op, err, c.words)
+					t.Errorf("%s: %v, want %q in it", op, err, c.words)
 					continue
 				}
 				for _, hidden := range []string{user, secret, long[:20]} {
 					if strings.Contains(err.Error(), hidden) {
-						t.Errorf("%s: %v", op, err)
+						t.Errorf("%s: %v, which has the secret %q", op, err, hidden)
 					}
 				}
 			}
@@ -263,16 +263,16 @@ func TestRedis_RepeatsSecrets(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // A server's messages are shown on terminals and in reports, so they are short and printable.
-func TestRedis_LongErrors(t *testing.T) {
+func TestRedis_ErrorsAreShortAndPrintable(t *testing.T) {
 	address := fakeRedis(t, "-ERR \x1b[2J\u202e\xff"+strings.Repeat("x", 60000)+"\r\n", true)
 	_, err := open(t, "redis://"+address).Get(t.Context(), "job/node-0")
 	if err == nil || len(err.Error()) > 500 || strings.ContainsAny(err.Error(), "\x1b\u202e") || !utf8.ValidString(err.Error()) {
-		t.Errorf("%.600q", err)
+		t.Errorf("the error is %.600q, want at most 500 bytes of printable UTF-8", err)
 	}
 }
 
 // TLS uses the certificates in SSL_CERT_FILE. A process reads them once, so the test starts another one.
-func TestRedis_TLS(t *testing.T) {
+func TestRedis_TLSUsesCertificatesOfSSLCertFile(t *testing.T) {
 	if port := os.Getenv("STORE_TEST_TLS"); port != "" {
 		testTLS(t, port)
 		return
@@ -306,10 +306,10 @@ func TestRedis_TLS(t *testing.T) {
 	storetest.Redis(t, "--tls-port", port, "--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile,
 		"--tls-auth-clients", "no")
 
-	cmd := exec.Command(os.Args[0], "-test.run=^TestRedis_TLS$", "-test.v")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRedis_TLSUsesCertificatesOfSSLCertFile$", "-test.v")
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+certFile, "STORE_TEST_TLS="+port)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestRedis_TLS") {
-		t.Errorf("%v\n%s", err, out)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestRedis_TLSUsesCertificatesOfSSLCertFile") {
+		t.Errorf("the test with SSL_CERT_FILE failed: %v\n%s", err, out)
 	}
 }
 
@@ -319,12 +319,12 @@ func testTLS(t *testing.T, port string) {
 	put(t, s, "job/node-0", "text")
 	want(t, s, "job/node-0", "text")
 	if _, err := open(t, "rediss://localhost:"+port).Get(t.Context(), "job/node-0"); err == nil || store.Temporary(err) {
-		t.Errorf("a certificate of another name: %v", err)
+		t.Errorf("Get with a certificate for another name: %v, want a permanent error", err)
 	}
 }
 
 // A server is used again after a restart, and after it closed the connection.
-func TestRedis_ComesBack(t *testing.T) {
+func TestRedis_ReconnectsAfterClosedConnection(t *testing.T) {
 	address := storetest.Redis(t)
 	s := open(t, "redis://"+address)
 	put(t, s, "job/node-0", "text")
@@ -365,7 +365,7 @@ func fakeRedis(t *testing.T, answer string, hang bool) string {
 }
 
 // A server's faults are reported within the time limit, and classified as temporary or permanent.
-func TestRedis_Faults(t *testing.T) {
+func TestRedis_ClassifiesFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
 		hang   bool
@@ -397,21 +397,21 @@ func TestRedis_Faults(t *testing.T) {
 			}
 			_, err := s.Get(ctx, "job/node-0")
 			if err == nil || !strings.Contains(err.Error(), c.words) || store.Temporary(err) != c.passes {
-				t.Errorf("%v, may pass: %v; want %q, %v", err, store.Temporary(err), c.words, c.passes)
+				t.Errorf("Get: %v, temporary %v; want %q in it, temporary %v", err, store.Temporary(err), c.words, c.passes)
 			}
 		})
 	}
 
 	if _, err := open(t, "redis://"+storetest.FreeAddress(t)).Get(t.Context(), "job/node-0"); !store.Temporary(err) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("Get where nothing listens: %v, want a temporary error", err)
 	}
 	if _, err := open(t, "redis://host.invalid").Get(t.Context(), "job/node-0"); err == nil {
-		t.Error("there is no such host")
+		t.Error("Get from a host that does not exist succeeded, want an error")
 	}
 }
 
 // A put is retried until the time limit.
-func TestRedis_TriesAgain(t *testing.T) {
+func TestRedis_RetriesUntilTheDeadline(t *testing.T) {
 	testenv.SkipIfShort(t, "a second between two tries")
 	address := storetest.FreeAddress(t)
 	s := open(t, "redis://"+address)
@@ -434,12 +434,12 @@ func TestRedis_TriesAgain(t *testing.T) {
 		}
 	}()
 	if err := <-put; err != nil {
-		t.Error(err)
+		t.Errorf("Put after a retry: %v", err)
 	}
 }
 
 // A small object that expands to more than any report is refused.
-func TestRedis_ZipBomb(t *testing.T) {
+func TestRedis_RefusesZipBombs(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)
@@ -449,12 +449,12 @@ func TestRedis_ZipBomb(t *testing.T) {
 	w.Close()
 	address := fakeRedis(t, fmt.Sprintf("$%d\r\n%s\r\n", bomb.Len(), bomb.Bytes()), true)
 	if _, err := open(t, "redis://"+address).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "too large") {
-		t.Errorf("%v", err)
+		t.Errorf("Get of an object that expands to more than MaxSize: %v, want \"too large\"", err)
 	}
 }
 
 // Python's RedisConnector finds our objects, and we find its.
-func TestRedis_Python(t *testing.T) {
+func TestRedis_SharesObjectsWithPython(t *testing.T) {
 	address := storetest.Redis(t)
 	_, port, _ := net.SplitHostPort(address)
 	for i, c := range []struct{ environment, options, tag string }{{"OPS", "", "US"}, {"OPS_06", "?serializer=02", "02"}} {
@@ -463,12 +463,12 @@ func TestRedis_Python(t *testing.T) {
 			put(t, s, fmt.Sprintf("job-7/node-%d", i), `{"a": "é"}`)
 			key := fmt.Sprintf("perfagent:job-7:node-%d", i)
 			if stored := rawRedis(t, address)("GET " + key); stored != c.tag+"\n"+`{"a": "é"}` {
-				t.Errorf("stored: %q", stored)
+				t.Errorf("the value is %q, want the text with the tag %s", stored, c.tag)
 			}
 			var got []any
 			python(t, c.environment, &got, "connectors.py", port, "get", key, "perfagent:job-7:node-9")
 			if diff := cmp.Diff([]any{`{"a": "é"}`, nil}, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("objects that Python reads differ (-want +got):\n%s", diff)
 			}
 
 			var keys []string
@@ -479,7 +479,7 @@ func TestRedis_Python(t *testing.T) {
 }
 
 // The size of a response is limited, whatever lists it has.
-func TestRedis_AnswerIsBounded(t *testing.T) {
+func TestRedis_LimitsSizeOfResponses(t *testing.T) {
 	const most = 1 << 16
 	for name, value := range map[string]string{
 		"strings": "$1000\r\n" + strings.Repeat("x", 1000) + "\r\n", "lines": "+" + strings.Repeat("x", 1000) + "\r\n",
@@ -488,7 +488,7 @@ func TestRedis_AnswerIsBounded(t *testing.T) {
 		all := "*1000\r\n" + strings.Repeat(value, 100)
 		in := bufio.NewReader(strings.NewReader(all))
 		if answer, err := store.ReadAnswer(in, most); answer != nil || err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%s: %T, %v", name, answer, err)
+			t.Errorf("%s: read a %T, error %v, want only an error, not from the end of the input", name, answer, err)
 		}
 	}
 }

@@ -42,51 +42,51 @@ func setKeys(t *testing.T) {
 }
 
 // A real server behaves like a directory.
-func TestS3(t *testing.T) {
+func TestS3_BehavesLikeADirectory(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
 	for _, folder := range []string{"", "a folder/of+signs%25"} {
 		s := open(t, server.Address(folder))
 		const name = "job-7/node-0"
 		if there, err := s.Exists(t.Context(), name); there || err != nil {
-			t.Errorf("exists: %v, %v", there, err)
+			t.Errorf("Exists of a missing object = %v, %v, want false", there, err)
 		}
 		if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("get: %v", err)
+			t.Errorf("Get of a missing object: %v, want ErrNotFound", err)
 		}
 		put(t, s, name, "zero")
 		put(t, s, "job-7/node-1", "one")
 		put(t, s, "job.8/node-gpu7.2", "")
 		if err := s.Put(t.Context(), name, nil); !errors.Is(err, store.ErrExists) {
-			t.Errorf("a name that is taken: %v", err)
+			t.Errorf("Put under a taken name: %v, want ErrExists", err)
 		}
 		want(t, open(t, s.URL()), name, "zero")
 		want(t, open(t, s.URL()), "job.8/node-gpu7.2", "")
 		list, err := s.List(t.Context(), "job-7/")
 		if err != nil || len(list) != 2 || list[0].Name != name || list[0].Size != 4 || time.Since(list[0].Modified) > time.Minute {
-			t.Errorf("%+v, %v", list, err)
+			t.Errorf("List(job-7/) = %+v, %v, want job-7/node-0, of 4 bytes and just put, and job-7/node-1", list, err)
 		}
 		if all, err := s.List(t.Context(), ""); err != nil || len(all) != 3 {
-			t.Errorf("%+v, %v", all, err)
+			t.Errorf("List = %+v, %v, want 3 objects", all, err)
 		}
 
 		if err := s.Replace(t.Context(), name, []byte("new")); err != nil {
-			t.Error(err)
+			t.Errorf("Replace: %v", err)
 		}
 		want(t, open(t, s.URL()), name, "new")
 		for _, name := range []string{name, name, "job-7/node-1", "job.8/node-gpu7.2"} {
 			if err := s.Evict(t.Context(), name); err != nil {
-				t.Error(err)
+				t.Errorf("Evict(%s): %v", name, err)
 			}
 		}
 		if s.Unconditional() {
-			t.Error("the server knows conditions")
+			t.Error("Unconditional() = true, want false: the server supports conditions")
 		}
 	}
 }
 
 // Of many simultaneous puts of one name, one succeeds.
-func TestS3_AtOnce(t *testing.T) {
+func TestS3_SimultaneousPutsSucceedOnce(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
 	var done, taken atomic.Int32
@@ -100,18 +100,18 @@ func TestS3_AtOnce(t *testing.T) {
 			case errors.Is(err, store.ErrExists):
 				taken.Add(1)
 			default:
-				t.Error(err)
+				t.Errorf("simultaneous Put: %v, want nil or ErrExists", err)
 			}
 		})
 	}
 	wg.Wait()
 	if done.Load() != 1 || taken.Load() != 19 {
-		t.Errorf("%d did, and to %d it was taken", done.Load(), taken.Load())
+		t.Errorf("%d Puts succeeded and %d found the name taken, want 1 and 19", done.Load(), taken.Load())
 	}
 }
 
 // One request lists a thousand objects. Other names are left out.
-func TestS3_ListsMany(t *testing.T) {
+func TestS3_ListsAThousandObjectsPerRequest(t *testing.T) {
 	setKeys(t)
 	server := storetest.S3(t)
 	s := open(t, server.Address("many"))
@@ -121,7 +121,7 @@ func TestS3_ListsMany(t *testing.T) {
 		wg.Go(func() {
 			for i := part; i < n; i += 10 {
 				if err := s.Put(t.Context(), fmt.Sprintf("run-%d/node-0", i), []byte("x")); err != nil {
-					t.Error(err)
+					t.Errorf("Put(run-%d/node-0): %v", i, err)
 				}
 			}
 		})
@@ -132,16 +132,16 @@ func TestS3_ListsMany(t *testing.T) {
 	before := server.Requests(t, "ListObjectsV2")
 	list, err := s.List(t.Context(), "")
 	if err != nil || len(list) != n {
-		t.Fatalf("%d objects, %v", len(list), err)
+		t.Fatalf("List: error %v, %d objects, want %d", err, len(list), n)
 	}
 	if asked := server.Requests(t, "ListObjectsV2") - before; asked != 3 {
-		t.Errorf("%d requests", asked)
+		t.Errorf("List of %d objects sent %d requests, want 3", n, asked)
 	}
 }
 
 // A key that XML cannot represent does not make the others unreadable: the request asks for encoded keys, which a
 // server may not support.
-func TestS3_ListsStrangeKeys(t *testing.T) {
+func TestS3_ListsBesideKeysThatXMLCannotHold(t *testing.T) {
 	setKeys(t)
 	for _, knows := range []bool{true, false} {
 		address := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
@@ -157,13 +157,13 @@ func TestS3_ListsStrangeKeys(t *testing.T) {
 		})
 		list, err := open(t, strings.Replace(address, "?", "/p q+%2525?", 1)).List(t.Context(), "job/")
 		if err != nil || len(list) != 1 || list[0].Name != "job/node-0" {
-			t.Errorf("%v, %v", list, err)
+			t.Errorf("List with encoded keys supported %v: %v, %v, want job/node-0", knows, list, err)
 		}
 	}
 }
 
 // Amazon's Python library reads our objects, and we read its.
-func TestS3_Boto3(t *testing.T) {
+func TestS3_SharesObjectsWithBoto3(t *testing.T) {
 	setKeys(t)
 	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
 	if _, err := os.Stat(python); err != nil {
@@ -180,13 +180,13 @@ print(got["Body"].read().decode(), got["ContentType"])
 s3.put_object(Bucket="runs", Key="p/job/node-1.json", Body=b"theirs")
 `, server.Endpoint).CombinedOutput()
 	if err != nil || string(out) != "ours application/json\n" {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("Python printed %s (%v), want ours application/json", out, err)
 	}
 	want(t, s, "job/node-1", "theirs")
 }
 
 // Refusals of a real server are reported, permanent, and free of credentials.
-func TestS3_Refused(t *testing.T) {
+func TestS3_RefusalsArePermanentAndHideKeys(t *testing.T) {
 	server := storetest.S3(t)
 	for words, wrong := range map[string]func(t *testing.T) string{
 		"SignatureDoesNotMatch": func(t *testing.T) string {
@@ -211,12 +211,12 @@ func TestS3_Refused(t *testing.T) {
 				"list": second(s.List(t.Context(), "")),
 			} {
 				if err == nil || !strings.Contains(err.Error(), words) || store.Temporary(err) {
-					t.Errorf("%s: %v, may pass: %v", op, err, store.Temporary(err))
+					t.Errorf("%s: %v, temporary %v; want %q in a permanent error", op, err, store.Temporary(err), words)
 					continue
 				}
 				for _, hidden := range []string{storetest.S3Secret, "wrong-s3cr3t", storetest.S3KeyID, "n0b0dy"} {
 					if strings.Contains(err.Error(), hidden) {
-						t.Errorf("%s tells a key: %v", op, err)
+						t.Errorf("%s: %v, which has the key %q", op, err, hidden)
 					}
 				}
 			}
@@ -233,7 +233,7 @@ func fakeS3(t *testing.T, answer http.HandlerFunc) string {
 }
 
 // A server's faults are reported within the time limit, and classified as temporary or permanent.
-func TestS3_Faults(t *testing.T) {
+func TestS3_ClassifiesFaults(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds between its tries")
 	setKeys(t)
 	status := func(code int, body string) http.HandlerFunc {
@@ -286,25 +286,25 @@ func TestS3_Faults(t *testing.T) {
 			defer cancel()
 			_, err := s.Get(ctx, "job/node-0")
 			if err == nil || !strings.Contains(err.Error(), c.words) || store.Temporary(err) != c.passes {
-				t.Errorf("%v, may pass: %v; want %q, %v", err, store.Temporary(err), c.words, c.passes)
+				t.Errorf("Get: %v, temporary %v; want %q in it, temporary %v", err, store.Temporary(err), c.words, c.passes)
 			}
 			if err != nil && (len(err.Error()) > 500 || strings.Contains(err.Error(), "\x1b") || strings.Contains(err.Error(), storetest.S3Secret)) {
-				t.Errorf("%q", err)
+				t.Errorf("the error is %q, want at most 500 bytes, without control characters and key", err)
 			}
 		})
 	}
 	if _, err := open(t, "s3://runs?endpoint=http://"+storetest.FreeAddress(t)).List(t.Context(), ""); !store.Temporary(err) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("List where nothing listens: %v, want a temporary error", err)
 	}
 	tls := httptest.NewTLSServer(status(200, ""))
 	defer tls.Close()
 	if _, err := open(t, "s3://runs?endpoint="+tls.URL).Get(t.Context(), "job/node-0"); err == nil || store.Temporary(err) {
-		t.Errorf("a certificate that nobody knows: %v", err)
+		t.Errorf("Get with an unknown certificate: %v, want a permanent error", err)
 	}
 }
 
 // A server without conditions gets the object without one, and the store reports it.
-func TestS3_Unconditional(t *testing.T) {
+func TestS3_PutsWithoutConditionIfServerHasNone(t *testing.T) {
 	setKeys(t)
 	objects := make(map[string]string)
 	address := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
@@ -322,15 +322,15 @@ func TestS3_Unconditional(t *testing.T) {
 	s := open(t, address)
 	put(t, s, "job/node-0", "text")
 	if diff := cmp.Diff(map[string]string{"/runs/job/node-0.json": "text"}, objects); diff != "" || !s.Unconditional() {
-		t.Errorf("%v: %s", s.Unconditional(), diff)
+		t.Errorf("Unconditional() = %v, want true; objects differ (-want +got):\n%s", s.Unconditional(), diff)
 	}
 	if err := s.Put(t.Context(), "job/node-0", nil); !errors.Is(err, store.ErrExists) {
-		t.Error(err)
+		t.Errorf("Put under a taken name: %v, want ErrExists", err)
 	}
 }
 
 // A busy server gets another request, not before the time that it asks for.
-func TestS3_RetryAfter(t *testing.T) {
+func TestS3_HonorsRetryAfter(t *testing.T) {
 	testenv.SkipIfShort(t, "the second that the server asks for")
 	setKeys(t)
 	var asked atomic.Int32
@@ -345,15 +345,15 @@ func TestS3_RetryAfter(t *testing.T) {
 	begun := time.Now()
 	want(t, s, "job/node-0", "text")
 	if took := time.Since(begun); took < time.Second {
-		t.Errorf("it was asked again after %v", took)
+		t.Errorf("retried after %v, want at least 1s", took)
 	}
 	if n := s.Metrics().Counters["store.get.retries"]; n != 1 {
-		t.Errorf("%v retries", n)
+		t.Errorf("%v retries, want 1", n)
 	}
 }
 
 // Addresses lead to the documented hosts.
-func TestS3_Addresses(t *testing.T) {
+func TestS3_AddressesLeadToDocumentedHosts(t *testing.T) {
 	setKeys(t)
 	for address, words := range map[string]string{
 		"s3://": "s3://BUCKET", "s3://b:80": "s3://BUCKET", "s3://u:s3cr3t@b": "AWS_ACCESS_KEY_ID", "s3://b+c": "s3://BUCKET",
@@ -362,7 +362,7 @@ func TestS3_Addresses(t *testing.T) {
 		"s3://b/../c": "no parts", "s3://b/a//b": "no parts",
 	} {
 		if _, err := store.Open(address, store.Options{}); err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "s3cr3t") {
-			t.Errorf("%s: %v, want %q", address, err, words)
+			t.Errorf("Open(%s): %v, want %q in it, and no secret", address, err, words)
 		}
 	}
 
@@ -382,7 +382,7 @@ func TestS3_Addresses(t *testing.T) {
 	} {
 		_, err := open(t, address).Get(t.Context(), "job/node-0")
 		if err == nil || !strings.Contains(err.Error(), host) {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("Get from %s: %v, want the host %s in the error", address, err, host)
 		}
 	}
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
@@ -390,12 +390,12 @@ func TestS3_Addresses(t *testing.T) {
 	_, _ = open(t, "s3://bucket").Get(t.Context(), "job/node-0")
 	wanted := []string{"localhost:" + port + "/bucket/p%20q/job/node-0.json", "localhost:" + port + "/bucket/p%20q/job/node-0.json", "127.0.0.1:" + port + "/bucket/job/node-0.json"}
 	if diff := cmp.Diff(wanted, asked); diff != "" {
-		t.Error(diff)
+		t.Errorf("requested URLs differ (-want +got):\n%s", diff)
 	}
 }
 
 // Credentials are found in the places that Amazon's tools use, in the same order.
-func TestS3_Keys(t *testing.T) {
+func TestS3_FindsCredentialsAsAWSToolsDo(t *testing.T) {
 	asked := make(chan string, 10)
 	s3 := fakeS3(t, func(w http.ResponseWriter, r *http.Request) {
 		id, _, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="), "/")
@@ -463,7 +463,7 @@ func TestS3_Keys(t *testing.T) {
 				}
 			}
 			if got := <-asked; got != c.want {
-				t.Errorf("keys %q, want %q", got, c.want)
+				t.Errorf("the request has the keys %q, want %q", got, c.want)
 			}
 		})
 		for len(asked) > 0 {
@@ -475,11 +475,11 @@ func TestS3_Keys(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://203.0.113.1/keys")
 	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "neither https nor of this machine") {
-		t.Error(err)
+		t.Errorf("Get with keys from http on another host: %v, want \"neither https nor of this machine\"", err)
 	}
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", service.URL+"/hangs")
 	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "ask for the keys of this machine") {
-		t.Error(err)
+		t.Errorf("Get with a service that refuses: %v, want \"ask for the keys of this machine\"", err)
 	}
 }
 
@@ -495,7 +495,7 @@ func FuzzListing(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		page, err := store.ParseListing(data)
 		if (page == nil) != (err != nil) {
-			t.Errorf("%v, %v", page, err)
+			t.Errorf("ParseListing = %v, %v, want either a page or an error", page, err)
 		}
 	})
 }
@@ -507,7 +507,7 @@ func FuzzProfile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, profile string) {
 		id, secret, token, found := store.ParseProfile(data, profile)
 		if !found && id+secret+token != "" {
-			t.Errorf("keys %q, %q, %q of a profile that is not there", id, secret, token)
+			t.Errorf("ParseProfile has keys %q, %q, %q, want none: the profile was not found", id, secret, token)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func put(t *testing.T, s *store.Store, name, data string) {
 func want(t *testing.T, s *store.Store, name, data string) {
 	t.Helper()
 	if got, err := s.Get(t.Context(), name); err != nil || string(got) != data {
-		t.Fatalf("%s: %q, %v, want %q", name, got, err, data)
+		t.Fatalf("Get(%s) = %q, %v, want %q", name, got, err, data)
 	}
 }
 
@@ -50,7 +50,7 @@ func addresses(t *testing.T) map[string]string {
 }
 
 // The metrics equal those recorded from ProxyStore 1.1.0.
-func TestStore_GoldenMetrics(t *testing.T) {
+func TestStore_HasTheMetricsOfProxyStore(t *testing.T) {
 	s := open(t, "proxystore+file://"+t.TempDir())
 	const name = "job-7/node-0"
 	put(t, s, name, "v")
@@ -90,23 +90,23 @@ func TestStore_GoldenMetrics(t *testing.T) {
 		all.Times[op] = struct{ Count float64 }{n}
 	}
 	if diff := cmp.Diff(all, got.numbers); diff != "" {
-		t.Error(diff)
+		t.Errorf("metrics of the store differ (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]numbers{"perfagent.job-7.node-0.json": all}, got.Keys); diff != "" {
-		t.Error(diff)
+		t.Errorf("metrics by key differ (-want +got):\n%s", diff)
 	}
 }
 
 // All kinds of stores behave alike.
-func TestStore(t *testing.T) {
+func TestStore_EveryKindBehavesAlike(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
 			s := open(t, address)
 			if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
-				t.Errorf("an empty store has %v, %v", list, err)
+				t.Errorf("List of an empty store = %v, %v, want none", list, err)
 			}
 			if err := s.Evict(t.Context(), "job-7/node-0"); err != nil {
-				t.Errorf("evicting nothing: %v", err)
+				t.Errorf("Evict of a missing object: %v, want no error", err)
 			}
 
 			put(t, s, "job-7/node-1", "one")
@@ -114,7 +114,7 @@ func TestStore(t *testing.T) {
 			put(t, s, "job.node-8/node-gpu7.2", "eight")
 			err := s.Put(t.Context(), "job-7/node-1", []byte("another"))
 			if !errors.Is(err, store.ErrExists) {
-				t.Errorf("a name that is taken: %v", err)
+				t.Errorf("Put under a taken name: %v, want ErrExists", err)
 			}
 			want(t, s, "job-7/node-1", "one")
 
@@ -125,15 +125,15 @@ func TestStore(t *testing.T) {
 			for _, e := range list {
 				names = append(names, e.Name)
 				if e.Size < 3 || e.Modified.IsZero() {
-					t.Errorf("%+v", e)
+					t.Errorf("listed %+v, want a size of at least 3 and a time", e)
 				}
 			}
 			if diff := cmp.Diff([]string{"job-7/node-0", "job-7/node-1", "job.node-8/node-gpu7.2"}, names); err != nil || diff != "" {
-				t.Errorf("%v\n%s", err, diff)
+				t.Errorf("List: error %v; names differ (-want +got):\n%s", err, diff)
 			}
 			for prefix, n := range map[string]int{"job-7/": 2, "job": 3, "job-7/node-1": 1, "job-8/": 0, "../": 0, "job-7": 2} {
 				if list, err := again.List(t.Context(), prefix); err != nil || len(list) != n {
-					t.Errorf("%s: %v, %v, want %d", prefix, list, err, n)
+					t.Errorf("List(%q) = %v, %v, want %d objects", prefix, list, err, n)
 				}
 			}
 		})
@@ -141,7 +141,7 @@ func TestStore(t *testing.T) {
 }
 
 // Of many simultaneous puts of one name, one succeeds.
-func TestStore_PutIfAbsent(t *testing.T) {
+func TestStore_SimultaneousPutsSucceedOnce(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
 			var wg sync.WaitGroup
@@ -153,9 +153,9 @@ func TestStore_PutIfAbsent(t *testing.T) {
 					err := s.Put(t.Context(), "job/node-0", []byte(data))
 					switch {
 					case err == nil && !won.CompareAndSwap(nil, &data):
-						t.Error("two have put it")
+						t.Error("two stores have put job/node-0, want one")
 					case err != nil && !errors.Is(err, store.ErrExists):
-						t.Error(err)
+						t.Errorf("simultaneous Put: %v, want nil or ErrExists", err)
 					}
 				})
 			}
@@ -166,7 +166,7 @@ func TestStore_PutIfAbsent(t *testing.T) {
 }
 
 // A replaced object is not cached. A ProxyStore replaces nothing.
-func TestStore_Replace(t *testing.T) {
+func TestStore_CachesNoReplacedObject(t *testing.T) {
 	dir := t.TempDir()
 	s, other := open(t, dir), open(t, dir)
 	put(t, s, "job/node-0.partial", "1")
@@ -182,17 +182,17 @@ func TestStore_Replace(t *testing.T) {
 	}
 	want(t, s, "job/node-0.partial", "4")
 	if s.IsCached("job/node-0.partial") {
-		t.Error("a replaced object is kept")
+		t.Error("a replaced object is cached, want none in the cache")
 	}
 
 	err := open(t, "proxystore+file://"+dir).Replace(t.Context(), "job/node-0", nil)
 	if !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("ProxyStore: %v", err)
+		t.Errorf("Replace in a ProxyStore: %v, want ErrUnsupported", err)
 	}
 }
 
 // The cache has the most recently used objects.
-func TestStore_Cache(t *testing.T) {
+func TestStore_CachesMostRecentlyUsedObjects(t *testing.T) {
 	s, err := store.Open(t.TempDir(), store.Options{CacheSize: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -208,10 +208,10 @@ func TestStore_Cache(t *testing.T) {
 		kept = append(kept, s.IsCached(fmt.Sprintf("job/node-%d", i)))
 	}
 	if diff := cmp.Diff([]bool{true, false, true}, kept); diff != "" {
-		t.Error(diff)
+		t.Errorf("cached objects differ (-want +got):\n%s", diff)
 	}
 	if err := s.Evict(t.Context(), "job/node-0"); err != nil || s.IsCached("job/node-0") {
-		t.Errorf("evicted: %v, %v", err, s.IsCached("job/node-0"))
+		t.Errorf("Evict(job/node-0): %v; still cached: %v", err, s.IsCached("job/node-0"))
 	}
 
 	none, err := store.Open(t.TempDir(), store.Options{})
@@ -221,15 +221,15 @@ func TestStore_Cache(t *testing.T) {
 	put(t, none, "job/node-0", "x")
 	want(t, none, "job/node-0", "x")
 	if none.IsCached("job/node-0") || none.Metrics() != nil {
-		t.Error("something is kept or counted")
+		t.Errorf("without CacheSize and Metrics: cached %v, metrics %v, want neither", none.IsCached("job/node-0"), none.Metrics())
 	}
 	if _, err := store.Open(t.TempDir(), store.Options{CacheSize: -1}); err == nil {
-		t.Error("a negative size")
+		t.Error("Open with CacheSize -1 succeeded, want an error")
 	}
 }
 
 // No name leads out of a store.
-func TestStore_Names(t *testing.T) {
+func TestStore_RefusesInvalidNames(t *testing.T) {
 	outside := t.TempDir()
 	dir := filepath.Join(outside, "store")
 	for _, address := range []string{dir, "proxystore+file://" + dir} {
@@ -245,50 +245,50 @@ func TestStore_Names(t *testing.T) {
 				continue // a key that Python could have made
 			}
 			if !errors.Is(err, store.ErrName) {
-				t.Errorf("put %q in %s: %v", name, address, err)
+				t.Errorf("Put(%q) in %s: %v, want ErrName", name, address, err)
 			} else if text := err.Error(); strings.ContainsAny(text, "\x00\x1b") || len(text) > 600 {
-				t.Errorf("a message of %d bytes: %.100q", len(text), text)
+				t.Errorf("the error of Put has %d bytes: %.100q, want at most 600 and no control characters", len(text), text)
 			}
 			if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrName) {
-				t.Errorf("get %q from %s: %v", name, address, err)
+				t.Errorf("Get(%q) from %s: %v, want ErrName", name, address, err)
 			}
 			if there, err := s.Exists(t.Context(), name); there || !errors.Is(err, store.ErrName) {
-				t.Errorf("exists %q in %s: %v", name, address, err)
+				t.Errorf("Exists(%q) in %s = %v, %v, want false, ErrName", name, address, there, err)
 			}
 			if err := s.Evict(t.Context(), name); !errors.Is(err, store.ErrName) {
-				t.Errorf("evict %q in %s: %v", name, address, err)
+				t.Errorf("Evict(%q) in %s: %v, want ErrName", name, address, err)
 			}
 		}
 	}
 
 	if list, err := os.ReadDir(outside); err != nil || len(list) > 1 {
-		t.Errorf("beside the store: %v, %v", list, err)
+		t.Errorf("entries beside the store: %v, %v, want none", list, err)
 	}
 }
 
 // A list is counted under its prefix, and the error for a missing object limits and escapes its name.
-func TestStore_Keys(t *testing.T) {
+func TestStore_CountsListsByPrefix(t *testing.T) {
 	for kind, address := range addresses(t) {
 		s := open(t, address)
 		for _, prefix := range []string{"", "job/"} {
 			if _, err := s.List(t.Context(), prefix); err != nil {
-				t.Error(err)
+				t.Errorf("%s: List(%q): %v", kind, prefix, err)
 			}
 		}
 		keys := slices.Sorted(maps.Keys(s.Metrics().Keys))
 		if diff := cmp.Diff([]string{"", "job/"}, keys); diff != "" {
-			t.Errorf("%s: %s", kind, diff)
+			t.Errorf("%s: keys with metrics differ (-want +got):\n%s", kind, diff)
 		}
 	}
 
 	missing := &store.MissingKeyError{Key: "\x1b[2J" + strings.Repeat("k", 10000), Store: "file:///d"}
 	if text := missing.Error(); len(text) > 300 || strings.Contains(text, "\x1b") {
-		t.Errorf("a message of %d bytes: %.300q", len(text), text)
+		t.Errorf("the error has %d bytes: %.300q, want at most 300 and no control characters", len(text), text)
 	}
 }
 
 // An object larger than any report is not read.
-func TestStore_TooLarge(t *testing.T) {
+func TestStore_RefusesTooLargeObjects(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	put(t, s, "job/node-0", "x")
@@ -296,12 +296,12 @@ func TestStore_TooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "too large") {
-		t.Errorf("%v", err)
+		t.Errorf("Get of an object of more than MaxSize: %v, want \"too large\"", err)
 	}
 }
 
 // Resolve fetches the object once for all callers. Nothing else fetches it.
-func TestRef(t *testing.T) {
+func TestRef_FetchesOnceForAllCallers(t *testing.T) {
 	for kind, address := range addresses(t) {
 		t.Run(kind, func(t *testing.T) {
 			s, err := store.Open(address, store.Options{Metrics: true})
@@ -314,17 +314,17 @@ func TestRef(t *testing.T) {
 			}
 			data, err := json.Marshal(map[string]*store.Ref{"reference": ref})
 			if wanted := fmt.Sprintf(`{"reference":%q}`, ref); err != nil || string(data) != wanted {
-				t.Errorf("%s, %v, want %s", data, err, wanted)
+				t.Errorf("a Ref as JSON: %s, %v, want %s", data, err, wanted)
 			}
 			if n := s.Metrics().Times["store.get"].Count; n != 0 {
-				t.Errorf("fetched %v times by looking", n)
+				t.Errorf("%v fetches before Resolve, want none", n)
 			}
 
 			var wg sync.WaitGroup
 			for range 20 {
 				wg.Go(func() {
 					if data, err := ref.Resolve(t.Context()); err != nil || string(data) != "text" {
-						t.Errorf("%s, %v", data, err)
+						t.Errorf("Resolve = %s, %v, want text", data, err)
 					}
 				})
 			}
@@ -339,7 +339,7 @@ func TestRef(t *testing.T) {
 				"factory.resolve": 1, "factory.call": 20,
 			}
 			if diff := cmp.Diff(wanted, counts); diff != "" {
-				t.Error(diff)
+				t.Errorf("counts of operations differ (-want +got):\n%s", diff)
 			}
 
 			other, gone, err := store.OpenRef(ref.String(), store.Options{}, store.RefOptions{})
@@ -349,33 +349,33 @@ func TestRef(t *testing.T) {
 			defer other.Close()
 			var missing *store.MissingKeyError
 			if _, err := gone.Resolve(t.Context()); !errors.As(err, &missing) || !strings.HasSuffix(err.Error(), "it may have been evicted") {
-				t.Errorf("after it was evicted: %v", err)
+				t.Errorf("Resolve after Evict: %v, want a MissingKeyError with \"it may have been evicted\" at its end", err)
 			}
 			put(t, s, "job/node-0", "again")
 			if data, err := gone.Resolve(t.Context()); err != nil || string(data) != "again" {
-				t.Errorf("after it came back: %s, %v", data, err)
+				t.Errorf("Resolve after another Put = %s, %v, want again", data, err)
 			}
 		})
 	}
 }
 
 // If one caller's context ends, the others' fetch goes on.
-func TestRef_ContextOfOne(t *testing.T) {
+func TestRef_CanceledCallerDoesNotStopOthers(t *testing.T) {
 	s := open(t, t.TempDir())
 	put(t, s, "job/node-0", "text")
 	ref := s.ProxyFromKey("job/node-0", store.RefOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := ref.Resolve(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("Resolve with a canceled context: %v, want context.Canceled", err)
 	}
 	if data, err := ref.Resolve(t.Context()); err != nil || string(data) != "text" {
-		t.Errorf("%s, %v", data, err)
+		t.Errorf("Resolve of another caller = %s, %v, want text", data, err)
 	}
 }
 
 // Invalid addresses are refused without repeating them, because they may contain a password.
-func TestOpen_Refuses(t *testing.T) {
+func TestOpen_RefusesInvalidAddressesWithoutRepeatingThem(t *testing.T) {
 	const secret = "s3cr3t"
 	for _, address := range []string{
 		"", "dir/" + secret, "job-" + secret, "ftp://u:" + secret + "@h/", "file://" + secret + "/dir", "file:" + secret,
@@ -385,18 +385,18 @@ func TestOpen_Refuses(t *testing.T) {
 	} {
 		s, err := store.Open(address, store.Options{})
 		if err == nil {
-			t.Errorf("%s is open as %s", address, s.URL())
+			t.Errorf("Open(%q) is a store at %s, want an error", address, s.URL())
 		} else if strings.Contains(err.Error(), secret) {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("Open(%q): %v, which has the secret", address, err)
 		}
 		if _, _, err := store.OpenRef(address+"#job/node-0", store.Options{}, store.RefOptions{}); err == nil || strings.Contains(err.Error(), secret) {
-			t.Errorf("%s as a reference: %v", address, err)
+			t.Errorf("OpenRef(%q): %v, want an error without %q", address+"#job/node-0", err, secret)
 		}
 	}
 }
 
 // URL returns an address of the same place.
-func TestOpen_URL(t *testing.T) {
+func TestOpen_URLLeadsToTheSamePlace(t *testing.T) {
 	for address, want := range map[string]string{
 		"/a dir/b":                            "file:///a%20dir/b",
 		"file:///a/../b/":                     "file:///b",
@@ -406,11 +406,11 @@ func TestOpen_URL(t *testing.T) {
 	} {
 		s, err := store.Open(address, store.Options{})
 		if err != nil || s.URL() != want {
-			t.Errorf("%s: %s, %v, want %s", address, s.URL(), err, want)
+			t.Errorf("Open(%q): URL %s, error %v, want %s", address, s.URL(), err, want)
 			continue
 		}
 		if again, err := store.Open(s.URL(), store.Options{}); err != nil || again.URL() != want {
-			t.Errorf("%s again: %v, %v", want, again, err)
+			t.Errorf("Open(%q) = %v, %v, want a store with that URL", want, again, err)
 		}
 	}
 
@@ -420,7 +420,7 @@ func TestOpen_URL(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := store.Open("./reports", store.Options{}); err != nil || s.URL() != "file://"+filepath.Join(here, "reports") {
-		t.Errorf("%v, %v", s.URL(), err)
+		t.Errorf("Open(./reports): URL %v, error %v, want the absolute path below %s", s.URL(), err, here)
 	}
 }
 
@@ -431,7 +431,7 @@ func TestSplitReference(t *testing.T) {
 	} {
 		address, name, ok := store.SplitReference(text)
 		if got := []string{address, name}; ok != (want != nil) || ok && !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %v, want %v", text, got, ok, want)
+			t.Errorf("SplitReference(%q) = %q, %v, want %q", text, got, ok, want)
 		}
 	}
 }
@@ -450,7 +450,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		again, err := store.Open(s.URL(), store.Options{})
 		if err != nil || again.URL() != s.URL() {
-			t.Errorf("%q is %q, which is %v, %v", address, s.URL(), again, err)
+			t.Errorf("Open(%q).URL() is %q, and opening that gives %v, %v: want the same URL", address, s.URL(), again, err)
 		}
 	})
 }
@@ -463,15 +463,15 @@ func FuzzReference(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		address, name, ok := store.SplitReference(text)
 		if ok && (address+"#"+name != text || name == "" || strings.Contains(name, "#") || !store.IsAddress(address)) {
-			t.Errorf("%q is %q and %q", text, address, name)
+			t.Errorf("SplitReference(%q) = %q, %q: joined they are not the text, or a part is invalid", text, address, name)
 		}
 		_, errOpen := store.Open(address, store.Options{})
 		s, ref, err := store.OpenRef(text, store.Options{}, store.RefOptions{})
 		if (err == nil) != (ok && errOpen == nil) {
-			t.Errorf("%q: %v; its address alone: %v", text, err, errOpen)
+			t.Errorf("OpenRef(%q): %v, but SplitReference has ok %v, and Open of the address alone: %v", text, err, ok, errOpen)
 		}
 		if err == nil && (ref.Name() != name || ref.String() != s.URL()+"#"+name) {
-			t.Errorf("%q is %s", text, ref)
+			t.Errorf("OpenRef(%q) is %s, want %s#%s", text, ref, s.URL(), name)
 		}
 	})
 }
@@ -485,13 +485,13 @@ func FuzzProxyStore(f *testing.F) {
 		data, err := store.DecodeProxyStore(stored)
 		if err != nil {
 			if text := err.Error(); len(text) > 200 || strings.ContainsAny(text, "\x1b\n") {
-				t.Errorf("%q: %q", stored, text)
+				t.Errorf("the error for %q is %q, want at most 200 bytes without control characters", stored, text)
 			}
 			return
 		}
 		tag, rest, _ := strings.Cut(string(stored), "\n")
 		if rest != string(data) || !slices.Contains([]string{"US", "BS", "01", "02"}, strings.TrimSpace(tag)) {
-			t.Errorf("%q is read as %q", stored, data)
+			t.Errorf("%q is decoded as %q, want an error, or all after a known tag", stored, data)
 		}
 	})
 }
