@@ -46,13 +46,13 @@ func widePoints(w window) map[string]float64 {
 }
 
 // The series of a GPU begin when it is found, have MLflow's names and units, and are shares of known values only.
-func TestWindows_BeginWithTheirGPU(t *testing.T) {
+func TestWindows_GPUSeriesBeginWhenGPUIsFound(t *testing.T) {
 	h := wideHost(30, 60)
 	got := h.series().windows()
 	for i, m := range got {
 		p := widePoints(m)
 		if _, there := p["gpu_0_utilization_percentage"]; there != (m.end > got[2].end) {
-			t.Errorf("window %d: there is a GPU: %v", i, there)
+			t.Errorf("window %d: has points of GPU 0: %v, want them only from the fourth window on", i, there)
 		}
 	}
 	p := widePoints(got[len(got)-1])
@@ -62,7 +62,7 @@ func TestWindows_BeginWithTheirGPU(t *testing.T) {
 		for _, device := range []string{"gpu_0_", "gpu_1_"} {
 			share := i == 2 || i == 4
 			if _, there := p[device+name]; there == (share && device == "gpu_1_") {
-				t.Errorf("%s%s: there %v", device, name, there)
+				t.Errorf("%s%s: measured %v, want %v: shares of unknown values have no points", device, name, there, !there)
 			}
 		}
 		names = append(names, "gpu_{i}_"+name)
@@ -72,20 +72,20 @@ func TestWindows_BeginWithTheirGPU(t *testing.T) {
 		listed = append(listed, s.Name)
 	}
 	if d := cmp.Diff(names, listed); d != "" {
-		t.Error(d)
+		t.Errorf("names of the GPUs' series differ (-want +got):\n%s", d)
 	}
 	const memory, power = "gpu_0_memory_usage_", "gpu_0_power_usage_"
 	if mb, pct := p[memory+"megabytes"], p[memory+"percentage"]; math.Abs(pct-100*mb*1e6/(80<<30)) > 1e-4 ||
 		!(mb > 0) {
-		t.Errorf("%v MB are %v %% of 80 GiB", mb, pct)
+		t.Errorf("%v MB are %v %%, want a share of 80 GiB", mb, pct)
 	}
 	if watts, pct := p[power+"watts"], p[power+"percentage"]; math.Abs(pct-watts/4) > 1e-4 || !(watts > 0) {
-		t.Errorf("%v W are %v %% of 400 W", watts, pct)
+		t.Errorf("%v W are %v %%, want a share of 400 W", watts, pct)
 	}
 }
 
 // Live points equal the report's to the last bit, even if the GPUs are found during the run.
-func TestLiveSeries_HaveTheReportsGPUs(t *testing.T) {
+func TestNewLiveSeries_GPUPointsEqualTheReports(t *testing.T) {
 	h := wideHost(25, 100)
 	whole := make(map[int64][]mlflow.Metric)
 	for _, m := range h.series().windows() {
@@ -101,7 +101,7 @@ func TestLiveSeries_HaveTheReportsGPUs(t *testing.T) {
 		}
 		live := newLiveSeries(early.rec, "0", 0).windows()
 		if len(live) != n/10 && len(live) != n/10-1 {
-			t.Errorf("%d windows of %d s", len(live), n)
+			t.Errorf("%d windows of %d s, want %d or one less", len(live), n, n/10)
 		}
 		for _, m := range live {
 			if d := cmp.Diff(whole[m.end], m.points); d != "" {
@@ -112,7 +112,7 @@ func TestLiveSeries_HaveTheReportsGPUs(t *testing.T) {
 }
 
 // With as many GPUs as can be recorded, names are valid and no window is too large.
-func TestWindows_OfManyGPUsFitABatch(t *testing.T) {
+func TestWindows_ManyGPUsFitABatch(t *testing.T) {
 	h := wideHost(0, 0)
 	for len(h.rec.GPUs) < collector.MaxGPUs+4 {
 		h.rec.GPUs = append(h.rec.GPUs, h.rec.GPUs[0])
@@ -124,23 +124,23 @@ func TestWindows_OfManyGPUsFitABatch(t *testing.T) {
 	got := h.series().windows()
 	for _, b := range pack(nil, nil, got) {
 		if len(b.Metrics) > maxItems {
-			t.Errorf("a batch of %d", len(b.Metrics))
+			t.Errorf("a batch has %d points, want at most %d", len(b.Metrics), maxItems)
 		}
 	}
 	seen := make(map[string]bool)
 	for _, p := range got[0].points {
 		if err := mlflow.CheckKey(p.Key); err != nil || seen[p.Key] {
-			t.Errorf("%s: %v, twice %v", p.Key, err, seen[p.Key])
+			t.Errorf("series %s: invalid (%v) or there twice (%v)", p.Key, err, seen[p.Key])
 		}
 		seen[p.Key] = true
 	}
 	if !seen["system/0/gpu_15_power_usage_watts"] || seen["system/0/gpu_16_power_usage_watts"] {
-		t.Errorf("%d points", len(got[0].points))
+		t.Errorf("of %d series, want one of GPU 15 and none of GPU 16", len(got[0].points))
 	}
 	for _, m := range reporter.GPUMetrics() {
 		name := strings.Replace(m.Name, "{i}", "0", 1)
 		if err := mlflow.CheckKey(name); err != nil || seen[name] {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("metric %s: invalid (%v) or also a series (%v)", name, err, seen[name])
 		}
 	}
 }

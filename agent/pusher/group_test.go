@@ -18,7 +18,7 @@ func TestGroup_EachNodeKeepsItsInvocation(t *testing.T) {
 	for range 20 { // in any order of the map
 		for node, state := range g.each(reporter.PushState{State: reporter.PushDone}) {
 			if state.Invocation != want[node] {
-				t.Errorf("node %s: %q, want %q", node, state.Invocation, want[node])
+				t.Errorf("node %s has the invocation %q, want %q", node, state.Invocation, want[node])
 			}
 		}
 	}

@@ -105,22 +105,22 @@ func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(31, nil)
 		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2}) {
-			t.Fatalf("windows %v after 31 s", got)
+			t.Fatalf("windows %v after 31 s, want 0, 1 and 2", got)
 		}
 		s.seconds(600, func(second, n int) {
 			if n > 1 || n == 1 && (second+31)%10 != 0 {
-				t.Errorf("%d requests after %d s", n, second+31)
+				t.Errorf("%d requests after %d s, want one every 10 s", n, second+31)
 			}
 		})
 		if got := s.steps(0); len(got) != 63 {
-			t.Errorf("windows %v", got)
+			t.Errorf("%d windows %v after 631 s, want 63", len(got), got)
 		}
 	})
 }
 
 // Live waits for the job's run before it creates one: until the third window, and one window more on nodes other than
 // 0.
-func TestLive_CreatesItsRunAfterAWhile(t *testing.T) {
+func TestLive_GivesTheJobTimeToCreateTheRun(t *testing.T) {
 	t.Parallel()
 	for node, want := range map[int]int{0: 30, 1: 40, 12: 40} {
 		t.Run(fmt.Sprint(node), func(t *testing.T) {
@@ -128,15 +128,15 @@ func TestLive_CreatesItsRunAfterAWhile(t *testing.T) {
 			inBubble(t, node, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 				s.seconds(60, func(second, _ int) {
 					if got := len(s.fake.Runs()); got != map[bool]int{false: 0, true: 1}[second >= want] {
-						t.Errorf("%d runs after %d s", got, second)
+						t.Errorf("node %d: %d runs after %d s, want one from second %d on", node, got, second, want)
 					}
 				})
 				if got := s.steps(node); !slices.Equal(got, []int64{0, 1, 2, 3, 4, 5}) {
-					t.Errorf("windows %v", got)
+					t.Errorf("node %d: windows %v, want 0 to 5", node, got)
 				}
 				if r := s.fake.Runs()[0]; r.Tags[tagCreatedBy] != createdBy || r.Tags[TagInvocation] != "i" ||
 					r.Info.Status != "RUNNING" || s.live.run.ID != r.Info.RunID {
-					t.Errorf("run %+v", r)
+					t.Errorf("run %+v, want Live's: RUNNING, created by perfagent, with the invocation i", r)
 				}
 			})
 		})
@@ -161,13 +161,13 @@ func TestLive_TakesTheJobsRun(t *testing.T) {
 		s.seconds(40, nil)
 		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 ||
 			s.live.run.ID != id {
-			t.Errorf("windows %v, %d runs", got, len(s.fake.Runs()))
+			t.Errorf("windows %v of %d runs, want 0 to 4 of 1; Live's run is %s, want %s", got, len(s.fake.Runs()), s.live.run.ID, id)
 		}
 	})
 }
 
 // After a temporary failure Live tries again each window. After others it tries less and less often.
-func TestLive_RestsAfterFailures(t *testing.T) {
+func TestLive_TriesLessOftenAfterPermanentFailures(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its many days")
 	t.Parallel()
 	refused := mlflowtest.Status(http.StatusUnauthorized, "text/plain", "no")
@@ -190,7 +190,7 @@ func TestLive_RestsAfterFailures(t *testing.T) {
 				var at []int
 				s.seconds(1000, func(second, n int) {
 					if n > 1 {
-						t.Errorf("%d requests after %d s", n, second)
+						t.Errorf("%d requests after %d s, want at most one", n, second)
 					}
 					if n > 0 {
 						at = append(at, second)
@@ -200,7 +200,7 @@ func TestLive_RestsAfterFailures(t *testing.T) {
 				s.fake.SetBefore(closing(nil))
 				s.seconds(310, nil)
 				if got := s.steps(0); len(got) < 100 || !slices.Equal(got[:3], []int64{0, 1, 2}) {
-					t.Errorf("windows %v after the server was well again", got)
+					t.Errorf("%d windows %v after the server was well again, want at least 100, from 0 on", len(got), got)
 				}
 			})
 		})
@@ -218,7 +218,7 @@ func wantAbout(t *testing.T, got, want []int) {
 }
 
 // After any outage the points are the same as without one. Points of a lost response are stored once.
-func TestLive_CatchesUp(t *testing.T) {
+func TestLive_SendsEachPointOnceAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
 		inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -247,7 +247,7 @@ func TestLive_CatchesUp(t *testing.T) {
 			}
 			runs := s.fake.Runs()
 			if len(runs) != 1 {
-				t.Fatalf("%d runs", len(runs))
+				t.Fatalf("%d runs, want 1", len(runs))
 			}
 			if !reflect.DeepEqual(want, runs[0].Metrics) { // faster than cmp
 				t.Errorf("applied %v: the points in the ring and on the server (-want +got):\n%s", applied,
@@ -267,11 +267,11 @@ func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 			s.seconds(700, nil)
 			points := s.fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"]
 			if len(points) < 5 || s.rec.Ring.Stride() == 1 {
-				t.Fatalf("capacity %d: %d points, stride %d", capacity, len(points), s.rec.Ring.Stride())
+				t.Fatalf("capacity %d: %d points, stride %d; want at least 5, and not 1", capacity, len(points), s.rec.Ring.Stride())
 			}
 			for i := 1; i < len(points); i++ {
 				if points[i].Step <= points[i-1].Step {
-					t.Fatalf("capacity %d: %+v after %+v", capacity, points[i], points[i-1])
+					t.Fatalf("capacity %d: point %+v after %+v, want a higher step", capacity, points[i], points[i-1])
 				}
 			}
 		})
@@ -317,20 +317,20 @@ func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 5<<20 {
-			t.Errorf("an outage of %d samples takes %d bytes", samples, grown)
+			t.Errorf("an outage of %d samples takes %d bytes, want at most 5 MiB", samples, grown)
 		}
 		if per := (after.TotalAlloc - before.TotalAlloc) / tries; per > 5<<20 || tries < uint64(samples/400) {
-			t.Errorf("%d tries, each allocates %d bytes", tries, per)
+			t.Errorf("%d tries that allocate %d bytes each, want at least %d of at most 5 MiB", tries, per, samples/400)
 		}
 		down = false
 		s.seconds(1000, nil)
 		points, all := s.fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"], wholeWindows(s.rec, 0)
 		if n := len(points); n < len(all)-1 || n > len(all) {
-			t.Errorf("%d points of %d", n, len(all))
+			t.Errorf("%d points, want %d or one less", n, len(all))
 		}
 		for i := 1; i < len(points); i++ {
 			if points[i].Step <= points[i-1].Step || points[i].Timestamp <= points[i-1].Timestamp {
-				t.Fatalf("%+v after %+v", points[i], points[i-1])
+				t.Fatalf("point %+v after %+v, want a higher step and a later time", points[i], points[i-1])
 			}
 		}
 	})
@@ -364,15 +364,15 @@ func TestLive_LimitsItsBatches(t *testing.T) {
 	live.Observe(h.rec)
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
-		t.Errorf("one hand-over allocates %d bytes", n)
+		t.Errorf("Observe allocates %d bytes for one batch, want at most 20 MiB", n)
 	}
 	if n := len((<-live.batches).windows); n == 0 || n > maxLiveWindows {
-		t.Errorf("%d windows", n)
+		t.Errorf("a batch has %d windows, want 1 to %d", n, maxLiveWindows)
 	}
 }
 
 // Run ends at once when its context does, whatever the server does.
-func TestLive_EndsAtOnce(t *testing.T) {
+func TestLive_EndsAtOnceWithItsContext(t *testing.T) {
 	t.Parallel()
 	fake, l, _ := serve(t)
 	came := make(chan struct{}, 100)
@@ -395,10 +395,10 @@ func TestLive_EndsAtOnce(t *testing.T) {
 	cancel()
 	<-done
 	if took := time.Since(start); took > liveTimeout*4/5 { // a request that is not cancelled takes all of it
-		t.Errorf("it took %v", took)
+		t.Errorf("Run ended after %v, want at most %v", took, liveTimeout*4/5)
 	}
 	if live.RunID() != "" {
-		t.Error("there is a run")
+		t.Errorf("RunID() = %s, want none", live.RunID())
 	}
 }
 

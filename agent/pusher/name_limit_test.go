@@ -88,7 +88,7 @@ func countBatches(fake *mlflowtest.Fake) (n int) {
 }
 
 // A run with little room gets perf.py's metrics and the job's first. A second push adds nothing and loses nothing.
-func TestPush_WithinFewNames(t *testing.T) {
+func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 	t.Parallel()
 	r := reportOf(12)
 	for _, room := range []int{21, 30, maxRunNames, 64} {
@@ -101,7 +101,7 @@ func TestPush_WithinFewNames(t *testing.T) {
 		}
 		got := fake.Runs()[0]
 		if n := countBatches(fake); len(got.Metrics) != room || n > 30 {
-			t.Errorf("room for %d: %d names after %d requests", room, len(got.Metrics), n)
+			t.Errorf("room for %d: %d names after %d requests, want all names used after at most 30", room, len(got.Metrics), n)
 		}
 		note := strings.Join(plan.Notes, "; ")
 		for _, m := range reporter.Metrics() {
@@ -115,21 +115,21 @@ func TestPush_WithinFewNames(t *testing.T) {
 			}
 		}
 		if !strings.HasSuffix(note, " series") || len(got.Artifacts) != 1 || got.Tags[TagRunID] != "r" {
-			t.Errorf("room for %d: note %q, artifacts %v, tags %v", room, note, got.Artifacts, got.Tags)
+			t.Errorf("room for %d: note %q, artifacts %v, tags %v; want series in the note, 1 artifact, the run ID r", room, note, got.Artifacts, got.Tags)
 		}
 		if sent := plan.Metrics + plan.Points; sent < room || plan.Metrics > room {
-			t.Errorf("room for %d: %d metrics and %d points", room, plan.Metrics, plan.Points)
+			t.Errorf("room for %d: %d metrics and %d points, want at most room metrics, and at least room values", room, plan.Metrics, plan.Points)
 		}
 
 		if _, err := push(t, c, r, o); err != nil {
-			t.Error(err)
+			t.Errorf("room for %d: second push: %v", room, err)
 		}
 		wantSame(t, "pushed twice", got, fake.Runs()[0])
 	}
 }
 
 // A metric that a server refuses for another reason is left out alone.
-func TestPush_WithoutTheRefused(t *testing.T) {
+func TestSend_LeavesOutOnlyTheRefusedMetric(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	fake.SetBefore(refusing(func(names map[string]bool) bool { return names["max_t_mem_percent"] }))
@@ -140,13 +140,13 @@ func TestPush_WithoutTheRefused(t *testing.T) {
 	}
 	got := fake.Runs()[0].Metrics
 	if _, there := got["max_t_mem_percent"]; there || len(got) < maxRunNames || !strings.HasSuffix(plan.Notes[0], ": max_t_mem_percent") {
-		t.Errorf("%d names, %q", len(got), plan.Notes)
+		t.Errorf("%d names, notes %q; want at least %d, only max_t_mem_percent left out", len(got), plan.Notes, maxRunNames)
 	}
 
 	fake, _, c = serve(t)
 	fake.SetBefore(refusing(func(names map[string]bool) bool { return len(names) > 0 }))
 	if _, err := push(t, c, r, Options{Destination: Destination{Invocation: "i"}}); !refused(err) {
-		t.Errorf("nothing is taken: %v", err)
+		t.Errorf("push to a server that refuses every name: %v, want its error", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestLive_LeavesRoomForTheEnd(t *testing.T) {
 	}
 	got := fake.Runs()[0].Metrics
 	if len(windows) != 3 || len(got) != maxRunNames-endNames || len(got["system/0/job_cpu_cores"]) != 3 {
-		t.Errorf("%d windows, %d names, %v", len(windows), len(got), got["system/0/job_cpu_cores"])
+		t.Errorf("%d windows, %d names, job_cpu_cores %v; want 3, %d, and 3 points", len(windows), len(got), got["system/0/job_cpu_cores"], maxRunNames-endNames)
 	}
 
 	r := h.report()
@@ -187,11 +187,11 @@ func TestLive_LeavesRoomForTheEnd(t *testing.T) {
 		}
 	}
 	if len(got) != maxRunNames {
-		t.Errorf("%d names", len(got))
+		t.Errorf("%d names after the end, want %d", len(got), maxRunNames)
 	}
 }
 
-func TestTakesFewNames(t *testing.T) {
+func TestLimitsMetricNames(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		uri, run string
@@ -205,13 +205,13 @@ func TestTakesFewNames(t *testing.T) {
 	} {
 		lookup := func(key string) (string, bool) { return tt.run, key == "AZUREML_RUN_ID" && tt.run != "" }
 		if got := LimitsMetricNames(tt.uri, lookup); got != tt.want {
-			t.Errorf("%s with %q: %t", tt.uri, tt.run, got)
+			t.Errorf("LimitsMetricNames(%s) with AZUREML_RUN_ID %q = %t, want %t", tt.uri, tt.run, got, tt.want)
 		}
 	}
 }
 
 // The command of a run comes from the node that creates it, whichever node pushes last.
-func TestPush_CommandOfTheLeadingNode(t *testing.T) {
+func TestSend_CommandComesFromTheNodeThatCreatesTheRun(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{"0", "1", "2"}, {"2", "1", "0"}, {"1", "0", "2"}} {
 		fake, _, c := serve(t)
@@ -224,11 +224,11 @@ func TestPush_CommandOfTheLeadingNode(t *testing.T) {
 			}
 			first := slices.Index(order, node) == 0
 			if got := fake.Runs()[0].Tags[tagCommand]; first && got != "work --rank "+node {
-				t.Errorf("the first node alone: %q", got)
+				t.Errorf("command %q after the push of node %s alone, want work --rank %s", got, node, node)
 			}
 		}
 		if runs := fake.Runs(); len(runs) != 1 || runs[0].Tags[tagCommand] != "work --rank 0" {
-			t.Errorf("%v: %d runs, %q", order, len(runs), runs[0].Tags[tagCommand])
+			t.Errorf("pushes of the nodes %v: %d runs with the command %q, want 1 with work --rank 0", order, len(runs), runs[0].Tags[tagCommand])
 		}
 	}
 }

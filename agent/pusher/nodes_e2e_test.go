@@ -17,12 +17,12 @@ func TestE2E_Pace_OfAThousandNodes(t *testing.T) {
 		peak, mean := most(c.seconds[:known])
 		t.Logf("until the run is known: %.1f requests a second, at most %d", mean, peak)
 		if peak > 80 {
-			t.Errorf("%d requests a second", peak)
+			t.Errorf("%d requests in a second until the run is known, want at most 80", peak)
 		}
 		peak, mean = most(c.seconds[known:])
 		t.Logf("while the jobs run: %.1f requests a second, at most %d", mean, peak)
 		if peak > 30 || mean > 21 || mean < 19 {
-			t.Errorf("%.1f requests a second, at most %d", mean, peak)
+			t.Errorf("%.1f requests a second while the jobs run, at most %d; want 19 to 21, at most 30", mean, peak)
 		}
 
 		at := len(c.seconds)
@@ -30,7 +30,7 @@ func TestE2E_Pace_OfAThousandNodes(t *testing.T) {
 		peak, mean = most(c.seconds[at:])
 		t.Logf("at the end: %.1f requests a second, at most %d, for %d s", mean, peak, len(c.seconds)-at)
 		if peak > 50 || mean > 42 {
-			t.Errorf("%.1f requests a second at the end, at most %d", mean, peak)
+			t.Errorf("%.1f requests a second at the end, at most %d; want up to 42, at most 50", mean, peak)
 		}
 		c.wantAll(t, "FAILED", "9")
 	})

@@ -112,7 +112,7 @@ func (c *cluster) end(t *testing.T, timeout time.Duration, code func(node int) i
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			if err := c.push(ctx, report, o, timeout); err != nil {
-				t.Errorf("node %d: %v", i, err)
+				t.Errorf("push of node %d: %v", i, err)
 			}
 		})
 	}
@@ -171,16 +171,16 @@ func (c *cluster) wantAll(t *testing.T, status, code string) {
 	t.Helper()
 	runs := c.fake.Runs()
 	if len(runs) != 1 {
-		t.Fatalf("%d runs", len(runs))
+		t.Fatalf("%d runs, want 1", len(runs))
 	}
 	r := runs[0]
 	if r.Info.Status != status || r.Tags[TagExitCode] != code {
-		t.Errorf("status %s, exit code %s", r.Info.Status, r.Tags[TagExitCode])
+		t.Errorf("status %s, exit code %s; want %s, %s", r.Info.Status, r.Tags[TagExitCode], status, code)
 	}
 	for i := range c.lives {
 		want := c.report(i, 0)
 		if got := r.Tags[fmt.Sprintf("perfagent.node.%d.exit_code", i)]; got == "" {
-			t.Errorf("node %d has no exit code", i)
+			t.Errorf("the run has no exit code of node %d", i)
 		}
 		windows := newNodeSeries(strconv.Itoa(i), want.Nodes[strconv.Itoa(i)]).windows()
 		if got := len(r.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", i)]); got != len(windows) {
@@ -189,16 +189,16 @@ func (c *cluster) wantAll(t *testing.T, status, code string) {
 		for _, w := range windows {
 			for _, p := range w.points {
 				if !hasPoint(r.Metrics[p.Key], p) {
-					t.Fatalf("there is no point of %s at step %d", p.Key, p.Step)
+					t.Fatalf("the run lacks the point of %s at step %d", p.Key, p.Step)
 				}
 			}
 		}
 	}
 	if got := len(r.Metrics[MetricExitCode]); got != len(c.lives) {
-		t.Errorf("%d exit codes", got)
+		t.Errorf("%d exit codes in the run, want %d", got, len(c.lives))
 	}
 	if got := len(r.Artifacts); got != len(c.lives) {
-		t.Errorf("%d artifacts", got)
+		t.Errorf("%d artifacts in the run, want %d", got, len(c.lives))
 	}
 }
 
@@ -213,7 +213,7 @@ func hasPoint(all []mlflowtest.Point, want mlflow.Metric) bool {
 
 // The jobs of many nodes are over before a run exists: the first node creates it, and the others find it before any
 // node sends.
-func TestSchedule_OfShortJobs(t *testing.T) {
+func TestSchedule_ShortJobsOfManyNodesShareOneRun(t *testing.T) {
 	t.Parallel()
 	inCluster(t, 40, func(t *testing.T, c *cluster) {
 		c.run(8)
@@ -223,7 +223,7 @@ func TestSchedule_OfShortJobs(t *testing.T) {
 }
 
 // If many nodes fail at once, the first one determines the end of the run, and few read the run from the server.
-func TestSchedule_AllFail(t *testing.T) {
+func TestSchedule_FewFailedNodesReadTheRun(t *testing.T) {
 	t.Parallel()
 	inCluster(t, 40, func(t *testing.T, c *cluster) {
 		c.run(60)
@@ -237,7 +237,7 @@ func TestSchedule_AllFail(t *testing.T) {
 			}
 		}
 		if asked > 8 {
-			t.Errorf("the run was asked for %d times", asked)
+			t.Errorf("the run was requested %d times, want at most 8", asked)
 		}
 	})
 }

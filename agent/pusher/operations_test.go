@@ -36,22 +36,22 @@ func wantKeys(t *testing.T, keys []string) {
 	seen := make(map[string]bool)
 	for _, key := range keys {
 		if err := mlflow.CheckKey(key); err != nil {
-			t.Error(err)
+			t.Errorf("key %s: %v", key, err)
 		}
 		if seen[key] {
-			t.Errorf("%s is there twice", key)
+			t.Errorf("key %s is there twice", key)
 		}
 		seen[key] = true
 		for part := range strings.SplitSeq(key, "/") {
 			if len(part) > 255 {
-				t.Errorf("%s has a part that is no name of a file", key)
+				t.Errorf("key %s has a part of %d bytes, want at most 255", key, len(part))
 			}
 		}
 	}
 	for _, key := range keys {
 		for dir := path.Dir(key); dir != "."; dir = path.Dir(dir) {
 			if seen[dir] {
-				t.Errorf("%s is a folder of %s", dir, key)
+				t.Errorf("key %s is a folder of %s", dir, key)
 			}
 		}
 	}
@@ -68,10 +68,10 @@ func valuesUnder(list []mlflow.Metric, folders ...string) map[string]float64 {
 	return out
 }
 
-func TestMetrics_Work(t *testing.T) {
+func TestMetrics_HaveOperationsAndTransfers(t *testing.T) {
 	list, dropped := metrics(reportertest.AddOperations(reportertest.ThreeNodes()))
 	if dropped != 0 {
-		t.Errorf("%d values were dropped", dropped)
+		t.Errorf("%d values were dropped, want none", dropped)
 	}
 	own := slices.DeleteFunc(list, func(m mlflow.Metric) bool { return m.Step != 1 })
 	if diff := cmp.Diff(map[string]float64{
@@ -86,12 +86,12 @@ func TestMetrics_Work(t *testing.T) {
 		"transfer/nixl/avg_post_time_ms": 1.2, "transfer/nixl/p90_post_time_ms": 2.5, "transfer/nixl/avg_mb_per_transfer": 70,
 		"transfer/nixl/throughput_mb_per_second": 7070.707, "transfer/nixl/avg_number_of_descriptors": 56, "transfer/nixl/failed": 2,
 	}, valuesUnder(own, "op/", "transfer/")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("metrics of operations and transfers differ (-want +got):\n%s", diff)
 	}
 }
 
 // The keys of a job's series are accepted by every server, and do not depend on which of the series are pushed.
-func TestMetrics_HostileSeries(t *testing.T) {
+func TestMetrics_KeysOfHostileNamesAreValidAndStable(t *testing.T) {
 	n := &reporter.Node{Operations: &aggregate.Operations{Times: make(map[string]aggregate.Timing)}, Transfers: make(map[string]aggregate.Transfer)}
 	for i, name := range hostileNames() {
 		n.Operations.Times[name] = aggregate.Timing{Count: float64(i), Total: float64(i), Avg: new(1.0), P90: new(1.0), Max: new(1.0)}
@@ -111,7 +111,7 @@ func TestMetrics_HostileSeries(t *testing.T) {
 	for key, want := range map[string]string{"a/b": "a/b", "a_b": "a_b_2", "a/count": "a_count", "..": "__"} {
 		i := float64(slices.Index(hostileNames(), key))
 		if got, ok := counts["op/"+want+"/count"]; i >= 3 && (!ok || got != i) {
-			t.Errorf("op/%s/count: %v, want %v, of %q", want, got, i, slices.Sorted(maps.Keys(counts)))
+			t.Errorf("op/%s/count is %v, want %v; keys %q", want, got, i, slices.Sorted(maps.Keys(counts)))
 		}
 	}
 }
@@ -121,15 +121,15 @@ func pushed(kind reporter.OperationKind) int {
 	return len(reporter.OperationNumbers(kind, reporter.OutputPush))
 }
 
-func TestMetrics_OperationsWithoutNumbers(t *testing.T) {
+func TestOperationMetrics_LeavesOutValuesThatAreNotFinite(t *testing.T) {
 	nan := reportertest.AddOperations(reportertest.ThreeNodes()).Nodes["0"].Transfers["nixl"]
 	nan.Summary.Throughput, nan.Summary.P90Xfer = math.NaN(), math.Inf(1)
 	got := operationMetrics(&reporter.Node{Transfers: map[string]aggregate.Transfer{"nixl": nan}})
 	if len(got) != pushed(reporter.TransferKind)-2 {
-		t.Errorf("%v", got)
+		t.Errorf("metrics of a transfer with NaN and Inf: %v, want all but 2", got)
 	}
 	if got := operationMetrics(&reporter.Node{}); got != nil {
-		t.Errorf("%v", got)
+		t.Errorf("metrics of a node without operations: %v, want none", got)
 	}
 }
 
@@ -183,7 +183,7 @@ func timelineKeys(rnd *rand.Rand) []string {
 }
 
 // The points that are pushed while series start are the report's, under the same names.
-func TestLiveSeries_HaveTheReportsOperations(t *testing.T) {
+func TestNewLiveSeries_OperationPointsEqualTheReports(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(20)) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
@@ -212,7 +212,7 @@ func TestLiveSeries_HaveTheReportsOperations(t *testing.T) {
 		}
 		wantKeys(t, keys)
 		if len(valuesUnder(all[len(all)-2].points, "system/0/op/", "system/0/gauge/", "system/0/transfer/")) == 0 {
-			t.Fatalf("seed %d: no points of the job", seed)
+			t.Fatalf("seed %d: the last window but one has no points of the job", seed)
 		}
 	}
 }
@@ -245,14 +245,14 @@ func TestWindows_WeighTimesByOperations(t *testing.T) {
 	if diff := cmp.Diff(map[string]float64{
 		"system/3/op/get/time_ms": 1.098901, "system/3/op/get/per_second": 333.666667,
 	}, valuesOf(points, "system/3/op/get/time_ms", "system/3/op/get/per_second")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("points of op/get differ (-want +got):\n%s", diff)
 	}
 	if got := points["system/3/gauge/rate"]; got < 1e-7 || got > 4e-7 {
-		t.Errorf("a small gauge is %v", got)
+		t.Errorf("the small gauge is %v, want 1e-7 to 4e-7", got)
 	}
 	for key := range points {
 		if strings.Contains(key, "unknown") || strings.Contains(key, "//") {
-			t.Errorf("there is %s", key)
+			t.Errorf("there is a point of %s, want only series with valid names", key)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func valuesOf(points map[string]float64, keys ...string) map[string]float64 {
 }
 
 // However many timelines a report has, no window is too large for a request.
-func TestWindows_OfManyLinesFitABatch(t *testing.T) {
+func TestWindows_ManyTimelinesFitABatch(t *testing.T) {
 	h := newHost(rand.New(rand.NewPCG(1, 2)), time.Second, 100)
 	for range 25 {
 		h.tick()
@@ -279,7 +279,7 @@ func TestWindows_OfManyLinesFitABatch(t *testing.T) {
 	}
 	for _, b := range pack(nil, nil, newNodeSeries("0", n).windows()) {
 		if len(b.Metrics) > maxItems {
-			t.Errorf("a batch of %d", len(b.Metrics))
+			t.Errorf("a batch has %d points, want at most %d", len(b.Metrics), maxItems)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // The keys of phases are accepted by every server, and each is used once.
-func TestMetrics_Phases(t *testing.T) {
+func TestMetrics_KeysOfPhasesAreValidAndUnique(t *testing.T) {
 	r := reportertest.AddMarks(reportertest.ThreeNodes())
 	n := r.Nodes["1"]
 	for _, name := range []string{"a/b", "a:b", "a_b", "..", "/", "a//b", "ünï 1", strings.Repeat("x", 200)} {
@@ -21,7 +21,7 @@ func TestMetrics_Phases(t *testing.T) {
 
 	list, dropped := metrics(r)
 	if dropped != 0 {
-		t.Errorf("%d values were dropped", dropped)
+		t.Errorf("%d values were dropped, want none", dropped)
 	}
 	values, before := make(map[string]float64), make(map[string]bool)
 	for _, m := range list {
@@ -29,14 +29,14 @@ func TestMetrics_Phases(t *testing.T) {
 			continue
 		}
 		if err := mlflow.CheckKey(m.Key); err != nil {
-			t.Error(err)
+			t.Errorf("key %s: %v", m.Key, err)
 		}
 		if before[m.Key] {
-			t.Errorf("%s is there twice", m.Key)
+			t.Errorf("key %s is there twice", m.Key)
 		}
 		before[m.Key], values[m.Key] = true, m.Value
 		if m.Timestamp != n.Job.End.UnixMilli() {
-			t.Errorf("%s at %d", m.Key, m.Timestamp)
+			t.Errorf("%s has the timestamp %d, want %d, the node's end", m.Key, m.Timestamp, n.Job.End.UnixMilli())
 		}
 	}
 
@@ -46,7 +46,7 @@ func TestMetrics_Phases(t *testing.T) {
 		"phase/a_b_2/seconds": 3, "phase/__/seconds": 3, "phase/_/seconds": 3, "phase/a__b/seconds": 3,
 	} {
 		if got, ok := values[key]; !ok || got != want {
-			t.Errorf("%s: %v, want %v, of %q", key, got, want, slices.Sorted(maps.Keys(values)))
+			t.Errorf("%s is %v, want %v; keys %q", key, got, want, slices.Sorted(maps.Keys(values)))
 		}
 	}
 }

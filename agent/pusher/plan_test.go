@@ -57,7 +57,7 @@ func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlf
 		for _, m := range b.Metrics {
 			size += len(m.Key) + 100
 			if before, ok := in[m.Timestamp]; m.Timestamp > 0 && ok && before != i {
-				t.Fatalf("seed %d: window %d is split", seed, m.Timestamp)
+				t.Fatalf("seed %d: window %d is split between requests %d and %d", seed, m.Timestamp, before, i)
 			}
 			in[m.Timestamp] = i
 		}
@@ -77,7 +77,7 @@ func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlf
 			len(allTags), len(want), len(tags))
 	}
 	if n := len(want) + len(tags); len(batches) > n/900+len(tags)/90+3 {
-		t.Errorf("seed %d: %d requests for %d items", seed, len(batches), n)
+		t.Errorf("seed %d: %d requests for %d items, want at most %d", seed, len(batches), n, n/900+len(tags)/90+3)
 	}
 }
 
@@ -97,7 +97,7 @@ func file(name, text string) []Artifact {
 }
 
 // Whichever request a push fails at, the next push completes it, in one run.
-func TestPush_GoesOnFromAnyRequest(t *testing.T) {
+func TestSend_CompletesAPushThatFailedAtAnyRequest(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
 	for range 700 {
@@ -114,7 +114,7 @@ func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 	}
 	want, requests := fake.Runs()[0], len(fake.Requests())
 	if requests > 16 {
-		t.Errorf("%d requests for 12 minutes", requests)
+		t.Errorf("%d requests for 12 minutes, want at most 16", requests)
 	}
 	for n := 0; n < requests; n += shortStride(5) {
 		for _, applied := range []bool{false, true} {
@@ -131,7 +131,7 @@ func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 			}
 			got := fake.Runs()
 			if len(got) != 1 {
-				t.Fatalf("request %d, applied %v: %d runs", n, applied, len(got))
+				t.Fatalf("failure at request %d, applied %v: %d runs, want 1", n, applied, len(got))
 			}
 			wantSame(t, fmt.Sprintf("request %d, applied %v", n, applied), want, got[0])
 		}
@@ -157,11 +157,11 @@ func wantSame(t *testing.T, what string, want, got mlflowtest.RunData) {
 	if reflect.DeepEqual(want, got) { // faster
 		return
 	}
-	t.Errorf("%s (-want +got):\n%s", what, cmp.Diff(want, got))
+	t.Errorf("%s: the run differs (-want +got):\n%s", what, cmp.Diff(want, got))
 }
 
 // Two pushes in turn, or at the same time, have the same result as one.
-func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
+func TestSend_RepeatedOrSimultaneousPushesGiveTheSame(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
 	for range 500 {
@@ -175,7 +175,7 @@ func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
 		c := connect(t, l.URL)
 		all.Go(func() {
 			if p, err := Prepare(t.Context(), c, r, o); err != nil || p.Send(t.Context()) != nil {
-				t.Errorf("prepare: %v, or send", err)
+				t.Errorf("simultaneous push: error of Prepare: %v; if nil, Send failed", err)
 			}
 		})
 	}
@@ -183,24 +183,24 @@ func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
 	before := len(fake.Requests())
 	p, err := push(t, c, r, o)
 	if err != nil || p.Metrics != 0 || p.Points != 0 || p.AlreadyStored == 0 || p.Own() {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("plan of a second push: %+v, %v, want nothing to send", p, err)
 	}
 	for _, q := range fake.Requests()[before:] {
 		if strings.Contains(q.Path, "log-batch") {
-			t.Errorf("a batch is sent again: %s", q.Body)
+			t.Errorf("a second push sent a batch: %s", q.Body)
 		}
 	}
 	for key, points := range fake.Runs()[0].Metrics {
 		for i := 1; i < len(points); i++ {
 			if points[i].Step <= points[i-1].Step {
-				t.Errorf("%s: step %d twice", key, points[i].Step)
+				t.Errorf("%s: step %d after step %d, want a higher one", key, points[i].Step, points[i-1].Step)
 			}
 		}
 	}
 }
 
 // Several nodes share the run that one of them created. The worst status and the latest end remain.
-func TestPush_LetsNodesShareARun(t *testing.T) {
+func TestSend_NodesShareARun(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	for node, code := range []int{0, 3, 0} {
@@ -223,26 +223,26 @@ func TestPush_LetsNodesShareARun(t *testing.T) {
 	}
 	runs := fake.Runs()
 	if len(runs) != 1 {
-		t.Fatalf("%d runs", len(runs))
+		t.Fatalf("%d runs, want 1", len(runs))
 	}
 	got := runs[0]
 	if got.Info.Status != "FAILED" || got.Info.EndTime-got.Info.StartTime < 31_000 || len(got.Artifacts) != 3 {
-		t.Errorf("%+v", got)
+		t.Errorf("run %+v, want FAILED, 31 s or longer, with 3 artifacts", got)
 	}
 	for node := range 3 {
 		if steps := stepsOf(got.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage",
 			node)]); len(steps) < 3 {
-			t.Errorf("node %d has the windows %v", node, steps)
+			t.Errorf("node %d has the windows %v, want at least 3", node, steps)
 		}
 	}
 	if steps := stepsOf(got.Metrics["max_t_mem_percent"]); !slices.Equal(slices.Sorted(slices.Values(steps)),
 		[]int64{0, 1, 2}) {
-		t.Errorf("max_t_mem_percent has the steps %v", steps)
+		t.Errorf("max_t_mem_percent has the steps %v, want 0, 1 and 2", steps)
 	}
 }
 
 // Three recordings of one node in one given run are all complete.
-func TestPush_KeepsRecordingsInAGivenRunApart(t *testing.T) {
+func TestSend_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	given := newRun(t, c, time.Now())
@@ -290,13 +290,13 @@ func TestDestination_FindsTheExperiment(t *testing.T) {
 		{Destination{ExperimentID: "77"}, "", true}, {Destination{ExperimentName: "new"}, "2", false},
 	} {
 		if id, err := tt.d.experiment(t.Context(), c, nil); id != tt.id || (err != nil) != tt.fail {
-			t.Errorf("%+v: %q, %v", tt.d, id, err)
+			t.Errorf("experiment of %+v: %q, error %v; want %q, error: %v", tt.d, id, err, tt.id, tt.fail)
 		}
 	}
 }
 
 // A permanent failure to create a run is not retried.
-func TestPush_GivesUpOnAServerThatCannotMakeRuns(t *testing.T) {
+func TestSend_DoesNotRetryAPermanentFailureToCreateARun(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	fake.SetBefore(mlflowtest.On("runs/create", mlflowtest.Status(http.StatusBadRequest, "application/json",
@@ -306,7 +306,7 @@ func TestPush_GivesUpOnAServerThatCannotMakeRuns(t *testing.T) {
 	_, err := push(t, c, h.report(), Options{Destination: Destination{Invocation: "i"}})
 	var e *mlflow.Error
 	if !errors.As(err, &e) || !strings.Contains(err.Error(), "make a run") {
-		t.Error(err)
+		t.Errorf("push: %v, want the server's error with \"make a run\"", err)
 	}
 	n := 0
 	for _, q := range fake.Requests() {
@@ -315,6 +315,6 @@ func TestPush_GivesUpOnAServerThatCannotMakeRuns(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("%d requests to create a run, want 1", n)
 	}
 }

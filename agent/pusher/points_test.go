@@ -107,7 +107,7 @@ func (w naiveWindow) point(t nodeSeries, s Series) float64 {
 }
 
 // Every kept sample is in exactly one window, and the points equal the reference implementation's.
-func TestWindows_AreTheNaiveCut(t *testing.T) {
+func TestWindows_EqualTheReferenceImplementation(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(120)) {
 		h := anyHost(rand.New(rand.NewPCG(seed, 7)))
@@ -156,10 +156,10 @@ func wantOrder(t *testing.T, seed uint64, tr nodeSeries, all []window) {
 	t.Helper()
 	for i, m := range all {
 		if i > 0 && (m.step <= all[i-1].step || m.end <= all[i-1].end) {
-			t.Fatalf("seed %d: step %d at %d after step %d at %d", seed, m.step, m.end, all[i-1].step, all[i-1].end)
+			t.Fatalf("seed %d: step %d at %d after step %d at %d, want higher and later", seed, m.step, m.end, all[i-1].step, all[i-1].end)
 		}
 		if m.step != (m.end-tr.start)/10_000 && !(len(all) <= 2 && all[len(all)-1].end-tr.start < 10_000) {
-			t.Fatalf("seed %d: step %d at %d ms", seed, m.step, m.end-tr.start)
+			t.Fatalf("seed %d: step %d, %d ms after the start, want a step every 10 s", seed, m.step, m.end-tr.start)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestWindows_CutShortRunsInTwo(t *testing.T) {
 			got = append(got, m.step)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%d samples of 0.1 s (-want +got):\n%s", n, d)
+			t.Errorf("steps of %d samples of 0.1 s differ (-want +got):\n%s", n, d)
 		}
 	}
 }
@@ -200,13 +200,13 @@ func TestWindows_AreTheSameFromAFile(t *testing.T) {
 		want, got := h.series().windows(), newNodeSeries("0", read.Nodes["0"]).windows()
 		if !reflect.DeepEqual(want, got) {
 			d := cmp.Diff(want, got, cmp.AllowUnexported(window{}))
-			t.Fatalf("seed %d: from memory and from the file (-want +got):\n%s", seed, d)
+			t.Fatalf("seed %d: windows from a file differ (-memory +file):\n%s", seed, d)
 		}
 	}
 }
 
 // Odd samples in a file of another program do no harm.
-func TestWindows_OfOddFilesAreHarmless(t *testing.T) {
+func TestWindows_OddFilesGiveValidPoints(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"none":     `[]`,
@@ -227,12 +227,12 @@ func TestWindows_OfOddFilesAreHarmless(t *testing.T) {
 		at := int64(math.MinInt64)
 		for _, m := range newNodeSeries("0", &reporter.Node{Samples: s}).windows() {
 			if m.end < at || m.end < 0 || m.step < 0 {
-				t.Errorf("%s: step %d at %d", name, m.step, m.end)
+				t.Errorf("%s: window with step %d at %d, want none negative or before %d", name, m.step, m.end, at)
 			}
 			at = m.end
 			for _, p := range m.points {
 				if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || p.Timestamp < 0 {
-					t.Errorf("%s: %+v", name, p)
+					t.Errorf("%s: point %+v, want a finite value and a time that is not negative", name, p)
 				}
 			}
 		}
@@ -246,7 +246,7 @@ func wholeWindows(rec *collector.Recording, sent int64) []window {
 
 // The windows that are pushed live and at the end together equal the final windows: exactly until the ring is halved,
 // and after that without a repeated step or a missing end.
-func TestLiveSeries_GiveTheFinalWindows(t *testing.T) {
+func TestNewLiveSeries_GivesTheFinalWindows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(80)) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
@@ -280,17 +280,17 @@ func TestLiveSeries_GiveTheFinalWindows(t *testing.T) {
 		}
 		if h.rec.Ring.Stride() == 1 && !(len(all) == 0 && len(sent) == 0) && !reflect.DeepEqual(all, sent) {
 			d := cmp.Diff(all, sent, cmp.AllowUnexported(window{}))
-			t.Fatalf("seed %d: the final cut and what was sent (-want +got):\n%s", seed, d)
+			t.Fatalf("seed %d: sent windows differ (-final +sent):\n%s", seed, d)
 		}
 		wantOrder(t, seed, final, sent)
 		if n := len(all); n > 0 && sent[len(sent)-1].end != all[n-1].end {
-			t.Fatalf("seed %d: the last point is at %d, want %d", seed, sent[len(sent)-1].end, all[n-1].end)
+			t.Fatalf("seed %d: the last sent window ends at %d, want %d", seed, sent[len(sent)-1].end, all[n-1].end)
 		}
 	}
 }
 
 // Live never sends a window that is still open.
-func TestLiveSeries_LeaveOpenWindows(t *testing.T) {
+func TestNewLiveSeries_LeavesOutTheOpenWindow(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(3, 3)), time.Second, 100)
 	for i := range trials(1000) {
@@ -298,7 +298,7 @@ func TestLiveSeries_LeaveOpenWindows(t *testing.T) {
 		now := int64((h.rec.End.Boot - h.rec.Start.Boot) / windowLength)
 		for _, m := range wholeWindows(h.rec, 0) {
 			if m.step >= now {
-				t.Fatalf("after %d s window %d is handed over", i+1, m.step)
+				t.Fatalf("after %d s window %d is handed over, want only windows before %d", i+1, m.step, now)
 			}
 		}
 	}
@@ -324,15 +324,15 @@ func TestAllSeries_HaveValidNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, a := range all {
 		if seen[a] {
-			t.Errorf("%s is there twice", a)
+			t.Errorf("name %s is there twice", a)
 		}
 		seen[a] = true
 		if err := mlflow.CheckKey(a); err != nil {
-			t.Errorf("%s: %v", a, err)
+			t.Errorf("name %s: %v", a, err)
 		}
 		for _, b := range all {
 			if strings.HasPrefix(b, a+"/") {
-				t.Errorf("%s is a folder of %s", a, b)
+				t.Errorf("name %s is a folder of %s", a, b)
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func withRanks(r *reporter.Report, ranks ...int) *reporter.Node {
 	return n
 }
 
-func TestMetrics_Ranks(t *testing.T) {
+func TestMetrics_HaveRanksAndExitCode(t *testing.T) {
 	r := oneSample().report()
 	withRanks(r, 9, 10, 4)
 	list, _ := metrics(r)
@@ -45,17 +45,17 @@ func TestMetrics_Ranks(t *testing.T) {
 		"rank/10/job_cpu_seconds": 1.5, "rank/10/job_peak_memory_mb": 100, "rank/10/exit_code": 0,
 		"node_exit_code": 0,
 	}, valuesUnder(list, "rank/", "node_exit_code")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("metrics of ranks differ (-want +got):\n%s", diff)
 	}
 	for _, m := range list {
 		if m.Step != 4 {
-			t.Errorf("%s has step %d", m.Key, m.Step)
+			t.Errorf("%s has step %d, want 4", m.Key, m.Step)
 		}
 	}
 }
 
 // Of many ranks the lowest are pushed, in the order of numbers, not texts.
-func TestMetrics_ManyRanks(t *testing.T) {
+func TestMetrics_HaveTheLowestOfManyRanks(t *testing.T) {
 	r := oneSample().report()
 	var ranks []int
 	for i := range 20 {
@@ -64,14 +64,14 @@ func TestMetrics_ManyRanks(t *testing.T) {
 	withRanks(r, ranks...)
 	list, _ := metrics(r)
 	if got := valuesUnder(list, "rank/"); len(got) != 3*maxRanks || got["rank/110/job_cpu_seconds"] != 1.5 {
-		t.Errorf("%v", got)
+		t.Errorf("metrics of many ranks: %v, want 3 of each of %d ranks, rank 110 too", got, maxRanks)
 	}
 }
 
 // The rank that measures the host pushes its series live. Another rank pushes the node at the end: it does not send
 // stored windows again, even if a third rank sent them with another start, and fills holes. The job's series combine
 // all ranks, and are sent at the end alone.
-func TestPush_OfRanks(t *testing.T) {
+func TestSend_RankFillsHolesOfOtherRanks(t *testing.T) {
 	t.Parallel()
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
@@ -85,7 +85,7 @@ func TestPush_OfRanks(t *testing.T) {
 	live := s.fake.Runs()[0]
 	for key := range live.Metrics {
 		if !strings.HasPrefix(key, "system/gpu7/") || strings.Contains(key, "/job_") {
-			t.Errorf("%s was sent live", key)
+			t.Errorf("%s was sent live, want only series of the host", key)
 		}
 	}
 
@@ -119,15 +119,15 @@ func TestPush_OfRanks(t *testing.T) {
 		}
 	}
 	if got.Tags["perfagent.node.gpu7.host"] != "gpu7" || got.Tags["perfagent.node.gpu7.exit_code"] != "0" {
-		t.Errorf("tags %v", got.Tags)
+		t.Errorf("tags %v, want the host gpu7 and the exit code 0 of node gpu7", got.Tags)
 	}
 	if got.Info.Status != "FINISHED" || got.Tags[TagExitCode] != "0" {
-		t.Errorf("%s, exit code %s", got.Info.Status, got.Tags[TagExitCode])
+		t.Errorf("status %s, exit code %s; want FINISHED, 0", got.Info.Status, got.Tags[TagExitCode])
 	}
 }
 
 // The exit code of the run is the first failed node's, even if nodes are named after hosts.
-func TestEnd_OfNodesWithoutIndex(t *testing.T) {
+func TestSend_ExitCodeIsThatOfTheFirstFailedHost(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	for i, code := range []int{0, 7, 9} {
@@ -145,6 +145,6 @@ func TestEnd_OfNodesWithoutIndex(t *testing.T) {
 	}
 	runs := fake.Runs()
 	if len(runs) != 1 || runs[0].Info.Status != "FAILED" || runs[0].Tags[TagExitCode] != "7" {
-		t.Errorf("%+v", runs)
+		t.Errorf("runs %+v, want one, FAILED with the exit code 7", runs)
 	}
 }

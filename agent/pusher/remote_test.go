@@ -25,7 +25,7 @@ func TestAnchors_AreInEveryWindow(t *testing.T) {
 			}
 		}
 		if len(keys) > 6 || len(all) == 0 != (len(keys) == 0) {
-			t.Errorf("seed %d: %d anchors for %d windows", seed, len(keys), len(all))
+			t.Errorf("seed %d: %d anchors for %d windows, want at most 6, and some if there are windows", seed, len(keys), len(all))
 		}
 	}
 }
@@ -114,7 +114,7 @@ func send(t *testing.T, c *mlflow.Client, runID string, windows []window) {
 
 // If a recording was thinned and the run has another recording of the same time, only the process that sent the points
 // knows the last one.
-func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
+func TestSend_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 	t.Parallel()
 	const key = "system/0/system_memory_usage_percentage"
 	var s *stage
@@ -124,7 +124,7 @@ func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 		s.seconds(75, nil)
 	})
 	if s.rec.Ring.Stride() == 1 {
-		t.Fatal("the ring is not thinned")
+		t.Fatal("the ring has the stride 1, want it thinned")
 	}
 	all := s.series().windows()
 	sent, sure := s.live.sentUntil(s.live.run.ID)
@@ -142,13 +142,13 @@ func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := len(s.fake.Runs()[0].Metrics[key]); !sure || late == 0 || got != had+late {
-		t.Errorf("%d points, want %d and %d; sure %v", got, had, late, sure)
+		t.Errorf("%d points, want %d and then %d more (not 0); Live certain %v, want true", got, had, late, sure)
 	}
 }
 
 // Whichever request a push fails at, the next one completes it, next to a recording that is nearly the same, and on a
 // server that refuses large requests of which it has a part.
-func TestPush_GoesOnBesideATwin(t *testing.T) {
+func TestSend_CompletesAFailedPushBesideASimilarRecording(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 	for range 250 {
@@ -170,7 +170,7 @@ func TestPush_GoesOnBesideATwin(t *testing.T) {
 	for key, points := range want.Metrics {
 		if has := slices.ContainsFunc(all, func(w window) bool { return w.has(key) }); has &&
 			len(points) < len(all) {
-			t.Fatalf("%s has %d points of %d", key, len(points), len(all))
+			t.Fatalf("%s has %d points, want at least %d", key, len(points), len(all))
 		}
 	}
 	for n := 0; n < requests; n += shortStride(5) {
@@ -204,7 +204,7 @@ func asked(fake *mlflowtest.Fake, part string) (n int) {
 }
 
 // A push at the end sends few queries, even if the run has a longer recording.
-func TestPush_AsksForLittle(t *testing.T) {
+func TestPrepare_RequestsFewHistories(t *testing.T) {
 	t.Parallel()
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
@@ -225,7 +225,7 @@ func TestPush_AsksForLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := asked(s.fake, "system"); n > 1 || p.Points == 0 || p.AlreadyStored == 0 {
-		t.Errorf("%d histories were asked for; %d points sent, %d known", n, p.Points, p.AlreadyStored)
+		t.Errorf("%d histories requested, %d points sent, %d stored already; want at most 1, some, some", n, p.Points, p.AlreadyStored)
 	}
 	fake, _, c := serve(t)
 	for range 2 {
@@ -234,12 +234,12 @@ func TestPush_AsksForLittle(t *testing.T) {
 		}
 	}
 	if n := asked(fake, ""); n > 0 {
-		t.Errorf("%d histories were asked for to push again what is there", n)
+		t.Errorf("%d histories requested to push again what is stored, want none", n)
 	}
 }
 
 // Live knows its run only, and nothing if it sent nothing.
-func TestPush_AsksWhatLiveDoesNotKnow(t *testing.T) {
+func TestPrepare_AsksTheServerWhatLiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
@@ -259,7 +259,7 @@ func TestPush_AsksWhatLiveDoesNotKnow(t *testing.T) {
 			lacking += len(m.points)
 		}
 		if err != nil || p.Points != lacking {
-			t.Errorf("%s: %d points sent, want %d; %v", name, p.Points, lacking, err)
+			t.Errorf("%s: %d points sent, error %v, want %d", name, p.Points, err, lacking)
 		}
 	}
 }

@@ -19,48 +19,48 @@ func TestPace_Period(t *testing.T) {
 		2_000_000_000: 5000 * time.Second,
 	} {
 		if got := newPace(member(0, nodes), "").period(); got != want {
-			t.Errorf("%d nodes: %v, want %v", nodes, got, want)
+			t.Errorf("period for %d nodes is %v, want %v", nodes, got, want)
 		}
 	}
 }
 
-func TestNewPace_OfANodeByItself(t *testing.T) {
+func TestNewPace_SingleNodeHasNoPeers(t *testing.T) {
 	for _, id := range []*reporter.Identity{
 		nil, {}, member(0, 0), member(0, 1), {RanksOnNode: 4, WorldSize: 4}, {RanksOnNode: 4}, {WorldSize: 9},
 	} {
 		if p := newPace(id, "gpu7"); p.hasPeers() {
-			t.Errorf("%+v: %+v", id, p)
+			t.Errorf("newPace(%+v) = %+v, want one without peers", id, p)
 		}
 	}
 }
 
-func TestNewPace_OfNodesWithoutIndex(t *testing.T) {
+func TestNewPace_NodesWithoutIndexDifferByHost(t *testing.T) {
 	id := &reporter.Identity{NodeFrom: "none", RanksOnNode: 3, WorldSize: 10}
 	a, b := newPace(id, "gpu7"), newPace(id, "gpu8")
 	if a.nodes != 4 || a.fraction < 0 || a.fraction >= 1 || a.fraction == b.fraction || a != newPace(id, "gpu7") {
-		t.Errorf("%+v and %+v", a, b)
+		t.Errorf("paces %+v and %+v, want 4 nodes and a fraction in [0, 1) by host", a, b)
 	}
 }
 
 // The slots of a node are a period apart, its neighbour's a twentieth of a second later.
-func TestPace_Slots(t *testing.T) {
+func TestPace_SlotsAreAPeriodApart(t *testing.T) {
 	first, second := newPace(member(7, 1000), ""), newPace(member(8, 1000), "")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for range 100 {
 		slot := first.slot(now)
 		begin := first.begin(slot)
 		if begin.After(now) || !first.begin(slot+1).Equal(begin.Add(50*time.Second)) || first.slot(begin) != slot {
-			t.Fatalf("slot %d of %v begins at %v", slot, now, begin)
+			t.Fatalf("slot %d of %v begins at %v, want not later, and 50 s before the next", slot, now, begin)
 		}
 		if got := second.begin(slot).Sub(begin); got != time.Second/20 {
-			t.Fatalf("the neighbour's begins %v later", got)
+			t.Fatalf("the neighbor's slot begins %v later, want 50ms", got)
 		}
 		now = now.Add(7919 * time.Millisecond)
 	}
 }
 
 // Each turn takes a share of the time that grows with the nodes, and leaves at least half of the remaining time.
-func TestSchedule(t *testing.T) {
+func TestSchedule_TurnsLeaveHalfOfTheRemainingTime(t *testing.T) {
 	ms := time.Millisecond
 	for _, tt := range []struct {
 		node, nodes int
@@ -78,7 +78,7 @@ func TestSchedule(t *testing.T) {
 			turns, began := NewSchedule(r, tt.timeout), time.Now()
 			for i, want := range tt.want {
 				if err := turns.wait(t.Context()); err != nil || time.Since(began) != want {
-					t.Errorf("node %d of %d, turn %d: %v (%v), want %v", tt.node, tt.nodes, i, time.Since(began), err, want)
+					t.Errorf("node %d of %d: turn %d after %v (%v), want %v", tt.node, tt.nodes, i, time.Since(began), err, want)
 				}
 			}
 		})
@@ -109,7 +109,7 @@ func TestNodeName(t *testing.T) {
 		{&reporter.Node{Host: host, Identity: common, Ranks: map[string]*reporter.Rank{"9": nil}}, "gpu7.example", 3},
 	} {
 		if name, step := nodeName("3", tt.node), nodeStep("3", tt.node); name != tt.name || step != tt.step {
-			t.Errorf("%+v: %s, step %d; want %s, step %d", tt.node, name, step, tt.name, tt.step)
+			t.Errorf("node %+v: name %s, step %d; want %s, %d", tt.node, name, step, tt.name, tt.step)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestCreatesRun(t *testing.T) {
 		{0, &reporter.Identity{NodeFrom: "none", WorldSize: 8, Rank: &three, LocalRank: &two}, false},
 	} {
 		if got := createsRun(tt.node, tt.id); got != tt.want {
-			t.Errorf("%d, %+v: %v", tt.node, tt.id, got)
+			t.Errorf("createsRun(%d, %+v) = %v, want %v", tt.node, tt.id, got, tt.want)
 		}
 	}
 }

@@ -57,13 +57,13 @@ func TestPick_PrefersOurOwnRun(t *testing.T) {
 			link = f.jobRun.ID
 		}
 		if run != c.run || link != c.link {
-			t.Errorf("%s: run %q, link %q; want %q, %q", name, run, link, c.run, c.link)
+			t.Errorf("%s: run %q, linked job's run %q; want %q, %q", name, run, link, c.run, c.link)
 		}
 	}
 }
 
 // A run ID may be used twice, and by other nodes.
-func TestIdentity_FitsItsOwnRuns(t *testing.T) {
+func TestRunIdentity_FitsItsOwnRuns(t *testing.T) {
 	t.Parallel()
 	id := runIdentity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"},
 		recordings: map[string]string{"1": "same"}}
@@ -92,21 +92,21 @@ func TestIdentity_FitsItsOwnRuns(t *testing.T) {
 		"ours, made live for another":      {own("a", 99, TagInvocation, "abc.11"), true},
 	} {
 		if got := id.fits(c.run); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+			t.Errorf("fits(%s) = %v, want %v", name, got, c.want)
 		}
 	}
 	id.perfpy = true
 	if !id.fits(own("a", 5, tagRecording("1"), "same")) || id.fits(own("a", 150)) {
-		t.Error("perf.py's file knows its run again by its recording alone")
+		t.Error("fits of perf.py's file is wrong, want true for its recording and false for its run ID alone")
 	}
 	id = runIdentity{start: at(100).Add(999 * time.Microsecond), end: at(200)} // MLflow keeps milliseconds
 	if !id.fits(theirs("a", 100)) {
-		t.Error("a run of the same millisecond does not fit")
+		t.Error("fits of a run of the same millisecond = false, want true")
 	}
 }
 
 // The same recording has the same identity, and another one has another.
-func TestIdentity_IsTheSameForTheSameRecording(t *testing.T) {
+func TestNewRunIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	t.Parallel()
 	report := func(id string, start int, nodes ...string) *reporter.Report {
 		r := &reporter.Report{Run: reporter.Run{ID: id, Start: reporter.Time{Time: at(start)}},
@@ -119,16 +119,16 @@ func TestIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	same := newRunIdentity(report("r", 1, "0", "1"), Destination{}, "").invocation
 	if got := newRunIdentity(report("r", 1, "1", "0"), Destination{Invocation: "not 'plain'"},
 		"").invocation; got != same || !isFilterSafe(got) {
-		t.Errorf("%q and %q", got, same)
+		t.Errorf("invocations %q and %q, want the same one, safe for a filter", got, same)
 	}
 	for name, other := range map[string]*reporter.Report{"id": report("s", 1, "0", "1"),
 		"start": report("r", 2, "0", "1"), "nodes": report("r", 1, "0")} {
 		if newRunIdentity(other, Destination{}, "").invocation == same {
-			t.Errorf("another %s has the same hash", name)
+			t.Errorf("another %s gives the same invocation %q, want another one", name, same)
 		}
 	}
 	if got := newRunIdentity(report("r", 1, "0"), Destination{Invocation: "abc"}, "").invocation; got != "abc" {
-		t.Error(got)
+		t.Errorf("invocation %q, want abc as given", got)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestIsFilterSafe(t *testing.T) {
 		"": false, "a.B_9-": true, "it's": false, "a b": false, "é": false, "%": false, "`": false, "\x00": false,
 	} {
 		if isFilterSafe(value) != want {
-			t.Errorf("%q: %v", value, !want)
+			t.Errorf("isFilterSafe(%q) = %v, want %v", value, !want, want)
 		}
 	}
 }

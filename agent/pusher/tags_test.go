@@ -40,10 +40,10 @@ func words() []string {
 	return out
 }
 
-func TestCommandLine_IsReadBackByAShell(t *testing.T) {
+func TestShellCommand_IsReadBackByAShell(t *testing.T) {
 	t.Parallel()
 	if all := words(); !slices.Equal(readBack(t, ShellCommand(all)), all) {
-		t.Errorf("%q is read as %q", all, readBack(t, ShellCommand(all)))
+		t.Errorf("ShellCommand of %q is read back as %q", all, readBack(t, ShellCommand(all)))
 	}
 	check := func(raw [][]byte) bool {
 		all := []string{"first"}
@@ -53,7 +53,7 @@ func TestCommandLine_IsReadBackByAShell(t *testing.T) {
 		return slices.Equal(readBack(t, ShellCommand(all)), all)
 	}
 	if err := quick.Check(check, &quick.Config{MaxCount: trials(200)}); err != nil {
-		t.Error(err)
+		t.Errorf("ShellCommand of random words: %v", err)
 	}
 }
 
@@ -66,7 +66,7 @@ func FuzzCommandLine(f *testing.F) {
 			return
 		}
 		if got := readBack(t, ShellCommand([]string{a, b})); !slices.Equal(got, []string{a, b}) {
-			t.Errorf("%q, %q are read as %q", a, b, got)
+			t.Errorf("ShellCommand of %q, %q is read back as %q", a, b, got)
 		}
 	})
 }
@@ -85,13 +85,13 @@ func TestClip_CutsBetweenCharacters(t *testing.T) {
 			strings.HasPrefix(valid, head)
 	}
 	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
+		t.Errorf("clip of random texts: %v", err)
 	}
 	for n := 3; n < 40; n++ {
 		for _, s := range []string{strings.Repeat("é", 30), strings.Repeat("日", 30), strings.Repeat("😀", 30),
 			"a" + strings.Repeat("😀", 30)} {
 			if !check([]byte(s), uint8(n-3)) {
-				t.Errorf("clip(%q, %d) = %q", s, n, clip(s, n))
+				t.Errorf("clip(%q, %d) = %q, want valid UTF-8, not longer, with the same beginning", s, n, clip(s, n))
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 		"odd": "\xff", "perfagent.run_id": "forged"}), 2)
 	for key, value := range got {
 		if err := mlflow.CheckKey(key); err != nil || len(value) > 5000 || !utf8.ValidString(value) {
-			t.Errorf("tag %q of %d bytes: %v", key, len(value), err)
+			t.Errorf("tag %q of %d bytes: %v; want a valid key, and at most 5000 bytes of UTF-8", key, len(value), err)
 		}
 	}
 	for key, value := range map[string]string{"branch": "main", "odd": "\uFFFD", "perfagent.run_id": "r",
@@ -127,10 +127,10 @@ func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 	}
 	if v := got["long"]; !strings.HasSuffix(v, "…") || len(v) < 4990 ||
 		!strings.HasPrefix(long, strings.TrimSuffix(v, "…")) {
-		t.Errorf("a long tag has %d bytes: …%q", len(v), v[len(v)-9:])
+		t.Errorf("the long tag has %d bytes: …%q, want at least 4990 and an ellipsis at the end", len(v), v[len(v)-9:])
 	}
 	if len(notes) != 6 || len(got) != 10 {
-		t.Errorf("%d tags: %v; notes: %q", len(got), got, notes)
+		t.Errorf("%d tags: %v; %d notes: %q; want 10, 6", len(got), got, len(notes), notes)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestMetrics_DropsWhatIsNotFinite(t *testing.T) {
 	got, dropped := metrics(r)
 	if dropped != 4 || len(got) != 2 || got[0] != (mlflow.Metric{Key: "a", Value: 1, Timestamp: 1234, Step: 7}) ||
 		got[1].Key != "f/g" {
-		t.Errorf("dropped %d, kept %v", dropped, got)
+		t.Errorf("%d values dropped, %+v kept; want 4, a at step 7 and f/g", dropped, got)
 	}
 }
 
@@ -163,11 +163,11 @@ func TestStatusOf_TellsHowTheJobEnded(t *testing.T) {
 	} {
 		r := &reporter.Report{Run: reporter.Run{ExitCode: &c.code, Signal: c.signal, Incomplete: c.incomplete}}
 		if got := statusOf(r); got != c.want {
-			t.Errorf("%+v gives %s", c, got)
+			t.Errorf("statusOf of %+v = %s, want %s", c, got, c.want)
 		}
 	}
 	if got := statusOf(&reporter.Report{}); got != mlflow.Finished { // a sidecar's
-		t.Error(got)
+		t.Errorf("statusOf of an empty report = %s, want %s", got, mlflow.Finished)
 	}
 }
 
@@ -177,11 +177,11 @@ func TestRunName_IsTheCommand(t *testing.T) {
 		"perfagent r": nil,
 		"x " + strings.Repeat("y", maxRunName-5) + "…": {"x", strings.Repeat("y", 1000)}} {
 		if got := runName(&reporter.Report{Run: reporter.Run{ID: "r", Command: command}}); got != want {
-			t.Errorf("%.200q is named %q, want %q", strings.Join(command, " "), got, want)
+			t.Errorf("runName of %.200q = %q, want %q", strings.Join(command, " "), got, want)
 		}
 	}
 	r := &reporter.Report{Run: reporter.Run{ID: strconv.Itoa(1 << 40)}}
 	if got := runName(r); got != "perfagent 1099511627776" {
-		t.Error(got)
+		t.Errorf("runName without a command = %s, want perfagent 1099511627776", got)
 	}
 }
