@@ -43,13 +43,13 @@ func TestUploadArtifact_ChoosesTheAddress(t *testing.T) {
 			if r.Method != tt.method || r.URL.EscapedPath() != tt.path || r.URL.RawQuery != tt.query ||
 				string(body) != "data" ||
 				r.Header.Get("Content-Type") != "text/plain" || r.Header.Get("Authorization") != "Bearer t" {
-				t.Errorf("%s, %s: %s %s?%s %q %v", tt.uri, tt.name, r.Method, r.URL.EscapedPath(), r.URL.RawQuery,
-					body, r.Header)
+				t.Errorf("%s to %s: %s %s?%s of %q with %v, want %s %s?%s of data, as text/plain with the token", tt.name, tt.uri,
+					r.Method, r.URL.EscapedPath(), r.URL.RawQuery, body, r.Header, tt.method, tt.path, tt.query)
 			}
 		}))
 		c := client(t, Config{URI: server.URL + "/pre/fix/", Token: "t"})
 		if err := upload(c, tt.uri, tt.name); err != nil || !asked {
-			t.Errorf("%s: asked %v, %v", tt.uri, asked, err)
+			t.Errorf("UploadArtifact of %s to %s: %v, request received: %v", tt.name, tt.uri, err, asked)
 		}
 		server.Close()
 	}
@@ -60,7 +60,7 @@ func TestUploadArtifact_SendsNoCredentialsToAnotherHost(t *testing.T) {
 	status := 200
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/p/api/2.0/mlflow-artifacts/artifacts/0/r1/x" || r.Header.Get("Authorization") != "" {
-			t.Errorf("%s %v", r.URL, r.Header)
+			t.Errorf("the store received %s with %v, want the path /p/api/2.0/mlflow-artifacts/artifacts/0/r1/x, no credentials", r.URL, r.Header)
 		}
 		w.WriteHeader(status)
 	}))
@@ -69,23 +69,23 @@ func TestUploadArtifact_SendsNoCredentialsToAnotherHost(t *testing.T) {
 	c := client(t, Config{URI: "http://127.0.0.1:1/p", Username: "alice", Password: "secret"})
 	artifactURI := "mlflow-artifacts://bob:pass@" + u.Host + "/0/r1"
 	if err := upload(c, artifactURI, "x"); err != nil {
-		t.Error(err)
+		t.Errorf("UploadArtifact to another host: %v", err)
 	}
 	status = 401
 	var artifact *ArtifactError
 	if err := upload(c, artifactURI, "x"); !errors.As(err, &artifact) {
-		t.Error(err)
+		t.Errorf("UploadArtifact refused with 401 by another host: %v, want an *ArtifactError", err)
 	}
 	wantText(t, artifact, "own host and port only")
 	for _, hostile := range []string{"mlflow-artifacts://h h/x", "mlflow-artifacts://h:port/x",
 		"mlflow-artifacts://%zz/x", "mlflow-artifacts://[/x"} {
 		if err := upload(c, hostile, "x"); !errors.As(err, &artifact) {
-			t.Errorf("%s: %v", hostile, err)
+			t.Errorf("UploadArtifact to %s: %v, want an *ArtifactError", hostile, err)
 		}
 	}
 }
 
-func TestUploadArtifact_TellsNotesFromFailures(t *testing.T) {
+func TestUploadArtifact_TellsFileErrorsFromFailures(t *testing.T) {
 	t.Parallel()
 	noServe := "Endpoint: /x disabled due to the mlflow server running with `--no-serve-artifacts`." +
 		" To enable artifacts server functionality, run `mlflow server` with `--serve-artifacts`"
@@ -116,10 +116,10 @@ func TestUploadArtifact_TellsNotesFromFailures(t *testing.T) {
 			err := upload(answering(t, tt.status, tt.body), uri, "plots/a.svg")
 			var artifact *ArtifactError
 			if errors.As(err, &artifact) != tt.note || Temporary(err) != tt.temporary || err == nil {
-				t.Errorf("%s, %s: %T %v", name, uri, err, err)
+				t.Errorf("%s, %s: %T %v, temporary %v; want an *ArtifactError: %v, temporary %v", name, uri, err, err, Temporary(err), tt.note, tt.temporary)
 			}
 			if tt.note && artifact.Path != "plots/a.svg" {
-				t.Errorf("%s: path %q", name, artifact.Path)
+				t.Errorf("%s: the error has the path %q, want plots/a.svg", name, artifact.Path)
 			}
 		}
 	}
@@ -127,17 +127,17 @@ func TestUploadArtifact_TellsNotesFromFailures(t *testing.T) {
 		"can the server itself write to the store s3://bucket/r1?")
 	err := upload(client(t, Config{URI: "http://127.0.0.1:1"}), "s3://bucket/r1", "x")
 	if !Temporary(err) {
-		t.Errorf("no server: %v", err)
+		t.Errorf("UploadArtifact without a server: %v, want a temporary error", err)
 	}
 }
 
 func TestUploadArtifact_RefusesBeforeSending(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was sent", r.URL) })
+	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was requested, want no request", r.URL) })
 	var artifact *ArtifactError
 	for _, name := range []string{"", ".", "..", "/a", "a/", "a//b", "../a", "a/../b", "./a", `a\b`} {
 		if err := upload(c, "mlflow-artifacts:/0", name); !errors.As(err, &artifact) {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("UploadArtifact of %q: %v, want an *ArtifactError", name, err)
 		}
 	}
 	run := &Run{ID: "r1", ArtifactURI: "s3://u:secret@bucket/r1"}
@@ -146,7 +146,7 @@ func TestUploadArtifact_RefusesBeforeSending(t *testing.T) {
 	wantText(t, c.UploadArtifact(context.Background(), run, "none", "", nil), "empty")
 }
 
-func TestUploadArtifact_SendsEverySizeThatIsTaken(t *testing.T) {
+func TestUploadArtifact_SendsEveryAcceptedSize(t *testing.T) {
 	t.Parallel()
 	for uri, sizes := range map[string][]int{"mlflow-artifacts:/0": {0, 1, maxUpload + 1},
 		"gs://b/x": {1, maxUpload}} {
@@ -154,12 +154,12 @@ func TestUploadArtifact_SendsEverySizeThatIsTaken(t *testing.T) {
 			c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 				if n, _ := io.Copy(io.Discard, r.Body); n != int64(size) || r.ContentLength != n ||
 					r.Header.Get("Content-Type") != "application/octet-stream" {
-					t.Errorf("%d bytes, want %d; %v", n, size, r.Header)
+					t.Errorf("received %d bytes of %d announced, want %d; header %v", n, r.ContentLength, size, r.Header)
 				}
 			})
 			if err := c.UploadArtifact(context.Background(), &Run{ID: "r", ArtifactURI: uri}, "f", "",
 				bytes.Repeat([]byte("x"), size)); err != nil {
-				t.Error(uri, size, err)
+				t.Errorf("UploadArtifact of %d bytes to %s: %v", size, uri, err)
 			}
 		}
 	}
@@ -169,6 +169,6 @@ func TestArtifactError_ClipsLongNames(t *testing.T) {
 	t.Parallel()
 	err := &ArtifactError{Path: strings.Repeat("x", 500), Reason: "why"}
 	if wantText(t, err, "xxx", "why"); len(err.Error()) > 200 {
-		t.Errorf("%d bytes", len(err.Error()))
+		t.Errorf("the error has %d bytes, want at most 200", len(err.Error()))
 	}
 }

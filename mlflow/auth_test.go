@@ -41,17 +41,17 @@ func TestClient_SendsCredentials(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if got := r.Header.Get("Authorization"); got != tt.want {
-					t.Errorf("Authorization %q, want %q", got, tt.want)
+					t.Errorf("Authorization is %q, want %q", got, tt.want)
 				}
 				if r.Header.Get("X-MLFLOW-WORKSPACE") != "team" || r.Header.Get("User-Agent") != "me/1" {
-					t.Errorf("%v", r.Header)
+					t.Errorf("header %v, want the workspace team and the user agent me/1", r.Header)
 				}
 				io.WriteString(w, goodRun)
 			}))
 			defer server.Close()
 			tt.cfg.URI, tt.cfg.Workspace, tt.cfg.UserAgent = server.URL, "team", "me/1"
 			if err := getRun(client(t, tt.cfg)); err != nil {
-				t.Error(err)
+				t.Errorf("Run: %v", err)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestClient_NamesTheVariablesAfterARefusal(t *testing.T) {
 		cfg.URI = server.URL
 		err := getRun(client(t, cfg))
 		if wantText(t, err, want, "401"); Temporary(err) {
-			t.Error("temporary")
+			t.Errorf("Temporary(%v) = true, want false", err)
 		}
 	}
 }
@@ -85,24 +85,24 @@ func TestClient_FollowsRedirectsOnTheSameHost(t *testing.T) {
 			}
 			if r.Method == http.MethodPost {
 				if m := bodyOf(t, r); m["key"] != "k" {
-					t.Errorf("%d: body %v", status, m)
+					t.Errorf("redirect with %d: the body is %v, want the key k", status, m)
 				}
 				io.WriteString(w, "{}")
 				return
 			}
 			if r.FormValue("run_id") != "r1" || r.Header.Get("Authorization") != "Bearer t" {
-				t.Errorf("%d: %s %v", status, r.URL, r.Header)
+				t.Errorf("redirect with %d: request %s with %v, want the run r1 and the token", status, r.URL, r.Header)
 			}
 			io.WriteString(w, goodRun)
 		})
 		c.config.Token = "t"
 		if err := getRun(c); err != nil {
-			t.Errorf("GET %d: %v", status, err)
+			t.Errorf("GET redirected with %d: %v", status, err)
 		}
 		err := c.SetTag(context.Background(), "r1", Tag{"k", "v"})
 		if status >= 307 {
 			if err != nil {
-				t.Errorf("POST %d: %v", status, err)
+				t.Errorf("POST redirected with %d: %v", status, err)
 			}
 		} else {
 			wantText(t, err, "redirects to "+c.URI()+"/new/api", "MLFLOW_TRACKING_URI to "+c.URI()+"/new")
@@ -120,7 +120,7 @@ func TestClient_EndsEndlessRedirects(t *testing.T) {
 		http.Redirect(w, r, r.URL.String(), http.StatusTemporaryRedirect)
 	})
 	if wantText(t, getRun(c), "too many redirects"); n != maxRedirects {
-		t.Errorf("%d requests", n)
+		t.Errorf("%d requests, want %d", n, maxRedirects)
 	}
 	for _, location := range []string{"", "http://", ":", "//"} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -134,7 +134,7 @@ func TestClient_EndsEndlessRedirects(t *testing.T) {
 func TestClient_SendsNoCredentialsElsewhere(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("the other server was sent %s %v", r.URL, r.Header)
+		t.Errorf("the other server received %s with %v, want no request", r.URL, r.Header)
 	}))
 	defer other.Close()
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -147,7 +147,7 @@ func TestClient_SendsNoCredentialsElsewhere(t *testing.T) {
 				nil)} {
 			e := wantText(t, err, "redirects to "+other.URL, "MLFLOW_TRACKING_URI to "+other.URL)
 			if Temporary(err) || strings.Contains(e.advice, "/api/2.0/mlflow/") {
-				t.Errorf("%v: temporary, or the new address is not that of the server", err)
+				t.Errorf("%v: temporary (%v), or %q has the path of the request; want neither", err, Temporary(err), e.advice)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func TestSameServer_ComparesSchemeHostAndPort(t *testing.T) {
 		from, err1 := url.Parse(tt.from)
 		to, err2 := url.Parse(tt.to)
 		if err1 != nil || err2 != nil || sameServer(from, to) != tt.want {
-			t.Errorf("%s → %s: not %v", tt.from, tt.to, tt.want)
+			t.Errorf("sameServer(%s, %s): %v, %v, want %v", tt.from, tt.to, err1, err2, tt.want)
 		}
 	}
 }
@@ -270,17 +270,17 @@ func TestClient_ChecksCertificates(t *testing.T) {
 		err := getRun(client(t, tt.cfg))
 		if tt.want == nil {
 			if err != nil {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: %v, want no error", name, err)
 			}
 			continue
 		}
 		if wantText(t, err, tt.want...); Temporary(err) {
-			t.Errorf("%s: %v is temporary", name, err)
+			t.Errorf("%s: Temporary(%v) = true, want false", name, err)
 		}
 	}
 }
 
-func TestClient_ShowsItsCertificate(t *testing.T) {
+func TestClient_SendsItsCertificate(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	server := ca.server(loopback(), true)
@@ -288,7 +288,7 @@ func TestClient_ShowsItsCertificate(t *testing.T) {
 	// has read the reason. That is temporary, and the next try gets the reason.
 	err := getRun(client(t, Config{URI: server.URL, CAPath: ca.file, MaxRetries: 9}))
 	if wantText(t, err, "MLFLOW_TRACKING_CLIENT_CERT_PATH"); Temporary(err) {
-		t.Error("temporary")
+		t.Errorf("Temporary(%v) = true without a client certificate, want false", err)
 	}
 	cert, key := ca.issue(&x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	der, err := x509.MarshalPKCS8PrivateKey(key)
@@ -301,7 +301,7 @@ func TestClient_ShowsItsCertificate(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "me.pem")
 		writeFile(t, file, text)
 		if err := getRun(client(t, Config{URI: server.URL, CAPath: ca.file, ClientCertPath: file})); err != nil {
-			t.Error(err)
+			t.Errorf("Run with a client certificate: %v", err)
 		}
 	}
 }
@@ -317,17 +317,17 @@ func TestNew_ReadsCertificates(t *testing.T) {
 		wantText(t, err, "MLFLOW_TRACKING_", "_CERT_PATH", ".pem"[:0])
 		cfg.URI = "http://h" // where they don't matter
 		if _, err := New(cfg); err != nil {
-			t.Error(err)
+			t.Errorf("New with unreadable certificates for http: %v, want no error", err)
 		}
 	}
 	for _, cfg := range []Config{{URI: "x"}, {URI: "http://u:p@h"}, {URI: "http://h?q"},
 		{URI: "http://h", InsecureTLS: true, CAPath: "x"}, {URI: "http://h", Token: "a\r\nb"}} {
 		if _, err := New(cfg); err == nil {
-			t.Errorf("%s passes", fields(cfg))
+			t.Errorf("New(%s) succeeded, want an error", fields(cfg))
 		}
 	}
 	var unsupported *UnsupportedURIError
 	if _, err := New(Config{URI: "sqlite:///x"}); !errors.As(err, &unsupported) {
-		t.Error(err)
+		t.Errorf("New with sqlite:///x: %v, want an *UnsupportedURIError", err)
 	}
 }

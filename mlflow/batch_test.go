@@ -12,19 +12,19 @@ import (
 	"testing"
 )
 
-func TestCheckKey_TakesWhatEveryServerTakes(t *testing.T) {
+func TestCheckKey_AcceptsWhatEveryServerAccepts(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"a", "system/node-03/cpu_utilization_percentage", "é ü/1.2-3_4", "a.b",
 		"...a/..b"[3:], "日本/½", strings.Repeat("é", 250)} {
 		if err := CheckKey(key); err != nil {
-			t.Errorf("%q: %v", key, err)
+			t.Errorf("CheckKey(%q): %v, want nil", key, err)
 		}
 	}
 	for _, key := range []string{"", ".", "..", "/", "/a", "a/", "a//b", "./a", "a/.", "a/./b", "../x", "a/../b",
 		"..a", "a:b", "a%", "a(b)", "a,b", "a@b", "a[0]",
 		"a\n", "a\tb", "a\x00", "a\xff", "a\u0301", strings.Repeat("x", 251)} {
 		if err := CheckKey(key); err == nil {
-			t.Errorf("%q passes", key)
+			t.Errorf("CheckKey(%q) = nil, want an error", key)
 		}
 	}
 }
@@ -35,7 +35,7 @@ func TestLogBatch_SendsOneRequest(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" || r.URL.Path != "/api/2.0/mlflow/runs/log-batch" ||
 			r.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s %s %s", r.Method, r.URL, r.Header)
+			t.Errorf("request %s %s with %s, want a POST of JSON to /api/2.0/mlflow/runs/log-batch", r.Method, r.URL, r.Header)
 		}
 		got = bodyOf(t, r)
 		io.WriteString(w, "{}")
@@ -48,16 +48,16 @@ func TestLogBatch_SendsOneRequest(t *testing.T) {
 		"metrics": []any{map[string]any{"key": "a/b", "value": 1.5, "timestamp": 1700000000000.0, "step": -3.0}},
 		"tags":    []any{map[string]any{"key": "k", "value": "<v>"}}}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("the body is %v, want %v", got, want)
 	}
 }
 
 func TestLogBatch_RefusesBeforeSending(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was sent", r.URL) })
+	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was requested, want no request", r.URL) })
 	ctx := context.Background()
 	if err := c.LogBatch(ctx, "r", Batch{}); err != nil {
-		t.Error("empty:", err)
+		t.Error("LogBatch of an empty batch, want no error:", err)
 	}
 	for name, b := range map[string]Batch{
 		"metrics": {Metrics: points(1001)},
@@ -67,14 +67,14 @@ func TestLogBatch_RefusesBeforeSending(t *testing.T) {
 	} {
 		err := c.LogBatch(ctx, "r", b)
 		if !errors.Is(err, errTooLarge) || Temporary(err) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("LogBatch with %s: %v, want a permanent errTooLarge", name, err)
 		}
 	}
 	for name, m := range map[string]Metric{"NaN": {Key: "a", Value: math.NaN()},
 		"Inf":  {Key: "a", Value: math.Inf(-1)},
 		"time": {Key: "a", Timestamp: -1}, "key": {Key: "a//b"}} {
 		if err := c.LogBatch(ctx, "r", Batch{Metrics: []Metric{m}}); err == nil || errors.Is(err, errTooLarge) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("LogBatch with an invalid metric (%s): %v, want an error other than errTooLarge", name, err)
 		}
 	}
 	wantText(t, c.LogBatch(ctx, "r", Batch{Tags: []Tag{{"a:b", ""}}}), "tag 0", `"a:b"`)
@@ -110,7 +110,7 @@ func TestSplit_KeepsTheLimits(t *testing.T) {
 		}
 	}
 	if got := Split(Batch{Tags: append(tags(1, 1_000_000), tags(1, 1)...)}); len(got) != 2 {
-		t.Errorf("one tag too large for any batch: %d batches", len(got))
+		t.Errorf("one tag too large for any batch, and another: %d batches, want 2", len(got))
 	}
 }
 
@@ -141,7 +141,7 @@ func FuzzSplit(f *testing.F) {
 				t.Errorf("batch %d is empty", i)
 			}
 			if err := c.LogBatch(context.Background(), strings.Repeat("r", 256), b); err != nil {
-				t.Errorf("batch %d: %v", i, err)
+				t.Errorf("LogBatch of batch %d: %v", i, err)
 			}
 			out.Metrics, out.Tags = append(out.Metrics, b.Metrics...), append(out.Tags, b.Tags...)
 		}
@@ -149,7 +149,7 @@ func FuzzSplit(f *testing.F) {
 			in.Tags = nil
 		}
 		if !reflect.DeepEqual(in, out) {
-			t.Error("lost, or in another order")
+			t.Error("the batches have other items than the input, or in another order")
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ClockAhead reports only the difference that the Date of a response proves.
-func TestClient_ClockAhead(t *testing.T) {
+func TestClockAhead_ReportsOnlyAProvenDifference(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name        string
@@ -31,7 +31,7 @@ func TestClient_ClockAhead(t *testing.T) {
 			io.WriteString(w, `{"run":{"info":{"run_id":"r"}}}`)
 		})
 		if got := client.ClockAhead(); got != 0 {
-			t.Errorf("%s: %v before any answer", c.name, got)
+			t.Errorf("%s: ClockAhead() = %v before any response, want 0", c.name, got)
 		}
 		begin := time.Now()
 		if _, err := client.Run(context.Background(), "r"); err != nil {
@@ -41,13 +41,13 @@ func TestClient_ClockAhead(t *testing.T) {
 			c.least, c.most = c.least-took, c.most+took
 		}
 		if got := client.ClockAhead(); got < c.least || got > c.most {
-			t.Errorf("%s: ahead by %v, want %v to %v", c.name, got, c.least, c.most)
+			t.Errorf("%s: ClockAhead() = %v, want %v to %v", c.name, got, c.least, c.most)
 		}
 	}
 }
 
 // A busy server's Date is old now and then: a difference counts only if all responses show it.
-func TestClock_OldDate(t *testing.T) {
+func TestClockAhead_IgnoresOldDates(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 	client := Client{clock: new(clock)}
@@ -56,6 +56,6 @@ func TestClock_OldDate(t *testing.T) {
 		client.clock.note(now, now, header)
 	}
 	if got := client.ClockAhead(); got != 0 {
-		t.Errorf("ahead by %v", got)
+		t.Errorf("ClockAhead() = %v, want 0: one Date was old", got)
 	}
 }

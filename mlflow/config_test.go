@@ -88,7 +88,7 @@ func fields(c Config) string {
 	return fmt.Sprintf("%+v", open(c))
 }
 
-func TestNewConfig_RefusesNonsense(t *testing.T) {
+func TestNewConfig_RefusesInvalidValues(t *testing.T) {
 	t.Parallel()
 	for _, tt := range [][2]string{
 		{"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "10"}, {"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "-1"},
@@ -163,12 +163,12 @@ func TestNewConfig_ReadsTheCredentialsFile(t *testing.T) {
 			if tt.bad != "" {
 				wantText(t, err, "credentials", tt.bad)
 				if strings.Contains(err.Error(), "hunter22") {
-					t.Errorf("%v shows the password", err)
+					t.Errorf("the error has the password: %v", err)
 				}
 				return
 			}
 			if err != nil || cfg.Username != tt.user || cfg.Password != tt.password {
-				t.Errorf("%q %q %v, want %q %q", cfg.Username, cfg.Password, err, tt.user, tt.password)
+				t.Errorf("user %q, password %q, error %v; want %q, %q", cfg.Username, cfg.Password, err, tt.user, tt.password)
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestConfig_HidesSecrets(t *testing.T) {
 	for _, text := range texts {
 		for _, s := range []string{"alice", "hunter", "tok-en", "616c696365"} {
 			if strings.Contains(text, s) {
-				t.Errorf("%q shows %q", text, s)
+				t.Errorf("%q has the secret %q", text, s)
 			}
 		}
 	}

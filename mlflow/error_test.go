@@ -54,10 +54,10 @@ func TestError_ExplainsRefusals(t *testing.T) {
 			e := wantText(t, err, `get run "r1"`, c.URI()+"/api/2.0/mlflow/runs/get", tt.message, tt.advice)
 			if e.Status != tt.status || e.Code != tt.code || e.Message != tt.message ||
 				tt.advice == "" && e.advice != "" {
-				t.Errorf("%+v", *e)
+				t.Errorf("error %+v, want status %d, code %q, message %q, advice %q", *e, tt.status, tt.code, tt.message, tt.advice)
 			}
 			if NotFound(err) != tt.notFound || alreadyExists(err) != tt.already {
-				t.Errorf("NotFound %v, AlreadyExists %v", NotFound(err), alreadyExists(err))
+				t.Errorf("NotFound %v, alreadyExists %v; want %v, %v", NotFound(err), alreadyExists(err), tt.notFound, tt.already)
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestError_IsShort(t *testing.T) {
 		`{"error_code":"` + strings.Repeat("X", 999) + `","message":"` + strings.Repeat("日", 9999) + `"}`} {
 		e := wantText(t, getRun(answering(t, 400, body)))
 		if n := utf8.RuneCountInString(e.Message); n > 300 || !utf8.ValidString(e.Message) || len(e.Code) > 70 {
-			t.Errorf("%d characters: %q", n, e.Message)
+			t.Errorf("code of %d bytes, message of %d characters: %q; want at most 70, 300", len(e.Code), n, e.Message)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestError_ExplainsWhatIsNotMLflow(t *testing.T) {
 		c := answering(t, 200, body)
 		err := getRun(c)
 		if wantText(t, err, "is this an MLflow server?"); Temporary(err) {
-			t.Errorf("%q is temporary", body)
+			t.Errorf("Temporary for the response %q = true, want false", body)
 		}
 		if strings.Contains(body, "title") {
 			wantText(t, err, "Sign in")
@@ -97,7 +97,7 @@ func TestError_ExplainsMissingServers(t *testing.T) {
 	server.Close()
 	err := getRun(client(t, Config{URI: closed}))
 	if wantText(t, err, "refused", "is the server running"); !Temporary(err) {
-		t.Error("not temporary")
+		t.Errorf("Temporary(%v) = false, want true", err)
 	}
 
 	c := client(t, Config{URI: "http://h"})
@@ -113,14 +113,14 @@ func TestError_ExplainsMissingServers(t *testing.T) {
 		c.transport = roundTrip(func(*http.Request) (*http.Response, error) { return nil, tt.err })
 		err := getRun(c)
 		if wantText(t, err, tt.want); !Temporary(err) || !errors.Is(err, tt.err) {
-			t.Errorf("%v: not temporary, or not what it was", err)
+			t.Errorf("%v: temporary %v, want true, and %v wrapped", err, Temporary(err), tt.err)
 		}
 	}
 	c.transport = roundTrip(func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"\\x15\"")
 	})
 	if err := getRun(c); Temporary(err) {
-		t.Errorf("%v: temporary", err)
+		t.Errorf("Temporary(%v) = true, want false", err)
 	}
 }
 
@@ -140,16 +140,16 @@ func TestTemporary_ClassifiesErrors(t *testing.T) {
 		&ArtifactError{Err: &Error{Status: 503}}: false,
 	} {
 		if Temporary(err) != want {
-			t.Errorf("Temporary(%v) is not %v", err, want)
+			t.Errorf("Temporary(%v) = %v, want %v", err, !want, want)
 		}
 	}
 	if NotFound(nil) || alreadyExists(nil) || RetryAfter(nil) != 0 {
-		t.Error("nil is something")
+		t.Errorf("for nil: NotFound %v, alreadyExists %v, RetryAfter %v; want false, false, 0", NotFound(nil), alreadyExists(nil), RetryAfter(nil))
 	}
 }
 
 // The limit of a response applies after decompression.
-func TestResponse_LimitsUnzippedBytes(t *testing.T) {
+func TestClient_LimitsUnzippedBytes(t *testing.T) {
 	t.Parallel()
 	zipped := func(write func(io.Writer)) *Client {
 		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -160,7 +160,7 @@ func TestResponse_LimitsUnzippedBytes(t *testing.T) {
 		})
 	}
 	if err := getRun(zipped(func(w io.Writer) { io.WriteString(w, goodRun) })); err != nil {
-		t.Error(err)
+		t.Errorf("Run with a compressed response: %v", err)
 	}
 	bomb := zipped(func(w io.Writer) {
 		w.Write([]byte("{"))
@@ -171,7 +171,7 @@ func TestResponse_LimitsUnzippedBytes(t *testing.T) {
 	})
 	err := bomb.SetTag(context.Background(), "r", Tag{"k", "v"})
 	if wantText(t, err, "longer than"); Temporary(err) {
-		t.Error("temporary")
+		t.Errorf("Temporary(%v) = true, want false", err)
 	}
 }
 
@@ -226,12 +226,12 @@ func TestClient_HidesSecretsInErrors(t *testing.T) {
 			for i, err := range []error{err1, err2, err3, err4, err5} {
 				// an upload accepts any response
 				if err == nil && !(i == 2 && (name == "200" || name == "half")) {
-					t.Errorf("%s %d: no error", name, i)
+					t.Errorf("%s, call %d: no error, want one", name, i+1)
 				}
 				for ; err != nil; err = errors.Unwrap(err) {
 					for _, s := range secrets {
 						if strings.Contains(err.Error(), s) {
-							t.Errorf("%s %d: %q shows %q", name, i, err, s)
+							t.Errorf("%s, call %d: error %q has the secret %q", name, i+1, err, s)
 						}
 					}
 				}

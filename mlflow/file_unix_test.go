@@ -43,7 +43,7 @@ func TestNewConfig_ReadsNoOddCredentials(t *testing.T) {
 		_, err := NewConfig("http://h", env(map[string]string{"HOME": home}))
 		if name == "folder" {
 			if err != nil {
-				t.Error(err)
+				t.Errorf("NewConfig with a folder as credentials: %v, want no error", err)
 			}
 			continue
 		}
@@ -69,10 +69,10 @@ func TestNew_ReadsNoOddCertificates(t *testing.T) {
 		// Next to a good one it is ignored.
 		if err := os.Rename(path, filepath.Join(filepath.Dir(ca.file), name)); err != nil &&
 			!strings.Contains(err.Error(), "cross-device") {
-			t.Error(err)
+			t.Errorf("move %s beside a certificate: %v", name, err)
 		}
 	}
 	if err := getRun(client(t, Config{URI: server.URL, CAPath: filepath.Dir(ca.file)})); err != nil {
-		t.Error(err)
+		t.Errorf("Run with odd files beside the certificate: %v", err)
 	}
 }

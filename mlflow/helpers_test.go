@@ -71,7 +71,7 @@ func bodyOf(t *testing.T, r *http.Request) map[string]any {
 	}
 	var m map[string]any
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&m); err != nil {
-		t.Errorf("%s %s: body %q: %v", r.Method, r.URL, body, err)
+		t.Errorf("%s %s: the body %q is not JSON: %v", r.Method, r.URL, body, err)
 	}
 	return m
 }

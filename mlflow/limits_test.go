@@ -73,7 +73,7 @@ func history(c *Client) error {
 
 // Not parallel, because it measures the memory of the whole process. The low percentage keeps the garbage small: by
 // default there may be as much garbage as used memory, and more on a busy machine.
-func TestResponse_BombsTakeLittleMemory(t *testing.T) {
+func TestClient_ResponseBombsTakeLittleMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	const text = 8 << 20 // of one response
 	for name, tt := range map[string]struct {
@@ -100,7 +100,7 @@ func TestResponse_BombsTakeLittleMemory(t *testing.T) {
 			c.config.MaxResponse = text
 			debug.FreeOSMemory() // free the garbage of other tests
 			if err := tt.call(c); Temporary(err) {
-				t.Errorf("%v is temporary", err)
+				t.Errorf("Temporary(%v) = true, want false", err)
 			} else {
 				wantText(t, err, tt.want)
 			}
@@ -110,14 +110,14 @@ func TestResponse_BombsTakeLittleMemory(t *testing.T) {
 				t.Errorf("%d MiB of memory, want at most %d", took>>20, 2*maxListMemory>>20)
 			}
 			if strings.Contains(tt.want, "Sign in") && tt.flood.read > maxTextResponse+8<<10 {
-				t.Errorf("%d bytes read of what is not JSON", tt.flood.read)
+				t.Errorf("%d bytes read of a response that is not JSON, want at most %d", tt.flood.read, maxTextResponse+8<<10)
 			}
 		})
 	}
 }
 
 // A response may be large for good reasons.
-func TestResponse_ReadsLargeRuns(t *testing.T) {
+func TestClient_ReadsLargeRuns(t *testing.T) {
 	t.Parallel()
 	var metrics strings.Builder
 	for i := range 21_000 {
@@ -130,22 +130,22 @@ func TestResponse_ReadsLargeRuns(t *testing.T) {
 		strings.TrimSuffix(metrics.String(), ",") + `]}}`
 	r, err := answering(t, 200, `{"run":`+run+`}`).Run(context.Background(), "r1")
 	if err != nil || len(r.Metrics) != 21_000 || r.Metrics["node-0007/gpu/0/utilization"].Value != 7 {
-		t.Error(err)
+		t.Errorf("Run: error %v, want 21000 metrics, node-0007/gpu/0/utilization = 7", err)
 	}
 	runs, err := answering(t, 200, `{"runs":[`+run+`,`+run+`,null,{"data":null}]}`).SearchRuns(context.Background(),
 		RunQuery{Limit: 10})
 	if err != nil || len(runs) != 4 || len(runs[1].Metrics) != 21_000 || runs[3].Tags == nil {
-		t.Error(len(runs), err)
+		t.Errorf("SearchRuns: %d runs, error %v; want 4, the second with 21000 metrics", len(runs), err)
 	}
 	points := strings.Repeat(`{"key":"k","value":1,"timestamp":1,"step":0},`, 20_000)
 	all, err := answering(t, 200, `{"metrics":[`+points[:len(points)-1]+`]}`).MetricHistory(context.Background(),
 		"r", "k")
 	if err != nil || len(all) != 20_000 {
-		t.Error(len(all), err)
+		t.Errorf("MetricHistory: %d points, error %v; want 20000", len(all), err)
 	}
 }
 
-func TestResponse_ObeysMaxResponse(t *testing.T) {
+func TestClient_ObeysMaxResponse(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{"run":{"info":{"run_id":"r1"}},"x":"` + strings.Repeat("x", 2000) + `"}`,
 		strings.Repeat(" ", 2000), "{" + strings.Repeat(" ", 2000)} {
@@ -153,7 +153,7 @@ func TestResponse_ObeysMaxResponse(t *testing.T) {
 		c.config.MaxResponse = 1000
 		if err := getRun(c); err == nil || Temporary(err) ||
 			body[0] == '{' && !strings.Contains(err.Error(), "longer than 1000 bytes") {
-			t.Errorf("%.10q: %v", body, err)
+			t.Errorf("MaxResponse 1000, response %.10q…: %v, want a permanent error", body, err)
 		}
 	}
 	c := answering(t, 200, goodRun)
@@ -161,36 +161,36 @@ func TestResponse_ObeysMaxResponse(t *testing.T) {
 		-1: true} {
 		c.config.MaxResponse = most
 		if err := getRun(c); (err == nil) != want {
-			t.Errorf("%d: %v", most, err)
+			t.Errorf("MaxResponse %d: %v, want success: %v", most, err, want)
 		}
 	}
 	c = answering(t, 400, "abcdefghij")
 	c.config.MaxResponse = 3
 	if e := wantText(t, getRun(c)); e.Message != "abc" {
-		t.Errorf("%q", e.Message)
+		t.Errorf("message %q, want abc", e.Message)
 	}
 }
 
-func TestResponse_ExplainsBadJSON(t *testing.T) {
+func TestClient_ExplainsBadJSON(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{"runs":[{},]}`, `{"runs":[{}}`, `{"runs":{}}`, `{"runs" []}`, `{runs:[]}`,
 		`{"runs":[]]}`, `{"runs":[]} x`, `{"runs":nil}`, `{"runs":[5]}`,
 		`{"runs":[]"x":1}`, `{"runs":,}`, `{,}`, `{"next_page_token":[1}}`} {
 		c := answering(t, 200, body)
 		if err := search(c); err == nil || Temporary(err) || !strings.Contains(err.Error(), "not understood") {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("response %s: %v, want a permanent error with \"not understood\"", body, err)
 		}
 	}
 	for _, body := range []string{`{`, `{"runs"`, `{"runs":`, `{"runs":[`, `{"runs":[{"info":{"a`, `{"runs":[]`,
 		`{"x":12`, `{"x":"\"}`} {
 		if err := search(answering(t, 200, body)); !Temporary(err) ||
 			!strings.Contains(err.Error(), "ends in its middle") {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("response %s: %v, want a temporary error with \"ends in its middle\"", body, err)
 		}
 	}
 }
 
-func TestList_Ends(t *testing.T) {
+func TestClient_EndsEndlessLists(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		body string // of page %d
@@ -213,7 +213,7 @@ func TestList_Ends(t *testing.T) {
 		})
 		err := tt.call(c)
 		if (err == nil) != (tt.want == "") || Temporary(err) || asked != tt.asks {
-			t.Errorf("%s: %d pages, %v", name, asked, err)
+			t.Errorf("%s: %d pages, want %d; %v, want a permanent error with %q, or none if that is empty", name, asked, tt.asks, err, tt.want)
 		}
 		if err != nil {
 			wantText(t, err, "pages do not end", tt.want)
@@ -222,7 +222,7 @@ func TestList_Ends(t *testing.T) {
 }
 
 // No more runs are requested than the limit.
-func TestSearchRuns_AsksForNoMore(t *testing.T) {
+func TestSearchRuns_RequestsNoMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	var asked []float64
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -231,17 +231,17 @@ func TestSearchRuns_AsksForNoMore(t *testing.T) {
 	})
 	runs, err := c.SearchRuns(context.Background(), RunQuery{Limit: 9})
 	if err != nil || len(runs) != 9 || fmt.Sprint(asked) != "[9 6 3]" {
-		t.Errorf("%d runs, asked for %v, %v", len(runs), asked, err)
+		t.Errorf("%d runs, requests for %v, error %v; want 9, [9 6 3]", len(runs), asked, err)
 	}
 	asked = nil
 	_, err = c.SearchRuns(context.Background(), RunQuery{Limit: 2})
 	if wantText(t, err, "more than 2 runs"); fmt.Sprint(asked) != "[2]" {
-		t.Errorf("asked for %v", asked)
+		t.Errorf("requests for %v, want [2]", asked)
 	}
 }
 
 // The memory of all pages of a list together is limited.
-func TestSearchRuns_LargePages(t *testing.T) {
+func TestSearchRuns_LimitsMemoryOfAllPages(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	c := client(t, Config{URI: "http://h"})
@@ -251,7 +251,7 @@ func TestSearchRuns_LargePages(t *testing.T) {
 		return response(200, fmt.Sprintf(`{"runs":[{"info":{"run_name":%q}}],"next_page_token":"%d"}`, name, asked)), nil
 	})
 	if err := search(c); Temporary(err) || asked != 7 {
-		t.Errorf("%d pages, %v", asked, err)
+		t.Errorf("%d pages, %v; want 7 and a permanent error", asked, err)
 	} else {
 		wantText(t, err, "more than 32 MiB in it")
 	}

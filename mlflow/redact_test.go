@@ -51,7 +51,7 @@ func TestError_HidesEscapedSecrets(t *testing.T) {
 			e := wantText(t, getRun(c))
 			for _, part := range []string{"ss", "pä", "00e4", "00E4", "xe4", "C3", "c3", "w>", "w&"} {
 				if strings.Contains(strings.ReplaceAll(e.Message, "message", ""), part) {
-					t.Errorf("%s: %s shows %q", name, e.Message, part)
+					t.Errorf("%s: the message %s has %q", name, e.Message, part)
 				}
 			}
 		}
@@ -93,7 +93,7 @@ func TestRedactor_FindsEscapedSecrets(t *testing.T) {
 	} {
 		r := newRedactor(Config{Token: tt.secret})
 		if got := r.clean("say " + tt.text + "."); got != "say ***." {
-			t.Errorf("%q in %q: %q", tt.secret, tt.text, got)
+			t.Errorf("secret %q: %q becomes %q, want \"say ***.\"", tt.secret, tt.text, got)
 		}
 	}
 }
@@ -102,15 +102,15 @@ func TestRedactor_HidesTheLongestSecret(t *testing.T) {
 	t.Parallel()
 	r := newRedactor(Config{Password: "hunter2", Token: "hunter2-and-more"})
 	if got := r.clean("hunter2-and-more hunter2 a.b"); got != "*** *** a.b" {
-		t.Error(got)
+		t.Errorf("clean of two plain secrets: %s, want *** *** a.b", got)
 	}
 	if got := r.clean("hunter2%2Dand-more hunter2 a%2eb"); got != "*** *** a.b" {
-		t.Error(got)
+		t.Errorf("clean of two escaped secrets: %s, want *** *** a.b", got)
 	}
 }
 
 // A text without a secret is unchanged.
-func TestRedactor_LeavesOtherTexts(t *testing.T) {
+func TestRedactor_LeavesTextsWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	r := newRedactor(Config{Username: "test", Password: "hunter2"})
 	for text, want := range map[string]string{
@@ -120,26 +120,26 @@ func TestRedactor_LeavesOtherTexts(t *testing.T) {
 		"at http://a:b@h/c@d ftp://x@y, e@mail": "at http://***@d ftp://***@y, e@mail",
 	} {
 		if got := r.clean(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
+			t.Errorf("clean(%q) = %q, want %q", text, got, want)
 		}
 	}
 	if got := newRedactor(Config{Password: "abc"}).clean("abcd%61bc"); got != "abcd%61bc" {
-		t.Errorf("%q: a short password is hidden", got)
+		t.Errorf("%q: a password of 3 bytes is hidden, want it left", got)
 	}
 }
 
 // Credentials may be any bytes.
-func TestRedactor_TakesAnyCredentials(t *testing.T) {
+func TestRedactor_AcceptsAnyCredentials(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []string{
 		"\xff\xfe", "a\xff(", "*", "***", "[", "\x00\x00\x00\x00", strings.Repeat("x(", 1<<12),
 	} {
 		r := newRedactor(Config{Username: odd, Password: odd, Token: odd})
 		if got := r.clean("plain words"); got != "plain words" {
-			t.Errorf("%.20q: %q", odd, got)
+			t.Errorf("credentials %.20q: clean(\"plain words\") = %q, want it unchanged", odd, got)
 		}
 		if got := r.clean("it is " + odd + " here"); len(odd) >= minSecret && strings.Contains(got, odd) {
-			t.Errorf("%.20q: %.100q", odd, got)
+			t.Errorf("credentials %.20q: they are still in %.100q", odd, got)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestRedactor_WithholdsWhatItCannotCheck(t *testing.T) {
 		"it says &auml;&ouml;":             "***",
 	} {
 		if got := r.clean(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
+			t.Errorf("clean(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func FuzzRedactor(f *testing.F) {
 		got := r.clean(before + " " + text + " after")
 		if plain := r.unescape(secret); strings.Contains(got, secret) || strings.Contains(got, text) ||
 			len(plain) >= minSecret && strings.Contains(r.unescape(got), plain) {
-			t.Errorf("%q shows %q as %q", got, secret, text)
+			t.Errorf("clean result %q still has the secret %q, as %q", got, secret, text)
 		}
 	})
 }

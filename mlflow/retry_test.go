@@ -43,42 +43,42 @@ func failing(err error) func() (*http.Response, error) {
 func wantTimes(t *testing.T, got []float64, want ...float64) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("asked at %v, want %v", got, want)
+		t.Fatalf("requests at %v s, want %v", got, want)
 	}
 	for i := range got {
 		if got[i] < want[i]-1e-9 || got[i] > want[i]+1e-9 {
-			t.Fatalf("asked at %v, want %v", got, want)
+			t.Fatalf("requests at %v s, want %v", got, want)
 		}
 	}
 }
 
-func TestRetry_WaitsAsURLLib3(t *testing.T) {
+func TestClient_WaitsLikeURLLib3BeforeRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 7, BackoffFactor: 2}, answer(503, "busy"))
 		e := wantText(t, getRun(c), "503", "busy", "tried 8 times")
 		if e == nil || !Temporary(e) {
-			t.Error("not temporary")
+			t.Errorf("Temporary(%v) = false, want true", e)
 		}
 		wantTimes(t, *asked, 0, 0, 4, 12, 28, 60, 124, 244) // the last wait is cut to 120 s
 	})
 }
 
-func TestRetry_AddsJitter(t *testing.T) {
+func TestClient_AddsJitterToWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 3, BackoffFactor: 0, BackoffJitter: 1}, answer(500, ""))
 		if getRun(c) == nil {
-			t.Error("no error")
+			t.Error("Run succeeded, want an error after 3 retries")
 		}
 		a := *asked
 		if len(a) != 4 || a[1] != 0 || a[2] >= 1 || a[3]-a[2] >= 1 || a[3] == 0 {
-			t.Errorf("asked at %v", a)
+			t.Errorf("requests at %v s, want 4: the second at 0, later ones within 1 s", a)
 		}
 	})
 }
 
-func TestRetry_DependsOnTheFailure(t *testing.T) {
+func TestClient_RetriesOnlyTemporaryFailures(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		first func() (*http.Response, error)
@@ -118,12 +118,12 @@ func TestRetry_DependsOnTheFailure(t *testing.T) {
 			c, asked := scripted(t, Config{MaxRetries: 2, BackoffFactor: 1}, tt.first, answer(200, goodRun))
 			err := getRun(c)
 			if tt.retry != (err == nil) || tt.retry != (len(*asked) == 2) {
-				t.Errorf("%s: asked %d times, %v", name, len(*asked), err)
+				t.Errorf("%s: %d requests, error %v; want a retry: %v", name, len(*asked), err, tt.retry)
 			}
 			c.config.MaxRetries = 0
 			*asked = nil
 			if err := getRun(c); Temporary(err) != tt.retry {
-				t.Errorf("%s: Temporary is %v: %v", name, Temporary(err), err)
+				t.Errorf("%s: Temporary(%v) = %v, want %v", name, err, Temporary(err), tt.retry)
 			}
 		})
 	}
@@ -133,18 +133,18 @@ type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestRetry_CreatesNoRunTwice(t *testing.T) {
+func TestCreateRun_IsNotRetriedAfterABrokenResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 3}, answer(200, `{"run":`), answer(200, goodRun))
 		_, err := c.CreateRun(context.Background(), NewRun{ExperimentID: "1"})
 		if !Temporary(err) || len(*asked) != 1 {
-			t.Errorf("asked %d times, %v", len(*asked), err)
+			t.Errorf("%d requests, error %v; want 1 and a temporary error", len(*asked), err)
 		}
 	})
 }
 
-func TestRetry_HonoursRetryAfter(t *testing.T) {
+func TestClient_HonorsRetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		header string
@@ -161,7 +161,7 @@ func TestRetry_HonoursRetryAfter(t *testing.T) {
 			c, asked := scripted(t, Config{MaxRetries: 1, IgnoreRetryAfter: tt.ignore},
 				answer(429, "", "Retry-After", tt.header), answer(200, goodRun))
 			if err := getRun(c); err != nil {
-				t.Error(err)
+				t.Errorf("Run: %v, want success after one retry", err)
 			}
 			wantTimes(t, *asked, 0, tt.want)
 		})
@@ -169,12 +169,12 @@ func TestRetry_HonoursRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := scripted(t, Config{}, answer(503, "", "Retry-After", "11"))
 		if d := RetryAfter(getRun(c)); d != 11*time.Second {
-			t.Errorf("RetryAfter %v", d)
+			t.Errorf("RetryAfter = %v, want 11s", d)
 		}
 	})
 }
 
-func TestRetry_StopsBeforeADeadlineItWouldMiss(t *testing.T) {
+func TestClient_BeginsNoWaitBeyondTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 9, BackoffFactor: 2}, answer(503, "full"))
@@ -184,16 +184,16 @@ func TestRetry_StopsBeforeADeadlineItWouldMiss(t *testing.T) {
 		_, err := c.Run(ctx, "r1")
 		if e := wantText(t, err, "503", "full", "tried 3 times"); e == nil || e.Status != 503 ||
 			errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v is not the last real error", err)
+			t.Errorf("error %v, want that of the last response, 503", err)
 		}
 		wantTimes(t, *asked, 0, 0, 4)
 		if took := time.Since(start); took != 4*time.Second {
-			t.Errorf("returned after %v, although the next wait ends at 12 s", took)
+			t.Errorf("returned after %v, want 4s: the next wait would end at 12 s", took)
 		}
 	})
 }
 
-func TestRetry_SaysThatTheTimeIsUp(t *testing.T) {
+func TestClient_ErrorAtTheDeadlineHasTheLastFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := client(t, Config{URI: "http://h", MaxRetries: 9, BackoffFactor: 1})
@@ -210,7 +210,7 @@ func TestRetry_SaysThatTheTimeIsUp(t *testing.T) {
 		_, err := c.Run(ctx, "r1")
 		wantText(t, err, `get run "r1"`, "http://h/api", "time was up", "before that", "502", "Bad gateway")
 		if !errors.Is(err, context.DeadlineExceeded) || !Temporary(err) {
-			t.Errorf("%v: not a deadline, or not temporary", err)
+			t.Errorf("error %v, temporary %v; want a temporary context.DeadlineExceeded", err, Temporary(err))
 		}
 
 		cause := errors.New("the job is over")
@@ -219,12 +219,12 @@ func TestRetry_SaysThatTheTimeIsUp(t *testing.T) {
 		_, err = c.Run(ctx2, "r1")
 		wantText(t, err, "given up")
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
-			t.Errorf("%#v: neither context.Canceled nor its cause", err)
+			t.Errorf("error %#v, want context.Canceled and its cause", err)
 		}
 	})
 }
 
-func TestRetry_EndsWithItsContext(t *testing.T) {
+func TestClient_RetriesEndWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 9, BackoffFactor: 100}, answer(503, "full"))
@@ -234,12 +234,12 @@ func TestRetry_EndsWithItsContext(t *testing.T) {
 		_, err := c.Run(ctx, "r1")
 		wantText(t, err, "503", "full")
 		if !errors.Is(err, context.Canceled) || len(*asked) != 2 || time.Since(start) != 3*time.Second {
-			t.Errorf("%v after %v and %d tries", err, time.Since(start), len(*asked))
+			t.Errorf("%v after %v and %d requests, want context.Canceled after 3s and 2", err, time.Since(start), len(*asked))
 		}
 	})
 }
 
-func TestTimeout_EndsARequest(t *testing.T) {
+func TestClient_TimeoutEndsARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := client(t, Config{URI: "http://h", MaxRetries: 1, Timeout: 5 * time.Second})
@@ -251,13 +251,13 @@ func TestTimeout_EndsARequest(t *testing.T) {
 		err := getRun(c)
 		wantText(t, err, "no answer within 5s", "MLFLOW_HTTP_REQUEST_TIMEOUT", "tried 2 times")
 		if !Temporary(err) || time.Since(start) != 10*time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("%v after %v, want a temporary error after 10s", err, time.Since(start))
 		}
 	})
 }
 
 // A body that arrives byte by byte does not outlast the timeout.
-func TestTimeout_EndsASlowBody(t *testing.T) {
+func TestClient_TimeoutEndsASlowBody(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for {
@@ -274,12 +274,12 @@ func TestTimeout_EndsASlowBody(t *testing.T) {
 	err := getRun(c)
 	wantText(t, err, "no answer within 100ms")
 	if !Temporary(err) || time.Since(start) > time.Minute {
-		t.Errorf("%v after %v", err, time.Since(start))
+		t.Errorf("%v after %v, want a temporary error within a minute", err, time.Since(start))
 	}
 }
 
 // OnWait reports a long wait and its operation, once for each try.
-func TestConfig_OnWait(t *testing.T) {
+func TestConfig_OnWaitReportsEachLongWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan string, 9)
@@ -294,17 +294,17 @@ func TestConfig_OnWait(t *testing.T) {
 		})
 		err := c.do(t.Context(), c.newGet("search experiments", "experiments/search", nil, new(struct{})))
 		if err == nil || len(told) != 2 {
-			t.Fatalf("%d words, %v", len(told), err)
+			t.Fatalf("OnWait was called %d times, error %v; want 2 times and an error", len(told), err)
 		}
 		if first, second := <-told, <-told; first != "search experiments, 30s: after 5s" || second != "search experiments, 30s: after 35s" {
-			t.Errorf("%q, %q", first, second)
+			t.Errorf("OnWait got %q and %q, want the operation, 30s, and 5s and 35s after the start", first, second)
 		}
 
 		c.transport = roundTrip(func(r *http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
 		_ = c.do(t.Context(), c.newGet("search experiments", "experiments/search", nil, new(struct{})))
 		time.Sleep(time.Minute)
 		if len(told) > 0 {
-			t.Errorf("an answer at once: %q", <-told)
+			t.Errorf("OnWait got %q, want no call: the server responds at once", <-told)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/create") {
 					if m := bodyOf(t, r); m["name"] != "a b" || len(m) != 1 || tt.create == 0 {
-						t.Errorf("create %v", m)
+						t.Errorf("request to create %v, want only the name a b, and only if it is missing", m)
 					}
 					exists.Store(true)
 					w.WriteHeader(tt.create)
@@ -45,7 +45,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 					return
 				}
 				if r.FormValue("experiment_name") != "a b" {
-					t.Errorf("%s", r.URL)
+					t.Errorf("request %s, want experiment_name=a b", r.URL)
 				}
 				if !exists.Load() {
 					w.WriteHeader(404)
@@ -68,7 +68,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 				want.ArtifactLocation = ""
 			}
 			if err != nil || *e != want {
-				t.Errorf("%v %v", e, err)
+				t.Errorf("EnsureExperiment = %v, %v, want %v", e, err, want)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 	_, err := c.EnsureExperiment(context.Background(), "x")
 	wantText(t, err, "is this an MLflow server") // and not created there
 	if _, err := answering(t, 404, absent).Experiment(context.Background(), "9"); !NotFound(err) {
-		t.Error(err)
+		t.Errorf("Experiment that does not exist: %v, want NotFound", err)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestSearchExperiments_ReadsAllPages(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		m := bodyOf(t, r)
 		if m["max_results"] != 1000.0 || m["view_type"] != "ACTIVE_ONLY" {
-			t.Errorf("%v", m)
+			t.Errorf("request for experiments: %v, want max_results 1000, view_type ACTIVE_ONLY", m)
 		}
 		switch m["page_token"] {
 		case nil:
@@ -100,10 +100,10 @@ func TestSearchExperiments_ReadsAllPages(t *testing.T) {
 	all, err := c.SearchExperiments(context.Background())
 	if want := []Experiment{{ID: "0", Name: "Default"}, {ID: "1"}, {ID: "2"}}; err != nil ||
 		!reflect.DeepEqual(all, want) {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("SearchExperiments = %+v, %v, want %+v", all, err, want)
 	}
 	if all, err := answering(t, 500, "").SearchExperiments(context.Background()); err == nil || all != nil {
-		t.Error(all, err)
+		t.Errorf("SearchExperiments with status 500 = %v, %v, want nil and an error", all, err)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestCreateRun_ReturnsTheRun(t *testing.T) {
 		want := map[string]any{"experiment_id": "7", "run_name": "n", "start_time": 1700000000123.0,
 			"tags": []any{map[string]any{"key": "k", "value": "v"}}}
 		if got := bodyOf(t, r); r.URL.Path != "/api/2.0/mlflow/runs/create" || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s %v", r.URL, got)
+			t.Errorf("request %s with %v, want /api/2.0/mlflow/runs/create with %v", r.URL, got, want)
 		}
 		io.WriteString(w, `{"run":{"info":{"run_id":"r1","run_uuid":"r1","experiment_id":"7","run_name":"n",
 			"status":"RUNNING","start_time":"1700000000123",
@@ -128,7 +128,7 @@ func TestCreateRun_ReturnsTheRun(t *testing.T) {
 	}
 	nan := r.Metrics["n"]
 	if !math.IsNaN(nan.Value) || nan.Timestamp != 13 || nan.Step != 2 {
-		t.Errorf("%+v", nan)
+		t.Errorf("metric n is %+v, want NaN at 13 and step 2", nan)
 	}
 	delete(r.Metrics, "n")
 	want := &Run{ID: "r1", Name: "n", ExperimentID: "7", Status: Running,
@@ -136,10 +136,10 @@ func TestCreateRun_ReturnsTheRun(t *testing.T) {
 		StartTime: time.UnixMilli(1700000000123), Tags: map[string]string{"k": "v"},
 		Metrics: map[string]Metric{"m": {"m", 1.5, 12, -1}}}
 	if !reflect.DeepEqual(r, want) {
-		t.Errorf("%+v\nwant %+v", r, want)
+		t.Errorf("run %+v\nwant %+v", r, want)
 	}
 	if got, want := c.RunURL(r), c.URI()+"/#/experiments/7/runs/r1"; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("RunURL = %s, want %s", got, want)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestClient_SendsWhatMLflowExpects(t *testing.T) {
 		},
 	} {
 		if err := call(); err != nil || got != strings.Replace(want, " ", "", 1) && got != want {
-			t.Errorf("%q %v, want %q", got, err, want)
+			t.Errorf("request %q, error %v; want %q", got, err, want)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestSearchRuns_ReadsPagesUpToTheLimit(t *testing.T) {
 		m := bodyOf(t, r)
 		if m["filter"] != "f" || !reflect.DeepEqual(m["order_by"], []any{"o"}) ||
 			!reflect.DeepEqual(m["experiment_ids"], []any{"1"}) {
-			t.Errorf("%v", m)
+			t.Errorf("request for runs: %v, want the filter f, the order o, the experiment 1", m)
 		}
 		from := 0
 		if token, ok := m["page_token"].(string); ok {
@@ -209,7 +209,7 @@ func TestSearchRuns_ReadsPagesUpToTheLimit(t *testing.T) {
 	for limit, want := range map[int]int{0: total, 1: 1, 999: 999, 1000: 1000, 1001: 1001, 2500: 2500, 9999: 2500} {
 		runs, err := c.SearchRuns(context.Background(), RunQuery{[]string{"1"}, "f", []string{"o"}, limit})
 		if err != nil || len(runs) != want || runs[want-1].ID != fmt.Sprint(want-1) {
-			t.Errorf("limit %d: %d runs, %v", limit, len(runs), err)
+			t.Errorf("limit %d: %d runs, error %v; want %d, in order", limit, len(runs), err, want)
 		}
 	}
 }
@@ -219,7 +219,7 @@ func TestMetricHistory_ReadsAllPages(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("max_results") != "25000" || r.FormValue("metric_key") != "a/b c" ||
 			r.FormValue("run_id") != "r1" {
-			t.Errorf("%s", r.URL)
+			t.Errorf("request %s, want max_results=25000, metric_key=a/b c, run_id=r1", r.URL)
 		}
 		if r.FormValue("page_token") == "" {
 			io.WriteString(w,
@@ -227,7 +227,7 @@ func TestMetricHistory_ReadsAllPages(t *testing.T) {
 			return
 		}
 		if r.FormValue("page_token") != "t=+" {
-			t.Errorf("token %q", r.FormValue("page_token"))
+			t.Errorf("page_token is %q, want t=+", r.FormValue("page_token"))
 		}
 		io.WriteString(w,
 			`{"metrics":[{"key":"a/b c","value":"-Infinity","timestamp":"9223372036854775807",`+
@@ -236,12 +236,12 @@ func TestMetricHistory_ReadsAllPages(t *testing.T) {
 	got, err := c.MetricHistory(context.Background(), "r1", "a/b c")
 	want := []Metric{{"a/b c", 1, 10, 0}, {"a/b c", math.Inf(-1), math.MaxInt64, math.MinInt64}}
 	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v %v", got, err)
+		t.Errorf("MetricHistory = %v, %v, want %v", got, err, want)
 	}
 	endless := answering(t, 200, `{"metrics":[],"next_page_token":"again"}`)
 	_, err = endless.MetricHistory(context.Background(), "r1", "k")
 	if wantText(t, err, "pages do not end"); Temporary(err) {
-		t.Error("temporary")
+		t.Errorf("Temporary(%v) = true for endless pages, want false", err)
 	}
 }
 
@@ -281,13 +281,13 @@ func FuzzAnswer(f *testing.F) {
 			}
 			text := err.Error()
 			if strings.ContainsAny(text, "\x00\n\r\x1b") || len(text) > 4000 {
-				t.Errorf("%q", text)
+				t.Errorf("error of %d bytes %q, want one line of at most 4000", len(text), text)
 			}
 			if strings.Contains(text, "hunter22") || strings.Contains(text, "to<ken") {
-				t.Errorf("%q shows a secret", text)
+				t.Errorf("error %q has a secret", text)
 			}
 			if RetryAfter(err) < 0 || RetryAfter(err) > retry.MaxAfter {
-				t.Errorf("RetryAfter %v", RetryAfter(err))
+				t.Errorf("RetryAfter = %v, want 0 to %v", RetryAfter(err), retry.MaxAfter)
 			}
 		}
 	})

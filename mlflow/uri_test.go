@@ -13,7 +13,7 @@ func TestCheckURI_ExplainsWhatItRefuses(t *testing.T) {
 		"http://127.0.0.1:5000", "http://[::1]:5000", "https://h?x=1#y", "  http://h \n",
 		"http://mlflow.svc.cluster.local:80/a%20b"} {
 		if err := CheckURI(uri); err != nil {
-			t.Errorf("%q: %v", uri, err)
+			t.Errorf("CheckURI(%q): %v, want nil", uri, err)
 		}
 	}
 	for uri, kind := range map[string]string{
@@ -42,7 +42,7 @@ func TestCheckURI_ExplainsWhatItRefuses(t *testing.T) {
 		err := CheckURI(uri)
 		var unsupported *UnsupportedURIError
 		if !errors.As(err, &unsupported) {
-			t.Errorf("%q: %v, want *UnsupportedURIError", uri, err)
+			t.Errorf("CheckURI(%q): %v, want an *UnsupportedURIError", uri, err)
 			continue
 		}
 		wantText(t, err, kind, "http://")
@@ -55,9 +55,9 @@ func TestCheckURI_ExplainsWhatItRefuses(t *testing.T) {
 		err := CheckURI(uri)
 		var unsupported *UnsupportedURIError
 		if err == nil || errors.As(err, &unsupported) {
-			t.Errorf("%q: %v, want an ordinary error", uri, err)
+			t.Errorf("CheckURI(%q): %v, want an error other than *UnsupportedURIError", uri, err)
 		} else if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "cret@") {
-			t.Errorf("%q: %v shows a secret", uri, err)
+			t.Errorf("CheckURI(%q): %v, which has the secret", uri, err)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestPublicURI_HidesSecrets(t *testing.T) {
 		"":                                "",
 	} {
 		if got := PublicURI(uri); got != want {
-			t.Errorf("%q: %q, want %q", uri, got, want)
+			t.Errorf("PublicURI(%q) = %q, want %q", uri, got, want)
 		}
 	}
 }
@@ -102,15 +102,15 @@ func FuzzURI(f *testing.F) {
 			"http://" + host + "?" + secret + password} {
 			public := PublicURI(uri)
 			if strings.Contains(public, "\u00a7") && !strings.Contains(user, "/") {
-				t.Errorf("%q is shown as %q", uri, public)
+				t.Errorf("PublicURI(%q) = %q, which has the secret", uri, public)
 			}
 			err := CheckURI(uri)
 			if err != nil && strings.Contains(err.Error(), "\u00a7") {
-				t.Errorf("%q: %v", uri, err)
+				t.Errorf("CheckURI(%q): %v, which has the secret", uri, err)
 			}
 			cfg, err := NewConfig(uri, env(nil))
 			if err == nil && strings.Contains(cfg.URI, "ecret") && !strings.Contains(user+password+host, "ecret") {
-				t.Errorf("%q becomes %q", uri, cfg.URI)
+				t.Errorf("NewConfig(%q): the URI is %q, which has a secret", uri, cfg.URI)
 			}
 		}
 	})

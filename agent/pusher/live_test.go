@@ -161,7 +161,7 @@ func TestLive_TakesTheJobsRun(t *testing.T) {
 		s.seconds(40, nil)
 		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 ||
 			s.live.run.ID != id {
-			t.Errorf("windows %v of %d runs, want 0 to 4 of 1; Live's run is %s, want %s", got, len(s.fake.Runs()), s.live.run.ID, id)
+			t.Errorf("windows %v of %d runs, want 0 to 4 of 1; Live's run is %s, want %s", got, len(s.fake.Runs()), s.live.RunID(), id)
 		}
 	})
 }
@@ -250,7 +250,7 @@ func TestLive_SendsEachPointOnceAfterAnOutage(t *testing.T) {
 				t.Fatalf("%d runs, want 1", len(runs))
 			}
 			if !reflect.DeepEqual(want, runs[0].Metrics) { // faster than cmp
-				t.Errorf("applied %v: the points in the ring and on the server (-want +got):\n%s", applied,
+				t.Errorf("lost response %v: points on the server differ from the ring's (-want +got):\n%s", applied,
 					cmp.Diff(want, runs[0].Metrics))
 			}
 		})

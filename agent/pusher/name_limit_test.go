@@ -109,9 +109,9 @@ func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 			_, there := got.Metrics[m.Name]
 			switch {
 			case m.PerfPy && measured && !there:
-				t.Errorf("room for %d: %s was not sent", room, m.Name)
+				t.Errorf("room for %d: %s was not sent, want all metrics that perf.py also has", room, m.Name)
 			case measured && !there && !strings.Contains(note, m.Name):
-				t.Errorf("room for %d: %s is neither there nor in %q", room, m.Name, note)
+				t.Errorf("room for %d: %s is neither in the run nor in the note %q", room, m.Name, note)
 			}
 		}
 		if !strings.HasSuffix(note, " series") || len(got.Artifacts) != 1 || got.Tags[TagRunID] != "r" {
@@ -183,7 +183,7 @@ func TestLive_LeavesRoomForTheEnd(t *testing.T) {
 	for _, m := range reporter.Metrics() {
 		_, measured := r.Nodes["0"].Metrics[m.Name]
 		if _, there := got[m.Name]; measured && m.PerfPy && !there {
-			t.Errorf("%s was not sent", m.Name)
+			t.Errorf("%s was not sent at the end, want all metrics that perf.py also has", m.Name)
 		}
 	}
 	if len(got) != maxRunNames {

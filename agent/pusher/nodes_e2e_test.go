@@ -9,7 +9,7 @@ import (
 
 // A server gets about 20 requests a second from a thousand running nodes, and 40 when all end at once. All measured
 // values arrive, in one run.
-func TestE2E_Pace_OfAThousandNodes(t *testing.T) {
+func TestE2E_Pace_LimitsRequestsOfAThousandNodes(t *testing.T) {
 	t.Parallel()
 	inCluster(t, thousand(), func(t *testing.T, c *cluster) {
 		const known = 150  // seconds until all nodes send: 80 until the run exists, 50 to find it, some more

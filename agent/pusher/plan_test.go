@@ -63,8 +63,8 @@ func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlf
 		}
 		size += tagBytes(b.Tags) + 30*len(b.Tags)
 		if n := len(b.Metrics) + len(b.Tags); n == 0 || n > 1000 || len(b.Tags) > 100 || size > 900_000 {
-			t.Fatalf("seed %d: request %d has %d values, %d tags, %d bytes", seed, i, len(b.Metrics), len(b.Tags),
-				size)
+			t.Fatalf("seed %d: request %d has %d values, %d tags, %d bytes; want 1 to 1000 items, at most 100 tags, 900 kB",
+				seed, i, len(b.Metrics), len(b.Tags), size)
 		}
 		all, allTags = append(all, b.Metrics...), append(allTags, b.Tags...)
 	}
@@ -73,8 +73,8 @@ func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlf
 		want = append(want, m.points...)
 	}
 	if !slices.Equal(all, want) || !slices.Equal(allTags, tags) {
-		t.Fatalf("seed %d: %d values and %d tags are sent, want %d and %d, or in another order", seed, len(all),
-			len(allTags), len(want), len(tags))
+		t.Fatalf("seed %d: the requests have other values or tags than given, or in another order (-want +got):\n%s%s",
+			seed, cmp.Diff(want, all), cmp.Diff(tags, allTags))
 	}
 	if n := len(want) + len(tags); len(batches) > n/900+len(tags)/90+3 {
 		t.Errorf("seed %d: %d requests for %d items, want at most %d", seed, len(batches), n, n/900+len(tags)/90+3)
@@ -264,8 +264,8 @@ func TestSend_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 		got := fake.Runs()[0]
 		if n := len(got.Metrics["system/0/system_memory_usage_percentage"]); n != want ||
 			len(got.Artifacts) != k+1 || got.Info.Status != "RUNNING" {
-			t.Errorf("after recording %d: %d points, want %d; artifacts %v; %s", k, n, want, got.Artifacts,
-				got.Info.Status)
+			t.Errorf("after recording %d: %d points, artifacts %v, status %s; want %d, one per recording, RUNNING",
+				k, n, got.Artifacts, got.Info.Status, want)
 		}
 	}
 }

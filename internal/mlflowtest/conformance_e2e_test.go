@@ -57,20 +57,20 @@ func startAtOnce(t *testing.T, servers ...Options) {
 // compareRow checks the outcomes of one row.
 func compareRow(t *testing.T, r row, names []string, got []outcome) {
 	if got[0].answer != r.want {
-		t.Errorf("%s answered %q, want %q: %s", names[0], got[0].answer, r.want, got[0].effect)
+		t.Errorf("%s responded %q, want %q: %s", names[0], got[0].answer, r.want, got[0].effect)
 	}
 	for i, other := range []string{r.real3, r.real2} {
 		o := got[i+1]
 		switch {
 		case r.cut && o.answer == "0":
 		case other == "" && o.answer != r.want:
-			t.Errorf("%s answered %q, want %q: %s", names[i+1], o.answer, r.want, o.effect)
+			t.Errorf("%s responded %q, want %q: %s", names[i+1], o.answer, r.want, o.effect)
 		case other == "" && o.effect != got[0].effect:
-			t.Errorf("%s:\n%s\n%s:\n%s", names[0], got[0].effect, names[i+1], o.effect)
+			t.Errorf("effects differ: %s:\n%s\n%s:\n%s", names[0], got[0].effect, names[i+1], o.effect)
 		case other != "" && r.why == "":
-			t.Error("no word why the fake is another")
+			t.Errorf("%s responds %q, the fake %q: the row lacks the reason", names[i+1], other, r.want)
 		case other != "" && o.answer != other:
-			t.Errorf("%s answered %q, want %q: %s", names[i+1], o.answer, other, o.effect)
+			t.Errorf("%s responded %q, want %q: %s", names[i+1], o.answer, other, o.effect)
 		}
 	}
 	if got[1].answer != got[2].answer {

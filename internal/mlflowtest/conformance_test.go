@@ -134,7 +134,7 @@ func (c *client) newRun() string {
 		}
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Run.Info.ID == "" {
-		c.t.Errorf("%s: no run: %v: %s", c.url, err, body)
+		c.t.Errorf("%s: the response has no run: %v: %s", c.url, err, body)
 	}
 	return answer.Run.Info.ID
 }

@@ -31,36 +31,36 @@ func TestFake_RemembersRunsAndRequests(t *testing.T) {
 	c.send("PUT "+cAPI+"/1/"+run+"/artifacts/a/b.json {}", "")
 	got := f.Runs()[0]
 	if m := got.Metrics["m"]; len(m) != 2 || m[0] != (Point{10, 1, 1}) || got.Latest["m"] != 2 {
-		t.Errorf("the history is %v, the latest %v", m, got.Latest)
+		t.Errorf("history %v, want 2 points in order of time; latest %v, want 2", m, got.Latest)
 	}
 	if len(got.Artifacts) != 1 || got.Artifacts[0].Path != "a/b.json" || got.Artifacts[0].Size != 2 ||
 		got.Artifacts[0].SHA256 == "" {
-		t.Errorf("the artifacts are %+v", got.Artifacts)
+		t.Errorf("artifacts %+v, want a/b.json of 2 bytes with a hash", got.Artifacts)
 	}
 	requests := f.Requests()
 	last := requests[len(requests)-1]
 	if last.Method != "PUT" || !strings.HasSuffix(last.Path, "/a/b.json") || string(last.Body) != "{}" ||
 		last.Header.Get("Content-Type") == "" || last.Time.IsZero() {
-		t.Errorf("the last request is %+v", last)
+		t.Errorf("the last request is %+v, want PUT of {} to a/b.json, with type and time", last)
 	}
 	f.DeleteRun(run)
 	if code, body := c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, ""); code != 400 ||
 		!strings.Contains(string(body), "must be in the 'active' state") {
-		t.Errorf("a deleted run: %d %s", code, body)
+		t.Errorf("log-batch to a deleted run: %d %s, want 400 and \"must be in the 'active' state\"", code, body)
 	}
 	f.DeleteExperiment("one")
 	if code, _ := c.send(`POST runs/create {"experiment_id":"1"}`, ""); code != 400 {
-		t.Errorf("a run in a deleted experiment: %d", code)
+		t.Errorf("creating a run in a deleted experiment: status %d, want 400", code)
 	}
 }
 
-func TestFake_KeepsAllPointsInFiles(t *testing.T) {
+func TestFake_FileStoreKeepsRepeatedPoints(t *testing.T) {
 	f := NewFake()
 	f.FileStore = true
 	c, run := newFake(t, f)
 	c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, "")
 	if m := f.Runs()[0].Metrics["m"]; len(m) != 3 || m[0].Step != 2 {
-		t.Errorf("the history is %v", m)
+		t.Errorf("history %v, want 3 points, the first with step 2", m)
 	}
 }
 
@@ -69,27 +69,27 @@ func TestFake_WritesInt64AsStrings(t *testing.T) {
 	f.Int64Strings = true
 	c, run := newFake(t, f)
 	if _, body := c.send("GET runs/get?run_id="+run, ""); !strings.Contains(string(body), `"start_time":"1000"`) {
-		t.Errorf("the run is %s", body)
+		t.Errorf("run %s lacks \"start_time\":\"1000\"", body)
 	}
 }
 
-func TestFake_SendsArtifactsElsewhere(t *testing.T) {
+func TestFake_NoServeArtifactsLeavesOnlyUploads(t *testing.T) {
 	f := NewFake()
 	f.ArtifactRoot, f.NoServeArtifacts = "s3://bucket/x", true
 	c, run := newFake(t, f)
 	if root := f.Runs()[0].Info.ArtifactURI; root != "s3://bucket/x/1/"+run+"/artifacts" {
-		t.Errorf("the artifacts are at %s", root)
+		t.Errorf("the artifacts are at %s, want s3://bucket/x/1/%s/artifacts", root, run)
 	}
 	if code, _ := c.send("PUT "+cAPI+"/1/"+run+"/artifacts/a {}", ""); code != http.StatusServiceUnavailable {
-		t.Errorf("a server without artifacts answered %d", code)
+		t.Errorf("PUT to a server without artifacts: status %d, want %d", code, http.StatusServiceUnavailable)
 	}
 	if code, _ := c.send(cUpload+"run_uuid="+run+"&path=a text", ""); code != http.StatusOK ||
 		len(f.Runs()[0].Artifacts) != 1 {
-		t.Errorf("the other way answered %d, stored %v", code, f.Runs()[0].Artifacts)
+		t.Errorf("upload-artifact: status %d, artifacts %v; want %d and one", code, f.Runs()[0].Artifacts, http.StatusOK)
 	}
 }
 
-func TestFake_IsSafeForManyAtOnce(t *testing.T) {
+func TestFake_IsSafeForConcurrentUse(t *testing.T) {
 	f := NewFake()
 	c, run := newFake(t, f)
 	var wg sync.WaitGroup
@@ -105,11 +105,11 @@ func TestFake_IsSafeForManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if m := f.Runs()[0].Metrics["m"]; len(m) != 2 {
-		t.Errorf("the history is %v", m)
+		t.Errorf("history %v, want 2 points", m)
 	}
 }
 
-func TestHook_FailsAsItSays(t *testing.T) {
+func TestHook_SimulatesItsFault(t *testing.T) {
 	f := NewFake()
 	url := Serve(t, f).URL
 	try := func(wait time.Duration) (int, http.Header, string, error) {
@@ -130,41 +130,41 @@ func TestHook_FailsAsItSays(t *testing.T) {
 	}
 	f.SetBefore(RetryAfter(7))
 	if code, header, _, _ := try(time.Minute); code != 429 || header.Get("Retry-After") != "7" {
-		t.Errorf("RetryAfter: %d %v", code, header)
+		t.Errorf("RetryAfter(7): status %d, header %v; want 429, Retry-After 7", code, header)
 	}
 	f.SetBefore(HTML502())
 	if code, header, _, _ := try(time.Minute); code != 502 || header.Get("Content-Type") != "text/html" {
-		t.Errorf("HTML502: %d %v", code, header)
+		t.Errorf("HTML502: status %d, header %v; want 502, text/html", code, header)
 	}
 	f.SetBefore(HalfJSON())
 	if code, _, body, err := try(time.Minute); code != 200 || err != nil || json.Valid([]byte(body)) {
-		t.Errorf("HalfJSON: %d %q %v", code, body, err)
+		t.Errorf("HalfJSON: status %d, body %q, error %v; want 200 and half of a JSON text", code, body, err)
 	}
 	for name, h := range map[string]Hook{"Hang": Hang(), "Slow": Slow()} {
 		f.SetBefore(h)
 		if _, _, _, err := try(50 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want context.DeadlineExceeded", name, err)
 		}
 	}
 	f.SetBefore(Drop())
 	if _, _, _, err := try(time.Minute); err == nil || os.IsTimeout(err) {
-		t.Errorf("Drop: %v", err)
+		t.Errorf("Drop: %v, want an error other than a timeout", err)
 	}
 	f.SetBefore(First(1, On("experiments/", Status(500, "text/plain", "no"))))
 	first, _, _, _ := try(time.Minute)
 	second, _, _, _ := try(time.Minute)
 	if first != 500 || second != 200 {
-		t.Errorf("First: %d, then %d", first, second)
+		t.Errorf("First: status %d, then %d; want 500, then 200", first, second)
 	}
 }
 
-func TestFake_AppliesWithoutAnAnswer(t *testing.T) {
+func TestApplied_ExecutesTheRequestBeforeTheFault(t *testing.T) {
 	f := NewFake()
 	c, run := newFake(t, f)
 	f.SetBefore(f.Applied(HTML502()))
 	code, _ := c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, "")
 	if code != 502 || len(f.Runs()[0].Metrics) != 1 {
-		t.Errorf("it answered %d and has %v", code, f.Runs()[0].Metrics)
+		t.Errorf("Applied: status %d, metrics %v; want 502 and one metric", code, f.Runs()[0].Metrics)
 	}
 }
 
@@ -172,19 +172,19 @@ func TestListener_ClosesAndReopensItsPort(t *testing.T) {
 	l := Serve(t, NewFake())
 	for range 2 {
 		if code := status(t, http.DefaultClient, l.URL+"/health"); code != http.StatusOK {
-			t.Errorf("it answered %d", code)
+			t.Errorf("open port: status %d, want %d", code, http.StatusOK)
 		}
 		l.Close()
 		if _, err := http.Get(l.URL + "/health"); err == nil {
-			t.Error("a closed port answers")
+			t.Error("GET from a closed port succeeded, want an error")
 		}
 		l.Reopen()
 	}
 }
 
-func TestSilent_AcceptsAndNeverAnswers(t *testing.T) {
+func TestSilent_AcceptsAndNeverResponds(t *testing.T) {
 	client := &http.Client{Timeout: 50 * time.Millisecond}
 	if _, err := client.Get(Silent(t)); !os.IsTimeout(err) {
-		t.Errorf("not a timeout: %v", err)
+		t.Errorf("GET from Silent: %v, want a timeout", err)
 	}
 }

@@ -13,25 +13,25 @@ func TestE2E_Server_KeepsItsStoreThroughARestart(t *testing.T) {
 	id, _, _ := strings.Cut(s.Run(t, logSome, "named"), "\n")
 	s.Stop(t)
 	if _, err := http.Get(s.URL + "/health"); err == nil {
-		t.Error("a stopped server answers")
+		t.Error("GET from a stopped server succeeded, want an error")
 	}
 	s.Restart(t)
 	r := s.ReadBack(t, id)
 	if r.Info.RunName != "named" || r.Info.Status != "FINISHED" || r.Info.ExperimentName != "some" ||
 		r.Params["p"] != "v" || r.Info.EndTime == 0 {
-		t.Errorf("read back %+v", r)
+		t.Errorf("read back %+v, want the run named of the experiment some, FINISHED, with an end and p = v", r)
 	}
 	points := r.Metrics["a/b"]
 	if len(points) != 2 || points[0] != (Point{1000, 3, 1.5}) || points[1].Value < 1e308 || r.Latest["a/b"] < 1e308 {
-		t.Errorf("the history is %v, the latest %v", points, r.Latest)
+		t.Errorf("history %v, latest %v; want 2 points, of which the latest is infinite or nearly", points, r.Latest)
 	}
 	if len(r.Artifacts) != 1 || r.Artifacts[0].Path != "folder/x.json" || r.Artifacts[0].Size == 0 ||
 		len(r.Artifacts[0].SHA256) != 64 {
-		t.Errorf("the artifacts are %+v", r.Artifacts)
+		t.Errorf("artifacts %+v, want folder/x.json with size and hash", r.Artifacts)
 	}
 	if all, none := s.Runs(t, "some"), s.Runs(t, "none"); len(all) != 1 || all[0].Info.RunID != id ||
 		len(none) != 0 {
-		t.Errorf("of the experiment: %+v, of none: %+v", all, none)
+		t.Errorf("runs of some: %+v, of none: %+v; want one, %s, and none", all, none, id)
 	}
 }
 
@@ -41,16 +41,16 @@ func TestE2E_Pool_ReturnsTheSameServer(t *testing.T) {
 		t.Run("get", func(t *testing.T) {
 			s := pool.Get(t, Options{Version: 2, BasicAuth: true})
 			if first != nil && s != first {
-				t.Errorf("another server: %s, %s", s.URL, first.URL)
+				t.Errorf("the second server is at %s, want the first, at %s", s.URL, first.URL)
 			}
 			first = s
 			path := "/api/2.0/mlflow/experiments/get?experiment_id=0"
 			if code := status(t, http.DefaultClient, s.URL+path); code != http.StatusUnauthorized {
-				t.Errorf("without a password it answered %d", code)
+				t.Errorf("without a password: status %d, want %d", code, http.StatusUnauthorized)
 			}
 			with := strings.Replace(s.URL, "://", "://"+s.User+":"+s.Password+"@", 1)
 			if code := status(t, http.DefaultClient, with+path); code != http.StatusOK {
-				t.Errorf("with its password it answered %d", code)
+				t.Errorf("with the password: status %d, want %d", code, http.StatusOK)
 			}
 		})
 	}

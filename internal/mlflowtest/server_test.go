@@ -42,7 +42,7 @@ func status(t *testing.T, c *http.Client, url string) int {
 	return response.StatusCode
 }
 
-func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
+func TestPool_StopsServersThatWereUnusedLongest(t *testing.T) {
 	old, middle, used, next := &entry{running: true, used: 1}, &entry{running: true, used: 2}, &entry{running: true,
 		used: 0, users: 1}, &entry{users: 1}
 	p := Pool{entries: map[string]*entry{"a": old, "b": middle, "c": used, "d": next}}
@@ -51,12 +51,12 @@ func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
 	}
 	p.makeRoom(next)
 	if old.running || middle.running || !used.running {
-		t.Errorf("running: %v %v %v, want only the one in use", old.running, middle.running, used.running)
+		t.Errorf("running: old %v, middle %v, used %v; want only the used one", old.running, middle.running, used.running)
 	}
 	old.running, middle.running, used.users, used.running = true, true, 0, false
 	p.makeRoom(next)
 	if old.running || !middle.running {
-		t.Errorf("running: %v %v, want only the one used last", old.running, middle.running)
+		t.Errorf("running: old %v, middle %v; want only the one used last", old.running, middle.running)
 	}
 }
 
@@ -76,22 +76,22 @@ func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
 	}
 	defer time.AfterFunc(maxWait, func() { _ = cmd.Process.Kill() }).Stop()
 	if _, err := out.Read(make([]byte, len("begun\n"))); err != nil {
-		t.Error(err)
+		t.Errorf("read the first output: %v", err)
 	}
 	hold.Close()
 	if n, err := out.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Error("something is written after the end")
+		t.Errorf("read %d bytes, error %v, after the input ended; want the end of the output", n, err)
 	}
 	// Both sleeps have this output open. Its end proves that they have ended.
 	if err := cmd.Wait(); err != nil {
-		t.Error(err)
+		t.Errorf("the guard ended with %v, want no error", err)
 	}
 }
 
 func TestTLSProxy_IsTrustedOnlyWithItsAuthority(t *testing.T) {
 	url, ca := TLSProxy(t, Serve(t, NewFake()).URL)
 	if _, err := http.Get(url + "/health"); err == nil {
-		t.Error("it is trusted without its authority")
+		t.Error("GET without the proxy's authority succeeded, want an error")
 	}
 	pem, err := os.ReadFile(ca)
 	if err != nil {
@@ -102,6 +102,6 @@ func TestTLSProxy_IsTrustedOnlyWithItsAuthority(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	defer client.CloseIdleConnections()
 	if code := status(t, client, url+"/health"); code != http.StatusOK {
-		t.Errorf("it answered %d", code)
+		t.Errorf("with the proxy's authority: status %d, want %d", code, http.StatusOK)
 	}
 }
