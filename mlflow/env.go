@@ -120,8 +120,8 @@ func (e *environment) credentials() (user, password string) {
 }
 
 // parseCredentials parses the section [mlflow] of a file in the format of Python's configparser. It supports what two
-// plain keys need: sections, "key = value" or "key: value" with keys in upper or lower case, comment lines that begin
-// with # or ;, %% for a percent sign, and [DEFAULT] for keys that the section lacks. Errors contain no line of the
+// plain keys need: sections, "key = value" or "key: value" with keys in upper or lower case, and comment lines that
+// begin with # or ;. %% is a percent sign, and [DEFAULT] has keys that the section lacks. Errors contain no line of the
 // file.
 func parseCredentials(text string) (map[string]string, error) {
 	defaults, section := map[string]string{}, map[string]string{}

@@ -115,8 +115,8 @@ func hasCode(err error, codes ...string) bool {
 // Temporary reports whether err, an error of this package, is temporary, so that the same call may succeed later. The
 // statuses 408, 429, 500, 502, 503 and 504 are temporary, as are a name that does not resolve, a connection that is
 // refused or breaks off, a truncated response, no response in time, and a context that ended. Every other error is
-// permanent: any other status, a certificate that is not accepted (ours or the server's), a response that is not
-// MLflow's, a redirect to another server, a file that the store does not accept, a batch beyond a limit.
+// permanent, such as any other status, a certificate that is not accepted (ours or the server's), a response that is
+// not MLflow's, a redirect to another server, or a batch beyond a limit. An *ArtifactError is permanent, too.
 func Temporary(err error) bool {
 	if _, ok := errors.AsType[*ArtifactError](err); ok {
 		return false

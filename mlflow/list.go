@@ -18,7 +18,7 @@ const (
 // A list describes a list that the server returns in pages.
 type list[T any] struct {
 	noun  string // name of the items in errors
-	limit int    // maximum number of items: fetch ends there, and fails if a page exceeds it; 0: all items are wanted
+	limit int    // maximum number of items: fetch stops there, and fails if a page exceeds it; 0: all items are wanted
 
 	maxPages int  // more pages are an error
 	memory   int  // maximum bytes of all pages

@@ -146,7 +146,7 @@ func (f Finder) findRun(run string, in localCopy) (*catalog.Match, error) {
 func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
 	run, _ := RunIDOf(object)
 	if !IsName(run + "/node-0") {
-		return nil, nil // run is no run ID either
+		return nil, nil // run cannot be a run ID
 	}
 	dir := filepath.Join(in.dir, run)
 	if err := CheckInside(in.dir, dir); err != nil {

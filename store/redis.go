@@ -87,7 +87,7 @@ func (s *redisClient) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if refused, ok := responses[0].(redisError); ok && s.password != "" { // servers repeat unknown commands, such as AUTH
+	if refused, ok := responses[0].(redisError); ok && s.password != "" { // servers repeat unknown commands
 		return redisError(refused.code() + " to the user and password")
 	}
 	return firstError(responses)

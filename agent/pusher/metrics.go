@@ -114,7 +114,7 @@ func rankMetrics(n *reporter.Node) []mlflow.Metric {
 	return out
 }
 
-// exitMetrics returns the exit code of a node that is one of several.
+// exitMetrics returns the exit code of n as a metric, if its launch has several nodes.
 func exitMetrics(n *reporter.Node) []mlflow.Metric {
 	if countNodes(n.Identity) < 2 || n.Job == nil || n.Job.ExitCode == nil {
 		return nil

@@ -134,7 +134,7 @@ func (id runIdentity) ownTags() []mlflow.Tag {
 		{Key: TagInvocation, Value: id.invocation},
 		{Key: TagRunID, Value: id.runID},
 	}
-	for _, name := range id.nodes[:min(len(id.nodes), 50)] { // the others follow with the numbers
+	for _, name := range id.nodes[:min(len(id.nodes), 50)] { // the tags of further nodes follow with the numbers
 		tags = append(tags, mlflow.Tag{Key: tagRecording(name), Value: id.recordings[name]})
 	}
 	return tags
