@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// withAccount returns a copy of job, which has the numbers of wait4(2), with the counters of
-// its control group or processes added. It returns nil for nil.
+// withAccount returns a copy of job, which has only the numbers of wait4(2), and adds the counters of the job's control
+// group or processes. It returns nil if job is nil.
 func withAccount(job *Job, rec *collector.Recording) *Job {
 	if job == nil {
 		return nil
@@ -33,18 +33,19 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	return &j
 }
 
-// leastUnowned is the least growth of a node's shared memory to be reported, MiB: on any node, processes come and go.
+// leastUnowned is the least growth of a node's shared memory that is reported, in MiB: other processes cause small
+// changes.
 const leastUnowned = 4
 
-// wholeCPU returns all CPU time of the job in seconds. wait4 has the exact time of ended
-// processes, except for children of parents that ignore SIGCHLD; the time of running processes is
-// added. A control group counts all of it, except for processes that left the group.
+// wholeCPU returns all CPU time of the job in seconds. wait4 gives the exact time of ended processes, except for
+// children of parents that ignore SIGCHLD; the time of running processes is added. A control group counts all CPU time,
+// except for processes that left the group.
 func wholeCPU(j *Job, a *collector.Account) float64 {
 	ended := j.UserSeconds + j.SystemSeconds
 	if a.Source == host.JobFromTree && a.LivingCPUSeconds.Known() {
 		ended += float64(a.LivingCPUSeconds)
 	}
-	if a.CPUSeconds.Known() { // in a tree: with the seen part of children that were not waited for
+	if a.CPUSeconds.Known() { // in a tree, it includes what was seen of children that no process waited for
 		return max(ended, float64(a.CPUSeconds))
 	}
 	return ended
@@ -61,11 +62,10 @@ func leftGroup(j *Job, rec *collector.Recording) string {
 		"which the samples do not have; --cgroup off follows them", text.Seconds(late))
 }
 
-// peakMemory returns the highest memory of the whole job, MiB; 0 if unknown. Nothing is
-// measured between samples, so it is the greatest of the values that were certainly reached:
-// the samples' highest; the largest process (wait4); and the kernel's peak of the job's
-// control group less the part that is not the job's memory: the most page cache and the most
-// memory of perfagent that were seen in it, and unseen page cache (see unseenCache).
+// peakMemory returns the peak memory of the whole job in MiB; 0 if unknown. Nothing is measured between samples, so it
+// is the greatest value that was certainly reached: the highest sample, the largest process (wait4), or the kernel's
+// peak of the job's control group. The last is reduced by the highest page cache and the highest memory of perfagent
+// seen in the group, and by unseen page cache (see unseenCache).
 func peakMemory(j *Job, rec *collector.Recording) float64 {
 	a, peak := &rec.Account, 0.0
 	if v, ok := rec.Summaries[collector.JobMemory].Max(); ok {
@@ -84,9 +84,9 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 	return peak
 }
 
-// unseenCache returns an upper bound of the page cache, MiB, that came and went between two samples: the
-// job's reads from storage and writes to files; NaN if they are unknown. It is 0 after a kill for the limit,
-// because the kernel reclaims all the page cache that it can before it kills.
+// unseenCache returns an upper bound, in MiB, of the page cache that came and went between two samples: the job's reads
+// from storage plus its writes to files. It is NaN if these are unknown, and 0 after a kill at the limit, because the
+// kernel reclaims all the page cache that it can before it kills.
 func unseenCache(j *Job, a *collector.Account) float64 {
 	switch {
 	case a.FullAtKillMB.Known() && LimitKills(a, j) > 0:
@@ -110,7 +110,7 @@ func newLimits(rec *collector.Recording) *Limits {
 	return &l
 }
 
-// newGPUIdle converts the idle gaps of a GPU; nil if there were none.
+// newGPUIdle converts the idle gaps of a GPU. It returns nil if there were none.
 func newGPUIdle(i *collector.IdleGaps) *GPUIdle {
 	if i.Count == 0 {
 		return nil
@@ -139,8 +139,8 @@ func newGPUs(rec *collector.Recording) []GPU {
 }
 
 // LimitKills returns the number of processes that the kernel provably killed because the group that sets the job's
-// memory limit was full. The other kills belong to groups with another limit (below it, if the job made some, or
-// above it, if others have filled them), to the host, or to others in the same group.
+// memory limit was full. It does not count kills because another group was full (one that the job created below, or one
+// above that other processes filled) or because the host was, nor kills of foreign processes in the same group.
 func LimitKills(a *collector.Account, j *Job) float64 {
 	here, elsewhere := 0.0, false
 	for _, v := range a.Victims {
@@ -164,8 +164,8 @@ func LimitKills(a *collector.Account, j *Job) float64 {
 	return 0
 }
 
-// GroupKills returns the number of processes that the kernel killed in the job's control group, without those known to
-// be foreign.
+// GroupKills returns the number of processes that the kernel killed in the job's control group, without victims known
+// to be foreign.
 func GroupKills(a *collector.Account) float64 {
 	kills := 0.0
 	if a.OOMKills.Known() {
@@ -179,9 +179,9 @@ func GroupKills(a *collector.Account) float64 {
 	return max(0, kills)
 }
 
-// LimitProved reports whether it is certain without the kernel's log that the newest kill in the group was for the
-// job's memory limit. Where the kernel does not count such kills, the largest process proves it if its peak was near
-// the limit and the host had free memory.
+// LimitProved reports whether it is certain, even without the kernel's log, that the newest kill in the group was for
+// the job's memory limit. If the kernel does not count events at the limit, a process that peaked near the limit proves
+// it, provided that the host had free memory.
 func LimitProved(a *collector.Account, j *Job) bool {
 	k := a.LastOOMKill
 	switch {
@@ -200,9 +200,8 @@ func LimitProved(a *collector.Account, j *Job) bool {
 	return k.AvailablePct >= collector.HostAvailablePct && 100*j.MaxRSSMB >= collector.LimitUnreclaimablePct*float64(limit)
 }
 
-// HitLimit reports whether a victim was killed for the job's memory limit, and whether that is
-// known. The kernel log has the paths of the whole host. If the job's group has another name there,
-// the two cannot be compared.
+// HitLimit reports whether v was killed for the job's memory limit, and whether that is known. The kernel log has paths
+// as the host sees them. If the job's group has a different path there, the two cannot be compared.
 func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 	switch {
 	case v.Host:
@@ -213,14 +212,14 @@ func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 		return true, true
 	case InGroup(v.LimitGroup, a.Limits.MemoryGroup) && InGroup(a.InnerMemoryGroup, v.LimitGroup):
 		return true, true // job and step of a scheduler have the same limit
-	case a.Limits.MemoryGroup == "": // it is set above the visible groups
+	case a.Limits.MemoryGroup == "": // the limit is set above the visible groups
 		return false, InGroup(v.LimitGroup, a.MemoryPath) && v.LimitGroup != a.MemoryPath
 	}
 	return false, InGroup(v.Group, a.MemoryPath)
 }
 
-// InGroup reports whether a control group is of or below it. It is never true of the
-// root, which contains everything.
+// InGroup reports whether the control group is the group of, or is below it. It returns false if of is the root, which
+// contains everything.
 func InGroup(group, of string) bool {
 	return of != "" && of != "/" && (group == of || strings.HasPrefix(group, of+"/"))
 }
@@ -228,7 +227,7 @@ func InGroup(group, of string) bool {
 // CPUsText returns the number of usable CPUs during the run: "2", or "0.5 to 2".
 func CPUsText(l *Limits) string { return rangeText(l.CPUsRange, l.CPUs, text.CPUs) }
 
-// QuotaText returns the CPU quota during the run in the same form.
+// QuotaText returns the CPU quota during the run in the form of CPUsText.
 func QuotaText(l *Limits) string { return rangeText(l.QuotaRange, float64(l.CPUQuota), text.CPUs) }
 
 // MemoryLimitText returns the memory limit during the run: "2.0 GiB", or "1.0 GiB to 2.0 GiB".

@@ -12,9 +12,9 @@ type Band struct {
 	Max  Numbers `json:"max"`
 }
 
-// Fold combines each k neighboring points: the least minimum, the greatest maximum, and the
-// mean of the means, in which point i has the weight weight(i). A nil weight means equal weights.
-// Unmeasured points are ignored. The result shares no memory with the band.
+// Fold combines every k neighboring points into one with their least minimum, their greatest maximum, and the mean of
+// their means, in which point i has the weight weight(i). A nil weight means equal weights. Unmeasured points are
+// ignored. The result shares no memory with b.
 func (b Band) Fold(k int, weight func(i int) float64) Band {
 	out := Band{
 		Min: fold(b.Min, k, func(i, j int) float64 { return extreme(b.Min[i:j], math.Min) }),
@@ -34,7 +34,7 @@ func (b Band) Fold(k int, weight func(i int) float64) Band {
 // measured. A nil weight means equal weights.
 func (b Band) MeanOf(i, j int, weight func(i int) float64) float64 {
 	if weight == nil {
-		each := 1 / float64(j-i) // so that no sum is too large
+		each := 1 / float64(j-i) // so that no sum overflows
 		weight = func(int) float64 { return each }
 	}
 	sum, total := 0.0, 0.0
@@ -47,8 +47,8 @@ func (b Band) MeanOf(i, j int, weight func(i int) float64) float64 {
 	return sum / total // NaN if nothing was measured
 }
 
-// clamped returns mean within its extremes, which rounding may have moved it out of. NaN extremes
-// leave it unchanged.
+// clamped returns the value nearest to mean from least to greatest, because rounding may have moved mean out of that
+// range. If the bounds are NaN, it returns mean.
 func clamped(mean, least, greatest float64) float64 {
 	if mean < least {
 		return least
@@ -62,7 +62,7 @@ func clamped(mean, least, greatest float64) float64 {
 // MaxOf returns the greatest maximum of points i…j−1; NaN if none was measured.
 func (b Band) MaxOf(i, j int) float64 { return extreme(b.Max[i:j], math.Max) }
 
-// extreme joins the measured values. It returns NaN if there are none.
+// extreme combines the measured values of list with join. It returns NaN if there are none.
 func extreme(list []float64, join func(a, b float64) float64) float64 {
 	out := math.NaN()
 	for _, v := range list {
@@ -77,7 +77,7 @@ func extreme(list []float64, join func(a, b float64) float64) float64 {
 	return out
 }
 
-// fold makes one value from each k neighbors of a list.
+// fold replaces every k neighboring items i…j−1 of list with value(i, j).
 func fold(list Numbers, k int, value func(i, j int) float64) Numbers {
 	out := make(Numbers, 0, (len(list)+k-1)/k)
 	for i := 0; i < len(list); i += k {

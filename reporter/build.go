@@ -18,7 +18,7 @@ type Input struct {
 	Run      Run // ID, Command, Tags, ExitCode, Signal; also the times if a job was wrapped
 	Node     int
 	Identity *Identity // nil if only the host is known
-	// Rank is the rank of a job among several on its node, as decimal text; "" for the only one.
+	// Rank is the rank of the job, as decimal text; "" if the job is the only one on its node.
 	Rank      string
 	Recording *collector.Recording
 	Job       *Job // nil for a sidecar
@@ -30,8 +30,7 @@ type Input struct {
 	Push PushState
 }
 
-// New returns the Report of one node, without verdict and findings. Programs use
-// diagnosis.New, which adds them.
+// New returns the Report of one node, without a verdict and findings. Programs use diagnosis.New, which adds them.
 func New(in Input) *Report {
 	rec := in.Recording
 	run := in.Run
@@ -101,7 +100,7 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 	return f
 }
 
-// whyMissing returns the reason why a column was never measured.
+// whyMissing returns the reason why column c was never measured.
 func whyMissing(rec *collector.Recording, c collector.Column) error {
 	for _, f := range rec.Failures {
 		if c.AffectedBy(f) {
@@ -153,8 +152,7 @@ func whyMissing(rec *collector.Recording, c collector.Column) error {
 	return newMissingError(NoSample)
 }
 
-// sourceMissing lists the failed sources with the number of failures, and the clock
-// events.
+// sourceMissing lists the sources that failed, with the number of failures, and other losses, such as clock events.
 func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {
@@ -193,8 +191,8 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	return append(append(out, processesMissing(rec, job)...), marksMissing(rec)...)
 }
 
-// readingsOf returns the number of Readings in which a source was read. The baseline has only counters, and the job
-// only if it was running.
+// readingsOf returns the number of Readings in which the source was read. The first Reading, the baseline, has only
+// counters, and those of the job only if it was already running.
 func readingsOf(source string, rec *collector.Recording) int64 {
 	switch source {
 	case host.SourceMemory, host.SourceDisk, host.SourceLoad:
@@ -290,7 +288,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 	return samples, envelope
 }
 
-// addTimelines adds the timelines of the job's operations.
+// addTimelines adds the timelines of the job's operations to envelope, from the buckets from…to−1.
 func addTimelines(envelope Envelope, operations *collector.Operations, from, to int) {
 	if operations == nil || operations.Timelines == nil {
 		return
@@ -307,9 +305,8 @@ func addTimelines(envelope Envelope, operations *collector.Operations, from, to 
 	}
 }
 
-// envelopePoint drops excess digits: means are rounded to 6 decimals, rates
-// to about a byte per second. Peaks of percentages and counters stay exact, so
-// that the rounded mean is clamped to them.
+// envelopePoint drops excess digits: means are rounded to 6 decimals, rates to about a byte per second. Extremes of
+// percentages and counters stay exact, so the rounded mean is clamped to them.
 func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, float64, float64) {
 	decimals := 6
 	switch {

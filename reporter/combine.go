@@ -11,12 +11,12 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Combine returns the report of one node of one launch from its parts: the reports, or the journals so far, of the
-// perfagents of its ranks. The order of the parts makes no difference. Combine modifies neither them nor the data that
-// they point to.
+// Combine combines the reports of a node's ranks in one launch into the report of the node. A source is the report of a
+// rank's perfagent, or what its journal has so far; the order of sources makes no difference. Combine modifies neither
+// the sources nor the data that they point to.
 //
-// A rank that is in several parts is counted once: the part with its end is taken. Two parts that both have its end,
-// and differ, are an error with the names of both files. docs/report.md describes how each number is combined.
+// A rank that is in several sources is taken from the one that has its end. Two sources that both have its end, but
+// differ, are an error that contains both paths. docs/report.md describes how each number is combined.
 //
 // The result lacks the verdict and the findings of the node. Programs use diagnosis.Combine, which adds them.
 func Combine(sources []SourceReport) (*Report, error) {
@@ -31,7 +31,7 @@ func Combine(sources []SourceReport) (*Report, error) {
 	return &Report{Schema: Schema, Run: c.run, Nodes: map[string]*Node{list[0].name: node}}, nil
 }
 
-// A rankPart is the recording of one rank or, for a node that was combined before, of several.
+// A rankPart is the recording of one rank or, if it was combined before, of several ranks.
 type rankPart struct {
 	*Node
 	run   Run
@@ -40,12 +40,12 @@ type rankPart struct {
 	ranks []*Rank // in order, at least one; copies with envelopes on the time axis of the whole node
 
 	axis   timeAxis
-	shares []share // of its points in the points of the node's axis; nil if the axes are the same
-	// offsets has each host counter's value, counted since the first host span's start, when this span began.
+	shares []share // of its points in points of the node's axis; nil if both axes are the same
+	// offsets has, for each host counter, its growth from the start of the first host span to the start of this part's.
 	offsets map[collector.Column]float64
 }
 
-// newParts checks the parts of a node. It returns each rank once, in order.
+// newParts returns the parts of the sources, sorted by rank, with each rank in only one part.
 func newParts(sources []SourceReport) ([]*rankPart, error) {
 	var list, unnumbered []*rankPart
 	for _, s := range sources {
@@ -71,7 +71,7 @@ func newParts(sources []SourceReport) ([]*rankPart, error) {
 	return assignRanks(list, unnumbered), nil
 }
 
-// newPart returns the part of a report. It has no ranks if its perfagent was the only one on its node.
+// newPart returns the part for s. The part has no ranks if its perfagent seemed to be the only one on the node.
 func newPart(s SourceReport) (*rankPart, error) {
 	if s.Report == nil {
 		return nil, fmt.Errorf("%s holds no report", s.Path)
@@ -99,7 +99,7 @@ func newPart(s SourceReport) (*rankPart, error) {
 	return p, nil
 }
 
-// setRank makes the part the recording of one rank.
+// setRank turns p, which has no ranks, into the recording of the given rank.
 func (p *rankPart) setRank(rank int) {
 	r := newRank(&p.run, p.Node, rank)
 	r.Envelope = make(Envelope)
@@ -119,7 +119,8 @@ func compareParts(a, b *rankPart) int {
 	)
 }
 
-// dropDuplicateRanks drops parts with ranks that an earlier, more complete part has.
+// dropDuplicateRanks drops parts with only ranks that earlier, more complete parts have. Recordings of a rank that
+// conflict are an error.
 func dropDuplicateRanks(list []*rankPart) ([]*rankPart, error) {
 	var out []*rankPart
 	taken := make(map[int]*rankPart)
@@ -149,7 +150,7 @@ func dropDuplicateRanks(list []*rankPart) ([]*rankPart, error) {
 	return out, nil
 }
 
-// supersedes reports whether part p has everything that is in recording r of one of its ranks.
+// supersedes reports whether p, which has the same rank as r, has everything that r has.
 func supersedes(p *rankPart, r *Rank) bool {
 	if r.Incomplete != "" {
 		return true
@@ -159,7 +160,8 @@ func supersedes(p *rankPart, r *Rank) bool {
 	return have.Incomplete == "" && have.PID == r.PID && have.Start.Equal(r.Start.Time) && have.End.Equal(r.End.Time)
 }
 
-// assignRanks gives the lowest free ranks to parts without ranks, in the order of their starts, and returns all parts.
+// assignRanks gives unnumbered parts the lowest ranks that list does not use, in the order of their starts, and returns
+// all parts, sorted.
 func assignRanks(list, unnumbered []*rankPart) []*rankPart {
 	slices.SortFunc(unnumbered, func(a, b *rankPart) int {
 		return cmp.Or(a.run.Start.Compare(b.run.Start.Time), cmp.Compare(a.path, b.path))
@@ -183,14 +185,14 @@ type combiner struct {
 	parts []*rankPart // by their lowest rank
 	run   Run
 
-	// hostSeries supply the host's time series, hostTotals its totals; both are in order of time. They differ
-	// only if no sample was taken.
+	// hostSeries are the spans that supply the host's time series, hostTotals the spans that supply its totals, in
+	// order of time. They differ only if no sample was taken.
 	hostSeries, hostTotals []partSpan
 
 	spans          []axisSpan // of the time axis
 	axis           timeAxis
 	operationParts []*rankPart // parts with operations
-	nodeMissing    []Missing   // for the node as a whole: data of the parts that it cannot have
+	nodeMissing    []Missing   // data of the parts that the combined node cannot have
 }
 
 // wholeRun returns the run that spans all ranks. Its exit code is from the rank that failed first.
@@ -205,7 +207,7 @@ func (c *combiner) wholeRun() Run {
 	return run
 }
 
-// incomplete names the ranks without an end, with the reason; "" if there are none.
+// incomplete returns a text that lists the ranks without a recorded end, with the reason, or "" if there are none.
 func (c *combiner) incomplete() string {
 	var open []int
 	why := ""
@@ -254,7 +256,8 @@ func (c *combiner) ranks() []*Rank {
 	return out
 }
 
-// exit returns the exit of the rank that failed first; 0 if all succeeded, and nil if that is unknown.
+// exit returns the exit code and the signal of the rank that failed first. code is 0 if all ranks succeeded, and nil if
+// that is unknown.
 func (c *combiner) exit() (code *int, signal string) {
 	ranks := c.ranks()
 	if first := firstFailed(ranks); first != nil {
@@ -272,8 +275,8 @@ type rankMissing struct {
 	ranks []int
 }
 
-// missing returns the Missing of the node: from its ranks, from the host if no rank has measured it, and for values
-// that cannot be combined. An entry of only some ranks names them.
+// missing returns the Missing of n: from its ranks, for the host if no rank measured it, and for values that cannot be
+// combined. An entry that concerns only some ranks lists them.
 func (c *combiner) missing(n *Node) []Missing {
 	out := c.combineMissing()
 	if len(c.hostTotals) == 0 {
@@ -291,8 +294,8 @@ func (c *combiner) missing(n *Node) []Missing {
 	return append(out, c.nodeMissing...)
 }
 
-// combineMissing merges the Missing of the ranks, without metrics. For the host and for clocks, only the ranks
-// with points in the node's series count.
+// combineMissing merges the Missing of the ranks, except for metrics. For the host and the clock, it takes only parts
+// that supply points of the node's series.
 func (c *combiner) combineMissing() []Missing {
 	var list []*rankMissing
 	for _, p := range c.parts {
@@ -317,7 +320,7 @@ func (c *combiner) combineMissing() []Missing {
 	return out
 }
 
-// addRankMissing adds a Missing of part p to an equal one in list, or appends it.
+// addRankMissing adds m, a Missing of p, to the entry of list with the same cause, or appends an entry.
 func addRankMissing(list []*rankMissing, p *rankPart, m Missing) []*rankMissing {
 	cause := CauseOf(m)
 	i := slices.IndexFunc(list, func(r *rankMissing) bool {
@@ -334,10 +337,10 @@ func addRankMissing(list []*rankMissing, p *rankPart, m Missing) []*rankMissing 
 	return list
 }
 
-// ofTheNode reports whether something belongs to the whole node, whichever rank reports it.
+// ofTheNode reports whether what, as in [Missing].What, belongs to the whole node, whichever rank reports it.
 func ofTheNode(what string) bool { return what == "clock" || ofHost(what) }
 
-// countsFor reports whether a Missing of part p is also missing from the node.
+// countsFor reports whether what, missing from p, is also missing from the node.
 func (c *combiner) countsFor(p *rankPart, what string) bool {
 	if !ofTheNode(what) {
 		return true

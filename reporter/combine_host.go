@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A partSpan is a time in which the perfagent of a part measured the host.
+// A partSpan is a span of time in which the perfagent of a part measured the host.
 type partSpan struct {
 	*rankPart
 	start, end Time
@@ -19,8 +19,8 @@ type partSpan struct {
 
 func (h partSpan) seconds() float64 { return HostSpan{Start: h.start, End: h.end}.seconds() }
 
-// findHostSpans finds the spans that supply the host's series, in order of time. Two perfagents that could not see each
-// other may have measured the host at the same time: then the longer span is taken.
+// findHostSpans finds the spans that supply the host's series, in order of time. If two perfagents that could not see
+// each other measured the host at the same time, it takes the longer span.
 func (c *combiner) findHostSpans() {
 	var all []partSpan
 	for _, p := range c.parts {
@@ -46,14 +46,14 @@ func (c *combiner) findHostSpans() {
 	}
 }
 
-// overlap returns the seconds in which both measured the host. It is negative if one began after the other's end.
+// overlap returns for how many seconds a and b overlap. It is negative if one began after the other's end.
 func overlap(a, b partSpan) float64 {
 	own := min(a.end.Sub(a.start.Time), b.end.Sub(b.start.Time))
 	return min(own, a.end.Sub(b.start.Time), b.end.Sub(a.start.Time)).Seconds()
 }
 
-// unsampled returns the part with the most information about the host if no part has a sample of it: the longest of
-// the parts that did not leave it to another rank.
+// unsampled returns the part with the most information about the host if no part has a sample of the host: the longest
+// part that did not leave the host to another rank.
 func (c *combiner) unsampled() []partSpan {
 	var best *rankPart
 	for _, p := range c.parts {
@@ -68,7 +68,7 @@ func (c *combiner) unsampled() []partSpan {
 	return []partSpan{{best, best.run.Start, best.run.End}}
 }
 
-// base returns the part that supplies what all have in common: the host and its sampling.
+// base returns the part that supplies what all parts have in common: the host and its sampling.
 func (c *combiner) base() *rankPart {
 	if len(c.hostTotals) > 0 {
 		return c.hostTotals[0].rankPart
@@ -96,8 +96,8 @@ func (c *combiner) hostMetrics(n *Node) {
 	}
 }
 
-// hostMetric combines a metric of the host from the ranks that measured it one after the other. ok is false if
-// none has it.
+// hostMetric combines metric m of the host from the ranks that measured the host one after the other. ok is false if
+// none of them has m.
 func (c *combiner) hostMetric(m *Metric) (v float64, ok bool) {
 	sum, weight, plain, greatest, last, count := 0.0, 0.0, 0.0, math.Inf(-1), 0.0, 0
 	for _, h := range c.hostTotals {
@@ -135,7 +135,8 @@ func (c *combiner) hostMetric(m *Metric) (v float64, ok bool) {
 	return plain, true
 }
 
-// sinceBoot returns the counter of a total when the part's perfagent began to measure, counted since boot.
+// sinceBoot returns the value that the counter of the total m had, counted since boot, when the part's perfagent began
+// to measure.
 func (h partSpan) sinceBoot(m *Metric) (float64, bool) {
 	boot, ok := h.Metrics["boot_"+m.Name]
 	total, known := h.Metrics[m.Name]
@@ -162,8 +163,8 @@ func devicesOf(p *rankPart, column collector.Column) []string {
 	return slices.Sorted(slices.Values(list))
 }
 
-// addCounterGap adds a Missing for counts lost between the end of one rank that measured the host and the start of
-// the next, if that took longer than the next rank needs to notice the end.
+// addCounterGap adds a Missing for counts lost between the end of one rank that measured the host and the start of the
+// next, if the gap is longer than the next rank needs to notice the end.
 func (c *combiner) addCounterGap(column collector.Column) {
 	gap := 0.0
 	for i, h := range c.hostTotals[1:] {
@@ -177,7 +178,8 @@ func (c *combiner) addCounterGap(column collector.Column) {
 	}
 }
 
-// findOffsets sets the offsets of each part: the host counters at its start, counted since the first part's start.
+// findOffsets sets the offsets of the parts that measured the host: the growth of each host counter from the start of
+// the first of them to their own start.
 func (c *combiner) findOffsets() {
 	if len(c.hostSeries) < 2 {
 		return
@@ -200,11 +202,12 @@ func (c *combiner) findOffsets() {
 	}
 }
 
-// negligibleShare is the share of time that can be ignored for percentiles: they are accurate to a tenth of a point.
+// negligibleShare is the share of time that can be ignored for percentiles, which are accurate to 0.1 percentage
+// points.
 const negligibleShare = 0.001
 
 // hostSummaries combines the summaries of the host. Percentiles of several ranks cannot be combined, unless all but one
-// of them measured it for a negligible time.
+// of them measured the host for a negligible time.
 func (c *combiner) hostSummaries(n *Node) {
 	if len(c.hostTotals) == 0 {
 		return
@@ -235,7 +238,7 @@ func (c *combiner) hostSummaries(n *Node) {
 	}
 }
 
-// hostSummary returns the minimum, mean and maximum of a column of the host.
+// hostSummary returns the minimum, mean and maximum of the host's column with the given key.
 func (c *combiner) hostSummary(key string) Summary {
 	column, _ := collector.ColumnByKey(key)
 	q, sum, weight := Summary{Min: math.Inf(1), Max: math.Inf(-1)}, 0.0, 0.0
@@ -244,7 +247,7 @@ func (c *combiner) hostSummary(key string) Summary {
 		if !ok {
 			continue
 		}
-		offset, seconds := h.offsets[column], max(h.seconds(), 1e-9) // a span without a length only counts alone
+		offset, seconds := h.offsets[column], max(h.seconds(), 1e-9) // so that a lone span without a length counts
 		q.Min, q.Max = min(q.Min, of.Min+offset), max(q.Max, of.Max+offset)
 		sum, weight = sum+(of.Mean+offset)*seconds, weight+seconds
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// PeakFromRanks is the PeakMemoryFrom of a job of several ranks: the greatest sum over their common time.
+// PeakFromRanks is the PeakMemoryFrom of a job of several ranks: the peak is their greatest sum at one time.
 const PeakFromRanks = "ranks"
 
-// wholeJob adds up the jobs of the ranks; nil if there is none.
+// wholeJob adds up the jobs of the ranks. It returns nil if there are none.
 func (c *combiner) wholeJob() *Job {
 	out := joinedOf(c.parts, func(p *rankPart) *Job { return p.Job }, (*Job).add)
 	if out == nil {
@@ -34,7 +34,7 @@ func (c *combiner) wholeJob() *Job {
 	return out
 }
 
-// joinedOf combines the values of the parts with add; nil if none has one.
+// joinedOf combines the values that of returns for the parts, with add. It returns nil if no part has a value.
 func joinedOf[T any](parts []*rankPart, of func(*rankPart) *T, add func(have, more *T)) (out *T) {
 	for _, p := range parts {
 		switch v := of(p); {
@@ -48,7 +48,7 @@ func joinedOf[T any](parts []*rankPart, of func(*rankPart) *T, add func(have, mo
 	return out
 }
 
-// add adds the job of another rank. Fields that cannot be combined are left out.
+// add adds o, the job of another rank. It clears fields that cannot be combined.
 func (j *Job) add(o *Job) {
 	if o.Start.Before(j.Start.Time) {
 		j.Start = o.Start
@@ -71,7 +71,7 @@ func (j *Job) add(o *Job) {
 	if o.MaxRSSMB > j.MaxRSSMB {
 		j.MaxRSSMB, j.MaxRSSAtMost = o.MaxRSSMB, o.MaxRSSAtMost
 	}
-	j.UnownedMB = min(j.UnownedMB, o.UnownedMB) // one rank's known memory is unowned to the other
+	j.UnownedMB = min(j.UnownedMB, o.UnownedMB) // memory known to be one rank's is unowned to the other
 	j.CgroupStays = j.CgroupStays || o.CgroupStays
 	if j.Source != o.Source {
 		j.Source = ""
@@ -88,7 +88,7 @@ func (j *Job) add(o *Job) {
 	j.CgroupPeakMB = max(j.CgroupPeakMB, o.CgroupPeakMB)
 }
 
-// jobMetrics combines the metrics of the job. It needs the series of the node.
+// jobMetrics combines the metrics of the job. It needs the series of n.
 func (c *combiner) jobMetrics(n *Node) {
 	for i := range metricTable {
 		m := &metricTable[i]
@@ -133,7 +133,7 @@ func (c *combiner) jobMetric(n *Node, m *Metric) (float64, error) {
 	return c.groupMetric(m)
 }
 
-// sum adds up a metric. It is an error if a rank lacks it.
+// sum adds up the values of the named metric. A rank that lacks it is an error.
 func (c *combiner) sum(name string) (sum float64, err error) {
 	for _, p := range c.parts {
 		v, ok := p.Metrics[name]
@@ -157,7 +157,7 @@ func (c *combiner) perWall(unit float64) (float64, error) {
 	return 0, newMissingError(NoLength)
 }
 
-// greatest returns the greatest value of all ranks.
+// greatest returns the greatest value of the named metric among the ranks that have it.
 func (c *combiner) greatest(name string) (float64, error) {
 	out := math.NaN()
 	for _, p := range c.parts {
@@ -171,7 +171,7 @@ func (c *combiner) greatest(name string) (float64, error) {
 	return out, nil
 }
 
-// peak returns the greatest sum of the ranks over their common time, but at least the peak of each rank.
+// peak returns the greatest sum of the ranks' values at one time, but at least the highest peak of a single rank.
 func (c *combiner) peak(n *Node, m *Metric) (float64, error) {
 	own, err := c.greatest(m.Name)
 	if err != nil {
@@ -181,9 +181,9 @@ func (c *combiner) peak(n *Node, m *Metric) (float64, error) {
 	return extreme(append([]float64{own}, together...), math.Max), nil
 }
 
-// groupMetric combines a metric of control groups. Ranks that share a group have read the same counters: their
-// greatest value counts or, for a share of time, the first value of the set (see byGroup). Groups without the
-// metric's subject (a limit, a quota) do not count if others have it.
+// groupMetric combines a metric of control groups. Ranks that share a group read the same counters, so a group counts
+// with the greatest value of its ranks or, for a share of time, with the first (see byGroup). Groups without the
+// metric's subject (a limit, a quota) are left out if other groups have it.
 func (c *combiner) groupMetric(m *Metric) (float64, error) {
 	var values []float64
 	for _, set := range c.byGroup(func(p *rankPart) string { return p.groupOf(m.column) }) {
@@ -209,16 +209,16 @@ func (c *combiner) groupMetric(m *Metric) (float64, error) {
 		nil
 }
 
-// isInapplicable reports whether a metric had nothing to measure.
+// isInapplicable reports whether p lacks the named metric because there was nothing to measure.
 func (p *rankPart) isInapplicable(name string) bool {
 	return slices.ContainsFunc(p.Missing, func(m Missing) bool { return m.What == name && NothingToMeasure(m) })
 }
 
-// eachAlone returns a set for each part.
+// eachAlone returns one set per part.
 func (c *combiner) eachAlone() [][]*rankPart { return slices.Collect(slices.Chunk(c.parts, 1)) }
 
-// byGroup returns the parts in sets that share a control group. In each set, the parts that measured the host for the
-// longest time come first, then the longest parts.
+// byGroup divides the parts into sets for which group returns the same control group. In each set, the parts that
+// measured the host longest come first, then the parts that ran longest.
 func (c *combiner) byGroup(group func(*rankPart) string) [][]*rankPart {
 	var out [][]*rankPart
 	places := make(map[string]int)
@@ -311,7 +311,8 @@ func (c *combiner) limits() *Limits {
 	return &out
 }
 
-// combineLimits adds up the CPUs and the memory that the ranks may use. cpus is the host's number, 0 if unknown.
+// combineLimits adds up the CPUs and the memory that the ranks may use. cpus is the number of the host's CPUs, 0 if
+// unknown.
 func (c *combiner) combineLimits(out *Limits, cpus int) {
 	group := func(column collector.Column, of func(*Limits) float64) series.Optional {
 		sets := c.byGroup(func(p *rankPart) string { return p.groupOf(column) })
@@ -349,8 +350,8 @@ func (c *combiner) reclaim() *Reclaim {
 	})
 }
 
-// cpusMoved returns the range of the ranks' usable CPUs together (now so many): in proportion to the sum of the
-// ranks' ranges.
+// cpusMoved returns the range of the CPUs that the ranks may use together: the sum of their ranges, scaled to now, the
+// CPUs that they may use at the end. It is nil if no rank's range changed.
 func (c *combiner) cpusMoved(now float64) *LimitRange {
 	var sum, least, mean, most float64
 	var out *LimitRange
@@ -387,7 +388,7 @@ func (c *combiner) given() (sum float64) {
 	return sum
 }
 
-// sumLimit adds up a limit over sets of parts that share it; 0 if a set has no limit.
+// sumLimit adds up the limit that of returns over sets of parts that share it. It returns 0 if a set has no limit.
 func (c *combiner) sumLimit(sets [][]*rankPart, of func(*Limits) float64) (sum float64) {
 	for _, set := range sets {
 		greatest := 0.0
@@ -404,8 +405,8 @@ func (c *combiner) sumLimit(sets [][]*rankPart, of func(*Limits) float64) (sum f
 	return sum
 }
 
-// jobSummaries sets the minimum, mean and maximum of the job's columns, from the series of all ranks. Only a
-// control group that all ranks share has percentiles: those of its first part (see byGroup).
+// jobSummaries sets the minimum, mean and maximum of the job's columns, from the series of all ranks. Only columns of a
+// control group that all ranks share have percentiles, taken from the first part (see byGroup).
 func (c *combiner) jobSummaries(n *Node) {
 	for key, band := range n.Envelope {
 		column, ok := collector.ColumnByKey(key)

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// maxProcesses is the number of processes in a job's table by CPU time, and by memory.
+	// maxProcesses is how many processes with the most CPU time a job's table has, and how many with the most memory.
 	maxProcesses = 20
 	// maxMarks is the number of marks that a node keeps.
 	maxMarks = 1000
 )
 
-// node returns the combined node.
+// node returns the combined node. It adds a Missing if ranks of the node have no recording.
 func (c *combiner) node() *Node {
 	var n *Node
 	if len(c.parts) == 1 {
@@ -38,7 +38,7 @@ func (c *combiner) node() *Node {
 	return n
 }
 
-// singlePart returns the node of the only part. It is unchanged, except that the ranks have their envelopes.
+// singlePart returns the node of the only part, with the envelopes of the ranks and without verdict and findings.
 func (c *combiner) singlePart() *Node {
 	p := c.parts[0]
 	n := *p.Node
@@ -99,7 +99,7 @@ func (c *combiner) identity() *Identity {
 	return &common
 }
 
-// agent adds up the costs of the perfagents.
+// agent adds up the CPU time of the perfagents, and takes their highest memory.
 func (c *combiner) agent() *Agent {
 	return joinedOf(c.parts, func(p *rankPart) *Agent { return p.Agent }, func(have, more *Agent) {
 		have.CPUSeconds += more.CPUSeconds
@@ -107,7 +107,7 @@ func (c *combiner) agent() *Agent {
 	})
 }
 
-// push returns the most advanced state of a push.
+// push returns the push state of the part that has come furthest.
 func (c *combiner) push() *Push {
 	return slices.MaxFunc(c.parts, func(a, b *rankPart) int {
 		return cmp.Compare(pushProgress(a.Push),
@@ -168,7 +168,7 @@ func (c *combiner) sampling(n *Node) *Sampling {
 	return &out
 }
 
-// within returns the events in the time of the span.
+// within returns the events that are within the span.
 func (s axisSpan) within(events []ClockEvent) []ClockEvent {
 	var out []ClockEvent
 	for _, e := range events {
@@ -180,7 +180,7 @@ func (s axisSpan) within(events []ClockEvent) []ClockEvent {
 	return out
 }
 
-// gpus returns each GPU once. It is the job's if it is any rank's.
+// gpus returns the GPUs of all parts, without duplicates. A GPU is the job's if it is any rank's.
 func (c *combiner) gpus() []GPU {
 	var out []GPU
 	parts := slices.Clone(c.parts) // the parts that measured the host come first
@@ -204,7 +204,7 @@ func (c *combiner) gpus() []GPU {
 	return out
 }
 
-// same reports whether two entries describe one device.
+// same reports whether g and o describe the same device.
 func (g GPU) same(o GPU) bool {
 	if g.UUID != "" && o.UUID != "" {
 		return g.UUID == o.UUID
@@ -230,7 +230,7 @@ func (i *GPUIdle) plus(o *GPUIdle) *GPUIdle {
 	}
 }
 
-// processes joins the tables of the ranks, and cuts the result as for one job.
+// processes joins the process tables of the ranks, and keeps as many processes as for one job.
 func (c *combiner) processes() []Process {
 	var all []Process
 	for _, p := range c.parts {
@@ -250,16 +250,16 @@ func (c *combiner) processes() []Process {
 	return out
 }
 
-// compareProcesses orders processes by their CPU time.
+// compareProcesses orders processes by CPU time, highest first.
 func compareProcesses(a, b Process) int {
 	return cmp.Or(cmp.Compare(b.CPUSeconds, a.CPUSeconds),
 		cmp.Compare(b.EndedChildrenCPUSeconds, a.EndedChildrenCPUSeconds),
 		cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB), cmp.Compare(a.PID, b.PID))
 }
 
-// addMarksAndOperations adds the marks, phases and operations of the jobs. Marks belong to the node, in order of time;
-// if several ranks set some, each mark names its rank. Phases and operations of a single rank belong to the node. Those
-// of several ranks cannot be combined, and stay with their ranks.
+// addMarksAndOperations adds the marks, phases and operations of the ranks. Marks go to n, in order of time; if several
+// ranks set marks, the text of each begins with its rank. Phases and operations go to n if only one rank has them.
+// Otherwise they cannot be combined, and stay with their ranks.
 func (c *combiner) addMarksAndOperations(n *Node) {
 	marked := c.partsWith(func(p *rankPart) bool { return len(p.Marks) > 0 })
 	for _, p := range marked {
@@ -295,7 +295,7 @@ func (c *combiner) addMarksAndOperations(n *Node) {
 	}
 }
 
-// partsWith returns the parts that has accepts.
+// partsWith returns the parts for which has returns true.
 func (c *combiner) partsWith(has func(*rankPart) bool) []*rankPart {
 	var out []*rankPart
 	for _, p := range c.parts {
@@ -306,7 +306,7 @@ func (c *combiner) partsWith(has func(*rankPart) bool) []*rankPart {
 	return out
 }
 
-// keepPerRank reports whether several parts have some data. It then adds a Missing for the node.
+// keepPerRank reports whether several parts have the data what, which cannot be combined. If so, it adds a Missing.
 func (c *combiner) keepPerRank(what string, parts []*rankPart) bool {
 	if len(parts) < 2 {
 		return false
@@ -332,8 +332,8 @@ func (c *combiner) ranksByName() map[string]*Rank {
 	return out
 }
 
-// alignGPUs gives each GPU the same index in all parts: names of metrics, keys and series contain it. Parts with
-// the same order of devices, as usual on one host, stay unchanged.
+// alignGPUs gives each GPU the same index in all parts, because names of metrics and sample keys contain it. Parts with
+// the common order of devices, as usual on one host, stay unchanged.
 func (c *combiner) alignGPUs() {
 	all := c.gpus()
 	for _, p := range c.parts {
@@ -349,7 +349,7 @@ func (c *combiner) alignGPUs() {
 	}
 }
 
-// moveGPUs gives the device at index i the index places[i].
+// moveGPUs renames the metrics and series of GPU i to the index places[i].
 func (p *rankPart) moveGPUs(places []int) {
 	n := *p.Node
 	n.Metrics, n.Summaries, n.Envelope = moved(n.Metrics, places), moved(n.Summaries, places), moved(n.Envelope, places)
@@ -360,7 +360,7 @@ func (p *rankPart) moveGPUs(places []int) {
 	p.Node = &n
 }
 
-// moved returns a copy of the map with the keys of the GPUs' new indexes.
+// moved returns a copy of from with the new indexes of the GPUs in the keys.
 func moved[M ~map[string]E, E any](from M, places []int) M {
 	to := make(M, len(from))
 	for key, e := range from {
@@ -371,8 +371,8 @@ func moved[M ~map[string]E, E any](from M, places []int) M {
 	return to
 }
 
-// movedKey returns the name of a GPU's metric or column with its new index; "" if there is none for it.
-// Other keys are returned unchanged.
+// movedKey returns key, the name of a GPU's metric or column, with the new index; "" if that is too large. It returns
+// other keys unchanged.
 func movedKey(key string, places []int) string {
 	column, ok := collector.ColumnByKey(key)
 	if m, isMetric := MetricByName(key); isMetric {

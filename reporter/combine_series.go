@@ -12,18 +12,18 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// decimals is the precision of computed numbers: more digits would only fill the file.
+// decimals is the number of decimals of computed numbers; more would only fill the file.
 const decimals = 6
 
-// A timeAxis has the ends of a series' points, in seconds since 1970, never decreasing. A point covers the time
-// from the previous end, the first from begin.
+// A timeAxis holds the end times of a series' points in seconds since 1970, in non-decreasing order. A point begins at
+// the end of the previous one, the first point at begin.
 type timeAxis struct {
 	begin float64
 	ends  []float64
 }
 
-// newTimeAxis returns the time axis of a node's series. A kept sample stands for several: the envelope has the
-// end of a point, the sample its start. The axis is empty for a node without times.
+// newTimeAxis returns the time axis of a node's series. A kept sample stands for several, and has the time of the first
+// of them; the end of the point is in the envelope. The axis is empty for a node without times.
 func newTimeAxis(n *Node, run *Run) timeAxis {
 	key := collector.Timestamp.Key()
 	ends := slices.Clone(n.Samples.Column(key))
@@ -61,7 +61,7 @@ func (t timeAxis) from(i int) float64 {
 
 func (t timeAxis) length(i int) float64 { return t.ends[i] - t.from(i) }
 
-// after returns the first point that ends after a time, or the number of points if there is none.
+// after returns the first point that ends after the time at, or the number of points if there is none.
 func (t timeAxis) after(at float64) int {
 	return sort.Search(len(t.ends), func(i int) bool { return t.ends[i] > at })
 }
@@ -74,16 +74,17 @@ func (t timeAxis) last() float64 {
 	return t.ends[len(t.ends)-1]
 }
 
-// An axisSpan is a part of the node's time axis: points i…j−1 of a part. hasHost reports whether they show the host.
+// An axisSpan is a piece of the node's time axis: points i…j−1 of a part. hasHost reports whether these points show the
+// host.
 type axisSpan struct {
 	*rankPart
 	i, j    int
 	hasHost bool
 }
 
-// newAxis sets the time axis of the node: the points of the parts that measured the host, one after the other, and
-// before and after them the points of the ranks that began first and ended last. If no rank measured the host, it
-// starts with the longest part.
+// newAxis sets the time axis of the node. It has the points of the parts that measured the host, one after the other,
+// or of the longest part if none did. Before them come earlier points of the part that began first, and after them
+// later points of the part that ended last.
 func (c *combiner) newAxis() {
 	for _, h := range c.hostSeries {
 		c.extend(h.rankPart, true)
@@ -111,8 +112,8 @@ func (c *combiner) newAxis() {
 	c.axis.begin = first.axis.from(first.i)
 }
 
-// extend adds the points of a part after the end of the axis. A part that does not show the host only fills the
-// rest: for less than half an interval it adds no point.
+// extend appends the points of p that end after the axis. If hasHost is false, p only fills the rest, and a rest of
+// less than half an interval gets no point.
 func (c *combiner) extend(p *rankPart, hasHost bool) {
 	end := math.Inf(-1)
 	if n := len(c.spans); n > 0 {
@@ -128,7 +129,7 @@ func (c *combiner) extend(p *rankPart, hasHost bool) {
 	}
 }
 
-// prepend adds the points of a part that end before the axis begins.
+// prepend inserts the points of p that end before the axis begins.
 func (c *combiner) prepend(p *rankPart) {
 	first := c.spans[0]
 	if j := p.axis.after(first.axis.from(first.i) - p.interval()/2); j > 0 {
@@ -148,13 +149,13 @@ func (p *rankPart) interval() float64 {
 type share struct {
 	to, from int     // indexes of the points of the axis and of the part
 	seconds  float64 // length of the overlap
-	// whole reports that this is half of one of the points or more, so that the extremes of the part's point count
-	// here. Each point of either is whole somewhere, unless the part covers less than half of it.
+	// whole reports that the overlap is at least half of the shorter point, so that the extremes of the part's point
+	// count here. Every point has a whole share, unless the part covers less than half of it.
 	whole bool
 }
 
-// shares returns the overlaps of a part's points with the axis, in order. The first point of the axis includes the
-// time before it, and the last the time after it.
+// shares returns the overlaps of the node's axis with of, the axis of a part, in order. The first point of the node's
+// axis includes the time before it, and the last point the time after it.
 func (c *combiner) shares(of timeAxis) []share {
 	var out []share
 	n := len(c.axis.ends)
@@ -182,8 +183,8 @@ func (c *combiner) shares(of timeAxis) []share {
 	return out
 }
 
-// resampled returns a band of a part on the time axis of the node: the least minimum, the greatest maximum, and the
-// mean weighted by time. Where the part has no value, it is NaN.
+// resampled returns b, a band of a part, on the node's time axis of n points, with the least minimum, the greatest
+// maximum, and the mean weighted by time. Points without a value of the part are NaN.
 func resampled(b Band, shares []share, n int) Band {
 	out := Band{absentNumbers(n), absentNumbers(n), absentNumbers(n)}
 	for len(shares) > 0 {
@@ -197,7 +198,7 @@ func resampled(b Band, shares []share, n int) Band {
 	return out
 }
 
-// pointOf returns a point of the axis from the shares of a band's points in it.
+// pointOf returns the values of a point of the axis. shares are its overlaps with points of b.
 func pointOf(b Band, shares []share) (least, mean, greatest float64) {
 	least, greatest = math.NaN(), math.NaN()
 	sum, weight, plain, count := 0.0, 0.0, 0.0, 0.0
@@ -251,7 +252,8 @@ func absentNumbers(n int) Numbers {
 	return out
 }
 
-// band returns the envelope of a column; false if the part has none that fits its samples.
+// band returns the band of key in the envelope of. It returns false if there is none that is as long as the part's
+// samples.
 func (p *rankPart) band(of Envelope, key string) (Band, bool) {
 	b, ok := of[key]
 	n := len(p.axis.ends)
@@ -280,8 +282,7 @@ func (c *combiner) series(n *Node) {
 	}
 }
 
-// addTimelines adds the timelines of a part's operations: to the node if no other part has any, else to the part's
-// rank.
+// addTimelines adds the timelines of p's operations to n if no other part has operations, else to the rank of p.
 func (c *combiner) addTimelines(n *Node, p *rankPart) {
 	to := n.Envelope
 	if len(c.operationParts) > 1 {
@@ -297,7 +298,7 @@ func (c *combiner) addTimelines(n *Node, p *rankPart) {
 	}
 }
 
-// onAxis returns a band of a part on the time axis of the node. Without shares the axis is the part's own.
+// onAxis returns b, a band of p, on the time axis of the node. Without shares, that is also the axis of p.
 func (c *combiner) onAxis(p *rankPart, b Band) Band {
 	if p.shares == nil {
 		return b
@@ -321,7 +322,8 @@ func (c *combiner) addHostColumn(n *Node, column collector.Column) {
 	}
 }
 
-// joined returns a column of the host over the whole axis. ok reports whether any part of it is known.
+// joined returns the values that of returns for a column of the host, over the whole axis. ok is false if there are
+// none.
 func (c *combiner) joined(column collector.Column, of func(*rankPart) []float64) (out Numbers, ok bool) {
 	out = make(Numbers, 0, len(c.axis.ends))
 	for _, s := range c.spans {
@@ -339,8 +341,8 @@ func (c *combiner) joined(column collector.Column, of func(*rankPart) []float64)
 	return out, ok
 }
 
-// addJobColumn sets a column of the job. The node's column combines those of the ranks; the column of a control
-// group that ranks share belongs to none of them, and counts once.
+// addJobColumn sets a column of the job. The node's column combines the columns of the ranks. A column of a control
+// group that ranks share belongs to no rank, and is counted once.
 func (c *combiner) addJobColumn(n *Node, column collector.Column) {
 	row := column.Info()
 	sets := c.eachAlone()
@@ -380,7 +382,7 @@ func (c *combiner) addJobColumn(n *Node, column collector.Column) {
 	}
 }
 
-// addRankColumn sets a column of the part's ranks on the time axis of the node.
+// addRankColumn sets the column key of p's ranks on the time axis of the node. If p has one rank, the column is band.
 func (c *combiner) addRankColumn(p *rankPart, key string, band Band) {
 	if len(p.ranks) == 1 {
 		p.ranks[0].Envelope[key] = band
@@ -400,7 +402,7 @@ func (c *combiner) valuesOnAxis(p *rankPart, list []float64) []float64 {
 	return resampledValues(list, p.shares, len(c.axis.ends))
 }
 
-// or returns the band, with the points of other where it has none.
+// or returns b, with the points of other where b has none.
 func (b Band) or(other Band) Band {
 	if b.Mean == nil {
 		return other
@@ -408,7 +410,7 @@ func (b Band) or(other Band) Band {
 	return Band{firstKnown(b.Min, other.Min), firstKnown(b.Mean, other.Mean), firstKnown(b.Max, other.Max)}
 }
 
-// firstKnown returns the values of a and, where it has none, of b. Both have the same length unless a is nil.
+// firstKnown returns the values of a and, where a has none, of b. Both have the same length unless a is nil.
 func firstKnown(a, b []float64) []float64 {
 	if a == nil {
 		return b

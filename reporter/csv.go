@@ -14,20 +14,18 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WriteCSV writes the kept samples as a table: a row for each, one node after the
-// other. The columns are the same for every report, in this order: node, if there
-// are several; "timestamp [s]", seconds since 1970; for each sample key "KEY [unit]",
-// the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]" over
-// all samples that it represents. A rate has only the last three. If any node has
-// phases, "phase" follows: the phase at the sample's time. If any node has ranks, "rank" comes after the node:
-// it is empty in the rows of the node, and the rows of its ranks, with their jobs' columns, follow. Units are %, MiB
-// (2^20 bytes) and MiB/s. The timelines of operations and transfers, in ms, 1/s and MiB/s, and keys unknown to this
-// perfagent, without a unit, come last and sorted. Unmeasured values are empty fields; numbers are
-// the JSON's, digit for digit.
+// WriteCSV writes the kept samples as a table with one row per sample, one node after the other. The columns are the
+// same for every report, in this order: "node", if there are several; "rank", if any node has ranks; "timestamp [s]",
+// seconds since 1970; for each sample key "KEY [unit]", the sample's value, and "KEY.min [unit]", "KEY.mean [unit]" and
+// "KEY.max [unit]" over all samples that it represents; and "phase", the phase at the sample's time, if any node has
+// phases. A rate has only the last three columns of a key. The rank is empty in the rows of the node; the rows of its
+// ranks, with the columns of their jobs, follow. Units are %, MiB (2^20 bytes) and MiB/s. After the known keys come,
+// sorted, the timelines of operations and transfers, in ms, 1/s and MiB/s, and keys unknown to this perfagent, without
+// a unit. Unmeasured values are empty fields; numbers have the digits of the JSON.
 //
-// It is CSV as in RFC 4180, except that lines end in LF. A key that a spreadsheet would
-// take for a formula gets a leading apostrophe, and control characters in it are
-// escaped as by text.Printable. It writes row by row and never holds the whole text.
+// The format is CSV as in RFC 4180, except that lines end in LF. A key that a spreadsheet would treat as a formula gets
+// a leading apostrophe, and control characters in it are escaped as by text.Printable. WriteCSV writes row by row, and
+// never holds the whole text.
 func WriteCSV(w io.Writer, r *Report) error {
 	out := csv.NewWriter(w)
 	t := newCSVTable(r)
@@ -60,7 +58,7 @@ type csvTable struct {
 	columns []csvColumn
 }
 
-// csvColumn is one column. values returns its numbers for a node; nil if the report has none.
+// csvColumn is one column. values returns its numbers for n; nil if n has none.
 type csvColumn struct {
 	name, unit string
 	values     func(n *Node) []float64
@@ -84,7 +82,7 @@ func newCSVTable(r *Report) *csvTable {
 	for c := range collector.Column(collector.MaxColumns) {
 		row := c.Info()
 		if c == collector.Timestamp || row.Scope == collector.ScopeDevice && !samples[row.Key] && !envelope[row.Key] {
-			continue // only devices in the report
+			continue // a device that is not in the report
 		}
 		if !row.EnvelopeOnly {
 			t.addSample(row.Key, row.Unit)
@@ -107,12 +105,12 @@ func newCSVTable(r *Report) *csvTable {
 	return t
 }
 
-// addSample adds the column of the samples of a key.
+// addSample adds the column with the samples of key.
 func (t *csvTable) addSample(key string, unit collector.Unit) {
 	t.add(key, unit, func(n *Node) []float64 { return n.Samples.Column(key) })
 }
 
-// addBand adds the columns of the envelope of a key.
+// addBand adds the columns with the envelope of key.
 func (t *csvTable) addBand(key string, unit collector.Unit) {
 	t.add(key+".min", unit, func(n *Node) []float64 { return n.Envelope[key].Min })
 	t.add(key+".mean", unit, func(n *Node) []float64 { return n.Envelope[key].Mean })
@@ -144,8 +142,8 @@ func (t *csvTable) header() []string {
 	return out
 }
 
-// csvText makes text from a report harmless on a terminal and in a spreadsheet, which takes a field
-// that begins with one of these characters (or its wide form) for a formula.
+// csvText makes text from a report harmless on a terminal and in a spreadsheet, which would treat a field that begins
+// with =, +, -, @ or ' (or with a full-width form) as a formula.
 func csvText(s string) string {
 	s = text.Printable(s)
 	if s != "" && strings.ContainsRune("=+-@'＝＋－＠", []rune(s)[0]) {
@@ -154,7 +152,7 @@ func csvText(s string) string {
 	return s
 }
 
-// ofRank returns a node with the series of one of its ranks.
+// ofRank returns a node with the series of r, a rank of n.
 func (n *Node) ofRank(r *Rank) *Node {
 	times := n.Samples.Column(collector.Timestamp.Key())
 	return &Node{
@@ -163,8 +161,8 @@ func (n *Node) ofRank(r *Rank) *Node {
 	}
 }
 
-// writeNode writes the rows of a node, or of one of its ranks. All numbers of a row are slices of one string:
-// one allocation per row instead of one per number.
+// writeNode writes the rows of n, a node or (from ofRank) one of its ranks. The numbers of a row are slices of one
+// string, which takes one allocation per row instead of one per number.
 func (t *csvTable) writeNode(out *csv.Writer, name, rank string, n *Node) error {
 	columns := make([][]float64, len(t.columns))
 	for i, c := range t.columns {

@@ -25,7 +25,7 @@ func Decode(data []byte) (*Report, error) {
 	return r, nil
 }
 
-// CheckSchema refuses other formats, and newer major versions than that in ours.
+// CheckSchema returns an error unless got is the format in ours, with the same major version.
 func CheckSchema(got, ours string) error {
 	name, ourMajor, _ := strings.Cut(ours, "/")
 	gotName, gotMajor, _ := strings.Cut(got, "/")
@@ -40,7 +40,7 @@ func CheckSchema(got, ours string) error {
 	return nil
 }
 
-// checkSeries checks that the envelopes are as long as the samples.
+// checkSeries checks that the envelopes of the node and its ranks are as long as its samples.
 func (n *Node) checkSeries(samples int) error {
 	if err := n.Envelope.check(samples); err != nil {
 		return err

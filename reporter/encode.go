@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// lineDepth is the deepest level with a line per value: fields, samples and envelopes.
+// lineDepth is the deepest level of nesting with a line per value: fields, samples and envelopes.
 const lineDepth = 4
 
 // Encode returns the content of the report file: JSON with one line per field, per sample
@@ -17,7 +17,7 @@ const lineDepth = 4
 // is still small.
 func Encode(r *Report) ([]byte, error) { return encode(r, len(r.Nodes)) }
 
-// encode is Encode for a part of a report with the given number of nodes.
+// encode is like Encode, for r as a part of a report with the given number of nodes.
 func encode(r *Report, nodes int) ([]byte, error) {
 	var out bytes.Buffer
 	if err := r.write(&out, nodes); err != nil {
@@ -26,7 +26,7 @@ func encode(r *Report, nodes int) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// EncodeTo writes the output of Encode. It holds only a part of it in memory.
+// EncodeTo writes the output of Encode, and holds only a part of the output in memory.
 func EncodeTo(to io.Writer, r *Report) error { return r.write(to, len(r.Nodes)) }
 
 func (r *Report) write(to io.Writer, nodes int) error {
@@ -50,7 +50,7 @@ type lineBreaker struct {
 	level   int
 	opened  bool // just after the brace that begins a value
 	quoted  bool // in a string
-	escaped bool // after a backslash in it
+	escaped bool // after a backslash in a string
 }
 
 // Write implements io.Writer.

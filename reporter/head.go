@@ -31,7 +31,7 @@ type Head struct {
 var errEnough = errors.New("all is known")
 
 // ReadHead reads the head of a report. If Encode wrote the report, its members are in the known order, and ReadHead
-// stops before the numbers of the first node. The error is ErrForeign for other files.
+// stops before the numbers of the first node. The error is ErrForeign for a file that is not a perfagent report.
 func ReadHead(file io.ReaderAt, size int64) (*Head, error) {
 	s := scanner{file: file, size: size, limit: maxValueSize, seen: make(map[string]bool)}
 	head := new(Head)
@@ -78,17 +78,18 @@ func (h *Head) readNode(s *scanner) error {
 	})
 }
 
-// isEncoded reports whether Encode wrote the sampling part of a node, which comes before all numbers: each of its
-// members is on a separate line, and a list is on one line. Other programs write both on one line, or neither, and
-// their members may be in any order.
+// isEncoded reports whether Encode wrote sampling, the sampling part of a node, so that all numbers of the node come
+// after it. Encode writes each member on a separate line, and a list on one line. Other programs write both on one
+// line, or neither.
 func isEncoded(sampling []byte) bool {
 	before, list, found := bytes.Cut(sampling, []byte(`": [`))
 	return found && bytes.IndexByte(before, '\n') >= 0 && len(list) > 0 && bytes.IndexByte([]byte("\r\n]"), list[0]) < 0
 }
 
-// ScanWithoutSeries reads the numbers of a perfagent report of one node, but not its series. These come last in the
-// file: it reads the beginning, and a few bytes of the end. It returns false where that is not enough: for a report of
-// several nodes, from another program, or cut off, and for other files. Use Scan there, with RequiredColumns.
+// ScanWithoutSeries reads the numbers of a perfagent report of one node, but not its series. The series come last in
+// the file, so it reads only the beginning, and a few bytes of the end. It returns false if that is not enough: the
+// report has several nodes, is from another program or is cut off, or the file is not a report. Then use Scan with
+// RequiredColumns.
 func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 	end := make([]byte, len(endOfReport))
 	if _, err := file.ReadAt(end, size-int64(len(end))); err != nil || string(end) != endOfReport {
@@ -107,7 +108,7 @@ func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 	return &s.report, errors.Is(err, errEnough)
 }
 
-// endOfReport is the end of a report with nodes that Encode wrote.
+// endOfReport is how a report with nodes ends if Encode wrote it.
 const endOfReport = "\n    }\n  }\n}\n"
 
 var errNoHead = errors.New("the numbers do not all come before the series")
@@ -149,7 +150,7 @@ func RequiredColumns() ColumnFilter {
 }
 
 // WithoutSeries returns a copy of the node without its series. It keeps RequiredColumns if they are still needed: for
-// the length of a perf.py recording, and for the findings of a report without any.
+// the length of a perf.py recording, and to derive findings if the report has none.
 func (n *Node) WithoutSeries() *Node {
 	out := *n
 	out.Samples, out.Envelope = Samples{}, nil

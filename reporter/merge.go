@@ -17,21 +17,19 @@ type SourceReport struct {
 	Report *Report
 }
 
-// mergedSize is the maximum size of a merged report in bytes: half of what can be read.
+// mergedSize is the maximum size of a merged report in bytes: half the size that can be read.
 const mergedSize = MaxFileSize / 2
 
-// Merge combines the nodes of several reports into one. A node that is in several reports, and
-// differs only in its push, is taken once; two different recordings
-// of a node are an error with the names of both files and the node.
+// Merge combines the nodes of several reports into one report. If a node is in several reports that differ only in its
+// push, it is taken once. Two different recordings of a node are an error that contains the node and both paths.
 //
-// The run spans all inputs: from the earliest start to the latest end, with the first
-// nonzero exit code in the order of the nodes, and the tags of all. Where
-// inputs disagree (the run's id, the command, a tag, the reason for incompleteness) the
-// one with the lowest node wins; so neither their order nor merging in several
-// steps makes a difference.
+// The run spans all inputs: from the earliest start to the latest end, with the first nonzero exit code in the order of
+// the nodes, and the tags of all. If inputs disagree on a value (the run's ID, the command, a tag, the reason for
+// incompleteness), the input with the lowest node wins, so neither the order of the inputs nor merging in several steps
+// makes a difference.
 //
-// The result keeps all points; a [Merger] keeps as many as fit into 128 MiB. It has the verdicts and findings of
-// its nodes, but none that follow from several nodes: diagnosis.Merge adds them.
+// The result keeps all points; a [Merger] keeps as many as fit into 128 MiB. It has the verdicts and findings of its
+// nodes, but no findings that follow from several nodes: diagnosis.Merge adds them.
 func Merge(inputs []SourceReport) (*Report, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("merge: no report is given")
@@ -79,7 +77,7 @@ func byLowestNode(a, b SourceReport) int {
 
 var errTwoRecordings = errors.New("two different recordings")
 
-// ownCommands removes the commands of nodes that equal the run's.
+// ownCommands removes node commands that equal the run's.
 func (r *Report) ownCommands() {
 	for _, n := range r.Nodes {
 		if slices.Equal(n.Command, r.Run.Command) {
@@ -88,8 +86,8 @@ func (r *Report) ownCommands() {
 	}
 }
 
-// mergeNode joins the data of two reports about one node; have may be nil. The result is
-// a copy, with the command of the run unless the node has one.
+// mergeNode joins have, a node from earlier reports or nil, with the same node of another report. Without have, the
+// result is a copy of add, with the command of its run unless add has one.
 func mergeNode(have, add *Node, command []string) (*Node, error) {
 	if add == nil {
 		add = &Node{Missing: []Missing{}}
@@ -136,8 +134,8 @@ func pushProgress(p *Push) int {
 	return 2 + slices.Index([]string{PushPending, PushDone}, p.MLflow.State)
 }
 
-// join widens a run to include another one. Where both have a value, r's stays.
-// mergedExit sets exit codes.
+// join widens r to include o. If both have a value, r keeps its own. It does not touch the exit code, which mergedExit
+// sets.
 func (r *Run) join(o Run) {
 	r.ID, r.Incomplete = cmp.Or(r.ID, o.ID), cmp.Or(r.Incomplete, o.Incomplete)
 	if len(r.Command) == 0 {
@@ -154,9 +152,8 @@ func (r *Run) join(o Run) {
 	}
 }
 
-// widen widens the times of a run to include another one. If one contains the other,
-// its measured length is kept: end minus start would include the machine's
-// suspends.
+// widen widens the times of r to include o. If one run contains the other, its measured length is kept, because end
+// minus start would include times in which the machine was suspended.
 func (r *Run) widen(o Run) {
 	switch {
 	case o.Start.IsZero():
@@ -180,9 +177,9 @@ func (r Run) within(o Run) bool {
 	return !r.Start.Before(o.Start.Time) && !r.End.After(o.End.Time)
 }
 
-// mergedExit returns the first nonzero exit code in the order of the nodes,
-// with its signal; else 0 if any job's code is known. The code of a run that no job has
-// counts for its first node without a job.
+// mergedExit returns the first nonzero exit code in the order of the nodes, with its signal; else 0 if any code is
+// known, and nil if none is. A run's exit code that none of its jobs has counts as the code of its first node without a
+// job.
 func mergedExit(inputs []SourceReport, out *Report) (code *int, signal string) {
 	runs := make(map[string]Run)
 	for _, in := range inputs {
@@ -210,8 +207,8 @@ func mergedExit(inputs []SourceReport, out *Report) (code *int, signal string) {
 	return code, ""
 }
 
-// unexplainedExit returns the run if no job of the report has its exit code, and
-// the node that it counts for; "" if each node has a job.
+// unexplainedExit returns the run and its first node without a job, if no job of the report has the run's exit code. It
+// returns "" if a job has it, or if each node has a job.
 func (r *Report) unexplainedExit() (node string, run Run) {
 	if r.Run.ExitCode == nil {
 		return "", Run{}

@@ -16,15 +16,15 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A Merger merges reports with series that do not fit into memory together. The series of each node go to a
-// temporary file while they are read; the numbers stay in memory. A result that would be larger than 128 MiB keeps
-// every number but fewer points: the series of all nodes are halved until it fits. A point then has the first sample
-// of the two that it represents, the lesser minimum, the greater maximum, and the plain mean of the two means: a report
-// does not have the seconds behind each. To use it:
+// A Merger merges reports with series that do not fit into memory together. The series of each node go to a temporary
+// file while they are read; the numbers stay in memory. A result that would be larger than 128 MiB keeps every number
+// but fewer points: the series of all nodes are halved until it fits. Halving joins two points into one with the sample
+// of the first, the lesser minimum, the greater maximum, and the unweighted mean of the two means, because a report
+// does not have the length of each point. To use a Merger:
 //
 //  1. Pack each node, in any order and from several goroutines, and Add the packed nodes, in one order;
 //  2. merge Sources, which have the numbers, with Merge or diagnosis.Merge;
-//  3. Encode the result: if all points fit, the same bytes as if all had been merged in memory.
+//  3. Encode the result: if all points fit, it has the same bytes as if all had been merged in memory.
 type Merger struct {
 	limit int
 	dir   string
@@ -40,13 +40,13 @@ type Merger struct {
 	sources  []SourceReport
 }
 
-// A spooledNode is a node in the file.
+// A spooledNode is a node in the temporary file.
 type spooledNode struct {
 	from     string // path of its report
 	at       int64
 	size     int      // of its series
 	bareSize int      // see PackedNode
-	keys     []string // of its samples: reading may change their order
+	keys     []string // of its samples, in order, which reading may change
 	hash     uint64
 }
 
@@ -69,8 +69,8 @@ func newMerger(dir string, limit int) (*Merger, error) {
 	return s, s.create()
 }
 
-// create creates a new file. Where the system allows, it removes its name immediately, so that no file is left
-// behind in any case.
+// create creates a new temporary file. If the system allows that, it removes the file's name immediately, so that not
+// even a crash leaves the file behind.
 func (s *Merger) create() (err error) {
 	s.file, err = os.CreateTemp(s.dir, ".perfagent-merge-*.tmp")
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Merger) Pack(name string, n *Node) (*PackedNode, error) {
 	return p, p.settle(s.level.Load())
 }
 
-// settle halves a node up to a level, and encodes its series.
+// settle halves the node until it has the given level, and encodes its series.
 func (p *PackedNode) settle(level int32) (err error) {
 	for ; p.level < level; p.level++ {
 		p.whole.halve()
@@ -107,8 +107,8 @@ func (p *PackedNode) settle(level int32) (err error) {
 	return err
 }
 
-// Add adds a node of the report at path. Nodes of one report must be added one after the other. It is an error if the
-// node was already added with other series.
+// Add adds p, a node of the report at path. The nodes of a report must be added one after the other. It is an error if
+// the node was already added with other series.
 func (s *Merger) Add(path string, run *Run, p *PackedNode) error {
 	if n := len(s.sources); n == 0 || s.sources[n-1].Report.Nodes[p.name] != nil || s.sources[n-1].Path != path {
 		s.sources = append(s.sources, SourceReport{path, &Report{Schema: Schema, Nodes: make(map[string]*Node)}})
@@ -143,7 +143,7 @@ func (s *Merger) Add(path string, run *Run, p *PackedNode) error {
 	return nil
 }
 
-// fit halves the series until a report with others as its remaining bytes fits the limit.
+// fit halves the series until they fit into the limit, together with the other bytes of the report, others in number.
 func (s *Merger) fit(others int) error {
 	for others+s.size > s.limit {
 		if err := s.thin(); err != nil {
@@ -156,7 +156,7 @@ func (s *Merger) fit(others int) error {
 	return nil
 }
 
-// put writes the series of a node.
+// put appends data, the encoded series of e, to the file.
 func (s *Merger) put(e *spooledNode, data []byte) error {
 	if _, err := s.file.Write(data); err != nil {
 		return fmt.Errorf("merge: %w", err)
@@ -208,8 +208,8 @@ func (s *Merger) thin() error {
 	})
 }
 
-// Encode writes a report that was merged from Sources, with its series, node by node: the same bytes as the function
-// Encode returns. It calls each with every node, in the order of the file.
+// Encode writes merged, which was merged from Sources, with its series, node by node. It writes the bytes that the
+// function Encode would return, and calls each for every node in the order of the file.
 func (s *Merger) Encode(out io.Writer, merged *Report, each func(name string, n *Node)) error {
 	numbers, err := merged.encodedSize()
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *Merger) Encode(out io.Writer, merged *Report, each func(name string, n 
 	if err != nil {
 		return err
 	}
-	at := bytes.LastIndex(frame, []byte(emptyNodes)) // evidence of the verdict may contain others
+	at := bytes.LastIndex(frame, []byte(emptyNodes)) // the evidence of the verdict may contain the same text
 	head, tail := frame[:at:at], frame[at+len(emptyNodes):]
 	if _, err := out.Write(append(head, openNodes...)); err != nil {
 		return err
@@ -274,7 +274,7 @@ func encodeMember(name string, n *Node) ([]byte, error) {
 	return bytes.TrimSuffix(data, []byte(closeNodes+"\n}\n")), err
 }
 
-// whole returns a node of the result with its series.
+// whole returns numbers, a node of the result, with its series.
 func (s *Merger) whole(name string, numbers *Node) (*Node, error) {
 	series, err := s.byName[name].read(s.file)
 	if err != nil {
@@ -312,8 +312,8 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	return n, nil
 }
 
-// encodeSeries returns a member of a report's nodes with only the series of a node. For two nodes with the same ranks,
-// its lengths differ by as many bytes as the nodes in a report that differ only in their series.
+// encodeSeries encodes only the series of n, as a member of a report's nodes. If two nodes differ only in their series,
+// the results differ in length by as many bytes as the nodes in a report.
 func (n *Node) encodeSeries() ([]byte, error) {
 	series := &Node{Samples: n.Samples, Envelope: n.Envelope, Ranks: make(map[string]*Rank, len(n.Ranks))}
 	if n.Sampling != nil {
@@ -349,7 +349,7 @@ func (s *Merger) seriesHash(n *Node) uint64 {
 	return h.Sum64()
 }
 
-// twoRecordings returns the error for a node in two files.
+// twoRecordings returns the error for a node that is in the files a and b.
 func twoRecordings(name, a, b string, err error) error {
 	return fmt.Errorf("merge: node %s is in %s and in %s: %w", text.Printable(text.Clip(name, 40)), a, b, err)
 }
@@ -374,8 +374,8 @@ func (c *counter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// halve merges neighboring points of the node's series, like a full ring. The node
-// gets new slices; the old slices are unchanged.
+// halve merges every two neighboring points of the node's series, as a full ring does. The node gets new slices; the
+// old slices are unchanged.
 func (n *Node) halve() {
 	if n.Samples.Len() < 2 {
 		return
@@ -399,7 +399,7 @@ func (n *Node) halve() {
 	n.Ranks = n.Ranks.withEnvelopes(func(_ string, r *Rank) Envelope { return r.Envelope.halved() })
 }
 
-// halved merges neighboring points.
+// halved returns a copy of e in which every two neighboring points are merged.
 func (e Envelope) halved() Envelope {
 	out := make(Envelope, len(e))
 	for key, b := range e {

@@ -14,20 +14,20 @@ type Metric struct {
 	Unit    collector.Unit `json:"unit"`
 	Meaning string         `json:"meaning"`
 	How     string         `json:"how"` // how it is computed
-	// PerfPy reports that perf.py has the metric: the first eighteen.
+	// PerfPy reports that perf.py also has the metric; these are the first 18.
 	PerfPy bool `json:"perf_py"`
 
 	// Aggregation is the function that combines the values of several nodes into the value of a run. 0 means that
 	// the metric has no meaning for a run, and is not compared.
 	Aggregation collector.Aggregation `json:"-"`
 
-	// Phase is the phase of a number, and Number its name there: see [PhaseMetric]. Both are
-	// "" for a metric of the run.
+	// Phase is the phase that the metric is a number of, and Number the number's name: see [PhaseMetric]. Both are ""
+	// for a metric of the run.
 	Phase  string `json:"-"`
 	Number string `json:"-"`
 
-	// Kind and Series identify a number of the job's operations, and Number is its name there: see [OperationMetric].
-	// They are "" for all others.
+	// Kind and Series are the series of operations that the metric is a number of, and Number is the number's name: see
+	// [OperationMetric]. Kind and Series are "" for all other metrics.
 	Kind   OperationKind `json:"-"`
 	Series string        `json:"-"`
 	row    *OperationNumber
@@ -69,7 +69,7 @@ func ByGroup(a, b Metric) int {
 
 const noColumn = collector.Column(-1)
 
-// groupOf returns the group of a metric of a column.
+// groupOf returns the group of a metric that is computed from column c.
 func groupOf(c collector.Column) Group {
 	if c != noColumn && c.Info().Scope == collector.ScopeJob {
 		return GroupJob
@@ -90,7 +90,7 @@ func (m *Metric) Column() (c collector.Column, ok bool) { return m.column, m.col
 // IsTotal reports whether the metric is the total of a counter since the start.
 func (m *Metric) IsTotal() bool { return m.isTotal }
 
-// OfDevice reports whether only nodes with some device have the metric.
+// OfDevice reports whether only nodes with a certain device have the metric.
 func (m *Metric) OfDevice() bool {
 	return m.column != noColumn && m.column.Info().Scope == collector.ScopeDevice
 }
@@ -98,7 +98,7 @@ func (m *Metric) OfDevice() bool {
 // OfJob reports whether the metric belongs to the job, and not to its host.
 func (m *Metric) OfJob() bool { return m.Group == GroupJob || m.Group == GroupLimits }
 
-// TotalMetricName returns the name of the metric of a counter's total; "" if there is none.
+// TotalMetricName returns the name of the metric that is the total of counter c; "" if there is none.
 func TotalMetricName(c collector.Column) string {
 	for i := range metricTable {
 		if m := &metricTable[i]; m.isTotal && m.column == c {
@@ -114,7 +114,7 @@ func row(name string, m Metric, meaning, how string) Metric {
 	return m
 }
 
-// sinceBoot returns the row of a counter since boot.
+// sinceBoot returns the row for the given counter since boot.
 func sinceBoot(name, meaning string, counter collector.Column) Metric {
 	return row(name, bootOf(counter), meaning+" since boot", "the kernel's counters at the end, same devices as the total")
 }
@@ -122,7 +122,7 @@ func sinceBoot(name, meaning string, counter collector.Column) Metric {
 // numPerfPy is the number of perf.py's metrics. They are the first in the table.
 const numPerfPy = 18
 
-// withPerfPy marks the first rows as perf.py's.
+// withPerfPy marks the first numPerfPy rows as perf.py's.
 func withPerfPy(rows ...Metric) []Metric {
 	for i := range numPerfPy {
 		rows[i].PerfPy = true
@@ -130,11 +130,11 @@ func withPerfPy(rows ...Metric) []Metric {
 	return rows
 }
 
-// Metrics returns the table of metrics, in the order of output: perf.py's
-// eighteen, the exact ones of the job, the counters since boot and others. The caller must not modify it.
+// Metrics returns the table of metrics, in the order of output: perf.py's 18, the exact metrics of the job, the
+// counters since boot, and others. The caller must not modify it.
 func Metrics() []Metric { return metricTable }
 
-// MetricByName returns the metric of a name, including metrics of one GPU: gpu_0_energy_joules.
+// MetricByName returns the metric with the given name, which may be a metric of one GPU: gpu_0_energy_joules.
 func MetricByName(name string) (Metric, bool) {
 	for _, m := range metricTable {
 		if m.Name == name {

@@ -12,7 +12,7 @@ import (
 // their names stands for the device's index among the node's GPUs, from 0.
 func GPUMetrics() []Metric { return gpuTable(0) }
 
-// gpuMetrics returns the metrics of a GPU, with its index in their names.
+// gpuMetrics returns the metrics of the GPU with index device, with that index in their names.
 func gpuMetrics(device int) []Metric {
 	list := gpuTable(device)
 	for i := range list {
@@ -21,7 +21,7 @@ func gpuMetrics(device int) []Metric {
 	return list
 }
 
-// gpuMetricsByName returns the metrics of all possible GPUs.
+// gpuMetricsByName returns the metrics of all possible GPUs by name.
 var gpuMetricsByName = sync.OnceValue(func() map[string]Metric {
 	byName := make(map[string]Metric)
 	for device := range collector.MaxGPUs {
@@ -32,7 +32,7 @@ var gpuMetricsByName = sync.OnceValue(func() map[string]Metric {
 	return byName
 })
 
-// gpuTable returns the metrics of a GPU, with {i} in their names, in the order of output.
+// gpuTable returns the metrics of the GPU with index device, in the order of output, with {i} in their names.
 func gpuTable(device int) []Metric {
 	of := func(k collector.GPUKey) collector.Column { return collector.GPUColumn(device, k) }
 	list := []Metric{
@@ -76,7 +76,7 @@ func gpuEnergy(device int) Metric {
 	}, column).withGroup(GroupGPU, collector.Joules, collector.Sum)
 }
 
-// GPUMetricName returns the name of a device's metric: pattern with the device's index for {i}.
+// GPUMetricName returns pattern, the name of a GPU's metric, with the index device in place of {i}.
 func GPUMetricName(pattern string, device int) string {
 	return strings.Replace(pattern, "{i}", strconv.Itoa(device), 1)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// facts has the data that metrics are computed from. The error of a value is the reason for its
-// absence.
+// facts has the data from which metrics are computed. The error of a metric's value is the reason why the metric is
+// absent.
 type facts struct {
 	summary []*series.Summary // by collector.Column
 	wall    float64           // seconds from start to end
 	wallErr error             // why wall is unknown; only for perf.py's samples
 	cpus    int
-	// hostSeconds is the time in which the host was measured; 0 for the whole run.
+	// hostSeconds is for how many seconds the host was measured; 0 means the whole run.
 	hostSeconds float64
 	// length is the time between the first and the last Reading, seconds.
 	length float64
@@ -30,7 +30,7 @@ type facts struct {
 	gpus    []collector.GPU
 	// whyMissing returns the reason why a column was never measured.
 	whyMissing func(collector.Column) error
-	// perfpy selects perf.py's rules, computed from samples.
+	// perfpy selects perf.py's rules, by which metrics are computed from kept samples.
 	perfpy bool
 	// inPhase restricts the table to metrics that make sense for a phase.
 	inPhase bool
@@ -44,13 +44,13 @@ func (f *facts) summaryOf(c collector.Column) *series.Summary {
 	return series.NewSummary()
 }
 
-// computed returns a metric that is more than a reduced column. It is absent for the
-// reasons of column c, or for other reasons (noColumn).
+// computed returns a metric with its own computation, value. If the metric is absent for the same reasons as a column,
+// c is that column, else noColumn.
 func computed(value func(*facts) (float64, error), c collector.Column) Metric {
 	return Metric{value: value, Group: groupOf(c), column: c}
 }
 
-// inPhases marks a metric that phases also have.
+// inPhases marks a metric as one that is also computed for each phase.
 func inPhases(of Metric) Metric {
 	of.inPhases = true
 	return of
@@ -68,14 +68,14 @@ func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, 
 	return Metric{value: value, Group: groupOf(c), Unit: row.Unit, Aggregation: row.Aggregation, column: c}
 }
 
-// maxOf returns the metric of a column's peak. Over several nodes it is the highest.
+// maxOf returns the metric of a column's peak. The value over several nodes is the highest.
 func maxOf(c collector.Column) Metric {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
 	of.Aggregation = collector.Max
 	return inPhases(of)
 }
 
-// totalOf returns the metric of a counter's total.
+// totalOf returns the metric of a counter's total over the run.
 func totalOf(c collector.Column) Metric {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
 	of.isTotal = true
@@ -87,7 +87,7 @@ func meanOf(c collector.Column) Metric {
 	return inPhases(reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() }))
 }
 
-// fullyBusy is the lowest percentage that rounds to 100.0. By perf.py's rules it is 100 itself.
+// fullyBusy is the lowest percentage that rounds to 100.0. By perf.py's rules, only 100 counts as fully busy.
 const fullyBusy = 99.95
 
 // shareOf returns the metric of the share of time in which a column was at least level.
@@ -127,7 +127,7 @@ func unusedCPUHours(f *facts) (float64, error) {
 	return hours * (100 - mean) / 100, nil
 }
 
-// bootOf returns the metric of a counter since boot. It does not describe the run.
+// bootOf returns the metric of a counter since boot. It has no Aggregation, because it does not describe the run.
 func bootOf(counter collector.Column) Metric {
 	value := func(f *facts) (float64, error) {
 		if v := f.boot(counter); !math.IsNaN(v) {
@@ -200,8 +200,8 @@ func jobPeakMemory(f *facts) (float64, error) {
 	return maxOf(collector.JobMemory).value(f)
 }
 
-// limitMemory returns the reached share of the limit. For the time between samples it uses
-// the kernel's own peak, and the fact that the kernel killed.
+// limitMemory returns the highest share of the memory limit that was reached. For the time between samples it uses the
+// kernel's own peak, and that the kernel killed a process at the limit.
 func limitMemory(f *facts) (float64, error) {
 	pct, err := maxOf(collector.LimitMemoryPercent).value(f)
 	if f.account != nil && f.account.FullAtKillMB.Known() && LimitKills(f.account, f.job) > 0 {
@@ -213,8 +213,8 @@ func limitMemory(f *facts) (float64, error) {
 	return pct, err
 }
 
-// limitReached returns the reached share of the limit by the kernel's peaks, which include the time
-// between samples, without page cache that may have come and gone.
+// limitReached returns the share of the memory limit that was reached according to the kernel's peaks, which include
+// the time between samples. It subtracts page cache that may have come and gone.
 func limitReached(f *facts) float64 {
 	a := f.account
 	if a == nil || f.job == nil || !(a.Limits.LeastMemoryMB() > 0) {
@@ -230,7 +230,7 @@ func throttledPeriods(f *facts) (float64, error) {
 	return 100 * float64(f.account.ThrottledPeriods/f.account.Periods), nil
 }
 
-// ofAccount returns the metric of a counter of the account. If it is absent, the reason is that of column c.
+// ofAccount returns the metric of a counter of the account. If the metric is absent, the reason is column c's.
 func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) Metric {
 	return computed(func(f *facts) (float64, error) {
 		if f.account != nil {
@@ -242,7 +242,7 @@ func ofAccount(value func(*collector.Account) series.Optional, c collector.Colum
 	}, c)
 }
 
-// stallOf returns the metric of a stall's share of the run.
+// stallOf returns the metric of the share of the run in which tasks stalled. value returns the stalled seconds.
 func stallOf(value func(*collector.Account) series.Optional, c collector.Column) Metric {
 	of := computed(func(f *facts) (float64, error) {
 		seconds, err := ofAccount(value, c).value(f)
@@ -259,8 +259,8 @@ func stallOf(value func(*collector.Account) series.Optional, c collector.Column)
 	return of
 }
 
-// jobMaxRSS returns the peak memory of the job's largest process, from wait4(2). For an attached job only its
-// parent gets it, so the processes that were seen are used instead.
+// jobMaxRSS returns the peak memory of the job's largest process, from wait4(2). Only the parent of an attached job
+// gets that, so the peaks of the processes that were seen are used instead.
 func jobMaxRSS(f *facts) (float64, error) {
 	switch {
 	case f.job == nil:

@@ -15,7 +15,7 @@ import (
 // Missing describes a value that could not be measured. Its What is a metric's name, a sample key or a source.
 type Missing = series.Missing
 
-// Code is the kind of a reason.
+// Code identifies the kind of reason for which a value is missing.
 type Code = series.ReasonCode
 
 // Codes of reasons. Packages collector and gpu have more.
@@ -33,7 +33,7 @@ const (
 	ParentOnly      Code = "parent_only"
 	HostByAnother   Code = "host_by_another"
 
-	// Reasons of the whole run.
+	// Reasons that apply to the whole run.
 	NoSample         Code = "no_sample"
 	NoSampleYet      Code = "no_sample_yet"
 	TooShort         Code = "too_short"
@@ -47,14 +47,14 @@ const (
 	PerfPyTimestamps Code = "perf_py_timestamps"
 	PerfPyBackwards  Code = "perf_py_backwards"
 
-	// Reasons of the ranks of a node.
+	// Reasons that apply to the ranks of a node.
 	NoRecording Code = "no_recording"
 	NotCombined Code = "not_combined"
 
-	// Reasons of the nodes of a run in a store.
+	// Reasons that apply to the nodes of a run in a store.
 	NoReport Code = "no_report"
 
-	// Reasons of a source.
+	// Reasons that apply to one source.
 	Unreadable        Code = "unreadable"
 	CountedLate       Code = "counted_late"
 	CPUStill          Code = "cpu_still"
@@ -67,7 +67,7 @@ const (
 	CgroupStays       Code = "cgroup_stays"
 	LimitUnknown      Code = "cpu_limit_unknown"
 
-	// Reasons of the files and the live page.
+	// Reasons that apply to the files and the live page.
 	ReportElsewhere Code = "report_elsewhere"
 	NoReportFile    Code = "no_report_file"
 	JournalFailed   Code = "journal_failed"
@@ -76,7 +76,7 @@ const (
 	ListenFailed    Code = "listen_failed"
 	RanksUnseen     Code = "ranks_unseen"
 
-	// Reasons of marks and operations from the job.
+	// Reasons that apply to marks and operations from the job.
 	MarksBeyond Code = "marks_beyond_bounds"
 	MarksUnread Code = "marks_unreadable"
 
@@ -88,7 +88,7 @@ const (
 // A Reason is a row of the table of codes.
 type Reason struct {
 	Code Code
-	// Why is the usual text of the reason. Reports may have more numbers and names in it.
+	// Why is the usual text of the reason. The text in a report may also contain numbers and names.
 	Why string
 	// Normal reports that there was nothing to measure. A summary for people
 	// omits such reasons.
@@ -182,7 +182,7 @@ func reasonOf(code Code) Reason {
 	return Reason{Code: code}
 }
 
-// NewMissing returns the entry for a missing value, with the usual reason of a code.
+// NewMissing returns the entry for a missing value, with the usual text of code.
 func NewMissing(what string, code Code) Missing {
 	return Missing{What: what, Code: code, Why: reasonOf(code).Why}
 }
@@ -191,9 +191,8 @@ func NewMissing(what string, code Code) Missing {
 // no limit. A summary for people omits it.
 func NothingToMeasure(m Missing) bool { return reasonOf(m.Code).Normal }
 
-// CauseOf returns the reason of m without the number of failed readings. Why has both in
-// one sentence. CauseOf does not parse it: it removes exactly the end that New has written for
-// Count and Total.
+// CauseOf returns the reason of m without the number of failed readings, which m.Why has in the same sentence. CauseOf
+// does not parse m.Why: it removes exactly the end that New wrote for Count and Total.
 func CauseOf(m Missing) string {
 	if m.Total == 0 {
 		return m.Why
@@ -201,7 +200,7 @@ func CauseOf(m Missing) string {
 	return strings.TrimSuffix(m.Why, ofReadings(m.Count, m.Total))
 }
 
-// ofReadings returns the end of Why for a source that failed in some readings.
+// ofReadings returns the end of Why for a source that failed in count of its readings.
 func ofReadings(count, of int64) string { return fmt.Sprintf(" (%d of %d readings)", count, of) }
 
 // A missingError is the error of an absent metric.
@@ -212,7 +211,7 @@ type missingError struct {
 
 func (a *missingError) Error() string { return a.why }
 
-// newMissingError returns a missingError with the usual reason of a code.
+// newMissingError returns a missingError with the usual text of code.
 func newMissingError(code Code) error { return &missingError{code, reasonOf(code).Why} }
 
 // newMissingMetric returns the entry for a metric that could not be computed.

@@ -21,8 +21,8 @@ type Mount struct {
 	Operations []MountOperation `json:"operations,omitempty"`
 }
 
-// MountCalls has the number of calls of a Mount and their waiting times: in the client's queue, for the
-// server, and in total. Many calls may wait at once. Values that Lustre does not report are absent.
+// MountCalls has the number of calls on a Mount and how long they waited: in the client's queue, for the server, and in
+// total. Many calls may wait at the same time. Values that Lustre does not report are absent.
 type MountCalls struct {
 	Calls           float64  `json:"calls"`
 	Retransmissions *float64 `json:"retransmissions,omitempty"`
@@ -32,7 +32,7 @@ type MountCalls struct {
 	ExecuteSeconds  float64  `json:"execute_seconds"`
 }
 
-// MountOperation is a kind of call: READ, GETATTR.
+// MountOperation has the calls of one kind, such as READ or GETATTR.
 type MountOperation struct {
 	Name string `json:"name"`
 	MountCalls
@@ -89,7 +89,7 @@ func (c *combiner) mounts() []Mount {
 	return out
 }
 
-// same reports whether two entries describe one mount.
+// same reports whether m and o describe the same mount.
 func (m *Mount) same(o Mount) bool {
 	return m.Type == o.Type && m.Source == o.Source && slices.Equal(m.MountedOn, o.MountedOn)
 }

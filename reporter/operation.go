@@ -18,8 +18,8 @@ type Operations struct {
 	aggregate.Operations
 
 	Transfers map[string]aggregate.Transfer
-	// Nodes is the number of nodes that recorded operations. With several nodes, a quantile is the worst node's: the
-	// quantile of all is at most as large.
+	// Nodes is the number of nodes that recorded operations. With several nodes, a quantile is the worst node's, which
+	// is at least the quantile over all nodes.
 	Nodes int
 	// SlowestNode maps each operation of several nodes to the node with the greatest average time.
 	SlowestNode map[string]string
@@ -62,14 +62,14 @@ func (n *Node) PooledOperations() *Operations {
 	return (&Report{Nodes: map[string]*Node{"0": n}}).PooledOperations()
 }
 
-// add adds the operations of another node.
+// add pools o, the operations of another node, into w.
 func (w *Operations) add(o *Operations) {
 	w.Nodes++
 	for _, k := range operationKinds {
 		k.add(w, o)
 	}
 	w.Sources = append(w.Sources, o.Sources...)
-	w.Sets = pooled(w.Sets, o.Sets, func(a, b aggregate.Set) aggregate.Set { // the members that both have are unknown
+	w.Sets = pooled(w.Sets, o.Sets, func(a, b aggregate.Set) aggregate.Set { // how many members both have is unknown
 		return aggregate.Set{Count: max(a.Count, b.Count), AtLeast: true}
 	})
 	w.Attributes = pooled(w.Attributes, o.Attributes, func(_, b any) any { return b })
@@ -83,7 +83,7 @@ func (w *Operations) add(o *Operations) {
 	}
 }
 
-// pooled merges the entries of two nodes. Entries of both are joined.
+// pooled merges the entries of two nodes. It joins the entries that both nodes have.
 func pooled[E any](a, b map[string]E, join func(a, b E) E) map[string]E {
 	if len(b) == 0 {
 		return a
@@ -103,7 +103,7 @@ func pooled[E any](a, b map[string]E, join func(a, b E) E) map[string]E {
 	return out
 }
 
-// A pooling combines a number of two nodes with n and m values. nil means unknown.
+// A pooling combines x and y, the same number of two nodes that have n and m values. nil means unknown.
 type pooling func(x *float64, n float64, y *float64, m float64) *float64
 
 // sum returns the sum of two numbers, or the one that is known.
@@ -126,8 +126,8 @@ func endOf(join func(x, y float64) float64) pooling {
 	}
 }
 
-// weighted returns the mean of two averages over n and m values; the other one if one is unknown or has no values,
-// and nil if both are unknown.
+// weighted returns the mean of x and y, which are averages over n and m values. If one is unknown or has no values, it
+// returns the other, and nil if both are unknown.
 func weighted(x *float64, n float64, y *float64, m float64) *float64 {
 	switch {
 	case y == nil || !(m > 0):
@@ -176,7 +176,7 @@ type TimelineKind struct {
 	Number  string
 	Unit    collector.Unit // "" if only the job knows it
 	Meaning string
-	Weight  string // the number with the events per second, which weigh the values; "" for weights by time only
+	Weight  string // the number with the events per second, used as weights; "" for weights by time only
 }
 
 // TimelineKinds returns the timelines that series can have, in the order of output.
@@ -202,7 +202,7 @@ func (l OperationTimeline) Unit() collector.Unit {
 	return noUnit
 }
 
-// Signed reports whether values may be negative: gauges, and StatsD counters, which may fall.
+// Signed reports whether values may be negative: those of gauges, and of StatsD counters, which may fall.
 func (l OperationTimeline) Signed() bool { return l.Kind == GaugeKind || l.Kind == CounterKind }
 
 // place returns the index of the timeline's row in timelineKinds, or -1.

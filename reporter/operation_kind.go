@@ -42,7 +42,7 @@ const (
 	allOutputs    = OutputCompare | OutputPush | OutputPage
 )
 
-// An OperationNumber is a number of each series of a kind: a row of the table of kinds.
+// An OperationNumber describes a number that each series of a kind has. It is a row of the table of kinds.
 type OperationNumber struct {
 	Name          string // follows the series, also in MLflow: "avg_time_ms"; "" for a counter, which has one number
 	Heading       string // of a column, without the unit; "" if no table has the number
@@ -51,14 +51,14 @@ type OperationNumber struct {
 	Meaning       string // of a number in OutputCompare
 	SummaryFormat string // "avg %s"; "" if summaries omit it
 	OmitZero      bool   // 0 is not shown
-	// Quantile is set, for example to "0.9", if the pooled number is the worst node's: the quantile of all nodes is at
-	// most as large.
+	// Quantile is set, for example to "0.9", if the pooled number is the worst node's, which is at least the quantile
+	// over all nodes.
 	Quantile string
-	// Metric is the family of /metrics with the number, or nil. Its line has the Suffix, and the labels Label with the
-	// series for "%s".
+	// Metric is the family of /metrics that has the number, or nil. The name in its line ends in Suffix, and its labels
+	// are Label with the series in place of "%s".
 	Metric        *MetricFamily
 	Suffix, Label string
-	// VLLMName is the name in vLLM's class, which marks estimated numbers.
+	// VLLMName is the number's name in vLLM's class, under which a list of estimated numbers has it.
 	VLLMName string
 
 	PerNode bool // has no meaning over several nodes
@@ -67,7 +67,7 @@ type OperationNumber struct {
 	row  int
 }
 
-// A MetricFamily is a metric of /metrics made from numbers of the table. There, times are in seconds, and amounts
+// A MetricFamily is a metric of /metrics made from numbers of the table. In /metrics, times are in seconds, and amounts
 // in bytes.
 type MetricFamily struct{ Name, Type, Label, Help string }
 
@@ -92,7 +92,7 @@ func (n *OperationNumber) Text(w *Operations, series string) string {
 // operationKinds is the table of kinds, in the order of output.
 var operationKinds = []kindTable{&times, &counters, &gauges, &values, &transfers}
 
-// A kindTable is a kind of series, independent of the type of its numbers.
+// A kindTable is the view of a kind[T] that does not depend on T.
 type kindTable interface {
 	kind() OperationKind
 	numbers() []OperationNumber
@@ -101,7 +101,7 @@ type kindTable interface {
 	add(w, o *Operations)
 }
 
-// A kind is a kind of series. A T has the numbers of one series.
+// A kind describes one kind of series. A T has the numbers of one series.
 type kind[T any] struct {
 	name      OperationKind
 	all       func(w *Operations) *map[string]T
@@ -111,11 +111,11 @@ type kind[T any] struct {
 	rows      []kindNumber[T]       // in the order of output; the first is the number of values that averages are over
 }
 
-// A kindNumber is a row of a kind.
+// A kindNumber is a row of a kind: a number, and how to access and pool it.
 type kindNumber[T any] struct {
 	OperationNumber
 	field[T]
-	pool pooling // nil: by the kind's rest, or b's number
+	pool pooling // nil: the kind's rest pools it, or b's number stays
 }
 
 // A field accesses a number in a T.
@@ -124,12 +124,12 @@ type field[T any] struct {
 	set func(t *T, v *float64)
 }
 
-// plain returns the field of a number that is always known.
+// plain returns the accessor of a number that is always known. at returns its address.
 func plain[T any](at func(t *T) *float64) field[T] {
 	return field[T]{at, func(t *T, v *float64) { *at(t) = *v }}
 }
 
-// nilable returns the field of a number that may be nil.
+// nilable returns the accessor of a number that is a pointer and may be nil. at returns its address.
 func nilable[T any](at func(t *T) **float64) field[T] {
 	return field[T]{func(t *T) *float64 { return *at(t) }, func(t *T, v *float64) { *at(t) = v }}
 }
@@ -169,10 +169,10 @@ func (k *kind[T]) value(w *Operations, series string, row int) (v *float64, esti
 	return n.get(&t), estimated
 }
 
-// add pools the series of another node.
+// add pools the series of o into w.
 func (k *kind[T]) add(w, o *Operations) { *k.all(w) = pooled(*k.all(w), *k.all(o), k.join) }
 
-// join pools a series of two nodes.
+// join pools a and b, the same series on two nodes.
 func (k *kind[T]) join(a, b T) T {
 	out, n, m := b, *k.rows[0].get(&a), *k.rows[0].get(&b)
 	for i := range k.rows {
@@ -208,7 +208,7 @@ func OperationKinds() []OperationKind {
 	return out
 }
 
-// OperationNumbers returns the numbers of a kind of series that all given outputs take; 0 means all numbers.
+// OperationNumbers returns the numbers of a kind that every output in the set in takes; 0 means all numbers.
 func OperationNumbers(kind OperationKind, in Outputs) []OperationNumber {
 	k := kindOf(kind)
 	if k == nil {
@@ -226,8 +226,8 @@ func (w *Operations) Has(kind OperationKind, series string) bool {
 	return v != nil
 }
 
-// Table returns the series of a kind with the numbers that an output takes and their other known properties: headings
-// of columns, and rows of texts and numbers from the report.
+// Table returns a table of the series of a kind: headings, and a row for each series. A row has the series, the numbers
+// that the outputs in take, and the unit of values or the slowest node of an operation.
 func (w *Operations) Table(kind OperationKind, in Outputs) (heads []string, rows [][]string) {
 	numbers, heads := OperationNumbers(kind, in), []string{kind.Noun()}
 	for _, n := range numbers {
@@ -263,8 +263,8 @@ func OperationMetricName(kind OperationKind, series, number string) string {
 	return strings.TrimSuffix(string(kind)+"."+series+"."+number, ".")
 }
 
-// OperationMetric returns the metric of a name from [OperationMetricName], for numbers in OutputCompare. It
-// returns false if there is no such number. Only the series may contain dots.
+// OperationMetric returns the metric with a name from [OperationMetricName], for numbers in OutputCompare. It returns
+// false if there is no such number. Only the series may contain dots.
 func OperationMetric(name string) (m Metric, ok bool) {
 	kind, rest, _ := strings.Cut(name, ".")
 	for _, n := range OperationNumbers(OperationKind(kind), OutputCompare) {
@@ -275,8 +275,8 @@ func OperationMetric(name string) (m Metric, ok bool) {
 	return Metric{}, false
 }
 
-// seriesIn returns the series in SERIES + separator + number, or all of text if number is "". It
-// returns false if text has another form or the series is empty.
+// seriesIn returns the series in text, which has the form SERIES + separator + number; if number is "", the series is
+// all of text. It returns false if text has another form or the series is empty.
 func seriesIn(text, separator, number string) (series string, ok bool) {
 	if series, ok = text, true; number != "" {
 		series, ok = strings.CutSuffix(text, separator+number)
@@ -284,7 +284,7 @@ func seriesIn(text, separator, number string) (series string, ok bool) {
 	return series, ok && series != ""
 }
 
-// metric returns the number as a metric of a series.
+// metric returns n as a metric of the given series.
 func (n *OperationNumber) metric(series string) Metric {
 	kind := n.kind.kind()
 	m := Metric{
@@ -315,7 +315,7 @@ func (w *Operations) Metrics() []Metric {
 	return out
 }
 
-// Value returns a number of a series. It returns false if the number is unknown.
+// Value returns the number of a series that m describes. It returns false if the number is unknown.
 func (w *Operations) Value(m *Metric) (v float64, ok bool) {
 	if w == nil || m.row == nil {
 		return 0, false

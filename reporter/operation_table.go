@@ -9,7 +9,8 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// The families of /metrics. jobValue is a gauge because StatsD counters may fall.
+// The families of /metrics. jobValue is a gauge because StatsD counters may fall. In the tables below, the accessors
+// (plain, nilable) are from operation_kind.go, and the poolings (sum, worst, weighted, endOf) from operation.go.
 var (
 	opSeconds = MetricFamily{"perfagent_operation_seconds", "summary", "operation", "time that operations of the job took"}
 	opErrors  = MetricFamily{"perfagent_operation_errors_total", "counter", "operation",
@@ -214,7 +215,7 @@ func pooledStd(a, b *aggregate.Timing) *float64 {
 	return &all
 }
 
-// poolTransfers pools the fields of two nodes' transfers that are not in rows.
+// poolTransfers pools the fields of a and b, transfers of two nodes, that are not in rows.
 func poolTransfers(out, a, b *aggregate.Transfer) {
 	x, y := &a.Summary, &b.Summary
 	time := x.Transfers*x.AvgXfer + y.Transfers*y.AvgXfer

@@ -35,10 +35,9 @@ func (n *Node) Remarks() []string {
 	return out
 }
 
-// ParsePerfPy reads perf.py's JSON (node → list of samples) and
-// computes its metrics by perf.py's own rules. cpus is the number of logical CPUs
-// of each node, which is not in the file; 0 = unknown. The run's id is a hash
-// of the content, so that the same file gets the same id.
+// ParsePerfPy reads perf.py's JSON (node → list of samples) and computes its metrics by perf.py's own rules. cpus is
+// the number of logical CPUs of each node, which is not in the file; 0 = unknown. The run's ID is a hash of the
+// content, so that the same file gets the same ID.
 func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	file := scanner{file: bytes.NewReader(data), size: int64(len(data)), limit: maxValueSize}
 	file.open()
@@ -61,10 +60,9 @@ func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	return r, nil
 }
 
-// NewPerfPyReport returns the Report of one node from samples that were taken and
-// thinned as in perf.py (--compat perf.py), by the rules of ParsePerfPy, so that
-// the live run and its file give the same numbers. Times missing from run are taken
-// from the samples.
+// NewPerfPyReport returns the Report of one node from samples that were taken and thinned as perf.py does (--compat
+// perf.py), by the rules of ParsePerfPy, so that the live run and its file give the same numbers. Times missing from
+// run are taken from the samples.
 func NewPerfPyReport(samples []collector.Sample, node, cpus int, run Run) *Report {
 	columns := perfpyColumns(len(samples))
 	for i := range samples {
@@ -115,9 +113,8 @@ func readPerfPy(r *reader) (map[string]Samples, error) {
 	return nodes, err
 }
 
-// readPerfPyNode reads a list of samples; before is the number of values in earlier nodes. It returns
-// all twelve columns even if no sample has the key, so that samples without any key
-// count.
+// readPerfPyNode reads a list of samples; before is the number of values in earlier nodes. It returns all twelve
+// columns, even if no sample has their keys, so that samples without any key count.
 func readPerfPyNode(r *reader, before int) (Samples, error) {
 	s := perfpyColumns(0)
 	in := rowReader{reader: r, samples: &s, wanted: ColumnFilter{All: true}, columns: make(map[string]int)}
@@ -139,8 +136,8 @@ func readPerfPyNode(r *reader, before int) (Samples, error) {
 // maxTimestamp is the last second that RFC 3339 can represent.
 const maxTimestamp = 253402300799
 
-// newPerfPyNode computes a node from perf.py's samples: all have the same weight,
-// 100 % is exact, and totals are the largest counter value.
+// newPerfPyNode computes a node from samples by perf.py's rules: all samples have the same weight, fully busy means
+// exactly 100 %, and a total is the largest value of its counter.
 func newPerfPyNode(samples Samples, cpus int) *Node {
 	f := &facts{
 		perfpy:  true,
@@ -219,7 +216,7 @@ func (r *Run) widenToSamples(s Samples) {
 	r.WallSeconds = r.End.Sub(r.Start.Time).Seconds()
 }
 
-// unixTime converts a timestamp, to the microsecond.
+// unixTime converts ts, in seconds since 1970, and rounds it to microseconds.
 func unixTime(ts float64) time.Time {
 	whole, part := math.Modf(ts)
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC()

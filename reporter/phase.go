@@ -27,7 +27,7 @@ func newMarks(rec *collector.Recording) []Mark {
 	return out
 }
 
-// newPhases returns the phases of a run. A phase that is on at the end lasts until the end of the job, which
+// newPhases returns the phases of a run. A phase that is still active at the end lasts until the end of the job, which
 // may be before the newest sample.
 func newPhases(rec *collector.Recording, end Time) []Phase {
 	m := rec.Marks
@@ -51,7 +51,7 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 	return out
 }
 
-// phaseSpans returns the spans of a phase.
+// phaseSpans returns the spans of the phase with the given index. An active span ends no later than end.
 func phaseSpans(m *collector.Marks, phase int, end Time) []PhaseSpan {
 	var out []PhaseSpan
 	for i, span := range m.PhaseSpans {
@@ -67,7 +67,7 @@ func phaseSpans(m *collector.Marks, phase int, end Time) []PhaseSpan {
 	return out
 }
 
-// phaseFacts returns the facts for the metrics of a phase, which have the formulas of the run.
+// phaseFacts returns the facts for the metrics of a phase, which have the same formulas as the run's.
 func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *facts {
 	account := collector.NoAccount()
 	if rec.Account.CPUSeconds.Known() && seconds > 0 {
@@ -91,8 +91,8 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 // before the timestamp of the sample at its end.
 const timeResolution = 0.001
 
-// PhaseAt returns the name of the phase that was on at a time, in seconds since 1970, or "". The end of a phase does
-// not belong to it, unless it is the newest sample.
+// PhaseAt returns the name of the phase that was active at the time at, in seconds since 1970, or "". The moment in
+// which a phase ends does not belong to it, unless that is the newest sample.
 func (n *Node) PhaseAt(at float64) string {
 	name, start, newest := "", math.Inf(-1), n.newest()
 	for _, p := range n.Phases {
@@ -158,8 +158,8 @@ func SplitPhaseMetricName(name string) (phase, number string, ok bool) {
 	return rest[:dot], rest[dot+1:], true
 }
 
-// PhaseNumbers lists the numbers that a phase can have: its length, its count, and metrics in the
-// order of the table, those of GPUs last.
+// PhaseNumbers lists the numbers that a phase can have: its length, its count, and metrics in the order of the table,
+// metrics of GPUs last.
 func PhaseNumbers() []string {
 	names := []string{PhaseSeconds, PhaseCount}
 	for _, m := range metricTable {
@@ -178,8 +178,7 @@ func PhaseNumbers() []string {
 	return names
 }
 
-// PhaseMetric returns the metric of a name from [PhaseMetricName]. It returns false if
-// there is no such number.
+// PhaseMetric returns the metric with a name from [PhaseMetricName]. It returns false if there is no such number.
 func PhaseMetric(name string) (m Metric, ok bool) {
 	phase, number, ok := SplitPhaseMetricName(name)
 	if !ok {
@@ -220,7 +219,7 @@ func (p *Phase) Values() Values {
 	return out
 }
 
-// Phase returns a phase by its name, or nil.
+// Phase returns the phase with the given name, or nil.
 func (n *Node) Phase(name string) *Phase {
 	if i := slices.IndexFunc(n.Phases, func(p Phase) bool { return p.Name == name }); i >= 0 {
 		return &n.Phases[i]

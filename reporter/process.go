@@ -21,14 +21,15 @@ type Process struct {
 	End Time `json:"end,omitzero"`
 	// CPUSeconds is the user and system time of the process itself.
 	CPUSeconds float64 `json:"cpu_seconds"`
-	// EndedChildrenCPUSeconds is the CPU time of ended children that it waited for and that have no row.
+	// EndedChildrenCPUSeconds is the CPU time of ended children that the process waited for and that have no row.
 	EndedChildrenCPUSeconds float64 `json:"ended_children_cpu_seconds"`
-	// PeakMemoryMB is the kernel's high-water mark of its resident memory, MiB; 0 = unknown.
+	// PeakMemoryMB is the kernel's high-water mark of the process's resident memory, MiB; 0 = unknown.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
 	Threads      int     `json:"threads,omitzero"` // the most that were seen; 0 = unknown
 }
 
-// newProcesses returns the rows of a recording's processes. The end of an ended process is at most the run's end.
+// newProcesses returns the rows of a recording's processes. A process that ended after end, the run's end, gets that as
+// its end.
 func newProcesses(rec *collector.Recording, end Time) []Process {
 	var out []Process
 	for _, p := range rec.Processes {
@@ -59,7 +60,7 @@ func largestProcessMB(rec *collector.Recording) float64 {
 	return text.Round(peak/collector.MiB, 3)
 }
 
-// wallTime converts a time since boot to the time axis of the samples.
+// wallTime converts boot, a time since boot, to the time axis of the samples.
 func wallTime(rec *collector.Recording, boot time.Duration) time.Time {
 	return rec.Start.Wall.Add(boot - rec.Start.Boot)
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// WithPush returns the bytes of a perfagent report with new states of the push to MLflow, by node. It keeps every other
+// WithPush returns data, a perfagent report, with new states of the push to MLflow, given by node. It keeps every other
 // byte, including members of later versions.
 func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 	return withSinks(data, states, sink{name: "mlflow"})
 }
 
-// WithStore returns the bytes of a perfagent report with new states of the push to a store, by node. It keeps every
+// WithStore returns data, a perfagent report, with new states of the push to a store, given by node. It keeps every
 // other byte.
 func WithStore(data []byte, states map[string]*StoreState) ([]byte, error) {
 	return withSinks(data, states, sink{name: "store", before: `"mlflow":{"state":"off"},`})
 }
 
-// A sink is a member of a push part with its value. In a new push part, the text before comes first.
+// A sink is a member of a push part, with text as its value. A new push part begins with before.
 type sink struct {
 	name   string
 	text   []byte
@@ -31,7 +31,7 @@ type sink struct {
 // whole returns a push part with only this sink.
 func (s sink) whole() []byte { return fmt.Appendf(nil, "{%s%q:%s}", s.before, s.name, s.text) }
 
-// withSinks returns the bytes of a report with new states of a sink.
+// withSinks returns data, a report, with new states of s, given by node.
 func withSinks[S any](data []byte, states map[string]S, s sink) ([]byte, error) {
 	out, err := appendEdited(nil, data, func(out []byte, key string, value []byte) ([]byte, error) {
 		if key != "nodes" {
@@ -54,16 +54,16 @@ func withSinks[S any](data []byte, states map[string]S, s sink) ([]byte, error) 
 	return out, nil
 }
 
-// SameRecording reports whether two files are reports of the same recordings: of the same nodes of the same run, equal
-// except for their pushes. Values of the whole run, and the findings, change when nodes are merged.
+// SameRecording reports whether a and b are reports of the same recordings: of the same nodes of the same run, equal
+// except for their pushes. It ignores the findings and the values of the whole run, because a merge changes them.
 func SameRecording(a, b []byte) bool {
 	x, errX := recordingIn(a)
 	y, errY := recordingIn(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// recordingIn returns the run ID and the nodes of a report, without push parts and findings, or the whole of any other
-// object. Its members are sorted.
+// recordingIn encodes the run ID and the nodes of a report, without push parts and findings, or all of any other JSON
+// object. It sorts the members.
 func recordingIn(data []byte) ([]byte, error) {
 	var r map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -105,8 +105,8 @@ func (s sink) appendNode(out, node []byte) ([]byte, error) {
 	return slices.Insert(out, begin, part...), nil
 }
 
-// appendPush appends a push part with the sink, which replaces the old one or follows the others. Another value than an
-// object is replaced.
+// appendPush appends push, a push part, with the sink in it: in place of the old one, or after the other members. If
+// push is not an object, it is replaced.
 func (s sink) appendPush(out, push []byte) []byte {
 	found, end := false, 0 // end of the last member
 	edited, err := appendEdited(nil, push, func(out []byte, key string, value []byte) ([]byte, error) {

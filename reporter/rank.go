@@ -26,7 +26,7 @@ type Rank struct {
 	Command   []string `json:"command,omitempty"`
 
 	Start    Time   `json:"start"`
-	End      Time   `json:"end,omitzero"` // of the job, or the newest sample if Incomplete
+	End      Time   `json:"end,omitzero"` // of the job; time of the newest sample if Incomplete
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 
@@ -37,8 +37,8 @@ type Rank struct {
 	Job     *Job   `json:"job,omitempty"`
 	Cgroup  string `json:"cgroup,omitempty"` // the control group of a job without an account
 	Metrics Values `json:"metrics"`          // of the job
-	// Envelope has the job's columns, on the time axis of the node's samples, without those of a control group that it
-	// shares with other ranks. The report of a single rank omits it: it equals the node's.
+	// Envelope has the job's columns, on the time axis of the node's samples, except columns of a control group that
+	// the rank shares with other ranks. The report of a single rank omits it, because it equals the node's.
 	Envelope Envelope  `json:"envelope,omitempty"`
 	Missing  []Missing `json:"missing"`
 
@@ -51,7 +51,7 @@ type Rank struct {
 // Ranks are the ranks of a node, by rank as decimal text.
 type Ranks map[string]*Rank
 
-// withEnvelopes returns copies of the ranks with other envelopes.
+// withEnvelopes returns copies of the ranks, each with the Envelope that envelope returns for it.
 func (list Ranks) withEnvelopes(envelope func(name string, r *Rank) Envelope) Ranks {
 	if list == nil {
 		return nil
@@ -64,7 +64,7 @@ func (list Ranks) withEnvelopes(envelope func(name string, r *Rank) Envelope) Ra
 	return out
 }
 
-// A HostSpan is a time in which a rank measured the host.
+// A HostSpan is a span of time in which a rank measured the host.
 type HostSpan struct {
 	Rank  int  `json:"rank"`
 	Start Time `json:"start"`
@@ -101,8 +101,8 @@ func newRank(run *Run, n *Node, number int) *Rank {
 	return r
 }
 
-// firstFailed returns the rank that failed first, or nil if none did. A rank without an end may have been ended because
-// another failed: it is returned only if no rank with an end failed.
+// firstFailed returns the rank that failed first, or nil if none did. A rank without a recorded end may have been ended
+// because another rank failed, so it is returned only if no rank with an end failed.
 func firstFailed(ranks []*Rank) *Rank {
 	open := func(r *Rank) int { return min(1, len(r.Incomplete)) }
 	var first *Rank
@@ -135,8 +135,8 @@ func ofJob(what string) bool {
 	return false
 }
 
-// ofHost reports whether a metric, a sample key or a source belongs to the host or to its devices. Things of
-// neither the job nor the host belong to perfagent itself.
+// ofHost reports whether a metric, a sample key or a source belongs to the host or to its devices. What belongs to
+// neither the job nor the host belongs to perfagent itself.
 func ofHost(what string) bool {
 	if _, ok := SourceOf(what); ok {
 		return !ofJob(what) && what != collector.Timestamp.Key()
@@ -188,7 +188,7 @@ func (n *Node) HostName() string {
 	return ""
 }
 
-// asRank turns the node into the recording of one rank of several: it gets that rank as its only one, and keeps only
+// asRank turns n into the recording of the given rank, one of several: n gets that rank as its only one, and keeps only
 // the host measurements of that rank's perfagent.
 func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	number, err := strconv.Atoi(rank)
@@ -216,8 +216,8 @@ func (n *Node) asRank(rec *collector.Recording, run *Run, rank string) {
 	n.Ranks = map[string]*Rank{strconv.Itoa(number): r}
 }
 
-// hostSpanOf returns the time in which a rank's perfagent measured the host: from the run's start if its first sample
-// has host values, to the last sample with any. ok is false if there is none.
+// hostSpanOf returns the time in which a rank's perfagent measured the host: from the run's start if the first sample
+// has host values, to the last sample with host values. ok is false if no sample has any.
 func hostSpanOf(rec *collector.Recording, rank int) (h HostSpan, ok bool) {
 	columns := hostColumns(rec)
 	if !slices.ContainsFunc(columns, func(c collector.Column) bool { return rec.Summaries[c].Count() > 0 }) {
@@ -241,8 +241,8 @@ func hostSpanOf(rec *collector.Recording, rank int) (h HostSpan, ok bool) {
 	return h, ok
 }
 
-// hostColumns returns the columns that only the perfagent measuring the host has values in. Those that
-// every reading of the host has come first.
+// hostColumns returns the columns in which only the perfagent that measures the host has values. Columns present in
+// every reading of the host come first.
 func hostColumns(rec *collector.Recording) []collector.Column {
 	list := []collector.Column{collector.CPUAvg, collector.MemPercent, collector.NetExtRecv}
 	for c := range rec.NumColumns() {
@@ -320,7 +320,7 @@ func readRank(r *reader, wanted ColumnFilter) (*Rank, error) {
 	return rank, err
 }
 
-// readMember reads the value of an object's member into the struct field of that name.
+// readMember reads the value of the member with the key quoted into the field of into that has this name.
 func readMember(r *reader, quoted []byte, into any) error {
 	head := slices.Concat([]byte{'{'}, quoted, []byte{':'})
 	value, err := r.value()

@@ -41,13 +41,13 @@ func (r *reader) skip() error {
 	return err
 }
 
-// array reads an array; element reads each element. For any other value the error is otherwise.
+// array reads an array, and calls element to read each element. Any other value is an error with the text otherwise.
 func (r *reader) array(otherwise string, element func() error) error {
 	return r.each('[', ']', otherwise, element)
 }
 
-// object reads an object; member reads the value of each member. The key is quoted
-// and valid until the next read. For any other value the error is otherwise.
+// object reads an object, and calls member to read the value of each member. The key is quoted and valid until the next
+// read. Any other value is an error with the text otherwise.
 func (r *reader) object(otherwise string, member func(quoted []byte) error) error {
 	return r.each('{', '}', otherwise, func() error {
 		quoted, err := r.value()
@@ -58,7 +58,8 @@ func (r *reader) object(otherwise string, member func(quoted []byte) error) erro
 	})
 }
 
-// each reads an array or object, from its opening bracket to its closing one.
+// each reads an array or object, from its opening bracket to its closing one, and calls part for each element or
+// member.
 func (r *reader) each(opens, closes jsontext.Kind, otherwise string, part func() error) error {
 	if r.PeekKind() != opens {
 		_, err := r.value()
@@ -75,7 +76,7 @@ func (r *reader) each(opens, closes jsontext.Kind, otherwise string, part func()
 	return err
 }
 
-// unquote decodes a JSON string like encoding/json.
+// unquote decodes a JSON string as encoding/json does.
 func unquote(quoted []byte) string {
 	out, _ := jsontext.AppendUnquote(nil, quoted) // it is a valid string; invalid UTF-8 is replaced
 	return string(out)
@@ -93,8 +94,8 @@ func parseNumber(number []byte) (float64, error) {
 	return v, nil
 }
 
-// errMostlyEmpty is the error for a file that would take many times its size in memory: every value of a
-// real file takes at least a byte.
+// errMostlyEmpty is the error for a file that would take many times its size in memory, unlike a real file, in which
+// every value takes at least a byte.
 var errMostlyEmpty = errors.New("the samples are mostly empty")
 
 // cells returns the number of values in the columns, including absent ones.
@@ -186,7 +187,8 @@ func (r *rowReader) column() int {
 	return column
 }
 
-// column finds or adds the column of a key, at least n long; -1 if it is not kept.
+// column returns the index of the column of key. If there is none, it adds one with n values, or returns -1 if the key
+// is not wanted or there are too many.
 func (s *Samples) column(key string, n int, wanted ColumnFilter) int {
 	if i := slices.Index(s.Keys, key); i >= 0 || !wanted.hasSample(key) || len(s.Keys) >= maxSampleKeys {
 		return i
@@ -221,8 +223,7 @@ func (e *Envelope) read(r *reader, wanted ColumnFilter) error {
 	})
 }
 
-// readBand reads one key's envelope; null is an empty one. Keys match in either case, as in
-// encoding/json.
+// readBand reads one key's envelope; null is an empty one. The case of keys does not matter, as in encoding/json.
 func readBand(r *reader) (b Band, err error) {
 	if r.PeekKind() == 'n' {
 		return b, r.skip()

@@ -7,13 +7,13 @@ type GatherResult struct {
 	Store         string                `json:"store"`                    // address, without user info
 	NodesExpected int                   `json:"nodes_expected,omitempty"` // 0 = unknown
 	NodesFound    int                   `json:"nodes_found"`              // final
-	Partial       []int                 `json:"partial"`                  // nodes with the state of a running job
+	Partial       []int                 `json:"partial"`                  // nodes that have only a partial report
 	Missing       []Missing             `json:"missing"`                  // unreadable nodes, with reasons
 	WaitedSeconds float64               `json:"waited_seconds"`
 	Metrics       *opstats.StoreMetrics `json:"metrics"` // of listing and reading
 }
 
-// WithSeries returns a copy of the node with the series of another report of it.
+// WithSeries returns a copy of the node with the series that another report of the same node has.
 func (n *Node) WithSeries(from *Node) *Node {
 	out := *n
 	out.Samples, out.Envelope = from.Samples, from.Envelope
@@ -26,7 +26,8 @@ func (n *Node) WithSeries(from *Node) *Node {
 	return &out
 }
 
-// WithReference returns a copy of the node without series, which are in the object of a store.
+// WithReference returns a copy of the node in which the series are replaced with a reference to the stored object that
+// has them.
 func (n *Node) WithReference(reference string, bytes int64, sha256 string) *Node {
 	out := n.WithSeries(new(Node))
 	out.Reference, out.Bytes, out.SHA256 = reference, bytes, sha256

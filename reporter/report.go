@@ -67,7 +67,7 @@ const (
 
 // Node is the resource usage of one node.
 type Node struct {
-	// Command is the wrapped command, in a report of several nodes, if it differs from the run's.
+	// Command is the node's wrapped command. It is set only if it differs from the run's, in a report of several nodes.
 	Command []string `json:"command,omitempty"`
 
 	Host     *Host     `json:"host,omitempty"`
@@ -75,8 +75,8 @@ type Node struct {
 	Sampling *Sampling `json:"sampling,omitempty"`
 	Agent    *Agent    `json:"agent,omitempty"`
 	Job      *Job      `json:"job,omitempty"` // absent for a sidecar
-	// Ranks are the processes of a launch with several of them on the node, by rank as decimal text; nil if
-	// the node had one. Job and the job metrics then cover all ranks together.
+	// Ranks are the ranks on the node, by rank as decimal text, if the launch had several processes on it; else nil.
+	// Job and the job metrics cover all ranks together.
 	Ranks     Ranks              `json:"ranks,omitempty"`
 	Limits    *Limits            `json:"limits,omitempty"`
 	GPUs      []GPU              `json:"gpus,omitempty"`
@@ -87,20 +87,20 @@ type Node struct {
 	Summaries map[string]Summary `json:"summaries,omitempty"`
 	Marks     []Mark             `json:"marks,omitempty"`
 	Phases    []Phase            `json:"phases,omitempty"` // by first start
-	// Processes are the job's twenty with the most CPU time and the twenty with the highest peak
-	// memory, sorted by CPU time; nil if no process was seen.
+	// Processes are the job's twenty processes with the most CPU time and the twenty with the highest peak memory,
+	// sorted by CPU time; nil if no process was seen.
 	Processes []Process `json:"processes,omitempty"`
 	// Operations and Transfers are the job's own measurements; nil if they were not recorded.
 	Operations *aggregate.Operations         `json:"operations,omitempty"`
 	Transfers  map[string]aggregate.Transfer `json:"transfers,omitzero"` // by name
 	Missing    []Missing                     `json:"missing"`
 	Push       *Push                         `json:"push,omitempty"`
-	// Origin is OriginPerfPy for a node from a perf.py file: its totals
-	// are since boot and its shares are of the kept samples.
+	// Origin is OriginPerfPy for a node from a perf.py file: its totals count since boot, and its shares of time are
+	// shares of the kept samples.
 	Origin string `json:"origin,omitempty"`
 
-	// Reference is STORE#NAME of the report with the series of a node that was merged without them. Bytes is its
-	// stored length, and SHA256 the hash of these bytes in hexadecimal digits.
+	// Reference is STORE#NAME of the stored report that has the series of this node, if the node was merged without
+	// them. Bytes is the stored length of that report, and SHA256 the hash of the stored bytes in hexadecimal.
 	Reference string `json:"reference,omitempty"`
 	Bytes     int64  `json:"bytes,omitempty"`
 	SHA256    string `json:"sha256,omitempty"`
@@ -121,7 +121,7 @@ type Sampling struct {
 	// Start is the moment of the baseline, just before the job's start.
 	Start             Time         `json:"start,omitzero"`
 	IntervalSeconds   float64      `json:"interval_seconds"`
-	Samples           int64        `json:"samples"`      // taken, including those no longer kept
+	Samples           int64        `json:"samples"`      // taken, including samples no longer kept
 	MissedTicks       int64        `json:"missed_ticks"` // grid points without a sample
 	LongestGapSeconds float64      `json:"longest_gap_seconds"`
 	Stride            int64        `json:"stride"`               // samples per kept sample
@@ -131,7 +131,7 @@ type Sampling struct {
 	Disks             []string     `json:"disks"`                // counted block devices
 	NICs              []string     `json:"nics"`                 // counted interfaces
 	ClockSteps        []ClockEvent `json:"clock_steps,omitempty"`
-	HostSpans         []HostSpan   `json:"holders,omitempty"` // if several ranks measured the host, in order
+	HostSpans         []HostSpan   `json:"holders,omitempty"` // in which ranks measured the host, in order of time
 	Suspends          []ClockEvent `json:"suspends,omitempty"`
 }
 
@@ -141,20 +141,19 @@ type ClockEvent struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Agent is perfagent's own cost; unknown values are omitted.
+// Agent has perfagent's version and its own cost; unknown values are omitted.
 type Agent struct {
 	Version    string  `json:"version"`
 	CPUSeconds float64 `json:"cpu_seconds,omitzero"`
 	MaxRSSMB   float64 `json:"max_rss_mb,omitzero"`
 }
 
-// Job is the account of the wrapped command. By default a field is exact and comes from
-// the rusage of wait4(2): of the job, the children that it waited for, and the orphans
-// that perfagent reaped.
+// Job is the account of the wrapped command. By default a field is exact and comes from the rusage of wait4(2), which
+// covers the job, the children that the job waited for, and the orphans that perfagent reaped.
 type Job struct {
 	PID int `json:"pid"`
-	// PIDs are the processes that perfagent was attached to; PID is the first of them. Attached reports
-	// an attached job: it has no rusage, and MarshalJSON omits the fields that come from it.
+	// PIDs are the processes that perfagent was attached to; PID is the first of them. Attached reports such a job. It
+	// has no rusage, so MarshalJSON omits the fields that come from rusage.
 	PIDs     []int `json:"pids,omitempty"`
 	Attached bool  `json:"attached,omitempty"`
 	Start    Time  `json:"start"`
@@ -163,7 +162,7 @@ type Job struct {
 	// does not report the code of an attached process.
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
-	// CPU time, seconds.
+	// CPU time in seconds.
 	UserSeconds   float64 `json:"user_seconds"`
 	SystemSeconds float64 `json:"system_seconds"`
 	// MaxRSSMB is the peak memory of the largest single process, MiB.
@@ -176,7 +175,7 @@ type Job struct {
 	BlockWriteMB float64 `json:"block_write_mb"`
 	MinorFaults  int64   `json:"minor_faults"`
 	MajorFaults  int64   `json:"major_faults"`
-	// Context switches: the job waited, or was preempted.
+	// Context switches because the job waited (voluntary) or was preempted (involuntary).
 	VoluntarySwitches   int64 `json:"voluntary_context_switches"`
 	InvoluntarySwitches int64 `json:"involuntary_context_switches"`
 	// Orphans is the number of re-parented descendants that were reaped and counted.
@@ -192,18 +191,18 @@ type Job struct {
 	// CPUAtLeast reports that CPUSeconds is only a lower bound: processes of the job outlived
 	// it, and their usage could not be read.
 	CPUAtLeast bool `json:"cpu_at_least,omitempty"`
-	// PeakMemoryMB is the highest memory of the whole job, MiB, 0 if unknown. MemoryKind is
-	// how it was counted: pss, rss or cgroup.
+	// PeakMemoryMB is the peak memory of the whole job in MiB, 0 if unknown. MemoryKind is how memory was counted: pss,
+	// rss or cgroup.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
 	MemoryKind   string  `json:"memory_kind,omitempty"`
-	// UnownedMB is the largest growth of the node's shared memory (/dev/shm, other tmpfs) while the job ran, without
-	// the known part of the job, MiB. It is not in PeakMemoryMB, and may belong to others.
+	// UnownedMB is the largest growth of the node's shared memory (/dev/shm, other tmpfs) while the job ran, less the
+	// part known to be the job's, in MiB. PeakMemoryMB does not include it: it may belong to other processes.
 	UnownedMB float64 `json:"shared_memory_of_unknown_owner_mb,omitzero"`
 	// PeakMemoryFrom is PeakFromRanks if PeakMemoryMB combines several ranks; else "".
 	PeakMemoryFrom string `json:"job_peak_memory_from,omitempty"`
-	// Cgroup is the path of the control group. CgroupPeakMB is the kernel's own peak of it, MiB,
-	// with page cache. CgroupStays reports that a group created for the job could not be removed,
-	// because processes of the job are still in it.
+	// Cgroup is the path of the control group. CgroupPeakMB is the group's peak memory as counted by the kernel, in
+	// MiB, including page cache. CgroupStays reports that a group created for the job could not be removed, because
+	// processes of the job are still in it.
 	Cgroup       string  `json:"cgroup,omitempty"`
 	CgroupPeakMB float64 `json:"cgroup_peak_mb,omitzero"`
 	CgroupStays  bool    `json:"cgroup_stays,omitempty"`
@@ -240,7 +239,7 @@ type Limits = host.Limits
 // Reclaim describes what may have kept the memory of a job below its need.
 type Reclaim = host.Reclaim
 
-// LimitRange is the range in which a limit moved during a run.
+// LimitRange is the range of a limit that changed during a run.
 type LimitRange = host.LimitRange
 
 // GPU is a device of the node.
@@ -253,16 +252,15 @@ type GPU struct {
 	// OfJob reports that the job could see the device (CUDA_VISIBLE_DEVICES and the like).
 	OfJob bool `json:"of_job"`
 	MIG   bool `json:"mig,omitempty"`
-	// ClockMHz is the highest clock that was seen; Throttle lists the reasons for
-	// lower ones.
+	// ClockMHz is the highest clock rate that was seen; Throttle lists the reasons for lower rates.
 	ClockMHz series.Optional `json:"clock_mhz,omitzero"`
 	Throttle []string        `json:"throttle,omitempty"`
 	// Idle describes the idle gaps; nil if there were none, or the device is not the job's.
 	Idle *GPUIdle `json:"idle,omitempty"`
 }
 
-// GPUIdle describes the times in which a GPU of the job was idle for at least a second, and the load meanwhile as
-// means over these times. Unknown values are null.
+// GPUIdle describes the gaps of at least a second in which a GPU of the job was idle, and the load as means over these
+// gaps. Unknown values are null.
 type GPUIdle struct {
 	Seconds            float64         `json:"seconds"`
 	Gaps               int64           `json:"gaps"`
@@ -272,7 +270,7 @@ type GPUIdle struct {
 	WaitingForStorePct series.Optional `json:"waiting_for_storage_pct"` // some task of the job, else of the node
 }
 
-// Verdict is the way in which the job ended, the cause, and the evidence.
+// Verdict describes how the job ended, with the cause and the evidence.
 type Verdict struct {
 	Cause string `json:"cause"` // one of Causes
 	Text  string `json:"text"`  // one sentence
@@ -356,8 +354,8 @@ type PushState struct {
 	Invocation string `json:"invocation,omitempty"`
 }
 
-// Summary has the statistics of one sample key beyond its metrics, from every
-// sample. The percentiles are over time and accurate to 0.1 point.
+// Summary has the statistics of one sample key over all samples, also those no longer kept. The percentiles are
+// weighted by time and accurate to 0.1 percentage points.
 type Summary struct {
 	Min  float64  `json:"min"`
 	Mean float64  `json:"mean"`
@@ -367,8 +365,8 @@ type Summary struct {
 	P99  *float64 `json:"p99,omitempty"`
 }
 
-// Identity is the job, node and rank of a process, from its environment. Unknown fields are
-// absent. The rules are in docs/clusters.md.
+// Identity is the job, node and rank of a process, as found in its environment. Unknown fields are absent. The rules
+// are in docs/clusters.md.
 type Identity struct {
 	// Node is the index of the node, and NodeFrom its source: NodeFromFlag, the name of a variable, or "none".
 	Node     *int   `json:"node,omitempty"`
@@ -383,7 +381,7 @@ type Identity struct {
 
 	Scheduler string `json:"scheduler,omitempty"` // Slurm, PBS, …
 	JobID     string `json:"job_id,omitempty"`    // in the scheduler's notation
-	Launch    string `json:"launch,omitempty"`    // of several launches of the job
+	Launch    string `json:"launch,omitempty"`    // identifies one of the job's launches
 	Restart   int    `json:"restart,omitempty"`   // number of restarts by the scheduler
 }
 

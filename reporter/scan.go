@@ -25,8 +25,8 @@ const (
 	maxNodes = 1 << 20
 )
 
-// ColumnFilter selects columns of the nodes' series. The numbers of
-// others are skipped, which is faster than reading them.
+// ColumnFilter selects columns of the nodes' series. The numbers of other columns are skipped, which is faster than
+// reading them.
 type ColumnFilter struct {
 	Samples   []string // keys of the samples, such as timestamp
 	Envelope  []string // keys of the envelope, such as cpu_pct_per_cpu_avg
@@ -50,14 +50,13 @@ type NodeFunc = func(run *Run, name string, n *Node) error
 // ErrForeign is the error of Decode and Scan for data that are not a perfagent report.
 var ErrForeign = errors.New("is not a perfagent report")
 
-// Scan reads a perfagent report, of any size and with up to 256 MiB per node, node by node: only one is in
-// memory at a time. Scan calls node for each, in the order of the file, with the run as a
-// whole. The node then belongs to the callee. It is the node that Decode would return, with
-// only the wanted columns of Samples and Envelope; Samples.Len is 0 if no wanted key has a value. Scan also
-// returns the run.
+// Scan reads a perfagent report, of any size and with up to 256 MiB per node, node by node: only one is in memory at a
+// time. Scan calls node for each node, in the order of the file, with the whole run. The node then belongs to the
+// callee. It is the node that Decode would return, but with only the wanted columns of Samples and Envelope;
+// Samples.Len is 0 if no wanted key has a value. Scan also returns the run.
 //
-// An error of node ends the scan and is returned unchanged. Other errors are
-// Decode's; node may have been called for nodes before the fault in the file.
+// An error from node ends the scan and is returned unchanged. Other errors are the same as Decode's; node may have been
+// called for nodes before the fault in the file.
 func Scan(file io.ReaderAt, size int64, wanted ColumnFilter, node NodeFunc) (*Run, error) {
 	r, err := scanReport(file, size, wanted, node)
 	if err != nil {
@@ -104,7 +103,8 @@ type scanner struct {
 	secondPass bool
 }
 
-// readReport reads the report, and again from its start if necessary. take reads the value of a node.
+// readReport reads the report, and again from its start if the nodes come before the schema or the run. take reads the
+// value of a node.
 func (s *scanner) readReport(take func(name string) error) error {
 	switch err := s.pass(take); {
 	case err != nil || s.taken:
@@ -142,7 +142,8 @@ func (s *scanner) pass(take func(name string) error) error {
 	return s.end()
 }
 
-// members reads an object. member reads the value of a key. The size limit applies to each key and to each value.
+// members reads an object, and calls member to read the value of each key. The size limit applies to each key and to
+// each value.
 func (s *scanner) members(member func(key string) error) error {
 	_, err := s.in.ReadToken()
 	for err == nil {
@@ -173,7 +174,8 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// member reads a member of the report. The nodes are read with take, once the schema and the run are known.
+// member reads a member of the report. It reads the nodes with take if the schema and the run are known, and skips them
+// otherwise.
 func (s *scanner) member(key string, take func(name string) error) error {
 	if s.seen[key] && !s.secondPass {
 		return &positionError{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
@@ -198,8 +200,8 @@ func (s *scanner) member(key string, take func(name string) error) error {
 	return err
 }
 
-// canonical returns the report's own key for key, which may be in either case as in
-// encoding/json; "" for others.
+// canonical returns the key of a report that key matches, without regard to case as in encoding/json; "" if there is
+// none.
 func canonical(key string) string {
 	for _, own := range [...]string{"schema", "run", "nodes"} {
 		if strings.EqualFold(key, own) {
@@ -245,7 +247,7 @@ func (s *scanner) eachNode(take func(name string) error) error {
 	return err
 }
 
-// checkName refuses a name that is not a node index or appears twice, and more than maxNodes names.
+// checkName returns an error if name is not a node index or is already in before, or if before has maxNodes names.
 func checkName(name string, before map[string]bool) error {
 	i, err := strconv.ParseUint(name, 10, 31)
 	switch {
@@ -341,7 +343,7 @@ func offset(err error) int64 {
 	return 0
 }
 
-// explain converts the errors of a scan to the returned errors, with the line.
+// explain converts an error of the scan to the error for the caller, which has the line in the file.
 func (s *scanner) explain(err error) error {
 	var wrong *positionError
 	var syntax *jsontext.SyntacticError
@@ -367,8 +369,8 @@ const cutOff = "the file ends in the middle (cut off?)"
 
 const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"
 
-// notFinite returns the word at which JSON parsing failed if it is one that
-// Python writes for numbers which JSON lacks. at is the word's start, or the position after its sign.
+// notFinite returns the word at which JSON parsing failed if it is one that Python writes for numbers that JSON lacks.
+// at is the word's start, or the position after its sign.
 func (s *scanner) notFinite(at int64) string {
 	window, from := make([]byte, len("-Infinity")), max(0, at-1)
 	n, _ := s.file.ReadAt(window, from)

@@ -48,7 +48,7 @@ func (s Samples) only(keep func(key string) bool) (out Samples) {
 // MarshalJSON implements json.Marshaler.
 func (s Samples) MarshalJSON() ([]byte, error) { return text.JSON(s) }
 
-// MarshalJSONTo implements json.MarshalerTo: one sample at a time, because all of them may take a few MiB.
+// MarshalJSONTo implements json.MarshalerTo. It writes one sample at a time, because all samples may take a few MiB.
 func (s Samples) MarshalJSONTo(to *jsontext.Encoder) error {
 	err := to.WriteToken(jsontext.BeginArray)
 	var sample []byte
@@ -83,10 +83,10 @@ func (s *Samples) UnmarshalJSON(data []byte) error {
 // kept sample represents.
 type Envelope map[string]Band
 
-// MarshalJSON implements json.Marshaler: keys in the order of the columns.
+// MarshalJSON implements json.Marshaler. Keys are in the order of the columns.
 func (e Envelope) MarshalJSON() ([]byte, error) { return text.JSON(e) }
 
-// MarshalJSONTo implements json.MarshalerTo: one band at a time, because all of them may take a few MiB.
+// MarshalJSONTo implements json.MarshalerTo. It writes one band at a time, because all bands may take a few MiB.
 func (e Envelope) MarshalJSONTo(to *jsontext.Encoder) error {
 	err := to.WriteToken(jsontext.BeginObject)
 	var band []byte

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// SourceOf returns the source that a sample key or a metric is read from, such as "cpu" or "gpu 0".
-// Without a single source, it returns what and false.
+// SourceOf returns the source that a sample key or a metric is read from, such as "cpu" or "gpu 0". If there is no
+// single source, it returns what and false.
 func SourceOf(what string) (name string, isSource bool) {
 	if slices.Contains(host.Sources(), what) {
 		return what, true

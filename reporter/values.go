@@ -50,7 +50,7 @@ func (v Values) Names() []string {
 }
 
 // namesIn returns the keys of a map: first the keys in the table, in its order, then the others, sorted. It always
-// iterates the whole table.
+// iterates over the whole table.
 func namesIn[E any](m map[string]E, table iter.Seq[string]) []string {
 	names := make([]string, 0, len(m))
 	for name := range table {
@@ -104,13 +104,14 @@ func (r *Run) Wall() float64 {
 	return r.WallSeconds
 }
 
-// GPUMetric returns the value of a metric of one GPU; pattern contains {i} for its index. NaN
-// means absent.
+// GPUMetric returns the value of a metric of one GPU; pattern contains {i} in place of the index device. NaN means
+// absent.
 func (n *Node) GPUMetric(pattern string, device int) float64 {
 	return n.Metric(GPUMetricName(pattern, device))
 }
 
-// Number returns a number of the evidence, from New or from a file; 0 if it is unknown.
+// Number returns the number key of the evidence, which may be from package diagnosis or from a file; 0 if it is
+// unknown.
 func (v *Verdict) Number(key string) float64 {
 	if v == nil {
 		return 0
@@ -150,5 +151,5 @@ func CompareNodes(a, b string) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
-// ShowsGPU reports whether texts and plots show GPU i: it is the job's, or there is no job.
+// ShowsGPU reports whether texts and plots show GPU i, because it is the job's or there is no job.
 func (n *Node) ShowsGPU(i int) bool { return n.GPUs[i].OfJob || n.Job == nil }

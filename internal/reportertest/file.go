@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// ReadFile reads the file of a report, which must be complete and valid by the schema.
+// ReadFile reads the report at path. It fails the test if the report is not complete, or not valid by the schema.
 func ReadFile(t testing.TB, path string) *reporter.Report {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -29,7 +29,7 @@ func ReadFile(t testing.TB, path string) *reporter.Report {
 		t.Fatal(err)
 	}
 
-	for name, n := range r.Nodes { // a perfagent report has no null
+	for name, n := range r.Nodes { // no node of a perfagent report is null
 		for _, m := range n.Missing {
 			if m.Code == "" {
 				t.Errorf("%s: node %s: missing %+v has no code", path, name, m)

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// HostileTexts would have an effect in a page, a spreadsheet, a terminal or a table without escaping.
+// HostileTexts are texts that, unless escaped, would have an effect in a page, a spreadsheet, a terminal or a table.
 var HostileTexts = []string{
 	`</script><script>alert(1)</script>`, `<img src=x onerror=alert(1)>`, `</details><h1>big</h1>`, `<!-- `, `]]>`,
 	"@octocat please look", "#1 fixes #2", "https://evil.example/x", "www.evil.example", "mail@evil.example",

@@ -33,7 +33,7 @@ func Recording(n int) *collector.Recording {
 	return rec
 }
 
-// Sample returns second i of n: all columns rise.
+// Sample returns the sample of second i of n. All columns rise.
 func Sample(i, n int) collector.Sample {
 	var s collector.Sample
 	share := float64(i+1) / float64(n)
@@ -51,7 +51,7 @@ func Sample(i, n int) collector.Sample {
 	return s
 }
 
-// Input returns the input of a report: a job with Recording(n).
+// Input returns the input for the report of a job with Recording(n).
 func Input(node, n, exit int, signal string) reporter.Input {
 	end := RunStart.Add(time.Duration(n) * time.Second)
 	return reporter.Input{
@@ -110,7 +110,7 @@ func JobRecording(n, gpus int) *collector.Recording {
 	return rec
 }
 
-// jobSample sets the values of a job and its GPUs at a share of the run.
+// jobSample sets the values of a job and its GPUs at the given share of the run.
 func jobSample(s *collector.Sample, share float64, gpus int) {
 	for c, v := range map[collector.Column]float64{
 		collector.JobCPU:        6.2 * share,

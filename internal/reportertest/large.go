@@ -31,17 +31,16 @@ const (
 	diskMB   = 4 << 20
 )
 
-// BurstNode returns the node with the burst: 517, or the last one of fewer.
+// BurstNode returns the node with the burst: 517, or the last node if there are fewer.
 func BurstNode(nodes int) int { return min(517, nodes-1) }
 
 // BurstBucket returns the bucket with the burst. The burst begins after the first sample
 // of the bucket, so that only the envelope shows it.
 func BurstBucket(buckets int) int { return buckets * 3 / 5 }
 
-// WriteLarge writes the file of a merged report with the given number of nodes and of
-// buckets each, two or more. A thousand buckets are 1 MB of JSON and take about 15 ms.
-// The load of each node varies differently, below 65 %; but on one of
-// them, for two seconds, all CPUs are busy and the disk is written to.
+// WriteLarge writes the file of a merged report with the given number of nodes and of buckets each, two or more. A
+// thousand buckets are 1 MB of JSON and take about 15 ms. The load of each node varies differently, below 65 %, but on
+// one node, for two seconds, all CPUs are busy and the disk is written to.
 func WriteLarge(w io.Writer, nodes, buckets int) error {
 	r := Large(0, nodes, buckets)
 	r.Nodes = map[string]*reporter.Node{}

@@ -146,8 +146,8 @@ func TerminateRank(r *reporter.Report, rank int, before time.Duration, sender st
 	})
 }
 
-// KilledRank returns a report of 2 nodes with 4 ranks each. The kernel killed rank 3, and slurmstepd ended the
-// others with SIGTERM, from 0.4 to 1.2 s later.
+// KilledRank returns a report of 2 nodes with 4 ranks each. The kernel killed rank 3, and slurmstepd ended the other
+// ranks with SIGTERM, from 0.4 to 1.2 s later.
 func KilledRank() *reporter.Report {
 	r := Ranks(2, 4, 20)
 	const killed = 3
@@ -182,8 +182,7 @@ func UnevenRanks() *reporter.Report {
 	return r
 }
 
-// LateRank returns a report of 2 nodes with 4 ranks each. Rank 6 ended 25 s after the others, which took
-// 75 s.
+// LateRank returns a report of 2 nodes with 4 ranks each. Rank 6 ended 25 s after the other ranks, which took 75 s.
 func LateRank() *reporter.Report {
 	r := Ranks(2, 4, 100)
 	for rank := range 8 {

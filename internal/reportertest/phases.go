@@ -2,8 +2,8 @@ package reportertest
 
 import "github.com/perfagent/perfagent/reporter"
 
-// AddMarks adds marks and phases to each node of a report of a run that begins at RunStart: phases with various
-// names, one of them interrupted by another.
+// AddMarks adds marks and phases to each node of a report of a run that begins at RunStart: phases with various names,
+// one interrupted by another phase.
 func AddMarks(r *reporter.Report) *reporter.Report {
 	start := float64(RunStart.Unix())
 	for _, n := range r.Nodes {

@@ -101,7 +101,7 @@ func (p RankPlan) recording() *collector.Recording {
 	return rec
 }
 
-// sample returns the sample at a time, for the time since before.
+// sample returns the sample at the time at, for the window since before.
 func (p RankPlan) sample(before, at float64) collector.Sample {
 	var s collector.Sample
 	for c := range s.Values {
@@ -128,7 +128,8 @@ func (p RankPlan) sample(before, at float64) collector.Sample {
 	return s
 }
 
-// hostSample sets the values of the host. A rank that begins to measure it later has no rates in its first sample.
+// hostSample sets the values of the host. A rank that begins to measure the host later than it started has no rates in
+// its first sample.
 func (p RankPlan) hostSample(s *collector.Sample, before, at float64) {
 	for c, v := range map[collector.Column]float64{
 		collector.MemPercent: 25, collector.MemUsed: 8000, collector.DiskPercent: 40, collector.DiskUsed: 400,

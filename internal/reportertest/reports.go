@@ -234,7 +234,7 @@ func Gaps() *reporter.Report {
 	return reporter.New(reporter.Input{Run: reporter.Run{ID: "gaps"}, Recording: rec})
 }
 
-// Nodes returns a report of n nodes. The given ones failed.
+// Nodes returns a report of n nodes. The nodes with the indexes in failed failed.
 func Nodes(n int, failed ...int) *reporter.Report {
 	node := reporter.New(Input(0, 2, 0, "")).Nodes["0"]
 	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "many", Start: reporter.Time{Time: RunStart},
@@ -259,8 +259,7 @@ func NodeReport(node, seconds, code int, tags map[string]string) *reporter.Repor
 	return reporter.New(NodeInput(node, seconds, code, tags))
 }
 
-// NodeInput returns the input of the report of one node of a run; a negative code makes it a
-// sidecar's.
+// NodeInput returns the input of the report of one node of a run; a negative code makes it the input of a sidecar.
 func NodeInput(node, seconds, code int, tags map[string]string) reporter.Input {
 	in := Input(node, seconds, code, "")
 	if code > 128 {

@@ -91,7 +91,7 @@ type WideStream struct {
 	gpusAt, gpus int // GPUs are found at sample gpusAt
 }
 
-// NewWideStream returns a WideStream that finds a number of GPUs before sample gpusAt.
+// NewWideStream returns a WideStream that finds the given number of GPUs before sample gpusAt.
 func NewWideStream(seed uint64, gpusAt, gpus int) *WideStream {
 	return &WideStream{NewStream(seed), gpusAt, gpus}
 }
@@ -152,7 +152,7 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	return s
 }
 
-// account sets the counters after as many seconds as samples.
+// account sets the counters to their values after one second per sample so far.
 func (w *WideStream) account(rec *collector.Recording) {
 	a, n := &rec.Account, series.Optional(w.n)
 	a.MemoryKind, a.CPUSeconds, a.LivingCPUSeconds, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10

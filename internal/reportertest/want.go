@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Reasons returns the reasons why what is missing in a node, joined; "" if it is not missing.
+// Reasons returns the reasons why what is missing from n, joined; "" if it is not missing.
 func Reasons(n *reporter.Node, what string) string {
 	var all []string
 	for _, m := range n.Missing {
@@ -24,7 +24,7 @@ func Reasons(n *reporter.Node, what string) string {
 }
 
 // WentWrong reports whether something is missing because of a failure. A missing limit or group of the job, which
-// depends on the machine, and a job that ended immediately are no failures.
+// depends on the machine, and a job that ended immediately are not failures.
 func WentWrong(m reporter.Missing) bool {
 	return !regexp.MustCompile(`^(no control group limits|others are in the job's control group|` +
 		`there is no control group|` +
@@ -111,7 +111,7 @@ func WantEvidence(t testing.TB, v *reporter.Verdict, want map[string]any) {
 	}
 }
 
-// WantTimeInRun checks that a time of the evidence is within the run, to a second.
+// WantTimeInRun checks that the time key of the evidence is within the run, to a second.
 func WantTimeInRun(t testing.TB, r *reporter.Report, key string) {
 	t.Helper()
 	text, _ := r.Nodes["0"].Verdict.Evidence[key].(string)

@@ -20,17 +20,17 @@ type Run struct {
 	Launches []Launch // by start, at least one
 
 	// Unreadable are journals without a readable line: their perfagents were killed, or their hosts lost, before the
-	// first line was on disk. They are in no launch. It is nil if there are no other recordings.
+	// first line was on disk. They are in no launch. Unreadable is nil if there are no other recordings.
 	Unreadable []*Entry
 
 	entries []*Entry
 }
 
-// Latest returns the launch that began last.
+// Latest returns the launch that started last.
 func (r *Run) Latest() *Launch { return &r.Launches[len(r.Launches)-1] }
 
-// List returns the runs directly below a directory, newest start first. The directory itself is one of them if it has
-// recordings. A missing directory has no runs.
+// List returns the runs directly below out, newest start first. out itself is also a run if it has recordings. A
+// missing directory has no runs.
 func List(out string) ([]Run, error) {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,8 +79,8 @@ func Launches(runs []Run) []*Launch {
 	return out
 }
 
-// ListRecursive returns all runs in a directory or anywhere below it, newest start first. It omits
-// unreadable ones.
+// ListRecursive returns all runs in dir or anywhere below it, newest start first. It omits directories that cannot be
+// read.
 func ListRecursive(dir string) ([]Run, error) {
 	var runs []Run
 	// The separator makes WalkDir follow a directory that is a symbolic link.
@@ -105,10 +105,10 @@ func ListRecursive(dir string) ([]Run, error) {
 	return runs, nil
 }
 
-// ReadRun returns the run in a directory; nil if there are no recordings in it.
+// ReadRun returns the run in dir; nil if there are no recordings in dir.
 func ReadRun(dir string) (*Run, error) { return readRunExcept(dir, nil) }
 
-// readRunExcept is ReadRun without the recordings in some files.
+// readRunExcept is like ReadRun, but ignores the recordings in the given files.
 func readRunExcept(dir string, files []string) (*Run, error) {
 	all, err := readEntries(dir)
 	all = slices.DeleteFunc(all, func(r *Entry) bool { return slices.Contains(files, r.Path()) })

@@ -15,16 +15,16 @@ const (
 	// journalDelay is the longest time until a line of a journal is on disk.
 	journalDelay = 5 * time.Second
 
-	// copyDelay is the longest time between the last change of a file's content and its renaming. A file that changed
-	// later was copied or unpacked, and its modification time does not belong to the recording.
+	// copyDelay is the longest time between the last change of a file's content and its renaming. If the inode changed
+	// later than that, the file was copied or unpacked, and its modification time is not the recording's.
 	copyDelay = time.Minute
 )
 
 // ClockWarnings returns warnings for nodes with a clock that differs from the file system's.
 //
-// A file's modification time is later than the newest time in the file: if it is earlier, the node's clock
-// is ahead. A clock that is behind is only noticed while a journal is written, because a copy or a
-// push makes any file look late.
+// A file's modification time should be later than the newest time in the file. If it is earlier, the node's clock is
+// ahead. A clock that is behind is only noticed while a journal is written, because a copy or a push makes any file
+// look late.
 func (l *Launch) ClockWarnings() []string {
 	var out []string
 	for i := range l.Nodes {
@@ -48,7 +48,8 @@ func (l *Launch) ClockWarnings() []string {
 	return out
 }
 
-// clockOffset returns the least error of the clock of a recording's node; 0 if there is none, or if it is unknown.
+// clockOffset returns by how much, at least, the clock of the recording's node is ahead; it is negative if the clock is
+// behind, and 0 if the clock is right or this is unknown.
 func (r *Entry) clockOffset() time.Duration {
 	if r.Report == "" {
 		return r.journalClockOffset()
@@ -66,7 +67,7 @@ func (r *Entry) clockOffset() time.Duration {
 	return 0
 }
 
-// journalClockOffset is clockOffset for a journal.
+// journalClockOffset is clockOffset for a recording that has only a journal.
 func (r *Entry) journalClockOffset() time.Duration {
 	newest, written, ok := journal.NewestTimes(r.Journal)
 	if !ok || wasCopied(r.Journal) {

@@ -2,5 +2,5 @@
 
 package catalog
 
-// wasCopied returns true: on this system it is unknown whether the modification time of a file was set.
+// wasCopied returns true, because on this system it is unknown whether a file was copied.
 func wasCopied(string) bool { return true }

@@ -116,19 +116,19 @@ func (r *Entry) hasRanks() bool { return r.head.Ranked || r.head.Rank != "" || r
 // isCombined reports whether the recording combines a node's ranks.
 func (r *Entry) isCombined() bool { return r.head.Ranked && r.Rank < 0 }
 
-// mayBeRank reports whether the recording has no rank but may be one: its perfagent seemed to be the only one on the
-// node at its start, and there is no end.
+// mayBeRank reports whether the recording has no rank but may be a rank's: its perfagent seemed to be the only one on
+// the node at its start, and there is no report yet.
 func (r *Entry) mayBeRank() bool {
 	return r.Report == "" && r.damaged == nil && !r.hasRanks() && len(r.head.Run.Command) > 0
 }
 
-// overlaps reports whether two recordings were active at the same time.
+// overlaps reports whether r and o were active at the same time.
 func (r *Entry) overlaps(o *Entry) bool {
 	return (r.end.IsZero() || !o.start.After(r.end)) && (o.end.IsZero() || !r.start.After(o.end))
 }
 
-// newEntries returns the recordings in files, in the order of their starts. A report and a journal with
-// one name are one recording. Files of other programs are omitted.
+// newEntries returns the recordings in the files at paths, in the order of their starts. A report and a journal with
+// the same name are one recording. Files of other programs are omitted.
 func newEntries(paths []string) []*Entry {
 	found := make(map[string]*Entry)
 	for _, path := range paths {
@@ -158,7 +158,7 @@ func newEntries(paths []string) []*Entry {
 	return sortByStart(withoutPartial(slices.Collect(maps.Values(found))))
 }
 
-// withoutPartial removes the partial reports of nodes with a final report. Hosts without
+// withoutPartial removes the partial reports of nodes with a final report. It compares node keys, because hosts without
 // an index may have equal names.
 func withoutPartial(list []*Entry) []*Entry {
 	type node struct {
@@ -187,8 +187,8 @@ func sortByStart(list []*Entry) []*Entry {
 	return list
 }
 
-// readEntries lists the recordings directly in a directory, in the order of their starts. It reads the directory again
-// if a file disappeared before its head was read: another file has replaced it.
+// readEntries lists the recordings directly in dir, in the order of their starts. It reads dir again if a file
+// disappeared before its head was read, because another file has then replaced it.
 func readEntries(dir string) (list []*Entry, err error) {
 	for range rereads {
 		entries, err := os.ReadDir(dir)

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// NodesOf returns the nodes in the given files. The rank parts of a node of one launch are one node; otherwise each
-// file is one, even if another is of the same node: the caller has to combine them.
+// NodesOf returns the nodes in the given files. Files with ranks of the same node of one launch are grouped into one
+// Node. Every other file is a Node, even if several are of the same node: the caller has to combine these.
 func NodesOf(paths []string) []Node {
 	var launches []*Launch
 	for _, r := range entriesOf(paths) {
@@ -61,7 +61,7 @@ func entriesOf(paths []string) []*Entry {
 	return sortByStart(out)
 }
 
-// mergedNodeKeys returns the nodes in those files that contain several: they keep their indexes.
+// mergedNodeKeys returns the keys of the nodes in files that contain several nodes. Their indexes must not change.
 func mergedNodeKeys(nodes []Node) []nodeKey {
 	if len(nodes) < 2 || !slices.ContainsFunc(nodes, func(n Node) bool { return !n.hasIndex }) {
 		return nil

@@ -30,7 +30,7 @@ type Match struct {
 	wholeRun bool // the name refers to the whole run, not to one launch
 }
 
-// newMatch returns the K-th launch of a run, or its last one for 0.
+// newMatch returns the match for the k-th launch of r or, if k is 0, for all of r.
 func newMatch(r *Run, k int) *Match {
 	if k == 0 {
 		return &Match{Run: r, Launch: r.Latest(), wholeRun: true}
@@ -122,7 +122,8 @@ func Find(out, name string) (*Match, error) {
 	return nil, notFoundError(out, fmt.Sprintf("no run or file %q", name))
 }
 
-// FindRun returns the run below out with a RUN-ID, or its K-th launch for RUN-ID@K, ignoring the files in without.
+// FindRun returns the run below out with the RUN-ID name, or its K-th launch for RUN-ID@K, ignoring the files in
+// without.
 func FindRun(out, name string, without ...string) (*Match, error) {
 	found, err := findNamed(out, name, without)
 	if err == nil && found == nil {
@@ -131,7 +132,7 @@ func FindRun(out, name string, without ...string) (*Match, error) {
 	return found, err
 }
 
-// findNamed is FindRun, but returns nil for a missing run.
+// findNamed is like FindRun, but returns nil if there is no such run.
 func findNamed(out, name string, without []string) (*Match, error) {
 	id, nth, picked := strings.Cut(name, "@")
 	if scheduler.CheckRunID(id) != nil {
@@ -185,7 +186,7 @@ func findNewest(out, name string) (*Match, error) {
 	return newMatch(&runs[i], l.Nth), nil
 }
 
-// findNewestBelow finds the newest run anywhere below a directory.
+// findNewestBelow finds the newest run anywhere below dir.
 func findNewestBelow(dir string) (*Match, error) {
 	runs, err := ListRecursive(dir)
 	switch {

@@ -50,7 +50,7 @@ func assignIndexes(nodes []Node, merged []nodeKey) {
 // has several nodes, or because another program wrote it.
 func (n *Node) keepsIndex() bool { return n.hasIndex || n.merged || n.Entries[0].head.Node == "" }
 
-// sortUnindexed sorts nodes without an index.
+// sortUnindexed sorts nodes by their lowest rank, host name and start.
 func sortUnindexed(nodes []*Node) {
 	if len(nodes) < 2 {
 		return

@@ -12,7 +12,7 @@ type Launch struct {
 	Dir   string
 	Start time.Time // the earliest of its nodes; for files without a start, their modification time
 
-	// Nth is its number among the Total launches of the run, by start, from 1.
+	// Nth is the number of the launch among the Total launches of the run, counted from 1 in the order of starts.
 	Nth, Total int
 
 	Nodes []Node // by index
@@ -21,7 +21,7 @@ type Launch struct {
 
 	key    launchKey
 	hasKey bool      // key is known
-	inside bool      // of a rank of another launch, which it is sorted before
+	inside bool      // recorded inside a rank of another launch, before which it is sorted
 	order  time.Time // the sort key: Start, or the start of the surrounding launch
 }
 
@@ -58,8 +58,8 @@ func keyOf(r *Entry) (k launchKey, ok bool) {
 	return k, r.head.Node != ""
 }
 
-// launchesOf groups recordings, which must be sorted by start, into launches. Nodes have all recordings as entries
-// until resolveNodes is called.
+// launchesOf groups recordings, which must be sorted by start, into launches. Until resolveNodes is called, Entries
+// also has recordings that do not count.
 func launchesOf(list []*Entry) []*Launch {
 	var all []*Launch
 	for _, r := range list {
@@ -76,8 +76,8 @@ func launchesOf(list []*Entry) []*Launch {
 	return all
 }
 
-// choose returns the launch that a recording belongs to; nil if it starts a new one. Among several, it prefers one with
-// the same command, because others may surround it, and then the newest.
+// choose returns the launch that a recording belongs to; nil if it starts a new one. Among several launches it prefers
+// one with the same command, because the recording may be inside a rank of the others, and then the newest.
 func choose(all []*Launch, r *Entry) *Launch {
 	var best *Launch
 	high := 0
@@ -119,13 +119,13 @@ func (l *Launch) admits(r *Entry) bool {
 	return l.key.launch == "" && !slices.ContainsFunc(n.Entries, r.overlaps) && l.overlaps(r)
 }
 
-// takesRank reports whether a recording is a rank of the node.
+// takesRank reports whether r has ranks, and may be added to the node as one of its ranks.
 func (n *Node) takesRank(r *Entry) bool {
 	other := func(o *Entry) bool { return !o.hasRanks() && !o.mayBeRank() }
 	return r.hasRanks() && !slices.ContainsFunc(n.Entries, other)
 }
 
-// overlaps reports whether a recording was active at the same time as any of the launch.
+// overlaps reports whether r was active at the same time as any recording of the launch.
 func (l *Launch) overlaps(r *Entry) bool {
 	return slices.ContainsFunc(l.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Entries, r.overlaps) })
 }
@@ -139,7 +139,7 @@ func (l *Launch) nodeAt(p nodeKey) *Node {
 	return &l.Nodes[i]
 }
 
-// add adds a recording.
+// add adds r to its node, which it creates if necessary.
 func (l *Launch) add(r *Entry) {
 	p := nodeKeyOf(r)
 	n := l.nodeAt(p)
@@ -163,8 +163,8 @@ func (l *Launch) hasRanks() bool {
 	})
 }
 
-// sortLaunches sorts launches by start. The recording of a perfagent inside a rank comes before the ranks: it is not
-// a separate launch, and must not represent the run.
+// sortLaunches sorts launches by start. The recording of a perfagent inside a rank comes before the ranks, because it
+// is not a separate launch, and must not represent the run.
 func sortLaunches(all []*Launch) {
 	for _, l := range all {
 		l.order = l.Start
@@ -186,7 +186,8 @@ func sortLaunches(all []*Launch) {
 	})
 }
 
-// isConcurrentWith reports whether two launches with one key belong together.
+// isConcurrentWith reports whether l and o, which have the same key, belong together: because the key identifies one
+// launch, or because they overlap.
 func (l *Launch) isConcurrentWith(o *Launch) bool {
 	return l.key.launch != "" || slices.ContainsFunc(o.Nodes, func(n Node) bool {
 		return slices.ContainsFunc(n.Entries, l.overlaps)

@@ -16,8 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// A Node has the recordings of a node in one launch: one, or the rank parts of ranks that were not combined
-// yet.
+// A Node has the recordings of a node in one launch: one recording, or one per rank if the ranks were not combined yet.
 type Node struct {
 	Index   int // in the launch; may differ from that in the file
 	Entries []*Entry
@@ -165,7 +164,8 @@ func (n *Node) Combine(sources []reporter.SourceReport) (*reporter.Report, error
 	return out, nil
 }
 
-// Scan calls take with the node, like reportfile.Scan. It reads ranks that were not combined yet as a whole.
+// Scan calls take with the node, like reportfile.Scan. It reads ranks that were not combined yet into memory as a
+// whole.
 func (n *Node) Scan(cpus int, wanted reporter.ColumnFilter, take reporter.NodeFunc) (run *reporter.Run, err error) {
 	var failed error
 	begun := false
@@ -203,7 +203,8 @@ func (n *Node) scan(cpus int, wanted reporter.ColumnFilter, take reporter.NodeFu
 	return &report.Run, nil
 }
 
-// nameOf returns the name in the launch of a node in the file. In a file of several nodes, they keep their names.
+// nameOf returns the name in the launch of the node that has the name inFile in its file. The nodes of a file with
+// several nodes keep their names.
 func (n *Node) nameOf(inFile string) string {
 	if n.keepsIndex() || inFile != n.NameInFile() {
 		return inFile
@@ -211,8 +212,8 @@ func (n *Node) nameOf(inFile string) string {
 	return strconv.Itoa(n.Index)
 }
 
-// resolve returns the recordings of the node that count, and those replaced by newer ones. A report with combined
-// ranks takes precedence over remaining rank parts.
+// resolve returns the recordings of the node that count, and the older ones that newer recordings have replaced. A
+// report with combined ranks takes precedence over remaining rank parts.
 func (n *Node) resolve() (current, older []*Entry) {
 	last := len(n.Entries) - 1
 	if last == 0 || !slices.ContainsFunc(n.Entries, (*Entry).hasRanks) { // all but the last were restarted
@@ -252,7 +253,7 @@ func (n *Node) begunAfter(r *Entry) bool {
 	return !r.end.IsZero() && slices.ContainsFunc(n.Entries, func(o *Entry) bool { return o.start.After(r.end) })
 }
 
-// byAge returns the rank parts of a node, newest first. If one exists twice, the report comes first.
+// byAge returns the rank parts of a node, newest first. If a part exists twice, the report comes first.
 func byAge(list []*Entry) []*Entry {
 	parts := slices.DeleteFunc(slices.Clone(list), (*Entry).isCombined)
 	slices.SortStableFunc(parts, func(a, b *Entry) int {

@@ -12,12 +12,12 @@ import (
 // A nodeKey identifies the node of a recording: by its index if one was given, else by its host.
 type nodeKey struct {
 	hasIndex bool
-	index    int // if none was given, the file's, usually 0
+	index    int // if none was given, the index in the file, usually 0
 
 	host, boot string // "" = unknown
 }
 
-// nodeKeyOf returns the node of a recording.
+// nodeKeyOf returns the key of a recording's node.
 func nodeKeyOf(r *Entry) nodeKey {
 	p := newNodeKey(r.head.Node, r.head.Identity, r.head.Host)
 	if r.head.Node == "" {
@@ -30,8 +30,8 @@ func nodeKeyOf(r *Entry) nodeKey {
 	return p
 }
 
-// newNodeKey returns the key of a node in a report. An index other than 0 was given, even if the
-// report lacks the source.
+// newNodeKey returns the nodeKey of the node with the given key in a report. An index other than 0 counts as given,
+// even if the report lacks its source.
 func newNodeKey(key string, id *reporter.Identity, host *reporter.Host) nodeKey {
 	var p nodeKey
 	p.index, _ = parseNumber(key)

@@ -60,7 +60,7 @@ func ReadMerged(nodes []Node, read func(*Node) (*reporter.Report, error)) (*repo
 	return mergeSources(sources)
 }
 
-// mergeSources returns the only report, or all merged.
+// mergeSources returns the only report, or all reports merged.
 func mergeSources(sources []reporter.SourceReport) (*reporter.Report, error) {
 	if len(sources) == 1 {
 		return sources[0].Report, nil

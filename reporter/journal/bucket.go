@@ -10,17 +10,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A bucket is the compact form of a ring's bucket in a snapshot, because a thousand of them
-// are written repeatedly. Its numbers keep few decimals (ColumnInfo.Digits): random digits do not
-// compress, and with all of them a journal with every column in use would exceed its maximum size. The
-// summaries, from which metrics come, are written exactly.
+// A bucket is the form of a ring's bucket in a snapshot. It is compact because a thousand buckets are written
+// repeatedly. Its numbers keep few decimals (ColumnInfo.Digits), because random digits do not compress: with all
+// digits, a journal with every column in use would exceed its maximum size. The summaries, from which metrics come, are
+// written exactly.
 type bucket struct {
 	Values reporter.Numbers `json:"v"`
-	// Weight and Count apply to the columns with none in Stats.
+	// Weight and Count apply to columns without a weight and a count in Stats.
 	Weight float64 `json:"w"`
 	Count  int64   `json:"n"`
-	// Stats has per column: [] for a single measured value; [mean, max] if min is the value; [min,
-	// mean, max]; the same with weight and count appended if these differ; [0] if nothing was
+	// Stats has a list for each column: [] for a single measured value; [mean, max] if min is the value; else [min,
+	// mean, max]. If weight or count differ, it is [min, mean, max, weight, count]. [0] means that nothing was
 	// measured.
 	Stats []reporter.Numbers `json:"s"`
 }

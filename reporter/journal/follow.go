@@ -18,8 +18,7 @@ import (
 // It is not safe for concurrent use.
 type Follower struct {
 	path string
-	// file stays open so that no other file gets its inode number, which identifies a replaced
-	// journal.
+	// file stays open so that no other file gets its inode number, by which a replaced journal is recognized.
 	file   *os.File
 	seen   int64 // size of the file at the last Poll
 	read   int64 // bytes of complete lines
@@ -32,9 +31,9 @@ func Follow(path string) *Follower { return &Follower{path: path} }
 // Path returns the path of the journal.
 func (f *Follower) Path() string { return f.path }
 
-// Poll reads the lines added to the journal since the last Poll. It reports whether there were any,
-// and leaves an incomplete line for later. The error is fs.ErrNotExist once the report has
-// replaced the journal. After an error, the lines read before are kept.
+// Poll reads the lines added to the journal since the last Poll. It reports whether there were any, and leaves an
+// incomplete line for later. The error is fs.ErrNotExist after the report has replaced the journal. After an error, the
+// lines read before are kept.
 func (f *Follower) Poll() (changed bool, err error) {
 	there, err := os.Stat(f.path)
 	if err != nil {
@@ -114,12 +113,12 @@ func (f *Follower) Report() *reporter.Report {
 	return f.parser.report()
 }
 
-// maxValueAge is the time for which a value stays valid if newer samples lack it. It is longer than their
-// minimum window (collector.MinWindow).
+// maxValueAge is the time for which a value stays valid if newer samples lack it. It is longer than the minimum window
+// of a sample (collector.MinWindow).
 const maxValueAge = 200 * time.Millisecond
 
-// Newest returns the newest values by column: from the newest sample or, if its window was too short, from
-// one just before it. NaN means not measured. The result is nil if no sample was taken.
+// Newest returns the newest values by column: from the newest sample or, if its window was too short, from a sample
+// just before that. NaN means not measured. The result is nil if no sample was taken.
 func (f *Follower) Newest() []float64 {
 	var out []float64
 	for _, v := range f.parser.newest {

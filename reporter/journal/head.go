@@ -43,7 +43,7 @@ func ReadHead(file io.Reader) (*reporter.Head, error) {
 	}, nil
 }
 
-// hostIn reads up to the host in the state of a sample or a snapshot; nil if there is none.
+// hostIn reads up to the host in the state of a sample or a snapshot. It returns nil if there is none.
 func hostIn(in *jsontext.Decoder) *reporter.Host {
 	if in.PeekKind() != '{' {
 		return nil

@@ -21,13 +21,12 @@ import (
 const Schema = "perfagent.journal/1"
 
 const (
-	// syncAfter is the longest time that a line waits for fsync: less than the 5 s within which every sample
-	// is promised to be on disk. A line that arrives after the oldest has waited for syncWithLine is synced
-	// with it, which saves a wake-up.
+	// syncAfter is the longest time that a line waits for fsync: less than the 5 s within which every sample is
+	// promised to be on disk. If a line arrives when the oldest one has waited for syncWithLine, both are synced
+	// together, which saves a wake-up.
 	syncAfter    = 4500 * time.Millisecond
 	syncWithLine = 3500 * time.Millisecond
-	// maxGrowth is the number of bytes that are appended before the journal is rewritten from the
-	// ring and the summaries.
+	// maxGrowth is the number of appended bytes after which the journal is rewritten from the ring and the summaries.
 	maxGrowth = 384 << 10
 	// maxSize is the maximum size of a journal with the default --max-length.
 	maxSize = 2 << 20
@@ -44,9 +43,10 @@ type Head struct {
 	Node    int          `json:"node"`
 	// Identity is the job, node and rank of the process; nil if only the host is known.
 	Identity *reporter.Identity `json:"identity,omitempty"`
-	// Name is the name of the files, without extension: see BaseName. "" means the name from the node alone.
+	// Name is the name of the journal and the report, without extension: see BaseName. "" means the name for Node
+	// alone.
 	Name string `json:"-"`
-	// Rank is the rank of a job among several on its node, as decimal text; "" if it seems to be the only one.
+	// Rank is the rank of the job, as decimal text; "" if the job seems to be the only one on its node.
 	Rank  string         `json:"rank,omitempty"`
 	Agent reporter.Agent `json:"agent"`
 	// Interval and MaxLength are the options of the sampling.
@@ -59,7 +59,7 @@ type Head struct {
 	// Operations reports whether operations are recorded.
 	Operations bool `json:"operations,omitzero"`
 	// CopyAggregator returns a copy of the Aggregator if its Changes differ from changes, else nil. The journal's
-	// goroutine calls it. It is nil without operations.
+	// goroutine calls it. CopyAggregator is nil without operations.
 	CopyAggregator func(changes uint64) *aggregate.Aggregator `json:"-"`
 	// Push is the destination of the report.
 	Push reporter.PushState `json:"push,omitzero"`
@@ -69,8 +69,8 @@ type Head struct {
 }
 
 // A Journal keeps the samples of an active run on disk, as JSON lines in the directory of the future report. It never
-// blocks the sampling: lines go through a short queue to another goroutine. If a disk is slow or
-// full, a later rewrite restores the lines that were not written, because the Recording has everything.
+// blocks sampling: lines go through a short queue to another goroutine. If the disk is slow or full, a later rewrite
+// restores the lines that were not written, because the Recording has everything.
 type Journal struct {
 	path, reportPath string
 	head             []byte
@@ -80,13 +80,13 @@ type Journal struct {
 	done             chan struct{}
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
-	lastStateKey stateKey     // of the last line; belongs to the sampling goroutine
-	lastMarks    marksLine    // in the last line with marks; belongs to the sampling goroutine
-	table        writtenTable // belongs to the sampling goroutine
+	lastStateKey stateKey     // of the last line; used only by the sampling goroutine
+	lastMarks    marksLine    // in the last line with marks; used only by the sampling goroutine
+	table        writtenTable // used only by the sampling goroutine
 	w            writer
 
 	copyAggregator func(changes uint64) *aggregate.Aggregator // of operations; nil if they are not recorded
-	timelineCount  int                                        // named so far; belongs to the sampling goroutine
+	timelineCount  int                                        // named so far; used only by the sampling goroutine
 }
 
 // An entry is a line to append, or a Recording to rewrite the file from.
@@ -96,9 +96,9 @@ type entry struct {
 	newest   newestSample // of the snapshot
 }
 
-// Create claims the name of a recording in dir, which must exist. The name is head.Name, followed by .2 and
-// so on if a recording already has it. The journal itself is the claim: two agents at the
-// same time get two names.
+// Create creates a journal in dir, which must exist, and thereby claims the name of a recording. The name is head.Name,
+// followed by .2 and so on if a recording already has it. Two agents that start at the same time get two names, because
+// the journal itself is the claim.
 func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
 	head.Journal, head.Columns, head.Counters = Schema, keysOf(columns), keysOf(countersOf(columns))
@@ -129,8 +129,8 @@ func Create(dir string, head Head) (*Journal, error) {
 	return j, nil
 }
 
-// BaseName returns the name of a node's first journal and report, without extensions: node-0. A node without an
-// index has its host name instead, and one rank of several also its rank: node-gpu7.rank-3.
+// BaseName returns the name of a node's first journal and report, without extensions: node-0. The name of a node
+// without an index has its host name instead, and that of one of several ranks also has the rank: node-gpu7.rank-3.
 func BaseName(node int, host, rank string) string {
 	name := "node-" + cmp.Or(host, strconv.Itoa(node))
 	if rank != "" {
@@ -145,7 +145,8 @@ func IsNameTaken(path string) bool {
 	return exists(path+".json") || exists(path+".html") || exists(path+".jsonl")
 }
 
-// claim creates the first free journal of a name, and returns it with the path of its report.
+// claim creates the journal with the first free name: name, name.2 and so on. It returns the journal with the path of
+// its report.
 func claim(name string) (*os.File, string, error) {
 	for k := 1; ; k++ {
 		base := name
@@ -184,7 +185,7 @@ func (j *Journal) Path() string { return j.path }
 // ReportPath returns the claimed path of the report.
 func (j *Journal) ReportPath() string { return j.reportPath }
 
-// Observe writes one sample to the journal. The sampling goroutine calls it through collector.Options.Observe. It
+// Observe queues one sample for the journal. The sampling goroutine calls it through collector.Options.Observe. It
 // never waits for the disk.
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	var e entry
@@ -202,8 +203,8 @@ func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// Stop ends the writing. It waits at most for the given time, because a blocked disk must not delay the
-// job's exit. It returns the first error of the journal.
+// Stop ends the writing. It waits no longer than timeout, because a blocked disk must not delay the job's exit. It
+// returns the first error of the journal.
 func (j *Journal) Stop(timeout time.Duration) error {
 	close(j.queue)
 	select {

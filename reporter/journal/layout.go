@@ -10,12 +10,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A layout maps the values of a journal's lines to the columns of package collector. A journal names its columns. From
-// a journal of another version, known columns are taken and others are ignored; missing
-// columns count as not measured.
+// A layout maps the values of a journal's lines to the columns of package collector. A journal lists its columns, so
+// that a journal of another version can be read: unknown columns are ignored, and missing columns count as not
+// measured.
 type layout struct {
 	columns []collector.Column // by position in a line; noColumn = unknown
-	last    collector.Column   // the greatest of columns
+	last    collector.Column   // the greatest column in columns
 	// counters are the positions in Recording.BootMB of a line's counters since boot; noCounter =
 	// unknown.
 	counters []int
@@ -26,8 +26,8 @@ const (
 	noCounter = -1
 )
 
-// columnsOf returns the columns of a Recording's journal, in the order of its lines: the columns of
-// every node, and those of this node's devices.
+// columnsOf returns the columns of a Recording's journal, in the order of its lines: the columns of every node, and the
+// columns of this node's devices.
 func columnsOf(rec *collector.Recording) []collector.Column {
 	list := make([]collector.Column, 0, rec.NumColumns())
 	for c := range rec.NumColumns() {
@@ -53,8 +53,7 @@ func keysOf(columns []collector.Column) []string {
 	return keys
 }
 
-// countersOf returns those columns that count bytes of devices, in the order of a line's counters since
-// boot.
+// countersOf returns the columns that count bytes of devices, in the order of a line's counters since boot.
 func countersOf(columns []collector.Column) []collector.Column {
 	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return !slices.Contains(columns, c) })
 }
@@ -100,7 +99,7 @@ func newLayout(keys, counters []string) layout {
 // width returns the number of collector's columns, including those of the journal's devices.
 func (l layout) width() int { return int(collector.ColumnsUpTo(l.last)) }
 
-// sample rearranges the values and weights of a line in collector's order.
+// sample puts the values and weights of line into collector's order. It returns an error if they are damaged.
 func (l layout) sample(line *sampleLine) error {
 	if len(line.Values) != len(l.columns) {
 		return fmt.Errorf("sample of %d columns", len(line.Values))
@@ -126,7 +125,7 @@ func (l layout) sample(line *sampleLine) error {
 	return nil
 }
 
-// boot sets the counters since boot from a line.
+// boot sets the counters since boot of rec to mb, which is in the order of a line.
 func (l layout) boot(rec *collector.Recording, mb []float64) error {
 	if len(mb) != len(l.counters) {
 		return fmt.Errorf("%d counters since boot", len(mb))

@@ -17,7 +17,7 @@ import (
 // A sampleLine is the line of a sample.
 type sampleLine struct {
 	Values  reporter.Numbers `json:"sample"`            // by position among the columns
-	Weight  float64          `json:"weight"`            // of the columns not in Weights
+	Weight  float64          `json:"weight"`            // of columns that are not in Weights
 	Weights map[int]float64  `json:"weights,omitempty"` // by position
 	Index   int64            `json:"i"`                 // samples before this one
 	Mono    time.Duration    `json:"mono_ns"`           // since the start
@@ -25,15 +25,15 @@ type sampleLine struct {
 	BootMB  reporter.Numbers `json:"boot_mb"`
 	// AgentCPU is the CPU time that the agent has used so far, in seconds; 0 = unknown.
 	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
-	// JobCPU is the CPU time of the job since the previous sample, in seconds. Phases need it, so it
-	// is there after the job's first mark.
+	// JobCPU is the CPU time of the job since the previous sample, in seconds. Only lines after the job's first mark
+	// have it, because only phases need it.
 	JobCPU float64 `json:"job_cpu_s,omitzero"`
-	// MemoryHeld is the sample's MemoryStale. It is also there after the job's first mark.
+	// MemoryHeld is the sample's MemoryStale. It, too, is only in lines after the job's first mark.
 	MemoryHeld bool            `json:"memory_held,omitzero"`
 	Marks      *marksLine      `json:"said,omitempty"`
 	Timelines  *timelinePoints `json:"work,omitempty"`
 	State      *state          `json:"state,omitempty"`
-	// Processes are only in some lines.
+	// Processes is the table of processes, in lines in which it was due: see appendTable.
 	Processes []process.Process `json:"processes,omitempty"`
 }
 
@@ -139,11 +139,11 @@ func (l *sampleLine) applyTo(rec *collector.Recording, columns layout) error {
 	return nil
 }
 
-// The table of processes is written when it has changed, less often the larger it is: a journal
-// that grows faster is rewritten more often.
+// The table of processes is written only if it has changed, and less often the larger it is, because a journal that
+// grows faster is rewritten more often.
 const (
 	tableEvery = 3 * time.Second // for a small table
-	tableBytes = 1 << 10         // each as many bytes add tableEvery
+	tableBytes = 1 << 10         // each such number of bytes adds tableEvery
 	tableLate  = 15 * time.Second
 )
 

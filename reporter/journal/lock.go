@@ -22,15 +22,15 @@ func IsLocked(journal string) bool { return ReadWriterState(journal) == WriterAl
 // IsActive reports whether an agent seems to write a journal that has not grown for the time silence. n is the node
 // from the journal, or nil if unknown. boot is the boot ID of this machine.
 //
-// The lock is certain if the node is this machine. The lock of another machine may be invisible: then the agent counts
-// as active until its journal is silent for longer than MaxSilence.
+// The state of the lock is certain if the node is this machine. A lock that another machine holds may be invisible; the
+// agent then counts as active until its journal has been silent for longer than MaxSilence.
 func (w WriterState) IsActive(n *reporter.Node, boot string, silence time.Duration) bool {
 	here := n != nil && n.Host != nil && n.Host.BootID != "" && n.Host.BootID == boot
 	return w == WriterAlive || !(w == WriterGone && here) && silence <= MaxSilence(n)
 }
 
-// MaxSilence returns the time for which a journal may stay unchanged while its agent is active: three
-// intervals, and at least 10 s, because a file system of several machines shows changes late. n may be nil.
+// MaxSilence returns the time for which a journal may stay unchanged while its agent is active: three intervals, and at
+// least 10 s, because a file system that several machines share shows changes late. n may be nil.
 func MaxSilence(n *reporter.Node) time.Duration {
 	const least, longest = 10 * time.Second, 1e9 // seconds that fit in a Duration
 	if n == nil || n.Sampling == nil || !(n.Sampling.IntervalSeconds < longest) {

@@ -16,8 +16,8 @@ import (
 // file system without locks.
 func lockShared(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
 
-// ReadWriterState queries the lock of a journal. It does not touch the lock of a new, empty journal:
-// its agent may be about to take it, and must find it free.
+// ReadWriterState queries the lock of a journal. It does not touch the lock of a new, empty journal, because the agent
+// may be about to take the lock and must find it free.
 func ReadWriterState(journal string) WriterState {
 	f, err := durable.Open(journal)
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *marksLine) applyTo(rec *collector.Recording, at float64) error {
 // maxPackedMarks is larger than the text of all marks and phases within their limits.
 const maxPackedMarks = 16 << 20
 
-// pack returns a value as JSON with gzip; nil for nil.
+// pack returns v as JSON compressed with gzip; nil if v is nil.
 func pack[T any](v *T) ([]byte, error) {
 	if v == nil {
 		return nil, nil
@@ -85,7 +85,8 @@ func pack[T any](v *T) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// unpack is the inverse of pack. It reads at most the given number of bytes. what names the value in errors.
+// unpack is the inverse of pack. It reads at most the number of bytes in most. Errors contain what, the name of the
+// value.
 func unpack[T any](data []byte, most int64, what string) (*T, error) {
 	if len(data) == 0 {
 		return nil, nil

@@ -17,20 +17,21 @@ import (
 )
 
 const (
-	// operationsInterval is the interval of writing a changed Aggregator: within the promised 5 s.
+	// operationsInterval is how often a changed Aggregator is written: more often than the promised 5 s.
 	operationsInterval = 3 * time.Second
 	// maxOperationsSize is the maximum size of a journal with operations, 4 MiB, less a full queue of lines.
 	maxOperationsSize = 4<<20 - 160<<10
-	// maxTransfers is the number of transfers that a state keeps one by one. With more, the sums are exact, and the
-	// quantiles are estimated.
+	// maxTransfers is the number of transfers that a state keeps individually. If there are more, the sums stay exact,
+	// and the quantiles are estimated.
 	maxTransfers = 16384
-	// maxTimelineCells is the number of timeline cells in a snapshot. With more, every second point is omitted.
+	// maxTimelineCells is the number of timeline cells in a snapshot. If there are more, the snapshot has half the
+	// points.
 	maxTimelineCells = 1000 * 24
 )
 
 // A timelinePoints has the newest points of the timelines of operations, since the previous sample.
 type timelinePoints struct {
-	// Keys are the keys of all timelines, if there are new ones.
+	// Keys are the keys of all timelines, if there are new timelines.
 	Keys []string `json:"keys,omitempty"`
 	// Points are encoded by pointsOf.
 	Points reporter.Numbers `json:"points"`
@@ -67,10 +68,10 @@ func roundDigits(v float64) float64 {
 	return v
 }
 
-// applyTo adds the points to the timelines of a Recording, before its sample.
+// applyTo adds the points to the timelines of rec, before the sample is added.
 func (l *timelinePoints) applyTo(rec *collector.Recording) error {
 	if l == nil {
-		// Timelines are as long as the ring.
+		// Timelines stay as long as the ring: an empty point is added.
 		if operations := rec.Operations; operations != nil && operations.Timelines != nil {
 			operations.AddSample(rec, operations.Keys, make([]series.Stat, len(operations.Keys)))
 		}

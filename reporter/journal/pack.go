@@ -27,9 +27,9 @@ const (
 	maxPackedRatio = 200
 )
 
-// packRing writes the summaries, as a list, and the buckets of a ring as JSON values, with gzip and
-// base64. It writes them one after the other, because all of them would take several times the memory of
-// the ring. The fastest level compresses nearly as well as the best.
+// packRing writes the summaries, as a list, and the buckets of a ring as JSON values, with gzip and base64. It writes
+// them one after the other, because all of them together would take several times the memory of the ring. The fastest
+// level compresses nearly as well as the best.
 func packRing(w io.Writer, rec *collector.Recording, ring *series.Ring, columns []collector.Column) error {
 	encoded := base64.NewEncoder(base64.StdEncoding, w)
 	packed, err := gzip.NewWriterLevel(encoded, gzip.BestSpeed)

@@ -72,7 +72,7 @@ func (j *parser) take(line []byte) error {
 	return nil
 }
 
-// add adds a sample, a signal or a snapshot.
+// add adds a sample, a signal, a snapshot or an Aggregator.
 func (j *parser) add(line []byte) error {
 	var kind struct {
 		Snapshot *snapshot         `json:"snapshot"`
@@ -115,7 +115,7 @@ func (j *parser) add(line []byte) error {
 	return nil
 }
 
-// relayout applies the list of columns in a line.
+// relayout applies the list of columns in s, if it has one.
 func (j *parser) relayout(s *state) {
 	if s != nil && s.Columns != nil {
 		j.columns = newLayout(s.Columns, s.Counters)

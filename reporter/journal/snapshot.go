@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// manyCells is more than fits into a snapshot below the maximum size of a journal: a full ring
-	// with more than eight GPUs. The snapshot then has half the points. The metrics stay exact.
+	// manyCells is the number of cells of a full ring with eight GPUs. With more, the journal could exceed its maximum
+	// size, so the snapshot has half the points. The metrics stay exact.
 	manyCells = 1000 * (int(collector.NumColumns) + 8*collector.NumGPUKeys)
 	// boundedCapacity is the default capacity of the ring, for which the maximum size is guaranteed.
 	boundedCapacity = 1000
 )
 
-// A snapshot is the line of a snapshot.
+// A snapshot is the content of a snapshot line.
 type snapshot struct {
 	Interval time.Duration    `json:"interval_ns"`
 	Capacity int              `json:"max_length"`
@@ -46,8 +46,8 @@ type snapshot struct {
 	Timelines []byte `json:"work,omitempty"`
 }
 
-// A newestSample is the sample that would have been the line instead of a snapshot. Followers need it, because a
-// halved ring does not have the newest sample.
+// A newestSample is the sample that would have been written as a line if the snapshot had not been due. Followers need
+// it, because a halved ring does not have the newest sample.
 type newestSample struct {
 	Values   reporter.Numbers `json:"last,omitempty"`
 	AgentCPU float64          `json:"agent_cpu_s,omitzero"`

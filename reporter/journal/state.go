@@ -31,11 +31,11 @@ type state struct {
 	Mounts   []collector.Mount  `json:"mounts,omitempty"`
 	GPUs     []collector.GPU    `json:"gpus,omitempty"`
 	Gaps     []series.Missing   `json:"gaps,omitempty"`
-	// GPUTrouble is the reason for missing new GPU numbers.
+	// GPUTrouble is the reason why there are no new GPU numbers.
 	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }
 
-// A stateKey shows whether the state has changed since the last line. It has only the lengths of lists, which
+// A stateKey shows whether the state has changed since the last line. It has only the lengths of lists, because lists
 // only grow.
 type stateKey struct {
 	host                                    host.Info
@@ -82,7 +82,7 @@ func listed(mounts []collector.Mount) []collector.Mount {
 	return out
 }
 
-// UnmarshalJSON rejects values that only damage can produce: a sign instead of a digit. Only clock steps and
+// UnmarshalJSON rejects values that only damage can produce, such as a sign instead of a digit. Only clock steps and
 // instants can be negative.
 func (s *state) UnmarshalJSON(data []byte) error {
 	type plain state
@@ -118,7 +118,7 @@ func belowZero(value any) bool {
 	return false
 }
 
-// accountEvery is the interval of writing the account of the job: within the 5 s promised for samples.
+// accountEvery is how often the account of the job is written: more often than the 5 s promised for samples.
 const accountEvery = 4 * time.Second
 
 func (s state) applyTo(rec *collector.Recording) {

@@ -11,15 +11,15 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// A writer is the journal's goroutine and its state.
+// A writer has the state of the journal's goroutine, which writes the file.
 type writer struct {
 	journal  *Journal
 	file     *os.File
 	size     int64              // of complete lines
 	bound    int64              // size that triggers a rewrite
 	signals  []collector.Signal // from signal lines; the account of a snapshot may lack them
-	failing  bool
-	retry    time.Time
+	failing  bool               // after a write error, such as a full disk, until a rewrite succeeds
+	retry    time.Time          // earliest time of that rewrite
 	firstErr error
 	changes  uint64 // Changes of the last written Aggregator
 }
@@ -74,6 +74,7 @@ func (w *writer) sync() {
 	}
 }
 
+// take writes an entry. After an error it drops lines, and requests a snapshot when it is time to retry.
 func (w *writer) take(e entry) {
 	switch {
 	case e.snapshot != nil:
@@ -167,7 +168,7 @@ func nextRewrite(size int64) int64 {
 	return size + maxGrowth
 }
 
-// fail records the first error and pauses the writing.
+// fail records the first error, such as a full disk, and pauses the writing for retryAfter.
 func (w *writer) fail(err error) {
 	if w.firstErr == nil {
 		w.firstErr = fmt.Errorf("write journal %s: %w", w.journal.path, err)
@@ -175,12 +176,12 @@ func (w *writer) fail(err error) {
 	w.failing, w.retry = true, time.Now().Add(retryAfter)
 }
 
-// maxSignals is the number of newest signals from lines that are kept: an agent may receive USR1
-// continuously. It is more than an account keeps.
+// maxSignals is how many of the newest signals from lines are kept. There is a limit because an agent may receive
+// SIGUSR1 continuously. It is more than an account keeps.
 const maxSignals = 64
 
 // Signal writes a signal that perfagent received to the journal immediately. The next sample has it in the account, but
-// perfagent may be killed before. Signal never waits for the disk, and may be called at any time.
+// perfagent may be killed before that. Signal never waits for the disk, and may be called at any time.
 func (j *Journal) Signal(s collector.Signal) {
 	select {
 	case j.signals <- s:
@@ -209,8 +210,8 @@ func withSignal(list []collector.Signal, s collector.Signal) []collector.Signal 
 	return list[max(0, len(list)-maxSignals):]
 }
 
-// allSignals returns the signals of an account and of lines, oldest first, each once. A line may come
-// before or after the account with its signal. Neither list is modified.
+// allSignals merges the signals of the account with the signals of the journal's signal lines, oldest first, without
+// duplicates. A line may come before or after the account with its signal. Neither list is modified.
 func allSignals(account, lines []collector.Signal) []collector.Signal {
 	var missing []collector.Signal
 	for _, s := range lines {

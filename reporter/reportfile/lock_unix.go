@@ -14,9 +14,9 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// Lock prevents other perfagent processes from pushing the same report at the same time: on this
-// machine and, if the file system supports it, on others. The lock is advisory and ends with
-// the process. ctx ends the waiting for it.
+// Lock prevents other perfagent processes from pushing the same report at the same time: on this machine and, if the
+// file system supports that, on other machines. The lock is advisory and ends with the process. When ctx ends, Lock
+// stops waiting for the lock.
 func Lock(ctx context.Context, path string) (release func(), err error) {
 	for {
 		f, err := durable.Open(path)

@@ -23,7 +23,7 @@ const (
 	KindPerfPy              // perf.py's JSON
 )
 
-// File is a report with its file.
+// File is a file with the report in it.
 type File struct {
 	Path   string
 	Kind   Kind
@@ -41,7 +41,7 @@ func Read(path string, cpus int) (*reporter.Report, error) {
 	return f.Report, nil
 }
 
-// Load is Read for callers that also need the kind of the file, or its bytes.
+// Load is like Read, for callers that also need the kind of the file or its bytes.
 func Load(path string, cpus int) (*File, error) {
 	data, err := readWhole(path)
 	f := &File{Path: path, Data: data}
@@ -54,7 +54,7 @@ func Load(path string, cpus int) (*File, error) {
 	return f, nil
 }
 
-// parse parses a file in its own format.
+// parse parses data, the content of the file at path, and returns its format.
 func parse(path string, data []byte, cpus int) (*reporter.Report, Kind, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, 0, errors.New("is empty")
@@ -115,7 +115,7 @@ func readWhole(path string) ([]byte, error) {
 	return data, err
 }
 
-// readError returns err with the path.
+// readError returns err with the path, unless err already contains it.
 func readError(path string, err error) error {
 	if pathErr := errors.Unwrap(err); pathErr != nil && strings.Contains(err.Error(), path) {
 		return fmt.Errorf("read report: %w", err)

@@ -12,10 +12,9 @@ import (
 // maxScanSize is the size of the largest report that is read node by node.
 const maxScanSize = 4 << 30
 
-// Scan reads a report node by node, like reporter.Scan: only a few nodes are in memory at a
-// time. Journals, perf.py's JSON, pipes and devices are read whole, like in Read, with all
-// columns. An error of node ends the scan and is returned unchanged; other errors are
-// Read's.
+// Scan reads a report node by node, like reporter.Scan: only a few nodes are in memory at a time. Journals, perf.py's
+// JSON, pipes and devices are read whole, like in Read, with all columns. An error from node ends the scan and is
+// returned unchanged; other errors are the same as Read's.
 func Scan(path string, cpus int, wanted reporter.ColumnFilter, node reporter.NodeFunc) (*reporter.Run, error) {
 	var stopped error
 	run, err := scan(path, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
@@ -55,7 +54,8 @@ func scan(path string, wanted reporter.ColumnFilter, node reporter.NodeFunc) (*r
 }
 
 // ReadWithoutSeries reads a report without the series of its nodes, except for the columns that
-// reporter.Node.WithoutSeries keeps. It reads only the beginning of a report of one node. Errors are Read's.
+// reporter.Node.WithoutSeries keeps. It reads only the beginning of a report of one node. Errors are the same as
+// Read's.
 func ReadWithoutSeries(path string, cpus int) (*reporter.Report, error) {
 	if r, ok := scanSingleNode(path); ok {
 		return r, nil

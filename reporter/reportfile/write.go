@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// WriteNew writes a report with fill to a new file, and waits until it is on disk.
-// The name never shows an incomplete report. If it is taken, the error is fs.ErrExist.
+// WriteNew creates a file with the report that fill writes, and waits until it is on disk. There is never an incomplete
+// report at path. If a file exists there, the error is fs.ErrExist.
 func WriteNew(path string, fill func(io.Writer) error) error {
 	return writeError("report", path, durable.WriteStream(path, false, fill))
 }
@@ -20,8 +20,8 @@ func Write(path string, fill func(io.Writer) error) error {
 	return writeError("report", path, durable.WriteStream(path, true, fill))
 }
 
-// WriteStream is like Write, or like WriteNew if replace is false, for a report that fill writes in parts. An error of
-// fill is returned unchanged.
+// WriteStream is like Write, or like WriteNew if replace is false, for a report that fill writes in parts. An error
+// from fill is returned unchanged.
 func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	var wrong error
 	err := durable.WriteStream(path, replace, func(w io.Writer) error {
@@ -34,9 +34,9 @@ func WriteStream(path string, replace bool, fill func(io.Writer) error) error {
 	return writeError("report", path, err)
 }
 
-// WritePicture writes a page or a picture with fill, completely or not
-// at all. It does not wait for the disk, because the file can be created again from its report. If replace is false and
-// the name is taken, the error is fs.ErrExist.
+// WritePicture creates a file with the page or picture that fill writes, completely or not at all. It does not wait for
+// the disk, because the file can be created again from its report. If replace is false and the file exists, the error
+// is fs.ErrExist.
 func WritePicture(path string, replace bool, fill func(io.Writer) error) error {
 	what := "picture"
 	if strings.EqualFold(filepath.Ext(path), ".html") {
@@ -48,8 +48,8 @@ func WritePicture(path string, replace bool, fill func(io.Writer) error) error {
 // ErrReplaced is the error of Rewrite for a file that no longer contains the expected bytes.
 var ErrReplaced = durable.ErrChanged
 
-// Rewrite replaces a report that still contains old, keeping its name and permissions.
-// If path is a symbolic link, its target is replaced.
+// Rewrite replaces a report that still contains old with data, keeping its name and permissions. If path is a symbolic
+// link, its target is replaced.
 func Rewrite(path string, old, data []byte) error {
 	return writeError("report", path, durable.CompareAndSwap(path, old, data))
 }
