@@ -27,7 +27,7 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *reporter.J
 }
 
 // The kernel's own peak of the limiting group counts where it is above the samples.
-func TestAccount_LimitBetweenSamples(t *testing.T) {
+func TestNew_MemoryLimitShareIncludesTheKernelsPeak(t *testing.T) {
 	for _, c := range []struct {
 		reached     series.Optional
 		read, wrote float64 // MiB
@@ -47,12 +47,12 @@ func TestAccount_LimitBetweenSamples(t *testing.T) {
 		})
 		got, ok := n.Metrics[reporter.MetricLimitMemory]
 		if ok != (c.want > 0) || ok && got != c.want {
-			t.Errorf("%+v: %v %% of the limit (%v)", c, got, ok)
+			t.Errorf("%+v: %v %% of the limit (known: %v), want %v (0 = unknown)", c, got, ok, c.want)
 		}
 	}
 }
 
-func TestAccount_WholeCPU(t *testing.T) {
+func TestNew_JobCPUIncludesEndedAndRunningProcesses(t *testing.T) {
 	for _, c := range []struct {
 		name, source     string
 		account, living  series.Optional
@@ -72,53 +72,53 @@ func TestAccount_WholeCPU(t *testing.T) {
 			a.Source, a.CPUSeconds, a.LivingCPUSeconds, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
 		})
 		if n.Job.CPUSeconds != c.want {
-			t.Errorf("%s: %v s, want %v", c.name, n.Job.CPUSeconds, c.want)
+			t.Errorf("%s: the job used %v s of CPU, want %v", c.name, n.Job.CPUSeconds, c.want)
 		}
 		said := false
 		for _, m := range n.Missing {
 			said = said || m.Code == reporter.JobOutside && strings.Contains(m.Why, "used 4.0 s of CPU that its control group did not count")
 		}
 		if said != c.said {
-			t.Errorf("%s: it is said that the job left its group: %v", c.name, said)
+			t.Errorf("%s: a Missing reports that the job left its group: %v, want %v", c.name, said, c.said)
 		}
 	}
 }
 
 // A limit that was lowered during the run was not exceeded before.
-func TestAccount_LimitThatChanges(t *testing.T) {
+func TestNew_ChangingCPULimitCountsWithItsMean(t *testing.T) {
 	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		j.UserSeconds, j.SystemSeconds, a.CPUSeconds, a.Limits.CPUs = 5, 0, 5, 0.2
 		a.LimitCPUSeconds = 1e9
 	})
 	if v := n.Metrics[reporter.MetricLimitCPU]; !(v > 0 && v < 1) {
-		t.Errorf("%v %% of a limit that was high nearly all the time", v)
+		t.Errorf("%v %% of the CPU limit, want more than 0 and less than 1: the limit was high nearly all the time", v)
 	}
 	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		j.UserSeconds, a.CPUSeconds, a.Limits.CPUs = 500, 500, 0.2
 	})
 	if v := n.Metrics[reporter.MetricLimitCPU]; v != 100 {
-		t.Errorf("%v %%, want no more than 100", v)
+		t.Errorf("%v %% of the CPU limit, want 100, the maximum", v)
 	}
 }
 
-func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
+func TestNew_PeakMemoryIsAtMostTheGroups(t *testing.T) {
 	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		a.Source, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 97 {
-		t.Errorf("peak %v MiB in a group that had 97", n.Job.PeakMemoryMB)
+		t.Errorf("peak %v MiB, want 97, the peak of the group", n.Job.PeakMemoryMB)
 	}
 
 	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		a.Source, a.OutsideGroup, a.PeakMB, a.CacheMB, a.NonJobMB, j.MaxRSSMB = host.JobFromCreated, true, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 103 {
-		t.Errorf("peak %v MiB of a process that had 103 outside of the group", n.Job.PeakMemoryMB)
+		t.Errorf("peak %v MiB, want 103, the peak of a process outside of the group", n.Job.PeakMemoryMB)
 	}
 }
 
 // Page cache that came and went between two samples is not the job's memory.
-func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
+func TestNew_PeakMemoryExcludesUnseenCache(t *testing.T) {
 	for _, c := range []struct {
 		read, wrote float64
 		kills       series.Optional
@@ -133,7 +133,7 @@ func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 			}
 		})
 		if n.Job.PeakMemoryMB != c.want {
-			t.Errorf("%+v: peak %v MiB", c, n.Job.PeakMemoryMB)
+			t.Errorf("%+v: peak %v MiB, want %v", c, n.Job.PeakMemoryMB, c.want)
 		}
 	}
 }

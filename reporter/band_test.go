@@ -40,18 +40,18 @@ func TestBand_Fold(t *testing.T) {
 		}
 	}
 	if b.Min[0] != 1 || b.Mean[0] != 2 || b.Max[0] != 3 {
-		t.Errorf("the band was changed: %v", b)
+		t.Errorf("Fold's result shares memory with the band, which became %v", b)
 	}
 }
 
 // No sum of representable numbers overflows.
-func TestBand_MeanOfHugeNumbers(t *testing.T) {
+func TestBand_MeanOfHugeNumbersIsFinite(t *testing.T) {
 	t.Parallel()
 	b := reporter.Band{Mean: reporter.Numbers{math.MaxFloat64, math.MaxFloat64}}
 	if got := b.MeanOf(0, 2, nil); got != math.MaxFloat64 {
-		t.Errorf("mean %v", got)
+		t.Errorf("mean of two times MaxFloat64 is %v, want MaxFloat64", got)
 	}
 	if got := b.MeanOf(1, 1, nil); !math.IsNaN(got) {
-		t.Errorf("mean of nothing: %v", got)
+		t.Errorf("mean of no points is %v, want NaN", got)
 	}
 }

@@ -70,7 +70,7 @@ func BenchmarkCombine_ReadAndWrite(b *testing.B) {
 }
 
 // Combining 64 ranks takes little more memory than the result.
-func TestCombine_Memory(t *testing.T) {
+func TestCombine_AllocatesLittle(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its many ranks")
 	parts := decodedParts(t, manyRanks(t, 64, 1000))
 	var before, after runtime.MemStats
@@ -80,6 +80,6 @@ func TestCombine_Memory(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 64 {
-		t.Errorf("it allocated %d MiB", mib)
+		t.Errorf("Combine allocated %d MiB for 64 ranks, want at most 64", mib)
 	}
 }

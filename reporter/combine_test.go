@@ -91,38 +91,38 @@ func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 	n := r.Nodes["0"]
 	host := lackOf(n.Missing, "host")
 	if len(host) != 1 || host[0].Code != reporter.HostByAnother {
-		t.Errorf("missing %+v", n.Missing)
+		t.Errorf("missing %+v, want one entry for the host with the code %s", n.Missing, reporter.HostByAnother)
 	}
 	for _, m := range n.Missing {
 		if name, ok := reporter.SourceOf(m.What); ok && name != "job" && name != "cgroup" {
-			t.Errorf("missing %+v, which is of the host", m)
+			t.Errorf("missing has %+v of the host, want only one entry for all of it", m)
 		}
 	}
 	for name := range n.Metrics {
 		if m, _ := reporter.MetricByName(name); !m.OfJob() {
-			t.Errorf("metric %s = %v", name, n.Metrics[name])
+			t.Errorf("metric %s = %v is of the host, want only metrics of the job", name, n.Metrics[name])
 		}
 	}
 	for key := range n.Envelope {
 		if c, _ := collector.ColumnByKey(key); c.Info().Scope != collector.ScopeJob && c != collector.Timestamp {
-			t.Errorf("envelope of %s", key)
+			t.Errorf("Envelope has %s, want only columns of the job", key)
 		}
 	}
 	if len(n.Sampling.HostSpans) != 0 || n.Host.CPUs != 8 || n.Limits == nil {
-		t.Errorf("holders %v, host %+v, limits %v", n.Sampling.HostSpans, n.Host, n.Limits)
+		t.Errorf("host spans %v, want none; host %+v, want 8 CPUs; limits %v, want some", n.Sampling.HostSpans, n.Host, n.Limits)
 	}
 
 	rank := n.Ranks["3"]
 	if rank == nil || rank.PID != 1003 || *rank.LocalRank != 3 || rank.Command[1] != "3" || rank.Metrics[reporter.MetricJobCPU] != 20 {
-		t.Fatalf("rank %+v", rank)
+		t.Fatalf("rank 3 is %+v, want PID 1003, local rank 3, the command argument 3, and 20 s of CPU", rank)
 	}
 	if _, ok := rank.Metrics[reporter.MetricCPUHours]; ok || len(n.Ranks) != 1 {
-		t.Errorf("ranks %+v", n.Ranks)
+		t.Errorf("ranks %+v, want only rank 3; its metrics %v, want none of the host", n.Ranks, rank.Metrics)
 	}
 }
 
 // A rank that measured the host for a part of its run has means over that part, and no counters that started late.
-func TestNew_MeasuresTheHostForATime(t *testing.T) {
+func TestNew_HostMetricsCoverTheMeasuredTime(t *testing.T) {
 	r := reporter.New(reportertest.RankInput(plan{Rank: 1, End: 30, HostSpan: between(10, 30), Change: func(rec *collector.Recording) {
 		rec.LateStarts = map[string]time.Duration{host.SourceNetwork: 10 * time.Second}
 	}}))
@@ -130,30 +130,30 @@ func TestNew_MeasuresTheHostForATime(t *testing.T) {
 	want := reporter.HostSpan{Rank: 1, Start: reporter.Time{Time: reportertest.RunStart.Add(10 * time.Second)},
 		End: reporter.Time{Time: reportertest.RunStart.Add(30 * time.Second)}}
 	if len(n.Sampling.HostSpans) != 1 || n.Sampling.HostSpans[0] != want {
-		t.Errorf("holders %+v, want %+v", n.Sampling.HostSpans, want)
+		t.Errorf("host spans %+v, want %+v", n.Sampling.HostSpans, want)
 	}
 	wantMetrics(t, n.Metrics, map[string]float64{"psi_cpu_some_avg_pct": 10})
 	for _, m := range n.Missing {
 		if m.Code == reporter.CountedLate {
-			t.Errorf("missing %+v", m)
+			t.Errorf("missing has %+v, want no late start: another rank counted before", m)
 		}
 	}
 }
 
 // A rank with a run too short for a sample of the host has the same Missing as a run of one rank.
-func TestNew_IsTooShortForTheHost(t *testing.T) {
+func TestNew_TooShortRankHasTheMissingOfASingleRank(t *testing.T) {
 	in := reportertest.RankInput(plan{Rank: 0, End: 0.001})
 	in.Recording = collector.NewRecording(in.Recording.Start, time.Second, 10)
 	alone := in
 	alone.Rank = ""
 	a, b := reporter.New(in).Nodes["0"], reporter.New(alone).Nodes["0"]
 	if !slices.Equal(a.Missing, b.Missing) || len(a.Metrics) != len(b.Metrics) || len(a.Sampling.HostSpans) != 0 {
-		t.Errorf("missing %+v, want %+v", a.Missing, b.Missing)
+		t.Errorf("missing %+v, want %+v; %d metrics, want %d; host spans %v, want none", a.Missing, b.Missing, len(a.Metrics), len(b.Metrics), a.Sampling.HostSpans)
 	}
 }
 
 // Ranks at whole seconds that measure the host in turn combine to the values computed from their plans.
-func TestCombine_IsWhatThePlansSay(t *testing.T) {
+func TestCombine_GivesTheValuesOfThePlans(t *testing.T) {
 	testenv.SkipIfShort(t, "plans of many shapes")
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 25 {
@@ -217,33 +217,33 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 	}
 	wantMetrics(t, node.Metrics, want)
 	if t.Failed() {
-		t.Fatalf("round %d: %+v", round, plans)
+		t.Fatalf("round %d: the metrics above are wrong for the plans %+v", round, plans)
 	}
 
 	for i, v := range node.Samples.Column(collector.DiskRead.Key()) {
 		at := node.Samples.Column(collector.Timestamp.Key())[i] - float64(reportertest.RunStart.Unix())
 		if known := !math.IsNaN(v); known && math.Abs(v-reportertest.HostRates[0]*(at-begin)) > 1e-6 {
-			t.Fatalf("round %d: the disks had read %v MiB at %v s", round, v, at)
+			t.Fatalf("round %d: the disks had read %v MiB at %v s, want %v", round, v, at, reportertest.HostRates[0]*(at-begin))
 		}
 	}
 	for _, p := range plans {
 		r := node.Ranks[fmt.Sprint(p.Rank)]
 		band := r.Envelope[collector.JobMemory.Key()]
 		if len(band.Max) != node.Samples.Len() {
-			t.Fatalf("round %d: rank %d has %d points of %d", round, p.Rank, len(band.Max), node.Samples.Len())
+			t.Fatalf("round %d: the envelope of rank %d has %d points, want %d", round, p.Rank, len(band.Max), node.Samples.Len())
 		}
 		for i, at := range node.Samples.Column(collector.Timestamp.Key()) {
 			at -= float64(reportertest.RunStart.Unix())
 			alive := at > p.Start && at <= p.End
 			if got := band.Max[i]; alive && got != p.Memory(at) || !alive && !math.IsNaN(got) {
-				t.Fatalf("round %d: rank %d (%v to %v) had %v MiB at %v s", round, p.Rank, p.Start, p.End, got, at)
+				t.Fatalf("round %d: rank %d (%v to %v) has %v MiB at %v s, want %v, or NaN when it does not run", round, p.Rank, p.Start, p.End, got, at, p.Memory(at))
 			}
 		}
 	}
 }
 
 // The order of the parts makes no difference, and Combine does not modify them.
-func TestCombine_InAnyOrder(t *testing.T) {
+func TestCombine_OrderMakesNoDifference(t *testing.T) {
 	parts := partsOf(t,
 		plan{Rank: 4, OnNode: 5, Start: 0.25, End: 20.5, CPUs: 1, HostSpan: between(0.25, 20.5)},
 		plan{Rank: 5, OnNode: 5, End: 40, CPUs: 2, HostSpan: between(22, 40)},
@@ -261,11 +261,11 @@ func TestCombine_InAnyOrder(t *testing.T) {
 		})
 		r, _ := combined(t, parts...)
 		if !bytes.Equal(encodedReport(t, r), encodedReport(t, first)) {
-			t.Fatal("another order has another result")
+			t.Fatal("Combine gives another result for another order of the parts")
 		}
 		for i, p := range parts {
 			if !bytes.Equal(encodedReport(t, p.Report), before[i]) {
-				t.Fatalf("%s was changed", p.Path)
+				t.Fatalf("Combine changed the part %s", p.Path)
 			}
 		}
 	}
@@ -282,21 +282,21 @@ func TestCombine_Golden(t *testing.T) {
 }
 
 // Combining one part returns an unchanged node, except that its rank has series, too.
-func TestCombine_OnePiece(t *testing.T) {
+func TestCombine_OnePartOnlyGainsTheSeriesOfItsRank(t *testing.T) {
 	part := partOf(t, plan{Rank: 7, OnNode: 1, Start: 0.5, End: 20, CPUs: 1, HostSpan: between(0.5, 20), Exit: 2})
 	r, n := combined(t, part)
 	was := part.Report.Nodes["0"]
 	if len(n.Ranks["7"].Envelope) == 0 || len(was.Ranks["7"].Envelope) != 0 || n.Identity.Rank != nil || *r.Run.ExitCode != 2 {
-		t.Errorf("rank %+v, identity %+v, run %+v", n.Ranks["7"], n.Identity, r.Run)
+		t.Errorf("rank 7 %+v, want an envelope that the part lacks; identity %+v, want no rank; run %+v, want exit code 2", n.Ranks["7"], n.Identity, r.Run)
 	}
 	n.Ranks["7"].Envelope, n.Identity = nil, was.Identity
 	if got := encodedReport(t, r); !bytes.Equal(got, encodedReport(t, part.Report)) {
-		t.Errorf("the node is\n%s\nit was\n%s", got, encodedReport(t, part.Report))
+		t.Errorf("the node is\n%s\nwant the part's\n%s", got, encodedReport(t, part.Report))
 	}
 }
 
 // Ranks without an end count up to their last sample, and the run names them.
-func TestCombine_Journals(t *testing.T) {
+func TestCombine_RanksWithoutAnEndCountUpToTheirLastSample(t *testing.T) {
 	r, n := combined(t, partsOf(t,
 		plan{Rank: 0, OnNode: 4, End: 20, CPUs: 1, Unfinished: true, HostSpan: between(0, 20)},
 		plan{Rank: 1, OnNode: 4, End: 21, CPUs: 2, Exit: 1},
@@ -306,18 +306,18 @@ func TestCombine_Journals(t *testing.T) {
 		t.Errorf("incomplete %q, want %q…", r.Run.Incomplete, want)
 	}
 	if *r.Run.ExitCode != 1 || !n.Job.CPUAtLeast || n.Job.CPUSeconds != 142 || n.Ranks["2"].Incomplete == "" || n.Ranks["2"].Cgroup != "/job" {
-		t.Errorf("run %+v, job %+v, rank 2 %+v", r.Run, n.Job, n.Ranks["2"])
+		t.Errorf("run %+v, want exit code 1; job %+v, want at least 142 s of CPU; rank 2 %+v, want it incomplete, in /job", r.Run, n.Job, n.Ranks["2"])
 	}
 	if m := lackOf(n.Missing, "ranks"); len(m) != 1 || m[0].Code != reporter.NoRecording || m[0].Count != 1 || m[0].Total != 4 {
-		t.Errorf("missing %+v", m)
+		t.Errorf("missing ranks %+v, want one entry with the code %s and the count 1 of 4", m, reporter.NoRecording)
 	}
 	if r, _ := combined(t, partOf(t, plan{Rank: 0, End: 5, Unfinished: true})); r.Run.ExitCode != nil {
-		t.Errorf("exit %v", *r.Run.ExitCode)
+		t.Errorf("a run without an end has the exit code %v, want none", *r.Run.ExitCode)
 	}
 }
 
 // A counter that is not known since boot lacks the changes between two host spans, and a Missing reports it.
-func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
+func TestCombine_TakeoverWithoutCountersSinceBootIsMissing(t *testing.T) {
 	parts := partsOf(t, plan{Rank: 0, End: 10, HostSpan: between(0, 10)}, plan{Rank: 1, End: 30, HostSpan: between(13, 30)})
 	_, n := combined(t, parts...)
 	wantMetrics(t, n.Metrics, map[string]float64{
@@ -325,55 +325,55 @@ func TestCombine_TakeoverWithoutCountersSinceBoot(t *testing.T) {
 		"psi_cpu_some_avg_pct": 10,
 	})
 	if m := lackOf(n.Missing, "swap"); len(m) != 1 || m[0].Code != reporter.CountedLate || !strings.Contains(m[0].Why, "3.0 s") {
-		t.Errorf("missing %+v", n.Missing)
+		t.Errorf("missing %+v, want one entry for swap with the code %s and 3.0 s", n.Missing, reporter.CountedLate)
 	}
 	if m := lackOf(n.Missing, "summaries"); len(m) != 1 || m[0].Code != reporter.HostByAnother || n.Summaries["cpu_pct_per_cpu_avg"].P50 != nil {
-		t.Errorf("missing %+v", n.Missing)
+		t.Errorf("missing %+v, want one entry for summaries with the code %s, and no percentiles of the CPU", n.Missing, reporter.HostByAnother)
 	}
 
 	parts[1].Report.Nodes["0"].Sampling.Disks = []string{"nvme0n1", "nvme1n1"} // its counters are of other devices
 	_, n = combined(t, parts...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 3 * (10 + 17), reporter.MetricNetworkSent: 30})
 	if m := lackOf(n.Missing, host.SourceDiskIO); len(m) != 1 {
-		t.Errorf("missing %+v", n.Missing)
+		t.Errorf("missing %+v, want one entry for %s, because the devices differ", n.Missing, host.SourceDiskIO)
 	}
 }
 
 // A rank that measured the host only for a moment, at the end of the run, costs neither percentiles nor counts.
-func TestCombine_BriefTakeover(t *testing.T) {
+func TestCombine_BriefTakeoverKeepsPercentilesAndCounts(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 3000, HostSpan: between(0, 3000)}, plan{Rank: 1, End: 3002, HostSpan: between(3001, 3002)})...)
 	q := n.Summaries["mem_percent"]
 	if q.P50 == nil || *q.P50 != 25 || len(lackOf(n.Missing, "swap"))+len(lackOf(n.Missing, "summaries")) != 0 {
-		t.Errorf("%+v, missing %+v", q, n.Missing)
+		t.Errorf("memory summary %+v, want a P50 of 25; missing %+v, want nothing of swap and summaries", q, n.Missing)
 	}
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 3 * 3002})
 }
 
 // If two ranks measured the host at the same time, the longer span is used, and nothing is added up.
-func TestCombine_TwoHoldersAtOnce(t *testing.T) {
+func TestCombine_HostSpansAtTheSameTimeCountOnce(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 20, CPUs: 1, HostSpan: between(0, 20)}, plan{Rank: 1, End: 30, CPUs: 1, HostSpan: between(0, 30)})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricDiskRead: 90, reporter.MetricCPUPeak: 30, reporter.MetricJobCPU: 50})
 	if h := n.Sampling.HostSpans; len(h) != 1 || h[0].Rank != 1 || len(lackOf(n.Missing, "summaries")) != 0 {
-		t.Errorf("holders %+v", h)
+		t.Errorf("host spans %+v, want only rank 1's; missing %+v, want nothing of summaries", h, n.Missing)
 	}
 }
 
-func TestCombine_NobodyMeasuredTheHost(t *testing.T) {
+func TestCombine_ReportsThatNoRankMeasuredTheHost(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 20, CPUs: 1}, plan{Rank: 1, Start: 2, End: 35.5, CPUs: 1})...)
 	if m := lackOf(n.Missing, "host"); len(m) != 1 || m[0].Code != reporter.HostByAnother {
-		t.Errorf("missing %+v", n.Missing)
+		t.Errorf("missing %+v, want one entry for the host with the code %s", n.Missing, reporter.HostByAnother)
 	}
 	if _, ok := n.Metrics[reporter.MetricCPUHours]; ok || n.Host.Hostname != "node1" || n.Samples.Column("cpu_pct_per_cpu_avg") != nil {
-		t.Errorf("metrics %v", n.Metrics)
+		t.Errorf("metrics %v, want none of the host; host name %q, want node1; CPU samples %v, want none", n.Metrics, n.Host.Hostname, n.Samples.Column("cpu_pct_per_cpu_avg"))
 	}
 	if first := n.Samples.Column("timestamp")[0] - float64(reportertest.RunStart.Unix()); first != 1 {
-		t.Errorf("the first point is at %v s", first)
+		t.Errorf("the first point is at %v s, want 1", first)
 	}
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 53.5, reporter.MetricJobCoresPeak: 2})
 }
 
 // Counters of ranks that share a control group count once; those of different groups add up.
-func TestCombine_ControlGroups(t *testing.T) {
+func TestCombine_SharedControlGroupsCountOnce(t *testing.T) {
 	inGroup := func(cpu, memory, kills, throttled float64) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
 			a := &rec.Account
@@ -391,19 +391,19 @@ func TestCombine_ControlGroups(t *testing.T) {
 		reporter.MetricLimitCPU: 100 * 40 / (20 * 3.),
 	})
 	if l := n.Limits; l.CPUs != 3 || l.CPUQuota != 3 || l.MemoryMB != 1500 || l.MemoryGroup != "" {
-		t.Errorf("limits %+v", l)
+		t.Errorf("limits %+v, want 3 CPUs, a quota of 3, 1500 MiB and no memory group", l)
 	}
 
 	_, n = combined(t, partsOf(t, // one has no limit
 		plan{Rank: 0, End: 10, Group: "/a", Change: inGroup(2, 1000, 0, 10)}, plan{Rank: 1, End: 10, Group: "/b"})...)
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricThrottled: 10})
 	if l := n.Limits; l.CPUs != 8 || l.MemoryMB > 0 || l.CPUQuota > 0 {
-		t.Errorf("limits %+v", l)
+		t.Errorf("limits %+v, want 8 CPUs, and no memory limit and quota", l)
 	}
 }
 
 // Launchers bind each rank to different CPUs: together the ranks have the sum, but at most the CPUs of the node.
-func TestCombine_BoundCPUs(t *testing.T) {
+func TestCombine_BoundCPUsAddUpToAtMostTheNodes(t *testing.T) {
 	bound := func(cpuset, affinity int) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
 			rec.Account.Limits.CPUSetCPUs, rec.Account.Limits.AffinityCPUs = cpuset, affinity
@@ -419,13 +419,13 @@ func TestCombine_BoundCPUs(t *testing.T) {
 			plans = append(plans, plan{Rank: rank, End: 5, Group: "/step", Change: bound(c.cpuset, c.affinity)})
 		}
 		if _, n := combined(t, partsOf(t, plans...)...); n.Limits.CPUs != c.want {
-			t.Errorf("cpuset of %d, each bound to %d: %+v", c.cpuset, c.affinity, n.Limits)
+			t.Errorf("cpuset of %d, each bound to %d: limits %+v, want %v CPUs", c.cpuset, c.affinity, n.Limits, c.want)
 		}
 	}
 }
 
 // Groups created for the ranks have the CPUs of their parent group.
-func TestCombine_MadeGroups(t *testing.T) {
+func TestCombine_CreatedGroupsHaveTheCPUsOfTheirParent(t *testing.T) {
 	made := func(rec *collector.Recording) {
 		rec.Host.CPUs = 64
 		rec.Account.Source = host.JobFromCreated
@@ -433,12 +433,12 @@ func TestCombine_MadeGroups(t *testing.T) {
 	_, n := combined(t, partsOf(t, plan{Rank: 0, End: 5, Group: "/step/perfagent-0", Change: made},
 		plan{Rank: 1, End: 5, Group: "/step/perfagent-1", Change: made})...)
 	if n.Limits.CPUs != 8 || n.Job.Source != host.JobFromCreated || n.Job.Cgroup != "" {
-		t.Errorf("limits %+v, job %+v", n.Limits, n.Job)
+		t.Errorf("limits %+v, want 8 CPUs; job %+v, want the source created and no control group", n.Limits, n.Job)
 	}
 }
 
 // A rank that is given twice counts once; two different recordings of it are an error.
-func TestCombine_TheSameRankTwice(t *testing.T) {
+func TestCombine_RankGivenTwiceCountsOnce(t *testing.T) {
 	a, b := plan{Rank: 0, End: 10, CPUs: 1}, plan{Rank: 1, End: 12, CPUs: 2}
 	parts := partsOf(t, a, b)
 	whole, err := reporter.Combine(parts)
@@ -454,7 +454,7 @@ func TestCombine_TheSameRankTwice(t *testing.T) {
 	} {
 		r, n := combined(t, append(slices.Clone(parts), more...)...)
 		if n.Metrics[reporter.MetricJobCPU] != 10+24 || len(n.Ranks) != 2 || r.Run.Incomplete != "" {
-			t.Errorf("%s: %v CPU seconds, %d ranks, %q", name, n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
+			t.Errorf("%s: %v CPU seconds, want 34; %d ranks, want 2; incomplete %q, want \"\"", name, n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
 		}
 	}
 
@@ -465,43 +465,43 @@ func TestCombine_TheSameRankTwice(t *testing.T) {
 	_, err = reporter.Combine(append(slices.Clone(parts), two))
 	if err == nil || !strings.Contains(err.Error(), "4711/node-0.rank-1.json") || !strings.Contains(err.Error(), two.Path) ||
 		!strings.Contains(err.Error(), "rank 1") {
-		t.Errorf("%v", err)
+		t.Errorf("two recordings of rank 1: error %v, want one with the rank and both paths", err)
 	}
 }
 
 // A part without a rank, from a perfagent that seemed to be the only one, gets a free rank.
-func TestCombine_WithoutNumbers(t *testing.T) {
+func TestCombine_PartWithoutARankGetsAFreeOne(t *testing.T) {
 	in := reportertest.RankInput(plan{End: 5, CPUs: 1})
 	in.Rank, in.Identity = "", nil
 	alone := reporter.SourceReport{Path: "4711/node-0.jsonl", Report: readBack(t, encodedReport(t, reporter.New(in)))}
 	_, n := combined(t, alone, partOf(t, plan{Rank: 0, End: 5, CPUs: 1}))
 	if n.Ranks["1"] == nil || n.Ranks["0"].Command[1] != "0" || n.Metrics[reporter.MetricJobCPU] != 10 {
-		t.Errorf("ranks %+v", n.Ranks)
+		t.Errorf("ranks %+v, want rank 0 unchanged and the other part as rank 1; %v CPU seconds, want 10", n.Ranks, n.Metrics[reporter.MetricJobCPU])
 	}
 
 	in.Identity = &reporter.Identity{NodeFrom: "none", Rank: new(6)}
 	alone.Report = reporter.New(in)
 	if _, n := combined(t, alone); n.Ranks["6"] == nil {
-		t.Errorf("ranks %+v", n.Ranks)
+		t.Errorf("ranks %+v, want rank 6 as in the identity", n.Ranks)
 	}
 }
 
-func TestCombine_RefusesWhatIsNoPiece(t *testing.T) {
+func TestCombine_RefusesPartsThatAreNotOneNode(t *testing.T) {
 	for name, in := range map[string][]reporter.SourceReport{
 		"no report": nil, "holds no report": {{Path: "x"}}, "x holds 3 nodes": {{Path: "x", Report: reportertest.ThreeNodes()}},
 	} {
 		if _, err := reporter.Combine(in); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("error %v, want %q in it", err, name)
 		}
 	}
 	if r, err := reporter.Combine([]reporter.SourceReport{{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": nil}}},
 		{Report: &reporter.Report{Nodes: map[string]*reporter.Node{"3": {}}}}}); err != nil || len(r.Nodes["3"].Ranks) != 2 {
-		t.Errorf("%v", err)
+		t.Errorf("two empty parts of node 3: error %v, want a report with 2 ranks", err)
 	}
 }
 
 // Each GPU is listed once, and its values keep belonging to it.
-func TestCombine_GPUs(t *testing.T) {
+func TestCombine_GPUsKeepTheirValues(t *testing.T) {
 	with := func(busy float64, uuids ...string) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
 			rec.EnsureGPUColumns(len(uuids))
@@ -527,17 +527,17 @@ func TestCombine_GPUs(t *testing.T) {
 	then := plan{Rank: 1, End: 30, HostSpan: between(11, 30), Change: with(50, "GPU-b", "GPU-a")}
 	_, n := combined(t, partsOf(t, then, first)...)
 	if len(n.GPUs) != 2 || n.GPUs[0].UUID != "GPU-b" || !n.GPUs[0].OfJob || n.GPUs[1].OfJob {
-		t.Fatalf("GPUs %+v", n.GPUs)
+		t.Fatalf("GPUs %+v, want 2: GPU-b, which is the job's, and one that is not", n.GPUs)
 	}
 	a, b := n.Metrics["gpu_1_avg_utilization_pct"], n.Metrics["gpu_0_avg_utilization_pct"]
 	if !(a > 10 && a < 51 && b > 11 && b < 50) || math.Abs(a-(10*10+51*18)/28.) > 3 {
-		t.Errorf("GPU-a was busy for %v %%, GPU-b for %v %%", a, b)
+		t.Errorf("GPU-a was busy for %v %%, want about %v; GPU-b for %v %%, want 11 to 50", a, (10*10+51*18)/28., b)
 	}
 	wantMetrics(t, n.Metrics, map[string]float64{"gpu_0_energy_joules": 200, "gpu_1_energy_joules": 200})
 }
 
 // Operations and phases of several jobs stay with their ranks; those of a single one belong to the node.
-func TestCombine_WhatTheJobsSay(t *testing.T) {
+func TestCombine_PhasesOfSeveralRanksStayWithThem(t *testing.T) {
 	parts := partsOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10}, plan{Rank: 2, End: 10})
 	phase := reporter.Phase{Name: "load", Start: 1, Seconds: 2, Count: 1, Metrics: reporter.Values{}, Spans: []reporter.PhaseSpan{{1, 2}}}
 	say := func(rank int, marks ...string) {
@@ -550,22 +550,22 @@ func TestCombine_WhatTheJobsSay(t *testing.T) {
 	say(1, "epoch 1", "epoch 2")
 	_, n := combined(t, parts...)
 	if len(n.Marks) != 2 || n.Marks[0].Text != "epoch 1" || len(n.Phases) != 1 || n.Ranks["1"].Phases != nil {
-		t.Errorf("marks %v, phases %v", n.Marks, n.Phases)
+		t.Errorf("marks %v, want 2, first \"epoch 1\"; phases %v, want 1; phases of rank 1 %v, want none", n.Marks, n.Phases, n.Ranks["1"].Phases)
 	}
 
 	say(0, "epoch 1")
 	_, n = combined(t, parts...)
 	if len(n.Marks) != 3 || n.Marks[0].Text != "rank 0: epoch 1" || n.Marks[1].Text != "rank 1: epoch 1" {
-		t.Errorf("marks %v", n.Marks)
+		t.Errorf("marks %v, want 3, first \"rank 0: epoch 1\" and \"rank 1: epoch 1\"", n.Marks)
 	}
 	if m := lackOf(n.Missing, "phases"); len(n.Phases) != 0 || len(n.Ranks["1"].Phases) != 1 || len(m) != 1 ||
 		!strings.HasPrefix(m[0].Why, "ranks 0, 1 ") {
-		t.Errorf("phases %v, missing %v", n.Phases, m)
+		t.Errorf("phases %v, want none; phases of rank 1 %v, want 1; missing %v, want one entry for ranks 0, 1", n.Phases, n.Ranks["1"].Phases, m)
 	}
 }
 
 // The table of processes has those of all ranks, cut as for one job.
-func TestCombine_Processes(t *testing.T) {
+func TestCombine_ProcessTableIsAsLongAsThatOfOneJob(t *testing.T) {
 	parts := partsOf(t, plan{Rank: 0, End: 10}, plan{Rank: 1, End: 10})
 	for rank, p := range parts {
 		for i := range 40 {
@@ -576,12 +576,12 @@ func TestCombine_Processes(t *testing.T) {
 	_, n := combined(t, parts...)
 	first := n.Processes[0]
 	if len(n.Processes) != 40 || first.CPUSeconds != 39 || !slices.ContainsFunc(n.Processes, func(p reporter.Process) bool { return p.PID == 100 }) {
-		t.Errorf("%d processes, the first is %+v", len(n.Processes), first)
+		t.Errorf("%d processes, want 40 with PID 100; the first is %+v, want 39 CPU seconds", len(n.Processes), first)
 	}
 }
 
 // A Missing of only some ranks names them.
-func TestCombine_WhatIsMissing(t *testing.T) {
+func TestCombine_MissingOfSomeRanksListsThem(t *testing.T) {
 	unread := func(rec *collector.Recording) {
 		rec.Failures = []collector.Failure{{Source: host.SourceJob, Why: "no such process", Count: 2}}
 		rec.Account.CPUIncomplete = true
@@ -590,25 +590,25 @@ func TestCombine_WhatIsMissing(t *testing.T) {
 		plan{Rank: 2, End: 10, Change: unread})...)
 	m := lackOf(n.Missing, host.SourceJob)
 	if len(m) != 1 || m[0].Why != "ranks 1, 2: no such process (4 of 20 readings)" || m[0].Count != 4 {
-		t.Errorf("missing %+v", m)
+		t.Errorf("missing %+v, want \"ranks 1, 2: no such process (4 of 20 readings)\" with the count 4", m)
 	}
 	m = lackOf(n.Missing, reporter.MetricJobCPU)
 	if len(m) != 1 || m[0].Code != reporter.JobCPUOpen || !strings.HasPrefix(m[0].Why, "ranks 1, 2: ") {
-		t.Errorf("missing %+v", m)
+		t.Errorf("missing %+v, want one entry for ranks 1, 2 with the code %s", m, reporter.JobCPUOpen)
 	}
 	if len(lackOf(n.Missing, "job_oom_kills")) != 1 || len(lackOf(n.Ranks["1"].Missing, host.SourceJob)) != 1 {
-		t.Errorf("missing %+v", n.Missing)
+		t.Errorf("missing %+v, want one entry for job_oom_kills; of rank 1 %+v, want one for the job", n.Missing, n.Ranks["1"].Missing)
 	}
 }
 
 // A node that was combined before can be combined with further ranks.
-func TestCombine_InSteps(t *testing.T) {
+func TestCombine_CombinedNodeTakesFurtherRanks(t *testing.T) {
 	plans := []plan{{Rank: 0, End: 20, CPUs: 1, HostSpan: between(0, 20)}, {Rank: 1, End: 20, CPUs: 2}, {Rank: 2, End: 20, CPUs: 4}}
 	two, _ := combined(t, partsOf(t, plans[:2]...)...)
 	_, n := combined(t, reporter.SourceReport{Path: "node-0.json", Report: two}, partOf(t, plans[2]))
 	wantMetrics(t, n.Metrics, map[string]float64{reporter.MetricJobCPU: 140, reporter.MetricDiskRead: 60, reporter.MetricJobCoresPeak: 7})
 	if len(n.Ranks) != 3 || n.Ranks["1"].Envelope["job_cpu_cores"].Max[5] != 2 || n.Ranks["2"].Envelope["job_cpu_cores"].Max[5] != 4 {
-		t.Errorf("ranks %+v", n.Ranks)
+		t.Errorf("ranks %+v, want 3, with 2 and 4 CPUs at point 5 of ranks 1 and 2", n.Ranks)
 	}
 }
 
@@ -621,7 +621,7 @@ func TestCombine_BoundsThePoints(t *testing.T) {
 	}
 	_, n := combined(t, partsOf(t, plans...)...)
 	if n.Samples.Len() != 99 {
-		t.Errorf("%d points", n.Samples.Len())
+		t.Errorf("%d points, want 99", n.Samples.Len())
 	}
 	parts := partsOf(t, plans...)
 	for _, p := range parts {
@@ -629,6 +629,6 @@ func TestCombine_BoundsThePoints(t *testing.T) {
 	}
 	_, n = combined(t, parts...)
 	if n.Samples.Len() != 50 || n.Sampling.Stride != 2 || len(n.Ranks["3"].Envelope["job_cpu_cores"].Max) != 50 {
-		t.Errorf("%d points, %+v", n.Samples.Len(), n.Sampling)
+		t.Errorf("%d points, want 50; sampling %+v, want a stride of 2; %d points of rank 3, want 50", n.Samples.Len(), n.Sampling, len(n.Ranks["3"].Envelope["job_cpu_cores"].Max))
 	}
 }

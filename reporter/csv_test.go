@@ -36,7 +36,7 @@ func showTable(t testing.TB, data []byte) (rows [][]string, column func(row int,
 	t.Helper()
 	all, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
 	if err != nil {
-		t.Fatalf("%v in:\n%.2000s", err, data)
+		t.Fatalf("the output is not CSV: %v in:\n%.2000s", err, data)
 	}
 	return all[1:], func(row int, name string) string {
 		at := slices.Index(all[0], name)
@@ -64,7 +64,7 @@ func TestWriteCSV_Golden(t *testing.T) {
 }
 
 // The columns are those of the documented format, in its order.
-func TestWriteCSV_Columns(t *testing.T) {
+func TestWriteCSV_HasTheDocumentedColumns(t *testing.T) {
 	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, reporter.New(reportertest.Input(0, 3, 0, ""))))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -83,25 +83,25 @@ func TestWriteCSV_Columns(t *testing.T) {
 		}
 	}
 	if !slices.Equal(rows[0], want) || len(rows) != 4 {
-		t.Errorf("%d rows, the first:\n%q\nwant:\n%q", len(rows), rows[0], want)
+		t.Errorf("%d rows, want 4; the header is\n%q\nwant\n%q", len(rows), rows[0], want)
 	}
 	several, err := csv.NewReader(bytes.NewReader(showCSV(t, reportertest.Nodes(3)))).ReadAll()
 	if err != nil || !slices.Equal(several[0], append([]string{"node"}, want...)) || len(several) != 7 {
-		t.Fatalf("several nodes: %d rows, the first %q, %v", len(several), several[0], err)
+		t.Fatalf("several nodes: %d rows, want 7; the header is %q, want node before the columns of one node; error %v", len(several), several[0], err)
 	}
 	if got := []string{several[1][0], several[3][0], several[6][0]}; !slices.Equal(got, []string{"0", "1", "2"}) {
-		t.Errorf("the nodes of rows 1, 3, 6 are %q", got)
+		t.Errorf("the nodes of rows 1, 3, 6 are %q, want 0, 1, 2", got)
 	}
 }
 
 // The timelines of operations come last, with their units, and names of series stay plain text.
-func TestWriteCSV_Operations(t *testing.T) {
+func TestWriteCSV_TimelinesComeLastAsPlainText(t *testing.T) {
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 6, 0, "")))
 	n := r.Nodes["0"]
 	n.Envelope["op:=1+1\x1b[31m,\"\n:time_ms"] = n.Envelope["gauge:queue"]
 	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
 	if err != nil || len(rows) != 7 {
-		t.Fatalf("%d rows, %v", len(rows), err)
+		t.Fatalf("%d rows, want 7; error %v", len(rows), err)
 	}
 
 	want := []string{
@@ -114,10 +114,10 @@ func TestWriteCSV_Operations(t *testing.T) {
 		"transfer:nixl:time_ms.min [ms]", "transfer:nixl:time_ms.mean [ms]", "transfer:nixl:time_ms.max [ms]",
 	}
 	if got := rows[0][len(rows[0])-len(want):]; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("the last columns are %q, want %q", got, want)
 	}
 	if first, last := rows[1][len(rows[0])-1], rows[6][len(rows[0])-1]; first != "" || last == "" {
-		t.Errorf("nothing came at first and something at last, and the table has %q and %q", first, last)
+		t.Errorf("the last column is %q in the first row, want \"\", and %q in the last, want a number", first, last)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 			}
 		}
 		if full != 0 || len(rows) != len(doc.Nodes["0"].Samples) {
-			t.Errorf("%s: %d rows; %d numbers of the report are not there (negative: too many)", name, len(rows), full)
+			t.Errorf("%s: %d rows, want %d; the table lacks %d numbers of the report (negative: has too many), want 0", name, len(rows), len(doc.Nodes["0"].Samples), full)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func showName(key string) string {
 func showField(t *testing.T, name, got string, want json.Number) int {
 	t.Helper()
 	if got != string(want) {
-		t.Errorf("%s: %q, in the JSON %q", name, got, want)
+		t.Errorf("%s: the field is %q, want %q as in the JSON", name, got, want)
 	}
 	if want == "" {
 		return 0
@@ -208,11 +208,11 @@ func showCSVBack(t testing.TB, name string, r *reporter.Report) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	if bytes.Count(data, []byte("\n")) != len(rows) {
-		t.Errorf("%s: %d lines for %d rows", name, bytes.Count(data, []byte("\n")), len(rows))
+		t.Errorf("%s: %d lines, want %d, one per row", name, bytes.Count(data, []byte("\n")), len(rows))
 	}
 	for _, head := range rows[0] {
 		if head != text.Printable(head) || head != "" && strings.ContainsAny(head[:1], "=+-@\t\r") {
-			t.Errorf("%s: the column %q", name, head)
+			t.Errorf("%s: the column %q has a control character or begins like a formula", name, head)
 		}
 	}
 	named, columns, values := reporter.CSVColumns(r)
@@ -273,7 +273,7 @@ func (w *showWrites) Write(p []byte) (int, error) {
 }
 
 // A large report is written in parts, and writing stops when the reader does.
-func TestWriteCSV_Streams(t *testing.T) {
+func TestWriteCSV_WritesInPartsAndStopsAtAnError(t *testing.T) {
 	n := 10_000
 	values := make([]float64, n)
 	for i := range values {
@@ -282,11 +282,11 @@ func TestWriteCSV_Streams(t *testing.T) {
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Samples: reporter.Samples{Keys: []string{"cpu_pct_per_cpu_avg"}, Columns: [][]float64{values}}}}}
 	w := &showWrites{}
 	if err := reporter.WriteCSV(w, r); err != nil || w.total < 50*n || w.largest > 1<<16 {
-		t.Errorf("%v; %d bytes, up to %d at once", err, w.total, w.largest)
+		t.Errorf("error %v; %d bytes, want at least %d; up to %d at once, want at most %d", err, w.total, 50*n, w.largest, 1<<16)
 	}
 	w = &showWrites{limit: 1 << 17}
 	if err := reporter.WriteCSV(w, r); err == nil || !strings.Contains(err.Error(), "write CSV: pipe is gone") || w.total > 1<<18 {
-		t.Errorf("%v after %d bytes", err, w.total)
+		t.Errorf("closed pipe: error %v, want \"write CSV: pipe is gone\"; %d bytes, want at most %d", err, w.total, 1<<18)
 	}
 }
 

@@ -41,7 +41,7 @@ func missingOf(n *reporter.Node) []reporter.Missing {
 	})
 }
 
-func TestNew_RDMAPorts(t *testing.T) {
+func TestNew_CountsTheTrafficOfRDMAPorts(t *testing.T) {
 	n := portsReport(t, func(*collector.Recording) {}, 3, 2).Nodes["0"]
 	for name, want := range map[string]float64{"total_net_ib_recv_mb": 15, "total_net_ib_sent_mb": 10} {
 		if got := n.Metric(name); got != want {
@@ -50,16 +50,16 @@ func TestNew_RDMAPorts(t *testing.T) {
 	}
 	for _, key := range []string{"net_ib_recv_mb", "net_ib_sent_mb"} {
 		if n.Samples.Column(key) == nil || n.Envelope[key].Max == nil || n.Envelope[key+"_per_second"].Max == nil {
-			t.Errorf("the series of %s are not there", key)
+			t.Errorf("the report has no samples, envelope or rate of %s", key)
 		}
 	}
 	if missing := missingOf(n); len(missing) > 0 {
-		t.Errorf("missing: %v", missing)
+		t.Errorf("missing %v, want nothing of RDMA ports", missing)
 	}
 }
 
 // The report and the CSV of a node without ports do not mention them.
-func TestNew_WithoutRDMAPorts(t *testing.T) {
+func TestNew_MentionsNoRDMAPortsWithoutThem(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
 	data, err := reporter.Encode(r)
 	if err != nil {
@@ -71,13 +71,13 @@ func TestNew_WithoutRDMAPorts(t *testing.T) {
 	}
 	for what, text := range map[string]string{"report": string(data), "CSV": csv.String()} {
 		if strings.Contains(text, "_ib_") || strings.Contains(text, "infiniband") {
-			t.Errorf("the %s speaks of ports", what)
+			t.Errorf("the %s of a node without RDMA ports mentions them", what)
 		}
 	}
 }
 
 // Ports that cannot be read, or have a counter at the end of its range, are missing with the reason.
-func TestNew_RDMAPortsThatAreMissing(t *testing.T) {
+func TestNew_UnreadableRDMAPortsAreMissingWithTheReason(t *testing.T) {
 	in := reportertest.JobInput(0, 20, 0, "")
 	in.Recording.Failures = append(in.Recording.Failures,
 		collector.Failure{Source: host.SourceInfiniBand, Why: "it is broken", Count: 3})
@@ -88,13 +88,13 @@ func TestNew_RDMAPortsThatAreMissing(t *testing.T) {
 		{What: "total_net_ib_sent_mb", Code: reporter.Unreadable, Why: "it is broken"},
 	}
 	if got := missingOf(n); !slices.Equal(got, want) {
-		t.Errorf("missing: %v", got)
+		t.Errorf("missing %v, want %v", got, want)
 	}
 
 	in = reportertest.JobInput(0, 20, 0, "")
 	in.Recording.LateStarts = map[string]time.Duration{host.SourceInfiniBand: 4 * time.Second}
 	if got := missingOf(reporter.New(in).Nodes["0"]); len(got) != 1 || got[0].Code != reporter.CountedLate {
-		t.Errorf("missing: %v", got)
+		t.Errorf("missing %v, want one entry with the code %s", got, reporter.CountedLate)
 	}
 
 	in = reportertest.JobInput(0, 20, 0, "")
@@ -105,6 +105,6 @@ func TestNew_RDMAPortsThatAreMissing(t *testing.T) {
 		{What: "total_net_ib_recv_mb", Code: collector.CounterFull, Why: "full"},
 	}
 	if got := missingOf(n); !slices.Equal(got, want) {
-		t.Errorf("missing: %v", got)
+		t.Errorf("missing %v, want %v", got, want)
 	}
 }

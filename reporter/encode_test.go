@@ -31,7 +31,7 @@ func checkEncoding(t *testing.T, r *reporter.Report) {
 	}
 	var stream, line bytes.Buffer
 	if err := reporter.EncodeTo(&stream, r); err != nil || !bytes.Equal(stream.Bytes(), file) {
-		t.Fatalf("EncodeTo does not write what Encode returns (%v)", err)
+		t.Fatalf("EncodeTo writes other bytes than Encode returns (error %v)", err)
 	}
 
 	counted := *r
@@ -46,7 +46,7 @@ func checkEncoding(t *testing.T, r *reporter.Report) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), line.String()); d != "" {
-		t.Fatal(d)
+		t.Fatalf("Encode changes the JSON (-want +got):\n%s", d)
 	}
 	checkLines(t, file)
 }
@@ -57,15 +57,15 @@ func checkLines(t *testing.T, file []byte) {
 	for i, line := range strings.Split(string(file), "\n") {
 		switch indent := len(line) - len(strings.TrimLeft(line, " ")); {
 		case strings.TrimRight(line, " ") != line:
-			t.Errorf("line %d ends in a space", i+1)
+			t.Errorf("line %d of the report ends in a space", i+1)
 		case indent%2 != 0 || indent > 8:
-			t.Errorf("line %d has an indent of %d", i+1, indent)
+			t.Errorf("line %d of the report is indented by %d, want an even number up to 8", i+1, indent)
 		}
 	}
 }
 
 // The report of an attached job has no values that only wait4(2) returns.
-func TestEncode_OfAnAttachedJob(t *testing.T) {
+func TestEncode_AttachedJobHasNoRusage(t *testing.T) {
 	t.Parallel()
 	keys := func(j reporter.Job) []string {
 		data, err := json.Marshal(j)
@@ -88,14 +88,14 @@ func TestEncode_OfAnAttachedJob(t *testing.T) {
 	}
 	rest := []string{"cpu_seconds", "end", "pid", "start"}
 	if d := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(ours, rest))), keys(waited)); d != "" {
-		t.Error(d)
+		t.Errorf("members of a job with rusage (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(slices.Sorted(slices.Values(append(rest, "attached"))), keys(attached)); d != "" {
-		t.Error(d)
+		t.Errorf("members of an attached job (-want +got):\n%s", d)
 	}
 }
 
-func TestEncode_OfRealReports(t *testing.T) {
+func TestEncode_KeepsTheJSONOfRealReports(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../*/testdata/*.json")
 	if err != nil {
@@ -115,11 +115,11 @@ func TestEncode_OfRealReports(t *testing.T) {
 		checkEncoding(t, r)
 	}
 	if read < 5 {
-		t.Errorf("only %d reports were read", read)
+		t.Errorf("%d reports were read, want at least 5", read)
 	}
 }
 
-func TestEncode_OfEveryFeature(t *testing.T) {
+func TestEncode_KeepsTheJSONOfEveryFeature(t *testing.T) {
 	t.Parallel()
 	s := reportertest.NewStream(9)
 	rec := s.Recording(10)
@@ -152,20 +152,20 @@ func TestEncode_OfEveryFeature(t *testing.T) {
 }
 
 // NaN is an error, or null where a value may be absent.
-func TestEncode_OfNaN(t *testing.T) {
+func TestEncode_NaNIsNullOrAnError(t *testing.T) {
 	t.Parallel()
 	gpu := reporter.GPU{Idle: &reporter.GPUIdle{JobCPUs: series.Unknown()}}
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {GPUs: []reporter.GPU{gpu}}}}
 	if data, err := reporter.Encode(r); err != nil || !strings.Contains(string(data), `"job_cpus":null`) {
-		t.Errorf("%s, %v", data, err)
+		t.Errorf("encoded %s, want job_cpus null; error %v", data, err)
 	}
 	r.Run.WallSeconds = math.NaN()
 	if _, err := reporter.Encode(r); err == nil {
-		t.Error("it is written")
+		t.Error("Encode accepts a run of NaN seconds, want an error")
 	}
 	var out bytes.Buffer
 	if err := reporter.EncodeTo(&out, r); err == nil || out.Len() > 0 {
-		t.Errorf("%v, %s", err, out.Bytes())
+		t.Errorf("EncodeTo of a run of NaN seconds: error %v, want one; wrote %s, want nothing", err, out.Bytes())
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-func TestGroup_OfMetrics(t *testing.T) {
+func TestMetric_IsInTheGroupOfItsSubject(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]reporter.Group{
 		"wall_seconds": reporter.GroupJob, "max_t_job_cpu_cores": reporter.GroupJob, "total_job_io_read_mb": reporter.GroupJob,
@@ -17,17 +17,17 @@ func TestGroup_OfMetrics(t *testing.T) {
 		"boot_total_disk_io_read_mb": reporter.GroupBoot,
 	} {
 		if m, ok := reporter.MetricByName(name); !ok || m.Group != want {
-			t.Errorf("%s is in %q, want %q", name, m.Group, want)
+			t.Errorf("%s is in %q (found: %v), want %q", name, m.Group, ok, want)
 		}
 	}
 	phase, _ := reporter.PhaseMetric("phase.train.job_cpu_seconds")
 	work, _ := reporter.OperationMetric("op.get.count")
 	if phase.Group != reporter.GroupPhases || work.Group != reporter.GroupOperations {
-		t.Errorf("a phase is in %q, an operation in %q", phase.Group, work.Group)
+		t.Errorf("a phase's metric is in %q, want %q; an operation's in %q, want %q", phase.Group, reporter.GroupPhases, work.Group, reporter.GroupOperations)
 	}
 	for _, m := range slices.Concat(reporter.Metrics(), reporter.GPUMetrics()) {
 		if !slices.Contains(reporter.Groups(), m.Group) {
-			t.Errorf("%s is in %q, which no list has", m.Name, m.Group)
+			t.Errorf("%s is in %q, want one of %q", m.Name, m.Group, reporter.Groups())
 		}
 	}
 }

@@ -30,7 +30,7 @@ func headReport(t testing.TB) (*reporter.Report, []byte) {
 }
 
 // A head equals the values of the whole report.
-func TestReadHead_IsTheBeginning(t *testing.T) {
+func TestReadHead_ReadsOnlyTheBeginning(t *testing.T) {
 	t.Parallel()
 	_, data := headReport(t)
 	whole, err := reporter.Decode(data)
@@ -46,15 +46,15 @@ func TestReadHead_IsTheBeginning(t *testing.T) {
 	n := whole.Nodes["3"]
 	want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Ranked: true}
 	if d := cmp.Diff(want, head); d != "" {
-		t.Errorf("(-report +head)\n%s", d)
+		t.Errorf("head (-report +head):\n%s", d)
 	}
 	if in.bytes > len(data)/2 {
-		t.Errorf("%d of %d bytes were read", in.bytes, len(data))
+		t.Errorf("%d of %d bytes were read, want at most half", in.bytes, len(data))
 	}
 }
 
 // Another program may write the members in another order.
-func TestReadHead_InAnotherOrder(t *testing.T) {
+func TestReadHead_AcceptsAnyOrderOfMembers(t *testing.T) {
 	t.Parallel()
 	const report = `{"more":[1],"nodes":{"4":{"metrics":{},"ranks":{"1":{"rank":1}},"host":{"hostname":"h"},` +
 		`"identity":{"node_from":"none"}},"5":{}},"run":{"id":"r"},"schema":"perfagent.report/1"}`
@@ -63,13 +63,13 @@ func TestReadHead_InAnotherOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if head.Node != "4" || !head.Ranked || head.Host.Hostname != "h" || head.Identity.NodeFrom != "none" || head.Run.ID != "r" {
-		t.Errorf("%+v", head)
+		t.Errorf("head %+v, want run r, node 4 with ranks, host h and an identity from none", head)
 	}
 }
 
 // Members that another program wrote after the numbers or the series count as in their usual place, with any line
 // breaks.
-func TestHeads_OfOtherPrograms(t *testing.T) {
+func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	t.Parallel()
 	r := concluded(t, 200)
@@ -95,7 +95,7 @@ func TestHeads_OfOtherPrograms(t *testing.T) {
 				t.Errorf("%s at the end, %s (-report +head)\n%s", moved, layout, d)
 			}
 			if numbers, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
-				t.Errorf("%s at the end, %s: the beginning told %+v", moved, layout, numbers.Nodes["3"])
+				t.Errorf("%s at the end, %s: ScanWithoutSeries took the beginning %+v for the whole, want false", moved, layout, numbers.Nodes["3"])
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func TestReadHead_Errors(t *testing.T) {
 		`{"schema":"perfagent.report/1","run":{},"nodes":{"0":{"host":[]`: false,
 	} {
 		if _, err := reporter.ReadHead(strings.NewReader(data), int64(len(data))); err == nil || errors.Is(err, reporter.ErrForeign) != foreign {
-			t.Errorf("%s: %v", data, err)
+			t.Errorf("%s: error %v, want one that is ErrForeign: %v", data, err, foreign)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func FuzzReadHead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		head, err := reporter.ReadHead(bytes.NewReader(data), int64(len(data)))
 		if (head == nil) == (err == nil) {
-			t.Fatalf("%v, %v", head, err)
+			t.Fatalf("ReadHead returned %v, %v, want either a head or an error", head, err)
 		}
 
 		// If Decode accepts the data, ReadHead returns the same head.
@@ -191,7 +191,7 @@ func FuzzReadHead(f *testing.F) {
 			return
 		}
 		if n := whole.Nodes[head.Node]; n == nil || !head.Run.Start.Equal(whole.Run.Start.Time) || head.Run.ID != whole.Run.ID {
-			t.Errorf("node %q, run %+v; in the report %+v", head.Node, head.Run, whole.Run)
+			t.Errorf("the head has node %q and run %+v, the report has run %+v", head.Node, head.Run, whole.Run)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Ranges of the ranks' limits, and CPU bindings by the ranks, are combined like the limits.
-func TestCombine_LimitsOfRanks(t *testing.T) {
+func TestCombine_CombinesLimitRangesAndBindings(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 18, 0, time.UTC)
 	of := func(group string, l Limits) *rankPart {
 		l.CPUGroup, l.MemoryMB = group, series.Unknown()
@@ -21,7 +21,7 @@ func TestCombine_LimitsOfRanks(t *testing.T) {
 		of("/a", Limits{CPUs: 2, CPUQuota: 2, CPUsRange: halved, QuotaRange: halved, Reclaim: &Reclaim{SwapMB: 7}}),
 	}}
 	if l := one.limits(); l.CPUs != 2 || *l.CPUsRange != *halved || *l.QuotaRange != *halved || l.Reclaim.SwapMB != 7 {
-		t.Errorf("a group of both: %+v, range %+v", l, l.CPUsRange)
+		t.Errorf("ranks in one group: limits %+v, want 2 CPUs and 7 MiB of swap; range %+v, want %+v", l, l.CPUsRange, halved)
 	}
 
 	two := &combiner{parts: []*rankPart{
@@ -30,7 +30,7 @@ func TestCombine_LimitsOfRanks(t *testing.T) {
 	}}
 	want := LimitRange{Min: 6, Max: 8, Mean: 7, Changes: 1, ChangedAt: at}
 	if l := two.limits(); l.CPUs != 6 || *l.CPUsRange != want || l.QuotaRange != nil {
-		t.Errorf("groups of their own: %+v, range %+v, want %+v", l, l.CPUsRange, want)
+		t.Errorf("ranks in two groups: limits %+v, want 6 CPUs and no range of the quota; range %+v, want %+v", l, l.CPUsRange, want)
 	}
 
 	bound := &combiner{parts: []*rankPart{
@@ -38,6 +38,6 @@ func TestCombine_LimitsOfRanks(t *testing.T) {
 		of("/", Limits{CPUs: 1, CPUSetCPUs: 16, AffinityCPUs: 1, GivenCPUs: 16, CPUQuota: series.Unknown()}),
 	}}
 	if l := bound.limits(); l.CPUs != 2 || l.GivenCPUs != 16 || l.CPUsRange != nil {
-		t.Errorf("bound: %+v", l)
+		t.Errorf("bound ranks: limits %+v, want 2 CPUs, 16 given, and no range", l)
 	}
 }

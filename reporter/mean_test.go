@@ -44,12 +44,12 @@ func TestNew_MeanOfOneValueIsNotBelowIt(t *testing.T) {
 	r := reporter.New(reporter.Input{Recording: rec})
 	reportertest.WantMeansInside(t, r)
 	if band := r.Nodes["0"].Envelope["disk_io_read_mb"]; band.Mean[0] != 0.00390625 {
-		t.Errorf("%+v", band)
+		t.Errorf("band %+v, want a mean of 0.00390625", band)
 	}
 }
 
 // The mean of equal means equals them to the last bit.
-func TestBand_FoldedMeansAreInsideTheirExtremes(t *testing.T) {
+func TestBand_FoldKeepsTheMeanOfEqualMeans(t *testing.T) {
 	t.Parallel()
 	for n := 2; n < 60; n++ {
 		b := reporter.Band{}
@@ -58,7 +58,7 @@ func TestBand_FoldedMeansAreInsideTheirExtremes(t *testing.T) {
 		}
 		got := b.Fold(n, func(i int) float64 { return 1 + float64(i)/7 })
 		if got.Mean[0] != 0.1 {
-			t.Errorf("the mean of %d times 0.1 is %v", n, got.Mean[0])
+			t.Errorf("the mean of %d times 0.1 is %v, want 0.1", n, got.Mean[0])
 		}
 	}
 }

@@ -38,24 +38,24 @@ func TestMerge_SpansTheNodes(t *testing.T) {
 	a, b, c := reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}), reportertest.NodeReport(2, 10, 7, map[string]string{"k": "b"}), reportertest.NodeReport(10, 5, 137, nil)
 	r := mustMerge(t, reporter.SourceReport{Path: "c", Report: c}, reporter.SourceReport{Path: "b", Report: b}, reporter.SourceReport{Path: "a", Report: a})
 	if got := r.NodeNames(); !slices.Equal(got, []string{"0", "2", "10"}) {
-		t.Errorf("nodes %v", got)
+		t.Errorf("nodes %v, want 0, 2, 10", got)
 	}
 	run := r.Run
 	if *run.ExitCode != 7 || run.Signal != "" {
-		t.Errorf("exit %d %q, want that of node 2", *run.ExitCode, run.Signal)
+		t.Errorf("exit code %d and signal %q, want node 2's: 7 and none", *run.ExitCode, run.Signal)
 	}
 	if !run.Start.Equal(reportertest.RunStart) || !run.End.Equal(reportertest.RunStart.Add(35*time.Second)) || run.WallSeconds != 35 {
-		t.Errorf("from %v to %v, %v s", run.Start, run.End, run.WallSeconds)
+		t.Errorf("run from %v to %v, %v s, want 35 s from %v", run.Start, run.End, run.WallSeconds, reportertest.RunStart)
 	}
 	if run.Tags["k"] != "a" || run.Tags["x"] != "1" || run.ID != a.Run.ID || run.Command[0] != "python" || r.Schema != reporter.Schema {
-		t.Errorf("%+v", run)
+		t.Errorf("run %+v, want node 0's ID and command, and the tags k=a and x=1; schema %q, want %q", run, r.Schema, reporter.Schema)
 	}
 	if !bytes.Equal(encodedReport(t, a), encodedReport(t, reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}))) {
-		t.Error("an input was changed")
+		t.Error("Merge changed an input")
 	}
 }
 
-func TestMerge_ExitCodes(t *testing.T) {
+func TestMerge_TakesTheFirstNonzeroExitCode(t *testing.T) {
 	seven := 7
 	lone := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{ExitCode: &seven, Signal: "SIGHUP"})
 	for _, c := range []struct {
@@ -86,56 +86,56 @@ func TestMerge_ExitCodes(t *testing.T) {
 	}
 }
 
-func TestMerge_TheSameNodeTwice(t *testing.T) {
+func TestMerge_NodeGivenTwiceIsTakenOnce(t *testing.T) {
 	a, b := reportertest.NodeReport(4, 10, 0, nil), reportertest.NodeReport(4, 10, 0, nil)
 	b.Nodes["4"].Push = &reporter.Push{MLflow: reporter.PushState{State: "done", RunID: "r"}}
 	for _, order := range [][]reporter.SourceReport{{{Path: "a", Report: a}, {Path: "b", Report: b}}, {{Path: "b", Report: b}, {Path: "a", Report: a}}} {
 		r := mustMerge(t, order...)
 		if len(r.Nodes) != 1 || r.Nodes["4"].Push.MLflow.RunID != "r" {
-			t.Errorf("%+v", r.Nodes["4"].Push)
+			t.Errorf("%d nodes, want 1; push %+v, want the run r", len(r.Nodes), r.Nodes["4"].Push)
 		}
 	}
 	if a.Nodes["4"].Push.MLflow.State != "off" {
-		t.Error("an input was changed")
+		t.Error("Merge changed an input")
 	}
 	other := reportertest.NodeReport(4, 11, 0, nil)
 	_, err := reporter.Merge([]reporter.SourceReport{{Path: "x/node-4.json", Report: a}, {Path: "y/node-4.json", Report: other}})
 	if err == nil || !strings.Contains(err.Error(), "x/node-4.json") || !strings.Contains(err.Error(), "y/node-4.json") || !strings.Contains(err.Error(), "node 4 ") {
-		t.Errorf("%v", err)
+		t.Errorf("two recordings of node 4: error %v, want one with the node and both paths", err)
 	}
 }
 
-func TestMerge_RefusesNothing(t *testing.T) {
+func TestMerge_RefusesMissingReports(t *testing.T) {
 	if _, err := reporter.Merge(nil); err == nil {
-		t.Error("no inputs: no error")
+		t.Error("Merge without inputs succeeds, want an error")
 	}
 	if _, err := reporter.Merge([]reporter.SourceReport{{Path: "a.json", Report: nil}}); err == nil || !strings.Contains(err.Error(), "a.json") {
-		t.Errorf("%v", err)
+		t.Errorf("an input without a report: error %v, want one with a.json", err)
 	}
 }
 
-func TestMerge_KeepsWhatIsIncomplete(t *testing.T) {
+func TestMerge_KeepsTheReasonForIncompleteness(t *testing.T) {
 	broken := reportertest.Incomplete()
 	r := mustMerge(t, reporter.SourceReport{Path: "a", Report: reportertest.NodeReport(5, 10, 0, nil)}, reporter.SourceReport{Path: "b", Report: broken})
 	if r.Run.Incomplete != broken.Run.Incomplete {
-		t.Errorf("%q", r.Run.Incomplete)
+		t.Errorf("incomplete %q, want %q", r.Run.Incomplete, broken.Run.Incomplete)
 	}
 }
 
 // Merging one input, or a merged report, leaves it unchanged.
-func TestMerge_Identity(t *testing.T) {
+func TestMerge_LeavesASingleInputUnchanged(t *testing.T) {
 	r := reportertest.NodeReport(3, 10, 7, map[string]string{"a": "b"})
 	once := mustMerge(t, reporter.SourceReport{Path: "a", Report: r})
 	if a, b := encodedReport(t, r), encodedReport(t, once); !bytes.Equal(a, b) {
-		t.Errorf("%s\nwant\n%s", b, a)
+		t.Errorf("merged\n%s\nwant\n%s", b, a)
 	}
 	if !bytes.Equal(encodedReport(t, once), encodedReport(t, mustMerge(t, reporter.SourceReport{Path: "a", Report: once}, reporter.SourceReport{Path: "b", Report: r}))) {
-		t.Error("merged again it differs")
+		t.Error("merging a report with its input again changes it")
 	}
 }
 
 // Merging in any order and in any steps gives the same result, if no two inputs disagree.
-func TestMerge_Laws(t *testing.T) {
+func TestMerge_OrderAndStepsMakeNoDifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range testenv.Rounds(12, 3) {
 		var parts []reporter.SourceReport
@@ -177,7 +177,7 @@ func TestMerger_HalvesToTheLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(data) > limit {
-			t.Errorf("%d bytes, limit %d", len(data), limit)
+			t.Errorf("%d bytes, want at most %d", len(data), limit)
 		}
 		r, err := reporter.Decode(data)
 		if err != nil {
@@ -185,21 +185,21 @@ func TestMerger_HalvesToTheLimit(t *testing.T) {
 		}
 		n := r.Nodes["0"]
 		if band := n.Envelope["cpu_pct_per_cpu_avg"]; slices.Max(band.Max) != 100 || slices.Min(band.Min) != 0.5 {
-			t.Errorf("limit %d: the peak is gone: %v", limit, band)
+			t.Errorf("limit %d: the band %v has lost its minimum 0.5 or its maximum 100", limit, band)
 		}
 		want := (200 + int(n.Sampling.Stride) - 1) / int(n.Sampling.Stride)
 		if n.Samples.Len() != want || n.Metrics[reporter.MetricCPUPeak] != 100 {
-			t.Errorf("limit %d: %d samples at stride %d", limit, n.Samples.Len(), n.Sampling.Stride)
+			t.Errorf("limit %d: %d samples at stride %d, want %d; CPU peak %v, want 100", limit, n.Samples.Len(), n.Sampling.Stride, want, n.Metrics[reporter.MetricCPUPeak])
 		}
 		if limit > len(full) != (n.Sampling.Stride == 1) {
-			t.Errorf("limit %d of %d: stride %d", limit, len(full), n.Sampling.Stride)
+			t.Errorf("limit %d of %d bytes: stride %d, want 1 exactly if all points fit", limit, len(full), n.Sampling.Stride)
 		}
 	}
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {
-		t.Error("an input was changed")
+		t.Error("the Merger changed an input")
 	}
 	if _, err := mergeByFile(t, inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
-		t.Errorf("%v", err)
+		t.Errorf("limit of 1000 bytes: error %v, want one with the limit", err)
 	}
 }
 

@@ -27,7 +27,7 @@ func mergeByFile(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byt
 	defer func() {
 		s.Close()
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("left behind: %v, %v", left, err)
+			t.Errorf("files left in the directory: %v, want none (error %v)", left, err)
 		}
 	}()
 
@@ -63,7 +63,7 @@ func mergeByFile(t *testing.T, inputs []reporter.SourceReport, limit int) ([]byt
 	}
 	same := &reporter.Report{Schema: merged.Schema, Run: merged.Run, Nodes: each}
 	if !bytes.Equal(encodedReport(t, same), out.Bytes()) {
-		t.Error("the nodes that are handed over are not those of the file")
+		t.Error("Encode calls each with other nodes than it writes")
 	}
 	return out.Bytes(), nil
 }
@@ -128,7 +128,7 @@ func mergerCases(t *testing.T) map[string][]reporter.SourceReport {
 }
 
 // A Merger returns the same bytes as merging in memory, with any limit.
-func TestMerger_MergesAsMerge(t *testing.T) {
+func TestMerger_GivesTheBytesOfMerge(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds of CPU for merging large reports")
 	for name, inputs := range mergerCases(t) {
 		t.Run(name, func(t *testing.T) {
@@ -141,22 +141,22 @@ func TestMerger_MergesAsMerge(t *testing.T) {
 				got, err := mergeByFile(t, inputs, limit)
 				if wrong != nil {
 					if err == nil || err.Error() != wrong.Error() {
-						t.Errorf("%d %%: %v; want %v", part, err, wrong)
+						t.Errorf("limit of %d %%: error %v, want %v", part, err, wrong)
 					}
 					continue
 				}
 				if err != nil {
-					t.Fatalf("%d %%: %v", part, err)
+					t.Fatalf("limit of %d %%: error %v", part, err)
 				}
 				if text := encodedReport(t, want); !bytes.Equal(got, text) {
-					t.Fatalf("%d %%: %d bytes, want %d:\n%s", part, len(got), len(text), firstDifference(got, text))
+					t.Fatalf("limit of %d %%: %d bytes, want %d; they differ at:\n%s", part, len(got), len(text), firstDifference(got, text))
 				}
 				if len(got) < len(whole) {
 					thinned++
 				}
 			}
 			if inputs[0].Report.Nodes[inputs[0].Report.NodeNames()[0]].Samples.Len() > 60 && thinned == 0 {
-				t.Error("nothing was thinned")
+				t.Error("no limit thinned the series")
 			}
 		})
 	}
@@ -182,15 +182,15 @@ func TestMerger_RefusesTwoRecordings(t *testing.T) {
 		_, want := reporter.Merge(inputs)
 		_, err := mergeByFile(t, inputs, 1<<20)
 		if want == nil || err == nil || err.Error() != want.Error() {
-			t.Errorf("%v; want %v", err, want)
+			t.Errorf("error %v, want Merge's: %v", err, want)
 		}
 	}
 }
 
-func TestMerger_NeedsADirectory(t *testing.T) {
+func TestNewMerger_MissingDirectoryIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := reporter.NewMerger("/does/not/exist"); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
-		t.Error(err)
+		t.Errorf("error %v, want one with /does/not/exist", err)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestMerger_KnowsTheSizeOfSeries(t *testing.T) {
 				for _, less := range []*reporter.Node{n.WithoutSeries(), &halved} {
 					wholeNow, seriesNow, err := reporter.Sizes(less)
 					if err != nil || wholeNow-seriesNow != whole-series {
-						t.Errorf("%s: %d of %d bytes, then %d of %d, %v", name, series, whole, seriesNow, wholeNow, err)
+						t.Errorf("%s: %d of %d bytes are series, in the changed node %d of %d (error %v); want the same rest", name, series, whole, seriesNow, wholeNow, err)
 					}
 				}
 			}

@@ -45,15 +45,15 @@ func TestCodes_AreUniqueAndHaveATextOfTheirOwn(t *testing.T) {
 	codes, texts := make(map[reporter.Code]bool), make(map[string]bool)
 	for i, r := range reporter.Codes() {
 		if r.Code == "" || r.Why == "" || codes[r.Code] || texts[r.Why] {
-			t.Errorf("row %d: %+v", i, r)
+			t.Errorf("row %d: %+v has no code or text, or one that an earlier row has", i, r)
 		}
 		codes[r.Code], texts[r.Why] = true, true
 		if m := (reporter.Missing{Code: r.Code}); reporter.NothingToMeasure(m) != r.Normal {
-			t.Errorf("%s: NothingToMeasure is %v", r.Code, !r.Normal)
+			t.Errorf("%s: NothingToMeasure is %v, want %v", r.Code, !r.Normal, r.Normal)
 		}
 	}
 	if reporter.NothingToMeasure(reporter.Missing{Why: reporter.Codes()[0].Why}) {
-		t.Error("a text without a code is taken for a reason")
+		t.Error("NothingToMeasure is true for a text without a code, want false")
 	}
 }
 
@@ -74,12 +74,12 @@ func TestCodes_AreThoseOfTheDocs(t *testing.T) {
 		want = append(want, "| `"+string(r.Code)+"` | "+r.Why+" |")
 	}
 	if got := strings.Split(table, "\n"); !slices.Equal(got, want) {
-		t.Errorf("docs/report.md has\n%s\nthe table is\n%s", table, strings.Join(want, "\n"))
+		t.Errorf("docs/report.md has\n%s\nwant the table of codes\n%s", table, strings.Join(want, "\n"))
 	}
 
 	normal := slices.IndexFunc(reporter.Codes(), func(r reporter.Reason) bool { return !r.Normal })
 	if normal != 12 || slices.ContainsFunc(reporter.Codes()[normal:], func(r reporter.Reason) bool { return r.Normal }) {
-		t.Errorf("docs/report.md says that of the first twelve nothing is amiss; of the first %d it is so", normal)
+		t.Errorf("the first code that is not normal is at %d, want 12 as docs/report.md promises, and no normal code after it", normal)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestCodes_AreThoseOfTheSchema(t *testing.T) {
 		want = append(want, r.Code)
 	}
 	if got := schema.Defs.Node.Properties.Missing.Items.Properties.Code.Enum; !slices.Equal(got, want) {
-		t.Errorf("docs/report.schema.json has\n%v\nthe table has\n%v", got, want)
+		t.Errorf("docs/report.schema.json has\n%v\nwant\n%v", got, want)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
 		return nil
 	})
 	if err != nil || made < 15 {
-		t.Errorf("%d places that make entries of missing were found: %v", made, err)
+		t.Errorf("%d places that make entries of missing were found, want at least 15; error %v", made, err)
 	}
 }
 

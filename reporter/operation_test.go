@@ -14,7 +14,7 @@ import (
 )
 
 // Operations are unchanged after writing and reading a report, and the file is valid by the schema.
-func TestOperations_ReadBack(t *testing.T) {
+func TestOperations_AreUnchangedByWritingAndReading(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	data, err := reporter.Encode(r)
 	if err != nil {
@@ -31,23 +31,23 @@ func TestOperations_ReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(data), string(again)); diff != "" {
-		t.Error(diff)
+		t.Errorf("encoded again (-first +second):\n%s", diff)
 	}
 }
 
 // A report without operations does not mention them.
-func TestOperations_None(t *testing.T) {
+func TestReport_PooledOperationsIsNilWithoutAny(t *testing.T) {
 	if w := reportertest.ThreeNodes().PooledOperations(); w != nil {
-		t.Errorf("Work is %+v, want nil", w)
+		t.Errorf("PooledOperations is %+v, want nil", w)
 	}
 }
 
 // Over nodes, counts add up, averages are weighted by counts, and quantiles are the worst node's.
-func TestOperations_Pooled(t *testing.T) {
+func TestReport_PooledOperationsCombinesNodes(t *testing.T) {
 	w := reportertest.AddOperations(reportertest.ThreeNodes()).PooledOperations()
 	get := w.Times["store.get"]
 	if get.Count != 3*1234 || math.Abs(*get.P90-3.3) > 1e-9 || *get.Max != 12 || get.Errors != 9 {
-		t.Errorf("store.get is %+v", get)
+		t.Errorf("store.get is %+v, want 3702 calls, a p90 of 3.3, a maximum of 12 and 9 errors", get)
 	}
 	if want := 0.62 * 2; *get.Avg < want*0.999 || *get.Avg > want*1.001 {
 		t.Errorf("the average is %v, want %v", *get.Avg, want)
@@ -57,15 +57,15 @@ func TestOperations_Pooled(t *testing.T) {
 	}
 	nixl := w.Transfers["nixl"]
 	if nixl.Summary.Transfers != 360 || nixl.TotalMB != 3*8400 || nixl.FailedTransfers != 6 {
-		t.Errorf("nixl is %+v", nixl)
+		t.Errorf("nixl is %+v, want 360 transfers, 25200 MiB and 6 failures", nixl)
 	}
 	if nixl.Summary.Throughput < 7070 || nixl.Summary.Throughput > 7071 {
-		t.Errorf("the throughput is %v, want that of each node", nixl.Summary.Throughput)
+		t.Errorf("the throughput is %v, want 7070 to 7071, as on each node", nixl.Summary.Throughput)
 	}
 }
 
 // The pooled standard deviation is that of all times together. A single time on a node has none.
-func TestOperations_PooledStd(t *testing.T) {
+func TestReport_PooledStdIsOfAllTimesTogether(t *testing.T) {
 	of := func(list ...float64) aggregate.Timing {
 		sum, squares := 0.0, 0.0
 		for _, v := range list {
@@ -100,13 +100,13 @@ func TestOperations_PooledStd(t *testing.T) {
 		}
 		got := r.PooledOperations().Times["t"].Std
 		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+			t.Errorf("%s: the pooled deviation is %s, want %s", name, shownFloat(got), shownFloat(c.want))
 		}
 	}
 }
 
 // Impossible counts, as in a damaged report, give no NaN.
-func TestOperations_ImpossibleCounts(t *testing.T) {
+func TestReport_PooledMeansOfImpossibleCountsAreNotNaN(t *testing.T) {
 	for _, counts := range [][2]int64{{0, 0}, {-1, 1}, {1, -1}, {-1, -1}} {
 		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 		for i, name := range []string{"0", "1"} {
@@ -118,7 +118,7 @@ func TestOperations_ImpossibleCounts(t *testing.T) {
 		}
 		w := r.PooledOperations()
 		if g, v, o := w.Gauges["g"].Mean, w.Values["v"].Avg, *w.Times["t"].Avg; g != 5 || v != 5 || o != 5 {
-			t.Errorf("counts %v: the means are %v, %v and %v", counts, g, v, o)
+			t.Errorf("counts %v: the means are %v, %v and %v, want 5 each", counts, g, v, o)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestOperationMetric(t *testing.T) {
 		named, ok := reporter.OperationMetric(m.Name)
 		v, known := w.Value(&m)
 		if !ok || named.Series != m.Series || named.Kind != m.Kind || named.Number != m.Number || !known {
-			t.Errorf("%s: found %v (%s), value %v %v", m.Name, ok, named.Series, v, known)
+			t.Errorf("%s: found %v, series %q, want %q; value %v, known %v, want true", m.Name, ok, named.Series, m.Series, v, known)
 		}
 		names[m.Name] = true
 	}
@@ -140,19 +140,19 @@ func TestOperationMetric(t *testing.T) {
 		"transfer.nixl.failed", `op.GET /<script>alert(1)</script>{code="200"}.max_time_ms`,
 	} {
 		if !names[want] {
-			t.Errorf("%s is not there", want)
+			t.Errorf("the metrics lack %s", want)
 		}
 	}
 
 	for _, name := range []string{"", "op", "op.", "op..count", "op.count", "op.x.p50", "wall_seconds", "gauge.x", "phase.x.count"} {
 		if m, ok := reporter.OperationMetric(name); ok {
-			t.Errorf("%q is a number of %q", name, m.Series)
+			t.Errorf("OperationMetric(%q) is a number of %q, want none", name, m.Series)
 		}
 	}
 }
 
 // null for a part of the operations means absent.
-func TestOperations_Null(t *testing.T) {
+func TestReport_NullInOperationsIsAbsent(t *testing.T) {
 	const text = `{"schema":"perfagent.report/1","run":{"id":"x"},"nodes":{"0":{"metrics":{},"samples":[],
 		"operations":{"sources":null,"times":{"a":{"count":1,"avg_time_ms":null}},"keys":{"a":null}},"transfers":{"n":{}}}}}`
 	r := new(reporter.Report)
@@ -160,6 +160,14 @@ func TestOperations_Null(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w := r.PooledOperations(); w == nil || len(w.Metrics()) == 0 {
-		t.Errorf("Work is %+v", w)
+		t.Errorf("PooledOperations is %+v, want operations with metrics", w)
 	}
+}
+
+// shownFloat returns a number for a message; "nil" for nil.
+func shownFloat(v *float64) string {
+	if v == nil {
+		return "nil"
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
 }

@@ -46,19 +46,19 @@ func TestParseTimelineKey(t *testing.T) {
 	} {
 		line, ok := reporter.ParseTimelineKey(key)
 		if line != want.line || ok != (want.line != reporter.OperationTimeline{}) || string(line.Unit()) != want.unit {
-			t.Errorf("%q: %+v, %v, unit %q", key, line, ok, line.Unit())
+			t.Errorf("ParseTimelineKey(%q) = %+v, %v, unit %q; want %+v, unit %q", key, line, ok, line.Unit(), want.line, want.unit)
 		}
 		if ok && line.Key() != key {
-			t.Errorf("%q: the line's key is %q", key, line.Key())
+			t.Errorf("ParseTimelineKey(%q).Key() = %q, want the same key", key, line.Key())
 		}
 	}
 }
 
-func TestNode_Timelines(t *testing.T) {
+func TestNode_TimelinesAreInTheOrderOfKinds(t *testing.T) {
 	t.Parallel()
 	r := reporter.New(reportertest.Input(0, 3, 0, ""))
 	if lines := r.Nodes["0"].Timelines(); lines != nil {
-		t.Errorf("without operations: %v", lines)
+		t.Errorf("without operations: timelines %v, want none", lines)
 	}
 
 	var keys []string
@@ -70,12 +70,12 @@ func TestNode_Timelines(t *testing.T) {
 		"transfer:nixl:mb_per_second", "transfer:nixl:time_ms",
 	}
 	if !slices.Equal(keys, want) {
-		t.Errorf("%q, want %q", keys, want)
+		t.Errorf("timelines %q, want %q", keys, want)
 	}
 }
 
 // A reader that selects the timelines of operations gets only them.
-func TestScan_ReadsTimelines(t *testing.T) {
+func TestScan_ReadsOnlySelectedTimelines(t *testing.T) {
 	t.Parallel()
 	r := reportertest.AddOperations(reporter.New(reportertest.Input(0, 3, 0, "")))
 	data, err := reporter.Encode(r)
@@ -89,28 +89,28 @@ func TestScan_ReadsTimelines(t *testing.T) {
 		return nil
 	})
 	if want := len(r.Nodes["0"].Timelines()); err != nil || got != want {
-		t.Errorf("%d lists, want %d; %v", got, want, err)
+		t.Errorf("%d bands, want %d; error %v", got, want, err)
 	}
 }
 
 // Every recorded timeline has a name in the table: others would not be drawn and have no unit.
-func TestParseTimelineKey_OfRecordedKeys(t *testing.T) {
+func TestParseTimelineKey_KnowsAllRecordedKeys(t *testing.T) {
 	t.Parallel()
 	b := aggregate.New(aggregate.Options{}, time.Unix(0, 0))
 	var e wire.Event
 	for _, line := range []string{"a.time_ms:10|ms", "b{c:1|c", "g:-2|g", `{"op":"x","s":1,"tags":{"k":":per_second"}}`, `{"transfer":"n","xfer_us":5000}`} {
 		if reason := e.Parse([]byte(line), wire.DogStatsD); reason != wire.Accepted || !b.Add(&e, time.Unix(1, 0)) {
-			t.Fatalf("%s: %v", line, reason)
+			t.Fatalf("%s: reason %v, want it accepted and added", line, reason)
 		}
 	}
 
 	keys := b.TimelineKeys()
 	if len(keys) < 8 {
-		t.Errorf("only %q are recorded", keys)
+		t.Errorf("the recorded keys are %q, want at least 8", keys)
 	}
 	for _, key := range keys {
 		if l, ok := reporter.ParseTimelineKey(key); !ok || l.Key() != key {
-			t.Errorf("%q is %+v, %v", key, l, ok)
+			t.Errorf("ParseTimelineKey(%q) = %+v, %v, want a timeline with that key", key, l, ok)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func optionalDevicesInput() reporter.Input {
 	return in
 }
 
-func TestNew_OptionalDevices(t *testing.T) {
+func TestNew_ReportsOptionalDevices(t *testing.T) {
 	r := reporter.New(optionalDevicesInput())
 	data := encodedReport(t, r)
 	reportertest.Validate(t, data)
@@ -58,7 +58,7 @@ func TestNew_OptionalDevices(t *testing.T) {
 	})
 	for c := collector.CPUTemperature; c < collector.NumColumns; c++ {
 		if has := n.Samples.Column(c.Key()) != nil; has == c.Info().EnvelopeOnly || n.Envelope[c.Key()].Max == nil {
-			t.Errorf("%s: in the samples %v, in the envelope %v", c.Key(), has, n.Envelope[c.Key()].Max)
+			t.Errorf("%s: in the samples %v, want %v; envelope %v, want values", c.Key(), has, !c.Info().EnvelopeOnly, n.Envelope[c.Key()].Max)
 		}
 	}
 
@@ -80,7 +80,7 @@ func TestNew_OptionalDevices(t *testing.T) {
 // optionalDeviceWords do not occur in a report of a node without optional devices.
 var optionalDeviceWords = []string{"nfs", "lustre", "energy", "node_power", "cpu_temperature", "throttle", "mounts", "thermal"}
 
-func TestNew_WithoutOptionalDevices(t *testing.T) {
+func TestNew_MentionsNoOptionalDevicesWithoutThem(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
 	var csv bytes.Buffer
 	if err := reporter.WriteCSV(&csv, r); err != nil {
@@ -89,13 +89,13 @@ func TestNew_WithoutOptionalDevices(t *testing.T) {
 	all := strings.ReplaceAll(string(encodedReport(t, r))+csv.String(), "job_throttled", "")
 	for _, word := range optionalDeviceWords {
 		if strings.Contains(all, word) {
-			t.Errorf("it speaks of %s", word)
+			t.Errorf("the report or the CSV of a node without optional devices has %q", word)
 		}
 	}
 }
 
 // Sources and metrics that only root may read are missing with that reason, which summaries omit.
-func TestNew_RootOnlySources(t *testing.T) {
+func TestNew_RootOnlySourcesAreMissingWithTheReason(t *testing.T) {
 	in := reportertest.JobInput(0, 20, 0, "")
 	why := "/sys/class/powercap/intel-rapl:0/energy_uj: only root may read the counters of energy"
 	in.Recording.Missing = append(in.Recording.Missing, series.Missing{What: host.SourceEnergy, Code: host.RootOnly, Why: why})
@@ -104,17 +104,17 @@ func TestNew_RootOnlySources(t *testing.T) {
 	want := []reporter.Missing{{What: "energy", Code: host.RootOnly, Why: why}, {What: "node_energy_joules", Code: host.RootOnly, Why: why},
 		{What: "max_t_node_power_watts", Code: host.RootOnly, Why: why}}
 	if !slices.Equal(got, want) {
-		t.Errorf("missing %+v", got)
+		t.Errorf("missing %+v, want %+v", got, want)
 	}
 	for _, m := range got {
 		if !reporter.NothingToMeasure(m) {
-			t.Errorf("%+v is shown", m)
+			t.Errorf("NothingToMeasure(%+v) is false, want true, so that summaries omit it", m)
 		}
 	}
 }
 
 // Ranks that measured the host in turn add up mounts and CPU counters, each mount once.
-func TestCombine_OptionalDevices(t *testing.T) {
+func TestCombine_AddsUpMountsAndCPUCounters(t *testing.T) {
 	with := func(n float64) func(*collector.Recording) {
 		return func(rec *collector.Recording) {
 			rec.EnsureColumn(collector.NumColumns - 1)
@@ -139,6 +139,6 @@ func TestCombine_OptionalDevices(t *testing.T) {
 		"total_cpu_throttle_seconds": 3, "total_cpu_throttle_events": 6})
 	if len(n.Mounts) != 2 || n.Mounts[0].Source != "nfs1:/data" || n.Mounts[1].ReadMB != 30 || n.Mounts[1].Calls != 3 || *n.Mounts[1].RTTSeconds != 0 ||
 		len(n.Mounts[1].Operations) != 2 || n.Mounts[1].Operations[0].Name != "OPEN" || n.Mounts[1].Operations[1].ExecuteSeconds != 3 {
-		t.Errorf("mounts %+v", n.Mounts)
+		t.Errorf("mounts %+v, want nfs1:/data, then nfs1:/home with 30 MiB, 3 calls, and the operations OPEN and READ", n.Mounts)
 	}
 }

@@ -27,7 +27,7 @@ var goldenMetrics = []float64{100.0, 49.980000000000004, 20.0, 20.0, 60.0, 80.0,
 func checkGolden(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	if len(n.Metrics) != len(goldenMetrics) {
-		t.Errorf("%d metrics: %v", len(n.Metrics), n.Metrics)
+		t.Errorf("%d metrics, want %d: %v", len(n.Metrics), len(goldenMetrics), n.Metrics)
 	}
 	for i, m := range reporter.Metrics()[:len(goldenMetrics)] {
 		if got, ok := n.Metrics[m.Name]; !ok || math.Abs(got-goldenMetrics[i]) > 1e-9 {
@@ -35,11 +35,11 @@ func checkGolden(t *testing.T, n *reporter.Node) {
 		}
 	}
 	if len(n.Missing) != 0 {
-		t.Errorf("missing %v", n.Missing)
+		t.Errorf("missing %v, want nothing", n.Missing)
 	}
 }
 
-func TestParsePerfPy_GoldenVector(t *testing.T) {
+func TestParsePerfPy_GivesTheGoldenMetrics(t *testing.T) {
 	r, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil {
 		t.Fatal(err)
@@ -47,17 +47,17 @@ func TestParsePerfPy_GoldenVector(t *testing.T) {
 	n := r.Nodes["3"]
 	checkGolden(t, n)
 	if n.Origin != reporter.OriginPerfPy || n.Host == nil || n.Host.CPUs != 8 || n.Samples.Len() != 5 {
-		t.Errorf("%+v", n)
+		t.Errorf("node %+v, want perf.py's origin, 8 CPUs and 5 samples", n)
 	}
 	if r.Run.Start.Unix() != 1000 || r.Run.End.Unix() != 1004 || r.Run.WallSeconds != 4 {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v, want it from 1000 to 1004, 4 s", r.Run)
 	}
 	if got := n.Remarks(); !slices.Equal(got, []string{reporter.PerfPyRemark}) {
-		t.Errorf("remarks %q", got)
+		t.Errorf("remarks %q, want %q", got, reporter.PerfPyRemark)
 	}
 	again, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil || again.Run.ID != r.Run.ID || !strings.HasPrefix(r.Run.ID, "perfpy-") {
-		t.Errorf("ids %q and %q: %v", r.Run.ID, again.Run.ID, err)
+		t.Errorf("run IDs %q and %q, want the same with the prefix perfpy-; error %v", r.Run.ID, again.Run.ID, err)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestNewPerfPyReport_GivesTheNumbersOfItsFile(t *testing.T) {
 	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 3, 8, reporter.Run{ID: "x", ExitCode: &exit})
 	checkGolden(t, r.Nodes["3"])
 	if r.Run.ID != "x" || *r.Run.ExitCode != 7 || r.Run.WallSeconds != 4 {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v, want ID x, exit code 7 and 4 s", r.Run)
 	}
 	file, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil {
@@ -83,14 +83,14 @@ func TestNewPerfPyReport_KeepsTheTimesOfTheRun(t *testing.T) {
 	run := reporter.Run{Start: reporter.Time{Time: reportertest.RunStart}, End: reporter.Time{Time: reportertest.RunStart.Add(6e9)}, WallSeconds: 5.5}
 	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 0, 8, run)
 	if r.Run.WallSeconds != 5.5 || !r.Run.Start.Equal(reportertest.RunStart) {
-		t.Errorf("%+v", r.Run)
+		t.Errorf("run %+v, want 5.5 s from %v", r.Run, reportertest.RunStart)
 	}
 	checkGolden(t, r.Nodes["0"])
 }
 
 // perf.py's ring, its file, and the report read from it have the golden table of
 // capacity 10.
-func TestPerfPy_GoldenRingThroughTheFile(t *testing.T) {
+func TestParsePerfPy_KeepsTheGoldenRing(t *testing.T) {
 	for n, kept := range map[int][]float64{
 		10: {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 11: {1, 3, 5, 7, 9}, 12: {1, 3, 5, 7, 9, 12}, 13: {1, 3, 5, 7, 9, 12},
 		15: {1, 3, 5, 7, 9, 12, 14}, 20: {1, 3, 5, 7, 9, 12, 14, 16, 18, 20}, 22: {1, 5, 9, 14, 18}, 24: {1, 5, 9, 14, 18, 24},
@@ -111,16 +111,16 @@ func TestPerfPy_GoldenRingThroughTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := r.Nodes["0"].Samples.Column("timestamp"); !slices.Equal(got, kept) {
-			t.Errorf("n %d: %v, want %v", n, got, kept)
+			t.Errorf("%d samples: the ring kept %v, want %v", n, got, kept)
 		}
 		hours := (kept[len(kept)-1] - 1) * 2 / 3600
 		if got := r.Nodes["0"].Metrics[reporter.MetricCPUHours]; math.Abs(got-hours) > 1e-9 {
-			t.Errorf("n %d: %v CPU hours, want %v", n, got, hours)
+			t.Errorf("%d samples: %v CPU hours, want %v", n, got, hours)
 		}
 	}
 }
 
-func TestParsePerfPy_SaysWhyItIsAbsent(t *testing.T) {
+func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {
 	for _, c := range []struct {
 		name, data, metric, why string
 		cpus, present           int
@@ -146,10 +146,10 @@ func TestParsePerfPy_SaysWhyItIsAbsent(t *testing.T) {
 			t.Errorf("%s: missing %v, want %s for %q", c.name, n.Missing, c.metric, c.why)
 		}
 		if len(n.Metrics) != c.present || len(n.Metrics)+len(n.Missing) != 18 {
-			t.Errorf("%s: %d metrics, %d missing", c.name, len(n.Metrics), len(n.Missing))
+			t.Errorf("%s: %d metrics, want %d; %d missing, want %d", c.name, len(n.Metrics), c.present, len(n.Missing), 18-c.present)
 		}
 		if (n.Host != nil) != (c.cpus > 0) {
-			t.Errorf("%s: host %v", c.name, n.Host)
+			t.Errorf("%s: host %v, want one: %v", c.name, n.Host, c.cpus > 0)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestParsePerfPy_CountsSamplesWithoutKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.Nodes["0"].Samples; got.Len() != 3 || got.Column("extra")[1] != 4 {
-		t.Errorf("%+v", got)
+		t.Errorf("samples %+v, want 3 with extra 4 in the second", got)
 	}
 }
 
@@ -198,9 +198,9 @@ func TestParsePerfPy_Errors(t *testing.T) {
 	} {
 		r, err := reporter.ParsePerfPy([]byte(data), 4)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60s: %v, want %q (%v)", data, err, want, r)
+			t.Errorf("%.60s: error %v, want %q in it (report %v)", data, err, want, r)
 		} else if words := err.Error(); words != text.Printable(words) || len(words) > 300 {
-			t.Errorf("%.60s: not one plain line: %q", data, words)
+			t.Errorf("%.60s: error %q, want one printable line of at most 300 bytes", data, words)
 		}
 	}
 }
@@ -214,11 +214,11 @@ func TestEncodePerfPy_Layout(t *testing.T) {
 	} {
 		got, err := reporter.EncodePerfPy(samples)
 		if err != nil || string(got) != want {
-			t.Errorf("%s: %v, want %s", got, err, want)
+			t.Errorf("EncodePerfPy returned %s, error %v, want %s", got, err, want)
 		}
 	}
 	if _, err := reporter.EncodePerfPy(map[string][]collector.Sample{"x\x1b": nil}); err == nil || !strings.Contains(err.Error(), "not an integer") {
-		t.Errorf("%v", err)
+		t.Errorf("node \"x\\x1b\": error %v, want one with \"not an integer\"", err)
 	}
 }
 
@@ -255,10 +255,10 @@ func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
 		a, b := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
 		for i := range min(len(a), len(b)) {
 			if a[i] != b[i] {
-				t.Fatalf("line %d is %q, Python writes %q", i+1, a[i], b[i])
+				t.Fatalf("line %d is %q, want %q as Python writes", i+1, a[i], b[i])
 			}
 		}
-		t.Fatalf("%d lines, Python writes %d", len(a), len(b))
+		t.Fatalf("%d lines, want %d as Python writes", len(a), len(b))
 	}
 }
 
@@ -288,17 +288,17 @@ func FuzzPerfPy(f *testing.F) {
 		r, err := reporter.ParsePerfPy(data, cpus)
 		if err != nil {
 			if words := err.Error(); words != text.Printable(words) {
-				t.Errorf("%q", words)
+				t.Errorf("error %q, want it printable", words)
 			}
 			return
 		}
 		if !json.Valid(data) {
-			t.Error("accepted what is not JSON")
+			t.Error("ParsePerfPy accepted data that are not JSON")
 		}
 		encoded, err := reporter.Encode(r)
 		var back reporter.Report
 		if err != nil || json.Unmarshal(encoded, &back) != nil || len(back.Nodes) != len(r.Nodes) {
-			t.Errorf("does not read back: %v\n%s", err, encoded)
+			t.Errorf("the encoded report does not read back (error %v):\n%s", err, encoded)
 		}
 		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
 			t.Error(err)
@@ -320,7 +320,7 @@ func FuzzPerfPy(f *testing.F) {
 		}
 		for name, n := range r.Nodes {
 			if fmt.Sprint(second.Nodes[name].Metrics) != fmt.Sprint(n.Metrics) {
-				t.Errorf("node %s: %v, then %v", name, n.Metrics, second.Nodes[name].Metrics)
+				t.Errorf("node %s: metrics %v, and read back %v", name, n.Metrics, second.Nodes[name].Metrics)
 			}
 		}
 	})

@@ -43,11 +43,11 @@ func begin(name string) marks.Line {
 
 // A phase that is on at the end lasts as long as the job. A phase of the whole run has the run's metrics,
 // except for those that are exact only at the job's end.
-func TestNew_PhaseOfTheWholeRun(t *testing.T) {
+func TestNew_PhaseOfTheWholeRunHasTheRunsMetrics(t *testing.T) {
 	n := reporter.New(spoken(begin("all"))).Nodes["0"]
 	p := n.Phase("all")
 	if p == nil || p.Seconds != 19.5 || p.Count != 1 || !slices.Equal(p.Spans, []reporter.PhaseSpan{{p.Start, 19.5}}) {
-		t.Fatalf("phase %+v", p)
+		t.Fatalf("phase %+v, want one span of 19.5 s", p)
 	}
 
 	compared := 0
@@ -55,7 +55,7 @@ func TestNew_PhaseOfTheWholeRun(t *testing.T) {
 		whole, ok := n.Metrics[name]
 		switch {
 		case !ok:
-			t.Errorf("only the phase has %s", name)
+			t.Errorf("the phase has %s, which the run lacks", name)
 		case name == reporter.MetricJobMemoryPeak: // the run's value includes the largest process
 		case math.Abs(v-whole) > 1e-9*max(1, math.Abs(whole)):
 			t.Errorf("%s: %v in the phase, %v in the run", name, v, whole)
@@ -64,27 +64,27 @@ func TestNew_PhaseOfTheWholeRun(t *testing.T) {
 		}
 	}
 	if compared < 20 {
-		t.Errorf("the phase has only %d metrics of the run: %v", compared, p.Metrics.Names())
+		t.Errorf("%d metrics of the phase equal the run's, want at least 20: %v", compared, p.Metrics.Names())
 	}
 	for _, name := range []string{"wall_seconds", "node_cpu_hours", "boot_total_disk_io_read_mb", "psi_io_full_avg_pct"} {
 		if _, ok := p.Metrics[name]; ok {
-			t.Errorf("a phase has %s", name)
+			t.Errorf("the phase has %s, which has no meaning for a phase", name)
 		}
 	}
 }
 
-func TestNew_MarksInTheOrderOfTime(t *testing.T) {
+func TestNew_SortsMarksByTime(t *testing.T) {
 	start := float64(reportertest.RunStart.Unix())
 	n := reporter.New(spoken(marks.Line{Text: "later", At: start + 5}, marks.Line{Text: "first", At: start + 1})).Nodes["0"]
 	if want := []reporter.Mark{{Timestamp: start + 1, Text: "first"}, {Timestamp: start + 5, Text: "later"}}; !slices.Equal(n.Marks, want) {
 		t.Errorf("marks %v, want %v", n.Marks, want)
 	}
 	if n.Phases != nil {
-		t.Errorf("phases %v", n.Phases)
+		t.Errorf("phases %v, want none", n.Phases)
 	}
 }
 
-func TestNew_MissingMarks(t *testing.T) {
+func TestNew_LostMarksAreMissingWithTheReason(t *testing.T) {
 	in := spoken()
 	in.Recording.AddMarks(marks.Update{Why: "read marks x: it has shrunk", Dropped: marks.Dropped{Marks: 3, PhaseSpans: 1, Bytes: 12345}})
 	var got []reporter.Missing
@@ -111,28 +111,28 @@ func TestNode_PhaseAt(t *testing.T) {
 		54.999: "train <b>&\x1b[31m", 55: "",
 	} {
 		if got := n.PhaseAt(start + at); got != want {
-			t.Errorf("at %v: %q, want %q", at, got, want)
+			t.Errorf("PhaseAt %v s after the start is %q, want %q", at, got, want)
 		}
 	}
 }
 
 // An open phase is the one at the newest sample, although its length is rounded.
-func TestNode_PhaseAtTheNewestSample(t *testing.T) {
+func TestNode_PhaseAtNewestSampleIsTheOpenPhase(t *testing.T) {
 	const newest = 1795402537.641
 	n := &reporter.Node{
 		Phases:   []reporter.Phase{{Name: "load", Spans: []reporter.PhaseSpan{{1795402535.10192, 2.53908}}}},
 		Envelope: reporter.Envelope{"timestamp": {Max: []float64{newest - 1, newest}}},
 	}
 	if st := n.Phases[0].Spans[0]; st[0]+st[1] >= newest {
-		t.Fatal("the sum is not rounded down")
+		t.Fatal("start and length of the phase add up to the newest sample or more: the test checks nothing")
 	}
 	if got := n.CurrentPhase(); got != "load" || n.PhaseAt(newest) != got {
-		t.Errorf("%q", got)
+		t.Errorf("CurrentPhase is %q, PhaseAt(newest) %q, want load", got, n.PhaseAt(newest))
 	}
 }
 
 // Reports with phases are unchanged after writing and reading, valid, and unchanged after merging.
-func TestDecode_Phases(t *testing.T) {
+func TestDecode_KeepsPhasesAndMarks(t *testing.T) {
 	r := reportertest.AddMarks(reporter.New(spoken(begin("all"))))
 	data, err := reporter.Encode(r)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestDecode_Phases(t *testing.T) {
 		}
 	}
 	if bytes.Contains(mustEncode(t, other), []byte(`"phases"`)) || bytes.Contains(mustEncode(t, other), []byte(`"marks"`)) {
-		t.Error("a report without phases has the key")
+		t.Error("a report without phases has the key phases or marks")
 	}
 }
 
@@ -183,24 +183,24 @@ func TestPhaseMetric(t *testing.T) {
 }
 
 // PhaseNumbers lists each number that a phase can have, and Values returns it.
-func TestPhase_Values(t *testing.T) {
+func TestPhase_ValuesAreThoseOfPhaseNumbers(t *testing.T) {
 	n := reporter.New(spoken(begin("a.b"))).Nodes["0"]
 	for name, want := range n.PhaseValues() {
 		phase, number, _ := reporter.SplitPhaseMetricName(name)
 		if v, ok := n.Phase(phase).Values()[number]; v != want || !ok {
-			t.Errorf("%s: %v, %v; want %v", name, v, ok, want)
+			t.Errorf("%s: Values has %v, %v; want %v", name, v, ok, want)
 		}
 		if !slices.Contains(reporter.PhaseNumbers(), number) {
-			t.Errorf("%s is not listed", number)
+			t.Errorf("PhaseNumbers lacks %s", number)
 		}
 	}
 	if n.Phase("a") != nil {
-		t.Error("there is a phase that is none")
+		t.Error("Phase(\"a\") is not nil, but only a.b exists")
 	}
 }
 
 // The table of samples has the phase of each sample, and no phase column without phases.
-func TestWriteCSV_Phase(t *testing.T) {
+func TestWriteCSV_HasThePhaseOfEachSample(t *testing.T) {
 	r := reporter.New(reportertest.Input(0, 60, 0, ""))
 	var bare, out bytes.Buffer
 	if err := reporter.WriteCSV(&bare, r); err != nil {
@@ -220,10 +220,10 @@ func TestWriteCSV_Phase(t *testing.T) {
 			want = strings.ReplaceAll(r.Nodes["0"].PhaseAt(float64(reportertest.RunStart.Unix())+float64(i)), "\x1b", `\x1b`)
 		}
 		if got := row[len(row)-1]; got != want {
-			t.Errorf("row %d: %q, want %q", i, got, want)
+			t.Errorf("row %d: phase %q, want %q", i, got, want)
 		}
 		if rest := strings.Join(row[:len(row)-1], ","); i > 0 && rest != plain[i] {
-			t.Errorf("row %d: %q, without phases %q", i, rest, plain[i])
+			t.Errorf("row %d: the other columns are %q, want %q as without phases", i, rest, plain[i])
 		}
 	}
 }

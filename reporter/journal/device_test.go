@@ -55,7 +55,7 @@ func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte,
 }
 
 // A journal has the ports' columns from their discovery, and gives the same metrics.
-func TestJournal_RDMAPorts(t *testing.T) {
+func TestJournal_KeepsColumnsOfPortsFoundLater(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		data, want := portsJournal(t, 12, 5, 2, snapshot)
 		got, err := Parse(data)
@@ -63,24 +63,24 @@ func TestJournal_RDMAPorts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := want.Nodes["3"].Metrics["total_net_ib_sent_mb"]; v != 12 {
-			t.Errorf("the recording has %v", v)
+			t.Errorf("the recording has %v MiB sent, want 12", v)
 		}
 		if diff := cmp.Diff(want.Nodes["3"].Metrics, got.Nodes["3"].Metrics); diff != "" {
 			t.Errorf("snapshot %v: metrics (-want +got):\n%s", snapshot, diff)
 		}
 		column := got.Nodes["3"].Samples.Column("net_ib_recv_mb")
 		if len(column) != 12 || !math.IsNaN(column[4]) || column[11] != 6 {
-			t.Errorf("snapshot %v: samples %v", snapshot, column)
+			t.Errorf("snapshot %v: received %v, want 12 samples, NaN in sample 4, and 6 MiB at the end", snapshot, column)
 		}
 	}
 }
 
 // The journal of a node without ports does not mention them, even if it has GPUs.
-func TestJournal_WithoutRDMAPorts(t *testing.T) {
+func TestJournal_MentionsNoRDMAPortsWithoutThem(t *testing.T) {
 	for _, gpus := range []int{0, 2} {
 		data, _ := portsJournal(t, 5, 5, gpus, true)
 		if bytes.Contains(data, []byte("net_ib")) {
-			t.Errorf("with %d GPUs it speaks of ports", gpus)
+			t.Errorf("the journal of a node with %d GPUs and without RDMA ports mentions ports", gpus)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 				t.Fatalf("snapshot %v: the first %d bytes of %d (-whole lines +followed):\n%s", snapshot, cut, len(data), d)
 			}
 			if followLook(t, f) {
-				t.Fatalf("cut at %d: something is new though nothing was written", cut)
+				t.Fatalf("cut at %d: Poll reports a change although nothing was written", cut)
 			}
 			followAppend(t, path, data[cut:])
 			followLook(t, f)
@@ -170,16 +170,16 @@ func followRewrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	if files < 3 {
-		t.Errorf("the journal was rewritten %d times, too few to tell anything", files)
+		t.Errorf("the journal was rewritten %d times, want at least 3", files)
 	}
 	if err := j.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Poll(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a journal that is gone: %v", err)
+		t.Errorf("Poll of a removed journal: error %v, want fs.ErrNotExist", err)
 	}
 	if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 3000 {
-		t.Error("what was known of it is gone, too")
+		t.Error("after the journal was removed, the report with its 3000 samples is lost")
 	}
 }
 
@@ -189,11 +189,11 @@ func followUntil(t testing.TB, f *Follower, samples int64) {
 	synctest.Wait()
 	followLook(t, f)
 	if r := f.Report(); r == nil || r.Nodes["3"].Sampling.Samples != samples {
-		t.Fatalf("not %d samples: %+v", samples, r)
+		t.Fatalf("report %[2]+v, want %[1]d samples", samples, r)
 	}
 }
 
-func TestFollower_OfDamagedJournals(t *testing.T) {
+func TestFollower_ReadsDamagedJournalAsParseDoes(t *testing.T) {
 	data, _ := journalOf(t, 6, false)
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	torn := bytes.Join([][]byte{lines[0], lines[1], lines[2][:40], []byte("\n"), lines[3]}, nil)
@@ -205,7 +205,7 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(followText(t, want), followText(t, f.Report())); d != "" {
-		t.Errorf("a torn line (-read +followed):\n%s", d)
+		t.Errorf("report after a torn line (-read +followed):\n%s", d)
 	}
 
 	// After another program truncates the file, its remaining and later lines count.
@@ -214,12 +214,12 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 	}
 	followLook(t, f)
 	if got := f.Report().Nodes["3"].Sampling.Samples; got != 1 {
-		t.Errorf("cut to one sample: %d", got)
+		t.Errorf("truncated to one sample: %d samples, want 1", got)
 	}
 	followAppend(t, path, lines[2])
 	followLook(t, f)
 	if got := f.Report().Nodes["3"].Sampling.Samples; got != 2 {
-		t.Errorf("one more: %d samples", got)
+		t.Errorf("a line appended after the truncation: %d samples, want 2", got)
 	}
 
 	// A file that is not a journal does not affect the data read before.
@@ -238,10 +238,10 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 		}
 		_, err := f.Poll()
 		if err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want one with the path", name, err)
 		}
 		if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 2 {
-			t.Errorf("%s: what was known is lost", name)
+			t.Errorf("%s: the report with the 2 samples read before is lost", name)
 		}
 		_ = os.Remove(path)
 		if err := os.WriteFile(path, bytes.Join(lines[:3], nil), 0o644); err != nil {
@@ -252,27 +252,27 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 }
 
 // A Follower reads any journal that appears at its path, including replacements.
-func TestFollower_OfNothing(t *testing.T) {
+func TestFollower_ReadsAJournalThatAppearsLater(t *testing.T) {
 	f, path := followed(t)
 	if followLook(t, f) || f.Report() != nil || f.Newest() != nil {
-		t.Error("an empty file tells something")
+		t.Error("an empty file: Poll reports a change, or there is a report or a value, want none")
 	}
 	data, rec := journalOf(t, 6, false)
 	followAppend(t, path, data[:bytes.IndexByte(data, '\n')+1])
 	if !followLook(t, f) || f.Report() == nil || f.Newest() != nil {
-		t.Error("a head alone: no report, or a sample")
+		t.Error("a head alone: want a change, a report, and no values")
 	}
 	if got := f.Report(); got.Run.ID != "r" || got.Nodes["3"] == nil || rec.Samples != 6 {
-		t.Errorf("the head: %+v", got.Run)
+		t.Errorf("a head alone: run %+v, want ID r with node 3; the recording has %d samples, want 6", got.Run, rec.Samples)
 	}
 	if _, err := Follow(filepath.Join(t.TempDir(), "x")).Poll(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: %v", err)
+		t.Errorf("a missing file: error %v, want fs.ErrNotExist", err)
 	}
 }
 
 // Values that only the newest sample lacks stay valid; values that are no longer measured do
 // not.
-func TestFollower_NewestValuesAreNew(t *testing.T) {
+func TestFollower_NewestDropsOldValues(t *testing.T) {
 	s := reportertest.NewStream(2)
 	rec := s.Recording(10)
 	j := &Journal{}
@@ -297,25 +297,25 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 		followAppend(t, path, j.line(sample, rec))
 		followLook(t, f)
 		if got := f.Newest()[collector.MemPercent]; want && got != was || !want && !math.IsNaN(got) {
-			t.Errorf("sample %d: %v, want %v to be there: %v", i, got, was, want)
+			t.Errorf("sample %d: memory %v, want %v (still valid: %v)", i, got, was, want)
 		}
 	}
 }
 
 // The agent's CPU time makes a line longer by only one number.
-func TestJournal_LineWithItsCost(t *testing.T) {
+func TestJournal_AgentCPUTimeCostsOneNumberPerLine(t *testing.T) {
 	s := reportertest.NewStream(2)
 	rec := s.Recording(10)
 	sample := s.Next(rec)
 	plain, told := &Journal{}, &Journal{agentCPUSeconds: func() float64 { return 123.4567891 }}
 	before, after := plain.line(sample, rec), told.line(sample, rec)
 	if n := len(after) - len(before); n != len(`,"agent_cpu_s":123.456789`) {
-		t.Errorf("a line has %d bytes more:\n%s", n, after)
+		t.Errorf("the CPU time takes %d bytes, want %d:\n%s", n, len(`,"agent_cpu_s":123.456789`), after)
 	}
 	a := testing.AllocsPerRun(100, func() { plain.line(sample, rec) })
 	b := testing.AllocsPerRun(100, func() { told.line(sample, rec) })
 	if a != b {
-		t.Errorf("%v allocations a line, and %v with the cost", a, b)
+		t.Errorf("%v allocations per line, and %v with the CPU time, want the same", a, b)
 	}
 }
 
