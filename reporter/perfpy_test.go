@@ -306,7 +306,7 @@ func FuzzPerfPy(f *testing.F) {
 		samples := make(map[string][]collector.Sample)
 		for name, n := range r.Nodes {
 			if len(n.Metrics)+len(n.Missing) != 18 {
-				t.Errorf("node %s: %d metrics and %d missing", name, len(n.Metrics), len(n.Missing))
+				t.Errorf("node %s: %d metrics and %d missing, want 18 together", name, len(n.Metrics), len(n.Missing))
 			}
 			samples[name] = kept(n.Samples)
 		}

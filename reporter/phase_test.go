@@ -177,7 +177,7 @@ func TestPhaseMetric(t *testing.T) {
 	} {
 		m, ok := reporter.PhaseMetric(name)
 		if ok != (want != 0) || m.Aggregation != want || ok && (m.Name != name || m.Unit == "") {
-			t.Errorf("%s: %+v, %v", name, m, ok)
+			t.Errorf("PhaseMetric(%q) = %+v, %v, want the aggregation %v (0 = no metric), the name and a unit", name, m, ok, want)
 		}
 	}
 }

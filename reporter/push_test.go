@@ -114,13 +114,13 @@ func TestWithPush(t *testing.T) {
 		}
 		again, err := reporter.WithPush(got, states("0", "1", "77"))
 		if err != nil || !bytes.Equal(again, got) {
-			t.Errorf("%s: once more it is %s (%v)", name, again, err)
+			t.Errorf("%s: a second WithPush gives %s (error %v), want no change", name, again, err)
 		}
 	}
 }
 
 // The states of MLflow and of a store are independent, and SameRecording ignores them.
-func TestWithStore(t *testing.T) {
+func TestWithStore_KeepsTheStateOfMLflow(t *testing.T) {
 	t.Parallel()
 	report := reportertest.NodeReport(3, 20, 0, nil)
 	report.Nodes["3"].Push = &reporter.Push{MLflow: somePush()}
@@ -145,32 +145,32 @@ func TestWithStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&reporter.Push{MLflow: other, Store: done}, read.Nodes["3"].Push); diff != "" {
-		t.Error(diff)
+		t.Errorf("push of the node (-want +got):\n%s", diff)
 	}
 
 	if !reporter.SameRecording(data, both) {
-		t.Error("another recording once it was pushed")
+		t.Error("SameRecording is false after two pushes, want true")
 	}
 	report.Nodes["3"].Metrics["wall_seconds"]++
 	another, err := reporter.Encode(report)
 	if err != nil || reporter.SameRecording(data, another) || reporter.SameRecording(data, data[:len(data)/2]) {
-		t.Errorf("the same recording with another length, or half of it (%v)", err)
+		t.Errorf("SameRecording is true for another length of the run or for half of the file, want false (error %v)", err)
 	}
 }
 
 // The state of a store adds a push part to reports without one, such as those from perf.py's numbers.
-func TestWithStore_OfNoPush(t *testing.T) {
+func TestWithStore_AddsAPushPart(t *testing.T) {
 	t.Parallel()
 	pending := &reporter.StoreState{State: reporter.PushPending, URI: "u", Error: "e"}
 	got, err := reporter.WithStore([]byte(`{"nodes":{"0":{"a":1},"1":{}}}`), map[string]*reporter.StoreState{"0": pending, "1": pending})
 	const push = `"push":{"mlflow":{"state":"off"},"store":{"state":"pending","uri":"u","error":"e"}}`
 	if want := `{"nodes":{"0":{` + push + `,"a":1},"1":{` + push + `}}}`; err != nil || string(got) != want {
-		t.Errorf("%s, %v, want %s", got, err, want)
+		t.Errorf("%s, error %v, want %s", got, err, want)
 	}
 }
 
 // If a key appears twice, the last one counts, as for readers.
-func TestWithPush_DuplicateKeys(t *testing.T) {
+func TestWithPush_LastOfDuplicateKeysCounts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"nodes":{"0":{"push":{"mlflow":{"state":"off"}},"push":{"mlflow":{"state":"off"}}}}}`,
@@ -184,19 +184,19 @@ func TestWithPush_DuplicateKeys(t *testing.T) {
 		}
 		var r reporter.Report
 		if err := json.Unmarshal(got, &r); err != nil || r.Nodes["0"].Push == nil || r.Nodes["0"].Push.MLflow != somePush() {
-			t.Errorf("%s becomes %s (%v)", text, got, err)
+			t.Errorf("%s becomes %s, want the new state in it (error %v)", text, got, err)
 		}
 	}
 }
 
 // Anything but a report is an error, and stays undamaged.
-func TestWithPush_Refuses(t *testing.T) {
+func TestWithPush_RefusesOtherThanReports(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "  ", "null", "[]", "3", `"nodes"`, `{`, `{"nodes":`, `{"nodes":{"0":{"push":{}`, `{"nodes":[]}`, `{"nodes":null}`, `{"nodes":{"0":[]}}`,
 		`{"nodes":{"0":null}}`, `{"nodes":{"0":{"push":{}},}}`, `{"nodes":{"0":{"push"}}}`, `{"nodes":{"0":{"push":NaN}}}`,
 		`{"nodes":{"0":{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}}}`} {
 		if got, err := reporter.WithPush([]byte(text), states("0")); err == nil {
-			t.Errorf("%.60q becomes %.100q", text, got)
+			t.Errorf("%.60q becomes %.100q, want an error", text, got)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func FuzzWithPush(f *testing.F) {
 			return
 		}
 		if !json.Valid(got) {
-			t.Fatalf("%q becomes %q", data, got)
+			t.Fatalf("%q becomes %q, want JSON", data, got)
 		}
 		if d := cmp.Diff(wanted(t, data, states("0", "1")), decoded(t, got)); d != "" {
 			t.Fatalf("%q becomes %q (-want +got):\n%s", data, got, d)
@@ -260,7 +260,7 @@ func duplicates(data []byte) bool {
 }
 
 // A real report stays unchanged, to the byte, except for its push part.
-func TestWithPush_RealReport(t *testing.T) {
+func TestWithPush_ChangesOnlyThePushOfARealReport(t *testing.T) {
 	t.Parallel()
 	s := reportertest.NewStream(5)
 	rec := s.Recording(50)
@@ -281,7 +281,7 @@ func TestWithPush_RealReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after.Nodes["3"].Push.MLflow != somePush() {
-		t.Errorf("%+v", after.Nodes["3"].Push)
+		t.Errorf("push %+v, want %+v", after.Nodes["3"].Push, somePush())
 	}
 	back, err := reporter.WithPush(changed, map[string]reporter.PushState{"3": before.Nodes["3"].Push.MLflow})
 	if err != nil {
@@ -289,6 +289,6 @@ func TestWithPush_RealReport(t *testing.T) {
 	}
 	i, j := bytes.Index(data, []byte(`"push":`)), bytes.Index(back, []byte(`"push":`))
 	if i < 0 || i != j || !bytes.Equal(data[:i], back[:j]) || !reflect.DeepEqual(decoded(t, data), decoded(t, back)) {
-		t.Error("there and back is not the same")
+		t.Error("writing the old push back does not restore the report")
 	}
 }

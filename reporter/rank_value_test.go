@@ -7,8 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// TestRankValues: ranks survive writing and reading, and RankValues names their numbers.
-func TestRankValues(t *testing.T) {
+// Ranks are unchanged by writing and reading, and RankValues names their numbers.
+func TestNode_RankValuesAreThoseOfItsRanks(t *testing.T) {
 	data, err := reporter.Encode(reportertest.KilledRank())
 	if err != nil {
 		t.Fatal(err)
@@ -23,18 +23,18 @@ func TestRankValues(t *testing.T) {
 		"rank.3.exit_code": 137, "rank.3.job_avg_cpu_cores": 1, "rank.0.job_peak_memory_mb": 512, "rank.0.exit_code": 143,
 	} {
 		if v, ok := got[name]; !ok || v != want {
-			t.Errorf("%s = %v, want %v", name, v, want)
+			t.Errorf("%s = %v (known: %v), want %v", name, v, ok, want)
 		}
 	}
 	if _, other := got["rank.4.exit_code"]; other {
-		t.Error("rank 4 is of another node")
+		t.Error("the values of node 0 have rank 4, which is on node 1")
 	}
 	if ranks := r.Nodes["1"].RankList(); len(ranks) != 4 || ranks[0].Rank != 4 || ranks[3].Rank != 7 {
-		t.Errorf("%v", ranks)
+		t.Errorf("node 1 has %d ranks, want 4, from rank 4 to 7: %v", len(ranks), ranks)
 	}
 
 	var none *reporter.Node
 	if none.HostName() != "" || none.RankList() != nil || r.Nodes["1"].HostName() != "node2" {
-		t.Error("names")
+		t.Errorf("a nil node has a name or ranks, or node 1 is called %q, want node2", r.Nodes["1"].HostName())
 	}
 }

@@ -21,11 +21,11 @@ func TestDecode_NullIsAbsent(t *testing.T) {
 	}
 	n := r.Nodes["0"]
 	if v, ok := n.Metrics["max_t_mem_percent"]; ok || n.Metrics["node_cpu_hours"] != 2 {
-		t.Errorf("max_t_mem_percent %v, metrics %v", v, n.Metrics)
+		t.Errorf("max_t_mem_percent is %v (present: %v), want none; metrics %v, want 2 CPU hours", v, ok, n.Metrics)
 	}
 	again, err := reporter.Encode(r)
 	if err != nil || strings.Contains(string(again), "null") {
-		t.Errorf("%v: %s", err, again)
+		t.Errorf("encoded again: error %v; want no null in:\n%s", err, again)
 	}
 }
 
@@ -38,7 +38,7 @@ func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
 	}
 }
 
-func TestWhyAbsent(t *testing.T) {
+func TestWhyMissing_GivesTheReasonThatApplies(t *testing.T) {
 	start := host.Instant{Wall: reportertest.RunStart}
 	rec := collector.NewRecording(start, time.Second, 10)
 	var s collector.Sample
@@ -48,14 +48,14 @@ func TestWhyAbsent(t *testing.T) {
 	rec.Add(&s)
 	rec.End.Mono = 3 * time.Millisecond
 	if err := reporter.WhyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "3ms is too short") {
-		t.Error(err)
+		t.Errorf("after 3 ms: error %v, want \"3ms is too short\" in it", err)
 	}
 	rec.End.Mono = 3 * time.Second
 	if err := reporter.WhyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "did not advance") {
-		t.Error(err)
+		t.Errorf("after 3 s: error %v, want \"did not advance\" in it", err)
 	}
 	rec.Failures = []collector.Failure{{Source: host.SourceCPU, Why: "read /proc/stat: no", Count: 2}}
 	if err := reporter.WhyAbsent(rec, collector.CPUAvg); err.Error() != "read /proc/stat: no" {
-		t.Error(err)
+		t.Errorf("after a failure: error %v, want \"read /proc/stat: no\"", err)
 	}
 }

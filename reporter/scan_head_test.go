@@ -29,29 +29,29 @@ func concluded(t *testing.T, seconds int) *reporter.Report {
 	return r
 }
 
-func TestScanWithoutSeries_IsTheReportWithoutSeries(t *testing.T) {
+func TestScanWithoutSeries_GivesTheReportWithoutSeries(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 1000)
 	data := encodedReport(t, r)
 	in := &countingReader{Reader: bytes.NewReader(data)}
 	head, ok := reporter.ScanWithoutSeries(in, int64(len(data)))
 	if !ok {
-		t.Fatal("the head was not read")
+		t.Fatal("ScanWithoutSeries returned false for a whole report")
 	}
 	r.Nodes["3"] = r.Nodes["3"].WithoutSeries()
 	if got, want := encodedReport(t, head), encodedReport(t, r); !bytes.Equal(got, want) {
-		t.Errorf("%s", firstDifference(got, want))
+		t.Errorf("the report differs:\n%s", firstDifference(got, want))
 	}
 
 	for _, rank := range r.Nodes["3"].Ranks {
 		if rank.Envelope != nil {
-			t.Error("the series of a rank were kept")
+			t.Error("a rank has its series, want none")
 		}
 	}
 }
 
 // Reading a report of a thousand samples reads at most twice the bytes of one of a hundred.
-func TestScanWithoutSeries_ReadsTheBeginning(t *testing.T) {
+func TestScanWithoutSeries_ReadsOnlyTheBeginning(t *testing.T) {
 	t.Parallel()
 	read := func(seconds int) int {
 		r := concluded(t, seconds)
@@ -59,17 +59,17 @@ func TestScanWithoutSeries_ReadsTheBeginning(t *testing.T) {
 		data := encodedReport(t, r)
 		in := &countingReader{Reader: bytes.NewReader(data)}
 		if _, ok := reporter.ScanWithoutSeries(in, int64(len(data))); !ok {
-			t.Fatal("the head was not read")
+			t.Fatal("ScanWithoutSeries returned false for a whole report")
 		}
 		return in.bytes
 	}
 	if few, many := read(100), read(1000); many > 2*few {
-		t.Errorf("%d bytes of a thousand samples, %d of a hundred", many, few)
+		t.Errorf("%d bytes of a report of 1000 samples were read, want at most twice the %d of one of 100 samples", many, few)
 	}
 }
 
 // If the beginning does not contain all numbers, ScanWithoutSeries returns false.
-func TestScanWithoutSeries_LeavesOthersToScan(t *testing.T) {
+func TestScanWithoutSeries_RefusesReportsThatNeedScan(t *testing.T) {
 	t.Parallel()
 	r := concluded(t, 20)
 	whole := encodedReport(t, r)
@@ -94,7 +94,7 @@ func TestScanWithoutSeries_LeavesOthersToScan(t *testing.T) {
 		"push behind the samples": bytes.Replace(whole, []byte(`"missing": [`), []byte(`"samples": [], "missing": [`), 1),
 	} {
 		if head, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
-			t.Errorf("%s: %+v", name, head)
+			t.Errorf("%s: ScanWithoutSeries returned %+v, want false", name, head)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func FuzzScanHead(f *testing.F) {
 			return
 		}
 		if len(head.Nodes) != 1 || reporter.CheckSchema(head.Schema, reporter.Schema) != nil {
-			t.Errorf("%+v", head)
+			t.Errorf("ScanWithoutSeries accepted %+v, want one node and the known schema", head)
 		}
 	})
 }

@@ -14,7 +14,7 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 	for _, m := range reporter.Metrics() {
 		source, isSource := reporter.SourceOf(m.Name)
 		if isSource == own[m.Name] && !needsJob(m.Name) { // without a job, that is the reason
-			t.Errorf("%s is of %s", m.Name, source)
+			t.Errorf("SourceOf(%q) = %q, %v, want %v", m.Name, source, isSource, !own[m.Name])
 		}
 	}
 	for name, want := range map[string]string{
@@ -23,7 +23,7 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 		"mem_percent": host.SourceMemory, "journal": "journal",
 	} {
 		if got, _ := reporter.SourceOf(name); got != want {
-			t.Errorf("%s is of %s, want %s", name, got, want)
+			t.Errorf("SourceOf(%q) = %q, want %q", name, got, want)
 		}
 	}
 	for _, name := range []string{reporter.MetricCPUPeak, reporter.MetricCPUOver80, reporter.MetricDiskWritten, reporter.MetricLoopbackSent, reporter.MetricNetworkReceived, reporter.MetricWall} {

@@ -47,7 +47,7 @@ func streamAll(t *testing.T, data []byte, wanted reporter.ColumnFilter) (r *repo
 			return
 		}
 		if d := cmp.Diff(first, run); d != "" {
-			t.Errorf("the run that the first node came with (-) and the last (+): %s", d)
+			t.Errorf("the run that came with the first node (-) is not the returned one (+):\n%s", d)
 		}
 		r = &reporter.Report{Schema: reporter.Schema, Run: *run, Nodes: nodes}
 	})
@@ -110,18 +110,18 @@ func TestScan_GivesWhatDecodeGives(t *testing.T) {
 		streamSame(t, name+", Scan", want, scanned)
 		streamSame(t, name+", Decode", want, read)
 		if !slices.Equal(order, slices.Sorted(maps.Keys(want.Nodes))) { // encoding/json's order
-			t.Errorf("%s: nodes came as %q", name, order)
+			t.Errorf("%s: nodes came as %q, want them in the order of the file", name, order)
 		}
 	}
 }
 
-func TestScan_ReadsWhatIsWanted(t *testing.T) {
+func TestScan_ParsesOnlyWantedColumns(t *testing.T) {
 	data := streamMerged(t)
 	// A number that cannot be parsed shows that unwanted columns are not parsed.
 	words := regexp.MustCompile(`"disk_io_read_mb":(\d)`).ReplaceAllString(string(data), `"disk_io_read_mb":1e999, "x":$1`)
 	words = strings.ReplaceAll(words, `"disk_io_read_mb": {"min":[`, `"disk_io_read_mb": {"min":["]}{",{"min":[[]]},1e999,`)
 	if _, _, err := streamAll(t, []byte(words), reporter.ColumnFilter{All: true}); err == nil {
-		t.Fatal("1e999 is a number")
+		t.Fatal("1e999 was accepted as a number, want an error")
 	}
 	wanted := reporter.ColumnFilter{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
 	got, _, err := streamAll(t, []byte(words), wanted)
@@ -148,7 +148,7 @@ func TestScan_ReadsWhatIsWanted(t *testing.T) {
 
 // With any order of the keys, the run is known at the first node, and another
 // schema is refused before it.
-func TestScan_AnyOrderOfKeys(t *testing.T) {
+func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 	data := streamMerged(t)
 	want, err := streamSlowly(data)
 	if err != nil {
@@ -175,17 +175,17 @@ func TestScan_AnyOrderOfKeys(t *testing.T) {
 		other := strings.Replace(words(keys...), reporter.Schema, "perfagent.report/2", 1)
 		_, order, err := streamAll(t, []byte(other), reporter.ColumnFilter{All: true})
 		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
-			t.Errorf("%v: another schema: %v, after nodes %q", keys, err, order)
+			t.Errorf("%v: another schema: error %v, want \"use a newer perfagent\"; nodes %q came before it, want none", keys, err, order)
 		}
 	}
 	got, _, err := streamAll(t, []byte(words("schema", "nodes")), reporter.ColumnFilter{All: true})
 	if err != nil || len(got.Nodes) != len(want.Nodes) || got.Run.ID != "" {
-		t.Errorf("without a run: %v", err)
+		t.Errorf("without a run: error %v, want %d nodes and no run ID", err, len(want.Nodes))
 	}
 }
 
 // Both readers report a file that is cut off anywhere, with the position.
-func TestScan_CutOff(t *testing.T) {
+func TestScan_ReportsWhereAFileIsCutOff(t *testing.T) {
 	r := mustMerge(t, reporter.SourceReport{Path: "a", Report: reportertest.NodeReport(0, 2, 0, nil)}, reporter.SourceReport{Path: "b", Report: reportertest.NodeReport(1, 1, 7, nil)})
 	for _, n := range r.Nodes { // more keys would only repeat the same checks
 		cutKeys(n.Metrics, 3)
@@ -198,14 +198,14 @@ func TestScan_CutOff(t *testing.T) {
 	for cut := 2; cut < len(data); cut += step {
 		want := fmt.Sprintf("line %d: the file ends in the middle (cut off?)", 1+bytes.Count(data[:cut], []byte{'\n'}))
 		if _, err := reporter.Decode(data[:cut]); err == nil || err.Error() != want {
-			t.Fatalf("cut off at %d: %v, want %s", cut, err, want)
+			t.Fatalf("cut off at %d: Decode: error %v, want %s", cut, err, want)
 		}
 		if cut%5 != 0 { // 5 and the step have no common factor
 			continue
 		}
 		_, scanErr := reporter.Scan(bytes.NewReader(data[:cut]), int64(cut), reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
 		if scanErr == nil || scanErr.Error() != want {
-			t.Fatalf("cut off at %d: Scan %v, want %s", cut, scanErr, want)
+			t.Fatalf("cut off at %d: Scan: error %v, want %s", cut, scanErr, want)
 		}
 	}
 }
@@ -281,17 +281,17 @@ func streamHostile() map[string]string {
 	}
 }
 
-func TestScan_HostileReports(t *testing.T) {
+func TestScan_RefusesFaultyReportsAsDecodeDoes(t *testing.T) {
 	for words, want := range streamHostile() {
 		_, _, scanErr := streamAll(t, []byte(words), reporter.ColumnFilter{All: true})
 		_, readErr := reporter.Decode([]byte(words))
 		if scanErr == nil || readErr == nil || scanErr.Error() != readErr.Error() {
-			t.Errorf("%.100q: Scan %v, Decode %v", words, scanErr, readErr)
+			t.Errorf("%.100q: Scan: error %v, Decode: error %v, want the same error", words, scanErr, readErr)
 			continue
 		}
 		said := scanErr.Error()
 		if !strings.Contains(said, want) || said != text.Printable(said) || len(said) > 300 {
-			t.Errorf("%.100q: %q, want %q", words, said, want)
+			t.Errorf("%.100q: error %q, want one printable line of at most 300 bytes with %q", words, said, want)
 		}
 	}
 }
@@ -307,13 +307,13 @@ func TestScan_ValuesAreBounded(t *testing.T) {
 	} {
 		err := reporter.ScanWithin(strings.NewReader(words), int64(len(words)), 1<<12)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: %v, want %q", words, err, want)
+			t.Errorf("%.60q: error %v, want %q in it", words, err, want)
 		}
 	}
 }
 
 // Nodes of any size are complete and in order, also if only one is read.
-func TestScan_LargeNodes(t *testing.T) {
+func TestScan_LargeNodesAreCompleteAndInOrder(t *testing.T) {
 	var words bytes.Buffer
 	words.WriteString(`{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{`)
 	for i := range 7 {
@@ -331,13 +331,13 @@ func TestScan_LargeNodes(t *testing.T) {
 	}
 	for i, name := range order {
 		if name != strconv.Itoa(i) || r.Nodes[name].Samples.Column("a")[0] != float64(i) {
-			t.Errorf("node %d came as %s: %v", i, name, r.Nodes[name].Samples)
+			t.Errorf("node %d came as %s with the samples %v", i, name, r.Nodes[name].Samples)
 		}
 	}
 }
 
 // An error of the caller ends the scan at any node, and is returned unchanged.
-func TestScan_StopsWithTheCaller(t *testing.T) {
+func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
 	var sources []reporter.SourceReport
 	for i := range 30 {
 		sources = append(sources, reporter.SourceReport{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
@@ -354,13 +354,13 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 				return nil
 			})
 			if err != full || calls != stop {
-				t.Errorf("%v after %d nodes, want %d", err, calls, stop)
+				t.Errorf("error %v, want %v; %d nodes, want %d", err, full, calls, stop)
 			}
 			synctest.Wait() // a goroutine may still be ending
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			if bytes.Contains(stacks, []byte("reporter.(*scan)")) || bytes.Contains(stacks, []byte("reporter.decodeNode")) {
-				t.Errorf("goroutines go on:\n%s", stacks)
+				t.Errorf("goroutines remain after Scan:\n%s", stacks)
 			}
 		})
 	}
@@ -382,7 +382,7 @@ func TestScan_KeepsNoNode(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if i := slices.IndexFunc(had, kept); i >= 0 {
-			t.Errorf("node %d is still there with node %s", i, name)
+			t.Errorf("node %d is still in memory when node %s comes", i, name)
 		}
 		had = append(had, weak.Make(n))
 		return nil
@@ -424,7 +424,7 @@ func FuzzScan(f *testing.F) {
 			return nil
 		})
 		if err != nil && err.Error() != text.Printable(err.Error()) {
-			t.Errorf("an error that a terminal acts on: %q", err)
+			t.Errorf("the error is not printable: %q", err)
 		}
 		want, slowErr := streamSlowly(data)
 		if streamDoubtful(data) && err != nil {
@@ -441,13 +441,13 @@ func FuzzScan(f *testing.F) {
 		some := reporter.ColumnFilter{Samples: []string{"a"}, Envelope: []string{"b"}}
 		_, err = reporter.ScanReport(bytes.NewReader(data), int64(len(data)), some, func(_ *reporter.Run, name string, n *reporter.Node) error {
 			if name != order[0] || len(n.Samples.Keys) > 1 || len(n.Envelope) > 1 {
-				t.Errorf("node %s, want %s, of some columns: %v, %v", name, order[0], n.Samples.Keys, n.Envelope)
+				t.Errorf("some columns: node %s, want %s; samples %v and envelope %v, want at most one column each", name, order[0], n.Samples.Keys, n.Envelope)
 			}
 			order = order[1:]
 			return nil
 		})
 		if err != nil || len(order) > 0 {
-			t.Errorf("some columns: %v, without nodes %q", err, order)
+			t.Errorf("some columns: error %v; nodes that did not come: %q", err, order)
 		}
 	})
 }
@@ -472,13 +472,13 @@ func FuzzSeries(f *testing.F) {
 			slowSamplesErr = errors.New("null")
 		}
 		if (samplesErr == nil) != (slowSamplesErr == nil) || (numbersErr == nil) != (slowNumbersErr == nil) {
-			t.Fatalf("samples: %v, slowly %v; numbers: %v, slowly %v", samplesErr, slowSamplesErr, numbersErr, slowNumbersErr)
+			t.Fatalf("samples: error %v, with encoding/json alone %v; numbers: error %v, with encoding/json alone %v", samplesErr, slowSamplesErr, numbersErr, slowNumbersErr)
 		}
 		if samplesErr == nil {
 			streamSame(t, "samples", &reporter.Report{Nodes: map[string]*reporter.Node{"": {Samples: slowSamples.Samples}}}, &reporter.Report{Nodes: map[string]*reporter.Node{"": {Samples: samples}}})
 		}
 		if numbersErr == nil && !slices.EqualFunc(numbers, slowNumbers, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }) {
-			t.Errorf("%v, slowly %v", numbers, slowNumbers)
+			t.Errorf("numbers %v, with encoding/json alone %v", numbers, slowNumbers)
 		}
 	})
 }
@@ -494,11 +494,11 @@ func (words streamTorn) ReadAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-func TestScan_ReadErrors(t *testing.T) {
+func TestScan_ReturnsReadErrorsUnchanged(t *testing.T) {
 	for _, words := range []string{`{`, `{"schema":"perfag`, `{"schema":"perfagent.report/1","run":{},"nodes":{"0":{},"1":{"a":`} {
 		_, err := reporter.ScanReport(streamTorn(words), 1<<10, reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
 		if err != io.ErrClosedPipe {
-			t.Errorf("%s: %v", words, err)
+			t.Errorf("%s: error %v, want %v", words, err, io.ErrClosedPipe)
 		}
 	}
 }

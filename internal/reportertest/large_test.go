@@ -21,7 +21,7 @@ func large(t *testing.T, nodes, buckets int) []byte {
 	return out.Bytes()
 }
 
-func TestWriteLarge_IsAReport(t *testing.T) {
+func TestWriteLarge_WritesAValidReport(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("../../docs/report.schema.json")
 	if err != nil {
 		t.Fatal(err)
@@ -33,19 +33,19 @@ func TestWriteLarge_IsAReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := schema.Validate(value); err != nil {
-			t.Error(err)
+			t.Errorf("%d nodes: the report is not valid: %v", c.nodes, err)
 		}
 		if nodes := value.(map[string]any)["nodes"].(map[string]any); len(nodes) != c.nodes {
 			t.Errorf("%d nodes, want %d", len(nodes), c.nodes)
 		}
 		if !bytes.Equal(data, large(t, c.nodes, c.buckets)) {
-			t.Error("not the same twice")
+			t.Error("WriteLarge writes other bytes the second time")
 		}
 	}
 }
 
 // The file equals the merged reports of the nodes.
-func TestWriteLarge_IsAsMerged(t *testing.T) {
+func TestWriteLarge_WritesTheMergedReports(t *testing.T) {
 	const nodes, buckets = 9, 6
 	var inputs []reporter.SourceReport
 	for i := range nodes {
@@ -60,7 +60,7 @@ func TestWriteLarge_IsAsMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := large(t, nodes, buckets); !bytes.Equal(got, want) {
-		t.Errorf("%d bytes, want %d; or others", len(got), len(want))
+		t.Errorf("WriteLarge writes other bytes than the merged reports have (%d, and %d)", len(got), len(want))
 	}
 }
 
@@ -69,17 +69,17 @@ func TestWriteLarge_HasOneBurst(t *testing.T) {
 	for i := range nodes {
 		n := Large(i, nodes, buckets).Nodes[string(rune('0'+i))]
 		if n.Samples.Len() != buckets || n.Sampling.Stride != Stride {
-			t.Errorf("node %d: %d buckets of %d samples", i, n.Samples.Len(), n.Sampling.Stride)
+			t.Errorf("node %d: %d buckets of %d samples, want %d of %d", i, n.Samples.Len(), n.Sampling.Stride, buckets, Stride)
 		}
 		for key, peak := range map[string]float64{"cpu_pct_per_cpu_avg": 100, "disk_io_write_mb_per_second": BurstRate} {
 			band := n.Envelope[key]
 			at := slices.Index(band.Max, peak)
 			if want := BurstBucket(buckets); i == BurstNode(nodes) && (at != want || band.Mean[at] >= peak) || i != BurstNode(nodes) && at >= 0 {
-				t.Errorf("node %d: %s peaks in bucket %d", i, key, at)
+				t.Errorf("node %d: %s peaks in bucket %d, want %d on node %d, above the mean, and none elsewhere", i, key, at, BurstBucket(buckets), BurstNode(nodes))
 			}
 		}
 		if slices.Max(n.Samples.Column("cpu_pct_per_cpu_avg")) > 65 {
-			t.Errorf("node %d: the burst is in the samples", i)
+			t.Errorf("node %d: the samples have the burst, want it in the envelope only", i)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestWriteLarge_ReturnsErrors(t *testing.T) {
 	data := large(t, 3, 2)
 	for size := 0; size < len(data); size += 100 {
 		if err := WriteLarge(&narrow{size}, 3, 2); !errors.Is(err, io.ErrShortBuffer) {
-			t.Errorf("after %d bytes: %v", size, err)
+			t.Errorf("writer with room for %d bytes: error %v, want io.ErrShortBuffer", size, err)
 		}
 	}
 }

@@ -78,13 +78,13 @@ func TestList_NewestFirst(t *testing.T) {
 		names = append(names, r.Name)
 	}
 	if !slices.Equal(names, []string{"c", "a", "b"}) {
-		t.Errorf("%q", names)
+		t.Errorf("runs %q, want c, a, b", names)
 	}
 	if runs, err := catalog.List(filepath.Join(out, "nowhere")); err != nil || len(runs) != 0 {
-		t.Errorf("a directory that is not there: %v, %v", runs, err)
+		t.Errorf("a missing directory: runs %v, want none; error %v", runs, err)
 	}
 	if runs, err := catalog.List(filepath.Join(out, "c")); err != nil || len(runs) != 1 || runs[0].Name != "c" {
-		t.Errorf("the directory of a run: %v, %v", runs, err)
+		t.Errorf("the directory of a run: runs %v, want only c; error %v", runs, err)
 	}
 }
 
@@ -114,16 +114,16 @@ func TestFind(t *testing.T) {
 		"@-0": "is not @latest", "@-x": "is not @latest", "@": "is not @latest", "": `no run or file ""`, "../b": "no run or file", "x\x1b": `"x\x1b"`,
 	} {
 		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", name, err, want)
+			t.Errorf("%q: error %v, want %q in it", name, err, want)
 		}
 	}
 	if _, err := catalog.Find(filepath.Join(out, "empty"), "@latest"); err == nil || !strings.Contains(err.Error(), "no report under") {
-		t.Errorf("no runs: %v", err)
+		t.Errorf("a directory without runs: error %v, want \"no report under\" in it", err)
 	}
 }
 
 // The later of two recordings of a node counts, in any order of their file names.
-func TestRun_OfRepeatedRecordings(t *testing.T) {
+func TestFind_LatestOfRepeatedRecordingsCounts(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for nth, name := range []string{"r/node-0.json", "r/node-0.2.json", "r/node-0.10.json"} {
@@ -135,14 +135,14 @@ func TestRun_OfRepeatedRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := found.Paths(); len(got) != 2 || filepath.Base(got[0]) != "node-0.10.json" || len(found.Run.Launches) != 3 {
-		t.Errorf("%v, launches %v", got, found.Run.Launches)
+		t.Errorf("files %v, want node-0.10.json and node 1's; launches %v, want 3", got, found.Run.Launches)
 	}
 	if o := found.Launch.Summary(); o.ExitCode == nil || *o.ExitCode != 2 || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("%+v", o)
+		t.Errorf("summary %+v, want exit code 2, with node 0 failed", o)
 	}
 }
 
-func TestSummary_NamesTheFailure(t *testing.T) {
+func TestLaunch_SummaryNamesTheFailedNode(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	runs, err := catalog.List(out)
@@ -151,21 +151,21 @@ func TestSummary_NamesTheFailure(t *testing.T) {
 	}
 	o := runs[0].Latest().Summary()
 	if o.RunID != "c" || *o.ExitCode != 5 || o.Nodes != 2 || !slices.Equal(o.FailedNodes, []int{1}) || o.State != summary.StateEnded {
-		t.Errorf("%+v", o)
+		t.Errorf("summary %+v, want run c: ended, exit code 5, 2 nodes, node 1 failed", o)
 	}
 	if o.Report != filepath.Join(out, "c/node-1.json") || o.Page != filepath.Join(out, "c/node-1.html") {
-		t.Errorf("report %s, page %s", o.Report, o.Page)
+		t.Errorf("report %s, page %s, want node 1's", o.Report, o.Page)
 	}
 
 	write(t, filepath.Join(out, "b/node-0.json"), "{")
 	o = runs[2].Latest().Summary()
 	if o.State != summary.StateIncomplete || !strings.Contains(o.Verdict, "node-0.json") {
-		t.Errorf("a damaged report: %+v", o)
+		t.Errorf("a damaged report: summary %+v, want it incomplete, with node-0.json in the verdict", o)
 	}
 }
 
 // A journal that an agent has locked is an active run; an unlocked one is incomplete.
-func TestSummary_OfAJournal(t *testing.T) {
+func TestLaunch_SummaryOfALockedJournalIsRunning(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -181,7 +181,7 @@ func TestSummary_OfAJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := found.Launch.Summary(); o.State != summary.StateRunning {
-		t.Errorf("while it is written: %+v", o)
+		t.Errorf("while the journal is written: summary %+v, want the state %s", o, summary.StateRunning)
 	}
 
 	// A copy has no writer.
@@ -199,7 +199,7 @@ func TestSummary_OfAJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := found.Launch.Summary(); o.State != summary.StateIncomplete {
-		t.Errorf("without a writer: %+v", o)
+		t.Errorf("without a writer: summary %+v, want the state %s", o, summary.StateIncomplete)
 	}
 	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
 		t.Error(err)
@@ -207,7 +207,7 @@ func TestSummary_OfAJournal(t *testing.T) {
 }
 
 // A batch job and its step have one RUN-ID. The step is the newer recording, and ends first.
-func TestSummary_OlderEntryIsActive(t *testing.T) {
+func TestLaunch_SummaryIsRunningWithAnActiveOlderEntry(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -228,18 +228,18 @@ func TestSummary_OlderEntryIsActive(t *testing.T) {
 		return found.Launch.Summary().State
 	}
 	if got := state(); got != summary.StateRunning {
-		t.Errorf("while it is written: %s", got)
+		t.Errorf("while the older journal is written: state %s, want %s", got, summary.StateRunning)
 	}
 	if err := errors.Join(j.Stop(time.Minute), j.Remove()); err != nil {
 		t.Fatal(err)
 	}
 	if got := state(); got != summary.StateEnded {
-		t.Errorf("at its end: %s", got)
+		t.Errorf("after the end of the older journal: state %s, want %s", got, summary.StateEnded)
 	}
 }
 
 // Between listing and removal a terminal waits for an answer.
-func TestRemove_RecordedMeanwhile(t *testing.T) {
+func TestRun_RemoveRefusesIfRecordedMeanwhile(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	found, err := catalog.Find(out, "b")
@@ -249,7 +249,7 @@ func TestRemove_RecordedMeanwhile(t *testing.T) {
 	write(t, filepath.Join(out, "b/node-0.2.jsonl"), "")
 
 	if err := found.Run.Remove(); err == nil || !strings.Contains(err.Error(), "node-0.2.jsonl was recorded meanwhile") {
-		t.Errorf("got %v", err)
+		t.Errorf("error %v, want \"node-0.2.jsonl was recorded meanwhile\" in it", err)
 	}
 	for _, name := range []string{"b/node-0.json", "b/node-0.2.jsonl"} {
 		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
@@ -259,7 +259,7 @@ func TestRemove_RecordedMeanwhile(t *testing.T) {
 }
 
 // A link remains if its target does.
-func TestRemove_Link(t *testing.T) {
+func TestRun_RemoveKeepsALinkToADirectoryWithOtherFiles(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	write(t, filepath.Join(out, "b/notes.txt"), "mine")
@@ -280,7 +280,7 @@ func TestRemove_Link(t *testing.T) {
 	}
 }
 
-func TestRemove_OnlyOwnFiles(t *testing.T) {
+func TestRun_RemoveTouchesOnlyOwnFiles(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	for _, name := range []string{"a/node-0.html", "a/node-0.jsonl", "a/.node-0.json.12.0.tmp", "a/node-0.marks"} {
@@ -295,7 +295,7 @@ func TestRemove_OnlyOwnFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if pending := found.Run.HasPendingPush(); pending != (name == "a") {
-			t.Errorf("%s: a pending push: %v", name, pending)
+			t.Errorf("%s: HasPendingPush is %v, want %v", name, pending, name == "a")
 		}
 		if err := found.Run.Remove(); err != nil {
 			t.Error(err)
@@ -303,11 +303,11 @@ func TestRemove_OnlyOwnFiles(t *testing.T) {
 	}
 
 	if _, err := os.Stat(filepath.Join(out, "a")); !os.IsNotExist(err) {
-		t.Errorf("a is still there: %v", err)
+		t.Errorf("run a was not removed: Stat returns %v, want that it does not exist", err)
 	}
 	left, err := os.ReadDir(filepath.Join(out, "c"))
 	if err != nil || len(left) != 4 {
-		t.Errorf("left of c: %v, %v", left, err)
+		t.Errorf("left of run c: %v, want 4 entries (error %v)", left, err)
 	}
 }
 
@@ -327,7 +327,7 @@ func TestParseFileName(t *testing.T) {
 		"node-gpu7.2.partial.json":          {Host: "gpu7", Rank: -1, Nth: 2, Ext: ".json", Partial: true},
 	} {
 		if got, ok := catalog.ParseFileName(name); !ok || got != want {
-			t.Errorf("%s: %+v, %v", name, got, ok)
+			t.Errorf("ParseFileName(%q) = %+v, %v, want %+v, true", name, got, ok, want)
 		}
 	}
 	for _, name := range []string{
@@ -337,7 +337,7 @@ func TestParseFileName(t *testing.T) {
 		"node-x.rank-99999999999.json", "node-.partial.json",
 	} {
 		if got, ok := catalog.ParseFileName(name); ok {
-			t.Errorf("%q is taken for a recording: %+v", name, got)
+			t.Errorf("ParseFileName(%q) = %+v, want none", name, got)
 		}
 	}
 }

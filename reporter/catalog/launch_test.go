@@ -157,7 +157,7 @@ func described(r *catalog.Run) string {
 	return strings.Join(launches, " | ")
 }
 
-func TestLaunches(t *testing.T) {
+func TestReadRun_GroupsRecordingsIntoLaunches(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files []made
@@ -304,7 +304,7 @@ func TestLaunches(t *testing.T) {
 }
 
 // A file name with a host but without a rank may belong to another program. The content decides.
-func TestReadRun_OtherFiles(t *testing.T) {
+func TestReadRun_IgnoresFilesOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	for name, data := range map[string]string{
@@ -315,7 +315,7 @@ func TestReadRun_OtherFiles(t *testing.T) {
 		write(t, filepath.Join(dir, name), data)
 	}
 	if run, err := catalog.ReadRun(dir); err != nil || run != nil {
-		t.Errorf("%v, %v", run, err)
+		t.Errorf("files of other programs: run %v, want none; error %v", run, err)
 	}
 
 	made{name: "node-gpu7.json", to: 5, launch: "m", host: "gpu7", ranks: []int{0, 1}}.write(t, dir)
@@ -325,19 +325,19 @@ func TestReadRun_OtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := described(run); got != "r: 0=gpu7+gpu7.rank-2" {
-		t.Error(got)
+		t.Errorf("run %s, want r: 0=gpu7+gpu7.rank-2", got)
 	}
 	if err := run.Remove(); err != nil {
 		t.Error(err)
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 7 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("left: %v, want 7 files of other programs (error %v)", left, err)
 	}
 	for _, e := range left {
 		if e.Name() != "node-gpu8.html" && !strings.Contains(e.Name(), "modules") && !strings.HasPrefix(e.Name(), "node-list") &&
 			!strings.HasPrefix(e.Name(), "node-empty") && !strings.HasPrefix(e.Name(), "node-cut") {
-			t.Errorf("%s is left", e.Name())
+			t.Errorf("%s is left, want it removed", e.Name())
 		}
 	}
 }
@@ -378,7 +378,7 @@ func TestNodesOf(t *testing.T) {
 }
 
 // A merged report keeps the indexes of its nodes, including those that were assigned.
-func TestNodesOf_MergedBefore(t *testing.T) {
+func TestNodesOf_MergedReportKeepsItsIndexes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, f := range []made{
@@ -419,12 +419,12 @@ func TestNodesOf_MergedBefore(t *testing.T) {
 		hosts += name + "=" + all.Nodes[name].Host.Hostname + " "
 	}
 	if hosts != "0=a 1=b 2=aa " {
-		t.Error(hosts)
+		t.Errorf("nodes %q, want \"0=a 1=b 2=aa \"", hosts)
 	}
 }
 
 // The name of a launch finds it; the error for a wrong one lists the existing ones.
-func TestFind_Launch(t *testing.T) {
+func TestFind_ByLaunchName(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	for i, launch := range []string{"step-0", "step-1", "step-2"} {
@@ -449,7 +449,7 @@ func TestFind_Launch(t *testing.T) {
 		"@-5": "no run @-5", "../r@1": "no run or file",
 	} {
 		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", name, err, want)
+			t.Errorf("%s: error %v, want %q in it", name, err, want)
 		}
 	}
 
@@ -471,15 +471,15 @@ func TestFind_Launch(t *testing.T) {
 		ids = append(ids, l.ID())
 	}
 	if !slices.Equal(ids, []string{"r@3", "s", "r@2", "r@1"}) {
-		t.Errorf("%q", ids)
+		t.Errorf("launches %q, want r@3, s, r@2, r@1", ids)
 	}
 	if o := runs[0].Launches[0].Summary(); o.ID != "r@1" || o.RunID != "r" {
-		t.Errorf("%+v", o)
+		t.Errorf("summary %+v, want the ID r@1 and the run ID r", o)
 	}
 }
 
 // A clock that is ahead is reported; one that is right or unknown is not.
-func TestClocks(t *testing.T) {
+func TestLaunch_ClockWarningsNameClocksThatAreAhead(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	ahead := time.Since(yesterday).Seconds() + 30
@@ -498,22 +498,22 @@ func TestClocks(t *testing.T) {
 	clocks := run.Latest().ClockWarnings()
 	if runtime.GOOS != "linux" { // the change time is not available there
 		if len(clocks) != 0 {
-			t.Error(clocks)
+			t.Errorf("warnings %q, want none on this system", clocks)
 		}
 		return
 	}
 	if len(clocks) != 1 {
-		t.Fatalf("%v", clocks)
+		t.Fatalf("warnings %q, want one", clocks)
 	}
 	rest, ok := strings.CutPrefix(clocks[0], "the clock of node 1 (fast) is at least ")
 	by, _, words := strings.Cut(rest, " s ahead of that of the file system")
 	if seconds, err := strconv.ParseFloat(by, 64); err != nil || !ok || !words || seconds < 25 || seconds > 31 {
-		t.Error(clocks)
+		t.Errorf("warnings %q, want that node 1 (fast) is 25 to 31 s ahead", clocks)
 	}
 }
 
 // Names that perfagent gives to files are parsed again for any host name.
-func TestParseFileName_OfAnyHost(t *testing.T) {
+func TestParseFileName_ParsesNamesWithAnyHost(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"gpu7", "10.0.0.1", "4711", "node-1", "_x", ".", "", "a.example.org", "日本", "c-2.3", strings.Repeat("x", 300)} {
 		safe := scheduler.SafeHost(host)
@@ -521,10 +521,10 @@ func TestParseFileName_OfAnyHost(t *testing.T) {
 			name := journal.BaseName(0, safe, rank) + ".json"
 			n, ok := catalog.ParseFileName(name)
 			if !ok || n.Host == "" || (n.Rank >= 0) != (rank != "") || len(name) > 255 {
-				t.Errorf("%q: %s is %+v, %v", host, name, n, ok)
+				t.Errorf("host %q: %s is %+v, %v, want a host, and a rank as in the name", host, name, n, ok)
 			}
 			if rank != "" && (n.Host != safe || strconv.Itoa(n.Rank) != rank) {
-				t.Errorf("%q: %s is %+v", host, name, n)
+				t.Errorf("host %q: %s is %+v, want host %q and rank %s", host, name, n, safe, rank)
 			}
 		}
 	}
@@ -551,10 +551,10 @@ func FuzzParseName(f *testing.F) {
 			again += fmt.Sprintf(".%d", n.Nth)
 		}
 		if back, ok := catalog.ParseFileName(again + n.Ext); !ok || back != n {
-			t.Errorf("%q: %+v, and %q: %+v, %v", name, n, again+n.Ext, back, ok)
+			t.Errorf("ParseFileName(%q) = %+v, but of %q, which it stands for, %+v, %v", name, n, again+n.Ext, back, ok)
 		}
 		if strings.Trim(n.Host, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" || n.Nth < 0 {
-			t.Errorf("%q: %+v", name, n)
+			t.Errorf("ParseFileName(%q) = %+v, want a host of safe characters and no negative number", name, n)
 		}
 	})
 }

@@ -23,7 +23,7 @@ func twoRanks(t *testing.T, launch string) (dir string) {
 
 // A node can be read although its files were replaced after they were found: its ranks' files by the node's.
 // This does not apply to files given by path.
-func TestNode_FilesAreReplaced(t *testing.T) {
+func TestNode_ReadsFilesThatReplacedItsFiles(t *testing.T) {
 	t.Parallel()
 	for _, launch := range []string{"", "mpi-1"} {
 		reads := map[string]func(*catalog.Node) (*reporter.Report, error){
@@ -42,7 +42,7 @@ func TestNode_FilesAreReplaced(t *testing.T) {
 			dir := twoRanks(t, launch)
 			run, err := catalog.ReadRun(dir)
 			if err != nil || len(run.Launches) != 1 {
-				t.Fatalf("%+v, %v", run, err)
+				t.Fatalf("run %+v, want one launch; error %v", run, err)
 			}
 			named := catalog.NodesOf(run.Latest().Paths())
 
@@ -55,17 +55,17 @@ func TestNode_FilesAreReplaced(t *testing.T) {
 
 			r, err := read(&run.Latest().Nodes[0])
 			if err != nil || len(r.Nodes["0"].Ranks) != 2 {
-				t.Errorf("%s, launch %q: %+v, %v", name, launch, r, err)
+				t.Errorf("%s, launch %q: report %+v, want 2 ranks; error %v", name, launch, r, err)
 			}
 			if _, err := read(&named[0]); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s of files that were named: %v", name, err)
+				t.Errorf("%s of files given by path: error %v, want fs.ErrNotExist", name, err)
 			}
 		}
 	}
 }
 
 // Files of another node, or of a later launch, are not taken for missing ones.
-func TestNode_FilesAreGone(t *testing.T) {
+func TestNode_DoesNotReadFilesOfOtherLaunches(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
 	made{name: "node-0.rank-0.json", to: 5, ranks: []int{0}}.write(t, dir)
@@ -79,12 +79,12 @@ func TestNode_FilesAreGone(t *testing.T) {
 	made{name: "node-1.json", to: 6, hasIndex: true}.write(t, dir)
 	made{name: "node-0.json", from: 100, to: 106}.write(t, dir)
 	if _, err := run.Latest().Nodes[0].Read(0); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want fs.ErrNotExist: only another node and a later launch are left", err)
 	}
 }
 
 // While recordings appear and disappear, each list has the heads of all.
-func TestReadRun_FilesAreReplaced(t *testing.T) {
+func TestReadRun_FindsAllRecordingsWhileFilesAreReplaced(t *testing.T) {
 	t.Parallel()
 	dir, spare := twoRanks(t, "mpi-1"), t.TempDir()
 	made{name: "node-0.rank-0.jsonl", to: 5, launch: "mpi-1"}.write(t, spare)
@@ -122,13 +122,13 @@ func TestReadRun_FilesAreReplaced(t *testing.T) {
 	for range 1000 {
 		run, err := catalog.ReadRun(dir)
 		if err != nil || run == nil || len(run.Unreadable) > 0 {
-			t.Errorf("%+v, %v", run, err)
+			t.Errorf("run %+v, want only readable recordings; error %v", run, err)
 			break
 		}
 		for _, n := range run.Latest().Nodes {
 			for _, r := range n.Entries {
 				if len(run.Launches) > 1 || r.Damaged() != nil {
-					t.Fatalf("%s: %v", described(run), r.Damaged())
+					t.Fatalf("run %s, want one launch; error of a head %v, want none", described(run), r.Damaged())
 				}
 			}
 		}
@@ -136,7 +136,7 @@ func TestReadRun_FilesAreReplaced(t *testing.T) {
 }
 
 // A journal that is empty, or has lost its beginning, hides no other recording of its run.
-func TestReadRun_UnreadableJournals(t *testing.T) {
+func TestReadRun_UnreadableJournalsHideNoRecordings(t *testing.T) {
 	t.Parallel()
 	dir := twoRanks(t, "mpi-1")
 	blank := []string{"node-0.rank-2.jsonl", "node-3.rank-9.jsonl"}
@@ -154,21 +154,21 @@ func TestReadRun_UnreadableJournals(t *testing.T) {
 	for _, r := range run.Unreadable {
 		names = append(names, filepath.Base(r.Path()))
 		if r.Damaged() == nil {
-			t.Errorf("%s: nobody says why", r.Path())
+			t.Errorf("%s: Damaged is nil, want the reason", r.Path())
 		}
 	}
 	if slices.Sort(names); !slices.Equal(names, blank) {
-		t.Errorf("left out are %q, want %q", names, blank)
+		t.Errorf("unreadable journals %q, want %q", names, blank)
 	}
 	if err := run.Remove(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a run is not removed whole: %v", err)
+		t.Errorf("the run's directory was not removed: Stat returns %v, want fs.ErrNotExist", err)
 	}
 
 	write(t, filepath.Join(dir, blank[0]), "") // the only file
 	if run, err = catalog.ReadRun(dir); err != nil || len(run.Unreadable) > 0 || len(run.Latest().Nodes) != 1 {
-		t.Errorf("%+v, %v", run, err)
+		t.Errorf("an unreadable journal alone: run %+v, want one node; error %v", run, err)
 	}
 }

@@ -189,7 +189,7 @@ func followUntil(t testing.TB, f *Follower, samples int64) {
 	synctest.Wait()
 	followLook(t, f)
 	if r := f.Report(); r == nil || r.Nodes["3"].Sampling.Samples != samples {
-		t.Fatalf("report %[2]+v, want %[1]d samples", samples, r)
+		t.Fatalf("report %+[2]v, want %[1]d samples", samples, r)
 	}
 }
 

@@ -86,7 +86,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 	}
 	for _, m := range n.Missing {
 		if m.What == "journal" {
-			t.Errorf("%s: %+v", what, m)
+			t.Errorf("%s: missing %+v, want nothing of the journal", what, m)
 		}
 	}
 	return got
@@ -94,7 +94,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 
 // GPUs found during the run make the lines longer: the journal gives the same as the
 // Recording, with a snapshot before, after or never, and with any cut.
-func TestJournal_GPUsFoundInMidRun(t *testing.T) {
+func TestJournal_KeepsGPUsFoundInMidRun(t *testing.T) {
 	snapshots := []int{-1, 13, 12, 0, 7, 20}
 	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
 		for _, snapshotAt := range snapshots[:testenv.Rounds(len(snapshots), 2)] {
@@ -106,7 +106,7 @@ func TestJournal_GPUsFoundInMidRun(t *testing.T) {
 
 // kill -9: with any part of the last line on disk, the samples before it are read, the account
 // is at most accountEvery old, and all GPU values are kept.
-func TestParse_CutOff(t *testing.T) {
+func TestParse_CutJournalKeepsItsCompleteLines(t *testing.T) {
 	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
 	for at := head; at < len(whole); at += testenv.Rounds(211, 1009) {
@@ -118,25 +118,25 @@ func TestParse_CutOff(t *testing.T) {
 		samples := int(n.Sampling.Samples)
 		if bytes.Contains(whole[head:at], []byte(`{"snapshot":`)) {
 			if samples > 0 && (samples < 21 || samples < 20+lines || samples > 21+lines) {
-				t.Fatalf("cut at %d: %d samples, %d lines", at, samples, lines)
+				t.Fatalf("cut at %d: %d samples, want %d to %d", at, samples, max(21, 20+lines), 21+lines)
 			}
 		}
 		if samples == 0 {
 			continue
 		}
 		if (len(n.GPUs) == 2) != (samples > 12) || (n.Envelope["gpu_1_power_watts"].Mean != nil) != (samples > 12) {
-			t.Fatalf("cut at %d: %d samples, %d GPUs", at, samples, len(n.GPUs))
+			t.Fatalf("cut at %d: %d samples, %d GPUs, want 2 with their power after sample 12, before it none", at, samples, len(n.GPUs))
 		}
 		least := float64(samples)/2 - accountEvery.Seconds()/2
 		if cpu, ok := n.Metrics["job_cpu_seconds"]; !ok || cpu < least || cpu > float64(samples)/2 {
-			t.Fatalf("cut at %d: %v s of CPU after %d samples", at, cpu, samples)
+			t.Fatalf("cut at %d: %v s of CPU (known: %v) after %d samples, want %v to %v", at, cpu, ok, samples, least, float64(samples)/2)
 		}
 	}
 }
 
 // Damage in the line in which the GPUs are found loses only the lines up to the next
 // state.
-func TestParse_DamagedWhereGPUsAreFound(t *testing.T) {
+func TestParse_DamagedLineHidesGPUsOnlyUpToTheNextState(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
 	lines := bytes.SplitAfter(data, []byte{'\n'})
 	lines[13] = append(bytes.Repeat([]byte{'x'}, 40), '\n') // the head is line 0
@@ -146,7 +146,7 @@ func TestParse_DamagedWhereGPUsAreFound(t *testing.T) {
 	}
 	n := r.Nodes["3"]
 	if n.Sampling.Samples < 40-1-int64(accountEvery.Seconds()) || len(n.GPUs) != 2 || n.Envelope["gpu_1_power_watts"].Mean == nil {
-		t.Errorf("%d samples, %d GPUs", n.Sampling.Samples, len(n.GPUs))
+		t.Errorf("damaged line 13: %d samples, want at least %d; %d GPUs, want 2 with their power", n.Sampling.Samples, 40-1-int64(accountEvery.Seconds()), len(n.GPUs))
 	}
 }
 
@@ -174,7 +174,7 @@ func TestJournal_KeepsTheAccount(t *testing.T) {
 			t.Errorf("GPUs (-want +got):\n%s", d)
 		}
 		if d := cmp.Diff(rec.Missing, j.rec.Missing); d != "" {
-			t.Errorf("gaps (-want +got):\n%s", d)
+			t.Errorf("missing (-want +got):\n%s", d)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func wideGzip(parts ...string) string {
 }
 
 // Damaged or hostile packed buckets count as one damaged line, in bounded memory.
-func TestParse_HostilePackedBuckets(t *testing.T) {
+func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 20, 10)
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
 	good := string(data[from : from+bytes.IndexByte(data[from:], '"')])
@@ -221,34 +221,34 @@ func TestParse_HostilePackedBuckets(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-			t.Errorf("%s: %d MiB were allocated for a journal of %d KiB", name, took>>20, len(packed)>>10)
+			t.Errorf("%s: %d MiB were allocated for a journal of %d KiB, want at most 64", name, took>>20, len(packed)>>10)
 		}
 		if d := time.Since(begin); d > time.Minute {
-			t.Errorf("%s: took %v", name, d)
+			t.Errorf("%s: reading took %v, want at most a minute", name, d)
 		}
 		n := r.Nodes["3"]
 		if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "journal" && strings.Contains(m.Why, "damaged") }) {
-			t.Errorf("%s: nothing is said of the damage: %v", name, n.Missing)
+			t.Errorf("%s: missing %v, want damaged lines of the journal", name, n.Missing)
 		}
 	}
 	if r, err := Parse(widePacked(t, data, good)); err != nil || r.Nodes["3"].Sampling.Samples != 20 {
-		t.Errorf("the good one: %v", err)
+		t.Errorf("undamaged buckets: error %v, want 20 samples", err)
 	}
 }
 
 // A hostile capacity in a snapshot does not allow unlimited unpacking.
-func TestParse_HostileCapacity(t *testing.T) {
+func TestParse_HostileCapacityTakesBoundedMemory(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 0), 20, 10)
 	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
 		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<22))), []byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, err := Parse(hostile); err != nil {
-			t.Errorf("%d: %v", capacity, err)
+			t.Errorf("capacity %d: %v", capacity, err)
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-			t.Errorf("capacity %d: %d MiB were allocated", capacity, took>>20)
+			t.Errorf("capacity %d: %d MiB were allocated, want at most 64", capacity, took>>20)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func TestJournal_StaysSmallWithGPUs(t *testing.T) {
 				most, report := wideSize(t, testenv.Rounds(3900, 980), gpus)
 				t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
 				if most > 2<<20 {
-					t.Errorf("%d GPUs: the journal took %d bytes on disk", gpus, most)
+					t.Errorf("%d GPUs: the journal took %d bytes on disk, want at most %d", gpus, most, 2<<20)
 				}
 			})
 		})

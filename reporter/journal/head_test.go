@@ -57,7 +57,7 @@ func TestReadHead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.snapshot != bytes.Contains(data, []byte(`"snapshot"`)) {
-			t.Fatalf("%s: %.200s", name, data)
+			t.Fatalf("%s: want a snapshot: %v; the journal is %.200s", name, c.snapshot, data)
 		}
 		got, err := ReadHead(bytes.NewReader(data))
 		if err != nil {
@@ -78,7 +78,7 @@ func TestReadHead_Errors(t *testing.T) {
 		"": "is empty", `{"journal":"x`: "damaged", `{"journal":"x/1"}`: "schema", `{"journal":"perfagent.journal/9"}`: "newer", `[1]`: "damaged",
 	} {
 		if _, err := ReadHead(strings.NewReader(data)); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s: %v, want %s", data, err, words)
+			t.Errorf("%s: error %v, want %q in it", data, err, words)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func FuzzReadHead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if head, err := ReadHead(bytes.NewReader(data)); (head == nil) == (err == nil) {
-			t.Fatalf("%v, %v", head, err)
+			t.Fatalf("ReadHead returned %v, %v, want either a head or an error", head, err)
 		}
 	})
 }
@@ -114,10 +114,10 @@ func TestNewestTimes(t *testing.T) {
 	want := r.Nodes["3"].Samples.Column("timestamp")
 	newest, written, ok := NewestTimes(path)
 	if got := float64(newest.UnixMicro()) / 1e6; !ok || got != want[len(want)-1] {
-		t.Errorf("%v, %v; want %v", got, ok, want[len(want)-1])
+		t.Errorf("newest time %v (known: %v), want %v", got, ok, want[len(want)-1])
 	}
 	if st, err := os.Stat(path); err != nil || !written.Equal(st.ModTime()) {
-		t.Errorf("written %v, %v", written, err)
+		t.Errorf("written at %v, want the file's modification time (error %v)", written, err)
 	}
 
 	for name, data := range map[string]string{
@@ -128,10 +128,10 @@ func TestNewestTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if newest, _, ok := NewestTimes(path); ok {
-			t.Errorf("%s: %v", name, newest)
+			t.Errorf("%s: newest time %v, want none", name, newest)
 		}
 	}
 	if _, _, ok := NewestTimes(path + "x"); ok {
-		t.Error("a file that is not there")
+		t.Error("NewestTimes of a missing file returned true, want false")
 	}
 }

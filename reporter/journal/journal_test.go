@@ -122,10 +122,10 @@ func givesTheReport(t *testing.T, n int) {
 		t.Errorf("report from the journal (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(want.Nodes["3"].Metrics, got.Nodes["3"].Metrics); d != "" { // to the last bit
-		t.Errorf("report from the journal (-want +got):\n%s", d)
+		t.Errorf("metrics from the journal (-want +got):\n%s", d)
 	}
 	if got.Run.Incomplete == "" {
-		t.Error("the report does not say that it is incomplete")
+		t.Error("the report from a journal has no reason for incompleteness")
 	}
 	if err := j.Remove(); err != nil {
 		t.Fatal(err)
@@ -152,22 +152,22 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 	samplesOf := func(data []byte) int64 {
 		r, err := Parse(data)
 		if err != nil {
-			t.Fatalf("%v", err)
+			t.Fatalf("Parse: %v", err)
 		}
 		for name, v := range r.Nodes["3"].Metrics {
 			if v < 0 {
-				t.Fatalf("%s of %v", name, v)
+				t.Fatalf("metric %s is negative: %v", name, v)
 			}
 		}
 		for c := range collector.NumColumns {
 			if most := r.Nodes["3"].Summaries[c.Key()].Max; c.IsPercent() && most > 100 {
-				t.Fatalf("%s of %v", c.Key(), most)
+				t.Fatalf("the maximum of %s is %v, want at most 100", c.Key(), most)
 			}
 		}
 		return r.Nodes["3"].Sampling.Samples
 	}
 	if got := samplesOf(whole); got != 60 {
-		t.Fatalf("%d samples of 60", got)
+		t.Fatalf("the whole journal: %d samples, want 60", got)
 	}
 	for cut := bytes.IndexByte(whole, '\n') + 1; cut < len(whole); cut += testenv.Rounds(97, 499) {
 		want := int64(bytes.Count(whole[:cut], []byte{'\n'}) - 1)
@@ -190,7 +190,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		data := bytes.Clone(whole)
 		data[at] = damage
 		if got := samplesOf(data); got < 59 {
-			t.Fatalf("%q at %d: %d samples of 60", damage, at, got)
+			t.Fatalf("%q at byte %d: %d samples, want at least 59", damage, at, got)
 		}
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -200,7 +200,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		at := from + rnd.IntN(len(data)-from)
 		data[at] ^= byte(1 + rnd.IntN(255))
 		if got := samplesOf(data); got < 58 { // one damaged line, or two joined ones
-			t.Fatalf("a byte flipped at %d: %d samples of 60", at, got)
+			t.Fatalf("a byte flipped at %d: %d samples, want at least 58", at, got)
 		}
 	}
 }
@@ -228,12 +228,12 @@ func TestJournal_TwoRecordingsOfOneNodeGetTwoNames(t *testing.T) {
 	seen := map[string]bool{filepath.Join(dir, "node-3.json"): true}
 	for _, name := range names {
 		if seen[name] {
-			t.Errorf("%s was given twice", name)
+			t.Errorf("the name %s was given twice", name)
 		}
 		seen[name] = true
 	}
 	if !seen[filepath.Join(dir, "node-3.9.json")] {
-		t.Errorf("names are not counted up: %v", names)
+		t.Errorf("names %v, want them counted up to node-3.9.json", names)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestJournal_StaysSmall(t *testing.T) {
 		most, report := journalSize(t, testenv.Rounds(8000, 4000), settle)
 		t.Logf("journal and report: at most %d bytes; report %d", most, report)
 		if most > 2<<20 {
-			t.Errorf("journal and report took %d bytes on disk", most)
+			t.Errorf("journal and report took %d bytes on disk, want at most %d", most, 2<<20)
 		}
 	})
 }
@@ -302,7 +302,7 @@ func sizeOf(t testing.TB, dir string) int64 {
 	return sum
 }
 
-func TestJournal_MakesUpForADiskThatWasFull(t *testing.T) {
+func TestJournal_RestoresSamplesAfterAFullDisk(t *testing.T) {
 	s := reportertest.NewStream(3)
 	rec := s.Recording(100)
 	j, err := Create(t.TempDir(), head(s, 100))
@@ -324,63 +324,63 @@ func TestJournal_MakesUpForADiskThatWasFull(t *testing.T) {
 	w.file = full
 	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if w.firstErr == nil || !w.failing {
-		t.Fatal("a full disk was not noticed")
+		t.Fatalf("a write to a full disk: error %v, failing %v, want an error and true", w.firstErr, w.failing)
 	}
 	w.file = good
 	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if j.wantSnapshot.Load() {
-		t.Error("a journal that failed just now does not rest")
+		t.Error("a snapshot is requested right after a failure, want a pause first")
 	}
 	w.retry = time.Now().Add(-time.Second)
 	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if !j.wantSnapshot.Load() {
-		t.Error("no snapshot is asked for once the disk may have recovered")
+		t.Error("no snapshot is requested after the pause, want one")
 	}
 	w.take(entry{snapshot: rec.Clone()})
 	if w.failing {
-		t.Errorf("still failing: %v", w.firstErr)
+		t.Errorf("the journal is still failing after a rewrite: %v", w.firstErr)
 	}
 	r, err := read(j.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := r.Nodes["3"].Sampling.Samples; got != 8 {
-		t.Errorf("%d samples of 8", got)
+		t.Errorf("%d samples, want 8", got)
 	}
 }
 
 // A sign instead of a digit in the state is damage: the line is skipped, and no value
 // in the report is wrongly negative. A clock step may be negative.
-func TestJournal_StateBelowZero(t *testing.T) {
+func TestState_RejectsNegativeNumbers(t *testing.T) {
 	t.Parallel()
 	const whole = `{"host":{"cpus":2,"memory_mb":1000},"missed_ticks":3,"longest_gap_ns":5,"failures":[{"source":"cpu","count":4}],` +
 		`"clock":[{"by":-5}],"late":{"x":6},"account":{"cpu_seconds":7},"gpus":[{"memory_mb":8}]}`
 	var s state
 	if err := json.Unmarshal([]byte(whole), &s); err != nil || s.Missed != 3 || s.Clock[0].By != -5 {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("state %+v, want 3 missed ticks and a clock step of -5; error %v", s, err)
 	}
 	for _, digit := range "2134678" {
 		damaged := strings.Replace(whole, ":"+string(digit), ":-"+string(digit), 1)
 		if err := json.Unmarshal([]byte(damaged), new(state)); err == nil {
-			t.Errorf("taken: %s", damaged)
+			t.Errorf("a damaged state was accepted: %s", damaged)
 		}
 	}
 }
 
 // An unknown reader name from a damaged line does not get into a report.
-func TestJournal_DamagedReader(t *testing.T) {
+func TestState_DropsUnknownReaderNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"auto": "auto", "gopsutil": "gopsutil", "autp": "", "": ""} {
 		rec := reportertest.NewStream(1).Recording(10)
 		rec.ReaderName = ""
 		s := state{Reader: name, Start: rec.Start}
 		if s.applyTo(rec); rec.ReaderName != want {
-			t.Errorf("%q becomes %q, want %q", name, rec.ReaderName, want)
+			t.Errorf("the reader %q becomes %q, want %q", name, rec.ReaderName, want)
 		}
 	}
 }
 
-func TestJournal_SaysWhatIsLost(t *testing.T) {
+func TestParse_CountsLostSamples(t *testing.T) {
 	s := reportertest.NewStream(1)
 	rec := s.Recording(100)
 	j, err := Create(t.TempDir(), head(s, 100))
@@ -406,12 +406,12 @@ func TestJournal_SaysWhatIsLost(t *testing.T) {
 	n := r.Nodes["3"]
 	lost := reporter.Missing{What: "journal", Code: reporter.SamplesLost, Why: "samples that are lost: 7", Count: 7}
 	if n.Sampling.Samples != 13 || n.Missing[0] != lost {
-		t.Errorf("%d samples, missing %v", n.Sampling.Samples, n.Missing)
+		t.Errorf("%d samples, want 13; missing %v, want first %v", n.Sampling.Samples, n.Missing, lost)
 	}
 }
 
 // The report from a journal of an active run has findings.
-func TestHead_ReportHasFindings(t *testing.T) {
+func TestParser_ReportOfAnActiveRunHasFindings(t *testing.T) {
 	in := reportertest.Input(0, 60, 0, "")
 	in.Recording.Account.Source = host.JobFromTree
 	in.Recording.Account.CPUSeconds = 60
@@ -421,7 +421,7 @@ func TestHead_ReportHasFindings(t *testing.T) {
 	r := (&parser{head: head, rec: in.Recording}).report()
 	found := func(f reporter.Finding) bool { return f.ID == "one_busy_thread" }
 	if n := r.Nodes["0"]; r.Run.Incomplete == "" || !slices.ContainsFunc(n.Findings, found) {
-		t.Errorf("findings %v", n.Findings)
+		t.Errorf("incomplete %q, want a reason; findings %v, want one_busy_thread", r.Run.Incomplete, n.Findings)
 	}
 }
 

@@ -191,11 +191,11 @@ func sameBut(t *testing.T, what string, want, got *reporter.Report, without ...s
 	w, g := want.Nodes["3"], got.Nodes["3"]
 	for _, key := range without {
 		if _, ok := g.Summaries[key]; ok {
-			t.Errorf("%s: there is a summary of %s", what, key)
+			t.Errorf("%s: the report has a summary of %s, want none", what, key)
 		}
 		for _, v := range append(slices.Clone(g.Samples.Column(key)), g.Envelope[key].Max...) {
 			if !math.IsNaN(v) {
-				t.Errorf("%s: %s is %v", what, key, v)
+				t.Errorf("%s: %s has the value %v, want NaN", what, key, v)
 			}
 		}
 	}
@@ -211,17 +211,17 @@ func sameBut(t *testing.T, what string, want, got *reporter.Report, without ...s
 		}
 	}
 	if w.Sampling.Samples != g.Sampling.Samples || len(g.Missing) != len(w.Missing) {
-		t.Errorf("%s: %d samples, want %d; missing %v", what, g.Sampling.Samples, w.Sampling.Samples, g.Missing)
+		t.Errorf("%s: %d samples, want %d; missing %v, want as many entries as %v", what, g.Sampling.Samples, w.Sampling.Samples, g.Missing, w.Missing)
 	}
 }
 
 // A journal with fewer columns can be read; missing columns are absent, never 0.
-func TestParse_JournalWithFewerColumns(t *testing.T) {
+func TestParse_MissingColumnsAreAbsent(t *testing.T) {
 	t.Parallel()
 	lacking := append(laterColumns(), "net_io_ext_recv_mb", "net_io_ext_recv_mb_per_second")
 	columns, move, counters := without(lacking)
 	if len(columns) != 16 || len(counters) != len(firstCounters())-1 {
-		t.Fatalf("%d columns, %d counters", len(columns), len(counters))
+		t.Fatalf("the shorter journal has %d columns, want 16; %d counters, want %d", len(columns), len(counters), len(firstCounters())-1)
 	}
 	for _, snapshot := range []bool{false, true} {
 		for _, n := range []int{1, 8, 61} {
@@ -240,7 +240,7 @@ func TestParse_JournalWithFewerColumns(t *testing.T) {
 				delete(metrics, absent)
 				missing := func(m reporter.Missing) bool { return m.What == absent }
 				if !slices.ContainsFunc(got.Nodes["3"].Missing, missing) {
-					t.Errorf("nothing is said of %s", absent)
+					t.Errorf("missing lacks %s", absent)
 				}
 			}
 			got.Nodes["3"].Missing = want.Nodes["3"].Missing
@@ -251,7 +251,7 @@ func TestParse_JournalWithFewerColumns(t *testing.T) {
 
 // Unknown columns and counters of a later version are ignored at any position, and any order
 // of columns is accepted.
-func TestParse_JournalOfALaterVersion(t *testing.T) {
+func TestParse_IgnoresUnknownColumnsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	ours := keysOf(firstColumns())
 	for _, snapshot := range []bool{false, true} {
@@ -281,7 +281,7 @@ func TestParse_JournalOfALaterVersion(t *testing.T) {
 }
 
 // Lines with another number of columns than in the head are damaged, and counted.
-func TestParse_LinesOfAnotherWidth(t *testing.T) {
+func TestParse_CountsLinesOfAnotherWidthAsDamaged(t *testing.T) {
 	t.Parallel()
 	data, _ := journalOf(t, 20, false)
 	head, rest, _ := strings.Cut(string(data), "\n")
@@ -297,7 +297,7 @@ func TestParse_LinesOfAnotherWidth(t *testing.T) {
 	if n.Sampling.Samples != 20 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return m.What == "journal" && strings.Contains(m.Why, "damaged lines that were left out: 2")
 	}) {
-		t.Errorf("%d samples, missing %v", n.Sampling.Samples, n.Missing)
+		t.Errorf("%d samples, want 20; missing %v, want 2 damaged lines", n.Sampling.Samples, n.Missing)
 	}
 	for _, columns := range [][]string{{}, {"timestamp"}, {"timestamp", "timestamp"}} {
 		if _, err := Parse(rewritten(t, data, columns, move, counters, nil)); err != nil {
@@ -306,17 +306,17 @@ func TestParse_LinesOfAnotherWidth(t *testing.T) {
 	}
 	_, err = Parse(rewritten(t, data, nil, move, counters, nil))
 	if err == nil || !strings.Contains(err.Error(), "names no columns") {
-		t.Errorf("head without columns: %v", err)
+		t.Errorf("head without columns: error %v, want \"names no columns\"", err)
 	}
 }
 
 // Journals of killed perfagents can be read: of a few samples, with a snapshot, after SIGTERM, with a GPU,
 // and of a job with phases and operations. The metrics computed at that time are stored next to each.
-func TestParse_JournalsOfKilledRuns(t *testing.T) {
+func TestParse_ReadsJournalsOfKilledRuns(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil || len(paths) != 5 {
-		t.Fatalf("%q, %v", paths, err)
+		t.Fatalf("journals %q, want 5; error %v", paths, err)
 	}
 	for _, path := range paths {
 		r, err := read(path)
@@ -341,13 +341,13 @@ func TestParse_JournalsOfKilledRuns(t *testing.T) {
 		}
 		for _, m := range n.Missing {
 			if m.What == "journal" {
-				t.Errorf("%s: %s", path, m.Why)
+				t.Errorf("%s: missing of the journal %q, want none", path, m.Why)
 			}
 		}
 
 		name := filepath.Base(path)
 		if verdict := r.Run.Verdict.Text; strings.Contains(verdict, "SIGTERM from") != (name == "term.jsonl") {
-			t.Errorf("%s: verdict %q", path, verdict)
+			t.Errorf("%s: verdict %q, want SIGTERM in term.jsonl only", path, verdict)
 		}
 		lines, err := os.ReadFile(path)
 		if err != nil {
@@ -355,7 +355,7 @@ func TestParse_JournalsOfKilledRuns(t *testing.T) {
 		}
 		isSnapshot, hasGPU := bytes.Contains(lines, []byte(`{"snapshot":{`)), len(n.GPUs) == 1
 		if isSnapshot != strings.Contains(name, "snapshot") || hasGPU != strings.Contains(name, "gpus") {
-			t.Errorf("%s: snapshot %v, GPU %v", path, isSnapshot, hasGPU)
+			t.Errorf("%s: snapshot %v, GPU %v, want them as in the file's name", path, isSnapshot, hasGPU)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestWriterState_IsActive(t *testing.T) {
 		{"an interval that no Duration holds", WriterUnknown, node("b", 1e300), 11 * time.Second, false},
 	} {
 		if got := c.writer.IsActive(c.node, "a", c.silence); got != c.want {
-			t.Errorf("%s: %t", c.name, got)
+			t.Errorf("%s: IsActive is %t, want %t", c.name, got, c.want)
 		}
 	}
 }

@@ -62,13 +62,13 @@ func keepsMarks(t *testing.T, n, snapshotAt int) {
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
 	a, b := want.Nodes["3"], got.Nodes["3"]
 	if len(a.Marks) == 0 || len(a.Phases) != 3 || len(a.Phases[0].Metrics) < 10 {
-		t.Fatalf("the recording has %d marks and %d phases", len(a.Marks), len(a.Phases))
+		t.Fatalf("the recording has %d marks, want some, and %d phases, want 3 with at least 10 metrics", len(a.Marks), len(a.Phases))
 	}
 	if d := cmp.Diff(a.Marks, b.Marks) + cmp.Diff(a.Phases, b.Phases); d != "" {
-		t.Errorf("from the journal (-want +got):\n%s", d)
+		t.Errorf("marks and phases from the journal (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(about("marks", a.Missing), about("marks", b.Missing)); d != "" || len(about("marks", a.Missing)) != 2 {
-		t.Errorf("missing marks (-want +got):\n%s", d)
+		t.Errorf("missing marks, want 2 entries (-want +got):\n%s", d)
 	}
 }
 
@@ -78,19 +78,19 @@ func about(what string, list []reporter.Missing) []reporter.Missing {
 }
 
 // The lines of a job without marks are unchanged.
-func TestJournal_NoMarks(t *testing.T) {
+func TestJournal_LinesWithoutMarksAreUnchanged(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	sample := s.Next(rec)
 	sample.JobCPUSeconds = 1
 	j := &Journal{}
 	if line := j.line(sample, rec); bytes.Contains(line, []byte("said")) || bytes.Contains(line, []byte("job_cpu_s")) {
-		t.Errorf("the line is %s", line)
+		t.Errorf("the line is %s, want no marks and no CPU time of the job", line)
 	}
 }
 
 // A line with damaged marks is skipped, and hides no other.
-func TestJournal_DamagedMarks(t *testing.T) {
+func TestParse_SkipsOnlyTheLineWithDamagedMarks(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	j := createFor(t, head(s, 10))
@@ -118,13 +118,13 @@ func TestJournal_DamagedMarks(t *testing.T) {
 		}
 		missing := about("journal", r.Nodes["3"].Missing)
 		if len(missing) == 0 || missing[0].Count != 1 || r.Nodes["3"].Sampling.Samples != 2 {
-			t.Errorf("with %q: %d samples, %v", bad, r.Nodes["3"].Sampling.Samples, missing)
+			t.Errorf("with %q: %d samples, want 2; missing %v, want one damaged line", bad, r.Nodes["3"].Sampling.Samples, missing)
 		}
 	}
 }
 
 // A snapshot with the maximum of marks stays small, and hostile snapshots are refused.
-func TestJournal_PackedMarks(t *testing.T) {
+func TestPack_MarksStaySmallAndReadBack(t *testing.T) {
 	rec := reportertest.Recording(0)
 	news := marks.Update{}
 	for i := range marks.MaxMarks {
@@ -142,7 +142,7 @@ func TestJournal_PackedMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(packed) > 512<<10 {
-		t.Errorf("all marks and phases take %d bytes", len(packed))
+		t.Errorf("all marks and phases take %d bytes, want at most %d", len(packed), 512<<10)
 	}
 	back, err := unpack[collector.Marks](packed, maxPackedMarks, "marks")
 	if err != nil {
@@ -150,12 +150,12 @@ func TestJournal_PackedMarks(t *testing.T) {
 	}
 	want, _ := json.Marshal(rec.Marks)
 	if got, _ := json.Marshal(back); string(got) != string(want) {
-		t.Error("they read back as something else")
+		t.Error("the marks are changed by packing and unpacking")
 	}
 
 	for _, bad := range [][]byte{[]byte("text"), packed[:len(packed)/2]} {
 		if _, err := unpack[collector.Marks](bad, maxPackedMarks, "marks"); err == nil {
-			t.Errorf("%d bytes were read", len(bad))
+			t.Errorf("unpack accepted %d damaged bytes, want an error", len(bad))
 		}
 	}
 }

@@ -101,10 +101,10 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
 	a, b := want.Nodes["3"], got.Nodes["3"]
 	if a.Operations.Counters["n"] == 0 || a.Transfers["nixl"].TotalMB == 0 {
-		t.Fatalf("the recording has %+v", a.Operations)
+		t.Fatalf("the recording has %+v, want the counter n, and transfers", a.Operations)
 	}
 	if d := cmp.Diff(a.Operations, b.Operations) + cmp.Diff(a.Transfers, b.Transfers); d != "" {
-		t.Errorf("from the journal (-want +got):\n%s", d)
+		t.Errorf("operations from the journal (-want +got):\n%s", d)
 	}
 	approx := cmp.Options{cmpopts.EquateApprox(1e-5, 1e-5), cmpopts.EquateNaNs()}
 	if d := cmp.Diff(a.Envelope, b.Envelope, approx); d != "" {
@@ -133,7 +133,7 @@ func guardedAggregatorOf(mu *sync.Mutex, rec *collector.Recording) func(changes 
 
 // The Aggregator is written within 5 s with or without samples, and only if it has changed. A journal of a job
 // without operations records that they were requested.
-func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
+func TestJournal_WritesOperationsBetweenSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := reportertest.NewStream(7)
 		rec := s.Recording(100)
@@ -142,7 +142,7 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 		h.CopyAggregator = guardedAggregatorOf(&mu, rec)
 		j := createFor(t, h)
 		if r, err := read(j.Path()); err != nil || r.Nodes["3"].Operations == nil {
-			t.Errorf("before the first account: %v, %v", r, err)
+			t.Errorf("before the first Aggregator is written: report %v, want operations; error %v", r, err)
 		}
 
 		for i := range 60 {
@@ -158,7 +158,7 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := r.Nodes["3"].Operations.Counters["a"]; n < float64(min(i+1, 20)-5) {
-				t.Errorf("after %d s the journal has %v", i+1, n)
+				t.Errorf("after %d s the journal counts %v, want at least %d", i+1, n, min(i+1, 20)-5)
 			}
 		}
 		data, err := os.ReadFile(j.Path())
@@ -166,14 +166,14 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := bytes.Count(data, []byte(`{"operations":"`)); n < 5 || n > 8 {
-			t.Errorf("the account was written %d times in 20 s with news and 40 s without", n)
+			t.Errorf("the Aggregator was written %d times in 20 s with changes and 40 s without, want 5 to 8", n)
 		}
 	})
 }
 
 // A job with the maximum number of lists, series and names, all of them incompressible, leaves a journal of at
 // most 4 MiB.
-func TestJournal_OperationsBound(t *testing.T) {
+func TestJournal_StaysSmallWithManyOperations(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	synctest.Test(t, boundOperations)
 }
@@ -221,7 +221,7 @@ func boundOperations(t *testing.T) {
 	}
 	t.Logf("at most %.2f MiB", float64(most)/(1<<20))
 	if most > 4<<20 {
-		t.Errorf("the journal took %d bytes", most)
+		t.Errorf("the journal took %d bytes, want at most %d", most, 4<<20)
 	}
 	if _, err := read(j.Path()); err != nil {
 		t.Error(err)
@@ -229,7 +229,7 @@ func boundOperations(t *testing.T) {
 }
 
 // Lines with damaged operations are skipped, and hide no others.
-func TestJournal_DamagedOperations(t *testing.T) {
+func TestParse_SkipsOnlyLinesWithDamagedOperations(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	h := head(s, 10)
@@ -266,7 +266,7 @@ func TestJournal_DamagedOperations(t *testing.T) {
 		n := r.Nodes["3"]
 		for key, band := range n.Envelope {
 			if len(band.Mean) != n.Samples.Len() {
-				t.Errorf("%s: %s has %d points of %d", damage[1], key, len(band.Mean), n.Samples.Len())
+				t.Errorf("%s: %s has %d points, want %d", damage[1], key, len(band.Mean), n.Samples.Len())
 			}
 		}
 		if _, err := json.Marshal(r); err != nil {

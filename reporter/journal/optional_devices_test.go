@@ -16,7 +16,7 @@ import (
 
 // The journal of a killed perfagent has the mounts from a few seconds before, and all columns; the journal of a node
 // without optional devices has none.
-func TestJournal_OptionalDevices(t *testing.T) {
+func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		s := reportertest.NewStream(1)
 		rec := s.Recording(1000)
@@ -66,21 +66,21 @@ func TestJournal_OptionalDevices(t *testing.T) {
 		if !snapshot { // lines have it every 4 s
 			want.Mounts[0].ReadMB = n.Mounts[0].ReadMB
 			if n.Mounts[0].ReadMB < 11-4 {
-				t.Errorf("the mounts are those of second %v", n.Mounts[0].ReadMB)
+				t.Errorf("the mounts are from second %v, want 7 or later", n.Mounts[0].ReadMB)
 			}
 		}
 		if diff := cmp.Diff(want.Mounts, n.Mounts); diff != "" {
 			t.Errorf("snapshot %v: mounts (-want +got):\n%s", snapshot, diff)
 		}
 		if c := n.Samples.Column("node_energy_joules"); len(c) != 12 || !math.IsNaN(c[3]) || c[11] != 11*float64(collector.NodeEnergy) {
-			t.Errorf("snapshot %v: energy %v", snapshot, c)
+			t.Errorf("snapshot %v: energy %v, want 12 samples, NaN in sample 3, and %v at the end", snapshot, c, 11*float64(collector.NodeEnergy))
 		}
 	}
 
 	data, _ := portsJournal(t, 5, 5, 0, true)
 	for _, word := range []string{"mounts", "nfs", "lustre", "energy", "temperature"} {
 		if bytes.Contains(data, []byte(word)) {
-			t.Errorf("without such sources it speaks of %s", word)
+			t.Errorf("the journal of a node without optional devices has %q", word)
 		}
 	}
 }

@@ -24,10 +24,10 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // The output of /metrics at the end of each recording equals its golden file, except for the order of
 // lines. The other outputs of the recordings are tested in cmd/perfagent.
-func TestOutputs_Metrics(t *testing.T) {
+func TestOutputs_MetricsEqualTheGoldenFiles(t *testing.T) {
 	paths, err := filepath.Glob("../../cmd/perfagent/testdata/outputs/*/*.jsonl")
 	if err != nil || len(paths) < 8 {
-		t.Fatal(paths, err)
+		t.Fatalf("recordings %q, want at least 8; error %v", paths, err)
 	}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
@@ -82,7 +82,7 @@ func metricsOf(t *testing.T, data []byte) []string {
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9100/metrics", nil))
 	if w.Code != http.StatusOK {
-		t.Fatal(w.Code, w.Body)
+		t.Fatalf("GET /metrics: status %d, want 200: %s", w.Code, w.Body)
 	}
 
 	return slices.Sorted(strings.Lines(w.Body.String()))

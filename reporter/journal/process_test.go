@@ -11,7 +11,7 @@ import (
 )
 
 // The table is written when it has changed, less often the larger it is.
-func TestJournal_TableNowAndThen(t *testing.T) {
+func TestJournal_WritesLargeTablesLessOften(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows  int
 		every time.Duration
@@ -30,14 +30,14 @@ func TestJournal_TableNowAndThen(t *testing.T) {
 				}
 			}
 			if len(written) < 3 || written[0] != 0 || written[2]-written[1] != c.every {
-				t.Errorf("written at %v, want every %v", written, c.every)
+				t.Errorf("the table was written at %v, want every %v", written, c.every)
 			}
 
 			rec.End.Mono += time.Hour
 			j.appendTable(nil, rec)
 			rec.End.Mono += time.Hour
 			if out := j.appendTable(nil, rec); len(out) > 0 {
-				t.Errorf("written although nothing has changed: %s", out)
+				t.Errorf("the unchanged table was written again: %s", out)
 			}
 		})
 	}
@@ -46,12 +46,12 @@ func TestJournal_TableNowAndThen(t *testing.T) {
 // A table with a negative number, or a process without an ID, is damage.
 func TestCheckTable(t *testing.T) {
 	if err := checkTable([]process.Process{{PID: 1, CPUSeconds: 2, PeakMemory: 3}}); err != nil {
-		t.Error(err)
+		t.Errorf("checkTable of a good table: %v", err)
 	}
 	for _, p := range []process.Process{{}, {PID: -1}, {PID: 1, PPID: -1}, {PID: 1, Start: -1}, {PID: 1, End: -1}, {PID: 1, Threads: -1},
 		{PID: 1, CPUSeconds: -1}, {PID: 1, EndedChildren: -1}, {PID: 1, PeakMemory: -1}} {
 		if checkTable([]process.Process{p}) == nil {
-			t.Errorf("%+v is no damage", p)
+			t.Errorf("checkTable accepts %+v, want an error", p)
 		}
 	}
 }

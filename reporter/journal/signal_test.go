@@ -44,7 +44,7 @@ func signalNames(t *testing.T, path string) []string {
 
 // A signal is reported once, in its order, whether it is in a line, in the account or in
 // both, or the file was replaced after its line was written.
-func TestJournal_Signals(t *testing.T) {
+func TestJournal_ReportsEachSignalOnce(t *testing.T) {
 	s := reportertest.NewStream(4)
 	rec := s.Recording(40)
 	j, err := Create(t.TempDir(), head(s, 40))
@@ -80,27 +80,27 @@ func TestJournal_Signals(t *testing.T) {
 	j.Signal(third) // too late, but harmless
 	told("SIGUSR1 of 7", "SIGTERM of 8", "SIGTERM of 9")
 	if data, err := os.ReadFile(j.Path()); err != nil || strings.Contains(string(data), `{"signal":{`) {
-		t.Errorf("the file was not replaced: %v\n%.3000s", err, data)
+		t.Errorf("the file still has a signal line, want it replaced (error %v):\n%.3000s", err, data)
 	}
 	if len(rec.Account.Signals) != 2 {
-		t.Errorf("the sampler's own account was changed: %+v", rec.Account.Signals)
+		t.Errorf("the sampler's own account was changed to %+v, want 2 signals", rec.Account.Signals)
 	}
 	r, err := read(j.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text := r.Run.Verdict.Text; !strings.Contains(text, "SIGTERM from sender (process 9)") {
-		t.Errorf("verdict %q", text)
+		t.Errorf("verdict %q, want \"SIGTERM from sender (process 9)\" in it", text)
 	}
 }
 
 // Of very many signals the newest are kept.
-func TestJournal_ManySignals(t *testing.T) {
+func TestAllSignals_KeepsTheNewest(t *testing.T) {
 	var list []collector.Signal
 	for i := range 10 * maxSignals {
 		list = withSignal(list, signalAt("SIGUSR1", i, 7))
 	}
 	if all := allSignals(nil, append(list, list...)); len(all) != maxSignals || !all[len(all)-1].At.Equal(reportertest.RunStart.Add((10*maxSignals-1)*time.Second)) {
-		t.Errorf("%d signals, the last at %v", len(all), all[len(all)-1].At)
+		t.Errorf("%d signals, want %d; the last at %v, want %v", len(all), maxSignals, all[len(all)-1].At, reportertest.RunStart.Add((10*maxSignals-1)*time.Second))
 	}
 }

@@ -26,17 +26,17 @@ func writerJournal(t *testing.T, dir string) *Journal {
 	return j
 }
 
-func TestWriting_TellsWhoWrites(t *testing.T) {
+func TestReadWriterState_FollowsTheLockOfTheJournal(t *testing.T) {
 	t.Parallel()
 	j := writerJournal(t, t.TempDir())
 	if got := ReadWriterState(j.Path()); got != WriterAlive || !IsLocked(j.Path()) {
-		t.Errorf("a journal that is being written: %v", got)
+		t.Errorf("a journal that is being written: state %v, locked %v, want %v, true", got, IsLocked(j.Path()), WriterAlive)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if got := ReadWriterState(j.Path()); got != WriterAlive { // its report is not written yet
-		t.Errorf("a journal that was stopped: %v", got)
+		t.Errorf("a stopped journal without a report: state %v, want %v", got, WriterAlive)
 	}
 	j.w.file.Close()
 	// A child of another test holds a copy of the file, and so the lock, until its exec.
@@ -44,7 +44,7 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if got := ReadWriterState(j.Path()); got != WriterGone || IsLocked(j.Path()) {
-		t.Errorf("a journal whose agent has ended: %v", got)
+		t.Errorf("a journal without an agent: state %v, locked %v, want %v, false", got, IsLocked(j.Path()), WriterGone)
 	}
 	pushes, err := os.Open(j.Path())
 	if err != nil {
@@ -55,7 +55,7 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ReadWriterState(j.Path()); got != WriterGone {
-		t.Errorf("a journal that somebody pushes: %v", got)
+		t.Errorf("a journal that another process pushes: state %v, want %v", got, WriterGone)
 	}
 	empty := filepath.Join(t.TempDir(), "node-0.jsonl")
 	if err := os.WriteFile(empty, nil, 0o644); err != nil {
@@ -63,13 +63,13 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 	}
 	for _, path := range []string{empty, empty + "x", "", t.TempDir()} {
 		if got := ReadWriterState(path); got == WriterAlive {
-			t.Errorf("%q: %v", path, got)
+			t.Errorf("%q: state %v, want not that an agent is alive", path, got)
 		}
 	}
 }
 
 // Frequent queries never keep an agent from locking its new journal.
-func TestWriting_NeverKeepsTheLockFromItsAgent(t *testing.T) {
+func TestReadWriterState_NeverKeepsTheLockFromTheAgent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node-3.jsonl")
@@ -90,7 +90,7 @@ func TestWriting_NeverKeepsTheLockFromItsAgent(t *testing.T) {
 	for i := range 300 {
 		j := writerJournal(t, dir)
 		if got := ReadWriterState(j.Path()); got != WriterAlive {
-			t.Errorf("journal %d: %v", i, got)
+			t.Errorf("journal %d: state %v, want %v", i, got, WriterAlive)
 		}
 		if err := j.Stop(time.Minute); err != nil {
 			t.Fatal(err)

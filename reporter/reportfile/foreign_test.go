@@ -10,7 +10,7 @@ import (
 )
 
 // The error for a file that is not a report names that problem, and for a page also its report.
-func TestRead_FileThatIsNoReport(t *testing.T) {
+func TestRead_NamesTheProblemOfOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, words := range map[string]string{
 		"node-0.html": "<!doctype html>", "node-0.json": "{}", "alone.HTML": "<html>", "notes.txt": "to do:\n{", "list.json": "[1]",
@@ -30,7 +30,7 @@ func TestRead_FileThatIsNoReport(t *testing.T) {
 		_, err := Read(path, 0)
 		_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{All: true})
 		if err == nil || err.Error() != path+" "+want || scanErr == nil || scanErr.Error() != err.Error() {
-			t.Errorf("%s: Read %v, Scan %v, want %s", strings.TrimPrefix(path, dir), err, scanErr, want)
+			t.Errorf("%s: Read: error %v, Scan: error %v, want %s", strings.TrimPrefix(path, dir), err, scanErr, want)
 		}
 	}
 }

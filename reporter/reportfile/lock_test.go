@@ -71,10 +71,10 @@ func (h *holder) has(t *testing.T) {
 	select {
 	case line := <-h.locked:
 		if line != "locked" {
-			t.Fatalf("the other process says %q", line)
+			t.Fatalf("the other process printed %q, want locked", line)
 		}
 	case <-time.After(2 * time.Minute):
-		t.Fatal("no lock within 30 s")
+		t.Fatal("the other process has no lock after 2 minutes")
 	}
 }
 
@@ -93,7 +93,7 @@ func (h *holder) opens(t *testing.T, path string) {
 			}
 		}
 		if time.Since(begin) > 2*time.Minute {
-			t.Fatal("the other process does not open the file")
+			t.Fatal("the other process did not open the file within 2 minutes")
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestLock_KeepsASecondProcessOut(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := Lock(ctx, path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another process") {
-		t.Errorf("a lock that another process has: %v", err)
+		t.Errorf("a report that another process has locked: error %v, want one with the path and that reason", err)
 	}
 	h.end()
 	release, err := Lock(t.Context(), path)
@@ -125,7 +125,7 @@ func TestLock_KeepsASecondProcessOut(t *testing.T) {
 	second := hold(t, path)
 	select {
 	case line := <-second.locked:
-		t.Errorf("the other process is not kept out: %q", line)
+		t.Errorf("the other process printed %q, want it to wait for the lock", line)
 	case <-time.After(200 * time.Millisecond): // the absence of an event needs a time limit
 	}
 	release()
@@ -151,7 +151,7 @@ func TestLock_EndsWithItsProcess(t *testing.T) {
 }
 
 // A process that waits while the file is replaced gets the lock of the new file.
-func TestLock_OfAFileThatIsReplaced(t *testing.T) {
+func TestLock_WaitingProcessLocksTheNewFile(t *testing.T) {
 	t.Parallel()
 	path := lockable(t)
 	release, err := Lock(t.Context(), path)
@@ -172,15 +172,15 @@ func TestLock_OfAFileThatIsReplaced(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := Lock(ctx, path); err == nil {
-		t.Error("the new file is locked twice")
+		t.Error("the new file was locked twice, want an error")
 	}
 }
 
-func TestLock_OfWhatIsNotThere(t *testing.T) {
+func TestLock_MissingFileIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{filepath.Join(t.TempDir(), "x"), ""} {
 		if _, err := Lock(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%q: %v", path, err)
+			t.Errorf("Lock(%q): error %v, want fs.ErrNotExist", path, err)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func journalFile(t testing.TB, n int) (path string) {
 	return j.Path()
 }
 
-func TestRead_TellsTheKindsApart(t *testing.T) {
+func TestLoad_DistinguishesTheKindsOfFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ours, perfpy, journal := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), journalFile(t, 7)
@@ -76,11 +76,11 @@ func TestRead_TellsTheKindsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if data, err := os.ReadFile(path); f.Kind != want || f.Path != path || !bytes.Equal(f.Data, data) {
-			t.Errorf("%s: kind %v, want %v; %d bytes (%v)", path, f.Kind, want, len(f.Data), err)
+			t.Errorf("%s: kind %v, want %v; path %s; %d bytes, want the file's (error %v)", path, f.Kind, want, f.Path, len(f.Data), err)
 		}
 		read, err := Read(path, 4)
 		if d := cmp.Diff(f.Report, read, cmpopts.EquateNaNs()); err != nil || d != "" {
-			t.Errorf("%s: %v\n%s", path, err, d)
+			t.Errorf("%s: Read: error %v (-Load +Read):\n%s", path, err, d)
 		}
 		got, order, err := scanned(t, path, 4, reporter.ColumnFilter{All: true})
 		if err != nil {
@@ -93,7 +93,7 @@ func TestRead_TellsTheKindsApart(t *testing.T) {
 }
 
 // Journals and perf.py's JSON have all columns, whatever is selected.
-func TestScan_OtherFiles(t *testing.T) {
+func TestScan_JournalsAndPerfPyHaveAllColumns(t *testing.T) {
 	perfpy := filepath.Join(t.TempDir(), "perf.json")
 	if err := os.WriteFile(perfpy, []byte(reportertest.PerfPyJSON()), 0o600); err != nil {
 		t.Fatal(err)
@@ -111,13 +111,13 @@ func TestScan_OtherFiles(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", path, d)
 		}
 		if !slices.Equal(order, want.NodeNames()) {
-			t.Errorf("%s: nodes came as %q", path, order)
+			t.Errorf("%s: nodes came as %q, want %q", path, order, want.NodeNames())
 		}
 	}
 }
 
 // An error of the caller is returned unchanged, also for files that are read whole.
-func TestScan_StopsWithTheCaller(t *testing.T) {
+func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
 	t.Parallel()
 	report := filepath.Join(t.TempDir(), "r.json")
 	data, err := reporter.Encode(reporter.New(reportertest.Input(0, 3, 0, "")))
@@ -130,13 +130,13 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 	full := errors.New("no more room")
 	for _, path := range []string{report, journalFile(t, 3)} {
 		if _, err := Scan(path, 0, reporter.ColumnFilter{}, func(*reporter.Run, string, *reporter.Node) error { return full }); err != full {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: error %v, want %v", path, err, full)
 		}
 	}
 }
 
 // Missing, irregular and too large files are errors.
-func TestScan_Files(t *testing.T) {
+func TestScan_RefusesMissingIrregularAndLargeFiles(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.json")
 	if err := os.WriteFile(large, []byte(`{"schema":`), 0o600); err != nil {
@@ -150,7 +150,7 @@ func TestScan_Files(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, err := scanned(t, large, 0, reporter.ColumnFilter{}); err == nil || !strings.Contains(err.Error(), large+want) {
-			t.Errorf("%d bytes: %v", size, err)
+			t.Errorf("%d bytes: error %v, want %q in it", size, err, large+want)
 		}
 	}
 	if err := errors.Join(os.WriteFile(large, []byte("[1]"), 0o600), os.Truncate(large, reporter.MaxFileSize+1)); err != nil {
@@ -158,27 +158,27 @@ func TestScan_Files(t *testing.T) {
 	}
 	const tooLarge = "not a perfagent report, and with 256 MiB too large"
 	if _, _, err := scanned(t, large, 0, reporter.ColumnFilter{}); err == nil || !strings.Contains(err.Error(), tooLarge) {
-		t.Error(err)
+		t.Errorf("a large list: error %v, want %q in it", err, tooLarge)
 	}
 	if _, err := Read(large, 0); err == nil || !strings.Contains(err.Error(), "perfagent plot") {
-		t.Errorf("Read does not say what to do: %v", err)
+		t.Errorf("Read of a large file: error %v, want perfagent plot in it", err)
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "none"), os.DevNull} {
 		_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{})
 		if _, err := Read(path, 0); err == nil || scanErr == nil || err.Error() != scanErr.Error() {
-			t.Errorf("%s: Scan %v, Read %v", path, scanErr, err)
+			t.Errorf("%s: Scan: error %v, Read: error %v, want the same error", path, scanErr, err)
 		}
 	}
 }
 
 // Errors contain the path and the problem.
-func TestRead_Errors(t *testing.T) {
+func TestRead_ErrorsHaveThePathAndTheProblem(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Read(dir, 0); err == nil || !strings.Contains(err.Error(), dir+" is a directory") {
-		t.Error(err)
+		t.Errorf("a directory: error %v, want \"is a directory\" in it", err)
 	}
 	if _, err := Read(filepath.Join(dir, "none"), 0); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
+		t.Errorf("a missing file: error %v, want os.ErrNotExist", err)
 	}
 
 	path := filepath.Join(dir, "r.json")
@@ -205,7 +205,7 @@ func TestRead_Errors(t *testing.T) {
 		_, _, scanErr := scanned(t, path, 0, reporter.ColumnFilter{All: true})
 		if err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "read report "), path) ||
 			!strings.Contains(err.Error(), want) || scanErr == nil || scanErr.Error() != err.Error() {
-			t.Errorf("%q: Read %v, Scan %v, want %s", words, err, scanErr, want)
+			t.Errorf("%q: Read: error %v, Scan: error %v, want %s", words, err, scanErr, want)
 		}
 	}
 }
