@@ -109,7 +109,8 @@ func TestNew_LeavesTheHostToAnotherRank(t *testing.T) {
 		}
 	}
 	if len(n.Sampling.HostSpans) != 0 || n.Host.CPUs != 8 || n.Limits == nil {
-		t.Errorf("host spans %v, want none; host %+v, want 8 CPUs; limits %v, want some", n.Sampling.HostSpans, n.Host, n.Limits)
+		t.Errorf("host spans %v, want none; host %+v, want 8 CPUs; limits %v, want some", n.Sampling.HostSpans, n.Host,
+			n.Limits)
 	}
 
 	rank := n.Ranks["3"]
@@ -148,7 +149,8 @@ func TestNew_TooShortRankHasTheMissingOfASingleRank(t *testing.T) {
 	alone.Rank = ""
 	a, b := reporter.New(in).Nodes["0"], reporter.New(alone).Nodes["0"]
 	if !slices.Equal(a.Missing, b.Missing) || len(a.Metrics) != len(b.Metrics) || len(a.Sampling.HostSpans) != 0 {
-		t.Errorf("missing %+v, want %+v; %d metrics, want %d; host spans %v, want none", a.Missing, b.Missing, len(a.Metrics), len(b.Metrics), a.Sampling.HostSpans)
+		t.Errorf("missing %+v, want %+v; %d metrics, want %d; host spans %v, want none", a.Missing, b.Missing,
+			len(a.Metrics), len(b.Metrics), a.Sampling.HostSpans)
 	}
 }
 
@@ -223,20 +225,23 @@ func checkPlans(t *testing.T, round int, plans []plan) {
 	for i, v := range node.Samples.Column(collector.DiskRead.Key()) {
 		at := node.Samples.Column(collector.Timestamp.Key())[i] - float64(reportertest.RunStart.Unix())
 		if known := !math.IsNaN(v); known && math.Abs(v-reportertest.HostRates[0]*(at-begin)) > 1e-6 {
-			t.Fatalf("round %d: the disks had read %v MiB at %v s, want %v", round, v, at, reportertest.HostRates[0]*(at-begin))
+			t.Fatalf("round %d: the disks had read %v MiB at %v s, want %v", round, v, at,
+				reportertest.HostRates[0]*(at-begin))
 		}
 	}
 	for _, p := range plans {
 		r := node.Ranks[fmt.Sprint(p.Rank)]
 		band := r.Envelope[collector.JobMemory.Key()]
 		if len(band.Max) != node.Samples.Len() {
-			t.Fatalf("round %d: the envelope of rank %d has %d points, want %d", round, p.Rank, len(band.Max), node.Samples.Len())
+			t.Fatalf("round %d: the envelope of rank %d has %d points, want %d", round, p.Rank, len(band.Max),
+				node.Samples.Len())
 		}
 		for i, at := range node.Samples.Column(collector.Timestamp.Key()) {
 			at -= float64(reportertest.RunStart.Unix())
 			alive := at > p.Start && at <= p.End
 			if got := band.Max[i]; alive && got != p.Memory(at) || !alive && !math.IsNaN(got) {
-				t.Fatalf("round %d: rank %d (%v to %v) has %v MiB at %v s, want %v, or NaN when it does not run", round, p.Rank, p.Start, p.End, got, at, p.Memory(at))
+				t.Fatalf("round %d: rank %d (%v to %v) has %v MiB at %v s, want %v, or NaN when it does not run", round,
+					p.Rank, p.Start, p.End, got, at, p.Memory(at))
 			}
 		}
 	}
@@ -287,7 +292,8 @@ func TestCombine_OnePartOnlyGainsTheSeriesOfItsRank(t *testing.T) {
 	r, n := combined(t, part)
 	was := part.Report.Nodes["0"]
 	if len(n.Ranks["7"].Envelope) == 0 || len(was.Ranks["7"].Envelope) != 0 || n.Identity.Rank != nil || *r.Run.ExitCode != 2 {
-		t.Errorf("rank 7 %+v, want an envelope that the part lacks; identity %+v, want no rank; run %+v, want exit code 2", n.Ranks["7"], n.Identity, r.Run)
+		t.Errorf("rank 7 %+v, want an envelope that the part lacks; identity %+v, want no rank; run %+v, want exit "+
+			"code 2", n.Ranks["7"], n.Identity, r.Run)
 	}
 	n.Ranks["7"].Envelope, n.Identity = nil, was.Identity
 	if got := encodedReport(t, r); !bytes.Equal(got, encodedReport(t, part.Report)) {
@@ -306,7 +312,8 @@ func TestCombine_RanksWithoutAnEndCountUpToTheirLastSample(t *testing.T) {
 		t.Errorf("incomplete %q, want %q…", r.Run.Incomplete, want)
 	}
 	if *r.Run.ExitCode != 1 || !n.Job.CPUAtLeast || n.Job.CPUSeconds != 142 || n.Ranks["2"].Incomplete == "" || n.Ranks["2"].Cgroup != "/job" {
-		t.Errorf("run %+v, want exit code 1; job %+v, want at least 142 s of CPU; rank 2 %+v, want it incomplete, in /job", r.Run, n.Job, n.Ranks["2"])
+		t.Errorf("run %+v, want exit code 1; job %+v, want at least 142 s of CPU; rank 2 %+v, want it incomplete, in "+
+			"/job", r.Run, n.Job, n.Ranks["2"])
 	}
 	if m := lackOf(n.Missing, "ranks"); len(m) != 1 || m[0].Code != reporter.NoRecording || m[0].Count != 1 || m[0].Total != 4 {
 		t.Errorf("missing ranks %+v, want one entry with the code %s and the count 1 of 4", m, reporter.NoRecording)
@@ -328,7 +335,8 @@ func TestCombine_TakeoverWithoutCountersSinceBootIsMissing(t *testing.T) {
 		t.Errorf("missing %+v, want one entry for swap with the code %s and 3.0 s", n.Missing, reporter.CountedLate)
 	}
 	if m := lackOf(n.Missing, "summaries"); len(m) != 1 || m[0].Code != reporter.HostByAnother || n.Summaries["cpu_pct_per_cpu_avg"].P50 != nil {
-		t.Errorf("missing %+v, want one entry for summaries with the code %s, and no percentiles of the CPU", n.Missing, reporter.HostByAnother)
+		t.Errorf("missing %+v, want one entry for summaries with the code %s, and no percentiles of the CPU", n.Missing,
+			reporter.HostByAnother)
 	}
 
 	parts[1].Report.Nodes["0"].Sampling.Disks = []string{"nvme0n1", "nvme1n1"} // its counters are of other devices
@@ -364,7 +372,8 @@ func TestCombine_ReportsThatNoRankMeasuredTheHost(t *testing.T) {
 		t.Errorf("missing %+v, want one entry for the host with the code %s", n.Missing, reporter.HostByAnother)
 	}
 	if _, ok := n.Metrics[reporter.MetricCPUHours]; ok || n.Host.Hostname != "node1" || n.Samples.Column("cpu_pct_per_cpu_avg") != nil {
-		t.Errorf("metrics %v, want none of the host; host name %q, want node1; CPU samples %v, want none", n.Metrics, n.Host.Hostname, n.Samples.Column("cpu_pct_per_cpu_avg"))
+		t.Errorf("metrics %v, want none of the host; host name %q, want node1; CPU samples %v, want none", n.Metrics,
+			n.Host.Hostname, n.Samples.Column("cpu_pct_per_cpu_avg"))
 	}
 	if first := n.Samples.Column("timestamp")[0] - float64(reportertest.RunStart.Unix()); first != 1 {
 		t.Errorf("the first point is at %v s, want 1", first)
@@ -454,7 +463,8 @@ func TestCombine_RankGivenTwiceCountsOnce(t *testing.T) {
 	} {
 		r, n := combined(t, append(slices.Clone(parts), more...)...)
 		if n.Metrics[reporter.MetricJobCPU] != 10+24 || len(n.Ranks) != 2 || r.Run.Incomplete != "" {
-			t.Errorf("%s: %v CPU seconds, want 34; %d ranks, want 2; incomplete %q, want \"\"", name, n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
+			t.Errorf("%s: %v CPU seconds, want 34; %d ranks, want 2; incomplete %q, want \"\"", name,
+				n.Metrics[reporter.MetricJobCPU], len(n.Ranks), r.Run.Incomplete)
 		}
 	}
 
@@ -476,7 +486,8 @@ func TestCombine_PartWithoutARankGetsAFreeOne(t *testing.T) {
 	alone := reporter.SourceReport{Path: "4711/node-0.jsonl", Report: readBack(t, encodedReport(t, reporter.New(in)))}
 	_, n := combined(t, alone, partOf(t, plan{Rank: 0, End: 5, CPUs: 1}))
 	if n.Ranks["1"] == nil || n.Ranks["0"].Command[1] != "0" || n.Metrics[reporter.MetricJobCPU] != 10 {
-		t.Errorf("ranks %+v, want rank 0 unchanged and the other part as rank 1; %v CPU seconds, want 10", n.Ranks, n.Metrics[reporter.MetricJobCPU])
+		t.Errorf("ranks %+v, want rank 0 unchanged and the other part as rank 1; %v CPU seconds, want 10", n.Ranks,
+			n.Metrics[reporter.MetricJobCPU])
 	}
 
 	in.Identity = &reporter.Identity{NodeFrom: "none", Rank: new(6)}
@@ -550,7 +561,8 @@ func TestCombine_PhasesOfSeveralRanksStayWithThem(t *testing.T) {
 	say(1, "epoch 1", "epoch 2")
 	_, n := combined(t, parts...)
 	if len(n.Marks) != 2 || n.Marks[0].Text != "epoch 1" || len(n.Phases) != 1 || n.Ranks["1"].Phases != nil {
-		t.Errorf("marks %v, want 2, first \"epoch 1\"; phases %v, want 1; phases of rank 1 %v, want none", n.Marks, n.Phases, n.Ranks["1"].Phases)
+		t.Errorf("marks %v, want 2, first \"epoch 1\"; phases %v, want 1; phases of rank 1 %v, want none", n.Marks,
+			n.Phases, n.Ranks["1"].Phases)
 	}
 
 	say(0, "epoch 1")
@@ -560,7 +572,8 @@ func TestCombine_PhasesOfSeveralRanksStayWithThem(t *testing.T) {
 	}
 	if m := lackOf(n.Missing, "phases"); len(n.Phases) != 0 || len(n.Ranks["1"].Phases) != 1 || len(m) != 1 ||
 		!strings.HasPrefix(m[0].Why, "ranks 0, 1 ") {
-		t.Errorf("phases %v, want none; phases of rank 1 %v, want 1; missing %v, want one entry for ranks 0, 1", n.Phases, n.Ranks["1"].Phases, m)
+		t.Errorf("phases %v, want none; phases of rank 1 %v, want 1; missing %v, want one entry for ranks 0, 1",
+			n.Phases, n.Ranks["1"].Phases, m)
 	}
 }
 
@@ -597,7 +610,8 @@ func TestCombine_MissingOfSomeRanksListsThem(t *testing.T) {
 		t.Errorf("missing %+v, want one entry for ranks 1, 2 with the code %s", m, reporter.JobCPUOpen)
 	}
 	if len(lackOf(n.Missing, "job_oom_kills")) != 1 || len(lackOf(n.Ranks["1"].Missing, host.SourceJob)) != 1 {
-		t.Errorf("missing %+v, want one entry for job_oom_kills; of rank 1 %+v, want one for the job", n.Missing, n.Ranks["1"].Missing)
+		t.Errorf("missing %+v, want one entry for job_oom_kills; of rank 1 %+v, want one for the job", n.Missing,
+			n.Ranks["1"].Missing)
 	}
 }
 
@@ -629,6 +643,7 @@ func TestCombine_BoundsThePoints(t *testing.T) {
 	}
 	_, n = combined(t, parts...)
 	if n.Samples.Len() != 50 || n.Sampling.Stride != 2 || len(n.Ranks["3"].Envelope["job_cpu_cores"].Max) != 50 {
-		t.Errorf("%d points, want 50; sampling %+v, want a stride of 2; %d points of rank 3, want 50", n.Samples.Len(), n.Sampling, len(n.Ranks["3"].Envelope["job_cpu_cores"].Max))
+		t.Errorf("%d points, want 50; sampling %+v, want a stride of 2; %d points of rank 3, want 50", n.Samples.Len(),
+			n.Sampling, len(n.Ranks["3"].Envelope["job_cpu_cores"].Max))
 	}
 }

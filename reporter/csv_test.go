@@ -41,7 +41,7 @@ func showTable(t testing.TB, data []byte) (rows [][]string, column func(row int,
 	return all[1:], func(row int, name string) string {
 		at := slices.Index(all[0], name)
 		if at < 0 {
-			t.Fatalf("no column %q in %q", name, all[0])
+			t.Fatalf("the table has no column %q, only %q", name, all[0])
 		}
 		return all[1+row][at]
 	}
@@ -87,7 +87,8 @@ func TestWriteCSV_HasTheDocumentedColumns(t *testing.T) {
 	}
 	several, err := csv.NewReader(bytes.NewReader(showCSV(t, reportertest.Nodes(3)))).ReadAll()
 	if err != nil || !slices.Equal(several[0], append([]string{"node"}, want...)) || len(several) != 7 {
-		t.Fatalf("several nodes: %d rows, want 7; the header is %q, want node before the columns of one node; error %v", len(several), several[0], err)
+		t.Fatalf("several nodes: %d rows, want 7; the header is %q, want node before the columns of one node; error %v",
+			len(several), several[0], err)
 	}
 	if got := []string{several[1][0], several[3][0], several[6][0]}; !slices.Equal(got, []string{"0", "1", "2"}) {
 		t.Errorf("the nodes of rows 1, 3, 6 are %q, want 0, 1, 2", got)
@@ -164,7 +165,8 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 			}
 		}
 		if full != 0 || len(rows) != len(doc.Nodes["0"].Samples) {
-			t.Errorf("%s: %d rows, want %d; the table lacks %d numbers of the report (negative: has too many), want 0", name, len(rows), len(doc.Nodes["0"].Samples), full)
+			t.Errorf("%s: %d rows, want %d; the table lacks %d numbers of the report (negative: has too many), want 0",
+				name, len(rows), len(doc.Nodes["0"].Samples), full)
 		}
 	}
 }
@@ -205,7 +207,7 @@ func showCSVBack(t testing.TB, name string, r *reporter.Report) {
 	data := showCSV(t, r)
 	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("%s: the output is not CSV: %v", name, err)
 	}
 	if bytes.Count(data, []byte("\n")) != len(rows) {
 		t.Errorf("%s: %d lines, want %d, one per row", name, bytes.Count(data, []byte("\n")), len(rows))
@@ -282,11 +284,13 @@ func TestWriteCSV_WritesInPartsAndStopsAtAnError(t *testing.T) {
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Samples: reporter.Samples{Keys: []string{"cpu_pct_per_cpu_avg"}, Columns: [][]float64{values}}}}}
 	w := &showWrites{}
 	if err := reporter.WriteCSV(w, r); err != nil || w.total < 50*n || w.largest > 1<<16 {
-		t.Errorf("error %v; %d bytes, want at least %d; up to %d at once, want at most %d", err, w.total, 50*n, w.largest, 1<<16)
+		t.Errorf("error %v; %d bytes, want at least %d; up to %d at once, want at most %d", err, w.total, 50*n,
+			w.largest, 1<<16)
 	}
 	w = &showWrites{limit: 1 << 17}
 	if err := reporter.WriteCSV(w, r); err == nil || !strings.Contains(err.Error(), "write CSV: pipe is gone") || w.total > 1<<18 {
-		t.Errorf("closed pipe: error %v, want \"write CSV: pipe is gone\"; %d bytes, want at most %d", err, w.total, 1<<18)
+		t.Errorf("closed pipe: error %v, want \"write CSV: pipe is gone\"; %d bytes, want at most %d", err, w.total,
+			1<<18)
 	}
 }
 

@@ -109,7 +109,8 @@ func TestMerge_KeepsWhatANodeHas(t *testing.T) {
 			t.Errorf("node %d has a job from %q, want cgroup (-want +merged):\n%s", i, got.Job.Source, d)
 		}
 		if d := cmp.Diff(want.Metrics, got.Metrics); d != "" || got.Metrics["gpu_1_energy_joules"] == 0 {
-			t.Errorf("node %d has %v J of GPU 1, want some; metrics (-want +merged):\n%s", i, got.Metrics["gpu_1_energy_joules"], d)
+			t.Errorf("node %d has %v J of GPU 1, want some; metrics (-want +merged):\n%s", i,
+				got.Metrics["gpu_1_energy_joules"], d)
 		}
 	}
 	both.Nodes["0"].Findings = nil

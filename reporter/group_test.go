@@ -23,7 +23,8 @@ func TestMetric_IsInTheGroupOfItsSubject(t *testing.T) {
 	phase, _ := reporter.PhaseMetric("phase.train.job_cpu_seconds")
 	work, _ := reporter.OperationMetric("op.get.count")
 	if phase.Group != reporter.GroupPhases || work.Group != reporter.GroupOperations {
-		t.Errorf("a phase's metric is in %q, want %q; an operation's in %q, want %q", phase.Group, reporter.GroupPhases, work.Group, reporter.GroupOperations)
+		t.Errorf("a phase's metric is in %q, want %q; an operation's in %q, want %q", phase.Group, reporter.GroupPhases,
+			work.Group, reporter.GroupOperations)
 	}
 	for _, m := range slices.Concat(reporter.Metrics(), reporter.GPUMetrics()) {
 		if !slices.Contains(reporter.Groups(), m.Group) {

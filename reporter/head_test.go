@@ -88,14 +88,15 @@ func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 		} {
 			head, err := reporter.ReadHead(bytes.NewReader(data), int64(len(data)))
 			if err != nil {
-				t.Fatalf("%s at the end, %s: %v", moved, layout, err)
+				t.Fatalf("%s at the end, %s: ReadHead: error %v, want none", moved, layout, err)
 			}
 			want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Ranked: true}
 			if d := cmp.Diff(want, head); d != "" {
-				t.Errorf("%s at the end, %s (-report +head)\n%s", moved, layout, d)
+				t.Errorf("%s at the end, %s: head (-report +head):\n%s", moved, layout, d)
 			}
 			if numbers, ok := reporter.ScanWithoutSeries(bytes.NewReader(data), int64(len(data))); ok {
-				t.Errorf("%s at the end, %s: ScanWithoutSeries took the beginning %+v for the whole, want false", moved, layout, numbers.Nodes["3"])
+				t.Errorf("%s at the end, %s: ScanWithoutSeries took the beginning %+v for the whole, want false", moved,
+					layout, numbers.Nodes["3"])
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func TestCombine_CombinesLimitRangesAndBindings(t *testing.T) {
 		of("/a", Limits{CPUs: 2, CPUQuota: 2, CPUsRange: halved, QuotaRange: halved, Reclaim: &Reclaim{SwapMB: 7}}),
 	}}
 	if l := one.limits(); l.CPUs != 2 || *l.CPUsRange != *halved || *l.QuotaRange != *halved || l.Reclaim.SwapMB != 7 {
-		t.Errorf("ranks in one group: limits %+v, want 2 CPUs and 7 MiB of swap; range %+v, want %+v", l, l.CPUsRange, halved)
+		t.Errorf("ranks in one group: limits %+v, want 2 CPUs and 7 MiB of swap; range %+v, want %+v", l, l.CPUsRange,
+			halved)
 	}
 
 	two := &combiner{parts: []*rankPart{
@@ -30,7 +31,8 @@ func TestCombine_CombinesLimitRangesAndBindings(t *testing.T) {
 	}}
 	want := LimitRange{Min: 6, Max: 8, Mean: 7, Changes: 1, ChangedAt: at}
 	if l := two.limits(); l.CPUs != 6 || *l.CPUsRange != want || l.QuotaRange != nil {
-		t.Errorf("ranks in two groups: limits %+v, want 6 CPUs and no range of the quota; range %+v, want %+v", l, l.CPUsRange, want)
+		t.Errorf("ranks in two groups: limits %+v, want 6 CPUs and no range of the quota; range %+v, want %+v", l,
+			l.CPUsRange, want)
 	}
 
 	bound := &combiner{parts: []*rankPart{

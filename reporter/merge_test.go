@@ -45,10 +45,12 @@ func TestMerge_SpansTheNodes(t *testing.T) {
 		t.Errorf("exit code %d and signal %q, want node 2's: 7 and none", *run.ExitCode, run.Signal)
 	}
 	if !run.Start.Equal(reportertest.RunStart) || !run.End.Equal(reportertest.RunStart.Add(35*time.Second)) || run.WallSeconds != 35 {
-		t.Errorf("run from %v to %v, %v s, want 35 s from %v", run.Start, run.End, run.WallSeconds, reportertest.RunStart)
+		t.Errorf("run from %v to %v, %v s, want 35 s from %v", run.Start, run.End, run.WallSeconds,
+			reportertest.RunStart)
 	}
 	if run.Tags["k"] != "a" || run.Tags["x"] != "1" || run.ID != a.Run.ID || run.Command[0] != "python" || r.Schema != reporter.Schema {
-		t.Errorf("run %+v, want node 0's ID and command, and the tags k=a and x=1; schema %q, want %q", run, r.Schema, reporter.Schema)
+		t.Errorf("run %+v, want node 0's ID and command, and the tags k=a and x=1; schema %q, want %q", run, r.Schema,
+			reporter.Schema)
 	}
 	if !bytes.Equal(encodedReport(t, a), encodedReport(t, reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}))) {
 		t.Error("Merge changed an input")
@@ -181,7 +183,7 @@ func TestMerger_HalvesToTheLimit(t *testing.T) {
 		}
 		r, err := reporter.Decode(data)
 		if err != nil {
-			t.Fatalf("limit %d: %v", limit, err)
+			t.Fatalf("limit %d: Decode: error %v, want none", limit, err)
 		}
 		n := r.Nodes["0"]
 		if band := n.Envelope["cpu_pct_per_cpu_avg"]; slices.Max(band.Max) != 100 || slices.Min(band.Min) != 0.5 {
@@ -189,10 +191,12 @@ func TestMerger_HalvesToTheLimit(t *testing.T) {
 		}
 		want := (200 + int(n.Sampling.Stride) - 1) / int(n.Sampling.Stride)
 		if n.Samples.Len() != want || n.Metrics[reporter.MetricCPUPeak] != 100 {
-			t.Errorf("limit %d: %d samples at stride %d, want %d; CPU peak %v, want 100", limit, n.Samples.Len(), n.Sampling.Stride, want, n.Metrics[reporter.MetricCPUPeak])
+			t.Errorf("limit %d: %d samples at stride %d, want %d; CPU peak %v, want 100", limit, n.Samples.Len(),
+				n.Sampling.Stride, want, n.Metrics[reporter.MetricCPUPeak])
 		}
 		if limit > len(full) != (n.Sampling.Stride == 1) {
-			t.Errorf("limit %d of %d bytes: stride %d, want 1 exactly if all points fit", limit, len(full), n.Sampling.Stride)
+			t.Errorf("limit %d of %d bytes: stride %d, want 1 exactly if all points fit", limit, len(full),
+				n.Sampling.Stride)
 		}
 	}
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {

@@ -149,7 +149,8 @@ func TestMerger_GivesTheBytesOfMerge(t *testing.T) {
 					t.Fatalf("limit of %d %%: error %v", part, err)
 				}
 				if text := encodedReport(t, want); !bytes.Equal(got, text) {
-					t.Fatalf("limit of %d %%: %d bytes, want %d; they differ at:\n%s", part, len(got), len(text), firstDifference(got, text))
+					t.Fatalf("limit of %d %%: %d bytes, want %d; they differ at:\n%s", part, len(got), len(text),
+						firstDifference(got, text))
 				}
 				if len(got) < len(whole) {
 					thinned++
@@ -209,7 +210,8 @@ func TestMerger_KnowsTheSizeOfSeries(t *testing.T) {
 				for _, less := range []*reporter.Node{n.WithoutSeries(), &halved} {
 					wholeNow, seriesNow, err := reporter.Sizes(less)
 					if err != nil || wholeNow-seriesNow != whole-series {
-						t.Errorf("%s: %d of %d bytes are series, in the changed node %d of %d (error %v); want the same rest", name, series, whole, seriesNow, wholeNow, err)
+						t.Errorf("%s: %d of %d bytes are series, in the changed node %d of %d (error %v); want the "+
+							"same rest", name, series, whole, seriesNow, wholeNow, err)
 					}
 				}
 			}

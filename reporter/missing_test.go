@@ -79,7 +79,8 @@ func TestCodes_AreThoseOfTheDocs(t *testing.T) {
 
 	normal := slices.IndexFunc(reporter.Codes(), func(r reporter.Reason) bool { return !r.Normal })
 	if normal != 12 || slices.ContainsFunc(reporter.Codes()[normal:], func(r reporter.Reason) bool { return r.Normal }) {
-		t.Errorf("the first code that is not normal is at %d, want 12 as docs/report.md promises, and no normal code after it", normal)
+		t.Errorf("the first code that is not normal is at %d, want 12 as docs/report.md promises, and no normal code "+
+			"after it", normal)
 	}
 }
 

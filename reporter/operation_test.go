@@ -131,7 +131,8 @@ func TestOperationMetric(t *testing.T) {
 		named, ok := reporter.OperationMetric(m.Name)
 		v, known := w.Value(&m)
 		if !ok || named.Series != m.Series || named.Kind != m.Kind || named.Number != m.Number || !known {
-			t.Errorf("%s: found %v, series %q, want %q; value %v, known %v, want true", m.Name, ok, named.Series, m.Series, v, known)
+			t.Errorf("%s: found %v, series %q, want %q; value %v, known %v, want true", m.Name, ok, named.Series,
+				m.Series, v, known)
 		}
 		names[m.Name] = true
 	}

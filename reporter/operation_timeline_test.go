@@ -46,7 +46,8 @@ func TestParseTimelineKey(t *testing.T) {
 	} {
 		line, ok := reporter.ParseTimelineKey(key)
 		if line != want.line || ok != (want.line != reporter.OperationTimeline{}) || string(line.Unit()) != want.unit {
-			t.Errorf("ParseTimelineKey(%q) = %+v, %v, unit %q; want %+v, unit %q", key, line, ok, line.Unit(), want.line, want.unit)
+			t.Errorf("ParseTimelineKey(%q) = %+v, %v, unit %q; want %+v, unit %q", key, line, ok, line.Unit(),
+				want.line, want.unit)
 		}
 		if ok && line.Key() != key {
 			t.Errorf("ParseTimelineKey(%q).Key() = %q, want the same key", key, line.Key())

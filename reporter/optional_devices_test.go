@@ -58,7 +58,8 @@ func TestNew_ReportsOptionalDevices(t *testing.T) {
 	})
 	for c := collector.CPUTemperature; c < collector.NumColumns; c++ {
 		if has := n.Samples.Column(c.Key()) != nil; has == c.Info().EnvelopeOnly || n.Envelope[c.Key()].Max == nil {
-			t.Errorf("%s: in the samples %v, want %v; envelope %v, want values", c.Key(), has, !c.Info().EnvelopeOnly, n.Envelope[c.Key()].Max)
+			t.Errorf("%s: in the samples %v, want %v; envelope %v, want values", c.Key(), has, !c.Info().EnvelopeOnly,
+				n.Envelope[c.Key()].Max)
 		}
 	}
 
@@ -139,6 +140,7 @@ func TestCombine_AddsUpMountsAndCPUCounters(t *testing.T) {
 		"total_cpu_throttle_seconds": 3, "total_cpu_throttle_events": 6})
 	if len(n.Mounts) != 2 || n.Mounts[0].Source != "nfs1:/data" || n.Mounts[1].ReadMB != 30 || n.Mounts[1].Calls != 3 || *n.Mounts[1].RTTSeconds != 0 ||
 		len(n.Mounts[1].Operations) != 2 || n.Mounts[1].Operations[0].Name != "OPEN" || n.Mounts[1].Operations[1].ExecuteSeconds != 3 {
-		t.Errorf("mounts %+v, want nfs1:/data, then nfs1:/home with 30 MiB, 3 calls, and the operations OPEN and READ", n.Mounts)
+		t.Errorf("mounts %+v, want nfs1:/data, then nfs1:/home with 30 MiB, 3 calls, and the operations OPEN and READ",
+			n.Mounts)
 	}
 }

@@ -75,7 +75,7 @@ func TestNewPerfPyReport_GivesTheNumbersOfItsFile(t *testing.T) {
 	live, _ := text.JSON(r.Nodes["3"])
 	read, _ := text.JSON(file.Nodes["3"])
 	if !bytes.Equal(live, read) {
-		t.Errorf("live\n%s\nfile\n%s", live, read)
+		t.Errorf("node of the live run\n%s\nwant the file's\n%s", live, read)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {
 	} {
 		r, err := reporter.ParsePerfPy([]byte(c.data), c.cpus)
 		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: ParsePerfPy: error %v, want none", c.name, err)
 			continue
 		}
 		n := r.Nodes[r.NodeNames()[0]]
@@ -146,7 +146,8 @@ func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {
 			t.Errorf("%s: missing %v, want %s for %q", c.name, n.Missing, c.metric, c.why)
 		}
 		if len(n.Metrics) != c.present || len(n.Metrics)+len(n.Missing) != 18 {
-			t.Errorf("%s: %d metrics, want %d; %d missing, want %d", c.name, len(n.Metrics), c.present, len(n.Missing), 18-c.present)
+			t.Errorf("%s: %d metrics, want %d; %d missing, want %d", c.name, len(n.Metrics), c.present, len(n.Missing),
+				18-c.present)
 		}
 		if (n.Host != nil) != (c.cpus > 0) {
 			t.Errorf("%s: host %v, want one: %v", c.name, n.Host, c.cpus > 0)
@@ -316,11 +317,12 @@ func FuzzPerfPy(f *testing.F) {
 		}
 		second, err := reporter.ParsePerfPy(again, cpus)
 		if err != nil {
-			t.Fatalf("%v: %s", err, again)
+			t.Fatalf("ParsePerfPy of what EncodePerfPy wrote: %v in %s", err, again)
 		}
 		for name, n := range r.Nodes {
 			if fmt.Sprint(second.Nodes[name].Metrics) != fmt.Sprint(n.Metrics) {
-				t.Errorf("node %s: metrics %v, and read back %v", name, n.Metrics, second.Nodes[name].Metrics)
+				t.Errorf("node %s: metrics %v, after encoding and parsing again %v, want them unchanged", name,
+					n.Metrics, second.Nodes[name].Metrics)
 			}
 		}
 	})

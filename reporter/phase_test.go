@@ -58,7 +58,7 @@ func TestNew_PhaseOfTheWholeRunHasTheRunsMetrics(t *testing.T) {
 			t.Errorf("the phase has %s, which the run lacks", name)
 		case name == reporter.MetricJobMemoryPeak: // the run's value includes the largest process
 		case math.Abs(v-whole) > 1e-9*max(1, math.Abs(whole)):
-			t.Errorf("%s: %v in the phase, %v in the run", name, v, whole)
+			t.Errorf("%s is %v in the phase, want %v as in the run", name, v, whole)
 		default:
 			compared++
 		}
@@ -177,7 +177,8 @@ func TestPhaseMetric(t *testing.T) {
 	} {
 		m, ok := reporter.PhaseMetric(name)
 		if ok != (want != 0) || m.Aggregation != want || ok && (m.Name != name || m.Unit == "") {
-			t.Errorf("PhaseMetric(%q) = %+v, %v, want the aggregation %v (0 = no metric), the name and a unit", name, m, ok, want)
+			t.Errorf("PhaseMetric(%q) = %+v, %v, want the aggregation %v (0 = no metric), the name and a unit", name, m,
+				ok, want)
 		}
 	}
 }

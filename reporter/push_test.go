@@ -34,7 +34,7 @@ func decoded(t testing.TB, data []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	if err := dec.Decode(&v); err != nil {
-		t.Fatalf("%v: %s", err, data)
+		t.Fatalf("not JSON: %v in %s", err, data)
 	}
 	return v
 }
@@ -102,7 +102,7 @@ func TestWithPush(t *testing.T) {
 		before := strings.ReplaceAll(c.before, "§", old)
 		got, err := reporter.WithPush([]byte(before), states("0", "1", "77"))
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: WithPush: error %v, want none", name, err)
 			continue
 		}
 		state, err := text.JSON(somePush())
@@ -154,7 +154,8 @@ func TestWithStore_KeepsTheStateOfMLflow(t *testing.T) {
 	report.Nodes["3"].Metrics["wall_seconds"]++
 	another, err := reporter.Encode(report)
 	if err != nil || reporter.SameRecording(data, another) || reporter.SameRecording(data, data[:len(data)/2]) {
-		t.Errorf("SameRecording is true for another length of the run or for half of the file, want false (error %v)", err)
+		t.Errorf("SameRecording is true for another length of the run or for half of the file, want false (error %v)",
+			err)
 	}
 }
 
@@ -179,7 +180,7 @@ func TestWithPush_LastOfDuplicateKeysCounts(t *testing.T) {
 	} {
 		got, err := reporter.WithPush([]byte(text), states("0"))
 		if err != nil {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: WithPush: error %v, want none", text, err)
 			continue
 		}
 		var r reporter.Report

@@ -64,7 +64,8 @@ func TestScanWithoutSeries_ReadsOnlyTheBeginning(t *testing.T) {
 		return in.bytes
 	}
 	if few, many := read(100), read(1000); many > 2*few {
-		t.Errorf("%d bytes of a report of 1000 samples were read, want at most twice the %d of one of 100 samples", many, few)
+		t.Errorf("%d bytes of a report of 1000 samples were read, want at most twice the %d of one of 100 samples",
+			many, few)
 	}
 }
 

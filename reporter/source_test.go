@@ -28,7 +28,7 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 	}
 	for _, name := range []string{reporter.MetricCPUPeak, reporter.MetricCPUOver80, reporter.MetricDiskWritten, reporter.MetricLoopbackSent, reporter.MetricNetworkReceived, reporter.MetricWall} {
 		if _, ok := reporter.MetricByName(name); !ok {
-			t.Errorf("%s is not in the table", name)
+			t.Errorf("the table of metrics lacks %s", name)
 		}
 	}
 }

@@ -76,10 +76,12 @@ func TestScan_FindsTheBurst(t *testing.T) {
 		at := slices.Index(band.Max, 100)
 		burst := name == strconv.Itoa(reportertest.BurstNode(nodes))
 		if name != strconv.Itoa(next) || len(band.Max) != buckets || burst != (at >= 0) || burst && at != reportertest.BurstBucket(buckets) {
-			t.Errorf("node %s has %d points, want %d, and peaks in bucket %d, want %d on node %d and none elsewhere", name, len(band.Max), buckets, at, reportertest.BurstBucket(buckets), reportertest.BurstNode(nodes))
+			t.Errorf("node %s has %d points, want %d, and peaks in bucket %d, want %d on node %d and none elsewhere",
+				name, len(band.Max), buckets, at, reportertest.BurstBucket(buckets), reportertest.BurstNode(nodes))
 		}
 		if len(n.Envelope) != 12 || len(n.Samples.Keys) != 1 || n.Samples.Len() != buckets || n.Host.CPUs != 64 || len(n.Metrics) != 29 {
-			t.Errorf("node %s: %d bands, want 12; samples of %v, want one column; %d CPUs, want 64; %d metrics, want 29", name, len(n.Envelope), n.Samples.Keys, n.Host.CPUs, len(n.Metrics))
+			t.Errorf("node %s: %d bands, want 12; samples of %v, want one column; %d CPUs, want 64; %d metrics, want "+
+				"29", name, len(n.Envelope), n.Samples.Keys, n.Host.CPUs, len(n.Metrics))
 		}
 		next++
 		return nil

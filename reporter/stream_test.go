@@ -97,15 +97,15 @@ func TestScan_GivesWhatDecodeGives(t *testing.T) {
 	for name, data := range streamReports(t) {
 		want, err := streamSlowly(data)
 		if err != nil {
-			t.Fatal(name, err)
+			t.Fatalf("%s: encoding/json alone: %v", name, err)
 		}
 		scanned, order, err := streamAll(t, data, reporter.ColumnFilter{All: true})
 		if err != nil {
-			t.Fatal(name, err)
+			t.Fatalf("%s: Scan: %v", name, err)
 		}
 		read, err := reporter.Decode(data)
 		if err != nil {
-			t.Fatal(name, err)
+			t.Fatalf("%s: Decode: %v", name, err)
 		}
 		streamSame(t, name+", Scan", want, scanned)
 		streamSame(t, name+", Decode", want, read)
@@ -169,13 +169,14 @@ func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 	for _, keys := range [][]string{{"nodes", "run", "schema"}, {"run", "nodes", "future", "schema"}, {"schema", "nodes", "run"}, {"future", "schema", "run", "nodes"}} {
 		got, _, err := streamAll(t, []byte(words(keys...)), reporter.ColumnFilter{All: true})
 		if err != nil {
-			t.Fatal(keys, err)
+			t.Fatalf("%v: Scan: %v", keys, err)
 		}
 		streamSame(t, fmt.Sprint(keys), want, got)
 		other := strings.Replace(words(keys...), reporter.Schema, "perfagent.report/2", 1)
 		_, order, err := streamAll(t, []byte(other), reporter.ColumnFilter{All: true})
 		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
-			t.Errorf("%v: another schema: error %v, want \"use a newer perfagent\"; nodes %q came before it, want none", keys, err, order)
+			t.Errorf("%v: another schema: error %v, want \"use a newer perfagent\"; nodes %q came before it, want none",
+				keys, err, order)
 		}
 	}
 	got, _, err := streamAll(t, []byte(words("schema", "nodes")), reporter.ColumnFilter{All: true})
@@ -431,7 +432,7 @@ func FuzzScan(f *testing.F) {
 			return
 		}
 		if (err == nil) != (slowErr == nil) {
-			t.Fatalf("%v; slowly: %v", err, slowErr)
+			t.Fatalf("error %v; with encoding/json alone: %v", err, slowErr)
 		}
 		if err != nil {
 			return
@@ -441,7 +442,8 @@ func FuzzScan(f *testing.F) {
 		some := reporter.ColumnFilter{Samples: []string{"a"}, Envelope: []string{"b"}}
 		_, err = reporter.ScanReport(bytes.NewReader(data), int64(len(data)), some, func(_ *reporter.Run, name string, n *reporter.Node) error {
 			if name != order[0] || len(n.Samples.Keys) > 1 || len(n.Envelope) > 1 {
-				t.Errorf("some columns: node %s, want %s; samples %v and envelope %v, want at most one column each", name, order[0], n.Samples.Keys, n.Envelope)
+				t.Errorf("some columns: node %s, want %s; samples %v and envelope %v, want at most one column each",
+					name, order[0], n.Samples.Keys, n.Envelope)
 			}
 			order = order[1:]
 			return nil
@@ -472,7 +474,8 @@ func FuzzSeries(f *testing.F) {
 			slowSamplesErr = errors.New("null")
 		}
 		if (samplesErr == nil) != (slowSamplesErr == nil) || (numbersErr == nil) != (slowNumbersErr == nil) {
-			t.Fatalf("samples: error %v, with encoding/json alone %v; numbers: error %v, with encoding/json alone %v", samplesErr, slowSamplesErr, numbersErr, slowNumbersErr)
+			t.Fatalf("samples: error %v, with encoding/json alone %v; numbers: error %v, with encoding/json alone %v",
+				samplesErr, slowSamplesErr, numbersErr, slowNumbersErr)
 		}
 		if samplesErr == nil {
 			streamSame(t, "samples", &reporter.Report{Nodes: map[string]*reporter.Node{"": {Samples: slowSamples.Samples}}}, &reporter.Report{Nodes: map[string]*reporter.Node{"": {Samples: samples}}})

@@ -60,7 +60,7 @@ func TestWriteLarge_WritesTheMergedReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := large(t, nodes, buckets); !bytes.Equal(got, want) {
-		t.Errorf("WriteLarge writes other bytes than the merged reports have (%d, and %d)", len(got), len(want))
+		t.Errorf("WriteLarge writes\n%.2000s\nwant the merged reports\n%.2000s", got, want)
 	}
 }
 
@@ -69,13 +69,15 @@ func TestWriteLarge_HasOneBurst(t *testing.T) {
 	for i := range nodes {
 		n := Large(i, nodes, buckets).Nodes[string(rune('0'+i))]
 		if n.Samples.Len() != buckets || n.Sampling.Stride != Stride {
-			t.Errorf("node %d: %d buckets of %d samples, want %d of %d", i, n.Samples.Len(), n.Sampling.Stride, buckets, Stride)
+			t.Errorf("node %d: %d buckets of %d samples, want %d of %d", i, n.Samples.Len(), n.Sampling.Stride, buckets,
+				Stride)
 		}
 		for key, peak := range map[string]float64{"cpu_pct_per_cpu_avg": 100, "disk_io_write_mb_per_second": BurstRate} {
 			band := n.Envelope[key]
 			at := slices.Index(band.Max, peak)
 			if want := BurstBucket(buckets); i == BurstNode(nodes) && (at != want || band.Mean[at] >= peak) || i != BurstNode(nodes) && at >= 0 {
-				t.Errorf("node %d: %s peaks in bucket %d, want %d on node %d, above the mean, and none elsewhere", i, key, at, BurstBucket(buckets), BurstNode(nodes))
+				t.Errorf("node %d: %s peaks in bucket %d, want %d on node %d, above the mean, and none elsewhere", i,
+					key, at, BurstBucket(buckets), BurstNode(nodes))
 			}
 		}
 		if slices.Max(n.Samples.Column("cpu_pct_per_cpu_avg")) > 65 {

@@ -24,7 +24,7 @@ func report(t *testing.T, path string, minutes, code int, push string) {
 	start := reporter.Time{Time: began.Add(time.Duration(minutes) * time.Minute)}
 	name, ok := catalog.ParseFileName(filepath.Base(path))
 	if !ok {
-		t.Fatalf("%s is not a recording", path)
+		t.Fatalf("%s is not the name of a recording", path)
 	}
 	r := &reporter.Report{
 		Schema: reporter.Schema,
@@ -103,7 +103,7 @@ func TestFind(t *testing.T) {
 	} {
 		found, err := catalog.Find(out, name)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("Find(%q): error %v, want none", name, err)
 		} else if got := found.Paths()[0]; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

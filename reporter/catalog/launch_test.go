@@ -61,7 +61,7 @@ func (m made) write(t *testing.T, dir string) {
 	t.Helper()
 	name, ok := catalog.ParseFileName(m.name)
 	if !ok {
-		t.Fatalf("%s is not a recording", m.name)
+		t.Fatalf("%s is not the name of a recording", m.name)
 	}
 	run := reporter.Run{ID: "r", Command: []string{"job"}, Start: at(m.from), End: at(m.to), WallSeconds: m.to - m.from}
 	if m.run != "" {
@@ -439,7 +439,7 @@ func TestFind_ByLaunchName(t *testing.T) {
 	} {
 		found, err := catalog.Find(out, name)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("Find(%q): error %v, want none", name, err)
 		} else if got := found.Paths(); len(got) != 1 || !strings.HasSuffix(got[0], want) {
 			t.Errorf("%s: %q, want %s", name, got, want)
 		}

@@ -70,7 +70,8 @@ func TestJournal_KeepsColumnsOfPortsFoundLater(t *testing.T) {
 		}
 		column := got.Nodes["3"].Samples.Column("net_ib_recv_mb")
 		if len(column) != 12 || !math.IsNaN(column[4]) || column[11] != 6 {
-			t.Errorf("snapshot %v: received %v, want 12 samples, NaN in sample 4, and 6 MiB at the end", snapshot, column)
+			t.Errorf("snapshot %v: received %v, want 12 samples, NaN in sample 4, and 6 MiB at the end", snapshot,
+				column)
 		}
 	}
 }

@@ -98,7 +98,8 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 			f := Follow(path)
 			followLook(t, f)
 			if d := cmp.Diff(before, followText(t, f.Report())); d != "" {
-				t.Fatalf("snapshot %v: the first %d bytes of %d (-whole lines +followed):\n%s", snapshot, cut, len(data), d)
+				t.Fatalf("snapshot %v: report of the first %d bytes of %d (-whole lines +followed):\n%s", snapshot, cut,
+					len(data), d)
 			}
 			if followLook(t, f) {
 				t.Fatalf("cut at %d: Poll reports a change although nothing was written", cut)
@@ -106,7 +107,8 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 			followAppend(t, path, data[cut:])
 			followLook(t, f)
 			if d := cmp.Diff(want, followText(t, f.Report())); d != "" {
-				t.Fatalf("snapshot %v: cut at %d of %d (-whole +followed):\n%s", snapshot, cut, len(data), d)
+				t.Fatalf("snapshot %v: report after a cut at %d of %d (-whole +followed):\n%s", snapshot, cut,
+					len(data), d)
 			}
 			f.Close()
 		}
@@ -154,14 +156,14 @@ func followRewrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(followText(t, want), followText(t, f.Report())); d != "" {
-			t.Fatalf("after %d samples (-read +followed):\n%s", i+1, d)
+			t.Fatalf("report after %d samples (-read +followed):\n%s", i+1, d)
 		}
 		if got := f.Report().Nodes["3"].Agent.CPUSeconds; got != spent {
 			t.Fatalf("after %d samples: the agent's own cost is %v s, want %v", i+1, got, spent)
 		}
 		if i%7 != 3 {
 			if d := cmp.Diff(sample.Values[:], f.Newest(), cmpopts.EquateNaNs()); d != "" {
-				t.Fatalf("the newest sample (-taken +followed):\n%s", d)
+				t.Fatalf("values of the newest sample (-taken +followed):\n%s", d)
 			}
 		}
 	}
@@ -263,7 +265,8 @@ func TestFollower_ReadsAJournalThatAppearsLater(t *testing.T) {
 		t.Error("a head alone: want a change, a report, and no values")
 	}
 	if got := f.Report(); got.Run.ID != "r" || got.Nodes["3"] == nil || rec.Samples != 6 {
-		t.Errorf("a head alone: run %+v, want ID r with node 3; the recording has %d samples, want 6", got.Run, rec.Samples)
+		t.Errorf("a head alone: run %+v, want ID r with node 3; the recording has %d samples, want 6", got.Run,
+			rec.Samples)
 	}
 	if _, err := Follow(filepath.Join(t.TempDir(), "x")).Poll(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: error %v, want fs.ErrNotExist", err)

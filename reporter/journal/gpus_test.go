@@ -60,7 +60,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 	t.Helper()
 	got, err := Parse(data)
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		t.Fatalf("%s: Parse: %v", what, err)
 	}
 	n := got.Nodes["3"]
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}}).Nodes["3"]
@@ -112,7 +112,7 @@ func TestParse_CutJournalKeepsItsCompleteLines(t *testing.T) {
 	for at := head; at < len(whole); at += testenv.Rounds(211, 1009) {
 		r, err := Parse(whole[:at])
 		if err != nil {
-			t.Fatalf("cut at %d: %v", at, err)
+			t.Fatalf("cut at %d: Parse: error %v, want none", at, err)
 		}
 		n, lines := r.Nodes["3"], bytes.Count(whole[head:at], []byte{'\n'})
 		samples := int(n.Sampling.Samples)
@@ -125,11 +125,13 @@ func TestParse_CutJournalKeepsItsCompleteLines(t *testing.T) {
 			continue
 		}
 		if (len(n.GPUs) == 2) != (samples > 12) || (n.Envelope["gpu_1_power_watts"].Mean != nil) != (samples > 12) {
-			t.Fatalf("cut at %d: %d samples, %d GPUs, want 2 with their power after sample 12, before it none", at, samples, len(n.GPUs))
+			t.Fatalf("cut at %d: %d samples, %d GPUs, want 2 with their power after sample 12, before it none", at,
+				samples, len(n.GPUs))
 		}
 		least := float64(samples)/2 - accountEvery.Seconds()/2
 		if cpu, ok := n.Metrics["job_cpu_seconds"]; !ok || cpu < least || cpu > float64(samples)/2 {
-			t.Fatalf("cut at %d: %v s of CPU (known: %v) after %d samples, want %v to %v", at, cpu, ok, samples, least, float64(samples)/2)
+			t.Fatalf("cut at %d: %v s of CPU (known: %v) after %d samples, want %v to %v", at, cpu, ok, samples, least,
+				float64(samples)/2)
 		}
 	}
 }
@@ -146,7 +148,8 @@ func TestParse_DamagedLineHidesGPUsOnlyUpToTheNextState(t *testing.T) {
 	}
 	n := r.Nodes["3"]
 	if n.Sampling.Samples < 40-1-int64(accountEvery.Seconds()) || len(n.GPUs) != 2 || n.Envelope["gpu_1_power_watts"].Mean == nil {
-		t.Errorf("damaged line 13: %d samples, want at least %d; %d GPUs, want 2 with their power", n.Sampling.Samples, 40-1-int64(accountEvery.Seconds()), len(n.GPUs))
+		t.Errorf("damaged line 13: %d samples, want at least %d; %d GPUs, want 2 with their power", n.Sampling.Samples,
+			40-1-int64(accountEvery.Seconds()), len(n.GPUs))
 	}
 }
 
@@ -216,12 +219,13 @@ func TestParse_HostilePackedBucketsTakeBoundedMemory(t *testing.T) {
 		begin := time.Now()
 		r, err := Parse(widePacked(t, data, packed))
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Parse: error %v, want none", name, err)
 			continue
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-			t.Errorf("%s: %d MiB were allocated for a journal of %d KiB, want at most 64", name, took>>20, len(packed)>>10)
+			t.Errorf("%s: %d MiB were allocated for a journal of %d KiB, want at most 64", name, took>>20,
+				len(packed)>>10)
 		}
 		if d := time.Since(begin); d > time.Minute {
 			t.Errorf("%s: reading took %v, want at most a minute", name, d)
@@ -244,7 +248,7 @@ func TestParse_HostileCapacityTakesBoundedMemory(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, err := Parse(hostile); err != nil {
-			t.Errorf("capacity %d: %v", capacity, err)
+			t.Errorf("capacity %d: Parse: error %v, want none", capacity, err)
 		}
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {

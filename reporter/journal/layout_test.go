@@ -211,7 +211,8 @@ func sameBut(t *testing.T, what string, want, got *reporter.Report, without ...s
 		}
 	}
 	if w.Sampling.Samples != g.Sampling.Samples || len(g.Missing) != len(w.Missing) {
-		t.Errorf("%s: %d samples, want %d; missing %v, want as many entries as %v", what, g.Sampling.Samples, w.Sampling.Samples, g.Missing, w.Missing)
+		t.Errorf("%s: %d samples, want %d; missing %v, want as many entries as %v", what, g.Sampling.Samples,
+			w.Sampling.Samples, g.Missing, w.Missing)
 	}
 }
 
@@ -221,7 +222,8 @@ func TestParse_MissingColumnsAreAbsent(t *testing.T) {
 	lacking := append(laterColumns(), "net_io_ext_recv_mb", "net_io_ext_recv_mb_per_second")
 	columns, move, counters := without(lacking)
 	if len(columns) != 16 || len(counters) != len(firstCounters())-1 {
-		t.Fatalf("the shorter journal has %d columns, want 16; %d counters, want %d", len(columns), len(counters), len(firstCounters())-1)
+		t.Fatalf("the shorter journal has %d columns, want 16; %d counters, want %d", len(columns), len(counters),
+			len(firstCounters())-1)
 	}
 	for _, snapshot := range []bool{false, true} {
 		for _, n := range []int{1, 8, 61} {
@@ -301,7 +303,7 @@ func TestParse_CountsLinesOfAnotherWidthAsDamaged(t *testing.T) {
 	}
 	for _, columns := range [][]string{{}, {"timestamp"}, {"timestamp", "timestamp"}} {
 		if _, err := Parse(rewritten(t, data, columns, move, counters, nil)); err != nil {
-			t.Errorf("head with the columns %v: %v", columns, err)
+			t.Errorf("head with the columns %v: Parse: error %v, want none", columns, err)
 		}
 	}
 	_, err = Parse(rewritten(t, data, nil, move, counters, nil))
@@ -321,7 +323,7 @@ func TestParse_ReadsJournalsOfKilledRuns(t *testing.T) {
 	for _, path := range paths {
 		r, err := read(path)
 		if err != nil {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: Parse: error %v, want none", path, err)
 			continue
 		}
 		data, err := os.ReadFile(strings.TrimSuffix(path, "l"))

@@ -62,7 +62,8 @@ func keepsMarks(t *testing.T, n, snapshotAt int) {
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
 	a, b := want.Nodes["3"], got.Nodes["3"]
 	if len(a.Marks) == 0 || len(a.Phases) != 3 || len(a.Phases[0].Metrics) < 10 {
-		t.Fatalf("the recording has %d marks, want some, and %d phases, want 3 with at least 10 metrics", len(a.Marks), len(a.Phases))
+		t.Fatalf("the recording has %d marks, want some, and %d phases, want 3 with at least 10 metrics", len(a.Marks),
+			len(a.Phases))
 	}
 	if d := cmp.Diff(a.Marks, b.Marks) + cmp.Diff(a.Phases, b.Phases); d != "" {
 		t.Errorf("marks and phases from the journal (-want +got):\n%s", d)
@@ -118,7 +119,8 @@ func TestParse_SkipsOnlyTheLineWithDamagedMarks(t *testing.T) {
 		}
 		missing := about("journal", r.Nodes["3"].Missing)
 		if len(missing) == 0 || missing[0].Count != 1 || r.Nodes["3"].Sampling.Samples != 2 {
-			t.Errorf("with %q: %d samples, want 2; missing %v, want one damaged line", bad, r.Nodes["3"].Sampling.Samples, missing)
+			t.Errorf("with %q: %d samples, want 2; missing %v, want one damaged line", bad,
+				r.Nodes["3"].Sampling.Samples, missing)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func sendLines(t testing.TB, rec *collector.Recording, at time.Time, lines ...st
 	for _, line := range lines {
 		var e wire.Event
 		if reason := e.Parse([]byte(line), wire.StatsD); reason != wire.Accepted {
-			t.Fatalf("%s: %v", line, reason)
+			t.Fatalf("%s: reason %v, want it accepted", line, reason)
 		}
 		account.Add(&e, at) // it counts events beyond its limits
 	}
@@ -260,7 +260,7 @@ func TestParse_SkipsOnlyLinesWithDamagedOperations(t *testing.T) {
 		}
 		r, err := Parse(bytes.ReplaceAll(data, []byte(damage[0]), []byte(damage[1])))
 		if err != nil {
-			t.Errorf("%s: %v", damage[1], err)
+			t.Errorf("%s: Parse: error %v, want none", damage[1], err)
 			continue
 		}
 		n := r.Nodes["3"]

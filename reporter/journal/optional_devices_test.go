@@ -73,7 +73,8 @@ func TestJournal_KeepsMountsAndColumnsOfOptionalDevices(t *testing.T) {
 			t.Errorf("snapshot %v: mounts (-want +got):\n%s", snapshot, diff)
 		}
 		if c := n.Samples.Column("node_energy_joules"); len(c) != 12 || !math.IsNaN(c[3]) || c[11] != 11*float64(collector.NodeEnergy) {
-			t.Errorf("snapshot %v: energy %v, want 12 samples, NaN in sample 3, and %v at the end", snapshot, c, 11*float64(collector.NodeEnergy))
+			t.Errorf("snapshot %v: energy %v, want 12 samples, NaN in sample 3, and %v at the end", snapshot, c,
+				11*float64(collector.NodeEnergy))
 		}
 	}
 

@@ -101,6 +101,7 @@ func TestAllSignals_KeepsTheNewest(t *testing.T) {
 		list = withSignal(list, signalAt("SIGUSR1", i, 7))
 	}
 	if all := allSignals(nil, append(list, list...)); len(all) != maxSignals || !all[len(all)-1].At.Equal(reportertest.RunStart.Add((10*maxSignals-1)*time.Second)) {
-		t.Errorf("%d signals, want %d; the last at %v, want %v", len(all), maxSignals, all[len(all)-1].At, reportertest.RunStart.Add((10*maxSignals-1)*time.Second))
+		t.Errorf("%d signals, want %d; the last at %v, want %v", len(all), maxSignals, all[len(all)-1].At,
+			reportertest.RunStart.Add((10*maxSignals-1)*time.Second))
 	}
 }

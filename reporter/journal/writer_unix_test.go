@@ -30,7 +30,8 @@ func TestReadWriterState_FollowsTheLockOfTheJournal(t *testing.T) {
 	t.Parallel()
 	j := writerJournal(t, t.TempDir())
 	if got := ReadWriterState(j.Path()); got != WriterAlive || !IsLocked(j.Path()) {
-		t.Errorf("a journal that is being written: state %v, locked %v, want %v, true", got, IsLocked(j.Path()), WriterAlive)
+		t.Errorf("a journal that is being written: state %v, locked %v, want %v, true", got, IsLocked(j.Path()),
+			WriterAlive)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,8 @@ func TestLoad_DistinguishesTheKindsOfFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if data, err := os.ReadFile(path); f.Kind != want || f.Path != path || !bytes.Equal(f.Data, data) {
-			t.Errorf("%s: kind %v, want %v; path %s; %d bytes, want the file's (error %v)", path, f.Kind, want, f.Path, len(f.Data), err)
+			t.Errorf("%s: kind %v, want %v; path %s; %d bytes, want the file's (error %v)", path, f.Kind, want, f.Path,
+				len(f.Data), err)
 		}
 		read, err := Read(path, 4)
 		if d := cmp.Diff(f.Report, read, cmpopts.EquateNaNs()); err != nil || d != "" {
