@@ -192,7 +192,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 }
 
 // readingsOf returns the number of Readings in which the source was read. The first Reading, the baseline, has only
-// counters, and those of the job only if it was already running.
+// counters, and it has the job's only if the job was already running.
 func readingsOf(source string, rec *collector.Recording) int64 {
 	switch source {
 	case host.SourceMemory, host.SourceDisk, host.SourceLoad:

@@ -113,7 +113,7 @@ const endOfReport = "\n    }\n  }\n}\n"
 
 var errNoHead = errors.New("the numbers do not all come before the series")
 
-// numbersOfNode reads a node up to its series.
+// numbersOfNode reads a node up to its series. It fails unless all numbers come before them.
 func numbersOfNode(r *reader) (*Node, error) {
 	n, ours := &Node{}, false
 	err := r.object("not an object", func(quoted []byte) error {

@@ -143,7 +143,7 @@ func (s *Merger) Add(path string, run *Run, p *PackedNode) error {
 	return nil
 }
 
-// fit halves the series until they fit into the limit, together with the other bytes of the report, others in number.
+// fit halves the series until they fit into the limit together with the rest of the report, which has others bytes.
 func (s *Merger) fit(others int) error {
 	for others+s.size > s.limit {
 		if err := s.thin(); err != nil {
@@ -267,7 +267,7 @@ const (
 	closeNodes = "\n  }"
 )
 
-// encodeMember returns a node as a member of a report, with the line break before it.
+// encodeMember encodes n as a member of a report's nodes, with the line break before it.
 func encodeMember(name string, n *Node) ([]byte, error) {
 	data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
 	_, data, _ = bytes.Cut(data, []byte(openNodes))
@@ -290,7 +290,7 @@ func (s *Merger) whole(name string, numbers *Node) (*Node, error) {
 	return n, nil
 }
 
-// read returns a node with only its series.
+// read returns a node with only the series of e.
 func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	data := make([]byte, e.size)
 	_, err := file.ReadAt(data, e.at)
@@ -325,7 +325,7 @@ func (n *Node) encodeSeries() ([]byte, error) {
 	return encodeMember("", series)
 }
 
-// seriesHash returns a hash of a node's series before halving.
+// seriesHash returns a hash of the series of n, which is not halved yet.
 func (s *Merger) seriesHash(n *Node) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.hash)

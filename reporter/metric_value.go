@@ -36,7 +36,7 @@ type facts struct {
 	inPhase bool
 }
 
-// summaryOf returns the summary of a column, or an empty one if there is none.
+// summaryOf returns the summary of column c, or an empty summary if there is none.
 func (f *facts) summaryOf(c collector.Column) *series.Summary {
 	if int(c) < len(f.summary) {
 		return f.summary[c]
@@ -56,7 +56,7 @@ func inPhases(of Metric) Metric {
 	return of
 }
 
-// reduced returns a metric that reduces a column's values over the run to one number.
+// reduced returns a metric that reduces the values of column c over the run to one number.
 func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, bool)) Metric {
 	row := c.Info()
 	value := func(f *facts) (float64, error) {

@@ -38,7 +38,7 @@ type MountOperation struct {
 	MountCalls
 }
 
-// newMounts returns the mounts of a Recording, those with the longest waiting time first.
+// newMounts returns the mounts of rec, longest waiting time first.
 func newMounts(rec *collector.Recording) []Mount {
 	var out []Mount
 	for i := range rec.Mounts {

@@ -116,7 +116,7 @@ func plus(x, y float64) float64 { return x + y }
 // worst returns the greater of two numbers, or the one that is known.
 func worst(x *float64, _ float64, y *float64, _ float64) *float64 { return either(x, y, math.Max) }
 
-// endOf returns a pooling for a minimum or maximum. The result is unknown if a node with values lacks the number.
+// endOf returns a pooling for a minimum or a maximum. The pooled number is unknown if a node with values lacks it.
 func endOf(join func(x, y float64) float64) pooling {
 	return func(x *float64, n float64, y *float64, m float64) *float64 {
 		if x == nil && n != 0 || y == nil && m != 0 {
@@ -202,7 +202,7 @@ func (l OperationTimeline) Unit() collector.Unit {
 	return noUnit
 }
 
-// Signed reports whether values may be negative: those of gauges, and of StatsD counters, which may fall.
+// Signed reports whether values may be negative. Gauges may be, and the growth of StatsD counters, which may fall.
 func (l OperationTimeline) Signed() bool { return l.Kind == GaugeKind || l.Kind == CounterKind }
 
 // place returns the index of the timeline's row in timelineKinds, or -1.

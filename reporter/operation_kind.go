@@ -189,7 +189,7 @@ func (k *kind[T]) join(a, b T) T {
 	return out
 }
 
-// kindOf returns the table of a kind; nil if there is none.
+// kindOf returns the kind with the given name; nil if there is none.
 func kindOf(name OperationKind) kindTable {
 	for _, k := range operationKinds {
 		if k.kind() == name {
@@ -217,10 +217,10 @@ func OperationNumbers(kind OperationKind, in Outputs) []OperationNumber {
 	return slices.DeleteFunc(k.numbers(), func(n OperationNumber) bool { return n.Outputs&in != in })
 }
 
-// Series returns the series of a kind: operations by total time, greatest first, others by name.
+// Series returns the series of a kind: operations by total time, greatest first, all other kinds by name.
 func (w *Operations) Series(kind OperationKind) []string { return kindOf(kind).series(w) }
 
-// Has reports whether there is a series. The first number of each kind is always known.
+// Has reports whether the series exists. It asks for the first number of the kind, which is always known.
 func (w *Operations) Has(kind OperationKind, series string) bool {
 	v, _ := kindOf(kind).value(w, series, 0)
 	return v != nil

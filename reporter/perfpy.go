@@ -113,8 +113,8 @@ func readPerfPy(r *reader) (map[string]Samples, error) {
 	return nodes, err
 }
 
-// readPerfPyNode reads a list of samples; before is the number of values in earlier nodes. It returns all twelve
-// columns, even if no sample has their keys, so that samples without any key count.
+// readPerfPyNode reads the list of samples of one node; before is the number of values in earlier nodes. It returns all
+// twelve columns, even if no sample has their keys, so that samples without any key count.
 func readPerfPyNode(r *reader, before int) (Samples, error) {
 	s := perfpyColumns(0)
 	in := rowReader{reader: r, samples: &s, wanted: ColumnFilter{All: true}, columns: make(map[string]int)}

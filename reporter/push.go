@@ -28,7 +28,7 @@ type sink struct {
 	before string
 }
 
-// whole returns a push part with only this sink.
+// whole returns a new push part, with only s.
 func (s sink) whole() []byte { return fmt.Appendf(nil, "{%s%q:%s}", s.before, s.name, s.text) }
 
 // withSinks returns data, a report, with new states of s, given by node.

@@ -28,14 +28,14 @@ func newReader(in io.Reader) *reader {
 		jsontext.AllowInvalidUTF8(true))}
 }
 
-// value reads a whole value, which is valid until the next read.
+// value reads the next value as a whole. It is valid until the next read.
 func (r *reader) value() (jsontext.Value, error) {
 	v, err := r.ReadValue()
 	r.at = r.InputOffset() - int64(len(v))
 	return v, err
 }
 
-// skip reads an unwanted value. It is faster than SkipValue.
+// skip skips the next value. It is faster than SkipValue.
 func (r *reader) skip() error {
 	_, err := r.ReadValue()
 	return err
@@ -134,7 +134,7 @@ type rowReader struct {
 	measured bool   // any value was seen
 }
 
-// row reads a sample.
+// row reads the next sample.
 func (r *rowReader) row() error {
 	for i, column := range r.samples.Columns {
 		r.samples.Columns[i] = append(column, math.NaN())

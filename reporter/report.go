@@ -354,7 +354,7 @@ type PushState struct {
 	Invocation string `json:"invocation,omitempty"`
 }
 
-// Summary has the statistics of one sample key over all samples, also those no longer kept. The percentiles are
+// Summary has the statistics of one sample key over all samples, including samples no longer kept. The percentiles are
 // weighted by time and accurate to 0.1 percentage points.
 type Summary struct {
 	Min  float64  `json:"min"`

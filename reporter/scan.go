@@ -261,7 +261,7 @@ func checkName(name string, before map[string]bool) error {
 	return nil
 }
 
-// node reads a node. Its errors have the position in the file.
+// node reads the node with the given name. Its errors have the position in the file.
 func (s *scanner) node(name string) (*Node, error) {
 	n, rows, err := readNode(s.in, s.wanted)
 	if err == nil {
@@ -273,7 +273,7 @@ func (s *scanner) node(name string) (*Node, error) {
 	return nil, &positionError{s.in.at, fmt.Errorf("node %s: %w", name, err)}
 }
 
-// readNode reads a node and the number of its samples. An error refers to the value at r.at.
+// readNode reads a node, and returns it with the number of its samples. An error refers to the value at r.at.
 func readNode(r *reader, wanted ColumnFilter) (n *Node, rows int, err error) {
 	if r.PeekKind() == 'n' {
 		_, err := r.value()
@@ -386,7 +386,7 @@ func (s *scanner) notFinite(at int64) string {
 	return ""
 }
 
-// inLine returns an error with the line of a position.
+// inLine returns an error with the text what and the line of position at.
 func (s *scanner) inLine(at int64, what string) error {
 	head := io.NewSectionReader(s.file, 0, min(at, s.size))
 	buf := make([]byte, 64<<10)

@@ -49,8 +49,8 @@ func (v Values) Names() []string {
 	})
 }
 
-// namesIn returns the keys of a map: first the keys in the table, in its order, then the others, sorted. It always
-// iterates over the whole table.
+// namesIn returns the keys of m: first the keys in table, in its order, then all other keys, sorted. It always iterates
+// over the whole table.
 func namesIn[E any](m map[string]E, table iter.Seq[string]) []string {
 	names := make([]string, 0, len(m))
 	for name := range table {

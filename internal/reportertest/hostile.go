@@ -21,7 +21,7 @@ var HostileTexts = []string{
 	Hostile, "\x00", "\xff\xfe", strings.Repeat("`", 500), strings.Repeat("|", 500), strings.Repeat("x", 5000),
 }
 
-// HostileReport returns a report with text wherever a report can have one.
+// HostileReport returns a report with the given text wherever a report can have a text.
 func HostileReport(text string) *reporter.Report {
 	in := Input(0, 4, 1, text)
 	in.Run.ID, in.Run.Command = text, []string{text, "", text + text}

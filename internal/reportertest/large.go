@@ -76,7 +76,7 @@ func WriteLarge(w io.Writer, nodes, buckets int) error {
 	return err
 }
 
-// member returns a node as a member of the file, with the comma before it.
+// member returns node i as a member of the file, with the comma before it.
 func member(i, nodes, buckets int) []byte {
 	data, err := reporter.Encode(&reporter.Report{Nodes: Large(i, nodes, buckets).Nodes})
 	if err != nil {

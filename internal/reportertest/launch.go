@@ -101,7 +101,7 @@ func flat(n int, least, mean, greatest float64) reporter.Band {
 	return reporter.Band{Min: list(least), Mean: list(mean), Max: list(greatest)}
 }
 
-// RankOf returns a rank of a report from Ranks.
+// RankOf returns the rank with the given number from r, a report from Ranks.
 func RankOf(r *reporter.Report, rank int) *reporter.Rank {
 	for _, n := range r.Nodes {
 		if found := n.Ranks[strconv.Itoa(rank)]; found != nil {
@@ -111,7 +111,7 @@ func RankOf(r *reporter.Report, rank int) *reporter.Rank {
 	panic(fmt.Sprintf("no rank %d", rank))
 }
 
-// EndRank makes a rank end before the run's end, with the given exit and verdict.
+// EndRank makes a rank end the given time before the run's end, with the given exit and verdict.
 func EndRank(r *reporter.Report, rank int, before time.Duration, code int, signal string, v *reporter.Verdict) {
 	k := RankOf(r, rank)
 	k.End.Time = k.End.Add(-before)
@@ -136,7 +136,7 @@ func EndRank(r *reporter.Report, rank int, before time.Duration, code int, signa
 	}
 }
 
-// TerminateRank makes a launcher end a rank with SIGTERM before the run's end.
+// TerminateRank makes a rank end by a SIGTERM from sender, the given time before the run's end.
 func TerminateRank(r *reporter.Report, rank int, before time.Duration, sender string) {
 	EndRank(r, rank, before, 143, "SIGTERM", &reporter.Verdict{
 		Cause: "signal",

@@ -16,7 +16,7 @@ var PerfPyRows = [][]float64{
 	{100, 100, 100, 60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421, 1004},
 }
 
-// PerfPySample returns a sample with the values of a row; other values are NaN.
+// PerfPySample returns a sample with the values in row; all other values are NaN.
 func PerfPySample(row []float64) collector.Sample {
 	var s collector.Sample
 	for c := range s.Values {

@@ -234,7 +234,7 @@ func Gaps() *reporter.Report {
 	return reporter.New(reporter.Input{Run: reporter.Run{ID: "gaps"}, Recording: rec})
 }
 
-// Nodes returns a report of n nodes. The nodes with the indexes in failed failed.
+// Nodes returns a report of n nodes. Those with an index in failed exited with code 9.
 func Nodes(n int, failed ...int) *reporter.Report {
 	node := reporter.New(Input(0, 2, 0, "")).Nodes["0"]
 	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "many", Start: reporter.Time{Time: RunStart},

@@ -88,7 +88,8 @@ func (r *Entry) readHead() {
 	}
 }
 
-// isActive reports whether a perfagent is writing the journal. node is the node from the journal, or nil if unknown.
+// isActive reports whether a perfagent seems to be writing the journal. node is the node from the journal, or nil if
+// unknown.
 func (r *Entry) isActive(node *reporter.Node) bool {
 	if r.Journal == "" {
 		return false

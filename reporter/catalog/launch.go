@@ -49,7 +49,7 @@ type launchKey struct {
 	launch  string // "" if launches have no key; then time separates them
 }
 
-// keyOf returns the key of a recording. ok is false if the file has none.
+// keyOf returns the launch key of r. ok is false if the file has none.
 func keyOf(r *Entry) (k launchKey, ok bool) {
 	k.run = r.head.Run.ID
 	if id := r.head.Identity; id != nil {
@@ -76,8 +76,8 @@ func launchesOf(list []*Entry) []*Launch {
 	return all
 }
 
-// choose returns the launch that a recording belongs to; nil if it starts a new one. Among several launches it prefers
-// one with the same command, because the recording may be inside a rank of the others, and then the newest.
+// choose returns the launch that r belongs to; nil if r starts a new one. Among several launches it prefers one with
+// the same command, because r may be recorded inside a rank of the other ones, and then the newest.
 func choose(all []*Launch, r *Entry) *Launch {
 	var best *Launch
 	high := 0
@@ -101,7 +101,7 @@ func choose(all []*Launch, r *Entry) *Launch {
 	return best
 }
 
-// admits reports whether a recording may belong to the launch, apart from its time.
+// admits reports whether r may belong to the launch, apart from its time.
 func (l *Launch) admits(r *Entry) bool {
 	if key, known := keyOf(r); known && l.hasKey && key != l.key {
 		return false
@@ -115,7 +115,7 @@ func (l *Launch) admits(r *Entry) bool {
 		return false
 	}
 
-	// The node is a pod that was restarted while others were running.
+	// The node is a pod that was restarted while other pods were running.
 	return l.key.launch == "" && !slices.ContainsFunc(n.Entries, r.overlaps) && l.overlaps(r)
 }
 
@@ -130,7 +130,7 @@ func (l *Launch) overlaps(r *Entry) bool {
 	return slices.ContainsFunc(l.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Entries, r.overlaps) })
 }
 
-// nodeAt returns the node with a matching key; nil if there is none.
+// nodeAt returns the node with a key that matches p; nil if there is none.
 func (l *Launch) nodeAt(p nodeKey) *Node {
 	i := slices.IndexFunc(l.Nodes, func(n Node) bool { return n.matches(p) })
 	if i < 0 {
@@ -194,7 +194,7 @@ func (l *Launch) isConcurrentWith(o *Launch) bool {
 	})
 }
 
-// resolveNodes keeps the entries that count in the nodes, and moves the others to OlderEntries.
+// resolveNodes keeps the entries that count in the nodes, and moves all other entries to OlderEntries.
 func (l *Launch) resolveNodes() {
 	for i := range l.Nodes {
 		current, older := l.Nodes[i].resolve()

@@ -32,7 +32,7 @@ func (n *Node) Name() string { return n.nameOf(n.NameInFile()) }
 // NameInFile returns the name of the node in its files.
 func (n *Node) NameInFile() string { return strconv.Itoa(n.index) }
 
-// IsActive reports whether a perfagent on this machine is recording any part of the node.
+// IsActive reports whether any perfagent on this machine is recording any part of the node.
 func (n *Node) IsActive() bool {
 	return slices.ContainsFunc(n.Entries, func(r *Entry) bool { return r.Journal != "" && journal.IsLocked(r.Journal) })
 }
@@ -64,8 +64,8 @@ func (n *Node) Path() string {
 const rereads = 5
 
 // Retry calls read, which reads the files of the node. While read finds one of them missing, Retry calls it again with
-// the files that exist by then: a rank that ends replaces its journal with a report, and the last one of the node
-// replaces the reports of all ranks with the node's.
+// the files that exist by then. Files disappear because a rank that ends replaces its journal with a report, and the
+// last rank to end replaces the reports of all ranks with the node's.
 func (n *Node) Retry(read func() error) error {
 	err := read()
 	for i := 0; i < rereads && errors.Is(err, fs.ErrNotExist) && n.refresh(); i++ {
@@ -248,7 +248,7 @@ func (n *Node) resolve() (current, older []*Entry) {
 	return current, sortByStart(older)
 }
 
-// begunAfter reports whether a recording of the node started after the end of r.
+// begunAfter reports whether any recording of the node started after the end of r.
 func (n *Node) begunAfter(r *Entry) bool {
 	return !r.end.IsZero() && slices.ContainsFunc(n.Entries, func(o *Entry) bool { return o.start.After(r.end) })
 }

@@ -36,8 +36,8 @@ func (r *Run) ownFiles() func(name string) bool {
 	}
 }
 
-// HasPendingPush reports whether a push of any recording of the run is pending, including those that do not count. An
-// unreadable report counts as pending.
+// HasPendingPush reports whether a push of any recording of the run is pending, including recordings that do not count.
+// An unreadable report counts as pending.
 func (r *Run) HasPendingPush() bool {
 	for _, recording := range r.entries {
 		report, err := reportfile.ReadWithoutSeries(recording.Path(), 0)

@@ -130,7 +130,7 @@ func Create(dir string, head Head) (*Journal, error) {
 }
 
 // BaseName returns the name of a node's first journal and report, without extensions: node-0. The name of a node
-// without an index has its host name instead, and that of one of several ranks also has the rank: node-gpu7.rank-3.
+// without an index has its host name instead, and the name of one of several ranks also has the rank: node-gpu7.rank-3.
 func BaseName(node int, host, rank string) string {
 	name := "node-" + cmp.Or(host, strconv.Itoa(node))
 	if rank != "" {
@@ -140,7 +140,7 @@ func BaseName(node int, host, rank string) string {
 	return name
 }
 
-// IsNameTaken reports whether a recording has the given path without extension.
+// IsNameTaken reports whether any recording has the given path, without extension.
 func IsNameTaken(path string) bool {
 	return exists(path+".json") || exists(path+".html") || exists(path+".jsonl")
 }
@@ -215,7 +215,7 @@ func (j *Journal) Stop(timeout time.Duration) error {
 	}
 }
 
-// Sync makes a stopped journal durable, for use without a report.
+// Sync makes a stopped journal durable, for a run that gets no report.
 func (j *Journal) Sync() error {
 	return j.w.file.Sync()
 }

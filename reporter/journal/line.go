@@ -79,7 +79,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	return append(out, '}', '\n')
 }
 
-// appendMember adds a member to a line, unless its value cannot be encoded.
+// appendMember appends the member name with the given value to line, unless the value cannot be encoded.
 func appendMember(line []byte, name string, value any) []byte {
 	data, err := text.JSON(value)
 	if err != nil {

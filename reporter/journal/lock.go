@@ -19,8 +19,8 @@ const (
 // IsLocked reports whether an agent on this machine is still writing the journal.
 func IsLocked(journal string) bool { return ReadWriterState(journal) == WriterAlive }
 
-// IsActive reports whether an agent seems to write a journal that has not grown for the time silence. n is the node
-// from the journal, or nil if unknown. boot is the boot ID of this machine.
+// IsActive reports whether an agent seems to be writing a journal that has not grown for the time silence. n is the
+// node from the journal, or nil if unknown. boot is the boot ID of this machine.
 //
 // The state of the lock is certain if the node is this machine. A lock that another machine holds may be invisible; the
 // agent then counts as active until its journal has been silent for longer than MaxSilence.

@@ -204,7 +204,7 @@ func (w *writer) takeSignal(s collector.Signal) {
 	}
 }
 
-// withSignal adds a signal to the newest signals.
+// withSignal adds s to list, and drops the oldest signals beyond maxSignals.
 func withSignal(list []collector.Signal, s collector.Signal) []collector.Signal {
 	list = append(list, s)
 	return list[max(0, len(list)-maxSignals):]

@@ -98,7 +98,7 @@ func isJournal(path string, data []byte) bool {
 	return bytes.HasPrefix(first, []byte(`{"journal":`)) || filepath.Ext(path) == ".jsonl"
 }
 
-// readWhole reads a file of at most reporter.MaxFileSize bytes.
+// readWhole reads the file at path. A file of more than reporter.MaxFileSize bytes is an error.
 func readWhole(path string) ([]byte, error) {
 	const most = reporter.MaxFileSize
 	data, err := durable.ReadFile(path, most)
