@@ -14,8 +14,8 @@ import (
 // MemoryAsRSS is the code for memory of the job that was summed from resident sizes instead of PSS.
 const MemoryAsRSS series.ReasonCode = "memory_as_rss"
 
-// ProcessTable names the table of the job's processes where it is missing. ProcessesUnread is the code for processes
-// that the table could not read.
+// ProcessTable is the name under which a missing table of the job's processes is reported. ProcessesUnread is the code
+// for processes that the table could not read.
 const (
 	ProcessTable                      = "processes"
 	ProcessesUnread series.ReasonCode = "processes_unreadable"
@@ -25,84 +25,86 @@ const (
 // Reading, unless noted. Usage from before the job is not included.
 type Account struct {
 	Source     string `json:"source,omitempty"`  // host.JobFromGroup…; "" without a job
-	Running    bool   `json:"running,omitempty"` // at the baseline, which then read the job
+	Running    bool   `json:"running,omitempty"` // at the baseline, which then read what the job had used
 	Group      string `json:"group,omitempty"`   // path
 	Version    string `json:"version,omitempty"`
 	MemoryPath string `json:"memory_home,omitempty"` // path of the group charged for the job's memory
-	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" if never measured
+	MemoryKind string `json:"memory_kind,omitempty"` // host.MemoryPSS…, of the samples; "" if never measured
 	// CPUSeconds is the CPU time of the whole job, without perfagent and its helpers. LivingCPUSeconds is the part used by
 	// processes that have not ended.
 	CPUSeconds series.Optional `json:"cpu_seconds"`
 	// CPUIncomplete reports that the last Reading found processes of the job and could not read their CPU time.
 	CPUIncomplete bool `json:"cpu_open,omitempty"`
-	// OutsideGroup reports that the group did not count all processes of the job. LateCPUSeconds is the part of CPUSeconds
-	// that samples lack because it was known only later.
+	// OutsideGroup reports that the group did not count all processes of the job. LateCPUSeconds is the part of
+	// CPUSeconds that is missing from the samples, because it was known only later.
 	OutsideGroup     bool            `json:"outside,omitempty"`
 	LateCPUSeconds   float64         `json:"late_cpu_seconds,omitzero"`
 	LivingCPUSeconds series.Optional `json:"living_cpu_seconds"`
-	// PeakMB is the kernel's peak of the job's group, including page cache, if it rose while the job ran. CacheMB is the
-	// most page cache seen in the group. NonJobMB is the largest memory seen that is not the job's: perfagent's, and what
-	// was there before the job. All are in MiB.
+	// PeakMB is the peak that the kernel recorded for the job's group, including page cache, if it rose while the job
+	// ran. CacheMB is the most page cache seen in the group. NonJobMB is the most memory seen in the group that is not
+	// the job's, but perfagent's or from before the job. All are in MiB.
 	PeakMB   series.Optional `json:"peak_mb"`
 	CacheMB  series.Optional `json:"cache_mb"`
 	NonJobMB series.Optional `json:"own_mb"`
 
-	// UnownedMB is the largest growth of the host's shared memory beyond the known share of the job, in MiB: files in
-	// /dev/shm without a known owner.
+	// UnownedMB is the largest growth of the host's shared memory beyond the known share of the job, in MiB. It comes
+	// from files in /dev/shm without a known owner.
 	UnownedMB series.Optional `json:"unowned_mb"`
 
 	Limits host.Limits `json:"limits"`
-	// InnerMemoryGroup is the innermost of several groups with the memory limit; "" if there is one.
+	// InnerMemoryGroup is the innermost group if several groups have the memory limit; "" if only one has it.
 	InnerMemoryGroup string `json:"memory_inner,omitempty"`
-	// Periods and ThrottledPeriods count the periods of the CPU quota: all, and those in which the group was throttled.
-	// ThrottledSeconds is the throttled time.
+	// Periods counts all periods of the CPU quota, ThrottledPeriods the periods in which the group was throttled, and
+	// ThrottledSeconds the throttled time.
 	Periods          series.Optional `json:"periods"`
 	ThrottledPeriods series.Optional `json:"throttled"`
 	ThrottledSeconds series.Optional `json:"throttled_seconds"`
-	// LimitPeakMB is the kernel's peak of the group that has the memory limit, including page cache, in MiB. LimitCacheMB
-	// is the most page cache seen in that group.
+	// LimitPeakMB is the peak that the kernel recorded for the group with the memory limit, including page cache, in MiB.
+	// LimitCacheMB is the most page cache seen in that group.
 	LimitPeakMB  series.Optional `json:"limit_peak_mb"`
 	LimitCacheMB series.Optional `json:"limit_cache_mb"`
-	// LimitReachedPct is the largest share of the memory limit (its value at that time) in use at the kernel's peaks,
-	// without page cache. It is unknown if no peak rose while the job ran.
+	// LimitReachedPct is the highest percentage of the memory limit that was in use, excluding page cache, at any peak
+	// that the kernel recorded. Each peak is compared with the limit in force at that time. It is unknown if no peak rose
+	// while the job ran.
 	LimitReachedPct series.Optional `json:"limit_reached_pct"`
-	// FullAtKillMB is the memory limit, in MiB, at the first kill in the group that found the group with the limit full.
-	// It is unknown without such a kill.
+	// FullAtKillMB is the memory limit, in MiB, at the first kill in the job's group at which the group with the limit
+	// was full. It is unknown without such a kill.
 	FullAtKillMB series.Optional `json:"full_at_kill_mb"`
 	// LimitCPUSeconds is the CPU time that the job's limit allowed. The limit may have changed during the run.
 	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
 
-	// OOMKills counts the processes killed in the group, HostOOMKills those on the whole host. LimitOOMKills counts the
-	// OOMKills that the kernel's counters prove to be due to the job's memory limit.
+	// OOMKills counts the processes killed in the group, HostOOMKills the processes killed on the whole host.
+	// LimitOOMKills counts the OOMKills that the kernel's counters prove to be due to the job's memory limit.
 	OOMKills      series.Optional `json:"oom_kills"`
 	HostOOMKills  series.Optional `json:"host_oom_kills"`
 	LimitOOMKills series.Optional `json:"limit_oom_kills"`
 	// LastOOMKill is the newest kill in the group or, if no group counts them, on the host; nil if there was none.
 	LastOOMKill *OOMKill `json:"kill,omitempty"`
-	// Neighbours is 0 if the group held only the job, perfagent and its ancestors whenever a kill was counted, and more if
-	// it held others. It is unknown if the group was not checked.
+	// Neighbours is 0 if the group held only the job, perfagent and its ancestors whenever a kill was counted, and more
+	// if it held other processes. It is unknown if the group was not checked.
 	Neighbours series.Optional `json:"neighbours"`
 	OOMAt      time.Time       `json:"oom_at,omitzero"`
 	Victims    []host.Victim   `json:"victims,omitempty"`
-	// SamePIDNamespace reports that Victims are complete, and that the kernel's log has process IDs of our namespace.
+	// SamePIDNamespace reports that Victims is complete, and that the process IDs in the kernel's log are of perfagent's
+	// namespace.
 	SamePIDNamespace bool `json:"log_pids,omitempty"`
 
-	// Stalls of the job's group and of the host, in seconds (PSI).
+	// JobStall and HostStall are the stalls of the job's group and of the host.
 	JobStall  Stalls `json:"job_stall"`
 	HostStall Stalls `json:"host_stall"`
 
-	// Signals are the signals received so far, for readers of the journal of an agent that was killed afterwards. The
-	// caller fills them in.
+	// Signals are the signals received so far. The journal keeps them, in case the agent is killed. The caller fills them
+	// in.
 	Signals []Signal `json:"signals,omitempty"`
-	// Stop describes the stop of the job by a Rule; nil without one. The caller fills it in.
+	// Stop describes the stop of the job by a Rule; nil if none stopped it. The caller fills it in.
 	Stop *Stop `json:"stop,omitempty"`
 }
 
-// An OOMKill describes an out-of-memory kill by the Readings around it. It never changes.
+// An OOMKill describes an out-of-memory kill, as seen in the Readings before and after it. It never changes.
 type OOMKill struct {
 	At time.Time `json:"at"` // time of the first Reading that counted it
-	// InGroup and AtLimit report whether the counters prove that the reason was a limit of the job's group or of one below
-	// it, and the job's memory limit.
+	// InGroup reports whether the counters prove that the reason was a limit of the job's group or of a group below it,
+	// and AtLimit whether they prove that it was the job's memory limit.
 	InGroup bool `json:"in_group"`
 	AtLimit bool `json:"at_limit"`
 	// LimitEventsCounted reports whether the kernel counts the kills due to a limit (v2), so that a count of 0 proves that
@@ -118,11 +120,11 @@ type OOMKill struct {
 type Stop struct {
 	Rule  string  `json:"rule"` // as written
 	Key   string  `json:"key"`
-	Value float64 `json:"value"` // that satisfied the rule
+	Value float64 `json:"value"` // of the sample that satisfied the rule
 	// ForSeconds is how long the rule had to hold; 0 means that one sample was enough.
 	ForSeconds float64   `json:"for_seconds"`
-	Signal     string    `json:"signal"` // sent to the main process
-	At         time.Time `json:"at"`     // when it was sent
+	Signal     string    `json:"signal"` // name of the signal sent to the main process
+	At         time.Time `json:"at"`     // when Signal was sent
 	// Killed reports whether SIGKILL followed. It is known when the job has ended.
 	Killed bool `json:"killed"`
 }
@@ -132,10 +134,10 @@ type Signal struct {
 	Signal string    `json:"signal"`           // "SIGTERM"
 	Number int       `json:"number,omitempty"` // on this system; 0 = unknown
 	At     time.Time `json:"at"`
-	// Kernel reports that no process sent it: Ctrl-C in the terminal, a hang-up, a limit.
+	// Kernel reports that no process sent the signal, but the kernel: after Ctrl-C in the terminal, a hang-up or a limit.
 	Kernel bool `json:"kernel,omitempty"`
-	// PID is the sender's process ID and Process its name; -1 and "" are unknown. A sender outside our PID namespace has
-	// the ID 0.
+	// PID and Process are the sender's process ID and name; -1 and "" mean unknown. PID is 0 if the sender is outside
+	// perfagent's PID namespace.
 	PID     int    `json:"pid"`
 	Process string `json:"process,omitempty"`
 }
@@ -188,11 +190,11 @@ func (a *Account) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A GPU is a device of the node, with the run's totals of its counters.
+// A GPU is a device of the node, with the totals of its counters over the run.
 type GPU struct {
 	gpu.Device
 	OfJob bool `json:"of_job"`
-	// EnergyJoules is the increase of the device's counter. ClockMHz is the highest clock seen.
+	// EnergyJoules is the increase of the device's energy counter, ClockMHz the highest clock frequency seen.
 	EnergyJoules series.Optional `json:"energy_joules"`
 	ClockMHz     series.Optional `json:"clock_mhz"`
 	// Throttle lists the reasons seen for a reduced clock.
@@ -200,14 +202,14 @@ type GPU struct {
 	// IdleGaps is the idle time of the device, if it is one of the job's.
 	IdleGaps IdleGaps `json:"idle,omitzero"`
 
-	// looks counts the checks of the job's processes, visible those in which one of them could use the device.
+	// looks counts the checks of the job's processes, visible the checks in which a process could use the device.
 	looks, visible float64
 
 	energy     series.Counter
 	currentGap IdleGaps // the present idle time, perhaps still too short for a gap
 }
 
-// note adds another state of the device.
+// note updates g with a newer state of the device.
 func (g *GPU) note(s gpu.State) {
 	setIfKnown(&g.EnergyJoules, g.energy.Increase(s.EnergyJoules))
 	raiseTo(&g.ClockMHz, series.Optional(s.ClockMHz))

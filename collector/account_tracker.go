@@ -20,23 +20,25 @@ type accountTracker struct {
 
 	last time.Duration // monotonic time of the last Reading
 
-	// The counters of a group that sets a limit count from the moment when it began to set it.
+	// The counters of the group that sets a limit count from the moment when the group began to set the limit.
 	periods, throttled, throttledSeconds series.Counter
 	oomKills, hostOOMKills               series.Counter
 	refaults, highs                      series.Counter
 	reclaimGroup                         string // the group of refaults and highs
 	jobStall, hostStall                  stallCounters
-	// peak and limitPeak are high-water marks from before the job, or from before the group set the limit.
+	// peak is the peak of the job's group before the job. limitPeak is the newest peak of the group that sets the memory
+	// limit.
 	peak, limitPeak       series.Optional
-	cpuGroup, memoryGroup string // groups that set the limits at their last Reading
+	cpuGroup, memoryGroup string // groups that set the limits, at the last Reading
 
-	// oomSeen and hostOOMSeen are the OOM kills already handled by noteOOM, lookedAt is when it last handled some.
+	// oomSeen and hostOOMSeen count the OOM kills that noteOOM has handled, lookedAt is when it last handled some.
 	oomSeen, hostOOMSeen series.Optional
 	lookedAt             time.Duration
-	// killsBefore and hostKillsBefore are the OOM kills counted before the newest Reading.
+	// killsBefore and hostKillsBefore count the OOM kills before the newest Reading.
 	killsBefore, hostKillsBefore series.Optional
 	limits                       limitKillDetector
-	// leastMemory is the host's memory at its lowest since the last Reading that counted all kills; Total is 0 if unknown.
+	// leastMemory is the host's memory when the least was available since the last Reading that counted all kills; Total
+	// is 0 if unknown.
 	leastMemory host.Memory
 
 	// searchLog reports whether to search the kernel's log for the victims of new OOM kills.
@@ -59,7 +61,7 @@ type trackerInput struct {
 	closing    bool    // the Reading is the last one
 }
 
-// next returns the accountTracker and the Account after another Reading.
+// next returns the accountTracker and the Account after the Reading r.
 func (t accountTracker) next(a Account, r *host.Reading, in trackerInput) (accountTracker, Account) {
 	t.missing = nil
 	if r.VM != nil {
@@ -83,7 +85,8 @@ func (t accountTracker) next(a Account, r *host.Reading, in trackerInput) (accou
 	return t, a
 }
 
-// noteMemory updates leastMemory. Not every Reading reads /proc/vmstat, nor a group that limits nothing.
+// noteMemory updates leastMemory. It begins again only after a Reading that counted the kills: some Readings skip
+// /proc/vmstat or the job's group.
 func (t *accountTracker) noteMemory(r *host.Reading, groupCounts bool) {
 	counted := r.VM == nil || !r.VM.Stale
 	if counted && (!groupCounts || r.Job != nil && r.Job.Group != nil) {
@@ -98,7 +101,7 @@ func (t *accountTracker) noteMemory(r *host.Reading, groupCounts bool) {
 func (t *accountTracker) noteJob(a *Account, r *host.Reading, in trackerInput) {
 	j := r.Job
 	cpus := j.Limits.CPUs
-	if a.Limits.CPUs > 0 { // take the mean: it may have changed in between
+	if a.Limits.CPUs > 0 { // the limit may have changed since the last Reading: take the mean
 		cpus = (a.Limits.CPUs + cpus) / 2
 	}
 	if length := (r.At.Mono - t.last).Seconds(); length > 0 {
@@ -116,7 +119,7 @@ func (t *accountTracker) noteJob(a *Account, r *host.Reading, in trackerInput) {
 	a.LateCPUSeconds += j.LateCPUSeconds
 	a.CPUIncomplete = math.IsNaN(j.CPUSeconds) && in.closing && t.source == host.JobFromTree && t.found
 	raiseTo(&a.UnownedMB, series.Optional(j.Unowned/MiB))
-	a.LivingCPUSeconds = series.Optional(j.LivingCPUSeconds) // of this Reading only: processes end
+	a.LivingCPUSeconds = series.Optional(j.LivingCPUSeconds) // of this Reading only, because processes end
 
 	if j.MemoryKind == "" {
 		return
@@ -126,7 +129,7 @@ func (t *accountTracker) noteJob(a *Account, r *host.Reading, in trackerInput) {
 			Why: "from some moment on resident sizes were added up (rss), in which shared pages count several times"}
 	}
 	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
-		return // once an upper bound, always one; the group's value is missing while a job is small
+		return // rss, an upper bound, stays the kind; so does the group, which is not read while a job is small
 	}
 	a.MemoryKind = j.MemoryKind
 }
@@ -138,7 +141,7 @@ func (t *accountTracker) noteReclaim(limits *host.Limits, r *cgroup.Reclaim) {
 		total = *limits.Reclaim
 	}
 	before := total
-	if t.reclaimGroup != limits.MemoryGroup { // counts of the previous group are not the job's
+	if t.reclaimGroup != limits.MemoryGroup { // what the new group counted before is not the job's
 		t.reclaimGroup = limits.MemoryGroup
 		t.refaults.Rebase(series.Optional(total.RefaultedMB*MiB), r.Refaults)
 		t.highs.Rebase(0, r.HighEvents)
@@ -187,8 +190,8 @@ func (t *accountTracker) noteGroup(a *Account, j *host.JobUsage) {
 	}
 }
 
-// rebaseGroups switches to the counters of the groups that now set the limits. Their earlier counts are not the job's;
-// the increase so far stays.
+// rebaseGroups switches to the counters of the groups that now set the limits. What these groups counted before is not
+// the job's; the increase so far is kept.
 func (t *accountTracker) rebaseGroups(a *Account, j *host.JobUsage) {
 	g := j.Group
 	if j.Limits.CPUGroup != t.cpuGroup {
@@ -208,9 +211,9 @@ func (t *accountTracker) rebaseGroups(a *Account, j *host.JobUsage) {
 	}
 }
 
-// noteLimit accounts for the used share of the memory limit since the last Reading: the kernel's peak, if it rose,
-// minus the largest page cache seen, which the kernel reclaims first. If the kernel killed while the group was full,
-// noteLimit records the limit; the kernel's log shows whether this limit was the reason.
+// noteLimit accounts for the used share of the memory limit. If the kernel's peak rose since the last Reading, the used
+// memory is the peak minus the largest page cache seen, which the kernel reclaims first. If the kernel killed a process
+// while the group was full, noteLimit records the limit; the kernel's log shows whether this limit was the reason.
 func (t *accountTracker) noteLimit(a *Account, j *host.JobUsage, killed series.Optional) {
 	g, limit := j.Group, j.Limits.MemoryMB
 	peak := series.Optional(g.LimitPeak / MiB)
@@ -232,8 +235,8 @@ func (t *accountTracker) noteLimit(a *Account, j *host.JobUsage, killed series.O
 // hostOOMEvery is the shortest interval between searches of the kernel's log for kills outside the job's group.
 const hostOOMEvery = 30 * time.Second
 
-// noteOOM notes new OOM kills, and decides whether to search for their victims. The log is long: on a host with
-// constant kills elsewhere it is read only every hostOOMEvery.
+// noteOOM notes new OOM kills, and decides whether to search for their victims. The log is long, so kills outside the
+// job's group cause a search only every hostOOMEvery.
 func (t *accountTracker) noteOOM(a *Account, at host.Instant, closing bool) {
 	ours, theirs := a.OOMKills > t.oomSeen, a.HostOOMKills > t.hostOOMSeen
 	t.searchLog = ours || theirs && (closing || at.Mono-t.lookedAt > hostOOMEvery)
@@ -241,7 +244,7 @@ func (t *accountTracker) noteOOM(a *Account, at host.Instant, closing bool) {
 		return
 	}
 
-	if a.OOMAt.IsZero() || ours && t.oomSeen == 0 { // the first kill in our group replaces one elsewhere
+	if a.OOMAt.IsZero() || ours && t.oomSeen == 0 { // the first kill in the job's group replaces a kill elsewhere
 		a.OOMAt = onAxis(t.start, at)
 	}
 	if ours {

@@ -11,12 +11,12 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// A Column is one value of a Sample. [Column.Info] returns its description.
+// A Column identifies one value of a Sample. [Column.Info] returns its description.
 type Column int
 
-// The columns: perf.py's eleven values in its order and its timestamp; later additions to the samples, and the rate of
-// each byte counter; then the usage of the job and the state of the host; then devices that not every host has. The
-// columns of the GPUs follow: see GPUColumn.
+// First come perf.py's eleven values, in its order, and its timestamp; then later additions to the samples, with the
+// rate of each byte counter; then the usage of the job and the state of the host; then devices that not every host has.
+// The columns of the GPUs follow: see GPUColumn.
 const (
 	CPUAvg Column = iota
 	CPUMin
@@ -94,17 +94,17 @@ const (
 	LustreWrite
 	LustreReadRate
 	LustreWriteRate
-	NumColumns // without the GPUs
+	NumColumns // number of columns without the GPUs'
 )
 
 // NumPerfPyKeys is the number of perf.py's columns.
 const NumPerfPyKeys = int(Timestamp) + 1
 
-// The columns of GPUs follow the others, the same number for each device.
+// The columns of GPUs follow all other columns, the same number for each device.
 const (
-	// MaxGPUs is the largest number of recorded devices of a node.
+	// MaxGPUs is the largest number of GPUs that are recorded for a node.
 	MaxGPUs = 16
-	// NumGPUKeys is the number of columns of a device.
+	// NumGPUKeys is the number of columns of a GPU.
 	NumGPUKeys = int(numGPUKeys)
 	// MaxColumns is the largest number of columns.
 	MaxColumns = int(NumColumns) + MaxGPUs*NumGPUKeys
@@ -123,13 +123,13 @@ const (
 	numGPUKeys
 )
 
-// GPUColumn returns the column of a device's value. device is 0 to MaxGPUs-1 in the order of Recording.GPUs; the key
-// contains it: gpu_3_power_watts.
+// GPUColumn returns the column of the value k of a device. device is 0 to MaxGPUs-1, in the order of Recording.GPUs,
+// and part of the column's key: gpu_3_power_watts.
 func GPUColumn(device int, k GPUKey) Column {
 	return NumColumns + Column(device*NumGPUKeys) + Column(k)
 }
 
-// GPU returns the device and the value that a column belongs to. It reports false for columns without a GPU.
+// GPU returns the device and the value that the column belongs to. It reports false for a column that is not a GPU's.
 func (c Column) GPU() (device int, k GPUKey, ok bool) {
 	if c < NumColumns {
 		return 0, 0, false
@@ -143,29 +143,29 @@ func (c Column) GPU() (device int, k GPUKey, ok bool) {
 type ColumnInfo struct {
 	Key         string // in samples and envelope: "disk_io_read_mb"
 	Unit        Unit
-	Kind        Kind        // 0 in the table: a share if Unit is Percent, else a gauge
-	Aggregation Aggregation // over nodes; 0 in the table: Mean of a share, else Sum
+	Kind        Kind        // if the table leaves it out: Share for a Percent, else Gauge
+	Aggregation Aggregation // over nodes; if the table leaves it out: Mean for a Percent, else Sum
 
 	Origin
 
-	// EnvelopeOnly reports whether the column is in a report's envelope and summaries, but not in its samples: rates and
-	// pressure.
+	// EnvelopeOnly reports whether the column is in a report's envelope and summaries, but not in its samples, as rates
+	// and pressures are.
 	EnvelopeOnly bool
-	// Bound is the limit of the column.
+	// Bound is what limits the column's values.
 	Bound Bound
 
 	Label string // description in words
-	// TrafficGroup and Direction describe moved bytes: "network", "received". Short is both, for narrow tables: "net
+	// TrafficGroup and Direction describe moved bytes: "network", "received". Short names the two in narrow tables: "net
 	// recv".
 	TrafficGroup     TrafficGroup
 	Direction, Short string
-	// Rate is the column of a counter's rate; 0 = none. Its row follows from the counter's, unless the table has it.
-	// rateLabel is its Label if it differs.
+	// Rate is the column with a counter's rate; 0 = none. The rate's row is derived from the counter's row, unless the
+	// table has it. rateLabel is the Label of the rate if it differs.
 	Rate      Column
 	rateLabel string
 
 	// MLflow is the name of the column's time series; "" = none. In the table, a counter has the name of its rate's
-	// series. MLflowPeak reports whether the peak of each window is a series, too. MLflowShare is the name of the series
+	// series. MLflowPeak reports whether the peak of each window is also a series. MLflowShare is the name of the series
 	// of the column's share of Bound; "" = none.
 	MLflow      string
 	MLflowPeak  bool
@@ -173,8 +173,9 @@ type ColumnInfo struct {
 	// Prometheus is the name in /metrics, without the prefix perfagent_; "" = none.
 	Prometheus string
 
-	// The source of the values; nil if it is more than one number. devices selects the devices that the column counts. vm
-	// and job return a number of the Reading, bytes if Unit is Mebibytes. stall returns the stalled seconds.
+	// The source of the values; all are unset if the column takes more than one number of a Reading. devices selects the
+	// devices that the column counts. vm and job return a number of the Reading, bytes if Unit is Mebibytes. stall
+	// returns the stalled seconds.
 	devices deviceSelector
 	vm      func(*host.VMStat) float64
 	job     func(*host.JobUsage) float64
@@ -184,10 +185,10 @@ type ColumnInfo struct {
 // An Origin holds the properties of columns that are read together.
 type Origin struct {
 	Source   string      // host.SourceCPU…
-	Files    []string    // the needed files of the source; nil = all of them
+	Files    []string    // the needed files of the source; nil = all files
 	Requires Requirement // preconditions for values
 	Scope    Scope
-	// Always reports whether every report has the columns. Otherwise a report has them only if any was measured.
+	// Always reports whether every report has the columns. Otherwise a report has them only if one of them was measured.
 	Always bool
 	// Digits is the number of decimals in a thinned journal. Metrics come from the summaries, which keep all digits.
 	Digits int
@@ -261,14 +262,14 @@ const (
 	Mean
 )
 
-// A Scope is the lifetime that a column, and the start of a counter, is bound to.
+// A Scope is what a column belongs to; a counter of the column starts at 0 with that.
 type Scope int
 
 // The scopes.
 const (
 	ScopeHost Scope = iota + 1
 	ScopeJob
-	ScopeDevice // not every host has one; its columns are kept from its first sample on
+	ScopeDevice // a device that not every host has; its columns are kept from its first sample on
 )
 
 // A Requirement is a set of preconditions for a column to have values.
@@ -291,7 +292,7 @@ func (n Requirement) Has(o Requirement) bool { return n&o == o }
 // A Bound is a value that a column cannot, or should not, exceed.
 type Bound int
 
-// The bounds. NoBound is for columns without a bound or in 0..100.
+// The bounds. NoBound is for columns without a bound, and for percentages.
 const (
 	NoBound           Bound = iota
 	BoundCPUs               // the CPUs that the job may use
@@ -300,7 +301,7 @@ const (
 	BoundDevicePower        // the power that the GPU may draw
 )
 
-// A TrafficGroup is the name of counters that are shown together.
+// A TrafficGroup names counters that are shown together.
 type TrafficGroup string
 
 // The groups of moved bytes.
@@ -353,7 +354,7 @@ var (
 	ofGPU        = Origin{Source: host.SourceGPU, Requires: RequiresDevice, Scope: ScopeDevice, Digits: 1}
 )
 
-// ofGroup returns the origin of a value in files of the job's control group, v2 and v1.
+// ofGroup returns the origin of columns that need the given files of the job's control group, v2 and v1.
 func ofGroup(needs Requirement, files ...string) Origin {
 	return Origin{Source: host.SourceCgroup, Files: files, Requires: RequiresJob | RequiresGroup | needs,
 		Scope: ScopeJob, Digits: 3}
@@ -707,8 +708,8 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 }
 
-// complete fills in derived fields, and the rows of rates. It works in place: the literals are data of the program, and
-// copying them would slow down each start.
+// complete fills in derived fields, and the rows of rates. It works in place, because copying the literals, which are
+// data of the program, would slow down each start.
 func complete(rows []ColumnInfo) []ColumnInfo {
 	for c := range rows {
 		row := &rows[c]
@@ -721,7 +722,7 @@ func complete(rows []ColumnInfo) []ColumnInfo {
 	return rows
 }
 
-// perSecond returns the row of a counter's rate.
+// perSecond returns the row for the rate of the counter in row.
 func (row *ColumnInfo) perSecond() ColumnInfo {
 	unit := row.Unit + "/s"
 	if row.Unit == Mebibytes {
@@ -788,7 +789,7 @@ func TrafficByGroup() map[TrafficGroup][]Column {
 	return groups
 }
 
-// row returns the column's row of its table.
+// row returns the column's row in its table.
 func (c Column) row() *ColumnInfo {
 	switch {
 	case c < NumColumns:
@@ -808,7 +809,7 @@ func (c Column) Key() string { return c.row().Key }
 // IsPercent reports whether the column is in 0..100.
 func (c Column) IsPercent() bool { return c.row().Kind == Share }
 
-// Info returns the common description for all devices; {i} in names is the device's number.
+// Info returns the description of the value for all devices; {i} in names stands for the device's number.
 func (k GPUKey) Info() ColumnInfo { return gpuTable[k] }
 
 // gpuRows returns the rows of all GPU columns.
@@ -835,13 +836,13 @@ var columnsByKey = sync.OnceValue(func() map[string]Column {
 	return byKey
 })
 
-// ColumnByKey returns the column with a key.
+// ColumnByKey returns the column with the given key. It reports false if there is none.
 func ColumnByKey(key string) (Column, bool) {
 	c, ok := columnsByKey()[key]
 	return c, ok
 }
 
-// AffectedBy reports whether a failure prevents the measurement of a column.
+// AffectedBy reports whether the failure f prevents the measurement of the column.
 func (c Column) AffectedBy(f Failure) bool {
 	row := c.row()
 	if f.Source != row.Source {
@@ -853,7 +854,8 @@ func (c Column) AffectedBy(f Failure) bool {
 // OfDevice reports whether the column belongs to a device that not every node has.
 func (c Column) OfDevice() bool { return c.row().Scope == ScopeDevice }
 
-// numBaseColumns returns the number of columns that each Recording has: all but the devices' at the end of the table.
+// numBaseColumns returns the number of columns that each Recording has: all but the devices' columns at the end of the
+// table.
 func numBaseColumns() Column { return Column(withoutLastDevices(columnTable)) }
 
 // withoutLastDevices returns the number of rows before the devices at the end.

@@ -10,7 +10,7 @@ import (
 )
 
 // CounterState is the state of the counters after a Reading. It is a value: Next does not change it. Percentages and
-// rates are measured over a window, which begins at the last Reading that ended one. So a Reading that follows too
+// rates are measured over a window, which begins at the last Reading that ended a window. So a Reading that follows too
 // soon, or a source that fails in between, lengthens the window instead of spoiling it.
 type CounterState struct {
 	start, last host.Instant // times of the first and of the newest Reading
@@ -21,7 +21,7 @@ type CounterState struct {
 	cpuTotal cpuTotals
 	cpuModes [host.NumCPUModes]float64 // of cpuTotal, when the window began
 
-	devices  [host.NumDeviceKinds][]host.Device // of the last good Reading; nil before
+	devices  [host.NumDeviceKinds][]host.Device // of the last good Reading; nil before the first
 	moved    [NumColumns]uint64                 // bytes since the first good Reading, by counter column
 	vm       [NumColumns]series.Counter         // by counter column
 	optional optionalCounterState
@@ -29,7 +29,7 @@ type CounterState struct {
 	meters   [NumColumns]meter // of the columns that are rates
 }
 
-// A measurement is a Reading in the course of becoming a Sample.
+// A measurement is a Reading that is being converted to a Sample.
 type measurement struct {
 	*host.Reading
 	now time.Duration // monotonic time of the values
@@ -55,8 +55,8 @@ func NewCounterState(r *host.Reading) CounterState {
 	return p
 }
 
-// Next returns the state after another Reading, and the Reading's Sample. minWindow is the shortest window of
-// percentages and rates; the first one may be as short as FirstWindow.
+// Next returns the state after the Reading r, and the Sample of r. minWindow is the shortest window of percentages and
+// rates; the first window may be as short as FirstWindow.
 func (p CounterState) Next(r *host.Reading, minWindow time.Duration) (CounterState, Sample) {
 	var s Sample
 	elapsed := max(0, (r.At.Mono - p.last.Mono).Seconds())
@@ -77,7 +77,7 @@ func (p CounterState) Next(r *host.Reading, minWindow time.Duration) (CounterSta
 	return p, s
 }
 
-// refersTo reports whether the next step uses slices of a Reading.
+// refersTo reports whether p still uses slices of r.
 func (p *CounterState) refersTo(r *host.Reading) bool {
 	if isSame(p.cpu, r.CPU) || isSame(p.cpuTotal.highest, r.CPU) {
 		return true
@@ -90,11 +90,11 @@ func (p *CounterState) refersTo(r *host.Reading) bool {
 	return false
 }
 
-// isSame reports whether two slices begin at the same memory.
+// isSame reports whether a and b share their first element.
 func isSame[E any](a, b []E) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
-// timestamp returns the time of a sample in seconds since 1970, to the millisecond: wall clock of the start plus boot
-// clock since, so that a step of the wall clock does not bend the time axis.
+// timestamp returns the time of a sample in seconds since 1970, to the millisecond. It adds the boot clock since the
+// start to the wall clock of the start, so that a step of the wall clock does not bend the time axis.
 func (p *CounterState) timestamp(at host.Instant) float64 {
 	t := p.start.Wall.Add(max(0, at.Boot-p.start.Boot))
 	return float64(t.UnixMilli()) / 1000
@@ -130,7 +130,7 @@ func takeGauges(st measurement) {
 	}
 }
 
-// The columns that are read from one field of a Reading each.
+// The columns that take their values from a single number of a Reading.
 var (
 	vmColumns    = columnsOf(func(row *ColumnInfo) bool { return row.vm != nil })
 	jobColumns   = columnsOf(func(row *ColumnInfo) bool { return row.job != nil })

@@ -10,7 +10,7 @@ import (
 type jobCounterState struct {
 	cpu                series.SumCounter
 	counted            [NumColumns]series.SumCounter
-	periods, throttled float64 // at the last Reading with periods; periods is NaN before
+	periods, throttled float64 // at the last Reading with periods; periods is NaN before the first
 	quotaGroup         string  // group of periods and throttled
 }
 
@@ -36,8 +36,8 @@ func (p *CounterState) measureJobCounters(st measurement) {
 
 	if !math.IsNaN(j.CPUSeconds) {
 		late := st
-		late.now += j.Lag
-		if j.LateCPUSeconds > 0 { // it is not of this window alone
+		late.now += j.Lag         // CPUSeconds was read Lag after the Reading
+		if j.LateCPUSeconds > 0 { // part of it was used before this window
 			p.meters[JobCPU].begin(late.now, p.job.cpu.Total())
 		}
 		p.measureRate(late, JobCPU, p.job.cpu.Total(), 1)
@@ -56,10 +56,10 @@ func (p *CounterState) measureJobCounters(st measurement) {
 	}
 }
 
-// dropImpossible removes a number of CPUs that the host does not have. It comes from CPU time before the window, used
-// by processes that were not visible then. A small excess, due to clock ticks, counts as all CPUs.
+// dropImpossible removes a JobCPU above the number of the host's CPUs. Such a value includes CPU time from before the
+// window, used by processes that were not visible then. A small excess, due to clock ticks, counts as all CPUs.
 func dropImpossible(st measurement) {
-	const slack = 0.1 // of ticks
+	const slack = 0.1 // due to clock ticks: a fraction, plus this many CPUs
 	used := &st.sample.Values[JobCPU]
 	switch cpus := float64(len(st.CPU)); {
 	case cpus == 0 || !(*used > cpus):

@@ -12,17 +12,18 @@ import (
 // cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a value, like CounterState.
 type cpuTotals struct {
 	seconds [host.NumCPUModes]float64
-	counted bool // after the second good Reading
-	// highest is the maximum of each CPU's counters. The kernel moves time from iowait to idle and back: the part taken
-	// back must not count twice.
+	counted bool // from the second good Reading on
+	// highest holds the highest value of each CPU's counters. The kernel moves time from iowait to idle and back; the
+	// part moved back must not count twice.
 	highest []host.CPUTimes
-	at      time.Duration // of highest, on the boot clock
+	at      time.Duration // time of highest, on the boot clock
 }
 
-// cpuSlack, in seconds, is how far a counter may fall by such corrections, and how much it may exceed the elapsed time.
+// cpuSlack is how far a correction by the kernel may lower a counter, and by how much a counter may grow faster than
+// the clock, in seconds.
 const cpuSlack = 3
 
-// add adds another Reading of the counters. It matches CPUs by name: a new one counts from now on.
+// add adds another Reading of the counters. It matches CPUs by name; a new CPU counts from now on.
 func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 	if cpus == nil {
 		return
@@ -64,7 +65,7 @@ func (p *CounterState) CPUSeconds() [host.NumCPUModes]float64 {
 	return none
 }
 
-// measureCPU turns CPU seconds into percentages.
+// measureCPU sets the percentages of CPU time, unless the window is still too short.
 func (p *CounterState) measureCPU(st measurement) {
 	if st.CPU == nil {
 		return
@@ -87,7 +88,7 @@ func (p *CounterState) measureCPU(st measurement) {
 	p.cpu, p.cpuSince, p.cpuModes = st.CPU, st.now, p.cpuTotal.seconds
 }
 
-// cpuShare returns the share of one mode in the window's CPU time over all CPUs, in percent.
+// cpuShare returns the share of mode m in the window's CPU time over all CPUs, in percent.
 func (p *CounterState) cpuShare(m host.CPUMode) float64 {
 	total := 0.0
 	for i, v := range p.cpuTotal.seconds {
@@ -99,10 +100,10 @@ func (p *CounterState) cpuShare(m host.CPUMode) float64 {
 	return round3(100 * (p.cpuTotal.seconds[m] - p.cpuModes[m]) / total)
 }
 
-// busyPercent returns psutil's percentage of one CPU between two readings, rounded to one decimal as psutil does: each
-// field's difference is clamped at 0, total = Σ fields − guest − guest_nice, busy = total − idle − iowait, so steal and
-// interrupts are busy. It reports false if the kernel's clock did not advance: psutil returns 0.0 then, which was not
-// measured.
+// busyPercent returns how busy one CPU was between two readings, in percent, computed and rounded to one decimal as by
+// psutil: each field's difference is clamped at 0, total = Σ fields − guest − guest_nice, busy = total − idle − iowait,
+// so steal and interrupts are busy. It reports false if the kernel's clock did not advance: psutil returns 0.0 then,
+// which was not measured.
 func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
 	var d [host.NumCPUModes]float64
 	total := 0.0
@@ -121,8 +122,9 @@ func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
 	return series.Round1(min(100, busy/total*100)), true
 }
 
-// cpuSpread returns the mean, least and most busy CPU between two readings. It matches CPUs by name, so hotplug leaves
-// a CPU out of the window instead of shifting the others. It reports false if no CPU was measured.
+// cpuSpread returns the mean, the lowest and the highest busy percentage of the CPUs between two readings. It matches
+// CPUs by name, so hotplug leaves a CPU out of the window instead of shifting the other CPUs. It reports false if no
+// CPU was measured.
 func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	n, sum := 0, 0.0
 	least, most = 100, 0
@@ -146,7 +148,7 @@ func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	return sum / float64(n), least, most, true
 }
 
-// findCPU returns the CPU with a name; hint is its likely index.
+// findCPU returns the CPU with the given name; hint is its likely index.
 func findCPU(cpus []host.CPUTimes, name string, hint int) (host.CPUTimes, bool) {
 	if c := findByName(cpus, name, hint, func(c *host.CPUTimes) string { return c.Name }); c != nil {
 		return *c, true

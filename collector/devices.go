@@ -22,7 +22,8 @@ type deviceSelector struct {
 type deviceCounter struct {
 	deviceSelector
 	total, rate Column
-	// optional reports that not every host has such devices. Without a readable one, the counter is unknown rather than 0.
+	// optional reports that not every host has such devices. Without a readable device, the counter is unknown rather
+	// than 0.
 	optional bool
 }
 
@@ -71,8 +72,9 @@ func (p *CounterState) measureDevices(st measurement) {
 	}
 }
 
-// delta returns the bytes that the counter's devices moved between two Readings. A device that was missing from prev
-// counts from now on; one with the class Added counts from 0. It reports false if no device is known.
+// delta returns the bytes that the counter's devices moved between two Readings. A device that is missing from prev
+// counts from cur on; a device with the class Added counts from 0. It reports false if an optional counter includes no
+// device of cur.
 func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) {
 	known = !c.optional
 	for i := range cur {
@@ -92,10 +94,10 @@ func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) 
 	return sum, known
 }
 
-// counts returns the count of a device, in the kind's unit.
+// counts returns what d has counted in the counter's direction, in the kind's unit.
 func (c *deviceCounter) counts(d *host.Device) uint64 { return pick(c.in, d.In, d.Out) }
 
-// pick returns in or out.
+// pick returns in if isIn, else out.
 func pick[T any](isIn bool, in, out T) T {
 	if isIn {
 		return in
@@ -103,12 +105,12 @@ func pick[T any](isIn bool, in, out T) T {
 	return out
 }
 
-// findDevice returns the device with a name, or nil; hint is its likely index.
+// findDevice returns the device with the given name, or nil; hint is its likely index.
 func findDevice(devs []host.Device, name string, hint int) *host.Device {
 	return findByName(devs, name, hint, func(d *host.Device) string { return d.Name })
 }
 
-// findByName returns the element with a name, or nil; hint is its likely index.
+// findByName returns the element with the given name, or nil; hint is its likely index.
 func findByName[T any](list []T, name string, hint int, nameOf func(*T) string) *T {
 	if hint < len(list) && nameOf(&list[hint]) == name {
 		return &list[hint]
@@ -121,8 +123,8 @@ func findByName[T any](list []T, name string, hint int, nameOf func(*T) string) 
 	return nil
 }
 
-// bootTotals sums the counters since boot, in MiB and in the order of Counters: over the counted devices or, for
-// perf.py, over all that psutil sums. NaN was not read.
+// bootTotals returns the sums of the counters since boot, in MiB and in the order of Counters. They are over the
+// counted devices or, if perfpy, over all devices that psutil sums. NaN means not read.
 func bootTotals(r *host.Reading, perfpy bool) []float64 {
 	out := make([]float64, len(deviceCounters))
 	for i := range out {
@@ -149,7 +151,7 @@ func (c *deviceCounter) bootTotal(r *host.Reading, perfpy bool) float64 {
 	return sum / MiB
 }
 
-// includes reports whether a device is in the sum since boot: ours, or perf.py's.
+// includes reports whether d is in the counter's sum: in perf.py's sum if perfpy, else in perfagent's.
 func (c *deviceCounter) includes(d *host.Device, perfpy bool) bool {
 	if perfpy {
 		return d.Class&host.PerfPy != 0 && d.Class&host.Loopback == c.class&host.Loopback
@@ -158,7 +160,7 @@ func (c *deviceCounter) includes(d *host.Device, perfpy bool) bool {
 	return d.Class&(host.Counted|host.Loopback|stale) == c.class
 }
 
-// full returns the devices with the counter at the end of its range.
+// full returns the names of the devices on which the counter is at the end of its range.
 func (c *deviceCounter) full(devs []host.Device) (names []string) {
 	bit := pick(c.in, host.SaturatedIn, host.SaturatedOut)
 	for i := range devs {

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// noteGPUs updates gpus in place with a Reading, and returns them with what is missing. The job's environment decides
-// which GPUs are the job's, until the environments of its processes are known.
+// noteGPUs updates gpus in place with r, and returns gpus and what r could not measure. Until the environments of the
+// job's processes are known, the environment of the job decides which GPUs are the job's.
 func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]string) ([]GPU, []series.Missing) {
 	missing := slices.Clone(r.Missing)
 	devices := r.Devices[:min(len(r.Devices), MaxGPUs)]
@@ -36,11 +36,12 @@ func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions, environs [][]stri
 	return gpus, missing
 }
 
-// leastVisible is the least share of checks in which a process of the job can use one of the job's devices: scripts may
-// begin and end with commands that could use all devices.
+// leastVisible is the share of checks in which a process of the job must be able to use a device, if the device is to
+// count as the job's. One check is not enough: scripts may begin and end with commands that could use all devices.
 const leastVisible = 0.1
 
-// noteVisible updates which devices are the job's from the environments of its processes; nil if they were not read.
+// noteVisible updates which devices are the job's from environs, the environments of the job's processes; nil means not
+// read.
 func noteVisible(gpus []GPU, devices []gpu.Device, environs [][]string) {
 	if len(environs) == 0 {
 		return

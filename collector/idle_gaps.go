@@ -7,14 +7,14 @@ import (
 )
 
 // GPUIdleMaxPct is the highest utilization of an idle GPU, in percent. GPUGapMinSeconds is the length of the shortest
-// idle gap: every GPU waits for a moment between two steps of its work.
+// idle gap; shorter pauses do not count, because every GPU waits for a moment between two steps of its work.
 const (
 	GPUIdleMaxPct    = 5
 	GPUGapMinSeconds = 1
 )
 
-// IdleGaps sums the idle gaps of a GPU, of GPUGapMinSeconds or longer, and the other activity during them. It is built
-// from every sample.
+// IdleGaps sums up the idle gaps of a GPU of at least GPUGapMinSeconds, and the activity of the job and the node during
+// these gaps. It is built from every sample.
 type IdleGaps struct {
 	Seconds float64 `json:"seconds"`
 	Count   int64   `json:"gaps"`
@@ -30,7 +30,7 @@ type IdleGaps struct {
 // A GapMean is the mean of a value over the time of the gaps.
 type GapMean struct {
 	Sum     float64 `json:"sum"`     // Σ value · seconds
-	Seconds float64 `json:"seconds"` // with a value
+	Seconds float64 `json:"seconds"` // of the gaps while the value was known
 }
 
 // Mean returns the mean; NaN if nothing was measured.
@@ -45,7 +45,7 @@ func (m *GapMean) addValue(value, seconds float64) {
 	}
 }
 
-// noteIdle adds a sample of this device, which has the given index and is one of the job's.
+// noteIdle adds a sample to the idle gaps of g, a GPU of the job with the given index.
 func (g *GPU) noteIdle(s *Sample, device int) {
 	use := GPUColumn(device, GPUUtilization)
 	if !(s.Values[use] <= GPUIdleMaxPct) { // false for NaN
@@ -68,7 +68,7 @@ func (g *GPU) noteIdle(s *Sample, device int) {
 	switch {
 	case before >= GPUGapMinSeconds:
 		g.IdleGaps.add(now)
-	case g.currentGap.Seconds >= GPUGapMinSeconds: // it counts from its beginning
+	case g.currentGap.Seconds >= GPUGapMinSeconds: // the gap counts from its beginning
 		g.IdleGaps.add(g.currentGap)
 		g.IdleGaps.Count++
 	default:
@@ -77,7 +77,7 @@ func (g *GPU) noteIdle(s *Sample, device int) {
 	g.IdleGaps.LongestSeconds = max(g.IdleGaps.LongestSeconds, g.currentGap.Seconds)
 }
 
-// add adds the time of another IdleGaps, without its gaps.
+// add adds the time and the activity of o, but not its number of gaps.
 func (i *IdleGaps) add(o IdleGaps) {
 	i.Seconds += o.Seconds
 	i.JobCPUs.add(o.JobCPUs)

@@ -6,7 +6,7 @@ import (
 )
 
 // A limitKillDetector determines whether a memory limit was the reason for a kill in the job's group. A full group
-// proves nothing: page cache alone fills it.
+// proves nothing, because page cache alone fills it.
 type limitKillDetector struct {
 	inGroup, atLimit, counted bool // as in OOMKill, for a kill counted by the newest Reading
 
@@ -19,15 +19,15 @@ func newLimitKillDetector() limitKillDetector {
 	return limitKillDetector{own: newOOMCounter(), limit: newOOMCounter()}
 }
 
-// An oomCounter holds, at the three newest Readings, how often a limit left the kernel only the choice to kill. The
-// kernel increments it some time before it kills.
+// An oomCounter holds a count of the kernel at the three newest Readings: how often a limit left it no choice but to
+// kill. The kernel increments the count some time before it kills.
 type oomCounter [3]series.Optional
 
 func newOOMCounter() oomCounter {
 	return oomCounter{series.Unknown(), series.Unknown(), series.Unknown()}
 }
 
-// next adds another reading.
+// next adds the reading v, which may be NaN.
 func (c *oomCounter) next(v float64) {
 	c[2], c[1], c[0] = c[1], c[0], series.Optional(v)
 	for i := range c {
@@ -43,14 +43,14 @@ func (c *oomCounter) settle() { c[1], c[2] = c[0], c[0] }
 func (c *oomCounter) rose() bool { return c[0] > c[2] }
 
 const (
-	// LimitUnreclaimablePct is the unreclaimable share of a limit, in percent, from which a kill in the group is
-	// attributed to the limit, if the kernel does not count the reasons of kills.
+	// LimitUnreclaimablePct is a percentage of a memory limit. If the kernel does not count the reasons for kills, a kill
+	// in the group is attributed to the limit from this unreclaimable share on.
 	LimitUnreclaimablePct = 90
 	// HostAvailablePct is the percentage of the host's memory that must be available at such a kill.
 	HostAvailablePct = 5
 )
 
-// next adds another Reading of the group. scarce is the host's memory before it.
+// next adds another Reading of the job's group. scarce is the host's memory when the least was available before that.
 func (w *limitKillDetector) next(j *host.JobUsage, scarce host.Memory) {
 	g := j.Group
 	w.own.next(g.OOMs)
@@ -65,19 +65,19 @@ func (w *limitKillDetector) next(j *host.JobUsage, scarce host.Memory) {
 	w.unreclaimablePct = 100 * g.LimitUnreclaimable / MiB / float64(j.Limits.MemoryMB)
 }
 
-// settle starts again after a kill.
+// settle prepares w for the next kill.
 func (w *limitKillDetector) settle() {
 	w.own.settle()
 	w.limit.settle()
 	w.underOOM = false
 }
 
-// fullGroup is the share of its limit at which a group counts as full: the kernel counts pages per CPU, and charges
-// some in advance.
+// fullGroup is the share of its limit at which a group counts as full. It is below 1 because the kernel counts pages
+// per CPU, and charges some in advance.
 const fullGroup = 0.98
 
-// full reports whether the group with the limit was full at a kill. Without proof, its peak (as a share of the limit)
-// decides.
+// full reports whether the group with the limit was full at a kill. If the kernel does not count kills due to the
+// limit, peak decides: the group's peak as a share of the limit.
 func (w *limitKillDetector) full(peak series.Optional) bool {
 	return w.atLimit || !w.counted && peak >= fullGroup
 }

@@ -14,7 +14,7 @@ import (
 // MaxPhases is the largest number of recorded phases with different names.
 const MaxPhases = 200
 
-// Marks are the marks and phases of the job, with the usage in each phase. There is one phase at a time.
+// Marks holds the marks and phases of the job, with the usage in each phase. At most one phase is open at a time.
 type Marks struct {
 	List   []Mark  `json:"list,omitempty"`
 	Phases []Phase `json:"phases,omitempty"` // in order of their first start
@@ -34,8 +34,8 @@ type Mark struct {
 	Text string  `json:"text"`
 }
 
-// A PhaseSpan is a span of a phase, in seconds since 1970 on the time axis of the samples. The End of an open span is
-// the newest sample.
+// A PhaseSpan is the time from a start of a phase to its end, in seconds since 1970 on the time axis of the samples.
+// The End of an open span is the newest sample.
 type PhaseSpan struct {
 	Phase int     `json:"phase"` // index into Phases
 	Start float64 `json:"start"`
@@ -49,8 +49,8 @@ type span struct {
 	step float64
 }
 
-// alignToTimeAxis returns lines with times on the axis. A phase begins and ends within the span, because its line was
-// written then. A mark without a time, or with one outside the run, gets the time of the sample.
+// alignToTimeAxis returns copies of lines with times on the axis. A phase begins and ends within the span, because its
+// line was written then. A mark without a time, or with a time outside the run, gets the time of the sample.
 func alignToTimeAxis(lines []marks.Line, start float64, in span) []marks.Line {
 	out := slices.Clone(lines)
 	for i := range out {
@@ -69,8 +69,8 @@ func alignToTimeAxis(lines []marks.Line, start float64, in span) []marks.Line {
 	return out
 }
 
-// AddMarks adds the marks since the last sample, with times on the axis. Call it before Add of the sample that found
-// them.
+// AddMarks adds the marks since the last sample, which must have times on the axis. Call it before Add of the sample
+// with which they were read.
 func (rec *Recording) AddMarks(news marks.Update) {
 	rec.MarksUpdate = news
 	if rec.Marks == nil {
@@ -98,7 +98,7 @@ func (rec *Recording) AddMarks(news marks.Update) {
 	m.Why = news.Why
 }
 
-// beginPhase ends the present phase and begins another; "" begins none, and so does a phase beyond the limits.
+// beginPhase ends the present phase and begins the named one. It begins none if name is "" or a limit is reached.
 func (m *Marks) beginPhase(name string, at float64) {
 	at = m.endPhase(at)
 	if name == "" {
@@ -123,8 +123,8 @@ func (m *Marks) beginPhase(name string, at float64) {
 	m.InPhase = true
 }
 
-// endPhase ends the present phase. It returns the start of the next: at, or later, because the lines of a file are in
-// order.
+// endPhase ends the present phase. It returns the start of the next phase: at, or the end of the last span if that is
+// later, because the lines of a file are in order.
 func (m *Marks) endPhase(at float64) float64 {
 	if n := len(m.PhaseSpans); n > 0 {
 		last := &m.PhaseSpans[n-1]
@@ -139,7 +139,7 @@ func (m *Marks) endPhase(at float64) float64 {
 	return at
 }
 
-// check returns an error if Marks from outside are impossible.
+// check returns an error if m, read from outside, cannot be the Marks of a Recording.
 func (m *Marks) check() error {
 	if len(m.List) > marks.MaxMarks || len(m.Phases) > MaxPhases || len(m.PhaseSpans) > marks.MaxPhaseSpans {
 		return errors.New("more marks than the bounds allow")
@@ -181,7 +181,7 @@ func (m *Marks) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Clone returns a copy that shares nothing that still changes.
+// Clone returns a copy that shares no mutable state with m.
 func (m *Marks) Clone() *Marks {
 	if m == nil {
 		return nil

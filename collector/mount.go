@@ -11,12 +11,12 @@ import (
 
 const (
 	// MaxMounts is the largest number of network file systems in a Recording, and MaxMountOps the largest number of
-	// operations that Slowest returns for each.
+	// operations that Slowest returns for each of them.
 	MaxMounts   = 32
 	MaxMountOps = 12
 )
 
-// MountList names the list of network file systems if it is cut, and MountsBeyond is the code for that.
+// MountList and MountsBeyond are the name and the code under which a cut list of network file systems is reported.
 const (
 	MountList                      = "mounts"
 	MountsBeyond series.ReasonCode = "mounts_beyond_bounds"
@@ -37,9 +37,9 @@ type Mount struct {
 	Ops   []MountOp `json:"operations,omitempty"`
 }
 
-// A MountOp describes calls of an operation of a Mount: their number, and the time in the client's queue, until the
-// server's response, and in total. Times are summed over calls, many of which may run at once. Values that Lustre does
-// not provide are unknown.
+// A MountOp sums up the calls of one operation on a Mount: their number, and the time that they spent in the client's
+// queue, waiting for the server, and in total. Times are summed over calls, many of which may run at once. Values that
+// Lustre does not provide are unknown.
 type MountOp struct {
 	Name            string          `json:"name,omitempty"`
 	Calls           float64         `json:"calls"`
@@ -50,8 +50,8 @@ type MountOp struct {
 	Execute         float64         `json:"execute_seconds"`
 }
 
-// noteMounts returns the mounts after another Reading of them. A mount is listed once it was used. beyond reports
-// whether the list was too full for one.
+// noteMounts returns list after the Readings before and now of all mounts. It adds a mount that was used in between.
+// beyond reports whether list had no room for a mount.
 func noteMounts(list []Mount, before, now []host.Mount) (out []Mount, beyond bool) {
 	for k := range now {
 		m := &now[k]
@@ -80,7 +80,7 @@ func noteMounts(list []Mount, before, now []host.Mount) (out []Mount, beyond boo
 	return list, beyond
 }
 
-// used reports whether any counter of a mount changed.
+// used reports whether the bytes or the calls of a mount changed from old to m.
 func used(old, m *host.Mount) bool {
 	if m.Read != old.Read || m.Written != old.Written {
 		return true
@@ -93,7 +93,7 @@ func used(old, m *host.Mount) bool {
 	return false
 }
 
-// keptMounts returns the newest mounts of each kind: a Reading may have only one kind.
+// keptMounts returns the newest mounts of each kind: now, and the mounts of before with a kind that now lacks.
 func keptMounts(before, now []host.Mount) []host.Mount {
 	out := slices.Clone(now)
 	for _, m := range before {
@@ -104,7 +104,7 @@ func keptMounts(before, now []host.Mount) []host.Mount {
 	return out
 }
 
-// add adds the counts between two Readings.
+// add adds the increase from old to m.
 func (mount *Mount) add(old, m *host.Mount) {
 	mount.Source, mount.Paths = m.Source, m.Paths
 	mount.ReadMB += float64(series.ResetDelta(old.Read, m.Read, 1)) / MiB
@@ -123,7 +123,7 @@ func (mount *Mount) add(old, m *host.Mount) {
 	}
 }
 
-// findOp returns the operation with a name, or an empty one; hint is its likely index.
+// findOp returns the operation with the given name, or an empty one; hint is its likely index.
 func findOp(ops []host.MountOp, name string, hint int) host.MountOp {
 	if op := findByName(ops, name, hint, func(o *host.MountOp) string { return o.Name }); op != nil {
 		return *op
@@ -131,7 +131,7 @@ func findOp(ops []host.MountOp, name string, hint int) host.MountOp {
 	return host.MountOp{}
 }
 
-// op returns the operation with a name, and adds it if it is missing.
+// op returns the operation with the given name, which it adds if mount does not have it.
 func (mount *Mount) op(name string, kind host.DeviceKind) *MountOp {
 	if op := findByName(mount.Ops, name, 0, func(o *MountOp) string { return o.Name }); op != nil {
 		return op
@@ -149,7 +149,7 @@ func newMountOp(name string, kind host.DeviceKind) MountOp {
 	return op
 }
 
-// add adds the increase between two Readings.
+// add adds the increase from was to now, with times in the given unit.
 func (o *MountOp) add(now, was *host.MountOp, unit time.Duration) {
 	o.Calls += counterIncrease(was.Calls, now.Calls)
 	o.Execute += counterIncrease(was.Execute, now.Execute) * unit.Seconds()
@@ -162,7 +162,7 @@ func (o *MountOp) add(now, was *host.MountOp, unit time.Duration) {
 	}
 }
 
-// counterIncrease returns the increase of a counter; some kernels report negative queue times.
+// counterIncrease returns the increase of a counter, or 0 if it fell: some kernels report negative queue times.
 func counterIncrease(was, now uint64) float64 { return float64(max(0, int64(now-was))) }
 
 // cloneMounts returns a copy for another goroutine.

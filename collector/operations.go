@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Operations is what the job reported about its operations: timings, counters, gauges, transfers.
+// Operations holds what the job reported about its operations: timings, counters, gauges, transfers.
 type Operations struct {
 	// Keys are the keys of the timelines, as in the envelope of a report.
 	Keys []string
@@ -23,7 +23,7 @@ type Operations struct {
 	// Aggregator holds everything received. It is nil until the Sampler has closed the intake: use CopyAggregator before.
 	Aggregator *aggregate.Aggregator
 
-	intake *intake.Intake // nil after the end, and in copies
+	intake *intake.Intake // nil after the job's end, and in copies
 }
 
 // CopyAggregator returns a copy of the present Aggregator.
@@ -60,8 +60,8 @@ func (o *Operations) AddSample(rec *Recording, keys []string, sample []series.St
 	o.Timelines.AddStats(sample)
 }
 
-// CollectFrom takes new operations from an Intake with every sample. Call it before Run, which closes the Intake after
-// the job's end.
+// CollectFrom makes the Sampler take new operations from in with every sample. Call it before Run, which closes the
+// Intake after the job's end.
 func (s *Sampler) CollectFrom(in *intake.Intake) {
 	s.intake = in
 	s.rec.Operations = &Operations{intake: in}

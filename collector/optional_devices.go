@@ -11,13 +11,13 @@ import (
 // optionalCounterState is the part of a CounterState for sources that most hosts do not have.
 type optionalCounterState struct {
 	zones     []host.EnergyZone // as read last
-	zonesAt   float64           // when, in seconds on the monotonic clock
+	zonesAt   float64           // time of zones, in seconds on the monotonic clock
 	joules    float64           // since the first good Reading
 	throttles []throttleCounter
 }
 
-// throttleCounter is the last reading of a core or a package, with its throttle events and milliseconds since the
-// first.
+// A throttleCounter is the last reading of a core or a package, with the throttle events and milliseconds since its
+// first reading.
 type throttleCounter struct {
 	host.ThrottleCounter
 	events, millis uint64
@@ -56,12 +56,12 @@ func (p *CounterState) measureEnergy(st measurement) {
 	}
 }
 
-// mostWatts is more than a CPU package draws. A counter that fell has wrapped, unless the package would have drawn
-// more: then it was reset.
+// mostWatts is more than a CPU package draws. A counter that fell has wrapped or, if that would mean more than
+// mostWatts, was reset.
 const mostWatts = 5000
 
-// energyBetween returns the joules of zones between two readings, the given seconds apart. A new zone counts from now
-// on.
+// energyBetween returns the joules of zones between two readings, the given seconds apart. A zone that is missing from
+// prev counts from cur on.
 func energyBetween(prev, cur []host.EnergyZone, seconds float64) (joules float64) {
 	for i, z := range cur {
 		before := findByName(prev, z.Name, i, func(o *host.EnergyZone) string { return o.Name })
@@ -99,7 +99,7 @@ func (p *CounterState) measureThermal(st measurement) {
 	}
 }
 
-// throttledSince returns the cores and packages after another Reading, which may lack some.
+// throttledSince returns the cores and packages of before, updated with now, which may lack some.
 func throttledSince(before []throttleCounter, now []host.ThrottleCounter) []throttleCounter {
 	out := slices.Clone(before)
 	for i, t := range now {

@@ -7,19 +7,19 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A Phase is the usage in a phase, over all its spans. Values measured over a window (CPU, bytes) are divided between
-// phases by time. Values read at one moment (memory, space, GPUs) belong to the phase of that moment.
+// A Phase holds the usage in a phase, over all its spans. Values measured over a window (CPU, bytes) are divided
+// between phases by time. Values read at one moment (memory, space, GPUs) belong to the phase of that moment.
 type Phase struct {
 	Name      string
 	SpanCount int64
 	// CPUSeconds is the CPU time of the job.
 	CPUSeconds float64
-	// Columns are the values by Column, for columns that phases keep: see [Column.InPhases]. A counter has its increase,
-	// as one value.
+	// Columns holds the statistics of the columns that phases keep (see [Column.InPhases]), indexed by Column. A counter
+	// has its increase, as one value.
 	Columns []series.Stat
 }
 
-// phaseJSON is the JSON form of a Phase. The columns are by their keys, which do not change between versions.
+// phaseJSON is the JSON form of a Phase. It identifies columns by their keys, which do not change between versions.
 type phaseJSON struct {
 	Name       string                 `json:"name"`
 	Begun      int64                  `json:"begun"`
@@ -39,7 +39,7 @@ func (p Phase) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It ignores unknown columns and those that phases do not keep.
+// UnmarshalJSON implements [json.Unmarshaler]. It ignores unknown columns and columns that phases do not keep.
 func (p *Phase) UnmarshalJSON(data []byte) error {
 	var read phaseJSON
 	if err := json.Unmarshal(data, &read); err != nil {
@@ -61,17 +61,17 @@ func (p *Phase) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// InPhases reports whether phases keep a column: the columns of the samples, without the rates and pressures that only
-// the envelope has.
+// InPhases reports whether phases keep the column. They keep the columns of the samples, but not the rates and
+// pressures that only the envelope has.
 func (c Column) InPhases() bool { return !c.row().EnvelopeOnly && c != Timestamp }
 
-// isWindowed reports whether a column is measured over the time before a sample, rather than at one moment.
+// isWindowed reports whether the column is measured over the time before a sample, rather than at one moment.
 func (c Column) isWindowed() bool {
 	row := c.row()
 	return row.Kind == Rate || row.Requires.Has(RequiresTicks)
 }
 
-// addToPhases adds their shares of a sample to the phases. Call it before the sample is added to rec.
+// addToPhases adds to each phase its share of the sample. Call it before the sample is added to rec.
 func (m *Marks) addToPhases(s *Sample, rec *Recording) {
 	if len(m.PhaseSpans) == 0 {
 		return
@@ -147,8 +147,9 @@ func (p *Phase) addTimed(s *Sample, st PhaseSpan, in span, rec *Recording) {
 	}
 }
 
-// unread returns for how long before the sample's interval a counter was not read, in seconds. The window of its rate
-// shows it: it exceeds the interval by less than MinWindow, unless earlier samples could not read the counter.
+// unread returns for how many seconds before the sample's interval the counter c was not read. The window of the
+// counter's rate shows that: it exceeds the interval by MinWindow or more only if earlier samples could not read the
+// counter.
 func (s *Sample) unread(c Column, interval time.Duration) float64 {
 	rate := c.row().Rate
 	if rate == 0 || !s.Has(rate) {
@@ -179,7 +180,7 @@ func (p *Phase) columns(rec *Recording) []series.Stat {
 	return p.Columns
 }
 
-// increase returns the increase of a counter since the last sample.
+// increase returns the increase of the counter c from the last sample to now.
 func (rec *Recording) increase(c Column, now float64) float64 {
 	before, ok := rec.Summaries[c].Max()
 	if !ok {
@@ -188,7 +189,7 @@ func (rec *Recording) increase(c Column, now float64) float64 {
 	return max(0, now-before)
 }
 
-// increased returns a total, as one value, after an increase.
+// increased returns total after an increase, as a Stat of one value.
 func increased(total series.Stat, by float64) series.Stat {
 	v := by
 	if total.Count > 0 {

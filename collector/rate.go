@@ -19,7 +19,7 @@ func (p *CounterState) measureCounter(st measurement, c Column, counted float64,
 	}
 }
 
-// measureRate sets a column to the increase of a counter per second, times scale. Percentages are capped at 100.
+// measureRate sets column c to the increase of a counter per second, times scale. Percentages are capped at 100.
 func (p *CounterState) measureRate(st measurement, c Column, counter, scale float64) {
 	perSecond, seconds, ok := p.meters[c].rate(st.now, counter, st.minWindow)
 	if !ok {
@@ -68,8 +68,8 @@ func (m *meter) begin(now time.Duration, counter float64) {
 	m.since, m.begun = now, true
 }
 
-// tooShort reports whether a window is too short to measure. The first one of a job may be shorter, as there are no
-// longer ones to compare it with.
+// tooShort reports whether a window is too short to measure. The first window of a job may be shorter, as there are no
+// longer windows to compare it with.
 func tooShort(window, minWindow time.Duration, known bool) bool {
 	if !known {
 		minWindow = min(minWindow, FirstWindow)

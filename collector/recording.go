@@ -27,15 +27,15 @@ type Recording struct {
 	LongestGap  time.Duration
 	ClockEvents []ClockEvent
 	Failures    []Failure
-	ReaderName  string   // of the host.Reader; "" if unknown
+	ReaderName  string   // name of the host.Reader; "" if unknown
 	DiskPaths   []string // the measured file systems
 	Disks       []string // block devices that ever counted
 	NICs        []string // interfaces that ever counted, including lo
 	// BootMB are the counters since boot at the last good Reading, in MiB, in the order of Counters. NaN, or a missing
 	// entry, means never read.
 	BootMB []float64
-	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN is unknown. The journal does not keep
-	// it.
+	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN means unknown. The journal does not
+	// keep it.
 	CPUSeconds [host.NumCPUModes]float64
 	// LateStarts maps each source that could not be read at the baseline to the time when its counters began.
 	LateStarts map[string]time.Duration
@@ -43,9 +43,10 @@ type Recording struct {
 	PerfPy *series.Decimator[Sample]
 	// Account is the account of the job and its limits.
 	Account Account
-	// Processes is the newest table of the job's processes; nil before the first. The list itself never changes.
+	// Processes is the newest table of the job's processes; nil before the first table. A list is replaced and never
+	// modified.
 	Processes []process.Process
-	// Mounts are the used network file systems.
+	// Mounts are the network file systems that were used.
 	Mounts []Mount
 	// GPUs are the GPUs of the node, in the order of their columns.
 	GPUs []GPU
@@ -64,7 +65,7 @@ type Recording struct {
 	Operations *Operations
 }
 
-// A Baseline is the state of a run's counters at its beginning: 0 where they could be read.
+// A Baseline is the state of a run's counters at its beginning: a counter is 0 if it could be read.
 type Baseline struct {
 	Sample  Sample
 	Account Account
@@ -87,8 +88,8 @@ func (rec *Recording) addMissing(gap series.Missing) {
 // NumColumns returns the number of columns: the host's, the job's, and the found devices'.
 func (rec *Recording) NumColumns() Column { return Column(len(rec.Summaries)) }
 
-// EnsureColumn adds a device's column, the others of its kind, and all columns before them. Earlier samples have no
-// values in them.
+// EnsureColumn adds column c of a device, the other columns of the same GPU or source, and all columns before them.
+// Earlier samples have no values in them.
 func (rec *Recording) EnsureColumn(c Column) {
 	if c < rec.NumColumns() {
 		return
@@ -99,7 +100,7 @@ func (rec *Recording) EnsureColumn(c Column) {
 	rec.Ring.Widen(len(rec.Summaries))
 }
 
-// ColumnsUpTo returns the number of columns of a Recording that contains column c.
+// ColumnsUpTo returns the least number of columns of a Recording that has column c.
 func ColumnsUpTo(c Column) Column {
 	device, _, gpu := c.GPU()
 	switch {
@@ -121,7 +122,7 @@ func (rec *Recording) EnsureGPUColumns(n int) {
 	}
 }
 
-// SinceBoot returns a device counter since boot, in MiB; NaN if it was never read.
+// SinceBoot returns the device counter c since boot, in MiB; NaN if it was never read.
 func (rec *Recording) SinceBoot(c Column) float64 {
 	i := slices.Index(Counters(), c)
 	if i < 0 || i >= len(rec.BootMB) {
@@ -150,8 +151,8 @@ func (rec *Recording) Suspended() time.Duration {
 	return sum
 }
 
-// CPUThresholds are the levels of the mean CPU utilization for which the time at or above is summed. The last one is
-// the least value that rounds to 100.0.
+// CPUThresholds are levels of the mean CPU utilization, in percent; the time at or above each level is summed. The last
+// level is the least value that rounds to 100.0.
 var CPUThresholds = []float64{20, 40, 80, 99.95}
 
 // NewRecording returns an empty Recording with a ring of the given capacity.
@@ -195,7 +196,7 @@ func (rec *Recording) Add(s *Sample) {
 	rec.Ring.Add(s.Values[:rec.NumColumns()], s.Weights[:rec.NumColumns()])
 }
 
-// Clone returns a copy for another goroutine. It shares nothing that still changes.
+// Clone returns a copy for another goroutine. The copy shares no mutable state with rec.
 func (rec *Recording) Clone() *Recording {
 	c := *rec
 	c.Ring = rec.Ring.Clone()

@@ -80,8 +80,8 @@ func ParseRule(words string) (Rule, error) {
 	return r, nil
 }
 
-// nearestKey returns the key most similar to a misspelt one: one that differs in few letters, else one that has at
-// least half of its words, or words that begin with them. "" means none.
+// nearestKey returns the key most similar to misspelt, or "". That is a key that differs in few letters or else a key
+// with words that begin with at least half of the words of misspelt.
 func nearestKey(misspelt string) string {
 	keys := make([]string, MaxColumns)
 	for c := range keys {
@@ -109,7 +109,7 @@ func nearestKey(misspelt string) string {
 	return best
 }
 
-// parseNumber parses a decimal number.
+// parseNumber parses a decimal number such as 8000 or 1e3.
 func parseNumber(word string) (float64, error) {
 	v, err := strconv.ParseFloat(word, 64)
 	// ParseFloat also accepts Inf, NaN, hexadecimal numbers and 1_000.
@@ -120,7 +120,7 @@ func parseNumber(word string) (float64, error) {
 	return v, nil
 }
 
-// parseFor parses a duration, or a number of seconds.
+// parseFor parses a duration such as 1h30m, or a number of seconds.
 func parseFor(word string) (time.Duration, error) {
 	d, err := time.ParseDuration(word)
 	if v, errNumber := parseNumber(word); errNumber == nil && math.Abs(v) < math.MaxInt64/float64(time.Second) {
@@ -133,7 +133,7 @@ func parseFor(word string) (time.Duration, error) {
 	return d, nil
 }
 
-// Holds reports whether a value satisfies the rule. NaN (not measured) does not.
+// Holds reports whether v satisfies the rule. NaN (not measured) does not.
 func (r Rule) Holds(v float64) bool {
 	switch r.Op {
 	case "<":
@@ -156,7 +156,7 @@ type RuleChecker struct {
 	on     bool          // the rule held at the newest value
 	since  time.Duration // since when it has held
 	last   time.Duration // time of the newest value
-	missed bool          // later samples had no value
+	missed bool          // the samples after the newest value had none
 
 	missingSince time.Duration // first sample without a value since the newest value
 	noticed      bool          // Unmeasured has reported it
@@ -165,8 +165,8 @@ type RuleChecker struct {
 // UnmeasuredAfter is how long a key may be without a value before Unmeasured reports it.
 const UnmeasuredAfter = time.Minute
 
-// Unmeasured reports, once in a run, that the key of the rule has had no value for UnmeasuredAfter, so that the rule
-// guards nothing. Call it after Check of the same sample.
+// Unmeasured returns true when the key of the rule has had no value for UnmeasuredAfter, so that the rule guards
+// nothing. It does so at most one time in a run. Call it after Check of the same sample.
 func (w *RuleChecker) Unmeasured(at time.Duration) bool {
 	if !w.missed || w.noticed || at-w.missingSince < UnmeasuredAfter {
 		return false
@@ -176,9 +176,9 @@ func (w *RuleChecker) Unmeasured(at time.Duration) bool {
 	return true
 }
 
-// Check takes a sample made at a monotonic time, and returns the value of the rule's column and whether the rule has
-// held for its duration. Without a value (NaN) the duration starts again, unless the next value is a percentage or a
-// rate measured over all samples since the last one.
+// Check takes the sample made at the monotonic time at. It returns the value of the rule's column, and whether the rule
+// has held for its duration. A sample without a value (NaN) starts the duration again, unless the next value is a
+// percentage or a rate over the whole time since the last value.
 func (w *RuleChecker) Check(s *Sample, at time.Duration) (value float64, holds bool) {
 	if !s.Has(w.Column) {
 		if !w.missed {

@@ -14,8 +14,8 @@ type Sample struct {
 	Values [MaxColumns]float64
 	// Weights are the seconds that each value stands for: the length of its window.
 	Weights [MaxColumns]float64
-	// JobCPUSeconds is the CPU time of the job since the last sample; 0 if unknown, then the next sample includes it.
-	// Unlike JobCPU, it needs no window.
+	// JobCPUSeconds is the CPU time of the job since the last sample. If that is unknown, it is 0, and the next sample
+	// includes the time. Unlike JobCPU, it needs no window.
 	JobCPUSeconds float64
 	// MemoryStale reports whether JobMemory is from an earlier sample, and the job may have freed memory since. (Measuring
 	// many processes is postponed.)
@@ -25,7 +25,8 @@ type Sample struct {
 	MemoryLowerBound float64
 }
 
-// valueForRule returns the value of a column for a rule. Both high and low memory of the job must be proven.
+// valueForRule returns the value of the rule's column. Of the job's memory it returns the lower bound for > and the
+// larger number for <, so that the rule holds only if that is proven.
 func (s *Sample) valueForRule(r Rule) float64 {
 	v := s.Values[r.Column]
 	switch {
@@ -37,5 +38,5 @@ func (s *Sample) valueForRule(r Rule) float64 {
 	return max(v, s.MemoryLowerBound)
 }
 
-// Has reports whether a column was measured.
+// Has reports whether column c was measured.
 func (s *Sample) Has(c Column) bool { return !math.IsNaN(s.Values[c]) }

@@ -104,8 +104,9 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 // Baseline returns the Reading that the run starts from. Call it before Run.
 func (s *Sampler) Baseline() *host.Reading { return s.prev }
 
-// FollowMarks reads new marks from the file at path with every sample: see package marks. If begun, the present lines
-// of the file are older than the recording: only the phase that they leave on counts. Call it before Run.
+// FollowMarks makes the Sampler read new marks from the file at path with every sample: see package marks. If begun,
+// the present lines of the file are older than the recording, and only a phase that they leave open counts. Call it
+// before Run.
 func (s *Sampler) FollowMarks(path string, begun bool) {
 	s.marks = marks.Follow(path)
 	if begun {
@@ -211,7 +212,7 @@ func (s *Sampler) takeSample(closing bool) {
 	}
 }
 
-// retire returns Readings to the Reader once nothing refers to them.
+// retire returns r and older Readings to the Reader when s.counters no longer refers to them.
 func (s *Sampler) retire(r *host.Reading) {
 	s.retired = append(s.retired, r)
 	s.retired = slices.DeleteFunc(s.retired, func(r *host.Reading) bool {
@@ -236,8 +237,8 @@ func (s *Sampler) read(closing bool) (r *host.Reading, news marks.Update) {
 	return r, news
 }
 
-// addMarks adds the marks found with a Reading to the Recording. They have times of the wall clock, which may have been
-// stepped.
+// addMarks adds the marks found with a Reading to the Recording. Their times are from the wall clock, which may have
+// been stepped.
 func (s *Sampler) addMarks(news marks.Update, at host.Instant) {
 	if len(news.Lines) > 0 {
 		in := span{from: s.rec.NewestTimestamp(), to: s.counters.timestamp(at)}
@@ -370,7 +371,7 @@ func addCounted(names []string, devs []host.Device) []string {
 	return names
 }
 
-// noteLateStarts remembers when counters began that the baseline lacked.
+// noteLateStarts records when a counter that was missing from the baseline first appeared.
 func (s *Sampler) noteLateStarts(r *host.Reading) {
 	for k, devs := range r.Devices {
 		notFresh := func(d host.Device) bool { return d.Class&host.Added == 0 }

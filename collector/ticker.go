@@ -24,8 +24,8 @@ func newTicker(next func() time.Duration, file *tickFile) *ticker {
 	return t
 }
 
-// wait returns true at the next tick, and false once the ticker is stopped. It skips ticks that passed before the call,
-// because the last sample took too long.
+// wait returns true at the next tick, and false as soon as the ticker is stopped. It skips ticks that passed before the
+// call, because the last sample took too long.
 func (t *ticker) wait() bool {
 	if t.file == nil {
 		t.timer.Reset(t.next())

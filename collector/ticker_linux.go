@@ -17,11 +17,11 @@ type tickFile struct {
 	raw  syscall.RawConn
 	read func(fd uintptr) bool
 	buf  [8]byte // number of ticks since the last read
-	tick bool    // the last read returned one
+	tick bool    // the last read returned a tick
 }
 
-// openTicks returns a tickFile that expires at first on the monotonic clock, and then after each interval. It returns
-// nil if the kernel does not provide one.
+// openTicks returns a tickFile that first expires at the monotonic time first, and then every interval. It returns nil
+// if the kernel does not provide timerfds.
 func openTicks(first, interval time.Duration) *tickFile {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
@@ -47,7 +47,7 @@ func openTicks(first, interval time.Duration) *tickFile {
 
 func timespec(d time.Duration) unix.Timespec { return unix.NsecToTimespec(int64(d)) }
 
-// wait waits for a tick. It returns false once the file is closed.
+// wait waits for a tick. It returns false as soon as the file is closed.
 func (f *tickFile) wait() bool {
 	f.tick = false
 	return f.raw.Read(f.read) == nil && f.tick

@@ -7,7 +7,7 @@ import (
 )
 
 // condensedLists replaces the lists of a Transfers: the length and sum of each list by name (always including the known
-// ones), and a Sketch of the lists with a P90 in Reduce.
+// lists), and a Sketch of the lists with a P90 in Reduce.
 type condensedLists struct {
 	lists    map[string]tally
 	sketches map[string]*Sketch
@@ -22,8 +22,8 @@ func newCondensed() *condensedLists {
 	return c
 }
 
-// A tally is the length and the sum of a list. Rest is the rounding error of Sum, so that both together are the sum
-// rounded only once (Neumaier's method).
+// A tally is the length and the sum of a list. Rest is the rounding error of Sum, so that Sum and Rest together are the
+// sum with one rounding (Neumaier's method).
 type tally struct {
 	N    int64   `json:"n"`
 	Sum  float64 `json:"sum"`
@@ -42,7 +42,7 @@ func (t *tally) add(v float64, n int64) {
 	t.N += n
 }
 
-// merge adds another tally.
+// merge adds o to t.
 func (t *tally) merge(o tally) {
 	t.add(o.Sum, o.N)
 	t.Rest = bounded(t.Rest + o.Rest)
@@ -51,8 +51,8 @@ func (t *tally) merge(o tally) {
 // value returns the sum.
 func (t tally) value() float64 { return t.Sum + t.Rest }
 
-// Condense replaces the lists by their lengths and sums, and the lists with a P90 in Reduce by a [Sketch] of a few KiB.
-// Later entries are condensed at once, until CloneAndReset.
+// Condense replaces the lists with their lengths and sums, and the lists with a P90 in Reduce with a [Sketch] of a few
+// KiB. Later entries are condensed at once, until CloneAndReset.
 func (t *Transfers) Condense() {
 	if t.condensed != nil {
 		return
@@ -71,7 +71,7 @@ func (t *Transfers) Condense() {
 // MaxUncondensed is the largest number of transfers that perfagent keeps in lists, over all Transfers. They take 4 MiB.
 const MaxUncondensed = 131072
 
-// CondenseLargest condenses Transfers, the largest first (the earlier of equal ones), until their lists hold at most
+// CondenseLargest condenses Transfers, the largest first (of equal ones, the earlier), until their lists hold at most
 // most transfers in total.
 func CondenseLargest(most int, all ...*Transfers) {
 	for {
@@ -129,7 +129,7 @@ func (c *condensedLists) clone() *condensedLists {
 	return d
 }
 
-// merge adds another one. It returns the errors of Aggregate; after ErrNotFinite c is undefined.
+// merge adds o to c. It returns the errors of Aggregate; after ErrNotFinite c is undefined.
 func (c *condensedLists) merge(o *condensedLists) (err error) {
 	for name, sketch := range o.sketches {
 		if err := c.sketches[name].Merge(sketch); err != nil {

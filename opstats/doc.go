@@ -3,7 +3,7 @@
 //
 //   - [TimeStats] has count, mean, minimum, maximum and last of the times of one operation, like ProxyStore's class of
 //     that name.
-//   - [Metrics] has attributes, counters and times. [KeyedMetrics] keeps one for each key, up to a limit.
+//   - [Metrics] has attributes, counters and times. [KeyedMetrics] keeps Metrics for each key, up to a limit.
 //   - [Sketch] estimates quantiles within 1 %. Sketches can be merged.
 //   - [Transfers] has the statistics of KV cache transfers of vLLM's class NixlKVConnectorStats.
 //
@@ -14,6 +14,6 @@
 // rejected like infinite ones, so no sum can overflow.
 //
 // The package is pure: no clock, no files, no locks, no goroutines. A value of its types belongs to one goroutine at a
-// time; pass a Clone to another one. Every type can be written as JSON and read back without loss. Input is checked:
-// damaged or hostile input gives an error and never a panic, and leaves the receiver unchanged.
+// time; pass a Clone to another goroutine. Every type can be written as JSON and read back without loss. Input is
+// checked: damaged or hostile input gives an error and never a panic, and leaves the receiver unchanged.
 package opstats

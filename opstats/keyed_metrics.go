@@ -15,7 +15,7 @@ import (
 // limited, and different keys never share an entry (StoreMetrics compares hashes).
 //
 // An entry is one name of one kind under one key: store.get of the key k1. At the limit, known entries continue to
-// count, and a new one is rejected with [ErrFull]. KeyedMetrics copies the names, keys and texts that it keeps, so a
+// count, and a new entry is rejected with [ErrFull]. KeyedMetrics copies the names, keys and texts that it keeps, so a
 // caller may pass strings that share a buffer. A call for a known entry does not allocate, except for attributes.
 type KeyedMetrics struct {
 	limit, entries int
@@ -68,8 +68,8 @@ func (l *KeyedMetrics) Len() int { return l.entries }
 // Keys returns the keys, in order of first use.
 func (l *KeyedMetrics) Keys() []string { return slices.Clone(l.keys) }
 
-// AddAttribute sets an attribute of a key: a string, a float64 or a bool. It returns [ErrMalformed] for other types and
-// for text that is not UTF-8, [ErrNotFinite] for a number that is not finite, and [ErrFull].
+// AddAttribute sets the named attribute of a key: a string, a float64 or a bool. It returns [ErrMalformed] for other
+// types and for text that is not UTF-8, [ErrNotFinite] for a number that is not finite, and [ErrFull] at the limit.
 func (l *KeyedMetrics) AddAttribute(name, key string, value any) error {
 	kept, err := attribute(value)
 	if err != nil {
@@ -84,7 +84,7 @@ func (l *KeyedMetrics) AddAttribute(name, key string, value any) error {
 }
 
 // AddCounter adds v, which may be negative, to a counter of a key. It returns [ErrNotFinite] if v is not finite, and
-// [ErrFull].
+// [ErrFull] at the limit.
 func (l *KeyedMetrics) AddCounter(name, key string, v float64) error {
 	if !inRange(v) {
 		return ErrNotFinite
@@ -98,7 +98,7 @@ func (l *KeyedMetrics) AddCounter(name, key string, v float64) error {
 }
 
 // AddTime counts a time in milliseconds of an operation on a key, recorded at the given moment. It returns the errors
-// of [TimeStats.Add], and [ErrFull].
+// of [TimeStats.Add], and [ErrFull] at the limit.
 func (l *KeyedMetrics) AddTime(name, key string, ms float64, at time.Time) error {
 	if !isSize(ms) {
 		return ErrNotFinite // without a new entry
@@ -120,7 +120,7 @@ func (l *KeyedMetrics) SetSize(name, key string, bytes float64) error {
 	return nil
 }
 
-// Get returns a copy of the Metrics of a key. It reports false if the key is unknown.
+// Get returns a copy of the Metrics of the given key. It reports false if the key is unknown.
 func (l *KeyedMetrics) Get(key string) (Metrics, bool) {
 	a := l.byKey[key]
 	if a == nil {
@@ -223,7 +223,7 @@ func (l *KeyedMetrics) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// put adds entries of one kind to a key.
+// put adds values to the entries of one kind of a key.
 func put[E any](l *KeyedMetrics, kind func(*keyMetrics) *entries[E], key string, values map[string]E) error {
 	for name, v := range values {
 		e, err := enter(l, kind, name, key)
@@ -245,7 +245,7 @@ type Metrics struct {
 
 // StoreMetrics are the numbers of a ProxyStore Store, under the names of its class StoreMetrics.
 type StoreMetrics struct {
-	// Over all objects. Attributes are the last values.
+	// The first three are over all objects. Attributes holds the last value of each attribute.
 	Attributes map[string]any       `json:"attributes"`
 	Counters   map[string]float64   `json:"counters"`
 	Times      map[string]TimeStats `json:"times"` // milliseconds

@@ -22,8 +22,8 @@ type Sums struct {
 // TransferSummary has the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the
 // transfers took no time.
 type TransferSummary struct {
-	Transfers      float64 // milliseconds, like the next three
-	AvgXfer        float64 // milliseconds, as the three that follow
+	Transfers      float64 // number of transfers
+	AvgXfer        float64 // milliseconds, like the next three
 	P90Xfer        float64
 	AvgPost        float64
 	P90Post        float64

@@ -16,7 +16,7 @@ import (
 // Values are counted in bins on a logarithmic scale, like in a DDSketch. Counts are whole numbers, so the result
 // depends neither on the order of values nor on the order of merges. A Sketch takes 4 bytes for each bin between its
 // smallest and its largest size, at most 8 KiB for each sign: 1.6 kB if the sizes differ by a factor of 1000. The 1 %
-// holds for all sizes above 1/10^17 of the largest one of the same sign; smaller ones count as that size. Sizes below
+// holds for all sizes above 1/10^17 of the largest size of the same sign; smaller sizes count as that size. Sizes below
 // 1e-100 count as 0.
 //
 // docs/dependencies.md explains, with figures, why perfagent does not use github.com/DataDog/sketches-go, the package
@@ -129,7 +129,7 @@ func (s *Sketch) Quantile(q float64) (value float64, ok bool) {
 	return min(max(s.ranked(rank), s.min), s.max), true
 }
 
-// ranked returns the middle of the bin with the value of a rank; the smallest value has rank 1.
+// ranked returns the middle of the bin that holds the value of the given rank; the smallest value has rank 1.
 func (s *Sketch) ranked(rank uint64) float64 {
 	var sum uint64
 	for i := range slices.Backward(s.negative.counts) {
@@ -254,7 +254,7 @@ func (s *Sketch) UnmarshalJSON(data []byte) error {
 	return readJSON("sketch", data, s, sketchJSON.sketch)
 }
 
-// list returns the first bin with a count and the counts from there to the last one, or nil.
+// list returns the first bin with a count and the counts from there to the last bin with a count, or nil.
 func (b *bins) list() []int64 {
 	var list []int64
 	for i := range b.counts {

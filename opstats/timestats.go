@@ -64,11 +64,11 @@ func (s *TimeStats) SetSize(bytes float64) error {
 	return nil
 }
 
-// Merge returns the statistics of both. Last is from the later one, or from o if both were recorded at the same moment.
-// The size is from the same one, or else from the other one.
+// Merge returns the statistics of s and o together. Last is from the operand with the later LastAt, or from o if they
+// are equal. The size is from the same operand or, if that has none, from the other operand.
 //
-// An empty TimeStats changes nothing. ProxyStore's own sum of x and an empty one may differ from x in the last bit,
-// because it multiplies and divides by the count, and its sum of two empty ones is a ZeroDivisionError.
+// An empty TimeStats changes nothing. ProxyStore's own sum of x and an empty TimeStats may differ from x in the last
+// bit, because it multiplies and divides by the count, and its sum of two empty TimeStats is a ZeroDivisionError.
 func (s TimeStats) Merge(o TimeStats) TimeStats {
 	switch {
 	case s.Empty():

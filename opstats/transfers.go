@@ -23,7 +23,7 @@ const (
 	NumKVExpiredReqs       = "num_kv_expired_reqs"
 )
 
-// listNames has the known lists in the order of the class.
+// listNames lists the known lists in the order of the class.
 var listNames = [...]string{
 	TransferDuration, PostDuration, BytesTransferred, NumDescriptors,
 	NumFailedTransfers, NumFailedNotifications, NumKVExpiredReqs,
@@ -32,7 +32,7 @@ var listNames = [...]string{
 // perTransfer is the number of lists, the first of listNames, with one number per transfer.
 const perTransfer = 4
 
-// isKnown reports whether the class has a list with this name.
+// isKnown reports whether the class has a list with the given name.
 func isKnown(name string) bool { return slices.Contains(listNames[:], name) }
 
 // unknownLists returns the names that the class does not have, in alphabetical order.
@@ -65,8 +65,8 @@ type Transfer struct {
 // It is lenient where versions of vLLM differ. A missing list is empty. An unknown list is kept (up to 32), and its
 // entries make the statistics not empty, because they may be failures of a newer version.
 //
-// The lists grow with the job. Condense replaces them by exact sums and a [Sketch] for each P90. [CondenseLargest] does
-// so for the largest of several Transfers that hold too much together.
+// The lists grow with the job. Condense replaces them with exact sums and a [Sketch] for each P90. [CondenseLargest]
+// does so for the largest of several Transfers that hold too much together.
 type Transfers struct {
 	lists     map[string][]float64 // by name; nil once condensed
 	times     span
@@ -212,7 +212,7 @@ func (t *Transfers) Aggregate(o *Transfers) error {
 	return err
 }
 
-// appendLists is Aggregate if both have lists.
+// appendLists does the work of Aggregate if neither t nor o is condensed.
 func (t *Transfers) appendLists(o *Transfers) (err error) {
 	t.times.merge(o.times)
 	other := len(t.UnknownLists())
@@ -237,13 +237,13 @@ type span struct {
 }
 
 // The end of a transfer lies in the years 1970 to 2199. Differences of nanoseconds then fit an int64, even if a long
-// duration is subtracted from one.
+// duration is subtracted from an end.
 const (
 	maxEnd      = 7258118400           // Unix seconds
-	maxDuration = 30 * 365 * 24 * 3600 // seconds; longer ones count as this
+	maxDuration = 30 * 365 * 24 * 3600 // seconds; longer durations count as this
 )
 
-// plausible reports whether a transfer may have ended at this moment.
+// plausible reports whether a transfer may have ended at end.
 func plausible(end time.Time) bool { return end.Unix() >= 0 && end.Unix() < maxEnd }
 
 // add extends the span by a transfer with a plausible end and the given duration.
@@ -260,7 +260,7 @@ func (s span) check() error {
 	return nil
 }
 
-// merge extends the span by another one.
+// merge extends the span by o.
 func (s *span) merge(o span) {
 	switch {
 	case o.n == 0:
@@ -298,7 +298,7 @@ func (t *Transfers) WallThroughput() (mbPerSecond float64, ok bool) {
 // lists.
 const ownMember = "perfagent"
 
-// stateJSON is the value of that member.
+// stateJSON is the value of the member "perfagent".
 type stateJSON struct {
 	Span     []int64            `json:"span,omitempty"`     // first and last nanosecond, number of transfers
 	Lists    map[string]tally   `json:"lists,omitempty"`    // condensed lists
@@ -306,7 +306,7 @@ type stateJSON struct {
 }
 
 // MarshalJSON writes the data of vLLM's class: an object of the seven lists, in the class's order, and then the unknown
-// ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
+// lists. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
 func (t *Transfers) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for _, name := range slices.Concat(listNames[:], unknownLists(t.lists)) {
@@ -361,9 +361,9 @@ func (t *Transfers) state() stateJSON {
 }
 
 // UnmarshalJSON reads the output of MarshalJSON, and the data of vLLM's class of any version. A missing list is empty,
-// an unknown one is kept. These are errors: a value that is not a list of numbers, the first four lists of different
-// lengths, a negative number in one of the seven, descriptors above MaxDescriptors, numbers beyond 1e100, more than 32
-// unknown lists, and a name of more than 200 bytes.
+// an unknown list is kept. These are errors: a value that is not a list of numbers, the first four lists of different
+// lengths, a negative number in one of the seven known lists, descriptors above MaxDescriptors, numbers beyond 1e100,
+// more than 32 unknown lists, and a name of more than 200 bytes.
 func (t *Transfers) UnmarshalJSON(data []byte) error {
 	return readJSON("transfers", data, t, func(members map[string]json.RawMessage) (read Transfers, err error) {
 		own := members[ownMember]
@@ -396,7 +396,7 @@ func (t *Transfers) readLists(members map[string]json.RawMessage) error {
 }
 
 // numbers returns the numbers of a list. It parses the text itself, in a third of the time that encoding/json needs.
-// The text is valid JSON, so anything between commas that parses as a number is one.
+// The text is valid JSON, so anything between commas that parses as a number is a number.
 func numbers(raw json.RawMessage) ([]float64, error) {
 	inner, isList := bytes.CutPrefix(raw, []byte{'['})
 	inner = bytes.TrimSpace(bytes.TrimSuffix(inner, []byte{']'}))
@@ -467,7 +467,7 @@ func (t *Transfers) readState(data []byte) error {
 	return nil
 }
 
-// condensed checks the JSON form and returns it.
+// condensed validates w and converts it to condensedLists.
 func (w stateJSON) condensed() (*condensedLists, error) {
 	c := newCondensed()
 	maps.Copy(c.lists, w.Lists)

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// An Address is where the job may send operations: two UDP ports, or the path of a Unix socket. The zero value is no
+// An Address is where the job may send operations: two UDP ports, or the path of a Unix socket. The zero value means no
 // address.
 type Address struct {
 	Host netip.Addr
-	Port uint16 // for StatsD; the next one is for DogStatsD. 0: any two free ports
+	Port uint16 // for StatsD; the next port is for DogStatsD. 0: any two free ports
 	Path string // absolute path of a Unix socket, instead of Host and Port
 }
 
@@ -54,7 +54,7 @@ func ParseAddress(value string) (Address, error) {
 	return a, nil
 }
 
-// maxPath is the longest path of a Unix socket on all systems.
+// maxPath is the length of the longest path of a Unix socket that all systems accept, in bytes.
 const maxPath = 103
 
 // parsePath parses the path after "unix:".
@@ -73,7 +73,7 @@ func parsePath(path string) (Address, error) {
 	return Address{Path: path}, nil
 }
 
-// IsZero reports whether there is no address.
+// IsZero reports whether a is the zero Address, which means no address.
 func (a Address) IsZero() bool { return a == Address{} }
 
 // IsPublic reports whether other machines can send to the address.
@@ -83,7 +83,7 @@ func (a Address) IsPublic() bool { return a.Path == "" && a.Host.IsValid() && !a
 func ParseEndpoint(value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	switch {
-	case err != nil: // without the URL, which may have a password, and err, which may have a part of it
+	case err != nil: // without the URL and err, which may contain a password
 		return nil, errors.New("an endpoint is no URL: give http://HOST:PORT/PATH")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("%s is no URL of an endpoint: give http://HOST:PORT/PATH", u.Redacted())

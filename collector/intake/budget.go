@@ -14,10 +14,10 @@ const (
 	slotTime = time.Second / slots
 	maxUse   = time.Second / 4 // a quarter of a core
 	maxChunk = 64 << 10        // bytes read between two checks of the budget
-	maxReads = 256             // datagrams likewise
+	maxReads = 256             // datagrams read between two checks of the budget
 )
 
-// spend adds used CPU time at a time since a fixed moment.
+// spend adds CPU time that was used at the time at, which counts from a fixed moment.
 func (b *budget) spend(at, used time.Duration) {
 	b.move(at)
 	b.slots[b.slot%slots] += used

@@ -15,13 +15,14 @@
 // fit in the kernel's buffer are dropped and counted.
 //
 // The sockets have a separate goroutine, because the sampling goroutine runs only once per interval. A default buffer
-// holds 256 datagrams of a line, one of 4 MiB 10,000, and one of 8 MiB 20,000: at 20,000 a second the largest would be
-// full after one second. The goroutine sleeps in Go's network poller until data comes, reads it all, and then pauses
-// for 100 ms, or for 10 ms if more than a few datagrams came or the buffer is small. Waking an idle Go program takes
-// 0.1 to 0.3 ms of CPU, as long as a hundred datagrams: with 50 datagrams a second, each of which woke it, perfagent
-// took 15 ms of CPU a second. The sockets are in a separate epoll(7) instance, in which each wakes the goroutine once
-// until it is armed again; in Go's poller each datagram would wake a thread.
+// holds 256 datagrams of one line, a buffer of 4 MiB holds 10,000, and a buffer of 8 MiB holds 20,000: at 20,000 a
+// second the largest would be full after one second. The goroutine sleeps in Go's network poller until data comes,
+// reads it all, and then pauses for 100 ms, or for 10 ms if more than a few datagrams came or the buffer is small.
+// Waking an idle Go program takes 0.1 to 0.3 ms of CPU, as much as reading a hundred datagrams: when each of 50
+// datagrams a second woke it, perfagent took 15 ms of CPU a second. The sockets are in a separate epoll(7) instance, in
+// which a socket wakes the goroutine one time until it is armed again; in Go's poller each datagram would wake a
+// thread.
 //
-// It reads with read(2). recvmmsg(2) takes 0.85 µs of CPU for a datagram instead of 1.1 µs, of a budget of 4 µs in
-// total, and needs a buffer of 64 KiB for each datagram of a batch.
+// The goroutine reads with read(2). recvmmsg(2) takes 0.85 µs of CPU for a datagram instead of 1.1 µs, of a budget of 4
+// µs in total, and needs a buffer of 64 KiB for each datagram of a batch.
 package intake

@@ -15,9 +15,9 @@ const (
 	dogstatsdVar = "PERFAGENT_OPS_DOGSTATSD_ADDR"
 	socketVar    = "PERFAGENT_OPS_SOCKET"
 
-	statsdHostVar = "STATSD_HOST" // for Python's statsd, with the next one
+	statsdHostVar = "STATSD_HOST" // for Python's statsd, with statsdPortVar
 	statsdPortVar = "STATSD_PORT"
-	ddURLVar      = "DD_DOGSTATSD_URL" // for Datadog's clients, with the next two
+	ddURLVar      = "DD_DOGSTATSD_URL" // for Datadog's clients, with ddHostVar and ddPortVar
 	ddHostVar     = "DD_AGENT_HOST"
 	ddPortVar     = "DD_DOGSTATSD_PORT"
 )
@@ -26,8 +26,8 @@ const (
 func Variables() []string { return []string{addrVar, hostVar, portVar, dogstatsdVar, socketVar} }
 
 // Environ returns the environment for the job: a copy of environ with the addresses of the sockets. It keeps variables
-// set by the user, and replaces variables of an outer perfagent. Each note is a sentence about another destination of
-// the job's StatsD. Without sockets it returns environ itself.
+// set by the user, and replaces variables of an outer perfagent. Each note is a sentence on the different destination
+// that the user has set for the job's StatsD. Without sockets it returns environ itself.
 func (in *Intake) Environ(environ []string) (result, notes []string) {
 	if len(in.sockets) == 0 {
 		return environ, nil
@@ -57,7 +57,7 @@ type environment struct {
 	list, notes []string
 }
 
-// get returns the value of a variable; the last one of a name counts.
+// get returns the value of the named variable. If the list has the name several times, the last value counts.
 func (e *environment) get(name string) (value string, ok bool) {
 	for _, v := range slices.Backward(e.list) {
 		if value, found := strings.CutPrefix(v, name+"="); found {
@@ -79,7 +79,7 @@ func (e *environment) set(name, value string) {
 	e.list = append(e.list, name+"="+value)
 }
 
-// removeOuter removes the variables of an outer perfagent: its own, and the clients' with the same address.
+// removeOuter removes the variables of an outer perfagent: its own variables, and clients' variables with its address.
 func (e *environment) removeOuter() {
 	addr, _ := e.get(addrVar)
 	host, _ := e.get(statsdHostVar)

@@ -20,7 +20,7 @@ type Options struct {
 	Endpoints      []*url.URL    // Prometheus endpoints to scrape
 	ScrapeInterval time.Duration // 0 means 5 s
 	Charts         []string      // patterns of the series with a timeline
-	Sidecar        bool          // perfagent did not start the job: its servers may be older
+	Sidecar        bool          // perfagent did not start the job, so the job's servers may have run before
 	Booted         time.Time     // when the machine was booted; zero if unknown
 	// Now is the clock of all timestamps; nil means time.Now.
 	Now func() time.Time
@@ -35,8 +35,8 @@ type Mark struct {
 // maxMarks is the largest number of pending marks.
 const maxMarks = 1000
 
-// An Intake receives until it is closed. Its methods may be called by any goroutine. They never wait for the job or for
-// an endpoint; at most they wait for the processing of a few hundred datagrams.
+// An Intake receives until it is closed. Its methods may be called by any goroutine. Except for Close, they never wait
+// for the job or for an endpoint; at most they wait for the processing of a few hundred datagrams.
 type Intake struct {
 	options  Options
 	sockets  []*socket
@@ -81,7 +81,7 @@ func Open(o Options) (*Intake, error) {
 	return in, err
 }
 
-// openSockets opens the sockets of the Address: all or none.
+// openSockets opens all sockets of the Address, or none.
 func (in *Intake) openSockets() error {
 	a := in.options.Address
 	if a.IsZero() {
@@ -112,7 +112,7 @@ func (in *Intake) openSockets() error {
 func (in *Intake) Start(jobStart time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	in.stop = cancel
-	if err := in.begin(); err != nil { // Close still reads them
+	if err := in.begin(); err != nil { // Close still reads the sockets
 		in.mu.Lock()
 		for _, s := range in.sockets {
 			in.aggregator.AddFailure(s.source, err.Error())
@@ -134,7 +134,7 @@ func (in *Intake) ScrapeNow() {
 	for _, s := range in.scrapers {
 		select {
 		case s.now <- struct{}{}:
-		default: // one is pending
+		default: // a scrape is pending
 		}
 	}
 }
@@ -224,8 +224,8 @@ func (in *Intake) Close() *aggregate.Aggregator {
 }
 
 // maxDrain is the CPU time for processing pending datagrams at the end. A full buffer of single lines takes 20 ms. The
-// rest is discarded and counted, which is quick; after another maxDrain, reading stops, because a sender does not stop.
-// It is CPU time so that a busy machine loses nothing uncounted.
+// rest is discarded and counted, which is quick; after another maxDrain, reading stops, because senders may never stop.
+// It is CPU time, so that even on a busy machine no datagram is lost without being counted.
 const maxDrain = 200 * time.Millisecond
 
 // drain reads the sockets until they are empty, and counts the datagrams that the kernel dropped.

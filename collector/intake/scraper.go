@@ -33,8 +33,8 @@ type scraper struct {
 	now      chan struct{}
 }
 
-// newScraper returns the scraper of an endpoint. It opens a new connection for each scrape: a server with a single
-// thread would wait on an idle one instead of serving the job.
+// newScraper returns the scraper of the endpoint u. It opens a new connection for each scrape: a server with a single
+// thread would wait on an idle connection instead of serving the job.
 func newScraper(in *Intake, u *url.URL) *scraper {
 	s := &scraper{in: in, user: u.User, now: make(chan struct{}, 1)}
 	plain := *u
@@ -46,7 +46,7 @@ func newScraper(in *Intake, u *url.URL) *scraper {
 	}
 
 	shown := plain
-	shown.RawQuery, shown.Fragment = "", "" // there may be a token
+	shown.RawQuery, shown.Fragment = "", "" // they may contain a token
 	s.source = in.aggregator.AddSource("scrape", shown.String())
 
 	return s
@@ -64,7 +64,7 @@ func sameHost(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// run scrapes at once and then in each interval, until the context ends.
+// run scrapes at once, then in each interval and after ScrapeNow, until ctx ends.
 func (s *scraper) run(ctx context.Context) {
 	ticker := time.NewTicker(s.in.options.ScrapeInterval)
 	defer ticker.Stop()
@@ -134,14 +134,15 @@ func (s *scraper) read(ctx context.Context) error {
 	return s.endpoint.Read(&bodyReader{response.Body, maxBody, &s.in.reading})
 }
 
-// isUnreachable reports whether an error means that there is no server. One that does not respond may only be slow.
+// isUnreachable reports whether an error means that there is no server. A server that does not respond may only be
+// slow.
 func isUnreachable(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial" && !failed.Timeout() &&
 		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // no free descriptors on our side
 }
 
-// A bodyReader reads a body in parts. While it waits for one, other scrapers may parse theirs.
+// A bodyReader reads a body in parts. While it waits for a part, other scrapers may parse their bodies.
 type bodyReader struct {
 	body    io.Reader
 	left    int         // bytes that the body may still have
@@ -161,7 +162,7 @@ func (p *bodyReader) Read(piece []byte) (n int, err error) {
 	return n, err
 }
 
-// checkResponse returns an error unless a response may be Prometheus text.
+// checkResponse returns an error unless the response may be Prometheus text.
 func checkResponse(r *http.Response) error {
 	if r.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answers with status %d", r.StatusCode)

@@ -14,8 +14,8 @@ const maxSend = 100 * time.Millisecond
 // A Sender sends lines to the perfagent that runs this program. A nil Sender sends nothing.
 type Sender struct{ conn net.Conn }
 
-// Dial returns a Sender to the address in the environment made by [Intake.Environ]. Outside of perfagent there is none,
-// and the Sender is nil.
+// Dial returns a Sender to the address in the environment made by [Intake.Environ]. Outside of perfagent there is no
+// address, and the Sender is nil.
 func Dial() (*Sender, error) {
 	network, address := "udp", os.Getenv(addrVar)
 	if address == "" {

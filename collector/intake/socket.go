@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// MaxDatagram is the size of the largest UDP datagram, in bytes. Larger ones of a Unix socket are truncated.
+// MaxDatagram is the size of the largest UDP datagram, in bytes. Larger datagrams to a Unix socket are truncated.
 const MaxDatagram = 65507
 
 // wantedBuffer is the requested size of receive buffers: 8 MiB.
@@ -45,7 +45,7 @@ type datagramConn interface {
 	syscall.Conn
 }
 
-// openUDP opens two consecutive ports, or any two.
+// openUDP opens the port of a and the next one or, if that is 0, any two ports.
 func openUDP(a Address) ([]*socket, error) {
 	first, err := listenUDP(a, a.Port)
 	if err != nil {
@@ -88,7 +88,7 @@ func listenUDP(a Address, port uint16) (*socket, error) {
 	return s, nil
 }
 
-// newSocket returns a socket for a connection, and takes ownership of it.
+// newSocket returns a socket for conn, and takes ownership of conn.
 func newSocket(conn datagramConn) (*socket, error) {
 	h, err := newHandle(conn)
 	if err != nil {
@@ -97,7 +97,8 @@ func newSocket(conn datagramConn) (*socket, error) {
 	return &socket{handle: h, buffer: make([]byte, MaxDatagram+1)}, nil
 }
 
-// openUnix opens a Unix socket that only this user may send to. It replaces a socket left behind by a perfagent.
+// openUnix opens a Unix socket that only this user may send to. It replaces a socket without a reader, such as one left
+// behind by perfagent.
 func openUnix(path string) ([]*socket, error) {
 	lc := net.ListenConfig{Control: restrictMode}
 	conn, err := lc.ListenPacket(context.Background(), "unixgram", path)
@@ -147,7 +148,7 @@ func cause(err error) error {
 	return err
 }
 
-// jobAddress returns the address at which the job reaches a UDP port.
+// jobAddress returns the address at which the job reaches the UDP port.
 func (s *socket) jobAddress() string {
 	a := s.port.Addr().Unmap()
 	switch {
@@ -173,8 +174,8 @@ func (s *socket) close() error {
 	return errors.Join(err, os.Remove(s.path))
 }
 
-// The pauses after a UDP port has been read until it was empty: a wake-up takes as long as a hundred datagrams. The
-// long one is for large buffers when at most a few datagrams come.
+// The pauses after a UDP port was read until it was empty. They save wake-ups, each of which costs as much as reading a
+// hundred datagrams. The long pause is for large buffers while only few datagrams come.
 const (
 	coalesceDelay     = 10 * time.Millisecond
 	longCoalesceDelay = 100 * time.Millisecond

@@ -48,8 +48,8 @@ func restrictMode(_, _ string, raw syscall.RawConn) error {
 	return errors.Join(controlErr, err)
 }
 
-// begin begins to receive, in one goroutine for all sockets. It sleeps in Go's network poller until a socket is
-// readable, and then does not wake up again until watch is called.
+// begin begins to receive, in one goroutine for all sockets. The goroutine sleeps in Go's network poller until a socket
+// is readable, and then does not wake up again until watch is called.
 func (in *Intake) begin() error {
 	if len(in.sockets) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (in *Intake) begin() error {
 	return nil
 }
 
-// watch arms the epoll instance, which then becomes readable once when a socket does.
+// watch arms the epoll instance: it becomes readable when a socket does, and only one time.
 func (in *Intake) watch(raw syscall.RawConn, operation int) error {
 	var err error
 	errControl := raw.Control(func(poll uintptr) {
@@ -146,7 +146,7 @@ func (s *socket) readMore() bool {
 }
 
 // dropped returns the number of datagrams that the kernel has dropped since the last call, because the buffer was full.
-// Its counter has 32 bits, and may wrap.
+// The kernel's counter has 32 bits, and may wrap.
 func (s *socket) dropped() int64 {
 	if s.path != "" {
 		return 0 // senders wait or get an error
@@ -158,8 +158,8 @@ func (s *socket) dropped() int64 {
 	return int64(more)
 }
 
-// kernelDrops returns the drops of a socket by SO_MEMINFO, or were if the kernel does not report them. (SO_RXQ_OVFL
-// reports them with the next received datagram, so never the last ones.)
+// kernelDrops returns the number of dropped datagrams that SO_MEMINFO reports for the socket fd, or were if the kernel
+// does not report it. (SO_RXQ_OVFL reports drops only with the next received datagram, so never the last drops.)
 func kernelDrops(fd int, were uint32) uint32 {
 	const dropsIndex = 8 // SK_MEMINFO_DROPS
 	var info [dropsIndex + 1]uint32

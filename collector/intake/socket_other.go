@@ -18,7 +18,7 @@ func newHandle(conn datagramConn) (handle, error) { return handle{conn: conn}, n
 
 func (h *handle) close() error { return h.conn.Close() }
 
-// restrictMode does nothing: the mode is set once the socket exists.
+// restrictMode does nothing: the mode is set when the socket exists.
 func restrictMode(_, _ string, _ syscall.RawConn) error { return nil }
 
 // begin begins to receive, in a goroutine for each socket.
@@ -53,7 +53,7 @@ func (s *socket) receive() {
 // catchUp does nothing: the receivers are always reading.
 func (in *Intake) catchUp() {}
 
-// take processes the datagram in the buffer. It returns the pause before the next one.
+// take processes the datagram in the buffer. It returns the pause before the next datagram.
 func (s *socket) take(n int) time.Duration {
 	s.in.mu.Lock()
 	defer s.in.mu.Unlock()

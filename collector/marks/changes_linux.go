@@ -19,14 +19,14 @@ type changeDetector struct {
 	last fileStatus // of the last check
 }
 
-// A fileStatus changes when a file does. The zero value is for a file that does not exist.
+// A fileStatus differs after each change of a file. The zero value stands for a file that does not exist.
 type fileStatus struct {
 	inode, size, device uint64
 	modified            unix.StatxTimestamp
 }
 
-// newChangeDetector returns a changeDetector after its first check of path. It is able if the file system of path's
-// directory is prompt.
+// newChangeDetector returns a changeDetector after its first check of path. The changeDetector is able if the file
+// system of path's directory is prompt.
 func newChangeDetector(path string) *changeDetector {
 	able := strconv.IntSize == 64 && strings.IndexByte(path, 0) < 0 && timeout.IsLocalFS(filepath.Dir(path))
 	g := &changeDetector{path: append([]byte(path), 0), able: able}
@@ -46,7 +46,7 @@ func (g *changeDetector) isUnchanged() bool {
 	return known && now == was
 }
 
-// status returns the file's status. It is unix.Statx without the copy of the path.
+// status returns the file's status. It does what unix.Statx does, without copying the path.
 func (g *changeDetector) status() (fileStatus, bool) {
 	var st unix.Statx_t
 	const wanted = unix.STATX_INO | unix.STATX_SIZE | unix.STATX_MTIME

@@ -43,7 +43,7 @@ type Update struct {
 }
 
 // A Follower reads a file of marks while a job appends to it. A poll asks for the file's status, and reads only what
-// was added. It runs with a timeout, unless the file system is known to be prompt and the file is unchanged. A Follower
+// was added. The poll has a timeout, unless the file system is known to be prompt and the file is unchanged. A Follower
 // never reads again a file that is not regular, shrinks, or is replaced. It belongs to one goroutine.
 type Follower struct {
 	caller       *timeout.Caller[Update]
@@ -65,7 +65,7 @@ type file struct {
 	modified time.Time
 	// unread is the number of bytes of an incomplete line that were dropped at the limit.
 	unread int64
-	// earlier is the phase at the start of the recording, until the first poll.
+	// earlier begins the phase that was open at the start of the recording, until the first poll returns it.
 	earlier []Line
 
 	marks, phaseSpans int  // number so far
@@ -111,7 +111,7 @@ func (f *Follower) Skip() {
 	}, 0, pollTimeout)
 }
 
-// skip skips the present content of the file.
+// skip reads the present content of the file, and keeps only the phase that it leaves open.
 func (f *file) skip() {
 	lines := f.poll(false).Lines
 	f.marks, f.phaseSpans, f.phase = 0, 0, false
@@ -126,8 +126,8 @@ func (f *file) skip() {
 	}
 }
 
-// call runs question after the previous one has finished, for which it waits at most before, and waits for its result
-// at most within.
+// call runs question and waits for its result for at most within. It first waits for a pending question, for at most
+// before, and merges the results of the two.
 func (f *Follower) call(question func() Update, before, within time.Duration) Update {
 	none := func(limit time.Duration) Update {
 		return Update{Why: fmt.Sprintf("read marks %s: no answer within %v", f.file.path, max(limit, pollTimeout))}
@@ -264,8 +264,8 @@ func (f *file) take(info os.FileInfo, last bool, news *Update) {
 	}
 }
 
-// readTo reads the file up to a size, and takes its complete lines. It rereads the last bytes, to detect a file that
-// was truncated and rewritten.
+// readTo reads the file up to size, and takes its complete lines. It rereads the last bytes, to detect a file that was
+// truncated and rewritten.
 func (f *file) readTo(size int64, news *Update) {
 	data := make([]byte, int64(len(f.tail))+size-f.read)
 	n, err := f.open.ReadAt(data, f.read-int64(len(f.tail)))
@@ -326,7 +326,7 @@ func (f *file) takeLine(data []byte, news *Update) {
 	}
 }
 
-// endPhase ends the present phase, if any, at a time; NaN is now.
+// endPhase ends the present phase, if any, at the time at; NaN means now.
 func (f *file) endPhase(at float64, news *Update) {
 	if f.phase {
 		f.phase = false

@@ -16,7 +16,7 @@ const (
 	PhaseVariable = "PERFAGENT_PHASE" // name of the phase of a command
 )
 
-// MaxText is the largest length of a text or a name, in bytes; longer ones are cut.
+// MaxText is the largest length of a text or a name, in bytes; longer texts are cut.
 const MaxText = 200
 
 // A Line is the content of one line of the file.
@@ -26,11 +26,11 @@ type Line struct {
 	// Text is the text of the mark, or the name of the phase; "" ends a phase. It is valid UTF-8 of at most MaxText bytes,
 	// and may have control characters.
 	Text string
-	// At is the line's time in seconds since 1970; NaN without one.
+	// At is the line's time in seconds since 1970; NaN if the line has none.
 	At float64
 }
 
-// A record is a line of JSON. A null phase differs from a missing one.
+// A record is a line of JSON. A null phase differs from a missing phase.
 type record struct {
 	Mark  *string         `json:"mark"`
 	Phase json.RawMessage `json:"phase"`
@@ -76,7 +76,7 @@ func parseRecord(line []byte) (Line, bool) {
 	return l, true
 }
 
-// NewMarkLine returns the line that marks a moment, in seconds since 1970. It cuts the text at MaxText bytes.
+// NewMarkLine returns the line that marks the moment at, in seconds since 1970. It cuts what at MaxText bytes.
 func NewMarkLine(what string, at float64) Line { return Line{Text: text.Prefix(what, MaxText), At: at} }
 
 // Append appends the line to out as JSON for Parse, with a line end.
@@ -103,5 +103,5 @@ func quoted(s string) []byte {
 	return data
 }
 
-// UnixSeconds returns a time in the unit of Line.At.
+// UnixSeconds converts t to the unit of Line.At.
 func UnixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -4,12 +4,13 @@ import "math"
 
 // This file is the only place that computes increases of counters. A device's counter wraps and is reset ([Delta]), a
 // port's is reset and never wraps ([ResetDelta]), an energy counter wraps at a range of its zone ([RangeDelta]), a
-// CPU's is corrected downwards ([CorrectedDelta]), a sum over processes dips when one of them ends ([SumCounter]), and
-// the others only go up ([Counter]).
+// CPU's is corrected downwards ([CorrectedDelta]), a sum over processes dips when a process ends ([SumCounter]), and
+// all other counters only go up ([Counter]).
 
 const (
-	// wrapReach is how near to the end of its range a counter must have been, and how near to 0 it must be, for a fall to
-	// be a wrap: 1 GiB. Any other fall is a device that was removed and came back; its traffic in between is unknown.
+	// wrapReach is how near to the end of its range a counter must have been before a fall, and how near to 0 it must be
+	// afterwards, if the fall is to be a wrap: 1 GiB. Any other fall comes from a device that was removed and came back;
+	// its traffic in between is unknown.
 	wrapReach = 1 << 30
 	// maxDelta is more than any device moves between two readings: 1 PiB. A larger jump comes from another device or a bad
 	// counter.
@@ -46,8 +47,8 @@ func ResetDelta(prev, cur, unit uint64) uint64 {
 	return cur - prev
 }
 
-// RangeDelta is Delta for a counter that starts again at 0 after span; 0 is unknown. A fall that would mean an increase
-// of more than most is a reset after an unknown increase: it returns 0.
+// RangeDelta is Delta for a counter that starts again at 0 after span; a span of 0 means unknown. A fall that would
+// mean an increase of more than most is a reset after an unknown increase: it returns 0.
 func RangeDelta(prev, cur, span, most uint64) uint64 {
 	switch {
 	case cur >= prev:
@@ -77,8 +78,8 @@ type Counter struct {
 	begun bool
 }
 
-// Increase takes a reading of the counter and returns the increase since the first one: never negative, and unknown if
-// the reading is NaN.
+// Increase takes a reading of the counter and returns the increase since the first reading: never negative, and unknown
+// if the reading is NaN.
 func (c *Counter) Increase(v float64) Optional {
 	if !c.begun && !math.IsNaN(v) {
 		c.base, c.begun = v, true
@@ -89,8 +90,8 @@ func (c *Counter) Increase(v float64) Optional {
 	return Optional(max(0, v-c.base))
 }
 
-// Rebase switches to another counter with the present value v. Its earlier readings do not count. The increase so far
-// is kept.
+// Rebase switches to another counter with the present value v. What that counted before does not count. The increase so
+// far is kept.
 func (c *Counter) Rebase(increase Optional, v float64) {
 	if !increase.Known() {
 		increase = 0

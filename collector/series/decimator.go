@@ -3,10 +3,10 @@ package series
 import "slices"
 
 // Decimator thins a stream exactly as perf.py does. It exists for --compat perf.py only: it loses peaks, spaces samples
-// unevenly and drops the newest ones. Use [Ring] otherwise.
+// unevenly and drops the newest samples. Use [Ring] otherwise.
 //
 // A sample is accepted if its number (1, 2, 3…) is a multiple of Freq. When the list exceeds the maximum, every other
-// sample is kept, from the first; the overflowing one is dropped; and Freq doubles.
+// sample is kept, from the first; the sample that did not fit is dropped; and Freq doubles.
 type Decimator[T any] struct {
 	items     []T
 	maxLength int
@@ -14,8 +14,8 @@ type Decimator[T any] struct {
 	freq      int64
 }
 
-// NewDecimator returns an empty Decimator. It rounds an odd maxLength up to an even one, as perf.py does. If maxLength
-// is 0 or less, it keeps nothing.
+// NewDecimator returns an empty Decimator. It rounds an odd maxLength up to an even number, as perf.py does. If
+// maxLength is 0 or less, it keeps nothing.
 func NewDecimator[T any](maxLength int) *Decimator[T] {
 	maxLength = min(max(maxLength, 0), MaxCapacity)
 	return &Decimator[T]{maxLength: maxLength + maxLength%2, freq: 1}

@@ -20,6 +20,6 @@
 // [Decimator] thins a stream like perf.py, for those who need perf.py's numbers.
 //
 // The package is pure: no clock, no files, no locks, no goroutines. A value of its types belongs to one goroutine at a
-// time; pass a Clone to another one. [Summary.MarshalJSON] and [RestoreRing] preserve every bit. Input from outside is
-// checked: a damaged or hostile file gives an error and never a panic.
+// time; pass a Clone to another goroutine. [Summary.MarshalJSON] and [RestoreRing] preserve every bit. Input from
+// outside is checked: a damaged or hostile file gives an error and never a panic.
 package series

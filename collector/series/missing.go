@@ -3,7 +3,7 @@ package series
 // A Missing describes something that could not be measured: a metric, a key of the samples, a source, or another name.
 type Missing struct {
 	What string `json:"what"`
-	// Code is the kind of the reason, for programs; "" is unknown.
+	// Code identifies the kind of reason for programs that read the report; "" means unknown.
 	Code ReasonCode `json:"code,omitempty"`
 	Why  string     `json:"why"`
 	// Count is the number of missing readings, lines or devices, out of Total; 0 if the reason has no count.

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// MaxCapacity is the largest capacity of a ring; NewRing reduces larger ones. It guards against mistakes.
+	// MaxCapacity is the largest capacity of a ring; NewRing reduces larger capacities. It guards against mistakes.
 	MaxCapacity = 1 << 30
 	// MaxWidth is the largest number of columns of a ring.
 	MaxWidth = 1 << 12
@@ -20,8 +20,8 @@ const (
 //
 // After n Adds it holds one bucket for each index that is a multiple of Stride, the least power of two with ⌈n/Stride⌉
 // ≤ Capacity. Bucket i has the sample at index i·Stride unchanged, and per column a Stat over the samples i·Stride …
-// (i+1)·Stride−1 (the ones added so far). So all buckets merged give the whole stream's count, min and max exactly, and
-// its mean up to rounding. Saving, restoring and cloning the ring preserves every bit.
+// (i+1)·Stride−1 (as far as they have been added). So all buckets merged give the whole stream's count, min and max
+// exactly, and its mean up to rounding. Saving, restoring and cloning the ring preserves every bit.
 //
 // [NewRing] and [RestoreRing] make rings.
 type Ring struct {
@@ -61,7 +61,7 @@ func (r *Ring) Capacity() int { return r.capacity }
 // Len returns the present number of buckets: ⌈Count/Stride⌉, 0 before the first Add.
 func (r *Ring) Len() int { return r.used }
 
-// Stride returns the number of samples per bucket: 1, 2, 4, 8… The last one may have fewer.
+// Stride returns the number of samples per bucket: 1, 2, 4, 8… The last bucket may have fewer.
 func (r *Ring) Stride() int64 { return r.stride }
 
 // Count returns the number of samples added so far.
@@ -114,7 +114,8 @@ func (r *Ring) begin(value func(i int) float64) {
 	r.count++
 }
 
-// NewAligned returns a ring of other columns for the same samples. The samples so far have no values in them.
+// NewAligned returns a ring of width other columns for the same samples. The samples so far have no values in these
+// columns.
 func (r *Ring) NewAligned(width int) *Ring {
 	other := NewRing(r.capacity, width)
 	other.stride, other.count = r.stride, r.count
@@ -154,8 +155,8 @@ func (r *Ring) Halved() *Ring {
 	return c
 }
 
-// Widen adds columns at the end, up to width in all. Present buckets have no values in them. A smaller width changes
-// nothing.
+// Widen adds columns at the end, up to width in all. Present buckets have no values in the new columns. A smaller width
+// changes nothing.
 func (r *Ring) Widen(width int) {
 	if width <= r.width {
 		return
@@ -180,7 +181,7 @@ func (r *Ring) row(i int) Bucket {
 	return Bucket{Values: r.values[from:to:to], Stats: r.stats[from:to:to]}
 }
 
-// open appends a bucket that begins with a sample.
+// open appends a bucket. value(i) is its value of column i.
 func (r *Ring) open(value func(i int) float64) {
 	if r.used*r.width == len(r.values) {
 		r.resize(min(max(2*r.used, 2), r.capacity))

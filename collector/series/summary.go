@@ -73,7 +73,7 @@ func (s *Summary) Add(value, weight float64) {
 	}
 }
 
-// forget drops the counts per value: from the first positive weight on, only time counts.
+// forget drops the counts of values without a weight: from the first positive weight on, only time counts.
 func (s *Summary) forget() {
 	clear(s.above)
 	if s.bins != nil {

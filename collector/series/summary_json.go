@@ -24,7 +24,7 @@ type summaryJSON struct {
 type histogram [][]float64
 
 // MarshalJSON writes the whole state: {"count":2,"weight":2,"sum":3,"min":1,"max":2}, with "thresholds" and the weight
-// "above" each, and a sparse "histogram" of [bin, weight] pairs, if the Summary has them.
+// "above" each of them, and a sparse "histogram" of [bin, weight] pairs, if the Summary has them.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	w := summaryJSON{
 		Count: s.all.Count, Weight: s.all.Weight, Sum: s.all.Sum, Thresholds: s.thresholds, Above: s.above,
@@ -94,8 +94,8 @@ func (w summaryJSON) summary() (*Summary, error) {
 	return s, nil
 }
 
-// checkThresholds returns an error if the thresholds are impossible. The weight above them only falls from one to the
-// next, and never exceeds the total: floating-point additions keep that order.
+// checkThresholds returns an error if the thresholds are impossible. The weight above them only falls from one
+// threshold to the next, and never exceeds the total: floating-point additions keep that order.
 func (s *Summary) checkThresholds() error {
 	if len(s.above) != len(s.thresholds) {
 		return fmt.Errorf("%d thresholds with %d weights", len(s.thresholds), len(s.above))

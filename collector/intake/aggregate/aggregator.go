@@ -29,8 +29,8 @@ type usage struct {
 	series, nameBytes, sketchBytes, members, buckets, ranks, proxyStoreValues, uncondensed int
 }
 
-// Dropped counts rejected data by reason. Kernel and RateLimited count datagrams, the others lines, or samples of a
-// scrape.
+// Dropped counts rejected data by reason. Kernel and RateLimited count datagrams, the other fields count lines, or
+// samples of a scrape.
 type Dropped struct {
 	Kernel      int64 `json:"kernel,omitzero"`     // no room in the kernel's buffer
 	RateLimited int64 `json:"rate,omitzero"`       // over budget
@@ -59,7 +59,7 @@ func (d Dropped) Reasons() []DropReason {
 // Datagrams returns the number of lost datagrams. If there are any, counts and sums are lower bounds.
 func (d Dropped) Datagrams() int64 { return d.Kernel + d.RateLimited }
 
-// Plus returns the sum of two.
+// Plus returns the sums of d and o.
 func (d Dropped) Plus(o Dropped) Dropped {
 	return Dropped{
 		Kernel: d.Kernel + o.Kernel, RateLimited: d.RateLimited + o.RateLimited, Malformed: d.Malformed + o.Malformed,
@@ -83,8 +83,8 @@ func New(o Options, start time.Time) *Aggregator {
 	}}
 }
 
-// Add adds an event that arrived at at. It reports whether the event was accepted; a rejected one is counted. An event
-// of a known series does not allocate, except for attributes and ProxyStore records.
+// Add adds an event that arrived at at. It reports whether the event was accepted; a rejected event is counted. An
+// event of a known series does not allocate, except for attributes and ProxyStore records.
 func (b *Aggregator) Add(e *wire.Event, at time.Time) bool {
 	b.changes++
 	if e.At > 0 {
@@ -130,7 +130,8 @@ func (b *Aggregator) Drop(r wire.Reason, line []byte) {
 	b.example(line, r.String())
 }
 
-// DropDatagrams counts unread datagrams: those dropped by the kernel, and those over budget.
+// DropDatagrams counts unread datagrams: kernel is the number dropped by the kernel, rate the number discarded over
+// budget.
 func (b *Aggregator) DropDatagrams(kernel, rate int64) {
 	b.changes += uint64(kernel + rate)
 	b.Dropped.Kernel += kernel
@@ -159,8 +160,8 @@ func (b *Aggregator) example(line []byte, why string) {
 	}
 }
 
-// findOrAdd returns the entry of a series, or nil if there is no room for a new one. name is the series if it is new,
-// else "".
+// findOrAdd returns the entry of the series, or nil if there is no room for a new entry. name is the series if it is
+// new, else "".
 func findOrAdd[E any](b *Aggregator, entries map[string]*E, series []byte) (e *E, name string) {
 	if e := entries[string(series)]; e != nil {
 		return e, ""
@@ -176,7 +177,7 @@ func findOrAdd[E any](b *Aggregator, entries map[string]*E, series []byte) (e *E
 	return e, name
 }
 
-// reserve reserves room for one more series, and reports whether there was any.
+// reserve takes room for one more series with the given name. It reports false if there is none.
 func (b *Aggregator) reserve(series []byte) bool {
 	if b.used.series >= MaxSeries || b.used.nameBytes+len(series) > maxNameBytes {
 		b.Dropped.Series++
@@ -202,7 +203,7 @@ func unixSeconds(at time.Time) float64 { return float64(at.Unix()) + float64(at.
 // which copies what it keeps.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// AddSource adds a source of a kind (statsd, dogstatsd, unix or scrape) and returns its index.
+// AddSource adds a source of the given kind (statsd, dogstatsd, unix or scrape) and returns its index.
 func (b *Aggregator) AddSource(kind, address string) int {
 	s := Source{Kind: kind, Address: address}
 	if kind == "scrape" {
@@ -215,7 +216,7 @@ func (b *Aggregator) AddSource(kind, address string) int {
 	return len(b.Sources) - 1
 }
 
-// AddReceived counts datagrams of a source and their accepted events.
+// AddReceived counts datagrams from the given source, and the accepted events in these datagrams.
 func (b *Aggregator) AddReceived(source int, datagrams, events int64, at time.Time) {
 	s := &b.Sources[source]
 	s.Datagrams = new(*s.Datagrams + datagrams) // a new number: copies of the Source share the old one
@@ -223,7 +224,7 @@ func (b *Aggregator) AddReceived(source int, datagrams, events int64, at time.Ti
 	s.seen(events, at)
 }
 
-// AddScrape counts a scrape of a source, and its accepted events or, if why is not "", its failure.
+// AddScrape counts a scrape of the given source, and the scrape's accepted events or, if why is not "", its failure.
 func (b *Aggregator) AddScrape(source int, events int64, why string, at time.Time) {
 	s := &b.Sources[source]
 	s.Scrapes = new(*s.Scrapes + 1)
@@ -235,14 +236,14 @@ func (b *Aggregator) AddScrape(source int, events int64, why string, at time.Tim
 	s.seen(events, at)
 }
 
-// AddFailure counts a failure of a source, and records why.
+// AddFailure counts a failure of the given source, and records why.
 func (b *Aggregator) AddFailure(source int, why string) {
 	b.changes++
 	b.Sources[source].Failures++
 	b.Sources[source].Why = why
 }
 
-// seen counts events.
+// seen counts events that arrived at at, and updates First and Last.
 func (s *Source) seen(events int64, at time.Time) {
 	s.Events += events
 	if events == 0 {

@@ -35,8 +35,8 @@ const (
 	TimelineThroughput = "mb_per_second"
 )
 
-// timelinesOf has the numbers of each kind with a timeline, in the order of Collect. A gauge has one number, without a
-// name.
+// timelinesOf maps each kind with timelines to the numbers that they show, in the order of Collect. A gauge has one
+// number, without a name.
 var timelinesOf = map[Kind][]string{
 	OpKind: {TimelineTime, TimelineRate}, CounterKind: {TimelineRate}, GaugeKind: {""},
 	TransferKind: {TimelineThroughput, TimelineTime},
@@ -54,8 +54,9 @@ type chart struct {
 	interval *interval
 }
 
-// A WeightedMean describes a timeline in an interval. Weight is its weight in a mean over several intervals: seconds
-// for rates and gauges, the number of operations for times. Without a measurement the others are NaN, and Weight is 0.
+// A WeightedMean describes the values of a timeline in one interval. Weight is its weight in a mean over several
+// intervals: seconds for rates and gauges, the number of operations for times. Without a measurement, Weight is 0 and
+// the other fields are NaN.
 type WeightedMean struct{ Min, Mean, Max, Weight float64 }
 
 // unmeasured returns the WeightedMean without a measurement.
@@ -68,7 +69,7 @@ func constantMean(v, weight float64) WeightedMean { return WeightedMean{v, v, v,
 type interval struct {
 	n, sum, min, max float64
 	bytes            float64 // of transfers
-	area, from       float64 // of a gauge: value × seconds since the last Collect, from time from on
+	area, from       float64 // of a gauge: value × seconds since the last Collect, and the time of that
 	touched          bool    // min and max are valid
 }
 
@@ -97,7 +98,7 @@ func (i *interval) touch(v float64) {
 	i.min, i.max = min(i.min, v), max(i.max, v)
 }
 
-// addConstant adds a gauge's value from one time to another.
+// addConstant adds the value v of a gauge from one time to another, if it is known.
 func (i *interval) addConstant(v, from, to float64, known bool) {
 	if !known {
 		return
@@ -106,14 +107,14 @@ func (i *interval) addConstant(v, from, to float64, known bool) {
 	i.touch(v)
 }
 
-// vllmCharts has the names of vLLM's metrics with a default timeline, without prefix.
+// vllmCharts lists the metrics of vLLM that have a timeline by default, without vLLM's prefix.
 var vllmCharts = [...]string{
 	"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "prompt_tokens_total",
 	"generation_tokens_total", "request_success_total", "time_to_first_token_seconds", "inter_token_latency_seconds",
 	"e2e_request_latency_seconds", "num_preemptions_total",
 }
 
-// charted reports whether a series has a timeline.
+// charted reports whether a new series gets a timeline.
 func (b *Aggregator) charted(series string) bool {
 	if len(b.options.Charts) > 0 {
 		return len(b.charts) < MaxCharts &&
@@ -127,7 +128,7 @@ func (b *Aggregator) charted(series string) bool {
 	return len(b.charts) < DefaultCharts
 }
 
-// cutVLLM returns a name without the prefix of vLLM's metrics. It reports whether there was one.
+// cutVLLM returns a name without the prefix of vLLM's metrics. It reports whether there was a prefix.
 func cutVLLM(name string) (string, bool) {
 	if own, found := strings.CutPrefix(name, "vllm:"); found {
 		return own, true
@@ -142,7 +143,7 @@ func matches(pattern, text string) bool {
 	return fits && err == nil
 }
 
-// chartOf returns the interval of a new series.
+// chartOf gives a new series a timeline if it should have one, and returns its interval.
 func (b *Aggregator) chartOf(kind Kind, series string) *interval {
 	if !b.charted(series) {
 		return &b.discard
@@ -156,7 +157,7 @@ func (b *Aggregator) chartOf(kind Kind, series string) *interval {
 	return i
 }
 
-// TimelineKeys returns the keys of the timelines: see [TimelineKey]. New ones are appended; none is removed.
+// TimelineKeys returns the keys of the timelines: see [TimelineKey]. New keys are appended; no key is removed.
 func (b *Aggregator) TimelineKeys() []string { return slices.Clip(b.timelineKeys) }
 
 // Collect appends the mean of each timeline since the last Collect, or since the start, and begins a new interval. It

@@ -12,7 +12,7 @@ type distribution struct {
 	Sum     float64   `json:"sum"`
 	Bounds  []float64 `json:"bounds,omitempty"`  // ascending; without the last bucket's, which is infinite
 	Buckets []float64 `json:"buckets,omitempty"` // cumulative, one more than Bounds
-	// Mixed reports that different buckets grew, or that they exceed the limit: there are no quantiles.
+	// Mixed reports that there are no quantiles, because the buckets changed or exceed the limit.
 	Mixed bool `json:"mixed,omitzero"`
 }
 
@@ -42,7 +42,7 @@ func (d *distribution) clone() *distribution {
 	return &c
 }
 
-// merge adds another distribution.
+// merge adds o to d.
 func (d *distribution) merge(o *distribution) {
 	d.Count = min(d.Count+o.Count, maxSum)
 	d.Sum = min(max(d.Sum+o.Sum, -maxSum), maxSum)
@@ -61,9 +61,9 @@ func (d *distribution) merge(o *distribution) {
 	}
 }
 
-// quantile returns a quantile by the rule of Prometheus' histogram_quantile: linear within its bucket, the lowest
-// bucket beginning at 0 if its bound is above 0; the highest finite bound if it is in the last bucket. It reports false
-// without observations or without buckets.
+// quantile returns the quantile q by the rule of Prometheus' histogram_quantile. Within a bucket it interpolates
+// linearly; the lowest bucket begins at 0 if its bound is above 0. In the last bucket it returns the highest finite
+// bound. It reports false without observations or without buckets.
 func (d *distribution) quantile(q float64) (float64, bool) {
 	last := len(d.Buckets) - 1
 	if last < 1 {

@@ -2,11 +2,11 @@
 // other values and transfers. An [Aggregator] does so within limits that no job can exceed: excess data is rejected and
 // counted.
 //
-// Lines come in as events of package wire ([Aggregator.Add]), scrapes of a Prometheus endpoint through an [Endpoint].
-// The results are [Operations] and [Transfer], with the names that they have in a report.
+// Lines come in as events of package wire ([Aggregator.Add]), and scrapes of a Prometheus endpoint come through an
+// [Endpoint]. The results are [Operations] and [Transfer], with the names that they have in a report.
 //
 // The package has no clock, no files, no goroutines and no locks. An Aggregator belongs to one goroutine at a time;
-// another one gets a Clone.
+// give another goroutine a Clone.
 package aggregate
 
 // The limits of an Aggregator.
@@ -18,7 +18,7 @@ const (
 	MaxMembers          = 1000 // different members of a set
 	MaxExamples         = 5    // examples of rejected lines
 	MaxCharts           = 32   // series and transfers with a timeline, with patterns
-	DefaultCharts       = 12   // and without
+	DefaultCharts       = 12   // series and transfers with a timeline, without patterns
 )
 
 // These limits bound the memory of an Aggregator and the size of its state if names, values and sets are larger than in

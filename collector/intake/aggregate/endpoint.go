@@ -14,17 +14,17 @@ import (
 // An Endpoint holds the values of the last scrape of a Prometheus endpoint, from which growth is counted. Create one
 // with [NewEndpoint].
 type Endpoint struct {
-	jobStart         float64 // Unix seconds; NaN if the server may be older
+	jobStart         float64 // Unix seconds; NaN if perfagent did not start the job
 	inTicks          float64 // jobStart at the kernel's resolution: boot time in whole seconds plus ticks of 10 ms
-	zero             bool    // there was no server when the job started, so it counts from 0
+	zero             bool    // there was no server when the job started, so a later one counts from 0
 	begun            bool    // there was a scrape
 	lastProcessStart float64 // process_start_time_seconds of the last scrape, or NaN
 
 	reader       *wire.PrometheusReader
 	scrape       int // number of the scrape
 	metrics      map[string]*metric
-	touched      []*metric // in this scrape, in the order of the body
-	held         int       // number of bounds
+	touched      []*metric // metrics of this scrape, in the order of the body
+	held         int       // number of bounds of all metrics
 	taken        int       // accepted samples of this scrape
 	refused      int64     // samples without room
 	tooLong      int64     // samples with too long names or labels
@@ -50,7 +50,7 @@ type metric struct {
 
 // A metricValue is the value of a series in a scrape.
 type metricValue struct {
-	count   float64 // or the value of a counter or a gauge
+	count   float64 // number of observations, or the value of a counter or a gauge
 	sum     float64
 	buckets []float64 // cumulative
 }
@@ -74,7 +74,7 @@ func NewEndpoint(jobStart, booted time.Time) *Endpoint {
 	return e
 }
 
-// NoteUnreachable records that there was no server when the job started. A later one counts from 0.
+// NoteUnreachable records that there was no server when the job started. A server that starts later counts from 0.
 func (e *Endpoint) NoteUnreachable() {
 	if !e.begun && !math.IsNaN(e.jobStart) {
 		e.zero = true
@@ -102,7 +102,8 @@ func (e *Endpoint) Read(body io.Reader) error {
 	return e.reader.Err()
 }
 
-// AddTo adds the last successful Read, made at at, to an Aggregator. It returns the number of accepted samples.
+// AddTo adds the samples of the last Read, which succeeded at the time at, to b. It returns the number of accepted
+// samples.
 func (e *Endpoint) AddTo(b *Aggregator, at time.Time) (taken int) {
 	b.Dropped.TooLong += e.tooLong
 	b.Dropped.Series += e.refused
@@ -121,7 +122,7 @@ func leftOut(name []byte) bool {
 	return bytes.HasSuffix(name, []byte("_created"))
 }
 
-// take adds a sample. It reports false if there is no room for its series, or its type is another one.
+// take adds a sample. It reports false if there is no room for a new series, or if the series already has another type.
 func (e *Endpoint) take(s *wire.Sample) bool {
 	m := e.metrics[string(s.Series)]
 	if m == nil {
@@ -167,7 +168,7 @@ func newMetric(s *wire.Sample) *metric {
 	return m
 }
 
-// bucket adds a bucket. Buckets come in the order of their bounds, the infinite one last.
+// bucket adds a bucket to m. Buckets come in the order of their bounds, the infinite one last.
 func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 	i := len(m.next.buckets)
 	finite := !math.IsInf(s.Bound, 1)
@@ -182,17 +183,17 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 			e.held++
 		}
 	default:
-		m.badBuckets = true // other buckets than before
+		m.badBuckets = true // not the buckets of earlier scrapes
 		return
 	}
 	m.next.buckets = append(m.next.buckets, s.Value)
 }
 
-// commit adds the growth of each series.
+// commit adds the growth of each series. A new series counts from 0, unless the server may have counted before the job.
 func (e *Endpoint) commit(b *Aggregator, at time.Time) {
 	restarted := e.begun && !math.IsNaN(e.processStart) && !math.IsNaN(e.lastProcessStart) &&
 		e.processStart != e.lastProcessStart
-	older := e.processStart < e.jobStart-startError // a server that was not ready may have counted before
+	older := e.processStart < e.jobStart-startError // a server that was not ready may have counted already
 	zero := e.begun || e.zero && !older || e.startedByJob()
 	for _, m := range e.touched {
 		if !m.possible() {
@@ -223,15 +224,15 @@ func (e *Endpoint) commit(b *Aggregator, at time.Time) {
 	}
 }
 
-// startError is by how many seconds process_start_time_seconds may be too early.
+// startError is the largest error of process_start_time_seconds, in seconds; it may be that much too early.
 const startError = 1
 
 // ticksPerSecond is the kernel's resolution of process start times (USER_HZ).
 const ticksPerSecond = 100
 
-// startedByJob reports whether the server's process started after the job, by the server's metric. Most clients add the
-// start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: inTicks is
-// computed likewise. Clients of Node.js round to a second. Others use the wall clock.
+// startedByJob reports whether the server's process started after the job, by process_start_time_seconds. Most clients
+// add the start in ticks since the boot to the boot time in whole seconds, and may be early by up to a second: inTicks
+// is computed likewise. Clients of Node.js round to a second. Other clients use the wall clock.
 func (e *Endpoint) startedByJob() bool {
 	ticks := e.processStart * ticksPerSecond
 	switch {
@@ -277,7 +278,7 @@ func (m *metric) possible() bool {
 	case wire.CounterMetric:
 		return isCount(m.next.count)
 	}
-	whole := m.next.count == math.Trunc(m.next.count) // a fraction of an observation would make averages unbounded
+	whole := m.next.count == math.Trunc(m.next.count) // a fraction, such as 1e-300, would make averages huge
 	return isCount(m.next.count) && whole && isFinite(m.next.sum) && (m.signed() || m.next.sum >= 0) &&
 		!slices.ContainsFunc(m.next.buckets, isNoCount)
 }
@@ -315,7 +316,7 @@ func (m *metric) growth(restarted bool) metricValue {
 // different order each time.
 const sumError = 1e-9
 
-// wasReset reports whether a metric counts from 0 again.
+// wasReset reports whether a value of the metric fell, so that it counts from 0 again.
 func (m *metric) wasReset() bool {
 	if m.next.count < m.last.count || !m.signed() && m.next.sum < m.last.sum*(1-sumError) {
 		return true

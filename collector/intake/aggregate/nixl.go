@@ -55,7 +55,7 @@ type nixl struct {
 	Last     float64                           `json:"last"`
 }
 
-// growNIXL adds the growth of one of vLLM's metrics.
+// growNIXL adds the growth of one of vLLM's NIXL metrics.
 func (b *Aggregator) growNIXL(m *metric, g *metricValue, at time.Time) {
 	if g.count <= 0 {
 		return
@@ -83,7 +83,7 @@ func (b *Aggregator) growNIXL(m *metric, g *metricValue, at time.Time) {
 	n.Last = unixSeconds(at)
 }
 
-// engine returns the nixl of an engine, or nil if there is no room for another one.
+// engine returns the nixl of the engine with the given label, or nil if there is no room for another engine.
 func (b *Aggregator) engine(label string) *nixl {
 	if n := b.Engines[label]; n != nil {
 		return n

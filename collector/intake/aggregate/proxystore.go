@@ -61,7 +61,7 @@ func proxyStoreSeries[E any](b *Aggregator, name string, find func(series []byte
 	return find(wire.AppendName(nil, []byte(name)))
 }
 
-// reserveProxyStore reserves room for one more number of an id, and reports whether there was any.
+// reserveProxyStore takes room for one more number of an id. It reports false if there is none.
 func (b *Aggregator) reserveProxyStore() bool {
 	if b.used.proxyStoreValues >= MaxProxyStoreValues {
 		b.Dropped.Keys++
@@ -71,7 +71,7 @@ func (b *Aggregator) reserveProxyStore() bool {
 	return true
 }
 
-// dropProxyStore removes the record with the id.
+// dropProxyStore removes the record with the given id.
 func (b *Aggregator) dropProxyStore(id string) {
 	gone := 0
 	for _, t := range b.Times {
@@ -101,7 +101,7 @@ func unitOf(v wire.Version, name string) float64 {
 	return 1
 }
 
-// inNanoseconds has the operations with nanoseconds since 0.6.5.
+// inNanoseconds lists the operations with times in nanoseconds since 0.6.5.
 var inNanoseconds = []string{"factory.call", "factory.resolve", "factory.polling_resolve"}
 
 // before reports whether v is an earlier version than w.

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A Source is a socket or an endpoint of events.
+// A Source is a socket or an endpoint from which events come.
 type Source struct {
 	Kind             string   `json:"kind"`    // statsd, dogstatsd, unix or scrape
 	Address          string   `json:"address"` // without user info
@@ -24,7 +24,7 @@ type Source struct {
 	Why              string   `json:"why,omitempty"`                // reason of the last failure
 }
 
-// Operations is a report's section about the job's operations. Its parts are by series; empty parts are omitted.
+// Operations is a report's section about the job's operations. Its maps are by series; empty maps are omitted.
 type Operations struct {
 	Sources    []Source                                `json:"sources"`
 	Times      map[string]Timing                       `json:"times,omitempty"`
@@ -98,7 +98,7 @@ type Set struct {
 	AtLeast bool `json:"at_least,omitzero"`
 }
 
-// A TransferList is an unknown list of vLLM's class.
+// A TransferList is the length and the sum of an unknown list of vLLM's class.
 type TransferList struct {
 	Count int64   `json:"count"`
 	Sum   float64 `json:"sum"`
@@ -138,7 +138,7 @@ func (b *Aggregator) Operations(end time.Time) Operations {
 	}
 }
 
-// each converts each entry. It returns nil for no entries.
+// each converts each entry with report. It returns nil if there are no entries.
 func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
 	if len(entries) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
 	return reports
 }
 
-// sourcesAt returns the sources at the end.
+// sourcesAt returns the sources, with SecondsBeforeEnd up to the given end.
 func (b *Aggregator) sourcesAt(end float64) []Source {
 	sources := append([]Source{}, b.Sources...)
 	for i, s := range sources {
@@ -161,7 +161,7 @@ func (b *Aggregator) sourcesAt(end float64) []Source {
 	return sources
 }
 
-// keyTimes returns the times of the keys of each operation.
+// keyTimes returns the times by operation and key.
 func (b *Aggregator) keyTimes() map[string]map[string]opstats.TimeStats {
 	if b.Keys.Len() == 0 {
 		return nil
@@ -188,8 +188,8 @@ func (c *counter) total() float64 {
 	return sum
 }
 
-// report returns the report of the series. If it has several origins, it contains only the fields that all of them
-// know.
+// report returns the report of the series. If its times have several origins (records, ProxyStore, scrapes), the report
+// contains only the fields that all of them know.
 func (t *timing) report() Timing {
 	stats := t.Stats
 	for _, id := range slices.Sorted(maps.Keys(t.ProxyStore)) {
@@ -226,7 +226,7 @@ func (t *timing) report() Timing {
 }
 
 // quantilesOf returns the quantiles of a series, if it came entirely from records or entirely from a histogram. For a
-// histogram it also returns their names: they are estimates.
+// histogram it also returns the names, because the quantiles are estimates.
 func quantilesOf(q *quantiles, d *distribution, records, sums bool, names ...string) (
 	p50, p90, p99 *float64, estimated []string,
 ) {

@@ -106,7 +106,7 @@ func (b *Aggregator) addCounter(e *wire.Event) bool {
 	return b.count(e.Series, by)
 }
 
-// count adds to a counter.
+// count adds by to the counter of the series.
 func (b *Aggregator) count(series []byte, by float64) bool {
 	if !isFinite(by) {
 		return b.refuse(series, wire.NotFinite)
@@ -155,7 +155,7 @@ func (b *Aggregator) addGauge(e *wire.Event, at time.Time) bool {
 	return true
 }
 
-// setGauge sets a gauge, or changes it by v; a new one starts from 0.
+// setGauge sets a gauge to v or, if change, changes it by v. A new gauge starts from 0.
 func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Time) bool {
 	g, name := findOrAdd(b, b.Gauges, series)
 	if g == nil {
@@ -272,7 +272,7 @@ func (b *Aggregator) addMember(e *wire.Event) bool {
 	return true
 }
 
-// An attribute is a series of an attribute: a string, a float64 or a bool.
+// An attribute is a series with a value that is a string, a float64 or a bool.
 type attribute struct {
 	Value any `json:"value"`
 }
@@ -301,7 +301,7 @@ type quantiles struct {
 	Discarded bool           `json:"lost,omitzero"`
 }
 
-// add counts a value as often as a running count increased, in whole numbers.
+// add counts v as often as the rounded count of its series grew, from before to after.
 func (q *quantiles) add(v, before, after float64, used *usage) {
 	if q.Discarded {
 		return

@@ -96,8 +96,9 @@ func (b *Aggregator) isSmall() bool {
 	return b.used.series+b.Keys.Len()+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.uncondensed < 256
 }
 
-// Restore returns the Aggregator that WriteState wrote. It is for reports: it has no timelines, does not count its
-// limits, and must not be added to. It returns an error if WriteState cannot have written the state.
+// Restore returns the Aggregator that WriteState wrote. The result is for reports: it has no timelines, does not count
+// the use of its limits, and nothing may be added to it. It returns an error if WriteState cannot have written the
+// state.
 func Restore(packed []byte) (*Aggregator, error) {
 	b := New(Options{}, time.Time{})
 	err := unpack(packed, &b.state)

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/opstats"
 )
 
-// A transfer has the transfers of one name, from records.
+// A transfer holds the transfers of one name, from records.
 type transfer struct {
 	Records  opstats.Transfers `json:"records"`
 	Ranks    []int             `json:"ranks,omitempty"` // in ascending order
@@ -19,7 +19,7 @@ type transfer struct {
 	interval *interval
 }
 
-// addTransfer adds a transfer, a failed one, or the data of an interval.
+// addTransfer adds a transfer, a failure, or the data of an interval.
 func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
 	var data opstats.Transfers
 	if e.Kind == wire.TransferData && data.UnmarshalJSON(e.Data) != nil {
@@ -46,7 +46,7 @@ func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
 	return true
 }
 
-// transfer returns the transfers of a name, or nil if there is no room for another name.
+// transfer returns the transfers of the given name, or nil if there is no room for another name.
 func (b *Aggregator) transfer(name []byte) *transfer {
 	if t := b.Records[string(name)]; t != nil {
 		return t
@@ -104,7 +104,8 @@ func (t *transfer) seen(at float64) {
 	t.Last = max(t.Last, at)
 }
 
-// Condense keeps at most most transfers in lists, over all names. It replaces the others by exact sums, and sketches.
+// Condense reduces the transfers that are kept in lists to at most most, over all names. It replaces the largest lists
+// with exact sums and sketches.
 func (b *Aggregator) Condense(most int) {
 	if b.used.uncondensed <= most {
 		return

@@ -15,5 +15,5 @@ const (
 	MaxTags = 16      // number of tags of a series
 )
 
-// maxNumber is the largest absolute value of a number, as in package opstats; larger ones count as not finite.
+// maxNumber is the largest absolute value of a number, as in package opstats; larger numbers count as not finite.
 const maxNumber = 1e100

@@ -41,7 +41,7 @@ const (
 	KVExpired
 )
 
-// A TransferRecord has the numbers of one transfer, unconverted.
+// A TransferRecord has the numbers of one transfer, as reported by the job.
 type TransferRecord struct {
 	XferMicros, PostMicros, Bytes, Descriptors float64
 }
@@ -57,12 +57,12 @@ type Event struct {
 	Rate      float64   // sampling rate: above 0, at most 1
 	At        float64   // time of the event, in Unix seconds; 0 if unknown
 	Text      []byte
-	Key       []byte  // nil without one
+	Key       []byte  // nil if there is none
 	Bytes     float64 // size of the object, if HasBytes
 	HasBytes  bool
 	Failed    bool // the operation failed; there are no Values
 	Attribute any  // a string, a float64 or a bool
-	Rank      int  // −1 without one
+	Rank      int  // −1 if unknown
 	Failure   FailureKind
 	Transfer  TransferRecord
 	Data      []byte // a JSON object
@@ -81,7 +81,7 @@ func (e *Event) reset() {
 	e.builder.reset()
 }
 
-// refuse records a reason for rejection. The first one counts.
+// refuse records a reason for rejection, unless there is one already.
 func (e *Event) refuse(r Reason) {
 	if e.reason == Accepted {
 		e.reason = r

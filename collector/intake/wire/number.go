@@ -26,8 +26,8 @@ func checkFinite(v float64) Reason {
 	return Accepted
 }
 
-// parseNumber parses a number like Prometheus: like Go, without hexadecimal digits and underscores. A number that is
-// too large is an infinity.
+// parseNumber parses a number as Prometheus does: in Go's syntax, but without hexadecimal digits and underscores. A
+// number that is too large is an infinity.
 func parseNumber(b []byte) (float64, error) {
 	if v, ok := text.ParseDecimal(b); ok {
 		return v, nil

@@ -23,7 +23,7 @@ const (
 	SummaryMetric
 )
 
-// metricTypes has the types by their names on TYPE lines.
+// metricTypes maps the name on a TYPE line to the type.
 var metricTypes = map[string]MetricType{
 	"untyped": Untyped, "counter": CounterMetric, "gauge": GaugeMetric, "histogram": HistogramMetric,
 	"summary": SummaryMetric,
@@ -41,7 +41,7 @@ const (
 	Count
 )
 
-// A Sample is one line of a body with a number. The next one overwrites its slices.
+// A Sample is a line of a body that has a number. The next Sample overwrites its slices.
 type Sample struct {
 	Name   []byte // name on the TYPE line, or on the line itself if there is none
 	Type   MetricType
@@ -95,7 +95,8 @@ func (t *PrometheusReader) Reset(body io.Reader) {
 		builder: seriesBuilder{out: t.builder.out}}
 }
 
-// Err returns the error that ended Next before the body's end: the error of the body, or one with the line number.
+// Err returns the error that ended Next before the body's end: an error in reading the body or, with the line number,
+// in its syntax.
 func (t *PrometheusReader) Err() error { return t.err }
 
 // Next reads the next sample into t.Sample. It returns false at the end, and at the first invalid line.
@@ -269,7 +270,7 @@ func (t *PrometheusReader) labels(rest []byte) ([]byte, error) {
 	}
 }
 
-// label adds a label to the series, or sets the bucket's bound. An empty value counts as no label.
+// label adds a label to the series, or sets the bucket's bound. A label with an empty value is treated as absent.
 func (t *PrometheusReader) label(name, value []byte) error {
 	s := &t.Sample
 	switch {
@@ -370,7 +371,8 @@ func metricNameLen(b []byte) int { return nameLength(b, ':') }
 // labelNameLen returns the length of the label name at the beginning of b.
 func labelNameLen(b []byte) int { return nameLength(b, '_') }
 
-// nameLength returns the length of the name at the beginning of b: letters, "_", another, and digits except at first.
+// nameLength returns the length of the name at the beginning of b: letters, "_", another and, except in first place,
+// digits.
 func nameLength(b []byte, another byte) int {
 	for i, c := range b {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'

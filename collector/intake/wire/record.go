@@ -91,8 +91,8 @@ func (e *Event) parseRecord(line []byte) {
 	e.readCommonFields(head)
 }
 
-// readFields reads the object into e.fields, and returns its head. A null counts as missing. It reports false if the
-// line is not a record.
+// readFields reads the object into e.fields, and returns its head, the key that determines its kind. A null counts as
+// missing. It reports false if the line is not a record.
 func (e *Event) readFields(line []byte) (head field, ok bool) {
 	clear(e.fields[:])
 	s := scanner{data: line, at: 1}
@@ -125,7 +125,7 @@ func (e *Event) readFields(line []byte) (head field, ok bool) {
 	return head, found == 1 && s.space() == 0 && s.at == len(line)
 }
 
-// has reports whether there is a field.
+// has reports whether the record has the field.
 func (e *Event) has(f field) bool { return e.fields[f].kind != 0 }
 
 // readCommonFields reads the fields that most records have: the series' name and tags, the time, the rank.
@@ -155,7 +155,7 @@ func (e *Event) demand(condition bool) {
 	}
 }
 
-// text returns an optional text within its limit; without the field it is empty.
+// text returns the text in an optional field, or nil without the field. It refuses a text beyond the limit.
 func (e *Event) text(f field) []byte {
 	switch v := e.fields[f]; v.kind {
 	case 0:
@@ -186,7 +186,7 @@ func (e *Event) number(f field) float64 {
 	return 0
 }
 
-// size returns a number that must not be negative, or absent without the field.
+// size returns the number in field f, which must not be negative, or absent if there is no such field.
 func (e *Event) size(f field, absent float64) float64 {
 	if !e.has(f) {
 		return absent

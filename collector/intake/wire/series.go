@@ -20,7 +20,7 @@ type seriesBuilder struct {
 // reset removes the tags.
 func (b *seriesBuilder) reset() { b.n = 0 }
 
-// add adds a tag. Equal tags count once.
+// add adds a tag. A tag equal to an earlier one is ignored.
 func (b *seriesBuilder) add(key, value []byte) Reason {
 	for _, t := range b.tags[:b.n] {
 		if bytes.Equal(t.key, key) && bytes.Equal(t.value, value) {

@@ -102,8 +102,8 @@ func (e *Event) extensions(list []byte, d Dialect) Dialect {
 	return d
 }
 
-// isDogStatsD reports whether an extension is one of the unused ones: T with a time in seconds, and c:, e: and newer
-// ones in the same form, such as card:.
+// isDogStatsD reports whether part is an extension of DogStatsD that is not used: T with a time in seconds, or c:, e:
+// or a newer one in the same form, such as card:.
 func isDogStatsD(part []byte) bool {
 	if at, isTime := bytes.CutPrefix(part, []byte("T")); isTime {
 		return len(at) > 0 && digits(at) == len(at)
