@@ -49,7 +49,7 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 
 // Another group may set the limits from some time on. Its earlier counts are not the job's; the counts of the previous
 // group stay.
-func TestAccountTracker_FollowsAnotherQuotaGroup(t *testing.T) {
+func TestAccountTracker_KeepsCountsWhenQuotaGroupChanges(t *testing.T) {
 	a, pct := accountAfter(t, []groupAt{
 		{quotaGroup: "leaf", periods: 100, throttled: 50},
 		{quotaGroup: "leaf", periods: 110, throttled: 52},
@@ -61,18 +61,19 @@ func TestAccountTracker_FollowsAnotherQuotaGroup(t *testing.T) {
 	})
 
 	if a.Periods != 40 || a.ThrottledPeriods != 13 || math.Abs(float64(a.ThrottledSeconds)-1.3) > 1e-9 {
-		t.Errorf("%v of %v periods, %v s", a.ThrottledPeriods, a.Periods, a.ThrottledSeconds)
+		t.Errorf("throttled in %v of %v periods, %v s; want 13 of 40, 1.3 s", a.ThrottledPeriods, a.Periods,
+			a.ThrottledSeconds)
 	}
 
 	for i, want := range []float64{20, math.NaN(), 10, math.NaN(), math.NaN(), 50} {
 		if pct[i] != want && !(math.IsNaN(want) && math.IsNaN(pct[i])) {
-			t.Errorf("sample %d: %v %%, want %v", i, pct[i], want)
+			t.Errorf("sample %d: throttled in %v %% of periods, want %v", i, pct[i], want)
 		}
 	}
 }
 
 // The reached share is relative to the limit at that time, and to peaks that rose while the job ran.
-func TestAccountTracker_MemoryLimit(t *testing.T) {
+func TestAccountTracker_ReachedShareIsOfLimitAtThatTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings []groupAt
 		want     series.Optional
@@ -93,16 +94,16 @@ func TestAccountTracker_MemoryLimit(t *testing.T) {
 	} {
 		a, _ := accountAfter(t, c.readings)
 		if a.LimitReachedPct != c.want && (a.LimitReachedPct.Known() || c.want.Known()) {
-			t.Errorf("%s: %v %%, want %v", name, a.LimitReachedPct, c.want)
+			t.Errorf("%s: LimitReachedPct %v, want %v", name, a.LimitReachedPct, c.want)
 		}
 		if full := strings.HasPrefix(name, "killed at the limit") || strings.HasPrefix(name, "killed, and full"); full != (a.FullAtKillMB == 200) {
-			t.Errorf("%s: full at a kill: %v", name, a.FullAtKillMB)
+			t.Errorf("%s: FullAtKillMB %v; want 200: %v", name, a.FullAtKillMB, full)
 		}
 	}
 }
 
 // With a changing limit, the account has the allowed CPU time, and the range of the limit.
-func TestAccountTracker_LimitThatChanges(t *testing.T) {
+func TestAccountTracker_SumsAllowedCPUTimeOfChangingLimit(t *testing.T) {
 	reading := func(second int, cpus float64) *host.Reading {
 		at := time.Duration(second) * time.Second
 		return &host.Reading{At: host.Instant{Mono: at, Boot: at, Wall: time.Unix(1000, 0).Add(at)}, Job: &host.JobUsage{
@@ -114,15 +115,15 @@ func TestAccountTracker_LimitThatChanges(t *testing.T) {
 		l, a = l.next(a, reading(second+1, cpus), trackerInput{})
 	}
 	if got := a.LimitCPUSeconds; got != 2+2+1.5+1 {
-		t.Errorf("%v CPU seconds were allowed", got)
+		t.Errorf("LimitCPUSeconds %v, want 6.5", got)
 	}
 	if r := a.Limits.CPUsRange; r == nil || r.Min != 1 || r.Max != 2 || r.Changes != 1 || !r.ChangedAt.Equal(time.Unix(1003, 0)) {
-		t.Errorf("range %+v", r)
+		t.Errorf("CPUsRange %+v, want 1 to 2 with one change at 1003 s", r)
 	}
 }
 
 // Memory pressure counts from its first reading, and starts again when another group has the limit.
-func TestAccountTracker_Reclaim(t *testing.T) {
+func TestAccountTracker_ReclaimStartsAgainWithNewGroup(t *testing.T) {
 	l, a := accountTracker{start: host.Instant{}}, NoAccount()
 	u := math.NaN()
 	for _, h := range []struct {
@@ -139,11 +140,11 @@ func TestAccountTracker_Reclaim(t *testing.T) {
 		l.noteReclaim(&a.Limits, &h.held)
 	}
 	if got, want := a.Limits.Reclaim, (host.Reclaim{SwapMB: 30, RefaultedMB: 11}); got == nil || *got != want {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("Reclaim %+v, want %+v", got, want)
 	}
 	l.noteReclaim(&a.Limits, &cgroup.Reclaim{Swap: u, Refaults: u, High: 50 * MiB, HighEvents: 100})
 	if got := a.Limits.Reclaim.HighMB; got != 50 {
-		t.Errorf("memory.high was exceeded: %v MiB", got)
+		t.Errorf("HighMB %v after memory.high was exceeded, want 50", got)
 	}
 }
 
@@ -159,7 +160,7 @@ type killReading struct {
 // A kill is attributed to a limit if the kernel's counters prove it: in v2 they count the kills due to a limit, which
 // page cache does not increment. In v1 the unreclaimable memory before the kill decides. The host's available memory is
 // also taken from before the kill, because the kill itself frees memory.
-func TestAccountTracker_Kill(t *testing.T) {
+func TestAccountTracker_AttributesKillToProvenLimit(t *testing.T) {
 	n := math.NaN()
 	v1 := func(available, held, kills float64) killReading {
 		return killReading{available: available, held: held, kills: kills, ooms: n, limitOOMs: n}
@@ -210,12 +211,12 @@ func TestAccountTracker_Kill(t *testing.T) {
 		got := a.LastOOMKill
 		if got != nil {
 			if at := time.Unix(100+int64(c.at), 0); !got.At.Equal(at) || got.AvailablePct.Known() && math.Abs(float64(got.AvailableMB-10*got.AvailablePct)) > 0.01 {
-				t.Errorf("%s: %+v, want it at %v", name, got, at)
+				t.Errorf("%s: kill %+v, want it at %v, with AvailableMB 10 times AvailablePct", name, got, at)
 			}
 			got = &OOMKill{InGroup: got.InGroup, AtLimit: got.AtLimit, LimitEventsCounted: got.LimitEventsCounted, AvailablePct: got.AvailablePct}
 		}
 		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.want) || fmt.Sprint(a.LimitOOMKills) != fmt.Sprint(c.atLimit) {
-			t.Errorf("%s: %+v, %v at the limit; want %+v, %v", name, got, a.LimitOOMKills, c.want, c.atLimit)
+			t.Errorf("%s: last kill %+v, %v kills at the limit; want %+v, %v", name, got, a.LimitOOMKills, c.want, c.atLimit)
 		}
 	}
 }

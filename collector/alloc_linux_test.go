@@ -47,7 +47,7 @@ func TestSampler_AllocatesNothing(t *testing.T) {
 		fewest = min(fewest, allocationsOfSample(t))
 	}
 	if fewest > 0.3 {
-		t.Errorf("%.2f allocations in a sample", fewest)
+		t.Errorf("%.2f allocations in a sample, want at most 0.3", fewest)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // CPU time discovered at once was not used in the window.
-func TestCounterState_NoMoreCPUsThanThereAre(t *testing.T) {
+func TestCounterState_DropsMoreCPUsThanTheHostHas(t *testing.T) {
 	at := func(mono int, cpu float64) *host.Reading {
 		nan := math.NaN()
 		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUsage{CPUSeconds: cpu, IO: process.UnknownIO(), Memory: nan, Processes: nan, Threads: nan}}
@@ -21,23 +21,23 @@ func TestCounterState_NoMoreCPUsThanThereAre(t *testing.T) {
 	p := NewCounterState(at(0, 0))
 	p, s := p.Next(at(1, 1.5), 0)
 	if s.Values[JobCPU] != 1.5 {
-		t.Errorf("%v CPUs, want 1.5", s.Values[JobCPU])
+		t.Errorf("JobCPU is %v after 1.5 s in a second, want 1.5", s.Values[JobCPU])
 	}
 	p, s = p.Next(at(2, 40), 0)
 	if s.Has(JobCPU) {
-		t.Errorf("%v CPUs of 2", s.Values[JobCPU])
+		t.Errorf("%v CPUs, want none: 38.5 s in a second are more than the 2 CPUs can give", s.Values[JobCPU])
 	}
 	p, s = p.Next(at(3, 41), 0)
 	if s.Values[JobCPU] != 1 {
-		t.Errorf("%v CPUs, want 1", s.Values[JobCPU])
+		t.Errorf("JobCPU is %v in the second after a jump, want 1", s.Values[JobCPU])
 	}
 	if _, s = p.Next(at(4, 43.1), 0); s.Values[JobCPU] != 2 { // 18 threads at 100 ms: clock ticks gave 16.58 of 16 CPUs
-		t.Errorf("%v CPUs, want 2", s.Values[JobCPU])
+		t.Errorf("JobCPU is %v after 2.1 s in a second on 2 CPUs, want 2: clock ticks explain the excess", s.Values[JobCPU])
 	}
 }
 
 // CPU time that is known late counts for a window that ends late.
-func TestCounterState_LateCPUTime(t *testing.T) {
+func TestCounterState_LagExtendsWindowOfCPUTime(t *testing.T) {
 	at := func(mono, cpu float64, lag time.Duration) *host.Reading {
 		nan := math.NaN()
 		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUsage{CPUSeconds: cpu, Lag: lag, IO: process.UnknownIO(), Memory: nan, Processes: nan, Threads: nan}}
@@ -50,14 +50,14 @@ func TestCounterState_LateCPUTime(t *testing.T) {
 		var s Sample
 		p, s = p.Next(r, 100*time.Millisecond)
 		if got := s.Values[JobCPU]; math.Abs(got-1) > 1e-9 {
-			t.Errorf("after %v: %v CPUs", r.At.Mono, got)
+			t.Errorf("after %v: %v CPUs, want 1", r.At.Mono, got)
 		}
 	}
 }
 
 // CPU time that the job's group did not count for several samples belongs to the job at an unknown time: the sample has
 // no rate, and the account has the amount.
-func TestCounterState_OutsideOfTheGroup(t *testing.T) {
+func TestCounterState_LateCPUTimeGivesNoRate(t *testing.T) {
 	at := func(mono time.Duration, cpu, late float64) *host.Reading {
 		nan := math.NaN()
 		r := &host.Reading{Job: &host.JobUsage{
@@ -75,10 +75,11 @@ func TestCounterState_OutsideOfTheGroup(t *testing.T) {
 		p, s = p.Next(r, 0)
 		l, a = l.next(a, r, trackerInput{cpuSeconds: p.jobCPUSeconds()})
 		if got := s.Values[JobCPU]; got != step.want && !(math.IsNaN(got) && math.IsNaN(step.want)) {
-			t.Errorf("%+v: %v CPUs", step, got)
+			t.Errorf("step %+v: %v CPUs, want %v", step, got, step.want)
 		}
 	}
 	if a.CPUSeconds != 3.5 || a.LateCPUSeconds != 2.4 || !a.OutsideGroup {
-		t.Errorf("%+v", a)
+		t.Errorf("account has %v CPU seconds, %v of them late, outside %v; want 3.5, 2.4, true", a.CPUSeconds,
+			a.LateCPUSeconds, a.OutsideGroup)
 	}
 }

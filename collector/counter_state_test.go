@@ -32,7 +32,7 @@ func columns(s Sample) map[string][2]float64 {
 	return out
 }
 
-func TestCounterState_SampleOfTwoReadings(t *testing.T) {
+func TestCounterState_SampleHasDifferencesOfTwoReadings(t *testing.T) {
 	const mib, sectors = MiB, MiB / 512
 	_, s := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(2*time.Second, 10.5, 4*sectors, mib, 10*mib), 40*time.Millisecond)
 	same(t, "sample", columns(s), map[string][2]float64{
@@ -52,12 +52,12 @@ func TestCounterState_ShortWindowOnlyCountsBytes(t *testing.T) {
 	p, _ := NewCounterState(reading(0, 10, 0, 0, 0)).Next(reading(time.Second, 10.5, 0, 0, mib), 40*time.Millisecond)
 	p, short := p.Next(reading(time.Second+20*time.Millisecond, 10.52, 0, 0, 2*mib), 40*time.Millisecond)
 	if short.Has(CPUAvg) || short.Has(CPUMin) || short.Has(CPUMax) || short.Has(NetExtRecvRate) || short.Has(DiskReadRate) {
-		t.Errorf("measured in 20 ms: %v", columns(short))
+		t.Errorf("a window of 20 ms has %v, want no percentages or rates", columns(short))
 	}
 	same(t, "bytes", short.Values[NetExtRecv], 2.0)
 	_, next := p.Next(reading(2*time.Second, 11.5, 0, 0, 4*mib), 40*time.Millisecond)
-	same(t, "the window after it", columns(next)["cpu_pct_per_cpu_avg"], [2]float64{100, 1})
-	same(t, "its rate", columns(next)["net_io_ext_recv_mb_per_second"], [2]float64{3, 1})
+	same(t, "CPU percentage and window after the short window", columns(next)["cpu_pct_per_cpu_avg"], [2]float64{100, 1})
+	same(t, "rate and window after the short window", columns(next)["net_io_ext_recv_mb_per_second"], [2]float64{3, 1})
 }
 
 // After a source failed for a while, its next window covers the gap, and no byte is lost.
@@ -79,7 +79,7 @@ func TestCounterState_LateSourceBeginsAtZero(t *testing.T) {
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
 	got := columns(s)
 	if s.Has(CPUAvg) || s.Has(NetExtRecvRate) || s.Has(DiskReadRate) {
-		t.Errorf("measured against nothing: %v", got)
+		t.Errorf("the first Reading with these sources gives %v, want no percentages or rates", got)
 	}
 	same(t, "total", got["net_io_ext_recv_mb"], [2]float64{0, 1})
 	_, s = p.Next(reading(2*time.Second, 10.25, 7<<20, 7<<20, 9<<20), 40*time.Millisecond)
@@ -88,7 +88,7 @@ func TestCounterState_LateSourceBeginsAtZero(t *testing.T) {
 	same(t, "rate", got["net_io_ext_recv_mb_per_second"], [2]float64{2, 1})
 }
 
-func TestCounterState_DevicesComeAndGo(t *testing.T) {
+func TestCounterState_CountsDevicesThatComeAndGo(t *testing.T) {
 	nic := func(name string, n uint64) host.Device {
 		return host.Device{Name: name, In: n << 20, Out: 0, Class: host.Counted}
 	}
@@ -118,16 +118,16 @@ func TestCounterState_DevicesComeAndGo(t *testing.T) {
 
 // Clock steps and suspends do not bend the time axis, which is the start plus the boot clock. Windows follow the
 // monotonic clock.
-func TestCounterState_ClockStepsBendNoTimeAxis(t *testing.T) {
+func TestCounterState_ClockStepsDoNotBendTimeAxis(t *testing.T) {
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
 	r := reading(time.Second, 10.5, 0, 0, 0)
 	r.At.Wall = r.At.Wall.Add(-time.Hour)
 	p, s := p.Next(r, 0)
-	same(t, "after a step", columns(s)["timestamp"], [2]float64{1_767_225_601, 1})
+	same(t, "timestamp after a step of the wall clock", columns(s)["timestamp"], [2]float64{1_767_225_601, 1})
 	r = reading(2*time.Second, 11, 0, 0, 0)
 	r.At.Boot += 8 * time.Hour
 	_, s = p.Next(r, 0)
-	same(t, "after a night", columns(s)["timestamp"], [2]float64{1_767_225_602 + 8*3600, 1})
+	same(t, "timestamp after a suspend of 8 h", columns(s)["timestamp"], [2]float64{1_767_225_602 + 8*3600, 1})
 	same(t, "percent", columns(s)["cpu_pct_per_cpu_avg"], [2]float64{50, 1})
 }
 
@@ -289,17 +289,17 @@ func checkSample(s, before *Sample) error {
 		v, w := s.Values[c], s.Weights[c]
 		switch {
 		case math.IsInf(v, 0) || v < 0 || math.Signbit(v):
-			return fmt.Errorf("%s is %v", c.Key(), v)
+			return fmt.Errorf("%s is %v, want a finite number of at least 0", c.Key(), v)
 		case c.IsPercent() && v > 100:
-			return fmt.Errorf("%s is %v", c.Key(), v)
+			return fmt.Errorf("%s is %v, want at most 100", c.Key(), v)
 		case !(w >= 0) || math.IsInf(w, 0):
-			return fmt.Errorf("the weight of %s is %v", c.Key(), w)
+			return fmt.Errorf("the weight of %s is %v, want a finite number of seconds", c.Key(), w)
 		}
 	}
 
 	for _, c := range append(Counters(), Timestamp) {
 		if s.Values[c] < before.Values[c] {
-			return fmt.Errorf("%s fell from %v to %v", c.Key(), before.Values[c], s.Values[c])
+			return fmt.Errorf("%s fell from %v to %v, want no fall", c.Key(), before.Values[c], s.Values[c])
 		}
 		if s.Has(c) {
 			before.Values[c] = s.Values[c]
@@ -307,7 +307,8 @@ func checkSample(s, before *Sample) error {
 	}
 
 	if s.Has(CPUAvg) && (s.Values[CPUMin] > s.Values[CPUAvg]+1e-9 || s.Values[CPUAvg] > s.Values[CPUMax]+1e-9) {
-		return fmt.Errorf("CPUs from %v to %v, mean %v", s.Values[CPUMin], s.Values[CPUMax], s.Values[CPUAvg])
+		return fmt.Errorf("CPUs from %v to %v have the mean %v, want it between them", s.Values[CPUMin], s.Values[CPUMax],
+			s.Values[CPUAvg])
 	}
 	return nil
 }
@@ -337,17 +338,19 @@ func TestCounterState_NeverNegativeNorHuge(t *testing.T) {
 			}
 			for _, c := range deviceCounters {
 				if r.Devices[c.kind] != nil != s.Has(c.total) {
-					t.Fatalf("seed %d, reading %d: source read: %v, %s: %v", seed, n, r.Devices[c.kind] != nil, c.total.Key(), s.Values[c.total])
+					t.Fatalf("seed %d, reading %d: source read %v, but %s is %v", seed, n, r.Devices[c.kind] != nil, c.total.Key(),
+						s.Values[c.total])
 				}
 				if s.Values[c.total]*MiB > w.moved[c.total] {
 					t.Fatalf("seed %d, reading %d: %s is %v bytes, all devices together moved %v", seed, n, c.total.Key(), s.Values[c.total]*MiB, w.moved[c.total])
 				}
 				if max := w.moved[c.total] / MiB / window.Seconds(); s.Values[c.rate] > max {
-					t.Fatalf("seed %d, reading %d: %s is %v", seed, n, c.rate.Key(), s.Values[c.rate])
+					t.Fatalf("seed %d, reading %d: %s is %v, want at most %v", seed, n, c.rate.Key(), s.Values[c.rate], max)
 				}
 			}
 			if r.Memory != nil != s.Has(MemPercent) || (r.Disk != nil) != s.Has(DiskPercent) {
-				t.Fatalf("seed %d, reading %d: a gauge that was read is absent, or the other way round", seed, n)
+				t.Fatalf("seed %d, reading %d: memory read %v, measured %v; disk read %v, measured %v", seed, n, r.Memory != nil,
+					s.Has(MemPercent), r.Disk != nil, s.Has(DiskPercent))
 			}
 		}
 	}
@@ -386,25 +389,25 @@ func TestCounterState_LosesNothing(t *testing.T) {
 				continue
 			}
 			if got := s.Values[c.total] * MiB; got != w.moved[c.total] {
-				t.Errorf("seed %d: %s is %v bytes, %v were moved", seed, c.total.Key(), got, w.moved[c.total])
+				t.Errorf("seed %d: %s is %v bytes, want the moved %v", seed, c.total.Key(), got, w.moved[c.total])
 			}
 			// The last window may be too short, then its bytes have no rate yet. Rates are rounded to a byte.
 			if got, want := moved[c.rate], total[c.rate]; math.Abs(got-want) > 1e-6*covered[c.rate] || want < 10 {
-				t.Errorf("seed %d: Σ %s × seconds is %v, want %v", seed, c.rate.Key(), got, want)
+				t.Errorf("seed %d: Σ %s × seconds is %v, want %v, at least 10", seed, c.rate.Key(), got, want)
 			}
 		}
 		if want := (lastCPU - first.At.Mono).Seconds(); math.Abs(covered[CPUAvg]-want) > 1e-6 || want < 100 {
-			t.Errorf("seed %d: the windows of the CPU cover %v s of %v", seed, covered[CPUAvg], want)
+			t.Errorf("seed %d: the windows of the CPU cover %v s, want all %v s, at least 100", seed, covered[CPUAvg], want)
 		}
 	}
 }
 
-func TestCounterState_NextChangesNothing(t *testing.T) {
+func TestCounterState_NextDoesNotChangeState(t *testing.T) {
 	p := NewCounterState(reading(0, 10, 0, 0, 0))
 	r := reading(time.Second, 10.5, 100, 200, 300)
 	_, first := p.Next(r, 0)
 	_, again := p.Next(r, 0)
-	same(t, "the same step twice", again, first)
+	same(t, "Sample of the same Next called twice", again, first)
 }
 
 func TestPerfPySample_CountsAllDevicesSinceBoot(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // The vectors are psutil's results for differences of ticks in the order of /proc/stat.
-func TestBusyPercent_IsPsutils(t *testing.T) {
+func TestBusyPercent_EqualsPsutil(t *testing.T) {
 	tests := map[string]struct {
 		delta []float64
 		want  float64
@@ -50,7 +50,7 @@ type spread struct {
 	OK               bool
 }
 
-func TestCPUSpread_MatchesByName(t *testing.T) {
+func TestCPUSpread_MatchesCPUsByName(t *testing.T) {
 	a0, a1, a2 := ticks("cpu0", 100, 0, 0, 900), ticks("cpu1", 500, 0, 0, 500), ticks("cpu2", 0, 0, 0, 1000)
 	// In the window cpu0 is busy 25 %, cpu1 75 %, cpu2 100 %.
 	b0, b1, b2 := ticks("cpu0", 125, 0, 0, 975), ticks("cpu1", 575, 0, 0, 525), ticks("cpu2", 100, 0, 0, 1000)
@@ -92,7 +92,7 @@ func modesOf(p *CounterState) (out [host.NumCPUModes]float64) {
 	return out
 }
 
-func TestCounterState_CPUSecondsByMode(t *testing.T) {
+func TestCounterState_SumsCPUSecondsByMode(t *testing.T) {
 	gap := statAt(1)
 	tests := map[string]struct {
 		readings []*host.Reading
@@ -132,7 +132,7 @@ func TestCounterState_CPUSecondsByMode(t *testing.T) {
 				same(t, "the same step once more", modesOf(&again), modesOf(&p))
 				for m, v := range modesOf(&p) {
 					if v < before[m] {
-						t.Errorf("%v falls from %v to %v", host.CPUMode(m), before[m], v)
+						t.Errorf("seconds of %v fall from %v to %v", host.CPUMode(m), before[m], v)
 					}
 				}
 			}

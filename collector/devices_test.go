@@ -17,7 +17,7 @@ func disksAt(seconds int, disks ...host.Device) *host.Reading {
 }
 
 // Bytes moved while a disk is unreadable count once it is readable.
-func TestCounterState_StaleDevice(t *testing.T) {
+func TestCounterState_StaleDeviceCountsWhenReadableAgain(t *testing.T) {
 	const mib = MiB / 512
 	disk := func(n uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: "sda", In: n * mib, Out: n * mib, Class: host.Counted | class}
@@ -32,29 +32,31 @@ func TestCounterState_StaleDevice(t *testing.T) {
 	same(t, "read and written at the end", [2]float64{s.Values[DiskRead], s.Values[DiskWrite]}, [2]float64{9, 9})
 }
 
-func TestFullCounters(t *testing.T) {
+func TestFullCounters_NamesFullDevices(t *testing.T) {
 	r := disksAt(0, host.Device{Name: "sda", Class: host.Counted},
 		host.Device{Name: "sdb", Class: host.Counted | host.StaleOut | host.SaturatedOut},
 		host.Device{Name: "sdc", Class: host.Counted | host.StaleOut | host.SaturatedOut})
-	same(t, "gaps", fullCounters(r), []series.Missing{{What: "disk_io_write_mb", Code: CounterFull,
+	same(t, "missing entries of full counters", fullCounters(r), []series.Missing{{What: "disk_io_write_mb", Code: CounterFull,
 		Why: "the counter of sdb, sdc is at the end of its 32-bit range: what has moved since is not counted"}})
 }
 
 // The rows of the table are consistent.
-func TestColumnTable(t *testing.T) {
+func TestColumnTable_RowsAreConsistent(t *testing.T) {
 	for c := range Column(MaxColumns) {
 		row := c.Info()
 		if row.Unit == "" || row.Kind == 0 || row.Aggregation == 0 || row.Scope == 0 || row.Label == "" || row.Digits == 0 {
-			t.Errorf("%s lacks something: %+v", row.Key, row)
+			t.Errorf("%s lacks a unit, kind, aggregation, scope, label or digits: %+v", row.Key, row)
 		}
 		if (row.Unit == Percent) != (row.Kind == Share) {
-			t.Errorf("%s: unit %q, kind %d", row.Key, row.Unit, row.Kind)
+			t.Errorf("%s: unit %q, kind %d; want percent if and only if Share", row.Key, row.Unit, row.Kind)
 		}
 		if rate := row.Rate.Info(); row.Rate != 0 && (row.Kind != Counter || rate.Kind != Rate || rate.Source != row.Source) {
-			t.Errorf("%s has the rate %s", row.Key, rate.Key)
+			t.Errorf("%s: kind %d, source %s; its rate %s: kind %d, source %s; want Counter and Rate of one source", row.Key,
+				row.Kind, row.Source, rate.Key, rate.Kind, rate.Source)
 		}
 		if row.devices != (deviceSelector{}) && (row.Rate == 0 || row.devices.kind.Source() != row.Source) {
-			t.Errorf("%s: rate %d, kind of %s", row.Key, row.Rate, row.devices.kind.Source())
+			t.Errorf("%s counts devices of %s, but has the rate %d and the source %s", row.Key, row.devices.kind.Source(),
+				row.Rate, row.Source)
 		}
 	}
 }
@@ -68,7 +70,7 @@ func portsAt(seconds int, ports ...host.Device) *host.Reading {
 
 // A host has no bytes of ports until it has ports; from then on they count. A saturated counter makes the total unknown
 // if there is no other port.
-func TestCounterState_RDMAPorts(t *testing.T) {
+func TestCounterState_RDMAPortsCountFromTheirFirstReading(t *testing.T) {
 	const mib = MiB / 4
 	port := func(in, out uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: "mlx5_0/1", In: in * mib, Out: out * mib, Class: host.Counted | class}
@@ -94,11 +96,11 @@ func TestCounterState_RDMAPorts(t *testing.T) {
 }
 
 // A Recording gets columns of devices when it gets the devices, not before.
-func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
+func TestRecording_GetsColumnsWithTheirDevices(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
 	first := rec.NumColumns()
 	if first != NetIBRecv || ColumnsUpTo(CPUAvg) != first {
-		t.Fatalf("%d columns, want %d", first, NetIBRecv)
+		t.Fatalf("a new Recording has %d columns, ColumnsUpTo(CPUAvg) is %d; want %d", first, ColumnsUpTo(CPUAvg), NetIBRecv)
 	}
 
 	s := &Sampler{rec: rec}
@@ -119,11 +121,11 @@ func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 
 // Each Recording has the columns without a device, wherever they are in the table. The devices' columns at its end take
 // no room before there are devices.
-func TestWithoutLastDevices(t *testing.T) {
+func TestNumBaseColumns_LeavesOutTrailingDeviceColumns(t *testing.T) {
 	for c := range NumColumns {
 		if c.OfDevice() != (c >= numBaseColumns()) {
-			t.Errorf("%s: is of a device: %v; is in the first %d columns: %v", c.Key(), c.OfDevice(), numBaseColumns(),
-				c < numBaseColumns())
+			t.Errorf("%s: OfDevice is %v, but the column is among the first %d (base) columns: %v", c.Key(),
+				c.OfDevice(), numBaseColumns(), c < numBaseColumns())
 		}
 	}
 	for want, lives := range [][]Scope{
@@ -134,7 +136,7 @@ func TestWithoutLastDevices(t *testing.T) {
 			rows[i].Scope = since
 		}
 		if got := withoutLastDevices(rows); got != want {
-			t.Errorf("%v: %d, want %d", lives, got, want)
+			t.Errorf("withoutLastDevices of scopes %v is %d, want %d", lives, got, want)
 		}
 	}
 }

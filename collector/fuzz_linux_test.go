@@ -33,7 +33,7 @@ func FuzzReader(f *testing.F) {
 		for source, there := range map[string]bool{host.SourceCPU: got.CPU != nil, host.SourceMemory: got.Memory != nil,
 			host.SourceDisk: len(got.Disk) > 0, host.SourceDiskIO: got.Devices[host.Disks] != nil, host.SourceNetwork: got.Devices[host.NICs] != nil} {
 			if there == (got.Failed[source] != nil) {
-				t.Fatalf("%s: there: %v, failure: %v", source, there, got.Failed[source])
+				t.Fatalf("%s: values %v, failure %v; want either values or a failure", source, there, got.Failed[source])
 			}
 			if err := got.Failed[source]; err != nil && strings.Contains(err.Error(), "damaged kernel file") /* guard's word for a panic */ {
 				t.Fatal(err)

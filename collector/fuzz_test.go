@@ -107,12 +107,14 @@ func FuzzProgress(f *testing.F) {
 			}
 			for m, v := range p.CPUSeconds() { // of at most four CPUs; NaN at first
 				if v < spent[m] || v > 5*(now.Boot-at(0).Boot).Seconds()+float64(n+1)*5*cpuSlack || math.IsNaN(v) && !math.IsNaN(spent[m]) {
-					t.Fatalf("reading %d: %v s of %v, before it %v", n, v, host.CPUMode(m), spent[m])
+					t.Fatalf("reading %d: %v s of %v after %v s; want no fall, and no more than the CPUs can give", n, v,
+						host.CPUMode(m), spent[m])
 				}
 			}
 			for _, c := range deviceCounters {
 				if most := float64(n+1) * 8 * (1 << 50) / MiB; s.Values[c.total] > most || s.Values[c.rate] > most*100 {
-					t.Fatalf("reading %d: %s is %v, its rate %v", n, c.total.Key(), s.Values[c.total], s.Values[c.rate])
+					t.Fatalf("reading %d: %s is %v, its rate %v; want at most %v and %v", n, c.total.Key(), s.Values[c.total],
+						s.Values[c.rate], most, most*100)
 				}
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 // The GPUs of the job are those that its processes can use, once their environments are known. GPUs that are visible in
 // only a few checks, such as to the first commands of a script, are not the job's.
-func TestNoteGPUs_OfProcesses(t *testing.T) {
+func TestNoteGPUs_AttributesGPUsByProcesses(t *testing.T) {
 	r := &gpu.Reading{States: make([]gpu.State, 4)}
 	for i := range 4 {
 		r.Devices = append(r.Devices, gpu.Device{Index: i, Vendor: "nvidia"})
@@ -28,7 +28,7 @@ func TestNoteGPUs_OfProcesses(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Errorf("after %d looks at %q: %q are the job's, want %q", times, environs, got, want)
+			t.Errorf("after %d checks of environments %q: the job's GPUs are %q, want %q", times, environs, got, want)
 		}
 	}
 

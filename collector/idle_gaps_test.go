@@ -6,7 +6,7 @@ import (
 )
 
 // A GPU is idle in gaps of a second or longer, and other activity is recorded during these only.
-func TestGPU_NoteIdle(t *testing.T) {
+func TestGPU_NoteIdleCountsGapsOfASecondOrMore(t *testing.T) {
 	nan := math.NaN()
 	for name, c := range map[string]struct {
 		use  []float64 // of samples of half a second
@@ -26,7 +26,7 @@ func TestGPU_NoteIdle(t *testing.T) {
 			g.noteIdle(&s, 2)
 		}
 		if g.IdleGaps != c.want {
-			t.Errorf("%s: %+v, want %+v", name, g.IdleGaps, c.want)
+			t.Errorf("%s: idle gaps %+v, want %+v", name, g.IdleGaps, c.want)
 		}
 	}
 }

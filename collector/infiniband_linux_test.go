@@ -26,7 +26,7 @@ func sampledPorts(t *testing.T, tree string) (rec *Recording, begin Column) {
 }
 
 // The columns of ports exist from the beginning, so that counters are served from 0 on.
-func TestSampler_RDMAPorts(t *testing.T) {
+func TestSampler_RDMAPortsHaveColumnsFromTheBeginning(t *testing.T) {
 	rec, begin := sampledPorts(t, "infiniband")
 	same(t, "columns at the beginning", begin, NetIBSentRate+1)
 	same(t, "since boot", []float64{rec.SinceBoot(NetIBRecv), rec.SinceBoot(NetIBSent)}, []float64{7<<20 + 3, 5<<10 + 2})
@@ -35,7 +35,7 @@ func TestSampler_RDMAPorts(t *testing.T) {
 	same(t, "failures of ports", failuresOf(rec, host.SourceInfiniBand), 0)
 }
 
-func TestSampler_RDMAPortsOfOtherTrees(t *testing.T) {
+func TestSampler_ReportsFullAndDamagedRDMAPorts(t *testing.T) {
 	rec, begin := sampledPorts(t, "healthy")
 	same(t, "columns without ports", []Column{begin, rec.NumColumns()}, []Column{NetIBRecv, NetIBRecv})
 	same(t, "gaps without ports", rec.Missing, []series.Missing(nil))
@@ -77,7 +77,7 @@ func countedPorts(t *testing.T, wide bool, counts ...uint64) (received []float64
 }
 
 // Bytes count until a port's counter is at the end of its range, not afterwards.
-func TestCounterState_PortUntilItsCounterIsFull(t *testing.T) {
+func TestCounterState_PortCountsUntilItsCounterIsFull(t *testing.T) {
 	const full = 1<<32 - 1
 	got := countedPorts(t, false, full-3<<18, full-1<<18, full, full)
 	same(t, "received", got, []float64{2, 3, absent})
@@ -86,7 +86,7 @@ func TestCounterState_PortUntilItsCounterIsFull(t *testing.T) {
 }
 
 // A falling counter of a port was reset, even near the end of 32 bits: its value has moved since.
-func TestCounterState_PortThatIsReset(t *testing.T) {
+func TestCounterState_ResetPortCountsFromZero(t *testing.T) {
 	same(t, "a wide one to 0", countedPorts(t, true, 4100000000, 0), []float64{0})
 	same(t, "a narrow one", countedPorts(t, false, 4100000000, 200000000), []float64{200000000 * 4. / MiB})
 	same(t, "a full one", countedPorts(t, false, 1<<32-1, 5<<18, 6<<18), []float64{5, 6})

@@ -162,7 +162,7 @@ func load(t *testing.T) {
 
 // psutil and perfagent read the same host, under load: our result must lie in the bracket of psutil's results before
 // and after, and be equal to them if those are equal.
-func TestReader_LiveHostAsPsutil(t *testing.T) {
+func TestReader_LiveHostAgreesWithPsutil(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
@@ -199,7 +199,8 @@ func TestReader_LiveHostAsPsutil(t *testing.T) {
 
 	_, s := NewCounterState(brackets[0].ours).Next(brackets[len(brackets)-1].ours, 0)
 	if s.Values[NetLoSent] == 0 || s.Values[CPUMax] == 0 {
-		t.Errorf("there was no load: %v", columns(s))
+		t.Errorf("sent %v MiB on loopback, busiest CPU %v %%; want more than 0: the test must make load", s.Values[NetLoSent],
+			s.Values[CPUMax])
 	}
 	t.Logf("equal to the digit: %v", shut)
 	for _, what := range kinds {
@@ -213,7 +214,7 @@ func TestReader_LiveHostAsPsutil(t *testing.T) {
 func within(t *testing.T, what, name string, v, before, after, slack float64, shut map[string]int) {
 	t.Helper()
 	if v < min(before, after)-slack || v > max(before, after)+slack {
-		t.Errorf("%s %s: %v, psutil %v before and %v after", what, name, v, before, after)
+		t.Errorf("%s %s: %v, want it between psutil's %v before and %v after", what, name, v, before, after)
 	}
 	if before == after && v == before {
 		shut[what]++
@@ -232,7 +233,8 @@ func compareGauges(t *testing.T, b *bracket, shut map[string]int) {
 // compareDevices compares counters, which only grow, so ours lies in the bracket.
 func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 	if len(b.ours.Devices[host.Disks]) != len(b.before.Disks) || len(b.ours.Devices[host.NICs]) != len(b.before.NICs) {
-		t.Errorf("%d disks and %d interfaces, psutil %d and %d", len(b.ours.Devices[host.Disks]), len(b.ours.Devices[host.NICs]), len(b.before.Disks), len(b.before.NICs))
+		t.Errorf("%d disks and %d interfaces, want psutil's %d and %d", len(b.ours.Devices[host.Disks]),
+			len(b.ours.Devices[host.NICs]), len(b.before.Disks), len(b.before.NICs))
 	}
 
 	for _, d := range b.ours.Devices[host.Disks] {
@@ -302,13 +304,14 @@ func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 			continue
 		}
 		if !known || !ok {
-			t.Errorf("%s: not measured over a window of %.2f s", c.Name, total)
+			t.Errorf("%s: not measured in a window of %.2f s, want a percentage", c.Name, total)
 			continue
 		}
 		open := elapsed(a.before.CPUTimes[i], a.after.CPUTimes[i]) + elapsed(b.before.CPUTimes[i], b.after.CPUTimes[i])
 		want := b.before.CPUPercent[i]
 		if math.Abs(got-want) > 100*(clockTick.Seconds()+open)/total+0.1 {
-			t.Errorf("%s: %v %%, psutil %v %% over a window of %.2f s, brackets open for %.2f s", c.Name, got, want, total, open)
+			t.Errorf("%s: %v %% busy, want about psutil's %v %%: window %.2f s, brackets open for %.2f s", c.Name, got, want,
+				total, open)
 		}
 		if unmoved(before, a.after.CPUTimes[i]) && unmoved(c, b.before.CPUTimes[i]) && got == want {
 			shut["cpu percent"]++
@@ -331,17 +334,17 @@ func elapsed(a, b []float64) float64 {
 }
 
 // Unused fields of a snap would hide a change of the script.
-func TestSnap_HasEverything(t *testing.T) {
+func TestSnap_HasAllFields(t *testing.T) {
 	s := newSnapper(t, "/").snap()
 	if len(s.CPUTimes) == 0 || len(s.CPUPercent) != len(s.CPUTimes) || s.Memory.Total == 0 || s.Disk.Used+s.Disk.Free == 0 || len(s.NICs) == 0 {
 		data, _ := json.Marshal(s)
-		t.Errorf("psutil_windows.py gave %s", strings.TrimSpace(string(data)))
+		t.Errorf("psutil_windows.py printed %s, want CPUs, memory, disk and interfaces", strings.TrimSpace(string(data)))
 	}
 }
 
 // The CPU seconds of a run lie between the differences of /proc/stat read just inside and just outside of it, mode by
 // mode, while a CPU is busy.
-func TestSampler_CPUSecondsAsProcStat(t *testing.T) {
+func TestSampler_CPUSecondsAgreeWithProcStat(t *testing.T) {
 	outside := procStat(t)
 	reader := host.NewReader(host.Options{})
 	defer reader.Close()
@@ -372,12 +375,12 @@ func TestSampler_CPUSecondsAsProcStat(t *testing.T) {
 			above += 0.3                        // a whole wait, with a sample in the middle
 		}
 		if got < lo-below || got > hi+above {
-			t.Errorf("%v: %.2f s, /proc/stat says %.2f to %.2f", host.CPUMode(m), got, lo, hi)
+			t.Errorf("%v: %.2f s, want %.2f to %.2f as in /proc/stat", host.CPUMode(m), got, lo, hi)
 		}
 	}
 
 	if busy := rec.CPUSeconds[host.ModeUser] + rec.CPUSeconds[host.ModeNice]; busy < 0.3 {
-		t.Errorf("%.2f s of user time while one CPU was busy for a second", busy)
+		t.Errorf("%.2f s of user time while one CPU was busy for a second, want at least 0.3", busy)
 	}
 }
 

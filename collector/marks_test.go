@@ -45,7 +45,7 @@ func said(rec *Recording, lines ...marks.Line) { rec.AddMarks(marks.Update{Lines
 // near reports whether two numbers are equal up to the rounding of times since 1970.
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-5*max(1, math.Abs(b)) }
 
-func TestPlaced(t *testing.T) {
+func TestAlignToTimeAxis(t *testing.T) {
 	in := span{from: 100, to: 101}
 	for _, test := range []struct {
 		name string
@@ -69,16 +69,16 @@ func TestPlaced(t *testing.T) {
 		in.step = test.step
 		lines := []marks.Line{test.line}
 		if got := alignToTimeAxis(lines, 90, in)[0].At; got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: time %v, want %v", test.name, got, test.want)
 		}
 		if lines[0].At != test.line.At && !math.IsNaN(test.line.At) {
-			t.Errorf("%s: the line itself was changed", test.name)
+			t.Errorf("%s: the time of the given line became %v, want it unchanged: %v", test.name, lines[0].At, test.line.At)
 		}
 	}
 }
 
 // A phase over the whole run has the same numbers as the run, bit for bit.
-func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
+func TestRecording_PhaseOfWholeRunHasNumbersOfRun(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("all", 0))
 	cpu, at := 0.0, 0.0
@@ -93,7 +93,7 @@ func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
 
 	p := rec.Marks.Phases[0]
 	if !near(p.CPUSeconds, cpu) {
-		t.Errorf("%v CPU seconds, want %v", p.CPUSeconds, cpu)
+		t.Errorf("the phase has %v CPU seconds, want %v", p.CPUSeconds, cpu)
 	}
 	for c := range rec.NumColumns() {
 		whole, part := rec.Summaries[c].Stat(), p.Columns[c]
@@ -101,16 +101,16 @@ func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
 		case !c.InPhases() || whole.Count == 0:
 		case c.Info().Kind == Counter:
 			if !near(part.Max, whole.Max) {
-				t.Errorf("%s: %v in the phase, %v in the run", c.Key(), part.Max, whole.Max)
+				t.Errorf("%s: %v in the phase, want %v as in the run", c.Key(), part.Max, whole.Max)
 			}
 		case part != whole:
-			t.Errorf("%s: %+v in the phase, %+v in the run", c.Key(), part, whole)
+			t.Errorf("%s: %+v in the phase, want %+v as in the run", c.Key(), part, whole)
 		}
 	}
 }
 
 // The increase of a counter while it was unreadable is shared between the phases of that time.
-func TestRecording_CounterThatWasNotRead(t *testing.T) {
+func TestRecording_SharesUnreadCounterBetweenPhases(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
 	rec.Add(sampleAt(1, 1, 1, 10, 8))
@@ -124,12 +124,13 @@ func TestRecording_CounterThatWasNotRead(t *testing.T) {
 
 	if load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]; !near(load.Columns[JobWrite].Max, 8+20) ||
 		!near(train.Columns[JobWrite].Max, 10) {
-		t.Errorf("%v and %v MiB, want 28 and 10", load.Columns[JobWrite].Max, train.Columns[JobWrite].Max)
+		t.Errorf("load wrote %v MiB and train %v MiB, want 28 and 10", load.Columns[JobWrite].Max,
+			train.Columns[JobWrite].Max)
 	}
 }
 
 // A stale memory value is not attributed to the present phase.
-func TestRecording_StaleMemoryIsOfNoPhase(t *testing.T) {
+func TestRecording_StaleMemoryCountsForNoPhase(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
 	rec.Add(sampleAt(1, 1, 1, 900, 10))
@@ -141,12 +142,13 @@ func TestRecording_StaleMemoryIsOfNoPhase(t *testing.T) {
 
 	if load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]; load.Columns[JobMemory].Max != 900 ||
 		train.Columns[JobMemory].Max != 50 {
-		t.Errorf("peaks %v and %v, want 900 and 50", load.Columns[JobMemory].Max, train.Columns[JobMemory].Max)
+		t.Errorf("memory peaks of load %v and train %v MiB, want 900 and 50", load.Columns[JobMemory].Max,
+			train.Columns[JobMemory].Max)
 	}
 }
 
 // Values measured over time are shared by time; values of one moment belong to the phase of the moment.
-func TestRecording_SampleAtABoundary(t *testing.T) {
+func TestRecording_SharesSampleAtBoundaryByTime(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0))
 	rec.Add(sampleAt(1, 1, 1, 100, 10))
@@ -177,12 +179,12 @@ func TestRecording_SampleAtABoundary(t *testing.T) {
 
 	want := []PhaseSpan{{0, began, began + 1.25}, {1, began + 1.25, began + 2.5}}
 	if diff := cmp.Diff(want, rec.Marks.PhaseSpans); diff != "" || rec.Marks.InPhase {
-		t.Errorf("stretches, open %v:\n%s", rec.Marks.InPhase, diff)
+		t.Errorf("InPhase %v, want false; spans (-want +got):\n%s", rec.Marks.InPhase, diff)
 	}
 }
 
 // The shares of phases add up to the whole, with any number of phases in a sample and any length of windows.
-func TestRecording_PhasesAddUp(t *testing.T) {
+func TestRecording_PhasesAddUpToRun(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("p0", 0))
 	cpu, cores, written := 0.0, 0.0, 0.0
@@ -211,11 +213,11 @@ func TestRecording_PhasesAddUp(t *testing.T) {
 		sum.seconds += st.End - st.Start
 	}
 	if !near(sum.cpu, cpu) || !near(sum.cores, cores) || !near(sum.written, written) || !near(sum.seconds, 2) {
-		t.Errorf("the phases have %+v; the run has %v, %v, %v, 2", sum, cpu, cores, written)
+		t.Errorf("the phases together have %+v; want %v, %v, %v, 2 as in the run", sum, cpu, cores, written)
 	}
 }
 
-func TestRecording_MarksWithinBounds(t *testing.T) {
+func TestRecording_DropsMarksBeyondLimits(t *testing.T) {
 	rec := startedRecording()
 	var lines []marks.Line
 	for i := range 300 {
@@ -227,13 +229,14 @@ func TestRecording_MarksWithinBounds(t *testing.T) {
 
 	m := rec.Marks
 	if len(m.Phases) != MaxPhases || len(m.List) != marks.MaxMarks || len(m.PhaseSpans) != marks.MaxPhaseSpans {
-		t.Errorf("%d phases, %d marks, %d stretches", len(m.Phases), len(m.List), len(m.PhaseSpans))
+		t.Errorf("%d phases, %d marks, %d spans; want %d, %d, %d", len(m.Phases), len(m.List), len(m.PhaseSpans), MaxPhases,
+			marks.MaxMarks, marks.MaxPhaseSpans)
 	}
 	if want := (marks.Dropped{Marks: 500, PhaseSpans: 500}); m.Dropped != want {
-		t.Errorf("lost %+v, want %+v", m.Dropped, want)
+		t.Errorf("dropped %+v, want %+v", m.Dropped, want)
 	}
 	if m.InPhase {
-		t.Error("a phase beyond the bounds leaves the one before it on")
+		t.Error("InPhase = true, want false: a phase beyond the limits ends the phase before it")
 	}
 	if err := m.check(); err != nil {
 		t.Error(err)
@@ -241,12 +244,12 @@ func TestRecording_MarksWithinBounds(t *testing.T) {
 }
 
 // A Recording without marks has no Marks, and is not slower.
-func TestRecording_WithoutMarks(t *testing.T) {
+func TestRecording_WithoutMarksAllocatesNothing(t *testing.T) {
 	rec := startedRecording()
 	rec.AddMarks(marks.Update{})
 	s := sampleAt(1, 1, 1, 1, 1)
 	if n := testing.AllocsPerRun(10, func() { rec.AddMarks(marks.Update{}); rec.Add(s) }); n > 0 || rec.Marks != nil {
-		t.Errorf("%v allocations, marks %v", n, rec.Marks)
+		t.Errorf("a sample without marks: %v allocations, Marks %v; want 0, nil", n, rec.Marks)
 	}
 }
 
@@ -263,11 +266,11 @@ func TestMarks_CloneSharesNothing(t *testing.T) {
 	said(rec, phaseLine("train", 1.5), marks.Line{Text: "b", At: began + 1})
 	rec.Add(sampleAt(2, 1, 1, 200, 20))
 	if got, err := json.Marshal(before.Marks); err != nil || string(got) != string(want) {
-		t.Errorf("the copy became %s, %v; want %s", got, err, want)
+		t.Errorf("the clone changed with the original: %s, error %v; want %s", got, err, want)
 	}
 }
 
-func TestMarks_JSON(t *testing.T) {
+func TestMarks_JSONRoundTripsAndRefusesImpossible(t *testing.T) {
 	rec := startedRecording()
 	said(rec, phaseLine("load", 0), marks.Line{Text: "a", At: began})
 	rec.Add(sampleAt(1, 1, 1.0/3, 100, 10))
@@ -284,7 +287,7 @@ func TestMarks_JSON(t *testing.T) {
 	}
 	again, err := json.Marshal(read)
 	if err != nil || string(again) != string(data) {
-		t.Errorf("%s\nwas read as\n%s, %v", data, again, err)
+		t.Errorf("written again after reading: %s, error %v; want %s", again, err, data)
 	}
 
 	for _, bad := range []string{
@@ -298,7 +301,7 @@ func TestMarks_JSON(t *testing.T) {
 			`"stretches":[{"phase":0,"start":1,"end":2}]}`,
 	} {
 		if err := json.Unmarshal([]byte(bad), &read); err == nil {
-			t.Errorf("%s was read", bad)
+			t.Errorf("Unmarshal accepted impossible marks %s, want an error", bad)
 		}
 	}
 }
@@ -312,7 +315,7 @@ func TestColumn_InPhases(t *testing.T) {
 		}
 	}
 	if !slices.Equal(without, []string{"timestamp"}) {
-		t.Errorf("phases lack %q", without)
+		t.Errorf("phases lack the columns %q, want only timestamp", without)
 	}
 }
 

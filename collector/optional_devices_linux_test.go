@@ -12,7 +12,7 @@ import (
 
 // A Sampler in the shortest run of a host of testdata/optional: the host's optional counters begin at 0, and others are
 // missing. On a busy machine the run is long enough for rates, which are 0, too.
-func TestSampler_OptionalDevices(t *testing.T) {
+func TestSampler_OptionalCountersBeginAtZero(t *testing.T) {
 	for name, want := range map[string][]Column{
 		"nfs-bound": {NFSRead, NFSWrite}, "lustre-2.10": {LustreRead, LustreWrite}, "intel-four": {NodeEnergy}, "amd": nil,
 	} {
@@ -35,10 +35,10 @@ func TestSampler_OptionalDevices(t *testing.T) {
 				same(t, name+": "+c.Key(), summaryOf(rec, c).Max, 0.)
 			}
 		}
-		same(t, name, got, want)
+		same(t, name+": measured optional columns", got, want)
 		for _, source := range []string{host.SourceNFS, host.SourceLustre, host.SourceEnergy, host.SourceThermal} {
 			same(t, name+": failures of "+source, failuresOf(rec, source), 0)
 		}
-		same(t, name+": late, mounts, gaps", len(rec.LateStarts)+len(rec.Mounts)+len(rec.Missing), 0)
+		same(t, name+": number of late starts, mounts and missing parts", len(rec.LateStarts)+len(rec.Mounts)+len(rec.Missing), 0)
 	}
 }

@@ -22,7 +22,7 @@ func energyAt(seconds float64, zones ...host.EnergyZone) *host.Reading {
 
 // The counter of a package wraps at the end of its range. Any other fall is a reset, and so is a wrap that would mean
 // more power than a package can draw.
-func TestCounterState_Energy(t *testing.T) {
+func TestCounterState_EnergySurvivesWrapsAndResets(t *testing.T) {
 	const span = 262_143_328_850
 	zone := func(name string, joules float64) host.EnergyZone {
 		return host.EnergyZone{Name: name, MicroJoules: uint64(joules * 1e6), Range: span}
@@ -31,26 +31,26 @@ func TestCounterState_Energy(t *testing.T) {
 
 	p := NewCounterState(energyAt(0)).WithDeferred(energyAt(0.004, zone("0", 262_000), zone("0:0", 10)))
 	p, s := p.Next(energyAt(1.004, zone("0", 262_100), zone("0:0", 20)), 0)
-	same(t, "first", values(s), [2]float64{110, 110})
+	same(t, "energy and power at first", values(s), [2]float64{110, 110})
 	p, s = p.Next(energyAt(2.004, zone("0", 56.67115), zone("0:0", 30)), 0) // 43.32885 J to the end
-	same(t, "wrapped", values(s), [2]float64{220, 110})
+	same(t, "energy and power after a wrap", values(s), [2]float64{220, 110})
 
 	held := energyAt(2.104, zone("0", 56.67115), zone("0:0", 30))
 	held.Energy.Stale = true
 	p, s = p.Next(held, 0)
-	same(t, "held", values(s), [2]float64{220, math.NaN()})
+	same(t, "energy and power of a stale Reading", values(s), [2]float64{220, math.NaN()})
 
 	p, s = p.Next(energyAt(4.004, zone("0", 156.67115), zone("0:0", 5)), 0) // the memory's counter was reset
-	same(t, "reset", values(s), [2]float64{320, 50})
+	same(t, "energy and power after a reset", values(s), [2]float64{320, 50})
 	p, s = p.Next(energyAt(5.004), 0)
 	same(t, "not read", values(s), [2]float64{math.NaN(), math.NaN()})
 	p, s = p.Next(energyAt(6.004, zone("0:0", 25), zone("1", 9000)), 0)
-	same(t, "package gone, another one there", values(s), [2]float64{340, 10})
+	same(t, "energy and power after one package went and another came", values(s), [2]float64{340, 10})
 	_, s = p.Next(energyAt(7.004, zone("1", 9030), zone("0:0", 25)), 0)
-	same(t, "other order", values(s), [2]float64{370, 30})
+	same(t, "energy and power of zones in another order", values(s), [2]float64{370, 30})
 }
 
-func TestCounterState_Thermal(t *testing.T) {
+func TestCounterState_CountsThrottlesSinceFirstReading(t *testing.T) {
 	reading := func(seconds int, celsius float64, throttles ...host.ThrottleCounter) *host.Reading {
 		return &host.Reading{At: at(time.Duration(seconds) * time.Second), OptionalDevices: host.OptionalDevices{
 			Thermal: &host.Thermal{Celsius: celsius, Throttles: throttles}}}
@@ -68,7 +68,7 @@ func TestCounterState_Thermal(t *testing.T) {
 
 	p := NewCounterState(&host.Reading{At: at(0)})
 	p, s := p.Next(&host.Reading{At: at(time.Second)}, 0)
-	same(t, "without", values(s), [3]float64{nan, nan, nan})
+	same(t, "temperature, throttle events and seconds without a sensor", values(s), [3]float64{nan, nan, nan})
 	p, s = p.Next(reading(2, 60), 0)
 	same(t, "a sensor alone", values(s), [3]float64{60, nan, nan})
 	p, s = p.Next(reading(3, 70, pkg(100, 5000), core(20, 0)), 0)
@@ -96,7 +96,7 @@ func mountsAt(seconds float64, devs ...host.Device) *host.Reading {
 }
 
 // A file system mounted during the run counts from its first byte; between its readings its counters are constant.
-func TestCounterState_NFSMounts(t *testing.T) {
+func TestCounterState_NewNFSMountCountsFromFirstByte(t *testing.T) {
 	mount := func(name string, in, out uint64, class host.DeviceClass) host.Device {
 		return host.Device{Name: name, In: in << 20, Out: out << 20, Class: host.Counted | class}
 	}
@@ -111,22 +111,22 @@ func TestCounterState_NFSMounts(t *testing.T) {
 	held := mountsAt(1.5)
 	held.Skipped[host.NFSMounts] = true
 	p, s = p.Next(held, 0)
-	same(t, "held", values(s), [4]float64{10, 1, nan, nan})
+	same(t, "read and written bytes and rates of a skipped Reading", values(s), [4]float64{10, 1, nan, nan})
 	p, s = p.Next(mountsAt(3, mount("0:45", 1010, 5005, 0), mount("0:50", 30, 0, host.Added)), 0)
-	same(t, "another one", values(s), [4]float64{40, 5, 15, 2})
+	same(t, "bytes and rates with another mount", values(s), [4]float64{40, 5, 15, 2})
 	p, s = p.Next(mountsAt(4, mount("0:50", 40, 0, 0), mount("0:51", 700, 700, 0)), 0)
-	same(t, "one gone, one seen", values(s), [4]float64{50, 5, 10, 0})
+	same(t, "bytes and rates after one mount went and an older one was first seen", values(s), [4]float64{50, 5, 10, 0})
 	p, s = p.Next(mountsAt(5, mount("0:50", 50, 7, host.Added)), 0)
 	same(t, "mounted again, with more than before", values(s), [4]float64{100, 12, 50, 7})
 	p, s = p.Next(mountsAt(6, mount("0:50", 3, 1, 0)), 0)
 	same(t, "counters set to 0", values(s), [4]float64{103, 13, 3, 1})
 	p, s = p.Next(mountsAt(7), 0)
-	same(t, "all gone", values(s), [4]float64{nan, nan, nan, nan})
+	same(t, "bytes and rates without mounts", values(s), [4]float64{nan, nan, nan, nan})
 	_, s = p.Next(mountsAt(8, mount("0:60", 5, 5, host.Added)), 0)
-	same(t, "a new one", [2]float64{s.Values[NFSRead], s.Values[NFSWrite]}, [2]float64{108, 18})
+	same(t, "bytes read and written with a new mount", [2]float64{s.Values[NFSRead], s.Values[NFSWrite]}, [2]float64{108, 18})
 }
 
-func TestCounterState_FirstMountIsFresh(t *testing.T) {
+func TestCounterState_FirstMountDuringRunCountsFromZero(t *testing.T) {
 	p := NewCounterState(mountsAt(0))
 	p, s := p.Next(mountsAt(1, host.Device{Name: "0:45", In: 5 << 20, Class: host.Counted | host.Added}), 0)
 	same(t, "read", s.Values[NFSRead], 5.)
@@ -150,7 +150,7 @@ func written(t *testing.T, list []Mount) string {
 	return string(text)
 }
 
-func TestNoteMounts(t *testing.T) {
+func TestNoteMounts_ListsUsedMountsWithIncreases(t *testing.T) {
 	var list []Mount
 	var before []host.Mount
 	take := func(now ...host.Mount) []Mount {
@@ -194,7 +194,7 @@ func TestNoteMounts(t *testing.T) {
 	same(t, "after a reset", written(t, list), written(t, []Mount{a, lustre}))
 }
 
-func TestNoteMounts_AreBounded(t *testing.T) {
+func TestNoteMounts_ListsAtMostMaxMounts(t *testing.T) {
 	many := func(read uint64) (out []host.Mount) {
 		for i := range MaxMounts + 1 {
 			out = append(out, rawMount(string(rune('A'+i)), read))
@@ -205,11 +205,11 @@ func TestNoteMounts_AreBounded(t *testing.T) {
 	same(t, "listed", len(list), MaxMounts)
 	same(t, "beyond", beyond, true)
 	if _, beyond = noteMounts(list, many(2), many(2)); beyond {
-		t.Error("one that was not used is beyond the bounds")
+		t.Error("beyond = true for a mount that was not used, want false")
 	}
 }
 
-func TestWidth_HasTheColumnsOfOneSource(t *testing.T) {
+func TestColumnsUpTo_IncludesAllColumnsOfSource(t *testing.T) {
 	for c, want := range map[Column]Column{
 		NetIBRecv: CPUTemperature, CPUThrottleEvents: NodeEnergy, NodePower: NFSRead, NFSRead: LustreRead,
 		LustreWriteRate: NumColumns, GPUColumn(0, 0): GPUColumn(1, 0),

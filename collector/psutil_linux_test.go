@@ -22,7 +22,7 @@ print(json.dumps(psutil.cpu_percent(percpu=True)))
 
 // Thousands of CPUs with windows of all lengths, many of them at a rounding tie, where the last bit of psutil's sums
 // decides.
-func TestBusyPercent_IsPsutilsToTheDigit(t *testing.T) {
+func TestBusyPercent_EqualsPsutilToTheDigit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var trees [2]strings.Builder
 	for i := range trees {
@@ -58,7 +58,7 @@ func TestBusyPercent_IsPsutilsToTheDigit(t *testing.T) {
 	var want []float64
 	collectortest.RunPython(t, &want, percentScript, dirs...)
 	if len(want) != cpus || len(readings[0]) != cpus {
-		t.Fatalf("%d CPUs in psutil, %d here", len(want), len(readings[0]))
+		t.Fatalf("psutil lists %d CPUs and the Reader %d, want %d", len(want), len(readings[0]), cpus)
 	}
 	wrong := 0
 	for i := range want {
@@ -72,10 +72,10 @@ func TestBusyPercent_IsPsutilsToTheDigit(t *testing.T) {
 		}
 		if got != want[i] {
 			wrong++
-			t.Errorf("cpu%d: %v, psutil %v: %+v %+v", i, got, want[i], readings[0][i], readings[1][i])
+			t.Errorf("cpu%d: %v %% busy, want psutil's %v: %+v, then %+v", i, got, want[i], readings[0][i], readings[1][i])
 		}
 		if wrong > 5 {
-			t.Fatal("and so on")
+			t.Fatal("more than 5 CPUs differ from psutil")
 		}
 	}
 }

@@ -82,7 +82,7 @@ func noDisks() map[string]pair {
 }
 
 // The two readers measure the same over one window of each tree, except for departures.
-func TestReader_TreesThroughBoth(t *testing.T) {
+func TestReader_BothReadersAgreeOnTrees(t *testing.T) {
 	trees, err := os.ReadDir(filepath.Join(collectortest.Root(t), "testdata/proc"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,14 +113,14 @@ func TestReader_TreesThroughBoth(t *testing.T) {
 					got[key] = pair{got[key][0], anything}
 				}
 			}
-			same(t, "what gopsutil has otherwise", got, want)
+			same(t, "columns that differ through gopsutil", got, want)
 		})
 	}
 }
 
 // The page of limits names exactly the trees with departures, plus the one by which package host explains an unused
 // figure.
-func TestReader_DeparturesInLimits(t *testing.T) {
+func TestReader_LimitsPageNamesAllDepartures(t *testing.T) {
 	root := collectortest.Root(t)
 	page, err := os.ReadFile(filepath.Join(root, "docs/limits.md"))
 	if err != nil {
@@ -128,7 +128,7 @@ func TestReader_DeparturesInLimits(t *testing.T) {
 	}
 	_, section, found := strings.Cut(string(page), "\n## gopsutil\n")
 	if !found {
-		t.Fatal("docs/limits.md has no section on gopsutil")
+		t.Fatal("docs/limits.md lacks the section \"## gopsutil\"")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 
@@ -142,7 +142,7 @@ func TestReader_DeparturesInLimits(t *testing.T) {
 			named[code] = true
 		}
 	}
-	same(t, "trees", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(want)))
+	same(t, "trees named in docs/limits.md", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(want)))
 }
 
 func fullDisk(path string) (host.DiskUsage, error) {
@@ -234,7 +234,7 @@ func raise(line []byte, columns []int, by uint64) []byte {
 }
 
 // An unknown pressure is due to its own file, and only if that is damaged.
-func TestColumn_PressureNamesItsOwnFile(t *testing.T) {
+func TestColumn_PressureIsAffectedByItsOwnFileOnly(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	for _, file := range []string{"cpu", "memory", "io"} {
 		write(t, proc, "pressure/"+file, []byte("lots\n"))
@@ -252,13 +252,13 @@ func TestColumn_PressureNamesItsOwnFile(t *testing.T) {
 			}
 		}
 		if len(why) != 1 || !strings.Contains(why[0], filepath.Join(proc, "pressure", file)) {
-			t.Errorf("%s: %q, want one that names pressure/%s", c.Key(), why, file)
+			t.Errorf("%s is affected by failures %q, want one that names pressure/%s", c.Key(), why, file)
 		}
 	}
 }
 
 // A stall that is unknown in one Reading keeps its earlier value.
-func TestAccountTracker_KeepsStallsThatAreUnknownForAMoment(t *testing.T) {
+func TestAccountTracker_KeepsStallsMissingFromOneReading(t *testing.T) {
 	reading := func(seconds int, memory float64) *host.Reading {
 		p := &cgroup.Pressure{CPU: cgroup.Stall{Some: float64(seconds), Full: absent},
 			Memory: cgroup.Stall{Some: memory, Full: memory}, IO: cgroup.Stall{Some: absent, Full: absent}}

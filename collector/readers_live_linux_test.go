@@ -17,7 +17,7 @@ func (s *sandwich) open() time.Duration { return s.after.At.Mono - s.before.At.M
 
 // Both readers read the same host, under load: gopsutil's result must lie between the values of the kernel's files just
 // before and just after.
-func TestReader_LiveHostThroughBoth(t *testing.T) {
+func TestReader_BothReadersAgreeOnLiveHost(t *testing.T) {
 	testenv.SkipIfShort(t, "some windows under load")
 	dir := t.TempDir()
 	kernel := host.NewReader(host.Options{DiskPaths: []string{dir}})
@@ -52,7 +52,7 @@ func TestReader_LiveHostThroughBoth(t *testing.T) {
 func between(t *testing.T, what string, v, before, after, slack float64) {
 	t.Helper()
 	if !(v >= min(before, after)-slack && v <= max(before, after)+slack) {
-		t.Errorf("%s: %v, by the kernel's files %v before and %v after", what, v, before, after)
+		t.Errorf("%s: %v, want it between %v before and %v after, from the kernel's files", what, v, before, after)
 	}
 }
 
@@ -63,7 +63,7 @@ func checkGauges(t *testing.T, s *sandwich) {
 	between(t, "memory percent", s.through.Memory.Percent(), s.before.Memory.Percent(), s.after.Memory.Percent(), 0.5)
 	between(t, "load", s.through.Load.Load1, s.before.Load.Load1, s.after.Load.Load1, 0)
 	if s.through.Load.Running < 1 {
-		t.Errorf("%v tasks run, and this one does", s.through.Load.Running)
+		t.Errorf("gopsutil counts %v running tasks, want at least 1: this test runs", s.through.Load.Running)
 	}
 	if d := s.through.Disk; len(d) == 1 && len(s.before.Disk) == 1 && len(s.after.Disk) == 1 {
 		between(t, "disk percent", d[0].Percent(), s.before.Disk[0].Percent(), s.after.Disk[0].Percent(), 0.1)
@@ -92,7 +92,7 @@ func checkCounters(t *testing.T, s *sandwich) {
 			between(t, before.Name+" out", float64(through.Out), float64(before.Out), float64(after.Out), 0)
 		}
 		if names == 0 {
-			t.Errorf("no %s was compared", kind.Source())
+			t.Errorf("no device of %s was compared, want at least one", kind.Source())
 		}
 	}
 
@@ -128,10 +128,11 @@ func checkWindow(t *testing.T, a, b *sandwich) {
 	slack := 100*float64(a.open()+b.open()+clockTick)/float64(window) + 0.1
 	for _, c := range []Column{CPUAvg, CPUMin, CPUMax} {
 		if math.Abs(through.Values[c]-around.Values[c]) > slack {
-			t.Errorf("%s: %v, by the kernel's files %v, in a window of %v", c.Key(), through.Values[c], around.Values[c], window)
+			t.Errorf("%s: %v from gopsutil, %v from the kernel's files; want at most %v between them in a window of %v", c.Key(),
+				through.Values[c], around.Values[c], slack, window)
 		}
 	}
 	if !through.Has(CPUAvg) {
-		t.Error("no CPU was measured")
+		t.Error("gopsutil's window has no CPU percentages")
 	}
 }

@@ -28,12 +28,12 @@ func TestParseRule(t *testing.T) {
 		}
 		got, err := ParseRule(words)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%q: %v\n%s", words, err, diff)
+			t.Errorf("ParseRule(%q): error %v, rule (-want +got):\n%s", words, err, diff)
 		}
 	}
 }
 
-func TestParseRule_Refuses(t *testing.T) {
+func TestParseRule_RefusesMalformedRules(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
 		"":                                  "KEY OP NUMBER",
@@ -59,12 +59,12 @@ func TestParseRule_Refuses(t *testing.T) {
 		"job_memory_mb > 1 for 1e300":       `"1e300" is not a duration`,
 	} {
 		if _, err := ParseRule(words); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", words, err, want)
+			t.Errorf("ParseRule(%q): error %v, want one with %s", words, err, want)
 		}
 	}
 }
 
-func TestParseRule_SuggestsAKey(t *testing.T) {
+func TestParseRule_SuggestsSimilarKey(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
 		"job_memroy_mb": "job_memory_mb", "Job_Memory_MB": "job_memory_mb", "job_mem_mb": "job_memory_mb",
@@ -74,10 +74,10 @@ func TestParseRule_SuggestsAKey(t *testing.T) {
 		_, err := ParseRule(key + " > 1")
 		var unknown *UnknownKeyError
 		if !errors.As(err, &unknown) || unknown.Key != key || unknown.Nearest != want {
-			t.Errorf("%s: %v, want %q", key, err, want)
+			t.Errorf("key %s: error %v, want an UnknownKeyError with the nearest key %q", key, err, want)
 		}
 		if want != "" && !strings.HasSuffix(err.Error(), "; did you mean "+want+"?") {
-			t.Error(err)
+			t.Errorf("key %s: error %v, want it to end with \"; did you mean %s?\"", key, err, want)
 		}
 	}
 }
@@ -89,10 +89,10 @@ func TestRule_Holds(t *testing.T) {
 	} {
 		r := Rule{Op: op, Number: 2}
 		if got := [3]bool{r.Holds(1), r.Holds(2), r.Holds(3)}; got != want {
-			t.Errorf("%s: %v, want %v", op, got, want)
+			t.Errorf("1, 2, 3 %s 2: Holds is %v, want %v", op, got, want)
 		}
 		if r.Holds(math.NaN()) {
-			t.Errorf("%s holds for what was not measured", op)
+			t.Errorf("NaN %s 2: Holds is true, want false", op)
 		}
 	}
 }
@@ -103,7 +103,7 @@ type watched struct {
 	fires             bool
 }
 
-func TestRuleChecker(t *testing.T) {
+func TestRuleChecker_HoldsForItsDuration(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	for name, test := range map[string]struct {
@@ -149,14 +149,14 @@ func TestRuleChecker(t *testing.T) {
 			s.Values[rule.Column], s.Weights[rule.Column], s.MemoryLowerBound = step.value, step.window, step.value
 			at := time.Duration(step.at * float64(time.Second))
 			if _, got := w.Check(&s, at); got != step.fires {
-				t.Errorf("%s: %v at %v s", name, got, step.at)
+				t.Errorf("%s: the rule holds at %v s: %v, want %v", name, step.at, got, step.fires)
 			}
 		}
 	}
 }
 
 // Both high and low memory of the job must be proven.
-func TestRuleChecker_ProvenMemory(t *testing.T) {
+func TestRuleChecker_MemoryMustBeProven(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	for _, c := range []struct {
@@ -183,12 +183,12 @@ func TestRuleChecker_ProvenMemory(t *testing.T) {
 		s.Values[rule.Column], s.MemoryLowerBound = c.memory, c.proven
 		w := RuleChecker{Rule: rule}
 		if by, holds := w.Check(&s, time.Second); holds != c.holds || by != c.by && !math.IsNaN(c.by) {
-			t.Errorf("%+v: %v by %v", c, holds, by)
+			t.Errorf("%+v: Check = %v, %v; want %v, %v", c, by, holds, c.by, c.holds)
 		}
 	}
 }
 
-func TestRuleChecker_Unmeasured(t *testing.T) {
+func TestRuleChecker_ReportsUnmeasuredKeyOnce(t *testing.T) {
 	t.Parallel()
 	rule, err := ParseRule("job_memory_mb > 10")
 	if err != nil {
@@ -209,7 +209,7 @@ func TestRuleChecker_Unmeasured(t *testing.T) {
 		at := time.Duration(step.at * float64(time.Second))
 		w.Check(&s, at)
 		if got := w.Unmeasured(at); got != step.said {
-			t.Errorf("%v at %v s", got, step.at)
+			t.Errorf("Unmeasured at %v s is %v, want %v", step.at, got, step.said)
 		}
 	}
 }
@@ -228,10 +228,10 @@ func FuzzParseRule(f *testing.F) {
 		}
 		again, err := ParseRule(r.Text)
 		if err != nil || again != r {
-			t.Fatalf("%q becomes %+v, and that %+v: %v", words, r, again, err)
+			t.Fatalf("ParseRule(%q) = %+v, and its Text is parsed as %+v, error %v; want the same rule", words, r, again, err)
 		}
 		if r.For < 0 || math.IsNaN(r.Number) || math.IsInf(r.Number, 0) || r.Column.Key() == "" {
-			t.Fatalf("%q becomes %+v", words, r)
+			t.Fatalf("ParseRule(%q) = %+v, want a finite number, a duration of at least 0 and a column with a key", words, r)
 		}
 	})
 }

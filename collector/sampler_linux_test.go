@@ -106,7 +106,7 @@ func TestSampler_SamplesOnTheGridAndAtTheEnd(t *testing.T) {
 }
 
 // A window over several samples begins at a Reading with memory that is not reused until the window ends.
-func TestSampler_WindowsAcrossReadings(t *testing.T) {
+func TestSampler_WindowKeepsReadingItBeganWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		const interval = 10 * time.Millisecond // a window is four of them
@@ -136,12 +136,12 @@ func TestSampler_WindowsAcrossReadings(t *testing.T) {
 			}
 		}
 		if len(busy) < 10 || len(rates) < 10 {
-			t.Errorf("%d and %d windows", len(busy), len(rates))
+			t.Errorf("%d windows of CPU and %d of rates, want at least 10 of each", len(busy), len(rates))
 		}
 	})
 }
 
-func TestSampler_SlowReadingShiftsNoLaterTick(t *testing.T) {
+func TestSampler_SlowReadingDoesNotShiftLaterTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		rec := h.run(9*time.Second+500*time.Millisecond, Options{Interval: time.Second, Observe: func(_ *Sample, rec *Recording) {
@@ -153,7 +153,7 @@ func TestSampler_SlowReadingShiftsNoLaterTick(t *testing.T) {
 			}
 		}})
 		ms := time.Millisecond
-		same(t, "when", h.readTimes, []time.Duration{1000 * ms, 2000 * ms, 3150 * ms, 4000 * ms, 7000 * ms, 8000 * ms, 9000 * ms, 9500 * ms})
+		same(t, "times of the Readings", h.readTimes, []time.Duration{1000 * ms, 2000 * ms, 3150 * ms, 4000 * ms, 7000 * ms, 8000 * ms, 9000 * ms, 9500 * ms})
 		same(t, "missed ticks", rec.MissedTicks, int64(2))
 		same(t, "longest gap", rec.LongestGap, 3*time.Second)
 	})
@@ -183,7 +183,7 @@ func TestSampler_ClosingReadingSetsNoMaximum(t *testing.T) {
 	})
 }
 
-func TestSampler_ShortJobs(t *testing.T) {
+func TestSampler_MeasuresShortJobs(t *testing.T) {
 	tests := map[string]struct {
 		length     time.Duration
 		cpu, bytes summary
@@ -212,7 +212,7 @@ func TestSampler_ShortJobs(t *testing.T) {
 	}
 }
 
-func TestSampler_NoticesClockEvents(t *testing.T) {
+func TestSampler_RecordsClockEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		var stamps []float64
@@ -239,7 +239,7 @@ func TestSampler_NoticesClockEvents(t *testing.T) {
 		same(t, "longest gap", rec.LongestGap, time.Second+night*time.Second)
 		same(t, "missed ticks", rec.MissedTicks, int64(0))
 		if w := rec.Summaries[MemPercent].Weight(); w != 5 {
-			t.Errorf("the samples stand for %v s", w)
+			t.Errorf("the samples stand for %v s, want 5", w)
 		}
 	})
 }
@@ -273,7 +273,7 @@ func TestSampler_CountsFailures(t *testing.T) {
 			{host.SourceDiskIO, "", "read " + h.proc + `/diskstats: line "nonsense" has 1 fields`, 3},
 			{host.SourceMemory, "", "read " + h.proc + "/meminfo: no MemTotal", 1},
 		})
-		same(t, "late", rec.LateStarts, map[string]time.Duration{host.SourceDiskIO: 3 * time.Second})
+		same(t, "late starts", rec.LateStarts, map[string]time.Duration{host.SourceDiskIO: 3 * time.Second})
 		same(t, "bytes", summaryOf(rec, DiskRead), summary{5, 4.5, 0})
 		same(t, "rate", summaryOf(rec, DiskReadRate), summary{4, 3.5, 0})
 		same(t, "memory", summaryOf(rec, MemPercent), summary{6, 5.5, 60})
@@ -297,7 +297,7 @@ func TestSampler_ReturnsAtOnceWhenCancelled(t *testing.T) {
 	})
 }
 
-func TestSampler_KeepsPerfPysRing(t *testing.T) {
+func TestSampler_KeepsPerfPyRing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		h.received(100)
@@ -309,7 +309,7 @@ func TestSampler_KeepsPerfPysRing(t *testing.T) {
 		// perf.py's bytes are since boot, and a window in which the clock stood still is 0.
 		same(t, "CPU and bytes", got, [][2]float64{{0, 100}, {25, 100}, {25, 100}})
 		if NewSampler(h.reader, Options{}).rec.PerfPy != nil {
-			t.Error("kept unasked")
+			t.Error("PerfPy is not nil without the option PerfPy")
 		}
 	})
 }

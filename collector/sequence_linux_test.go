@@ -172,7 +172,7 @@ func (q *sequence) table(rec *Recording) string {
 
 // The numbers for a host with growing, reset and missing counters equal the numbers of the previous version, which
 // wrote the golden file. Update it only for new columns.
-func TestSampler_NumbersOfTheVersionBefore(t *testing.T) {
+func TestSampler_NumbersEqualPreviousVersion(t *testing.T) {
 	proc, _ := collectortest.CopyOfTree(t)
 	q := &sequence{t: t, proc: proc}
 	got := q.table(q.run())
@@ -186,6 +186,6 @@ func TestSampler_NumbersOfTheVersionBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("(-version before +now):\n%s", diff)
+		t.Errorf("numbers differ from the previous version (-previous +now):\n%s", diff)
 	}
 }

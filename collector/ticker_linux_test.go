@@ -8,7 +8,7 @@ import (
 )
 
 // Both kinds of tickers keep to the grid, skip missed ticks, and stop at once.
-func TestTicker(t *testing.T) {
+func TestTicker_KeepsToTheGrid(t *testing.T) {
 	t.Parallel()
 	const interval = 50 * time.Millisecond
 	for name, file := range map[string]bool{"file": true, "timer": false} {
@@ -20,7 +20,7 @@ func TestTicker(t *testing.T) {
 			if file {
 				tick = newTicker(next, openTicks(start+interval, interval))
 				if tick.file == nil {
-					t.Fatal("the kernel gives no timerfd")
+					t.Fatal("openTicks = nil, want a timerfd")
 				}
 			}
 
@@ -31,11 +31,11 @@ func TestTicker(t *testing.T) {
 				}
 				asked := host.Now().Mono - start
 				if !tick.wait() {
-					t.Fatal("it has ended")
+					t.Fatal("wait = false before stop")
 				}
 				now := host.Now().Mono - start
 				if now/interval <= asked/interval || now/interval <= last {
-					t.Errorf("asked at %v, a tick at %v", asked, now)
+					t.Errorf("wait from %v to %v after tick %d, want it to end at the next tick of %v", asked, now, last, interval)
 				}
 				last = now / interval
 			}
@@ -50,7 +50,7 @@ func TestTicker(t *testing.T) {
 			tick.stop()
 			<-waited
 			if tick.wait() {
-				t.Error("a tick after the end")
+				t.Error("wait = true after stop")
 			}
 		})
 	}

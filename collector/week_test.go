@@ -82,7 +82,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-func TestRecording_BurstInAWeek(t *testing.T) {
+func TestRecording_KeepsBurstInAWeek(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
@@ -91,7 +91,7 @@ func TestRecording_BurstInAWeek(t *testing.T) {
 	recs := week(capacities...)
 	// Four Recordings of fixed size: 20 histograms of 8 KB each and the ring's cells, of 48 bytes.
 	if grew := int64(heap()) - int64(before); grew > 16<<20 {
-		t.Errorf("the memory in use grew by %d bytes", grew)
+		t.Errorf("the memory in use grew by %d bytes, want at most %d", grew, 16<<20)
 	}
 
 	for i, rec := range recs {
@@ -122,15 +122,15 @@ func TestRecording_BurstInAWeek(t *testing.T) {
 			}
 		}
 		if burst == 0 || burst > 2 || rec.Ring.Len() > capacities[i] {
-			t.Errorf("capacity %d: the burst is in %d of %d buckets", capacities[i], burst, rec.Ring.Len())
+			t.Errorf("capacity %d: the burst is in %d of %d buckets, want it in 1 or 2", capacities[i], burst, rec.Ring.Len())
 		}
 		if share, ok := rec.Summaries[CPUAvg].Share(99.95); !ok || math.Abs(share-200.0/weekOfSeconds) > 1e-15 {
-			t.Errorf("share at 100: %v, %v", share, ok)
+			t.Errorf("Share(99.95) = %v, %v; want %v, true", share, ok, 200.0/weekOfSeconds)
 		}
 	}
 }
 
-func TestSampleAllocatesNothing(t *testing.T) {
+func TestCounterState_SampleAllocatesNothing(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 1000)
 	prev, cur := reading(0, 10, 0, 0, 0), reading(time.Second, 10.5, 100, 200, 300)
 	p := NewCounterState(prev)
@@ -156,7 +156,7 @@ func TestSampleAllocatesNothing(t *testing.T) {
 		fewest = min(fewest, testing.AllocsPerRun(1, many))
 	}
 	if fewest != 0 {
-		t.Errorf("%v allocations in 5000 samples", fewest)
+		t.Errorf("%v allocations in 5000 samples, want 0", fewest)
 	}
 }
 
@@ -181,12 +181,13 @@ func TestRecording_CloneSharesNothing(t *testing.T) {
 	same(t, "late sources", clone.LateStarts, map[string]time.Duration{host.SourceDiskIO: time.Second})
 }
 
-func TestColumn_KeysAndUnits(t *testing.T) {
+func TestColumnByKey_FindsEveryColumn(t *testing.T) {
 	keys := map[string]bool{}
 	for c := range Column(MaxColumns) {
 		found, ok := ColumnByKey(c.Key())
 		if !ok || found != c || c.Info().Unit == "" || c.Info().Source == "" || keys[c.Key()] {
-			t.Errorf("column %d: %q, %q, %q", c, c.Key(), c.Info().Unit, c.Info().Source)
+			t.Errorf("column %d: key %q is found as %d (%v), unit %q, source %q; want the column itself, a new key, a unit "+
+				"and a source", c, c.Key(), found, ok, c.Info().Unit, c.Info().Source)
 		}
 		keys[c.Key()] = true
 	}
@@ -194,7 +195,7 @@ func TestColumn_KeysAndUnits(t *testing.T) {
 	for _, key := range []string{"", "nothing", "gpu_", "gpu_0", "gpu_0_", "gpu_0_nothing", "gpu_16_power_watts", "gpu_-1_power_watts",
 		"gpu_00_power_watts", "gpu_+1_power_watts", "gpu_x_power_watts"} {
 		if c, ok := ColumnByKey(key); ok {
-			t.Errorf("%q is column %d, %s", key, c, c.Key())
+			t.Errorf("ColumnByKey(%q) is column %d, %s; want none", key, c, c.Key())
 		}
 	}
 

@@ -19,23 +19,25 @@ func TestCounterState_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	least := MinWindow(time.Second)
 	_, first := NewCounterState(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
 	if first.Values[CPUAvg] != 40 || first.Values[NetExtRecvRate] != 20 {
-		t.Errorf("a job of 50 ms: CPU %v, rate %v", first.Values[CPUAvg], first.Values[NetExtRecvRate])
+		t.Errorf("a job of 50 ms: CPU %v, rate %v; want 40, 20", first.Values[CPUAvg], first.Values[NetExtRecvRate])
 	}
 	p, _ := NewCounterState(reading(0, 0, 0)).Next(reading(time.Second, 1, 0), least)
 	p, short := p.Next(reading(1060*time.Millisecond, 1.02, MiB), least)
 	if short.Has(CPUAvg) || short.Has(NetExtRecvRate) || short.Values[NetExtRecv] != 1 {
-		t.Errorf("60 ms after a second: CPU %v, rate %v, received %v", short.Values[CPUAvg], short.Values[NetExtRecvRate], short.Values[NetExtRecv])
+		t.Errorf("60 ms after a second: CPU %v, rate %v, received %v; want NaN, NaN, 1", short.Values[CPUAvg],
+			short.Values[NetExtRecvRate], short.Values[NetExtRecv])
 	}
 	_, longer := p.Next(reading(1500*time.Millisecond, 1.25, 2*MiB), least)
 	if longer.Values[CPUAvg] != 50 || longer.Weights[CPUAvg] != 0.5 || longer.Values[NetExtRecvRate] != 4 {
-		t.Errorf("the next window: CPU %v over %v s, rate %v", longer.Values[CPUAvg], longer.Weights[CPUAvg], longer.Values[NetExtRecvRate])
+		t.Errorf("the next window: CPU %v over %v s, rate %v; want 50 over 0.5 s, 4", longer.Values[CPUAvg],
+			longer.Weights[CPUAvg], longer.Values[NetExtRecvRate])
 	}
 }
 
 // perf.py's sample has no percentages without a reading before it.
-func TestPerfPySample_WithoutReadingBefore(t *testing.T) {
+func TestPerfPySample_FirstHasNoPercentages(t *testing.T) {
 	s := perfpySample(nil, &host.Reading{CPU: []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: 1}}}}, 1)
 	if s.Has(CPUAvg) {
-		t.Errorf("CPU %v out of one reading", s.Values[CPUAvg])
+		t.Errorf("CPU %v from a single Reading, want none", s.Values[CPUAvg])
 	}
 }

@@ -40,7 +40,7 @@ func TestAdd_AllocatesNothing(t *testing.T) {
 		}))
 	}
 	if fewest != 0 {
-		t.Errorf("%v allocations", fewest)
+		t.Errorf("adding to known entries has %v allocations, want 0", fewest)
 	}
 }
 

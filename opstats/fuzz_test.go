@@ -29,7 +29,7 @@ func FuzzTimeStatsJSON(f *testing.F) {
 		reread(t, &m, &TimeStats{})
 		for _, v := range []float64{m.Count, m.Avg, m.Min, m.Max, m.Total(), m.SizeBytes} {
 			if !(v >= 0 && v <= math.MaxFloat64) {
-				t.Fatalf("%s becomes %+v", data, m)
+				t.Fatalf("%s merged with itself is %+v, want finite numbers of at least 0", data, m)
 			}
 		}
 		same(t, s.Merge(TimeStats{}), s)
@@ -50,7 +50,7 @@ func FuzzMetricsJSON(f *testing.F) {
 		reread(t, &m, &Metrics{})
 		for name, s := range m.Times {
 			if s.Empty() {
-				t.Fatalf("%s: %q is empty", data, name)
+				t.Fatalf("%s: Times[%q] is empty, want empty times dropped", data, name)
 			}
 		}
 	})
@@ -67,12 +67,12 @@ func FuzzLedgerJSON(f *testing.F) {
 		}
 		reread(t, l, NewKeyedMetrics(10))
 		if l.Len() > 10 {
-			t.Fatalf("%d entries", l.Len())
+			t.Fatalf("%d entries, want at most 10", l.Len())
 		}
 		for _, key := range l.Keys() {
 			m, ok := l.Get(key)
 			if !ok || len(m.Attributes)+len(m.Counters)+len(m.Times) == 0 {
-				t.Fatalf("%s: %q has %+v", data, key, m)
+				t.Fatalf("%s: Get(%q) = %+v, %v; want at least one entry, true", data, key, m, ok)
 			}
 			for name := range m.Times {
 				must(t, l.AddTime(name, key, 1, unix(1)))
@@ -107,7 +107,7 @@ func FuzzSketchJSON(f *testing.F) {
 		for q := 0.0; q <= 1; q += 1.0 / 64 {
 			v, ok := s.Quantile(q)
 			if ok != (s.Count() > 0) || ok && !(v >= last && v >= s.min && v <= s.max) {
-				t.Fatalf("%s: quantile %v is %v, %v, after %v", data, q, v, ok, last)
+				t.Fatalf("%s: quantile %v is %v, %v; want at least %v, within %v..%v", data, q, v, ok, last, s.min, s.max)
 			}
 			last = v
 		}
@@ -165,7 +165,7 @@ func FuzzTransfersJSON(f *testing.F) {
 		c := a.Clone()
 		must(t, c.Record(Transfer{XferMicros: 1, Bytes: 1, Descriptors: 1, End: unix(1)}))
 		if err := c.Aggregate(&a); err != nil && a.condensed == nil {
-			t.Fatalf("%s: %v", data, err)
+			t.Fatalf("%s: Aggregate of lists with a copy: %v, want nil", data, err)
 		}
 		before := a.Len()
 		a.Condense()
@@ -193,15 +193,15 @@ func checkCondensed(t *testing.T, a *Transfers, n int64) {
 	t.Helper()
 	r := a.Reduce()
 	if a.Len() != n || r.Transfers != float64(n) {
-		t.Fatalf("%d transfers became %+v", n, r)
+		t.Fatalf("condensed: Len %d, figures %+v; want %d transfers", a.Len(), r, n)
 	}
 	for i, v := range r.numbers() {
 		if *v < 0 {
-			t.Fatalf("%s is %v", summaryNames[i], *v)
+			t.Fatalf("%s is %v, want at least 0", summaryNames[i], *v)
 		}
 	}
 	if !slices.IsSorted(a.UnknownLists()) {
-		t.Fatalf("%q", a.UnknownLists())
+		t.Fatalf("unknown lists %q, want them sorted", a.UnknownLists())
 	}
 }
 

@@ -55,7 +55,7 @@ func reread[T any](t testing.TB, v, into *T) *T {
 	data := jsonOf(t, v)
 	must(t, json.Unmarshal([]byte(data), into))
 	if again := jsonOf(t, into); again != data {
-		t.Fatalf("%s is written, and after reading %s", data, again)
+		t.Fatalf("written as %s, but after reading as %s, want the same", data, again)
 	}
 
 	return into

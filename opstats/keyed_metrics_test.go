@@ -31,7 +31,7 @@ func filled(t testing.TB) *KeyedMetrics {
 	return l
 }
 
-func TestKeyedMetrics_Get(t *testing.T) {
+func TestKeyedMetrics_GetReturnsCopy(t *testing.T) {
 	l := filled(t)
 	got, ok := l.Get("k1")
 	get := TimeStats{Count: 2, Avg: 10.25, Min: 10, Max: 10.5, Last: 10.5, LastAt: 12, SizeBytes: 219, HasSize: true}
@@ -45,11 +45,11 @@ func TestKeyedMetrics_Get(t *testing.T) {
 	}
 	same(t, got, want)
 	if _, known := l.Get("k4"); !ok || known {
-		t.Errorf("k1 known: %v, k4 known: %v", ok, known)
+		t.Errorf("k1 known: %v, k4 known: %v; want true, false", ok, known)
 	}
 	same(t, l.Keys(), []string{"k1", "k2", "k3"})
 	if l.Len() != 9 {
-		t.Errorf("%d entries", l.Len())
+		t.Errorf("Len() = %d, want 9", l.Len())
 	}
 
 	// Get returns a copy, in both directions.
@@ -79,10 +79,10 @@ func TestKeyedMetrics_AggregateTimes(t *testing.T) {
 }
 
 // At the limit known entries continue to count, and rejected numbers take no room.
-func TestKeyedMetrics_Limit(t *testing.T) {
+func TestKeyedMetrics_KnownEntriesCountAtLimit(t *testing.T) {
 	l := NewKeyedMetrics(2)
 	if err := l.AddTime("get", "k0", -1, unix(1)); !errors.Is(err, ErrNotFinite) || l.Len() != 0 {
-		t.Errorf("%v, %d entries", err, l.Len())
+		t.Errorf("AddTime(-1): error %v, want %v; %d entries, want 0", err, ErrNotFinite, l.Len())
 	}
 	must(t, l.AddTime("get", "k1", 1, unix(1)))
 	must(t, l.AddCounter("hits", "k2", 1))
@@ -93,7 +93,7 @@ func TestKeyedMetrics_Limit(t *testing.T) {
 		"attribute": l.AddAttribute("hits", "k2", "x"),
 	} {
 		if !errors.Is(err, ErrFull) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("a new %s at the limit: error %v, want %v", what, err, ErrFull)
 		}
 	}
 	must(t, l.SetSize("put", "k1", 1)) // no such entry: no effect
@@ -101,14 +101,14 @@ func TestKeyedMetrics_Limit(t *testing.T) {
 	must(t, l.AddCounter("hits", "k2", 1))
 	same(t, l.Keys(), []string{"k1", "k2"})
 	if m, _ := l.Get("k1"); m.Times["get"].Avg != 2 || len(m.Times) != 1 {
-		t.Errorf("%+v", m)
+		t.Errorf("k1 has %+v, want only the time get, with the mean 2", m)
 	}
 	if err := new(KeyedMetrics).AddCounter("a", "b", 1); !errors.Is(err, ErrFull) {
-		t.Errorf("a Ledger without a limit: %v", err)
+		t.Errorf("a KeyedMetrics with the limit 0: error %v, want %v", err, ErrFull)
 	}
 }
 
-func TestKeyedMetrics_Refuses(t *testing.T) {
+func TestKeyedMetrics_RefusesInvalidValues(t *testing.T) {
 	l := filled(t)
 	before := jsonOf(t, l)
 	inf, nan := math.Inf(-1), math.NaN()
@@ -131,11 +131,11 @@ func TestKeyedMetrics_Refuses(t *testing.T) {
 		{l.AddTime(binary, "k1", 1, unix(1)), ErrMalformed},
 	} {
 		if !errors.Is(c.err, c.want) {
-			t.Errorf("%v, want %v", c.err, c.want)
+			t.Errorf("invalid value: error %v, want %v", c.err, c.want)
 		}
 	}
 	if after := jsonOf(t, l); after != before {
-		t.Errorf("%s became %s", before, after)
+		t.Errorf("refused values changed %s to %s", before, after)
 	}
 }
 
@@ -152,34 +152,34 @@ func TestKeyedMetrics_CountersStayInRange(t *testing.T) {
 }
 
 // Names may be views of a reused buffer.
-func TestKeyedMetrics_CopiesNames(t *testing.T) {
+func TestKeyedMetrics_CopiesNamesKeysAndTexts(t *testing.T) {
 	l := NewKeyedMetrics(10)
 	buffer := strings.Repeat("name-key-text", 1)
 	must(t, l.AddAttribute(buffer[:4], buffer[5:8], buffer[9:]))
 	kept := l.byKey[l.keys[0]].attributes[0]
 	for _, s := range []string{kept.name, l.keys[0], kept.value.(string)} {
 		if strings.Contains(buffer, s) && sharesMemory(buffer, s) {
-			t.Errorf("%q is a view of the caller's", s)
+			t.Errorf("%q shares memory with the caller's buffer, want a copy", s)
 		}
 	}
 }
 
-func TestKeyedMetrics_CloneStandsAlone(t *testing.T) {
+func TestKeyedMetrics_CloneIsIndependent(t *testing.T) {
 	l := filled(t)
 	before := jsonOf(t, l)
 	c := l.Clone()
 	must(t, c.AddTime("store.get", "k1", 1, unix(1)))
 	must(t, c.AddCounter("misses", "k9", 1))
 	if got := jsonOf(t, l); got != before {
-		t.Errorf("%s became %s", before, got)
+		t.Errorf("the original changed with the clone from %s to %s", before, got)
 	}
 	must(t, l.AddCounter("misses", "k8", 1))
 	if m, ok := c.Get("k8"); ok || c.Len() != 10 {
-		t.Errorf("%v, %d entries", m, c.Len())
+		t.Errorf("the clone has %v for k8 (%v) and %d entries, want none and 10", m, ok, c.Len())
 	}
 }
 
-func TestKeyedMetrics_JSON(t *testing.T) {
+func TestKeyedMetrics_JSONRoundTrips(t *testing.T) {
 	l := NewKeyedMetrics(4)
 	must(t, l.AddTime("get", "k2", 1, unix(3)))
 	must(t, l.AddCounter("hits", "k1", 2))
@@ -196,14 +196,14 @@ func TestKeyedMetrics_JSON(t *testing.T) {
 	must(t, back.AddTime("get", "k2", 3, unix(4)))
 	must(t, back.AddTime("get", "k3", 3, unix(4)))
 	if err := back.AddTime("get", "k4", 3, unix(4)); !errors.Is(err, ErrFull) {
-		t.Errorf("the limit is lost: %v", err)
+		t.Errorf("after reading, a new entry beyond the limit: error %v, want %v", err, ErrFull)
 	}
 	big := filled(t)
 	reread(t, big, NewKeyedMetrics(100))
 	reread(t, NewKeyedMetrics(0), new(KeyedMetrics))
 }
 
-func TestKeyedMetrics_ImpossibleJSON(t *testing.T) {
+func TestKeyedMetrics_JSONRefusesImpossibleMetrics(t *testing.T) {
 	const counter = `{"counters":{"a":1}}`
 	for data, why := range map[string]string{
 		`{}`:                         "cannot unmarshal",
@@ -224,7 +224,7 @@ func TestKeyedMetrics_ImpossibleJSON(t *testing.T) {
 			t.Errorf("%s: want an error with %q, got %v", data, why, err)
 		}
 		if after := jsonOf(t, l); after != before {
-			t.Errorf("%s: refused, yet read: %s", data, after)
+			t.Errorf("%s: Unmarshal returned an error but changed the receiver to %s, want %s", data, after, before)
 		}
 	}
 
@@ -233,12 +233,12 @@ func TestKeyedMetrics_ImpossibleJSON(t *testing.T) {
 	must(t, json.Unmarshal([]byte(nothing), l))
 	must(t, json.Unmarshal([]byte(`null`), l))
 	if l.Len() != 0 {
-		t.Errorf("%d entries of nothing", l.Len())
+		t.Errorf("%d entries from empty metrics, want 0", l.Len())
 	}
 }
 
 // The result of ProxyStore's as_dict is readable.
-func TestMetrics_ReadsProxyStore(t *testing.T) {
+func TestMetrics_ReadsJSONOfProxyStore(t *testing.T) {
 	var m Metrics
 	must(t, json.Unmarshal([]byte(`{"attributes": {"store.put.object_size": 219}, "counters": {"store.get.cache_hits": 1},
 		"times": {"store.get": {"count": 1, "avg_time_ms": 0.065, "min_time_ms": 0.065, "max_time_ms": 0.065,
@@ -254,7 +254,7 @@ func TestMetrics_ReadsProxyStore(t *testing.T) {
 }
 
 // A thousand keys take a few hundred bytes each.
-func TestKeyedMetrics_Memory(t *testing.T) {
+func TestKeyedMetrics_FitsItsMemoryBudget(t *testing.T) {
 	const keys = 1000
 	l := NewKeyedMetrics(keys)
 	bytes := heapOf(t, func() any {
@@ -265,6 +265,6 @@ func TestKeyedMetrics_Memory(t *testing.T) {
 	})
 	t.Logf("%d entries in %d keys: %d bytes", l.Len(), len(slices.Compact(l.Keys())), bytes)
 	if bytes > 400*keys {
-		t.Errorf("%d bytes for %d keys", bytes, keys)
+		t.Errorf("%d bytes for %d keys, want at most %d", bytes, keys, 400*keys)
 	}
 }

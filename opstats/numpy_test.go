@@ -93,7 +93,7 @@ func TestReduce_EqualsNumpy(t *testing.T) {
 func compareReduced(t *testing.T, vectors []*Transfers, want [][len(summaryNames)]any) {
 	t.Helper()
 	if len(want) != len(vectors) {
-		t.Fatalf("%d results of %d vectors", len(want), len(vectors))
+		t.Fatalf("numpy returned %d results, want %d", len(want), len(vectors))
 	}
 
 	wrong := 0
@@ -112,6 +112,6 @@ func compareReduced(t *testing.T, vectors []*Transfers, want [][len(summaryNames
 		}
 	}
 	if wrong > 0 {
-		t.Errorf("%d figures differ", wrong)
+		t.Errorf("%d figures differ from numpy's, want 0", wrong)
 	}
 }

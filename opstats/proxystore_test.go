@@ -93,7 +93,8 @@ func TestTimeStats_EqualsProxyStore(t *testing.T) {
 			runPython(t, python, "timestats.py", in, &want)
 			got := ours(t, in.Streams)
 			if len(want.Stats) != len(got) || len(want.Sums) != len(got)-1 {
-				t.Fatalf("%d and %d results", len(want.Stats), len(want.Sums))
+				t.Fatalf("ProxyStore returned %d statistics and %d sums, want %d and %d", len(want.Stats), len(want.Sums), len(got),
+					len(got)-1)
 			}
 			for i, s := range got {
 				lastSized := in.Streams[i][len(in.Streams[i])-1][2] != nil
@@ -134,13 +135,13 @@ func TestKeyedMetrics_EqualsStoreMetrics(t *testing.T) {
 		must(t, l.AddAttribute(name, key, ms))
 	}
 	if len(l.Keys()) != len(want.Keys) || len(want.Keys) < 30 {
-		t.Fatalf("%d keys, want %d", len(l.Keys()), len(want.Keys))
+		t.Fatalf("%d keys, want the %d of ProxyStore, at least 30", len(l.Keys()), len(want.Keys))
 	}
 	for key, w := range want.Keys {
 		m, _ := l.Get(key)
 		for name, counter := range m.Counters { // Python's are exact beyond 2^53
 			if math.Abs(counter-w.Counters[name]) > 1e-9*counter {
-				t.Errorf("%s of %s: %v, want %v", name, key, counter, w.Counters[name])
+				t.Errorf("counter %s of key %s: %v, want %v", name, key, counter, w.Counters[name])
 			}
 		}
 		m.Counters, w.Counters = nil, nil
@@ -152,7 +153,7 @@ func TestKeyedMetrics_EqualsStoreMetrics(t *testing.T) {
 	for name, w := range want.Aggregate {
 		got := l.AggregateTimes()[name]
 		if math.Abs(got.Avg-w.Avg) > 1e-14*w.Avg {
-			t.Errorf("%s: %v, want %v", name, got.Avg, w.Avg)
+			t.Errorf("aggregated mean of %s: %v, want %v", name, got.Avg, w.Avg)
 		}
 		got.Avg = w.Avg
 		same(t, got, w)

@@ -41,15 +41,15 @@ func checkQuantiles(t *testing.T, s *Sketch, values []float64) {
 		got, ok := s.Quantile(float64(q) / 1000)
 		want := nearestRank(sorted, q)
 		if !ok || !(math.Abs(got-want) <= 0.01*math.Abs(want)) {
-			t.Fatalf("quantile %d/1000 of %d values is %v, %v, want %v", q, len(values), got, ok, want)
+			t.Fatalf("quantile %d/1000 of %d values is %v, %v; want %v within 1 %%, true", q, len(values), got, ok, want)
 		}
 		if got < last {
-			t.Fatalf("quantile %d/1000 is %v, below %v before it", q, got, last)
+			t.Fatalf("quantile %d/1000 is %v, want at least the previous one, %v", q, got, last)
 		}
 		last = got
 	}
 	if low, _ := s.Quantile(0); low != sorted[0] || last != sorted[len(sorted)-1] {
-		t.Fatalf("%v to %v, want %v to %v", low, last, sorted[0], sorted[len(sorted)-1])
+		t.Fatalf("quantiles 0 and 1 are %v and %v, want %v and %v", low, last, sorted[0], sorted[len(sorted)-1])
 	}
 }
 
@@ -87,14 +87,14 @@ func TestSketch_WithinOnePercentAtTheEdges(t *testing.T) {
 		}
 	}
 	if worst > 0.01 || worst < 0.0099 {
-		t.Errorf("the largest error is %v", worst)
+		t.Errorf("the largest error is %v, want 0.0099 to 0.01", worst)
 	}
 }
 
-func TestSketch_ExactValues(t *testing.T) {
+func TestSketch_FewValuesGiveExactQuantiles(t *testing.T) {
 	var s Sketch
 	if v, ok := s.Quantile(0.5); ok || !math.IsNaN(v) {
-		t.Errorf("a quantile of nothing: %v, %v", v, ok)
+		t.Errorf("Quantile(0.5) of an empty Sketch = %v, %v; want NaN, false", v, ok)
 	}
 	for _, v := range []float64{-7, 0, math.Copysign(0, -1), 5e-324, 0, 12} {
 		must(t, s.Add(v))
@@ -103,39 +103,39 @@ func TestSketch_ExactValues(t *testing.T) {
 		0: -7, 0.01: -7, 1.0 / 6: -7, 0.2: 0, 0.5: 0, 0.8: 0, 5.0 / 6: 0, 0.84: 12, 1: 12,
 	} {
 		if v, ok := s.Quantile(q); v != want || !ok {
-			t.Errorf("quantile %v is %v, %v, want %v", q, v, ok, want)
+			t.Errorf("Quantile(%v) = %v, %v; want %v, true", q, v, ok, want)
 		}
 	}
 	for _, q := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
 		if v, ok := s.Quantile(q); ok {
-			t.Errorf("quantile %v is %v", q, v)
+			t.Errorf("Quantile(%v) = %v, true; want false", q, v)
 		}
 	}
 }
 
-func TestSketch_RefusesWhatIsNoNumber(t *testing.T) {
+func TestSketch_RefusesInvalidNumbersAndCounts(t *testing.T) {
 	var s Sketch
 	must(t, s.AddN(1, maxCount-1))
 	before := jsonOf(t, &s)
 	inf := math.Inf(1)
 	for v, n := range map[float64]uint64{math.NaN(): 1, 1.1e100: 1, inf: 1, -inf: 1, 5: 2, 6: math.MaxUint64} {
 		if err := s.AddN(v, n); !errors.Is(err, ErrNotFinite) {
-			t.Errorf("%d times %v: %v", n, v, err)
+			t.Errorf("AddN(%v, %d): %v, want %v", v, n, err, ErrNotFinite)
 		}
 	}
 	var two Sketch
 	must(t, two.AddN(3, 2))
 	if err := s.Merge(&two); !errors.Is(err, ErrNotFinite) {
-		t.Errorf("merge: %v", err)
+		t.Errorf("Merge beyond 2^53: %v, want %v", err, ErrNotFinite)
 	}
 	must(t, s.AddN(9, 0))
 	if after := jsonOf(t, &s); after != before {
-		t.Errorf("%s became %s", before, after)
+		t.Errorf("refused values changed %s to %s", before, after)
 	}
 }
 
 // Counts of more than 32 bits, which few bins have, are as exact as others.
-func TestSketch_LargeCounts(t *testing.T) {
+func TestSketch_CountsBeyond32BitsAreExact(t *testing.T) {
 	var s Sketch
 	must(t, s.AddN(1, 1<<33+5))
 	must(t, s.AddN(1, 1<<32-1))
@@ -143,15 +143,16 @@ func TestSketch_LargeCounts(t *testing.T) {
 	must(t, s.AddN(1e-15, 3)) // new bins move the others
 	must(t, s.AddN(-1, 1<<34))
 	if got := s.positive.at(binOf(1) - s.positive.first); got != 1<<33+5+1<<32-1 {
-		t.Errorf("%d ones", got)
+		t.Errorf("the bin of 1 has %d, want %d", got, uint64(1<<33+5+1<<32-1))
 	}
 	c := s.Clone()
 	must(t, c.Merge(&s))
 	if c.Count() != 2*s.Count() || c.positive.at(binOf(1000)-c.positive.first) != 1<<41 {
-		t.Errorf("%s", jsonOf(t, c))
+		t.Errorf("merged with a clone: count %d, %s; want %d, and 2^41 in the bin of 1000", c.Count(), jsonOf(t, c),
+			2*s.Count())
 	}
 	if median, _ := s.Quantile(0.5); math.Abs(median-1000) > 10 {
-		t.Errorf("median %v", median)
+		t.Errorf("median %v, want 1000 within 1 %%", median)
 	}
 	same(t, reread(t, &s, &Sketch{}), &s)
 }
@@ -187,7 +188,7 @@ func TestSketch_MergeIsExact(t *testing.T) {
 
 // Sizes far below the largest count in the smallest kept bin: quantiles among the others stay exact, and the memory
 // stays bounded.
-func TestSketch_GivesUpTheSmallestSizes(t *testing.T) {
+func TestSketch_FarSmallerSizesShareSmallestBin(t *testing.T) {
 	var s Sketch
 	var large []float64
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -211,20 +212,20 @@ func TestSketch_GivesUpTheSmallestSizes(t *testing.T) {
 		}
 	}
 	if low, _ := s.Quantile(0.5); low > 1 {
-		t.Errorf("the median %v is not among the smallest", low)
+		t.Errorf("median %v, want at most 1: it is among the smallest sizes", low)
 	}
 	if n := len(s.positive.counts); n != maxBins {
-		t.Errorf("%d bins", n)
+		t.Errorf("the Sketch keeps %d bins, want %d", n, maxBins)
 	}
 	read := reread(t, &s, &Sketch{})
 	same(t, read, &s)
 	if got, want := read.Bytes(), s.Bytes(); got != want {
-		t.Errorf("%d bytes after reading, %d before", got, want)
+		t.Errorf("%d bytes after reading, want %d as before", got, want)
 	}
 }
 
 // The memory documented for Sketch.
-func TestSketch_Memory(t *testing.T) {
+func TestSketch_FitsItsMemoryBudget(t *testing.T) {
 	for _, c := range []struct {
 		decades float64
 		most    int64
@@ -242,12 +243,12 @@ func TestSketch_Memory(t *testing.T) {
 		}) / sketches
 		t.Logf("%v decades: %d bytes", c.decades, bytes)
 		if bytes > c.most {
-			t.Errorf("%v decades: %d bytes, more than %d", c.decades, bytes, c.most)
+			t.Errorf("%v decades: %d bytes, want at most %d", c.decades, bytes, c.most)
 		}
 	}
 }
 
-func TestSketch_JSON(t *testing.T) {
+func TestSketch_JSONRoundTrips(t *testing.T) {
 	var s Sketch
 	same(t, jsonOf(t, &s), `{}`)
 	reread(t, &s, &Sketch{})
@@ -258,11 +259,11 @@ func TestSketch_JSON(t *testing.T) {
 	same(t, reread(t, &s, &Sketch{}), &s)
 	must(t, json.Unmarshal([]byte(`null`), &s))
 	if s.Count() != 6 {
-		t.Errorf("null changed it: %s", jsonOf(t, &s))
+		t.Errorf("null changed the Sketch to %s, want a count of 6", jsonOf(t, &s))
 	}
 }
 
-func TestSketch_JSONRefusesWhatNoSketchCanBe(t *testing.T) {
+func TestSketch_JSONRefusesImpossibleSketch(t *testing.T) {
 	for data, why := range map[string]string{
 		`[]`:                                   "cannot unmarshal",
 		`{"positive":"1"}`:                     "cannot unmarshal",

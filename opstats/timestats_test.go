@@ -13,43 +13,43 @@ func TestTimeStats_Add(t *testing.T) {
 	s := statsOf(t, 1, 3)
 	same(t, s, TimeStats{Count: 2, Avg: 2, Min: 1, Max: 3, Last: 3, LastAt: 100})
 	if s.Empty() || s.Total() != 4 {
-		t.Errorf("empty %v, total %v", s.Empty(), s.Total())
+		t.Errorf("Empty %v, Total %v; want false, 4", s.Empty(), s.Total())
 	}
 
 	tenths := statsOf(t, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)
 	if tenths.Avg != 0.09999999999999999 {
-		t.Errorf("ten times 0.1 have the mean %v", tenths.Avg)
+		t.Errorf("ten times 0.1 have the mean %v, want ProxyStore's 0.09999999999999999", tenths.Avg)
 	}
 
 	must(t, s.Add(math.Copysign(0, -1), unix(101)))
 	if s.Min != 0 || math.Signbit(s.Min) || math.Signbit(s.Last) {
-		t.Errorf("-0 is kept: %+v", s)
+		t.Errorf("Add(-0) gives %+v, want Min and Last 0 without a sign", s)
 	}
 }
 
 // A sampled event stands for several, which need not be a whole number.
-func TestTimeStats_AddN(t *testing.T) {
+func TestTimeStats_AddNCountsFractions(t *testing.T) {
 	var s TimeStats
 	must(t, s.AddN(10, 2.5, unix(1)))
 	must(t, s.AddN(20, 7.5, unix(2)))
 	same(t, s, TimeStats{Count: 10, Avg: 17.5, Min: 10, Max: 20, Last: 20, LastAt: 2})
 }
 
-func TestTimeStats_RefusesWhatIsNoTime(t *testing.T) {
+func TestTimeStats_RefusesInvalidTimesSizesAndCounts(t *testing.T) {
 	s := statsOf(t, 1)
 	before := s
 	inf, nan := math.Inf(1), math.NaN()
 	for _, ms := range []float64{-1, -1e-300, nan, inf, -inf, 1.1e100} {
 		if err := s.Add(ms, unix(1)); !errors.Is(err, ErrNotFinite) || s != before {
-			t.Errorf("a time of %v: %v, %+v", ms, err, s)
+			t.Errorf("Add(%v): error %v, %+v; want %v, %+v", ms, err, s, ErrNotFinite, before)
 		}
 		if err := s.SetSize(ms); !errors.Is(err, ErrNotFinite) || s != before {
-			t.Errorf("a size of %v: %v, %+v", ms, err, s)
+			t.Errorf("SetSize(%v): error %v, %+v; want %v, %+v", ms, err, s, ErrNotFinite, before)
 		}
 	}
 	for _, n := range []float64{0, 0.999, -1, nan, inf} {
 		if err := s.AddN(1, n, unix(1)); !errors.Is(err, ErrNotFinite) || s != before {
-			t.Errorf("%v times: %v, %+v", n, err, s)
+			t.Errorf("AddN of %v times: error %v, %+v; want %v, %+v", n, err, s, ErrNotFinite, before)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestTimeStats_StaysFinite(t *testing.T) {
 	m = m.Merge(hostile.Merge(hostile))
 	for _, v := range []float64{m.Avg, m.Total(), m.Count, m.LastAt} {
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			t.Fatalf("%+v", m)
+			t.Fatalf("merged statistics %+v, want finite numbers", m)
 		}
 	}
 	reread(t, &m, &TimeStats{})
@@ -78,15 +78,15 @@ func TestTimeStats_Merge(t *testing.T) {
 
 	a.LastAt = 100.5
 	if got := a.Merge(b); got.Last != 3 || got.LastAt != 100.5 {
-		t.Errorf("the last of the later one: %+v", got)
+		t.Errorf("a.Merge(b) = %+v, want Last 3, LastAt 100.5: a is later", got)
 	}
 	if got := b.Merge(a); got.Last != 3 || got.LastAt != 100.5 {
-		t.Errorf("the last of the later one: %+v", got)
+		t.Errorf("b.Merge(a) = %+v, want Last 3, LastAt 100.5: a is later", got)
 	}
 }
 
 // An empty one changes nothing, not even the last bit, and not the last time of one from 1969.
-func TestTimeStats_MergeEmpty(t *testing.T) {
+func TestTimeStats_MergeWithEmptyChangesNothing(t *testing.T) {
 	var empty TimeStats
 	same(t, empty.Merge(empty), empty)
 	of1969 := TimeStats{Count: 1, Avg: 2, Min: 2, Max: 2, Last: 2, LastAt: -1}
@@ -97,7 +97,7 @@ func TestTimeStats_MergeEmpty(t *testing.T) {
 }
 
 // The last known size stays: after an operation without a size, in a sum, and in a sum with one of unknown size.
-func TestTimeStats_Size(t *testing.T) {
+func TestTimeStats_KeepsLastKnownSize(t *testing.T) {
 	var s TimeStats
 	must(t, s.SetSize(3)) // no operation yet
 	same(t, s, TimeStats{})
@@ -108,7 +108,7 @@ func TestTimeStats_Size(t *testing.T) {
 			must(t, s.SetSize(size))
 		}
 		if want := max(size, 5); s.SizeBytes != want || !s.HasSize {
-			t.Errorf("%v, %v, want %v", s.SizeBytes, s.HasSize, want)
+			t.Errorf("size %v, known %v; want %v, true", s.SizeBytes, s.HasSize, want)
 		}
 	}
 
@@ -121,12 +121,12 @@ func TestTimeStats_Size(t *testing.T) {
 		sized bool
 	}{{s, none, 7, true}, {none, s, 7, true}, {s, zero, 0, true}, {zero, s, 7, true}, {none, none, 0, false}} {
 		if m := c.a.Merge(c.b); m.SizeBytes != c.size || m.HasSize != c.sized {
-			t.Errorf("%+v and %+v: %+v", c.a, c.b, m)
+			t.Errorf("%+v merged with %+v is %+v, want size %v, known %v", c.a, c.b, m, c.size, c.sized)
 		}
 	}
 }
 
-func TestTimeStats_JSON(t *testing.T) {
+func TestTimeStats_JSONRoundTrips(t *testing.T) {
 	s := statsOf(t, 0.1, 0.2, 0.4)
 	must(t, s.SetSize(219))
 	sampled := TimeStats{}
@@ -146,13 +146,13 @@ func TestTimeStats_JSON(t *testing.T) {
 }
 
 // ProxyStore 0.4 has other fields in its TimeStats, and an unknown size.
-func TestTimeStats_ReadsProxyStore04(t *testing.T) {
+func TestTimeStats_ReadsJSONOfProxyStore04(t *testing.T) {
 	var s TimeStats
 	must(t, json.Unmarshal([]byte(`{"calls":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"size_bytes":null}`), &s))
 	same(t, s, TimeStats{Count: 2, Avg: 2, Min: 1, Max: 3})
 }
 
-func TestTimeStats_JSONRefusesWhatNoTimeStatsCanBe(t *testing.T) {
+func TestTimeStats_JSONRefusesImpossibleTimeStats(t *testing.T) {
 	for data, why := range map[string]string{
 		`[]`:            "cannot unmarshal",
 		`{}`:            "no count",
@@ -182,13 +182,13 @@ func TestTimeStats_JSONRefusesWhatNoTimeStatsCanBe(t *testing.T) {
 }
 
 // A timestamp from a float64 is the same float64 in the statistics.
-func TestTimeStats_TimestampsSurvive(t *testing.T) {
+func TestTimeStats_KeepsTimestampsExactly(t *testing.T) {
 	for i := range 100000 {
 		want := 1.7e9 + float64(i)*1234.567891
 		var s TimeStats
 		must(t, s.Add(1, unix(want)))
 		if s.LastAt != want {
-			t.Fatalf("%v became %v", want, s.LastAt)
+			t.Fatalf("LastAt is %v, want %v", s.LastAt, want)
 		}
 	}
 }

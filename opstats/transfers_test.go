@@ -42,7 +42,7 @@ func scaled(n int, factor float64) []float64 {
 
 const mib = 1 << 20
 
-func TestTransfers_ReduceGoldenTable(t *testing.T) {
+func TestTransfers_ReduceEqualsVLLM(t *testing.T) {
 	micros := func(us ...float64) []float64 {
 		for i := range us {
 			us[i] /= 1e6
@@ -79,12 +79,12 @@ func TestTransfers_ReduceGoldenTable(t *testing.T) {
 	} {
 		got := transfersOf(t, c.duration, c.post, c.bytes, c.descriptor).Reduce()
 		if fmt.Sprint(got) != fmt.Sprint(c.want) { // so that NaN is NaN
-			t.Errorf("%v:\ngot  %v\nwant %v", c.duration, got, c.want)
+			t.Errorf("Reduce with durations %v:\ngot  %v\nwant %v", c.duration, got, c.want)
 		}
 	}
 }
 
-func TestReduced_JSON(t *testing.T) {
+func TestTransferSummary_JSONRoundTrips(t *testing.T) {
 	for want, r := range map[string]TransferSummary{
 		`{"Num successful transfers":0,"Avg xfer time (ms)":0,"P90 xfer time (ms)":0,"Avg post time (ms)":0,` +
 			`"P90 post time (ms)":0,"Avg MB per transfer":0,"Throughput (MB/s)":0,"Avg number of descriptors":0}`: {},
@@ -100,43 +100,43 @@ func TestReduced_JSON(t *testing.T) {
 	kept := TransferSummary{Transfers: 3}
 	for _, data := range []string{`[]`, `{"Avg MB per transfer":"1"}`} {
 		if err := json.Unmarshal([]byte(data), &kept); err == nil || kept.Transfers != 3 {
-			t.Errorf("%s: %v, %v", data, err, kept)
+			t.Errorf("Unmarshal(%s): error %v, figures %v; want an error, and 3 transfers as before", data, err, kept)
 		}
 	}
 	must(t, json.Unmarshal([]byte(`null`), &kept))
 	if kept.Transfers != 3 {
-		t.Errorf("null changed it: %v", kept)
+		t.Errorf("null changed the figures to %v, want 3 transfers as before", kept)
 	}
 }
 
 // All halves of a thousandth of a millisecond, where numpy and Python round differently.
-func TestRounding_Halves(t *testing.T) {
+func TestNumpyRoundAndPythonRound_DifferAtHalves(t *testing.T) {
 	for v, want := range map[float64][2]float64{ // numpy, Python
 		0.0005: {0, 0.001}, 0.0025: {0.002, 0.003}, 0.0015: {0.002, 0.002}, 2.5: {2.5, 2.5}, 1e22: {1e22, 1e22},
 		0.0625: {0.062, 0.062}, 0.1875: {0.188, 0.188}, math.Inf(1): {math.Inf(1), math.Inf(1)},
 	} {
 		if n, p := numpyRound(v, 1000), pythonRound(v); n != want[0] || p != want[1] {
-			t.Errorf("%v: %v and %v, want %v", v, n, p, want)
+			t.Errorf("%v is rounded to %v like numpy and %v like Python, want %v", v, n, p, want)
 		}
 	}
 }
 
-func TestTransfers_Record(t *testing.T) {
+func TestTransfers_RecordAppendsToLists(t *testing.T) {
 	var a Transfers
 	if !a.Empty() || a.Len() != 0 {
-		t.Error("a new one is not empty")
+		t.Errorf("new Transfers: Empty %v, Len %d; want true, 0", a.Empty(), a.Len())
 	}
 	must(t, a.Record(Transfer{XferMicros: 9862, PostMicros: 5693, Bytes: 70 * mib, Descriptors: 56}))
 	same(t, jsonOf(t, &a), `{"transfer_duration":[0.009862],"post_duration":[0.005693],"bytes_transferred":[73400320],`+
 		`"num_descriptors":[56],"num_failed_transfers":[],"num_failed_notifications":[],"num_kv_expired_reqs":[]}`)
 	if a.Empty() || a.Len() != 1 {
-		t.Errorf("%d transfers", a.Len())
+		t.Errorf("after one Record: Empty %v, Len %d; want false, 1", a.Empty(), a.Len())
 	}
 	reread(t, &a, &Transfers{})
 }
 
 // An interval with failures only is not empty.
-func TestTransfers_FailuresAlone(t *testing.T) {
+func TestTransfers_FailuresAloneAreNotEmpty(t *testing.T) {
 	for list, record := range map[string]func(*Transfers){
 		NumFailedTransfers:     (*Transfers).RecordFailedTransfer,
 		NumFailedNotifications: (*Transfers).RecordFailedNotification,
@@ -148,16 +148,16 @@ func TestTransfers_FailuresAlone(t *testing.T) {
 		must(t, all.Aggregate(&a))
 		must(t, all.Aggregate(&Transfers{}))
 		if n, sum := all.Sum(list); all.Empty() || all.Len() != 0 || n != 2 || sum != 2 {
-			t.Errorf("%s: %s", list, jsonOf(t, &all))
+			t.Errorf("%s recorded twice: sum %v of %d, %s; want 2 of 2, not empty, no transfers", list, sum, n, jsonOf(t, &all))
 		}
 		if got := jsonOf(t, &all); !strings.Contains(got, `"`+list+`":[1,1]`) || strings.Count(got, "[]") != 6 {
-			t.Errorf("%s: %s", list, got)
+			t.Errorf("%s recorded twice is written as %s, want only that list, as [1,1]", list, got)
 		}
 		same(t, all.Reduce(), TransferSummary{})
 	}
 }
 
-func TestTransfers_Refuses(t *testing.T) {
+func TestTransfers_RecordRefusesInvalidTransfers(t *testing.T) {
 	var a Transfers
 	must(t, a.Record(Transfer{XferMicros: 1}))
 	before := jsonOf(t, &a)
@@ -179,17 +179,17 @@ func TestTransfers_Refuses(t *testing.T) {
 		{Transfer{End: time.Unix(math.MaxInt64, 0)}, ErrMalformed},
 	} {
 		if err := a.Record(c.x); !errors.Is(err, c.want) {
-			t.Errorf("%+v: %v, want %v", c.x, err, c.want)
+			t.Errorf("Record(%+v): error %v, want %v", c.x, err, c.want)
 		}
 	}
 	if after := jsonOf(t, &a); after != before {
-		t.Errorf("%s became %s", before, after)
+		t.Errorf("refused transfers changed the lists from %s to %s", before, after)
 	}
 	must(t, a.Record(Transfer{Descriptors: MaxDescriptors, End: far.Add(-1)}))
 }
 
 // Neither the result of CloneAndReset nor a copy changes afterwards.
-func TestTransfers_CloneAndReset(t *testing.T) {
+func TestTransfers_CloneAndResetHandsOverContents(t *testing.T) {
 	var a Transfers
 	record := func(us float64) { must(t, a.Record(Transfer{XferMicros: us, End: unix(us)})) }
 	record(1)
@@ -202,14 +202,14 @@ func TestTransfers_CloneAndReset(t *testing.T) {
 	handed := a.CloneAndReset()
 	handedJSON := jsonOf(t, handed)
 	if !a.Empty() || jsonOf(t, &a) != jsonOf(t, &Transfers{}) {
-		t.Errorf("not reset: %s", jsonOf(t, &a))
+		t.Errorf("after CloneAndReset: %s, want empty lists", jsonOf(t, &a))
 	}
 	for range 100 {
 		record(9)
 		must(t, kept.Record(Transfer{XferMicros: 8, End: unix(8)}))
 	}
 	if got := jsonOf(t, handed); got != handedJSON || handed.Len() != 3 {
-		t.Errorf("what was handed over became %s", got)
+		t.Errorf("the result of CloneAndReset became %s (%d transfers), want %s (3)", got, handed.Len(), handedJSON)
 	}
 
 	var b Transfers
@@ -224,12 +224,12 @@ func TestTransfers_CloneAndReset(t *testing.T) {
 	d := b.Clone()
 	must(t, b.Record(Transfer{XferMicros: 5}))
 	if d.Len() != 7 || b.Len() != 8 {
-		t.Errorf("%d and %d", d.Len(), b.Len())
+		t.Errorf("the clone has %d transfers and the original %d, want 7 and 8", d.Len(), b.Len())
 	}
 }
 
 // A copy and its original continue independently from shared lists.
-func TestTransfers_CloneGoesOnAlone(t *testing.T) {
+func TestTransfers_CloneIsIndependent(t *testing.T) {
 	interval := func(duration float64) *Transfers {
 		x := transfersOf(t, []float64{duration}, []float64{0}, []float64{0}, []float64{0})
 		x.lists["new"] = []float64{duration}
@@ -250,7 +250,7 @@ func TestTransfers_CloneGoesOnAlone(t *testing.T) {
 
 // Three workers send their data each second, as JSON; the scheduler aggregates it. The result equals one list of all
 // transfers.
-func TestTransfers_RanksEqualOneList(t *testing.T) {
+func TestTransfers_AggregatedRanksEqualOneList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var ranks [3]Transfers
 	var all, one Transfers
@@ -278,42 +278,42 @@ func TestTransfers_RanksEqualOneList(t *testing.T) {
 	same(t, jsonOf(t, &all), jsonOf(t, &one))
 	same(t, all.Reduce(), one.Reduce())
 	if all.Len() < 200 {
-		t.Errorf("only %d transfers", all.Len())
+		t.Errorf("%d transfers, want at least 200", all.Len())
 	}
 }
 
 // vLLM's test of three ranks: 2, 1 and 3 transfers, the last ones with all values 2.
-func TestTransfers_AggregateAsVLLMTestsIt(t *testing.T) {
+func TestTransfers_AggregatePassesTestOfVLLM(t *testing.T) {
 	var all Transfers
 	for _, list := range [][]float64{{1, 1}, {1}, {2, 2, 2}} {
 		must(t, all.Aggregate(transfersOf(t, list, list, list, list)))
 	}
 	r := all.Reduce()
 	if r.Transfers != 6 || r.AvgXfer != 1500 || r.AvgPost != 1500 || r.AvgDescriptors != 1.5 {
-		t.Errorf("%+v", r)
+		t.Errorf("figures %+v, want 6 transfers, means of 1500 ms and 1.5 descriptors", r)
 	}
 	same(t, all.lists[TransferDuration], []float64{1, 1, 1, 2, 2, 2})
 	must(t, all.Aggregate(&all)) // with itself
 	if all.Len() != 12 {
-		t.Errorf("%d", all.Len())
+		t.Errorf("%d transfers after Aggregate with itself, want 12", all.Len())
 	}
 }
 
 // Versions of vLLM have different lists. The class raises KeyError for a list that the other side lacks.
-func TestTransfers_OtherVersions(t *testing.T) {
+func TestTransfers_KeepsListsOfOtherVersions(t *testing.T) {
 	var newer, all Transfers
 	must(t, json.Unmarshal([]byte(`{"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`), &newer))
 	if newer.Empty() {
-		t.Error("failures of a newer version make it empty")
+		t.Error("Empty() = true with failures in a list that only a newer version has, want false")
 	}
 	must(t, all.Aggregate(&newer))
 	must(t, all.Aggregate(&newer))
 	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
 	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
-		t.Errorf("%d entries, sum %v", n, sum)
+		t.Errorf("num_failed_handshakes: %d entries, sum %v; want 6, 5", n, sum)
 	}
 	if n, sum := all.Sum("unheard_of"); n != 0 || sum != 0 {
-		t.Errorf("%d entries, sum %v", n, sum)
+		t.Errorf("a missing list has %d entries, sum %v; want 0, 0", n, sum)
 	}
 	same(t, jsonOf(t, &newer), `{"transfer_duration":[],"post_duration":[],"bytes_transferred":[],"num_descriptors":[],`+
 		`"num_failed_transfers":[],"num_failed_notifications":[],"num_kv_expired_reqs":[],`+
@@ -322,33 +322,34 @@ func TestTransfers_OtherVersions(t *testing.T) {
 	all.Condense()
 	same(t, all.UnknownLists(), []string{"num_failed_handshakes", "remote_tokens"})
 	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
-		t.Errorf("condensed: %d entries, sum %v", n, sum)
+		t.Errorf("condensed num_failed_handshakes: %d entries, sum %v; want 6, 5", n, sum)
 	}
 	reread(t, &all, &Transfers{})
 }
 
 // Unknown lists are kept up to a limit. Transfers are kept even if they come with too many.
-func TestTransfers_TooManyOtherLists(t *testing.T) {
+func TestTransfers_LimitsUnknownLists(t *testing.T) {
 	for _, condense := range []bool{false, true} {
 		var all Transfers
 		for i := range maxUnknownLists + 3 {
 			var x Transfers
 			must(t, json.Unmarshal(fmt.Appendf(nil, `{"num_failed_transfers":[1],"new_%02d":[1]}`, i), &x))
 			if err := all.Aggregate(&x); (i < maxUnknownLists) != (err == nil) || err != nil && !errors.Is(err, ErrFull) {
-				t.Errorf("list %d: %v", i, err)
+				t.Errorf("Aggregate with unknown list %d: error %v, want %v from list %d on", i, err, ErrFull, maxUnknownLists)
 			}
 			if condense {
 				all.Condense()
 			}
 		}
 		if n, _ := all.Sum(NumFailedTransfers); n != maxUnknownLists+3 || len(all.UnknownLists()) != maxUnknownLists {
-			t.Errorf("%d failures, %d other lists", n, len(all.UnknownLists()))
+			t.Errorf("%d failed transfers, %d unknown lists; want %d, %d", n, len(all.UnknownLists()), maxUnknownLists+3,
+				maxUnknownLists)
 		}
 		reread(t, &all, &Transfers{})
 	}
 }
 
-func TestTransfers_JSONRefusesWhatIsMalformed(t *testing.T) {
+func TestTransfers_JSONRefusesMalformedData(t *testing.T) {
 	many := make(map[string][]float64)
 	for i := range maxUnknownLists + 1 {
 		many[fmt.Sprint(i)] = nil
@@ -393,32 +394,32 @@ func TestTransfers_JSONRefusesWhatIsMalformed(t *testing.T) {
 			t.Errorf("%.90s: want an error with %q, got %v", data, why, err)
 		}
 		if after := jsonOf(t, &a); after != before {
-			t.Errorf("%.90s: refused, yet read", data)
+			t.Errorf("%.90s: Unmarshal returned an error but changed the receiver to %s", data, after)
 		}
 	}
 }
 
 // An empty object, like the result of the class's reset, means missing data.
-func TestTransfers_JSONOfNothing(t *testing.T) {
+func TestTransfers_JSONOfNoTransfersIsEmpty(t *testing.T) {
 	var a Transfers
 	must(t, a.Record(Transfer{XferMicros: 7}))
 	must(t, json.Unmarshal([]byte(`null`), &a))
 	if a.Empty() {
-		t.Error("null emptied it")
+		t.Error("Empty() = true after null, want the lists unchanged")
 	}
 	must(t, json.Unmarshal([]byte(`{}`), &a))
 	if !a.Empty() || a.Reduce() != (TransferSummary{}) {
-		t.Errorf("%s", jsonOf(t, &a))
+		t.Errorf("after {}: %s, want empty lists", jsonOf(t, &a))
 	}
 }
 
-func TestTransfers_Span(t *testing.T) {
+func TestTransfers_SpanNeedsEveryEnd(t *testing.T) {
 	var a Transfers
 	end := unix(1795357692.08)
 	must(t, a.Record(Transfer{XferMicros: 9862, Bytes: 70 * mib, End: end}))
 	r := a.Reduce()
 	if rate, ok := a.WallThroughput(); !ok || math.Abs(rate-r.Throughput) > 0.001 {
-		t.Errorf("one transfer: %v, want %v", rate, r.Throughput)
+		t.Errorf("WallThroughput of one transfer is %v, %v; want %v, true", rate, ok, r.Throughput)
 	}
 
 	// Four concurrent transfers: the class's rate is a quarter of the wall clock's.
@@ -428,10 +429,10 @@ func TestTransfers_Span(t *testing.T) {
 	}
 	first, last, ok := b.Span()
 	if !ok || !first.Equal(end.Add(-time.Second)) || !last.Equal(end.Add(3*time.Millisecond)) {
-		t.Errorf("%v to %v", first, last)
+		t.Errorf("Span is %v to %v, %v; want from 1 s before %v to 3 ms after it", first, last, ok, end)
 	}
 	if rate, _ := b.WallThroughput(); math.Abs(rate-4/1.003) > 1e-9 || b.Reduce().Throughput != 1 {
-		t.Errorf("%v and %v", rate, b.Reduce().Throughput)
+		t.Errorf("wall throughput %v and throughput %v, want %v and 1", rate, b.Reduce().Throughput, 4/1.003)
 	}
 
 	// Span survives operations that keep every transfer's end, and is lost with the first transfer without one.
@@ -440,33 +441,34 @@ func TestTransfers_Span(t *testing.T) {
 	back.Condense()
 	back = reread(t, back.CloneAndReset(), &Transfers{})
 	if first, last, ok = back.Span(); !ok || last.Sub(first) != time.Second+3*time.Millisecond || back.Len() != 5 {
-		t.Errorf("%v to %v, %v", first, last, ok)
+		t.Errorf("after condensing and rereading: Span %v to %v, %v, %d transfers; want 1.003 s, 5", first, last, ok,
+			back.Len())
 	}
 	must(t, back.Aggregate(transfersOf(t, []float64{1}, []float64{1}, []float64{1}, []float64{1})))
 	_, _, span := back.Span()
 	if _, rate := back.WallThroughput(); span || rate {
-		t.Error("there is a span of transfers whose end is not known")
+		t.Errorf("with a transfer without an end: Span %v, WallThroughput %v; want false, false", span, rate)
 	}
 }
 
-func TestTransfers_SpanOfNothing(t *testing.T) {
+func TestTransfers_HaveNoSpanWithoutTransfers(t *testing.T) {
 	var a Transfers
 	if _, _, ok := a.Span(); ok {
-		t.Error("a span of nothing")
+		t.Error("Span of no transfers = true, want false")
 	}
 	must(t, a.Record(Transfer{End: unix(5)})) // took no time
 	if rate, ok := a.WallThroughput(); ok {
-		t.Errorf("%v in no time", rate)
+		t.Errorf("WallThroughput of a transfer without duration = %v, true; want false", rate)
 	}
 	must(t, a.Record(Transfer{XferMicros: 1e99, End: unix(5)})) // longer than an int64 of nanoseconds
 	if first, _, ok := a.Span(); !ok || first.Year() != 1940 {
-		t.Errorf("since %v", first)
+		t.Errorf("Span of a huge duration begins at %v, %v; want in 1940", first, ok)
 	}
 	reread(t, &a, &Transfers{})
 }
 
 // After Condense the sums are exact, and the P90 are within 1 % of the nearest-rank value.
-func TestTransfers_Condense(t *testing.T) {
+func TestTransfers_CondenseKeepsSumsAndEstimatesP90(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	var exact, early, late Transfers
 	if early.Condense(); !early.Empty() {
@@ -482,7 +484,8 @@ func TestTransfers_Condense(t *testing.T) {
 		}
 	}
 	if late.Condense(); late.Uncondensed() != 0 || early.Uncondensed() != 0 || exact.Uncondensed() != 50000 {
-		t.Errorf("%d, %d, %d", late.Uncondensed(), early.Uncondensed(), exact.Uncondensed())
+		t.Errorf("uncondensed: late %d, early %d, exact %d; want 0, 0, 50000", late.Uncondensed(), early.Uncondensed(),
+			exact.Uncondensed())
 	}
 	late.RecordFailedTransfer()
 	early.RecordFailedTransfer()
@@ -496,20 +499,20 @@ func TestTransfers_Condense(t *testing.T) {
 	}{{&got.P90Xfer, &want.P90Xfer, exact.lists[TransferDuration]}, {&got.P90Post, &want.P90Post, exact.lists[PostDuration]}} {
 		rank := nearestRank(slices.Sorted(slices.Values(p.list)), 900) * 1000
 		if math.Abs(*p.got-rank) > 0.01*rank+0.0005 {
-			t.Errorf("P90 %v, want %v", *p.got, rank)
+			t.Errorf("P90 %v, want %v within 1 %%", *p.got, rank)
 		}
 		*p.got = *p.want
 	}
 	same(t, got, want)
 	same(t, late.Estimated(), []string{"P90 xfer time (ms)", "P90 post time (ms)"})
 	if exact.Estimated() != nil {
-		t.Error("lists are estimates")
+		t.Errorf("Estimated() = %q of lists, want none", exact.Estimated())
 	}
 	reread(t, &late, &Transfers{})
 }
 
 // The largest are condensed first, until the rest fits.
-func TestCondenseLargest(t *testing.T) {
+func TestCondenseLargest_CondensesUntilTheRestFits(t *testing.T) {
 	list := make([]*Transfers, 4)
 	for i, n := range []int{3, 5, 5, 1} {
 		list[i] = transfersOf(t, scaled(n, 1), scaled(n, 1), scaled(n, 1), scaled(n, 1))
@@ -526,11 +529,12 @@ func TestCondenseLargest(t *testing.T) {
 		for i, a := range copies {
 			held = append(held, a.Uncondensed())
 			if a.Len() != list[i].Len() || (a.Uncondensed() == 0) != (a.Estimated() != nil) {
-				t.Errorf("%d of %d transfers, estimated %q", a.Len(), list[i].Len(), a.Estimated())
+				t.Errorf("%d transfers, %d in lists, estimated %q; want %d, and estimates only if condensed", a.Len(),
+					a.Uncondensed(), a.Estimated(), list[i].Len())
 			}
 		}
 		if fmt.Sprint(held) != want {
-			t.Errorf("at most %d: %v, want %s", most, held, want)
+			t.Errorf("CondenseLargest(%d) leaves lists of %v transfers, want %s", most, held, want)
 		}
 	}
 	CondenseLargest(0)
@@ -543,10 +547,10 @@ func TestCondenseLargest(t *testing.T) {
 		a.RecordFailedTransfer()
 	}
 	if CondenseLargest(2, &a); a.Uncondensed() != 2 {
-		t.Errorf("%d held", a.Uncondensed())
+		t.Errorf("Uncondensed() = %d with 5 + 1 entries and 2 failures, want 2", a.Uncondensed())
 	}
 	if CondenseLargest(1, &a); a.Uncondensed() != 0 || a.Empty() {
-		t.Errorf("%d held, empty %v", a.Uncondensed(), a.Empty())
+		t.Errorf("after CondenseLargest(1): Uncondensed %d, Empty %v; want 0, false", a.Uncondensed(), a.Empty())
 	}
 }
 
@@ -559,16 +563,16 @@ func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 		must(t, a.Record(Transfer{XferMicros: 1e6}))
 	}
 	if _, sum := a.Sum(TransferDuration); sum != 1e16+100000 {
-		t.Errorf("%v", sum)
+		t.Errorf("condensed sum %v, want the exact %v", sum, 1e16+100000)
 	}
 	// The length and the sum of the list survive.
 	if n, sum := reread(t, &a, &Transfers{}).Sum(TransferDuration); n != 100001 || sum != 1e16+100000 {
-		t.Errorf("%v of %v", sum, n)
+		t.Errorf("after rereading: sum %v of %d entries, want %v of 100001", sum, n, 1e16+100000)
 	}
 }
 
 // The counts are the same whether either side is condensed or not.
-func TestTransfers_AggregateCondensed(t *testing.T) {
+func TestTransfers_AggregateEqualsWhetherCondensedOrNot(t *testing.T) {
 	part := func(condense bool) *Transfers {
 		var a Transfers
 		must(t, json.Unmarshal([]byte(`{"new":[2]}`), &a))
@@ -588,22 +592,22 @@ func TestTransfers_AggregateCondensed(t *testing.T) {
 		same(t, a.Reduce(), TransferSummary{4, 1, a.Reduce().P90Xfer, 0, 0, 1, 1000, 1})
 		for list, want := range map[string]float64{"new": 8, NumFailedNotifications: 4, NumFailedTransfers: 0} {
 			if _, sum := a.Sum(list); sum != want {
-				t.Errorf("%v: %s is %v, want %v", c, list, sum, want)
+				t.Errorf("condensed %v: sum of %s is %v, want %v", c, list, sum, want)
 			}
 		}
 		if _, _, ok := a.Span(); !ok || jsonOf(t, b) != before {
-			t.Errorf("%v: %s", c, jsonOf(t, b))
+			t.Errorf("condensed %v: Span %v, argument %s; want true, and unchanged %s", c, ok, jsonOf(t, b), before)
 		}
 	}
 }
 
 // A job that claims to have made 2^53 transfers, again and again.
-func TestTransfers_AggregateOfHugeCounts(t *testing.T) {
+func TestTransfers_AggregateRefusesHugeCounts(t *testing.T) {
 	var a Transfers
 	must(t, json.Unmarshal([]byte(`{"perfagent":{"lists":{"num_failed_transfers":{"n":9007199254740992,"sum":1}}}}`), &a))
 	before := jsonOf(t, &a)
 	if err := a.Aggregate(a.Clone()); !errors.Is(err, ErrNotFinite) || jsonOf(t, &a) != before {
-		t.Errorf("%v, %s", err, jsonOf(t, &a))
+		t.Errorf("Aggregate beyond 2^53: error %v, lists %s; want %v, %s", err, jsonOf(t, &a), ErrNotFinite, before)
 	}
 
 	const sums = `{"perfagent":{"lists":{"new":{"n":1,"sum":1e150,"rest":1e150}}}}`
@@ -616,7 +620,7 @@ func TestTransfers_AggregateOfHugeCounts(t *testing.T) {
 }
 
 // The memory documented for MaxUncondensed.
-func TestTransfers_Memory(t *testing.T) {
+func TestTransfers_FitTheirMemoryBudget(t *testing.T) {
 	const n = MaxUncondensed
 	bytes := heapOf(t, func() any {
 		var a Transfers
@@ -627,7 +631,7 @@ func TestTransfers_Memory(t *testing.T) {
 	})
 	t.Logf("%d transfers: %.2f MiB", n, float64(bytes)/mib)
 	if bytes > 4*mib+50000 {
-		t.Errorf("%d bytes", bytes)
+		t.Errorf("lists take %d bytes, want at most 4 MiB", bytes)
 	}
 
 	condensed := heapOf(t, func() any {
@@ -639,6 +643,6 @@ func TestTransfers_Memory(t *testing.T) {
 		return &a
 	})
 	if condensed > 10000 {
-		t.Errorf("condensed: %d bytes", condensed)
+		t.Errorf("condensed transfers take %d bytes, want at most 10000", condensed)
 	}
 }

@@ -30,7 +30,7 @@ func job(t *testing.T, in *Intake, name string, args ...string) {
 	cmd := exec.Command(name, args...)
 	cmd.Env, _ = in.Environ([]string{"PATH=" + os.Getenv("PATH")})
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("the job failed or printed something: %v: %s", err, out)
 	}
 }
 
@@ -52,7 +52,7 @@ with statsd.pipeline() as p:
     p.timing('piped.duration', 4)
 `
 
-func TestClients_StatsD(t *testing.T) {
+func TestClients_StatsDIsReceived(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	job(t, in, python(t), "-c", statsdJob)
@@ -61,7 +61,7 @@ func TestClients_StatsD(t *testing.T) {
 	if ops.Counters["requests"] != 997 || ops.Counters["piped"] != 200 || d.Count != 1000 || math.Abs(*d.Avg-5) > 1e-12 || *d.Min != 0.5 || *d.Max != 9.5 ||
 		ops.Gauges["queue"].Last != -5 || ops.Gauges["queue"].Max != 7 || ops.Sets["users"] != (aggregate.Set{Count: 2}) ||
 		ops.Times["piped.duration"].Count != 1 || ops.Dropped != (aggregate.Dropped{}) {
-		t.Errorf("%+v", ops)
+		t.Errorf("received %+v, want what statsdJob sends, and nothing dropped", ops)
 	}
 }
 
@@ -85,7 +85,7 @@ statsd.flush()
 statsd.wait_for_pending()
 `
 
-func TestClients_DogStatsD(t *testing.T) {
+func TestClients_DogStatsDIsReceived(t *testing.T) {
 	for _, unbuffered := range []string{"True", "False"} {
 		t.Run("unbuffered "+unbuffered, func(t *testing.T) {
 			in := opened(t, "on")
@@ -97,26 +97,26 @@ func TestClients_DogStatsD(t *testing.T) {
 			if ops.Counters[`requests{env="prod",route="/a"}`] != 500 || ops.Values["size"].Count != 500 || ops.Values["size"].Avg != 249.5 ||
 				ops.Values["load"].Avg != -249.5 || ops.Times["duration"].Total != 1000 || ops.Gauges["queue"].Last != -3 ||
 				ops.Gauges["then"].Last != 5 || ops.Sets["users"].Count != 1 || ops.Times["timed"].Count != 1 || ops.Dropped.Ignored < 1 || d != (aggregate.Dropped{}) {
-				t.Errorf("%+v", ops)
+				t.Errorf("received %+v, want what datadogJob sends, and only ignored lines dropped", ops)
 			}
 			if marks, _ := in.Marks(); len(marks) != 1 || marks[0].Text != "deployed" {
-				t.Errorf("%v", marks)
+				t.Errorf("marks %v, want one, deployed", marks)
 			}
 		})
 	}
 }
 
 // Datadog's client over the Unix socket.
-func TestClients_UnixSocket(t *testing.T) {
+func TestClients_DogStatsDOverUnixSocketIsReceived(t *testing.T) {
 	in := opened(t, "unix:"+t.TempDir()+"/s")
 	in.Start(time.Now())
 	job(t, in, python(t), "-c", "from datadog import statsd\nstatsd.disable_buffering = True\nfor i in range(5): statsd.increment('a'); import time; time.sleep(0.02)\n")
 	if ops := closed(t, in); ops.Counters["a"] != 5 {
-		t.Errorf("%+v", ops)
+		t.Errorf("received %+v, want counter a 5", ops)
 	}
 }
 
-func TestClients_Bash(t *testing.T) {
+func TestClients_BashIsReceived(t *testing.T) {
 	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
 	in := opened(t, "on")
 	in.Start(time.Now())
@@ -124,7 +124,7 @@ func TestClients_Bash(t *testing.T) {
 printf '{"op":"link","s":0.25,"ok":true}\n{"attribute":"model","value":"m7"}' > /dev/udp/${PERFAGENT_OPS_ADDR/:/\/}`)
 	ops := closed(t, in)
 	if ops.Counters["built"] != 3 || *ops.Times["link"].Avg != 250 || ops.Attributes["model"] != "m7" {
-		t.Errorf("%+v", ops)
+		t.Errorf("received %+v, want counter built 3, link 250 ms, attribute model m7", ops)
 	}
 }
 
@@ -148,7 +148,7 @@ print('ready', flush=True)
 sys.stdin.read()
 `
 
-func TestClients_Prometheus(t *testing.T) {
+func TestClients_PrometheusIsScraped(t *testing.T) {
 	interpreter := python(t)
 	free := opened(t, "on")
 	port := fmt.Sprint(free.sockets[0].port.Port())
@@ -179,14 +179,15 @@ func TestClients_Prometheus(t *testing.T) {
 	n := in.CopyAggregator().Transfers()["nixl"]
 	if n.Summary.Transfers != 5 || n.Summary.AvgXfer != 8 || n.Summary.AvgMB != 1 || n.Summary.Throughput != 125 || n.Summary.AvgDescriptors != 16 ||
 		n.Summary.P90Xfer != 9.5 || n.FailedTransfers != 2 || n.Source != "scrape" {
-		t.Errorf("%+v", n)
+		t.Errorf("transfers %+v, want 5, mean 8 ms and 1 MiB, 125 MiB/s, 16 descriptors, P90 9.5 ms, 2 failed, from scrape",
+			n)
 	}
 	if took := ops.Times["took_seconds"]; took.Count != 1 || *took.Avg != 500 || len(ops.Times) != 1 {
-		t.Errorf("%+v", ops)
+		t.Errorf("scraped %+v, want only the time took_seconds, one of 500 ms", ops)
 	}
 	for name := range ops.Gauges {
 		if strings.HasPrefix(name, "python_") || strings.HasSuffix(name, "_created") {
-			t.Errorf("%s is there", name)
+			t.Errorf("gauge %s is reported, want no metrics about the server program", name)
 		}
 	}
 }

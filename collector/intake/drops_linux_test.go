@@ -30,7 +30,7 @@ func shrink(t *testing.T, s *socket) {
 }
 
 // Drops in the kernel are counted exactly, even if nothing is received afterwards.
-func TestIntake_KernelDrops(t *testing.T) {
+func TestIntake_CountsKernelDropsExactly(t *testing.T) {
 	in := opened(t, "on")
 	shrink(t, in.sockets[0])
 	conn := sender(t, in, 0)
@@ -41,13 +41,14 @@ func TestIntake_KernelDrops(t *testing.T) {
 	in.Start(time.Now()) // reading begins only now
 	ops := closed(t, in)
 	if ops.Dropped.Kernel == 0 || total(ops) != n || ops.Counters["a"] != float64(*ops.Sources[0].Datagrams) {
-		t.Errorf("%d of %d: %+v", total(ops), n, ops)
+		t.Errorf("%d of %d datagrams are counted, %d as dropped by the kernel; counter a %v; want all, some, and as many "+
+			"as were received: %+v", total(ops), n, ops.Dropped.Kernel, ops.Counters["a"], ops)
 	}
 }
 
 // A full buffer of 8 MiB holds 10,000 datagrams. They are read, or discarded and counted if the machine cannot read
 // them within maxDrain.
-func TestIntake_LargeBuffer(t *testing.T) {
+func TestIntake_CloseCountsFullLargeBuffer(t *testing.T) {
 	testenv.NeedsRoot(t, "to get a receive buffer larger than net.core.rmem_max")
 	in := opened(t, "on")
 	conn := sender(t, in, 1)
@@ -56,12 +57,13 @@ func TestIntake_LargeBuffer(t *testing.T) {
 		send(t, conn, "a:1|c")
 	}
 	if ops := closed(t, in); ops.Dropped.Kernel != 0 || total(ops) != n || ops.Counters["a"] == 0 {
-		t.Errorf("%v, %+v", ops.Counters, ops.Dropped)
+		t.Errorf("%d of %d datagrams are counted, dropped %+v, counters %v; want all, none by the kernel, some", total(ops),
+			n, ops.Dropped, ops.Counters)
 	}
 }
 
 // A flood of any datagrams costs at most a quarter of a core, and each datagram is counted.
-func TestIntake_Flood(t *testing.T) {
+func TestIntake_FloodCostsAtMostQuarterOfCore(t *testing.T) {
 	testenv.SkipIfShort(t, "two seconds of a flood")
 	in := opened(t, "on")
 	in.Start(time.Now())
@@ -91,17 +93,17 @@ func TestIntake_Flood(t *testing.T) {
 	ops := closed(t, in)
 	t.Logf("%d datagrams, %d dropped by the kernel, %v of CPU in the last second", sent, ops.Dropped.Kernel, used)
 	if total(ops) != sent || ops.Dropped.Kernel == 0 {
-		t.Errorf("%d of %d: %+v", total(ops), sent, ops.Dropped)
+		t.Errorf("%d of %d datagrams are counted, dropped %+v; want all, some by the kernel", total(ops), sent, ops.Dropped)
 	}
 	// The budget is checked between chunks, and one takes 100 ms with the race detector on a slow machine. Without a
 	// budget it would be the whole second.
 	if used > 2*maxUse {
-		t.Errorf("%v of CPU in a second", used)
+		t.Errorf("the flood took %v of CPU in a second, want at most %v", used, 2*maxUse)
 	}
 }
 
 // The senders of a Unix socket do not wait when the budget is used up: their datagrams are discarded.
-func TestIntake_UnixIsReadOn(t *testing.T) {
+func TestIntake_DiscardsUnixDatagramsOverBudget(t *testing.T) {
 	in := opened(t, "unix:"+t.TempDir()+"/s")
 	in.Start(time.Now())
 	in.mu.Lock()
@@ -113,12 +115,12 @@ func TestIntake_UnixIsReadOn(t *testing.T) {
 		send(t, conn, "a:1|c")
 	}
 	if ops := closed(t, in); total(ops) != n || ops.Dropped.RateLimited == 0 {
-		t.Errorf("%d of %d: %+v", total(ops), n, ops.Dropped)
+		t.Errorf("%d of %d datagrams are counted, dropped %+v; want all, some over budget", total(ops), n, ops.Dropped)
 	}
 }
 
 // A sender does not wait for a perfagent that does not read, and gets no error after its end.
-func TestIntake_SenderNeverWaits(t *testing.T) {
+func TestIntake_UDPSenderNeverWaits(t *testing.T) {
 	in := opened(t, "on")
 	shrink(t, in.sockets[0])
 	conn := sender(t, in, 0)
@@ -131,7 +133,7 @@ func TestIntake_SenderNeverWaits(t *testing.T) {
 	for range 2000 {
 		var sendErr error
 		if err := raw.Control(func(fd uintptr) { sendErr = unix.Sendto(int(fd), []byte("a:1|c"), unix.MSG_DONTWAIT, nil) }); err != nil || sendErr != nil {
-			t.Fatal(err, sendErr) // EAGAIN if it would have to wait
+			t.Fatalf("send without waiting: %v, %v; want no errors (EAGAIN: it would have to wait)", err, sendErr)
 		}
 	}
 }

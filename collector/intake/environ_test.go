@@ -18,17 +18,17 @@ func TestParseAddress(t *testing.T) {
 		"unix:/run/x.sock": {Path: "/run/x.sock"},
 	} {
 		if got, err := ParseAddress(value); err != nil || got != want {
-			t.Errorf("%q: %+v, %v", value, got, err)
+			t.Errorf("ParseAddress(%q) = %+v, %v; want %+v", value, got, err, want)
 		}
 	}
 	for _, value := range []string{"yes", "-1", "65535", "65536", "host:8125", "127.0.0.1", "127.0.0.1:", ":8125", "unix:", "unix:/" + strings.Repeat("x", 103), "8125/udp"} {
 		if got, err := ParseAddress(value); err == nil {
-			t.Errorf("%q is %+v", value, got)
+			t.Errorf("ParseAddress(%q) = %+v, want an error", value, got)
 		}
 	}
 	for value, want := range map[string]bool{"on": false, "0.0.0.0:1": true, "10.0.0.1:1": true, "[::1]:1": false, "unix:/x": false, "off": false} {
 		if a, err := ParseAddress(value); err != nil || a.IsPublic() != want {
-			t.Errorf("%q is open: %t, %v", value, a.IsPublic(), err)
+			t.Errorf("ParseAddress(%q): IsPublic %t, error %v; want %t", value, a.IsPublic(), err, want)
 		}
 	}
 }
@@ -36,15 +36,15 @@ func TestParseAddress(t *testing.T) {
 func TestParseEndpoint(t *testing.T) {
 	for _, value := range []string{"http://127.0.0.1:8000/metrics", "https://user:secret@host/metrics?x=y"} {
 		if u, err := ParseEndpoint(value); err != nil || u.String() != value {
-			t.Errorf("%q: %v, %v", value, u, err)
+			t.Errorf("ParseEndpoint(%q) = %v, %v; want the same URL", value, u, err)
 		}
 	}
 	for _, value := range []string{"", "127.0.0.1:8000", "ftp://user:secret@x/", "http://", "http:///x", "http://user:secret@[x", "http://user:secret@ x/"} {
 		u, err := ParseEndpoint(value)
 		if err == nil {
-			t.Errorf("%q is %v", value, u)
+			t.Errorf("ParseEndpoint(%q) = %v, want an error", value, u)
 		} else if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: the error has the password: %v", value, err)
+			t.Errorf("ParseEndpoint(%q): the error contains the password: %v", value, err)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func at(ports ...string) *Intake {
 	return in
 }
 
-func TestIntake_Environ(t *testing.T) {
+func TestIntake_EnvironKeepsUserVariables(t *testing.T) {
 	const first, second = "127.0.0.1:43121", "127.0.0.1:43122"
 	own := []string{"PERFAGENT_OPS_ADDR=" + first, "PERFAGENT_OPS_HOST=127.0.0.1", "PERFAGENT_OPS_PORT=43121", "PERFAGENT_OPS_DOGSTATSD_ADDR=" + second}
 	statsd := []string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=43121"}
@@ -90,13 +90,13 @@ func TestIntake_Environ(t *testing.T) {
 			given := slices.Clone(tt.environ)
 			got, notes := at(first, second).Environ(tt.environ)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("environment (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.notes, notes); diff != "" {
-				t.Error(diff)
+				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 			if !slices.Equal(given, tt.environ) {
-				t.Error("the environment that was given changed")
+				t.Errorf("Environ changed its argument to %q, want %q", tt.environ, given)
 			}
 		})
 	}
@@ -104,13 +104,13 @@ func TestIntake_Environ(t *testing.T) {
 	unix := &Intake{sockets: []*socket{{path: "/run/x"}}}
 	got, _ := unix.Environ(outer)
 	if diff := cmp.Diff([]string{"PERFAGENT_OPS_SOCKET=/run/x", "DD_DOGSTATSD_URL=unix:///run/x"}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("environment with a Unix socket (-want +got):\n%s", diff)
 	}
 	if got, notes := (&Intake{}).Environ(outer); !slices.Equal(got, outer) || notes != nil {
-		t.Errorf("without sockets: %q, %q", got, notes)
+		t.Errorf("without sockets: environment %q, notes %q; want %q, none", got, notes, outer)
 	}
 	open, _ := at("0.0.0.0:7", "[::]:8").Environ(nil)
 	if !slices.Contains(open, "PERFAGENT_OPS_ADDR=127.0.0.1:7") || !slices.Contains(open, "PERFAGENT_OPS_DOGSTATSD_ADDR=[::1]:8") {
-		t.Errorf("%q", open)
+		t.Errorf("environment %q, want loopback addresses for wildcard ones: 127.0.0.1:7 and [::1]:8", open)
 	}
 }

@@ -70,7 +70,7 @@ func closed(t testing.TB, in *Intake) aggregate.Operations {
 	return in.Close().Operations(time.Now())
 }
 
-func TestIntake_TwoPortsTwoDialects(t *testing.T) {
+func TestIntake_ReceivesTwoDialectsOnTwoPorts(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	send(t, sender(t, in, 0), "g:5|g", "g:-3|g\nc:1|c\r\nc:2|c\n\n", `{"op":"a","ms":5}`)
@@ -78,7 +78,7 @@ func TestIntake_TwoPortsTwoDialects(t *testing.T) {
 	ops := closed(t, in)
 
 	if ops.Gauges["g"].Last != 2 || ops.Gauges["h"].Last != -3 || ops.Counters["c"] != 6 || ops.Counters["d"] != 2 || ops.Times["a"].Count != 1 {
-		t.Errorf("%+v", ops)
+		t.Errorf("received %+v, want gauges g 2 and h -3, counters c 6 and d 2, one time of a", ops)
 	}
 	for i, want := range []struct {
 		kind              string
@@ -86,13 +86,14 @@ func TestIntake_TwoPortsTwoDialects(t *testing.T) {
 	}{{"statsd", 3, 5}, {"dogstatsd", 3, 4}} {
 		s := ops.Sources[i]
 		if s.Kind != want.kind || *s.Datagrams != want.datagrams || s.Events != want.events || s.First == 0 || s.Last < s.First || s.Address != in.sockets[i].address {
-			t.Errorf("%+v, want %+v", s, want)
+			t.Errorf("source %+v with %d datagrams, want %+v at %s, with the times of events", s, *s.Datagrams, want,
+				in.sockets[i].address)
 		}
 	}
 }
 
 // Datagrams sent before Start and just before Close count, later ones do not.
-func TestIntake_BeforeStartAndAtTheEnd(t *testing.T) {
+func TestIntake_CountsDatagramsFromOpenToClose(t *testing.T) {
 	for _, address := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "s")} {
 		in := opened(t, address)
 		conn := sender(t, in, 0)
@@ -104,24 +105,24 @@ func TestIntake_BeforeStartAndAtTheEnd(t *testing.T) {
 		ops := closed(t, in)
 		conn.Write([]byte("after:1|c"))
 		if ops.Counters["early"] != 1 || ops.Counters["late"] != 8 || len(ops.Counters) != 2 {
-			t.Errorf("%s: %v", address, ops.Counters)
+			t.Errorf("%s: counters %v, want early 1 and late 8 only", address, ops.Counters)
 		}
 	}
 }
 
 // An Intake can be closed without a job.
-func TestIntake_NeverStarted(t *testing.T) {
+func TestIntake_CloseWithoutStartReadsSockets(t *testing.T) {
 	in := opened(t, "on")
 	send(t, sender(t, in, 0), "a:1|c")
 	if ops := closed(t, in); ops.Counters["a"] != 1 {
-		t.Errorf("%+v", ops)
+		t.Errorf("Close without Start gives %+v, want counter a 1", ops)
 	}
 	if ops := closed(t, in); ops.Counters["a"] != 1 {
-		t.Errorf("closed twice: %+v", ops)
+		t.Errorf("the second Close gives %+v, want counter a 1", ops)
 	}
 }
 
-func TestIntake_PortTaken(t *testing.T) {
+func TestIntake_TakenPortIsAnError(t *testing.T) {
 	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -135,16 +136,16 @@ func TestIntake_PortTaken(t *testing.T) {
 		}
 		in, err := Open(Options{Address: a})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d: address already in use (--ops on takes any free ports)", port)) {
-			t.Errorf("%v", err)
+			t.Errorf("Open from port %d with port %d taken: %v, want address already in use, and a hint", first, port, err)
 		}
 		in.Start(time.Now())
 		if ops := closed(t, in); len(ops.Sources) != 0 {
-			t.Errorf("%+v", ops)
+			t.Errorf("without sockets: %+v, want no sources", ops)
 		}
 	}
 }
 
-func TestIntake_GivenPorts(t *testing.T) {
+func TestIntake_OpensGivenPortAndTheNext(t *testing.T) {
 	free := opened(t, "on") // its first port may have a free neighbour, or not
 	port := free.sockets[0].port.Port()
 	closed(t, free)
@@ -157,20 +158,20 @@ func TestIntake_GivenPorts(t *testing.T) {
 		t.Skipf("needs two neighbouring free ports: %v", err)
 	}
 	if in.sockets[0].port.Port() != port || in.sockets[1].port.Port() != port+1 {
-		t.Errorf("%v, %v", in.sockets[0].port, in.sockets[1].port)
+		t.Errorf("opened %v and %v, want ports %d and %d", in.sockets[0].port, in.sockets[1].port, port, port+1)
 	}
 	in.Close()
 }
 
-func TestIntake_UnixSocket(t *testing.T) {
+func TestIntake_UnixSocketIsPrivateAndRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	in := opened(t, "unix:"+path)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%v, %v", info, err)
+		t.Fatalf("the socket is %v, error %v; want mode 0600", info, err)
 	}
 	if _, err := Open(Options{Address: Address{Path: path}}); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("a socket in use was opened: %v", err)
+		t.Errorf("Open of a socket in use: %v, want address already in use", err)
 	}
 
 	in.Start(time.Now())
@@ -181,15 +182,15 @@ func TestIntake_UnixSocket(t *testing.T) {
 	}
 	ops := closed(t, in)
 	if ops.Gauges["a"].Count != n || ops.Gauges["a"].Last != -1 || ops.Sources[0].Kind != "unix" || *ops.Sources[0].Datagrams != n {
-		t.Errorf("%+v", ops)
+		t.Errorf("received %+v, want %d values of gauge a, the last -1, from a unix source", ops, n)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		t.Error("the socket is still there")
+		t.Errorf("%s exists after Close, want it removed", path)
 	}
 }
 
 // Open replaces the socket of a killed perfagent, but not a file.
-func TestIntake_LeftBehind(t *testing.T) {
+func TestIntake_ReplacesStaleSocketButNotFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	old, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
@@ -206,15 +207,15 @@ func TestIntake_LeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(Options{Address: Address{Path: path}}); err == nil {
-		t.Error("a file was replaced")
+		t.Error("Open replaced a file, want an error")
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
-		t.Errorf("%q, %v", data, err)
+		t.Errorf("the file has %q, error %v; want \"mine\"", data, err)
 	}
 }
 
 // Close keeps a file that the job has put in place of the socket.
-func TestIntake_PathReplaced(t *testing.T) {
+func TestIntake_CloseKeepsFileInPlaceOfSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ops.sock")
 	in := opened(t, "unix:"+path)
 	if err := os.Rename(path, path+".old"); err != nil { // so that its inode is not reused
@@ -225,11 +226,11 @@ func TestIntake_PathReplaced(t *testing.T) {
 	}
 	in.Close()
 	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
-		t.Errorf("%q, %v", data, err)
+		t.Errorf("after Close the file has %q, error %v; want \"mine\"", data, err)
 	}
 }
 
-func TestIntake_TooLargeForADatagram(t *testing.T) {
+func TestIntake_DropsDatagramBeyondMaxDatagram(t *testing.T) {
 	in := opened(t, "unix:"+filepath.Join(t.TempDir(), "s"))
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
@@ -237,41 +238,41 @@ func TestIntake_TooLargeForADatagram(t *testing.T) {
 	send(t, conn, strings.Repeat("c:1|c\n", 10917))           // 65,502
 	ops := closed(t, in)
 	if ops.Dropped.TooLong != 1 || ops.Counters["a"] != 0 || ops.Counters["c"] != 10917 {
-		t.Errorf("%v, %+v", ops.Counters, ops.Dropped)
+		t.Errorf("counters %v, dropped %+v; want c 10917 only, and one too long", ops.Counters, ops.Dropped)
 	}
 }
 
-func TestIntake_Marks(t *testing.T) {
+func TestIntake_ReturnsMarksOnce(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	send(t, sender(t, in, 0), "_e{5,4}:epoch|text|d:1795357692\n_e{3,0}:two|", "a:1|c")
 	ops := closed(t, in)
 	marks, beyond := in.Marks()
 	if len(marks) != 2 || beyond != 0 || marks[0].Text != "epoch" || marks[0].At.Unix() != 1795357692 || time.Since(marks[1].At) > time.Minute || ops.Sources[0].Events != 3 {
-		t.Errorf("%v, %+v", marks, ops)
+		t.Errorf("marks %v and %d beyond the limit, want epoch and two, 0; 3 events in %+v", marks, beyond, ops)
 	}
 	if more, beyond := in.Marks(); more != nil || beyond != 0 {
-		t.Errorf("%v and %d more", more, beyond)
+		t.Errorf("the second Marks gives %v and %d beyond the limit, want none", more, beyond)
 	}
 }
 
 // Marks beyond the limit until the next sample are counted.
-func TestIntake_MarksBeyondBounds(t *testing.T) {
+func TestIntake_CountsMarksBeyondLimit(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	const n = 300
 	send(t, sender(t, in, 0), strings.Repeat("_e{5,1}:epoch|x\n", maxMarks), strings.Repeat("_e{5,1}:later|x\n", n))
 	ops := closed(t, in)
 	if marks, beyond := in.Marks(); len(marks) != maxMarks || beyond != n || ops.Sources[0].Events != maxMarks+n {
-		t.Errorf("%d marks and %d more; %+v", len(marks), beyond, ops)
+		t.Errorf("%d marks and %d beyond the limit, want %d and %d; all events in %+v", len(marks), beyond, maxMarks, n, ops)
 	}
 	if more, beyond := in.Marks(); more != nil || beyond != 0 {
-		t.Errorf("%v and %d more", more, beyond)
+		t.Errorf("the second Marks gives %v and %d beyond the limit, want none", more, beyond)
 	}
 }
 
 // A sample collects the means; a copy for the journal does not change.
-func TestIntake_CollectAndCopy(t *testing.T) {
+func TestIntake_CopyDoesNotChange(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	conn := sender(t, in, 0)
@@ -283,26 +284,27 @@ func TestIntake_CollectAndCopy(t *testing.T) {
 	}
 	means, keys := in.Collect(time.Now(), nil)
 	if !slices.Equal(keys, []string{"counter:a:per_second"}) || len(means) != 1 || !(means[0].Mean > 0) {
-		t.Errorf("%v, %v", keys, means)
+		t.Errorf("Collect gives keys %v, means %v; want counter:a:per_second with a mean above 0", keys, means)
 	}
 	send(t, conn, "a:5|c")
 	if ops := closed(t, in); ops.Counters["a"] != 9 || early.Operations(time.Now()).Counters["a"] != 4 {
-		t.Errorf("%v, %v", ops.Counters, early.Operations(time.Now()).Counters)
+		t.Errorf("counters %v at the end and %v in the earlier copy, want a 9 and 4", ops.Counters,
+			early.Operations(time.Now()).Counters)
 	}
 }
 
 // The report is JSON with the documented names.
-func TestIntake_ReportIsJSON(t *testing.T) {
+func TestIntake_ReportHasDocumentedNames(t *testing.T) {
 	in := opened(t, "on")
 	send(t, sender(t, in, 0), "a:1|ms", "\x1b]0;evil\x07:1|x", "<script>:1|c|#</script>:\"")
 	data, err := json.Marshal(closed(t, in))
 	if err != nil || strings.ContainsAny(string(data), "\x1b\x07") || !strings.Contains(string(data), `"avg_time_ms":1`) {
-		t.Errorf("%s, %v", data, err)
+		t.Errorf("report %s, error %v; want avg_time_ms 1, and no control characters", data, err)
 	}
 }
 
 // Concurrent calls are allowed until the end, while the caller uses the Aggregator returned by Close.
-func TestIntake_CopiesWhileItCloses(t *testing.T) {
+func TestIntake_CopyDuringCloseIsSafe(t *testing.T) {
 	in := opened(t, "on")
 	in.Start(time.Now())
 	send(t, sender(t, in, 0), "queue:7|g")
@@ -331,6 +333,6 @@ func TestIntake_CopiesWhileItCloses(t *testing.T) {
 	close(stop)
 	askers.Wait()
 	if got := in.CopyAggregator().Operations(time.Now()).Gauges["queue"].Last; got != 7 {
-		t.Errorf("after the end the queue is %v", got)
+		t.Errorf("a copy after Close has the gauge queue %v, want 7", got)
 	}
 }

@@ -57,7 +57,7 @@ func scrapes(n int64) func(aggregate.Operations) bool {
 	return func(ops aggregate.Operations) bool { return *ops.Sources[0].Scrapes >= n }
 }
 
-func TestScraper_AsksOnlyForText(t *testing.T) {
+func TestScraper_RequestsTextAndHidesCredentials(t *testing.T) {
 	var got atomic.Pointer[http.Request]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got.Store(r)
@@ -72,18 +72,19 @@ func TestScraper_AsksOnlyForText(t *testing.T) {
 	user, password, _ := r.BasicAuth()
 	if r.Header.Get("Accept") != "text/plain;version=0.0.4" || r.Header.Get("Accept-Encoding") != "" || user != "user" || password != "secret" ||
 		r.URL.Query().Get("token") != "hidden" {
-		t.Errorf("%v, %v", r.URL, r.Header)
+		t.Errorf("request for %v with header %v, want the token, user:secret, and text uncompressed", r.URL, r.Header)
 	}
 	if s := ops.Sources[0]; s.Address != server.URL+"/metrics" || s.Kind != "scrape" || s.Events != 2 || s.SecondsBeforeEnd == nil || s.Datagrams != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("source %+v, want the address %s/metrics, kind scrape, 2 events, seconds before the end and no datagrams", s,
+			server.URL)
 	}
 	if ops.Counters["a"] != 0 || ops.Gauges["g"].Last != 1 {
-		t.Errorf("%+v", ops)
+		t.Errorf("an older server gives %+v, want counter a 0 and gauge g 1", ops)
 	}
 }
 
 // A server that starts after the job counts from 0; ScrapeNow scrapes at once.
-func TestScraper_ServerOfTheJob(t *testing.T) {
+func TestScraper_CountsNewServerFromZero(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func TestScraper_ServerOfTheJob(t *testing.T) {
 	in.Start(time.Now())
 	ops := wait(t, in, "failure", scrapes(1))
 	if s := ops.Sources[0]; s.Failures != 1 || !strings.Contains(s.Why, "connection refused") || strings.Contains(s.Why, "http://") {
-		t.Errorf("%+v", s)
+		t.Errorf("source %+v, want one failure, connection refused, without the URL", s)
 	}
 
 	if listener, err = net.Listen("tcp", address); err != nil {
@@ -107,11 +108,11 @@ func TestScraper_ServerOfTheJob(t *testing.T) {
 	in.ScrapeNow()
 	in.ScrapeNow()
 	if ops := wait(t, in, "scrape", scrapes(2)); ops.Counters["a"] != 5 || ops.Sources[0].Failures != 1 {
-		t.Errorf("%+v", ops)
+		t.Errorf("a new server gives %+v, want counter a 5 and one failure", ops)
 	}
 }
 
-func TestScraper_Interval(t *testing.T) {
+func TestScraper_ScrapesEveryInterval(t *testing.T) {
 	var n atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "process_start_time_seconds 9e9\n# TYPE a counter\na %d\n", n.Add(1))
@@ -122,11 +123,11 @@ func TestScraper_Interval(t *testing.T) {
 	wait(t, in, "third scrape", scrapes(3))
 	ops := closed(t, in)
 	if taken := *ops.Sources[0].Scrapes; ops.Counters["a"] < 3 || ops.Counters["a"] > float64(n.Load()) || taken < 3 {
-		t.Errorf("%v after %d scrapes of %d", ops.Counters, taken, n.Load())
+		t.Errorf("counters %v after %d scrapes, want a from 3 to %d, and at least 3 scrapes", ops.Counters, taken, n.Load())
 	}
 }
 
-func TestScraper_Failures(t *testing.T) {
+func TestScraper_RecordsReasonOfFailure(t *testing.T) {
 	block := make(chan struct{})
 	defer close(block)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "stolen 1\n") }))
@@ -167,7 +168,7 @@ func TestScraper_Failures(t *testing.T) {
 			in.Start(time.Now())
 			ops := wait(t, in, "scrape", scrapes(1))
 			if s := ops.Sources[0]; s.Failures != 1 || s.Why != tt.why || s.Events != 0 || len(ops.Gauges) != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("source %+v, %d gauges; want one failure %q, no events, no gauges", s, len(ops.Gauges), tt.why)
 			}
 		})
 	}
@@ -188,7 +189,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 }
 
 // A redirect to the same host is followed, with the credentials.
-func TestScraper_RedirectToTheSameHost(t *testing.T) {
+func TestScraper_FollowsRedirectToSameHost(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
 			http.Redirect(w, r, "/metrics", http.StatusMovedPermanently)
@@ -201,12 +202,12 @@ func TestScraper_RedirectToTheSameHost(t *testing.T) {
 	in := scraping(t, time.Hour, strings.Replace(server.URL, "http://", "http://joe:secret@", 1))
 	in.Start(time.Now())
 	if ops := wait(t, in, "scrape", scrapes(1)); ops.Gauges[`a{user="joe"}`].Count != 1 {
-		t.Errorf("%+v", ops)
+		t.Errorf("after a redirect: %+v, want the gauge with the user joe", ops)
 	}
 }
 
 // Only a missing server at the start of the job has counted nothing: a slow one may have counted before.
-func TestScraper_SlowServerIsOlder(t *testing.T) {
+func TestScraper_SlowServerCountsFromFirstScrape(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) == 1 {
@@ -220,11 +221,11 @@ func TestScraper_SlowServerIsOlder(t *testing.T) {
 	in.Start(time.Now())
 	ops := wait(t, in, "second scrape", scrapes(2))
 	if ops.Sources[0].Failures != 1 || ops.Counters["a"] != 0 {
-		t.Errorf("%+v", ops)
+		t.Errorf("a slow server gives %+v, want one failure and counter a 0", ops)
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestIsUnreachable(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	for err, want := range map[error]bool{
 		refused: true, fmt.Errorf("ask: %w", refused): true,
@@ -235,20 +236,21 @@ func TestNobodyThere(t *testing.T) {
 		errors.New("it answers with status 503"):                                      false,
 	} {
 		if isUnreachable(err) != want {
-			t.Errorf("%v: %t", err, !want)
+			t.Errorf("isUnreachable(%v) = %t, want %t", err, !want, want)
 		}
 	}
 }
 
-func TestSameHost_NeverToHTTP(t *testing.T) {
+func TestSameHost_NeverLeavesHTTPS(t *testing.T) {
 	from, to := &http.Request{URL: &url.URL{Scheme: "https", Host: "a:1"}}, &http.Request{URL: &url.URL{Scheme: "http", Host: "a:1"}}
 	if sameHost(to, []*http.Request{from}) == nil || sameHost(from, []*http.Request{to}) != nil {
-		t.Error("https may become http, or http not https")
+		t.Errorf("sameHost from https to http: %v, from http to https: %v; want an error, nil",
+			sameHost(to, []*http.Request{from}), sameHost(from, []*http.Request{to}))
 	}
 }
 
 // An endpoint that does not respond does not delay the end, and a later response is ignored.
-func TestScraper_CloseDoesNotWait(t *testing.T) {
+func TestScraper_CloseDoesNotWaitForResponse(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(asked)
@@ -262,7 +264,7 @@ func TestScraper_CloseDoesNotWait(t *testing.T) {
 	began := time.Now()
 	ops := closed(t, in)
 	if took := time.Since(began); took > maxScrape*4/5 || *ops.Sources[0].Scrapes != 0 { // a scrape that continues takes all of it
-		t.Errorf("%v, %+v", took, ops)
+		t.Errorf("Close took %v with %d scrapes, want at most %v and 0", took, *ops.Sources[0].Scrapes, maxScrape*4/5)
 	}
 }
 
@@ -288,7 +290,7 @@ func serving(t testing.TB, body []byte) *scraper {
 }
 
 // Only a part of a body is in memory, however large it is.
-func TestScraper_MemoryOfABody(t *testing.T) {
+func TestScraper_KeepsOnlyPartOfBodyInMemory(t *testing.T) {
 	body := largeBody()
 	s := serving(t, body)
 	s.scrape(t.Context()) // allocates the permanent memory
@@ -298,15 +300,15 @@ func TestScraper_MemoryOfABody(t *testing.T) {
 	s.scrape(t.Context())
 	runtime.ReadMemStats(&after)
 	if made := after.TotalAlloc - before.TotalAlloc; made > 1<<20 { // most of it is the server's
-		t.Errorf("a body of %d bytes was read with %d", len(body), made)
+		t.Errorf("reading a body of %d bytes allocated %d bytes, want at most %d", len(body), made, 1<<20)
 	}
 	if ops := s.in.CopyAggregator().Operations(time.Now()); ops.Sources[0].Failures > 0 || ops.Sources[0].Events == 0 {
-		t.Errorf("%+v", ops.Sources[0])
+		t.Errorf("source %+v, want events and no failures", ops.Sources[0])
 	}
 }
 
 // A server with an endless response does not delay other scrapes.
-func TestScraper_BesideASlowOne(t *testing.T) {
+func TestScraper_SlowBodyDoesNotDelayOthers(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "a 1\n")
@@ -326,7 +328,7 @@ func TestScraper_BesideASlowOne(t *testing.T) {
 	in.Start(time.Now())
 	wait(t, in, "scrape of the other one", func(ops aggregate.Operations) bool { return *ops.Sources[1].Scrapes == 1 })
 	if ops := in.CopyAggregator().Operations(time.Now()); *ops.Sources[0].Scrapes != 0 || ops.Gauges["b"].Last != 1 {
-		t.Errorf("%+v", ops)
+		t.Errorf("beside a slow server: %+v, want no scrape of that, and gauge b 1", ops)
 	}
 }
 

@@ -35,7 +35,7 @@ func mustDial(t *testing.T) *Sender {
 	return s
 }
 
-func TestSender_ToThePerfagentAround(t *testing.T) {
+func TestSender_ReachesIntakeOfEnvironment(t *testing.T) {
 	for _, address := range []string{"on", "0.0.0.0:0", "unix:" + filepath.Join(t.TempDir(), "socket")} {
 		t.Run(address, func(t *testing.T) {
 			in := opened(t, address)
@@ -49,7 +49,7 @@ func TestSender_ToThePerfagentAround(t *testing.T) {
 
 			ops := closed(t, in)
 			if ops.Counters["rows"] != 5 || ops.Times["get"].Count != 2 || *ops.Sources[0].Datagrams != 3 {
-				t.Errorf("%+v", ops)
+				t.Errorf("received %+v, want rows 5, 2 times of get, 3 datagrams", ops)
 			}
 		})
 	}
@@ -58,11 +58,11 @@ func TestSender_ToThePerfagentAround(t *testing.T) {
 func TestSender_OutsideSendsNothing(t *testing.T) {
 	around(t, nil)
 	if s := mustDial(t); s != nil || s.Send([]byte("rows:5|c")) != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("outside of perfagent Dial = %+v, want nil, and Send without an error", s)
 	}
 }
 
-func TestDial_AddressesOfNobody(t *testing.T) {
+func TestDial_ReturnsErrorForBadAddress(t *testing.T) {
 	for _, test := range []struct{ addr, socket, want string }{
 		{"here", "", "missing port in address"},
 		{"127.0.0.1:http-no-service", "", "unknown port"},
@@ -71,13 +71,13 @@ func TestDial_AddressesOfNobody(t *testing.T) {
 		t.Setenv(addrVar, test.addr)
 		t.Setenv(socketVar, test.socket)
 		if s, err := Dial(); s != nil || err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%q %q: %v, want %q", test.addr, test.socket, err, test.want)
+			t.Errorf("Dial with address %q, socket %q: %v, want an error with %q", test.addr, test.socket, err, test.want)
 		}
 	}
 }
 
 // A sender waits once for a Unix socket without a reader, and not for long.
-func TestSender_GivesUp(t *testing.T) {
+func TestSender_GivesUpOnUnreadSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	conn, err := net.ListenPacket("unixgram", path)
 	if err != nil {
@@ -90,11 +90,11 @@ func TestSender_GivesUp(t *testing.T) {
 	s, start := mustDial(t), time.Now()
 	for n := 0; err == nil; n++ {
 		if n > 10_000 {
-			t.Fatal("a socket that nobody reads takes 10,000 datagrams")
+			t.Fatal("an unread socket accepts 10,000 datagrams, want an error before")
 		}
 		err = s.Send([]byte("rows:5|c"))
 	}
 	if took := time.Since(start); took < maxSend || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("it gave up after %v: %v, want a deadline exceeded after %v at least", took, err, maxSend)
+		t.Errorf("Send gave up after %v: %v, want a deadline exceeded after %v at least", took, err, maxSend)
 	}
 }

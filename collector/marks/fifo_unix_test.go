@@ -12,17 +12,17 @@ import (
 )
 
 // A FIFO without another end blocks neither side.
-func TestFollower_LeavesAFIFOAlone(t *testing.T) {
+func TestFollower_RefusesFIFOWithoutBlocking(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	if err := unix.Mkfifo(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	f := Follow(path)
 	if news := f.Poll(); !strings.Contains(news.Why, "not a regular file: p") {
-		t.Errorf("read a FIFO: %q", news.Why)
+		t.Errorf("Poll of a FIFO gives the reason %q, want one with \"not a regular file: p\"", news.Why)
 	}
 	if err := Append(path, Line{Text: "one"}); err == nil {
-		t.Error("a mark was written to a FIFO that nobody reads")
+		t.Error("Append to a FIFO without a reader returned nil, want an error")
 	}
 
 	reader, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -31,6 +31,6 @@ func TestFollower_LeavesAFIFOAlone(t *testing.T) {
 	}
 	defer reader.Close()
 	if err := Append(path, Line{Text: "one"}); err == nil || !strings.Contains(err.Error(), "is not a regular file: p") {
-		t.Errorf("a mark was written to a FIFO: %v", err)
+		t.Errorf("Append to a FIFO with a reader: %v, want an error with \"is not a regular file: p\"", err)
 	}
 }

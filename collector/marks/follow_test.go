@@ -48,12 +48,12 @@ func texts(news Update) []string {
 func wantTexts(t *testing.T, news Update, want ...string) {
 	t.Helper()
 	if got := texts(news); !slices.Equal(got, want) || news.Why != "" {
-		t.Errorf("found %q, %q; want %q", got, news.Why, want)
+		t.Errorf("found texts %q, reason %q; want %q and no reason", got, news.Why, want)
 	}
 }
 
 // After an error, the file is read as soon as possible, even if it is unchanged.
-func TestFollower_TriesAgain(t *testing.T) {
+func TestFollower_ReadsAgainAfterError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	add(t, path, "one\n")
 	f := Follow(path)
@@ -63,7 +63,7 @@ func TestFollower_TriesAgain(t *testing.T) {
 		return Update{Why: "too many open files"}
 	}
 	if news := f.Poll(); news.Why == "" {
-		t.Error("the look did not fail")
+		t.Error("Poll has no reason, want the error of the poll")
 	}
 
 	f.poll = look
@@ -86,7 +86,7 @@ func TestFollower_ReadsWhatIsAdded(t *testing.T) {
 }
 
 // A file with unclear additions is not read again.
-func TestFollower_StopsForGood(t *testing.T) {
+func TestFollower_StopsForGoodAtUnclearAdditions(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
 		change     func(t *testing.T, path string)
@@ -128,13 +128,13 @@ func TestFollower_StopsForGood(t *testing.T) {
 			test.change(t, path)
 			news := f.Poll()
 			if got := texts(news); !slices.Equal(got, []string{"[]"}) || !strings.Contains(news.Why, test.want) {
-				t.Errorf("found %q, %q; want the end of the phase, and %q", got, news.Why, test.want)
+				t.Errorf("found texts %q, reason %q; want the end of the phase, and a reason with %q", got, news.Why, test.want)
 			}
 
 			os.RemoveAll(path)
 			write(t, path, "{\"phase\":\"load\"}\none\nand more\n")
 			if again := f.Finish(); len(again.Lines) > 0 || again.Why != news.Why {
-				t.Errorf("then found %q, %q; want nothing, for the reason %q", texts(again), again.Why, news.Why)
+				t.Errorf("then found texts %q, reason %q; want none, and the reason %q", texts(again), again.Why, news.Why)
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-func TestFollower_CountsWhatIsBeyondTheBounds(t *testing.T) {
+func TestFollower_CountsDroppedLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	var text strings.Builder
@@ -158,15 +158,16 @@ func TestFollower_CountsWhatIsBeyondTheBounds(t *testing.T) {
 
 	news := f.Finish()
 	if want := (Dropped{Marks: 500, PhaseSpans: 500}); news.Dropped != want || len(news.Lines) != MaxMarks+MaxPhaseSpans+1 {
-		t.Errorf("lost %+v of %d lines that came; want %+v", news.Dropped, len(news.Lines), want)
+		t.Errorf("dropped %+v and returned %d lines; want %+v and %d", news.Dropped, len(news.Lines), want,
+			MaxMarks+MaxPhaseSpans+1)
 	}
 	// The first phase beyond the limit ends the phase before it, at its beginning.
 	if end := news.Lines[len(news.Lines)-1]; !end.IsPhase || end.Text != "" || end.At != 1000 {
-		t.Errorf("the last line is %+v", end)
+		t.Errorf("last line %+v, want the end of the phase (empty text) at 1000", end)
 	}
 }
 
-func TestFollower_ReadsAMebibyte(t *testing.T) {
+func TestFollower_ReadsAtMostMaxFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, "{\"phase\":\"load\"}\n")
@@ -177,20 +178,20 @@ func TestFollower_ReadsAMebibyte(t *testing.T) {
 	news := f.Poll()
 	size, whole := 17+100_000*100, (MaxFile-17)/100
 	if want := (Dropped{Marks: int64(whole) - MaxMarks, Bytes: int64(size - 17 - whole*100)}); news.Dropped != want {
-		t.Errorf("lost %+v, want %+v", news.Dropped, want)
+		t.Errorf("dropped %+v, want %+v", news.Dropped, want)
 	}
 	if end := news.Lines[len(news.Lines)-1]; !equal(end, Line{IsPhase: true, At: math.NaN()}) {
-		t.Errorf("the last line is %+v: what phase it is, is not known beyond the bound", end)
+		t.Errorf("last line %+v, want the end of the phase without a time: the phase beyond the limit is unknown", end)
 	}
 
 	add(t, path, "more\n")
 	if news = f.Finish(); len(news.Lines) != 0 || news.Dropped.Bytes != int64(size-17-whole*100+5) {
-		t.Errorf("then found %q, lost %+v", texts(news), news.Dropped)
+		t.Errorf("then found texts %q, dropped %d bytes; want none, %d", texts(news), news.Dropped.Bytes, size-17-whole*100+5)
 	}
 }
 
 // A hanging file system is waited for once, and its late result is not lost.
-func TestFollower_TakesALateAnswer(t *testing.T) {
+func TestFollower_KeepsLateResult(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	write(t, path, "one\n")
@@ -199,7 +200,8 @@ func TestFollower_TakesALateAnswer(t *testing.T) {
 
 	for range 2 {
 		if news := f.Poll(); len(news.Lines) > 0 || !strings.Contains(news.Why, "no answer within 200ms") {
-			t.Fatalf("found %q, %q of a file that hangs", texts(news), news.Why)
+			t.Fatalf("found texts %q, reason %q in a file that hangs; want none, and \"no answer within 200ms\"", texts(news),
+				news.Why)
 		}
 	}
 	close(answer)
@@ -209,12 +211,12 @@ func TestFollower_TakesALateAnswer(t *testing.T) {
 			break
 		}
 		if len(news.Lines) > 0 || time.Now().After(deadline) {
-			t.Fatalf("found %q, %q", texts(news), news.Why)
+			t.Fatalf("found texts %q, reason %q; want \"one\" within 10 s", texts(news), news.Why)
 		}
 	}
 }
 
-func TestAppend(t *testing.T) {
+func TestAppend_WritesLinesForFollower(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node-0.marks")
 	for _, l := range []Line{{Text: "one", At: 1}, {IsPhase: true, Text: "load", At: 2}} {
@@ -226,7 +228,7 @@ func TestAppend(t *testing.T) {
 
 	for _, bad := range []string{dir, filepath.Join(dir, "none", "node-0.marks")} {
 		if err := Append(bad, Line{Text: "one"}); err == nil {
-			t.Errorf("a mark was written to %s", bad)
+			t.Errorf("Append to %s returned nil, want an error", bad)
 		}
 	}
 }
@@ -252,7 +254,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 // A file that is touched, or rewritten with the same content, is still followed.
-func TestFollower_ReadsOnAfterATouch(t *testing.T) {
+func TestFollower_ReadsOnAfterTouch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, "one\n")
@@ -267,7 +269,7 @@ func TestFollower_ReadsOnAfterATouch(t *testing.T) {
 }
 
 // Of the lines from before the recording, only the present phase counts, from the start.
-func TestFollower_SkipsWhatWasBefore(t *testing.T) {
+func TestFollower_SkipKeepsOnlyPresentPhase(t *testing.T) {
 	for before, want := range map[string][]string{
 		"one\n{\"phase\":\"load\",\"ts\":5}\ntwo\n{\"phase\":\"train\"}\nthree\n": {"[train]", "four"},
 		"one\n{\"phase\":\"load\"}\n{\"phase\":null}\n":                           {"four"},
@@ -282,34 +284,34 @@ func TestFollower_SkipsWhatWasBefore(t *testing.T) {
 		news := f.Poll()
 		wantTexts(t, news, want...)
 		if l := news.Lines[0]; l.IsPhase && l.At != 0 {
-			t.Errorf("the phase begins at %v", l.At)
+			t.Errorf("the phase begins at %v, want 0: the start of the recording", l.At)
 		}
 	}
 }
 
 // A line without an end is not read again until something is added, and not kept beyond the limit.
-func TestFollower_LineWithoutAnEnd(t *testing.T) {
+func TestFollower_KeepsUnfinishedLineUpToLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, strings.Repeat("x", MaxFile-1))
 	wantTexts(t, f.Poll())
 	if allocated := testing.AllocsPerRun(10, func() { f.file.poll(false) }); allocated > 10 {
-		t.Errorf("%v allocations", allocated)
+		t.Errorf("a poll without additions has %v allocations, want at most 10", allocated)
 	}
 	if len(f.file.rest) != MaxFile-1 {
-		t.Errorf("%d bytes are kept", len(f.file.rest))
+		t.Errorf("%d bytes of the unfinished line are kept, want %d", len(f.file.rest), MaxFile-1)
 	}
 
 	add(t, path, "xx")
 	for range 2 {
 		if news := f.Poll(); news.Dropped.Bytes != MaxFile+1 || len(f.file.rest) != 0 {
-			t.Errorf("lost %d bytes, %d are kept", news.Dropped.Bytes, len(f.file.rest))
+			t.Errorf("dropped %d bytes and kept %d, want %d and 0", news.Dropped.Bytes, len(f.file.rest), MaxFile+1)
 		}
 	}
 }
 
 // Append writes a separate line, even after an incomplete line of another program.
-func TestAppend_AfterAnUnfinishedLine(t *testing.T) {
+func TestAppend_EndsUnfinishedLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.marks")
 	f := Follow(path)
 	add(t, path, "half done")
@@ -322,7 +324,7 @@ func TestAppend_AfterAnUnfinishedLine(t *testing.T) {
 }
 
 // The last poll gets more time, also for a pending one, because the machine may be busy.
-func TestFollower_LastIsWaitedFor(t *testing.T) {
+func TestFollower_FinishWaitsForPendingPoll(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "marks")
 	if err := os.WriteFile(path, []byte("the end"), 0o600); err != nil {
@@ -335,11 +337,11 @@ func TestFollower_LastIsWaitedFor(t *testing.T) {
 			return Update{Lines: []Line{{Text: "late"}}}
 		})
 		if news := f.Poll(); news.Why == "" {
-			t.Errorf("a look waits for another: %+v", news)
+			t.Errorf("Poll = %+v while another poll is pending, want a reason", news)
 		}
 		news := f.Finish()
 		if len(news.Lines) != 2 || news.Lines[0].Text != "late" || news.Lines[1].Text != "the end" {
-			t.Errorf("%+v", news)
+			t.Errorf("Finish = %+v, want the lines \"late\" and \"the end\"", news)
 		}
 	})
 }

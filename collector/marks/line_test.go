@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	} {
 		got, ok := Parse([]byte(test.line))
 		if ok != test.ok || !equal(got, test.want) {
-			t.Errorf("%q: %+v, %v; want %+v, %v", test.line, got, ok, test.want, test.ok)
+			t.Errorf("Parse(%q) = %+v, %v; want %+v, %v", test.line, got, ok, test.want, test.ok)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func equal(a, b Line) bool {
 	return same && a == b
 }
 
-func TestLine_AppendIsRead(t *testing.T) {
+func TestLine_AppendRoundTrips(t *testing.T) {
 	for _, l := range []Line{
 		{Text: "epoch 3", At: 1795357692.080001},
 		{Text: "no time", At: math.NaN()},
@@ -66,10 +66,10 @@ func TestLine_AppendIsRead(t *testing.T) {
 	} {
 		line := l.Append(nil)
 		if n := strings.Count(string(line), "\n"); n != 1 || !strings.HasSuffix(string(line), "\n") {
-			t.Errorf("%q is not one line", line)
+			t.Errorf("Append gives %q with %d line ends, want one, at the end", line, n)
 		}
 		if got, ok := Parse(line); !ok || !equal(got, l) {
-			t.Errorf("%+v became %q, read as %+v", l, line, got)
+			t.Errorf("%+v is written as %q, which Parse reads as %+v, %v", l, line, got, ok)
 		}
 	}
 }
@@ -87,12 +87,12 @@ func FuzzParse(f *testing.F) {
 		l, ok := Parse(data)
 		if !ok {
 			if strings.TrimSpace(string(data)) != "" {
-				t.Errorf("%q is nothing", data)
+				t.Errorf("Parse(%q) = false, want a line: the input is not blank", data)
 			}
 			return
 		}
 		if len(l.Text) > MaxText || !utf8.ValidString(l.Text) || math.IsInf(l.At, 0) {
-			t.Fatalf("%q became %+v", data, l)
+			t.Fatalf("Parse(%q) = %+v, want a finite time and at most %d bytes of UTF-8", data, l, MaxText)
 		}
 
 		if math.Abs(l.At) > 1e9 { // six decimals are exact below
@@ -100,11 +100,11 @@ func FuzzParse(f *testing.F) {
 		}
 		again, ok := Parse(l.Append(nil))
 		if near := math.Abs(again.At-l.At) < 1e-6; !ok || near != !math.IsNaN(l.At) {
-			t.Fatalf("%+v became %+v", l, again)
+			t.Fatalf("%+v, written and parsed, became %+v", l, again)
 		}
 		again.At = l.At
 		if !equal(again, l) {
-			t.Fatalf("%+v became %+v", l, again)
+			t.Fatalf("%+v, written and parsed, became %+v", l, again)
 		}
 	})
 }

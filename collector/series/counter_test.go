@@ -63,7 +63,7 @@ func TestResetDelta(t *testing.T) {
 
 // A sum over processes that falls for a moment does not count twice when it recovers; after a lasting fall it continues
 // from there.
-func TestSumCounter_Dips(t *testing.T) {
+func TestSumCounter_CountsDipsOnce(t *testing.T) {
 	nan := math.NaN()
 	for _, tt := range []struct {
 		name string
@@ -82,7 +82,7 @@ func TestSumCounter_Dips(t *testing.T) {
 			c.Add(v)
 		}
 		if math.Abs(c.Total()-tt.want) > 1e-9 {
-			t.Errorf("%s: %v, want %v", tt.name, c.Total(), tt.want)
+			t.Errorf("%s: Total %v, want %v", tt.name, c.Total(), tt.want)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestCounter_Increase(t *testing.T) {
 		for i, v := range tt.in {
 			got, want := c.Increase(v), Optional(tt.want[i])
 			if got != want && (got.Known() || want.Known()) {
-				t.Errorf("%s: %v after %v, want %v", name, got, tt.in[:i+1], want)
+				t.Errorf("%s: Increase is %v after %v, want %v", name, got, tt.in[:i+1], want)
 			}
 		}
 	}
@@ -114,19 +114,19 @@ func TestCounter_Rebase(t *testing.T) {
 	c.Increase(100)
 	c.Rebase(c.Increase(110), 9000)
 	if got := c.Increase(9005); got != 15 {
-		t.Errorf("10 of the one and 5 of the other are %v", got)
+		t.Errorf("Increase is %v after 10 of one counter and 5 of another, want 15", got)
 	}
 	c.Rebase(Unknown(), 3)
 	if got := c.Increase(4); got != 1 {
-		t.Errorf("1 after nothing known is %v", got)
+		t.Errorf("Increase is %v after an unknown increase and 1, want 1", got)
 	}
 	c.Rebase(4, math.NaN())
 	if got := c.Increase(math.NaN()); got.Known() {
-		t.Errorf("nothing is %v", got)
+		t.Errorf("Increase is %v after unknown readings only, want unknown", got)
 	}
 }
 
-func TestCorrected_Slack(t *testing.T) {
+func TestCorrectedDelta(t *testing.T) {
 	const slack, most = 3, 10
 	for name, tt := range map[string]struct{ reached, cur, delta, now float64 }{
 		"up":                   {5, 7, 2, 7},
@@ -138,7 +138,7 @@ func TestCorrected_Slack(t *testing.T) {
 		"reset":                {5, 1.5, 0, 1.5},
 	} {
 		if delta, now := CorrectedDelta(tt.reached, tt.cur, slack, most); delta != tt.delta || now != tt.now {
-			t.Errorf("%s: %v, at %v, want %v, at %v", name, delta, now, tt.delta, tt.now)
+			t.Errorf("%s: delta %v, reached %v; want %v, %v", name, delta, now, tt.delta, tt.now)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestRangeDelta(t *testing.T) {
 		{math.MaxUint64 - 1, 3, math.MaxUint64, 50, 4}, {10, 9, math.MaxUint64, math.MaxUint64, math.MaxUint64 - 1},
 	} {
 		if got := RangeDelta(c.prev, c.cur, c.span, c.most); got != c.want {
-			t.Errorf("from %d to %d of %d, at most %d: %d, want %d", c.prev, c.cur, c.span, c.most, got, c.want)
+			t.Errorf("RangeDelta(%d, %d, %d, %d) = %d, want %d", c.prev, c.cur, c.span, c.most, got, c.want)
 		}
 	}
 }

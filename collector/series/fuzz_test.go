@@ -70,7 +70,7 @@ func FuzzSummaryJSON(f *testing.F) {
 			checkSane(t, &s)
 			checkReopens(t, &s)
 		} else if !sameSummary(&s, before) {
-			t.Error("a refused merge changed the Summary")
+			t.Errorf("a refused merge changed the Summary from %+v to %+v", before.Stat(), s.Stat())
 		}
 		before.Add(50, 1)
 		checkSane(t, before)
@@ -85,7 +85,7 @@ func checkReopens(t *testing.T, s *Summary) {
 	var back Summary
 	must(t, json.Unmarshal(data, &back))
 	if !sameSummary(s, &back) {
-		t.Fatalf("%s reads as %+v, not %+v", data, back, s)
+		t.Fatalf("%s is read as %+v, want %+v", data, back, s)
 	}
 }
 
@@ -94,7 +94,7 @@ func checkSane(t *testing.T, s *Summary) {
 	t.Helper()
 	mean, ok := s.Mean()
 	if ok != (s.Count() > 0) {
-		t.Fatalf("count %d, yet mean %v %v", s.Count(), mean, ok)
+		t.Fatalf("count %d, Mean() = %v, %v; want true if and only if the count is above 0", s.Count(), mean, ok)
 	}
 	if !ok {
 		return
@@ -103,12 +103,12 @@ func checkSane(t *testing.T, s *Summary) {
 	least, _ := s.Min()
 	most, _ := s.Max()
 	if !(least <= mean && mean <= most) {
-		t.Fatalf("mean %v outside %v..%v", mean, least, most)
+		t.Fatalf("mean %v, want it in %v..%v", mean, least, most)
 	}
 
 	for _, threshold := range s.thresholds {
 		if p, ok := s.Share(threshold); !ok || !(p >= 0 && p <= 100) {
-			t.Fatalf("share at %v is %v %v", threshold, p, ok)
+			t.Fatalf("Share(%v) = %v, %v; want 0 to 100, true", threshold, p, ok)
 		}
 	}
 
@@ -116,7 +116,7 @@ func checkSane(t *testing.T, s *Summary) {
 	for _, q := range []float64{0, 0.01, 0.5, 0.95, 0.99} {
 		v, ok := s.Quantile(q)
 		if ok != (s.bins != nil) || ok && !(v >= least && v <= most && v >= last) {
-			t.Fatalf("quantile %v is %v %v, after %v, in %v..%v", q, v, ok, last, least, most)
+			t.Fatalf("Quantile(%v) = %v, %v; want %v, at least %v, in %v..%v", q, v, ok, s.bins != nil, last, least, most)
 		}
 		last = v
 	}

@@ -135,8 +135,8 @@ func (o *oracle) check(r *Ring, n int) error {
 func identical(a, b *Ring) error {
 	if a.Capacity() != b.Capacity() || a.Width() != b.Width() || a.Count() != b.Count() ||
 		a.Stride() != b.Stride() || a.Len() != b.Len() {
-		return fmt.Errorf("%d/%d/%d/%d/%d and %d/%d/%d/%d/%d", a.Capacity(), a.Width(), a.Count(), a.Stride(), a.Len(),
-			b.Capacity(), b.Width(), b.Count(), b.Stride(), b.Len())
+		return fmt.Errorf("capacity/width/count/stride/len %d/%d/%d/%d/%d, want %d/%d/%d/%d/%d",
+			a.Capacity(), a.Width(), a.Count(), a.Stride(), a.Len(), b.Capacity(), b.Width(), b.Count(), b.Stride(), b.Len())
 	}
 	for i := range a.Len() {
 		if err := identicalBuckets(a.Bucket(i), b.Bucket(i)); err != nil {
@@ -148,11 +148,11 @@ func identical(a, b *Ring) error {
 
 func identicalBuckets(a, b Bucket) error {
 	if len(a.Values) != len(b.Values) || len(a.Stats) != len(b.Stats) {
-		return fmt.Errorf("%d, %d and %d, %d columns", len(a.Values), len(a.Stats), len(b.Values), len(b.Stats))
+		return fmt.Errorf("%d values and %d stats, want %d and %d", len(a.Values), len(a.Stats), len(b.Values), len(b.Stats))
 	}
 	for c := range a.Values {
 		if !sameFloat(a.Values[c], b.Values[c]) || !sameStat(a.Stats[c], b.Stats[c]) {
-			return fmt.Errorf("column %d: %v %+v and %v %+v", c, a.Values[c], a.Stats[c], b.Values[c], b.Stats[c])
+			return fmt.Errorf("column %d: value %v, stat %+v; want %v, %+v", c, a.Values[c], a.Stats[c], b.Values[c], b.Stats[c])
 		}
 	}
 	return nil

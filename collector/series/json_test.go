@@ -17,25 +17,25 @@ func TestSummary_JSONRoundTripsBitForBit(t *testing.T) {
 			var back Summary
 			must(t, json.Unmarshal(data, &back))
 			if !sameSummary(s, &back) {
-				t.Fatalf("%s reads as something else", data)
+				t.Fatalf("%s is read as a different Summary: %+v, want %+v", data, back, *s)
 			}
 			var fields summaryJSON
 			must(t, json.Unmarshal(data, &fields))
 			if plain, err := json.Marshal(fields); err != nil || string(plain) != string(data) {
-				t.Fatalf("%s, want %s (%v)", data, plain, err)
+				t.Fatalf("MarshalJSON gives %s, want encoding/json's %s (error %v)", data, plain, err)
 			}
 			for _, r := range samples(seed+1, 100, 1, 10) { // continues like the one that was never saved
 				s.Add(r.values[0], r.weights[0])
 				back.Add(r.values[0], r.weights[0])
 			}
 			if !sameSummary(s, &back) {
-				t.Fatal("the Summary that was read goes on differently")
+				t.Fatalf("after more samples, the Summary that was read is %+v, want %+v", back, *s)
 			}
 		}
 	}
 }
 
-func TestSummary_JSONGolden(t *testing.T) {
+func TestSummary_JSONHasDocumentedForm(t *testing.T) {
 	empty, percent := NewSummary(), NewPercentSummary(20, 99.95)
 	nothing := NewPercentSummary(50)
 	for _, v := range golden {
@@ -56,7 +56,7 @@ func TestSummary_JSONGolden(t *testing.T) {
 	}
 }
 
-func TestSummary_JSONRefusesWhatNoSummaryCanBe(t *testing.T) {
+func TestSummary_JSONRefusesImpossibleSummary(t *testing.T) {
 	for data, why := range map[string]string{
 		`[]`:                           "cannot unmarshal",
 		`{"count":"1"}`:                "cannot unmarshal",
@@ -100,7 +100,7 @@ func TestSummary_JSONRefusesWhatNoSummaryCanBe(t *testing.T) {
 			t.Errorf("%s: want an error with %q, got %v", data, why, err)
 		}
 		if !sameSummary(s, before) {
-			t.Errorf("%s: refused, yet read", data)
+			t.Errorf("%s: Unmarshal returned an error but changed the Summary", data)
 		}
 	}
 

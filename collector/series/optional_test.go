@@ -16,19 +16,19 @@ func TestOptional_JSON(t *testing.T) {
 	} {
 		data, err := json.Marshal(tt.value)
 		if err != nil || string(data) != tt.text {
-			t.Errorf("%v is written %s, %v, want %s", float64(tt.value), data, err, tt.text)
+			t.Errorf("Marshal(%v) = %s, error %v; want %s", float64(tt.value), data, err, tt.text)
 		}
 		read := Optional(7)
 		if err := json.Unmarshal(data, &read); err != nil {
-			t.Errorf("%s: %v", data, err)
+			t.Errorf("Unmarshal(%s): error %v, want nil", data, err)
 		}
 		if known := tt.text != "null"; read.Known() != known || known && read != tt.value {
-			t.Errorf("%s is read as %v", data, float64(read))
+			t.Errorf("Unmarshal(%s) = %v, want %v (infinities become unknown)", data, float64(read), float64(tt.value))
 		}
 	}
 
 	read := Optional(7)
 	if err := json.Unmarshal([]byte(`"many"`), &read); err == nil || read.Known() {
-		t.Errorf("a string is read as %v, %v", float64(read), err)
+		t.Errorf("Unmarshal of a string = %v, error %v; want unknown and an error", float64(read), err)
 	}
 }

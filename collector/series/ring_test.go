@@ -27,7 +27,7 @@ func TestRing_MatchesContractAfterEverySample(t *testing.T) {
 }
 
 // The kept sample numbers, by hand.
-func TestRing_GoldenTable(t *testing.T) {
+func TestRing_KeepsFirstSampleOfEachBucket(t *testing.T) {
 	for _, c := range []struct {
 		capacity, n int
 		stride      int64
@@ -74,7 +74,7 @@ func TestRing_CapacityIsEven(t *testing.T) {
 		MaxCapacity - 1: MaxCapacity, math.MaxInt: MaxCapacity,
 	} {
 		if got := NewRing(given, 1).Capacity(); got != want {
-			t.Errorf("capacity %d is made %d, want %d", given, got, want)
+			t.Errorf("NewRing(%d, 1).Capacity() = %d, want %d", given, got, want)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 	}
 
 	if r.Stride() != 1024 || r.Len() != 591 {
-		t.Fatalf("stride %d, len %d", r.Stride(), r.Len())
+		t.Fatalf("stride %d, len %d; want 1024, 591", r.Stride(), r.Len())
 	}
 
 	for i := range r.Len() {
@@ -108,7 +108,7 @@ func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 }
 
 // All buckets merged give the whole stream at any capacity, and equal the Summaries of the same stream.
-func TestRing_MergedBucketsAreTheSummaries(t *testing.T) {
+func TestRing_MergedBucketsEqualSummaries(t *testing.T) {
 	rows := samples(3, 30000, 4, 10)
 	for _, capacity := range []int{2, 10, 1000, 40000} {
 		r := NewRing(capacity, 4)
@@ -143,12 +143,12 @@ func TestRing_MissingIsNeverZero(t *testing.T) {
 
 	for c, st := range b.Stats[:4] {
 		if st.Count != 0 || !math.IsNaN(st.Min) || !math.IsNaN(st.Max) || !math.IsNaN(st.Mean()) {
-			t.Errorf("column %d has %+v", c, st)
+			t.Errorf("column %d has %+v, want count 0 and NaN: nothing was measured", c, st)
 		}
 	}
 
 	if st := b.Stats[4]; st.Count != 1 || st.Min != 7 || st.Max != 7 || st.Mean() != 7 || st.Weight != 0 {
-		t.Errorf("a value of no time: %+v", st)
+		t.Errorf("a value 7 of weight 0 gives %+v, want count 1, min, max and mean 7, weight 0", st)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestRing_RestoredContinuesBitForBit(t *testing.T) {
 	}
 }
 
-func TestRing_CloneStandsAlone(t *testing.T) {
+func TestRing_CloneIsIndependent(t *testing.T) {
 	r, s := NewRing(4, 2), row(2, 1)
 	r.Add(s.values, s.weights)
 	c := r.Clone()
@@ -185,22 +185,23 @@ func TestRing_CloneStandsAlone(t *testing.T) {
 		r.Add(s.values, s.weights)
 	}
 	if c.Count() != 1 || c.Bucket(0).Values[0] != 1 || c.Bucket(0).Stats[0].Max != 1 {
-		t.Errorf("the clone changed: %+v", c.Bucket(0))
+		t.Errorf("the clone changed with the original: count %d, bucket 0 %+v; want count 1, value and max 1", c.Count(),
+			c.Bucket(0))
 	}
 }
 
-func TestRing_AppendToABucketReachesNoOther(t *testing.T) {
+func TestRing_AppendToBucketDoesNotReachNext(t *testing.T) {
 	r := NewRing(4, 1)
 	r.Add([]float64{1}, []float64{1})
 	r.Add([]float64{2}, []float64{1})
 	b := r.Bucket(0)
 	_, _ = append(b.Values, 99), append(b.Stats, Stat{})
 	if next := r.Bucket(1); next.Values[0] != 2 || next.Stats[0].Count != 1 {
-		t.Errorf("the next bucket is %+v", next)
+		t.Errorf("append to bucket 0 made bucket 1 %+v, want value 2, count 1", next)
 	}
 }
 
-func TestRing_RestoreRefusesWhatNoRingCanBe(t *testing.T) {
+func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 	good := func() []Bucket {
 		r := NewRing(4, 1)
 		for i := range 5 { // stride 2, 3 buckets, the last of one sample
@@ -262,7 +263,7 @@ func TestRing_RestoreRefusesWhatNoRingCanBe(t *testing.T) {
 	r, err := RestoreRing(4, 1, 1, 1, zero)
 	must(t, err)
 	if !math.IsNaN(r.Bucket(0).Stats[0].Max) {
-		t.Error("a zero Stat reads as a measured 0")
+		t.Errorf("a zero Stat is restored with Max %v, want NaN", r.Bucket(0).Stats[0].Max)
 	}
 }
 
@@ -272,7 +273,7 @@ func TestRing_GrowsAsItFills(t *testing.T) {
 	r, err := RestoreRing(MaxCapacity, width, 1, 0, nil)
 	must(t, err)
 	if len(r.values) > firstCells {
-		t.Fatalf("%d cells for an empty ring", len(r.values))
+		t.Fatalf("an empty ring has %d cells, want at most %d", len(r.values), firstCells)
 	}
 	var rows []sample
 	for i := range 200 {
@@ -283,7 +284,7 @@ func TestRing_GrowsAsItFills(t *testing.T) {
 	must(t, newOracle(rows).check(r, len(rows)))
 }
 
-func TestRing_MisuseIsLoud(t *testing.T) {
+func TestRing_PanicsOnMisuse(t *testing.T) {
 	r := NewRing(4, 2)
 	s := row(2, 1)
 	r.Add(s.values, s.weights)
@@ -296,12 +297,12 @@ func TestRing_MisuseIsLoud(t *testing.T) {
 		"bucket Len":       func() { r.Bucket(1) }, // allocated, but not in use
 	} {
 		if !panics(f) {
-			t.Errorf("%s: no panic", name)
+			t.Errorf("%s: no panic, want one", name)
 		}
 	}
 
 	if r.Count() != 1 {
-		t.Errorf("misuse was counted: %d", r.Count())
+		t.Errorf("Count is %d after misuse, want 1", r.Count())
 	}
 }
 
@@ -309,13 +310,13 @@ func TestRing_FitsItsMemoryBudget(t *testing.T) {
 	r := NewRing(1000, 18)
 	size := cap(r.values)*int(unsafe.Sizeof(r.values[0])) + cap(r.stats)*int(unsafe.Sizeof(r.stats[0]))
 	if size > 1_500_000 {
-		t.Errorf("1000×18 cells take %d bytes", size)
+		t.Errorf("1000×18 cells take %d bytes, want at most 1,500,000", size)
 	}
 	t.Logf("1000×18 cells: %d bytes", size)
 }
 
 // Halved returns the ring that half the capacity would have given.
-func TestRing_Halved(t *testing.T) {
+func TestRing_HalvedEqualsRingOfHalfCapacity(t *testing.T) {
 	for _, capacity := range []int{2, 4, 6, 10, 100} {
 		for n := range 330 {
 			whole, want := NewRing(capacity, 2), NewRing(max(capacity/2, 2)+max(capacity/2, 2)%2, 2)

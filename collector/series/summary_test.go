@@ -10,37 +10,37 @@ import (
 // golden is perf.py's vector of five CPU means with perf.py's results.
 var golden = []float64{10, 20, 40, 79.9, 100}
 
-func TestSummary_GoldenVector(t *testing.T) {
+func TestSummary_EqualsPerfPy(t *testing.T) {
 	s := NewPercentSummary(99.95, 80, 40, 20)
 	for _, v := range golden {
 		s.Add(v, 1)
 	}
 	mean, _ := s.Mean()
 	if math.Abs(mean-49.98) > 1e-9 {
-		t.Errorf("mean %v", mean)
+		t.Errorf("mean %v, want 49.98", mean)
 	}
 
 	for threshold, want := range map[float64]float64{99.95: 20, 80: 20, 40: 60, 20: 80} {
 		if got, ok := s.Share(threshold); got != want || !ok {
-			t.Errorf("share at %v is %v %v, want %v", threshold, got, ok, want)
+			t.Errorf("Share(%v) = %v, %v; want %v, true", threshold, got, ok, want)
 		}
 	}
 
 	if v, ok := s.Max(); v != 100 || !ok {
-		t.Errorf("max %v %v", v, ok)
+		t.Errorf("Max() = %v, %v; want 100, true", v, ok)
 	}
 	if v, ok := s.Min(); v != 10 || !ok {
-		t.Errorf("min %v %v", v, ok)
+		t.Errorf("Min() = %v, %v; want 10, true", v, ok)
 	}
 	if v, ok := s.Quantile(0.5); v != 40 || !ok {
-		t.Errorf("median %v %v", v, ok)
+		t.Errorf("Quantile(0.5) = %v, %v; want 40, true", v, ok)
 	}
 	if s.Count() != 5 || s.Weight() != 5 {
-		t.Errorf("count %d weight %v", s.Count(), s.Weight())
+		t.Errorf("count %d, weight %v; want 5, 5", s.Count(), s.Weight())
 	}
 }
 
-func TestSummary_KnowsNothingWithoutMeasurements(t *testing.T) {
+func TestSummary_HasNoValuesWithoutMeasurements(t *testing.T) {
 	for _, s := range []*Summary{NewSummary(50), NewPercentSummary(50), {}} {
 		s.Add(math.NaN(), 1)
 		s.Add(math.Inf(1), 1)
@@ -55,33 +55,33 @@ func TestSummary_KnowsNothingWithoutMeasurements(t *testing.T) {
 		}
 		for name, f := range checks {
 			if v, ok := f(); ok || !math.IsNaN(v) {
-				t.Errorf("%s of nothing is %v %v", name, v, ok)
+				t.Errorf("%s without measurements is %v, %v; want NaN, false", name, v, ok)
 			}
 		}
 		if s.Count() != 0 || s.Weight() != 0 {
-			t.Errorf("count %d weight %v", s.Count(), s.Weight())
+			t.Errorf("without measurements: count %d, weight %v; want 0, 0", s.Count(), s.Weight())
 		}
 		must(t, near(s.Stat(), empty()))
 	}
 }
 
-func TestSummary_SaysWhatItCannotKnow(t *testing.T) {
+func TestSummary_ReportsFalseForUnknownNumbers(t *testing.T) {
 	s, p := NewSummary(50), NewPercentSummary()
 	s.Add(1, 1)
 	p.Add(1, 1)
 	if _, ok := s.Quantile(0.5); ok {
-		t.Error("a quantile without a histogram")
+		t.Error("Quantile(0.5) = true without a histogram, want false")
 	}
 
 	for _, threshold := range []float64{49, 51, math.NaN()} {
 		if _, ok := s.Share(threshold); ok {
-			t.Errorf("a share at %v, which is not a threshold", threshold)
+			t.Errorf("Share(%v) = true, want false: it is not a threshold", threshold)
 		}
 	}
 
 	for _, q := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
 		if v, ok := p.Quantile(q); ok {
-			t.Errorf("quantile %v is %v", q, v)
+			t.Errorf("Quantile(%v) = %v, true; want false", q, v)
 		}
 	}
 }
@@ -90,15 +90,15 @@ func TestNewSummary_SortsThresholds(t *testing.T) {
 	given := []float64{80, 20, math.NaN(), 80, math.Inf(1), 40}
 	s := NewSummary(given...)
 	if !slices.Equal(s.thresholds, []float64{20, 40, 80}) {
-		t.Errorf("thresholds %v", s.thresholds)
+		t.Errorf("thresholds %v, want [20 40 80]", s.thresholds)
 	}
 	if given[0] != 80 {
-		t.Error("the caller's slice was sorted")
+		t.Errorf("the caller's slice became %v, want it unchanged", given)
 	}
 }
 
 // Values of weight 0 count for count, min and max; for the rest only while there is nothing else, in any order.
-func TestSummary_WeightZero(t *testing.T) {
+func TestSummary_WeightZeroCountsOnlyWithoutWeights(t *testing.T) {
 	only := NewPercentSummary(50)
 	only.Add(40, 0)
 	only.Add(60, 0)
@@ -107,7 +107,8 @@ func TestSummary_WeightZero(t *testing.T) {
 	share, _ := only.Share(50)
 	median, _ := only.Quantile(0.5)
 	if mean != 60 || math.Abs(share-200.0/3) > 1e-12 || median != 60 || only.Weight() != 0 {
-		t.Errorf("of no time at all: mean %v share %v median %v", mean, share, median)
+		t.Errorf("values of weight 0 only: mean %v, share %v, median %v, weight %v; want 60, 66.7, 60, 0", mean, share,
+			median, only.Weight())
 	}
 	type pair struct{ v, w float64 }
 	for _, order := range [][]pair{
@@ -124,10 +125,10 @@ func TestSummary_WeightZero(t *testing.T) {
 		share, _ := s.Share(50)
 		q, _ := s.Quantile(0.99)
 		if mean != 50 || share != 100 || q != 50 || s.Weight() != 2 {
-			t.Errorf("%v: mean %v share %v p99 %v weight %v", order, mean, share, q, s.Weight())
+			t.Errorf("%v: mean %v, share %v, p99 %v, weight %v; want 50, 100, 50, 2", order, mean, share, q, s.Weight())
 		}
 		if st.Mean() != 50 || st.Min != 1 || st.Max != 99 || st.Count != int64(len(order)) {
-			t.Errorf("%v: %+v", order, st)
+			t.Errorf("%v: Stat %+v, want mean 50, min 1, max 99, count %d", order, st, len(order))
 		}
 	}
 }
@@ -146,7 +147,7 @@ func TestSummary_StaysInRangeUnderRounding(t *testing.T) {
 		share, _ := s.Share(0.1)
 		p50, _ := s.Quantile(0.5)
 		if mean != 0.1 || share != 100 || p50 != 0.1 {
-			t.Errorf("mean %v share %v p50 %v", mean, share, p50)
+			t.Errorf("a constant 0.1 has mean %v, share %v, p50 %v; want 0.1, 100, 0.1", mean, share, p50)
 		}
 	}
 }
@@ -177,7 +178,7 @@ func TestSummary_MatchesNaiveTwoPasses(t *testing.T) {
 }
 
 // Every quantile is within half a bin of the one found by sorting. Weights are whole seconds, so that sums are exact.
-func TestSummary_QuantilesAreGoodToATenth(t *testing.T) {
+func TestSummary_QuantilesAreWithinATenth(t *testing.T) {
 	type pair struct{ v, w float64 }
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -213,37 +214,37 @@ func TestSummary_QuantilesAreGoodToATenth(t *testing.T) {
 	}
 }
 
-func TestSummary_HistogramBins(t *testing.T) {
+func TestSummary_BinsHoldNearestTenth(t *testing.T) {
 	for value, want := range map[float64]int{
 		0: 0, -5: 0, -1e100: 0, 0.04: 0, 0.05: 1, 0.1: 1, 49.94: 499, 49.98: 500, 50: 500, 50.04: 500,
 		99.94: 999, 99.95: 1000, 99.99: 1000, 100: 1000, 100.1: 1000, 1e100: 1000,
 	} {
 		if got := bin(value); got != want {
-			t.Errorf("%v is in bin %d, want %d", value, got, want)
+			t.Errorf("bin(%v) = %d, want %d", value, got, want)
 		}
 	}
 
 	for i := range lastBin + 1 { // psutil's values have one decimal: each has its own bin
 		if got := bin(float64(i) / 10); got != i {
-			t.Errorf("%v is in bin %d, want %d", float64(i)/10, got, i)
+			t.Errorf("bin(%v) = %d, want %d", float64(i)/10, got, i)
 		}
 	}
 
 	s := NewPercentSummary()
 	s.Add(49.98, 1)
 	if p, _ := s.Quantile(0.99); p != 49.98 {
-		t.Errorf("p99 %v is above the maximum", p)
+		t.Errorf("p99 of 49.98 is %v, want 49.98", p)
 	}
 	s.Add(300, 1)
 	s.Add(-2, 1)
 	if lo, _ := s.Quantile(0); lo != -2 {
-		t.Errorf("quantile 0 is %v", lo)
+		t.Errorf("quantile 0 is %v, want the minimum -2", lo)
 	}
 	if hi, _ := s.Quantile(1); hi != 300 {
-		t.Errorf("quantile 1 is %v", hi)
+		t.Errorf("quantile 1 is %v, want the maximum 300", hi)
 	}
 	if p, _ := s.Quantile(0.99); p != 100 {
-		t.Errorf("p99 past the end is %v", p)
+		t.Errorf("p99 among values above 100 is %v, want 100", p)
 	}
 }
 
@@ -251,18 +252,18 @@ func TestSummary_HistogramBins(t *testing.T) {
 func alike(t *testing.T, law string, a, b *Summary) {
 	t.Helper()
 	if err := near(a.Stat(), b.Stat()); err != nil {
-		t.Errorf("%s: %v", law, err)
+		t.Errorf("merge law %s: %v", law, err)
 	}
 
 	for i := range a.above {
 		if math.Abs(a.above[i]-b.above[i]) > 1e-9*b.all.divisor() {
-			t.Errorf("%s: above %v and %v", law, a.above, b.above)
+			t.Errorf("%s: weights above thresholds %v, want %v", law, a.above, b.above)
 		}
 	}
 
 	for i := range a.bins {
 		if math.Abs(a.bins[i]-b.bins[i]) > 1e-9*b.all.divisor() {
-			t.Errorf("%s: bin %d has %v and %v", law, i, a.bins[i], b.bins[i])
+			t.Errorf("%s: bin %d has %v, want %v", law, i, a.bins[i], b.bins[i])
 		}
 	}
 }
@@ -276,7 +277,7 @@ func merged(t *testing.T, parts ...*Summary) *Summary {
 	return s
 }
 
-func TestSummary_MergeLaws(t *testing.T) {
+func TestSummary_MergeIsCommutativeAndAssociative(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		all := NewPercentSummary(20, 80)
@@ -300,13 +301,13 @@ func TestSummary_MergeLaws(t *testing.T) {
 		alike(t, "associative", merged(t, merged(t, a, b), c), merged(t, a, merged(t, b, c)))
 		if !sameSummary(merged(t, a, NewPercentSummary(20, 80)), merged(t, NewPercentSummary(20, 80), a)) ||
 			!sameSummary(merged(t, a), a) {
-			t.Error("empty is not an identity")
+			t.Errorf("seed %d: a merge with an empty Summary changed %+v", seed, a.Stat())
 		}
 		must(t, near(all.Stat(), naive(rows, 0)))
 	}
 }
 
-func TestSummary_MergeRefusesStrangers(t *testing.T) {
+func TestSummary_MergeRefusesOtherKinds(t *testing.T) {
 	s := NewPercentSummary(20, 80)
 	s.Add(50, 1)
 	before := s.Clone()
@@ -322,21 +323,21 @@ func TestSummary_MergeRefusesStrangers(t *testing.T) {
 		"weight past sense": bigger,
 	} {
 		if err := s.Merge(o); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: Merge returned nil, want an error", name)
 		}
 	}
 
 	must(t, s.Merge(nil))
 	if !sameSummary(s, before) {
-		t.Error("a refused merge changed the Summary")
+		t.Errorf("refused merges changed the Summary from %+v to %+v", before.Stat(), s.Stat())
 	}
 	must(t, s.Merge(s))
 	if mean, _ := s.Mean(); s.Count() != 2 || mean != 50 {
-		t.Errorf("merged with itself: %d %v", s.Count(), mean)
+		t.Errorf("merged with itself: count %d, mean %v; want 2, 50", s.Count(), mean)
 	}
 }
 
-func TestSummary_CloneStandsAlone(t *testing.T) {
+func TestSummary_CloneIsIndependent(t *testing.T) {
 	s := NewPercentSummary(20)
 	s.Add(50, 1)
 	c := s.Clone()
@@ -344,7 +345,7 @@ func TestSummary_CloneStandsAlone(t *testing.T) {
 	s.Add(90, 1)
 	s.Add(10, 5)
 	if !sameSummary(c, before) {
-		t.Error("the clone changed")
+		t.Errorf("the clone changed with the original from %+v to %+v", before.Stat(), c.Stat())
 	}
 }
 
@@ -361,7 +362,7 @@ func TestSummary_ExtremesStayFinite(t *testing.T) {
 			var back Summary
 			must(t, back.UnmarshalJSON(data))
 			if !sameSummary(s, &back) {
-				t.Fatalf("value %d: %s reads as something else", i, data)
+				t.Fatalf("value %d: %s is read as a different Summary: %+v, want %+v", i, data, back.Stat(), s.Stat())
 			}
 			_, err = RestoreRing(2, 1, r.Stride(), r.Count(), saved(r))
 			must(t, err)

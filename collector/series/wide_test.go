@@ -54,7 +54,7 @@ func wideFromStart(capacity int, rows []sample, at, more int) *Ring {
 
 // A widened ring equals, to the last bit, one that had the columns from the start without values in them, wherever it
 // is widened, saved and restored.
-func TestRing_WidenedIsAsIfFromTheStart(t *testing.T) {
+func TestRing_WidenedEqualsWideFromTheStart(t *testing.T) {
 	for _, capacity := range []int{2, 4, 10, 1000} {
 		for _, n := range []int{0, 1, 2, 3, 9, 10, 11, 40, 321, 2500} {
 			rows := samples(uint64(n), n, 3, 10)
@@ -78,7 +78,7 @@ func TestRing_WidenedIsAsIfFromTheStart(t *testing.T) {
 }
 
 // Widen leaves earlier copies unchanged, and a width that is not greater changes nothing.
-func TestRing_WidenLeavesOthersAlone(t *testing.T) {
+func TestRing_WidenDoesNotChangeClones(t *testing.T) {
 	rows := samples(3, 30, 3, 10)
 	r := NewRing(10, 3)
 	for _, s := range rows {
@@ -87,20 +87,20 @@ func TestRing_WidenLeavesOthersAlone(t *testing.T) {
 	clone, want := r.Clone(), saved(r)
 	for _, width := range []int{-1, 0, 2, 3} {
 		if r.Widen(width); r.Width() != 3 {
-			t.Errorf("widened to %d, it has %d columns", width, r.Width())
+			t.Errorf("Widen(%d) made the ring %d columns wide, want 3 as before", width, r.Width())
 		}
 	}
 
 	r.Widen(5)
 	r.Add(make([]float64, 5), make([]float64, 5))
 	if clone.Width() != 3 || clone.Count() != 30 {
-		t.Errorf("the clone has %d columns, %d samples", clone.Width(), clone.Count())
+		t.Errorf("the clone changed with the original: %d columns, %d samples; want 3, 30", clone.Width(), clone.Count())
 	}
 	for i, b := range want {
 		must(t, identicalBuckets(clone.Bucket(i), b))
 	}
 	if r.Widen(MaxWidth + 1); r.Width() != MaxWidth {
-		t.Errorf("the ring has %d columns, %d are the most", r.Width(), MaxWidth)
+		t.Errorf("Widen(MaxWidth+1) made the ring %d columns wide, want %d", r.Width(), MaxWidth)
 	}
 }
 
@@ -110,17 +110,17 @@ func TestRing_WidenedFitsItsMemoryBudget(t *testing.T) {
 	const host, gpus = 52, 52 + 16*4
 	r := NewRing(1000, host)
 	if cells := len(r.values); cells != 1000*host {
-		t.Errorf("%d cells of %d", cells, 1000*host)
+		t.Errorf("a new ring has %d cells, want %d", cells, 1000*host)
 	}
 	for range 1500 {
 		r.Add(make([]float64, host), make([]float64, host))
 	}
 	r.Widen(gpus)
 	if cells := len(r.stats); cells != 1000*gpus {
-		t.Errorf("widened: %d cells of %d", cells, 1000*gpus)
+		t.Errorf("the widened ring has %d cells, want %d", cells, 1000*gpus)
 	}
 	row := make([]float64, gpus)
 	if n := testing.AllocsPerRun(5000, func() { r.Add(row, row) }); n != 0 {
-		t.Errorf("a sample allocates %v times", n)
+		t.Errorf("a sample has %v allocations, want 0", n)
 	}
 }

@@ -48,7 +48,7 @@ func asJSON(t testing.TB, v any) string {
 // operations returns the Operations at the end, after ten seconds.
 func operations(t testing.TB, b *Aggregator) string { return asJSON(t, b.Operations(after(10))) }
 
-func TestAggregator_Kinds(t *testing.T) {
+func TestAggregator_ReportsEachKind(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lines []string
 		want  string
@@ -92,7 +92,7 @@ func TestAggregator_Kinds(t *testing.T) {
 			b := newBook()
 			feed(b, start, tt.lines...)
 			if diff := cmp.Diff(tt.want, operations(t, b)); diff != "" {
-				t.Error(diff)
+				t.Errorf("report (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -109,14 +109,14 @@ func p50(v float64) string {
 }
 
 // The mean of a gauge is over time, from the first value to the end.
-func TestAggregator_GaugeMean(t *testing.T) {
+func TestAggregator_GaugeMeanIsOverTime(t *testing.T) {
 	b := newBook()
 	feed(b, after(2), "g:10|g")
 	feed(b, after(4), "g:20|g")
 	feed(b, after(3), "g:20|g") // late: counts at the time of the last value
 	feed(b, after(8), "g:0|g")
 	if g := b.Operations(after(10)).Gauges["g"]; g.Mean != (2*10+4*20)/8.0 || g.Min != 0 || g.Max != 20 || g.Count != 4 {
-		t.Errorf("%+v", g)
+		t.Errorf("gauge %+v, want mean %v, min 0, max 20, count 4", g, (2*10+4*20)/8.0)
 	}
 }
 
@@ -128,11 +128,11 @@ func TestAggregator_CountersStayFinite(t *testing.T) {
 	}
 	ops := b.Operations(after(1))
 	if _, there := ops.Counters["a"]; there || !isFinite(ops.Counters["b"]) || ops.Dropped.NotFinite == 0 {
-		t.Errorf("%v", asJSON(t, ops))
+		t.Errorf("report %s, want no counter a, a finite b, and some dropped as not finite", asJSON(t, ops))
 	}
 }
 
-func TestAggregator_Bounds(t *testing.T) {
+func TestAggregator_KeepsToLimits(t *testing.T) {
 	t.Run("series", func(t *testing.T) {
 		b := newBook()
 		for i := range 2000 {
@@ -141,10 +141,10 @@ func TestAggregator_Bounds(t *testing.T) {
 		feed(b, start, "a0:1|c", "new:1|ms")
 		ops := b.Operations(after(1))
 		if n := len(ops.Counters) + len(ops.Gauges); n != MaxSeries || ops.Counters["a0"] != 2 {
-			t.Errorf("%d series, a0 %v", n, ops.Counters["a0"])
+			t.Errorf("%d series, counter a0 %v; want %d, 2", n, ops.Counters["a0"], MaxSeries)
 		}
 		if want := int64(2000 + 1 - (MaxSeries - 10)); ops.Dropped.Series != want || len(ops.Examples) != MaxExamples {
-			t.Errorf("dropped %d of %d, examples %v", ops.Dropped.Series, want, ops.Examples)
+			t.Errorf("dropped %d, examples %v; want %d, and %d examples", ops.Dropped.Series, ops.Examples, want, MaxExamples)
 		}
 	})
 	t.Run("keys", func(t *testing.T) {
@@ -154,7 +154,8 @@ func TestAggregator_Bounds(t *testing.T) {
 		}
 		ops := b.Operations(after(1))
 		if len(ops.Keys["a"]) != MaxKeys || ops.Dropped.Keys != 500 || ops.Times["a"].Count != 1500 {
-			t.Errorf("%d keys, dropped %d, count %v", len(ops.Keys["a"]), ops.Dropped.Keys, ops.Times["a"].Count)
+			t.Errorf("%d keys, dropped %d, count %v; want %d, 500, 1500", len(ops.Keys["a"]), ops.Dropped.Keys,
+				ops.Times["a"].Count, MaxKeys)
 		}
 	})
 	t.Run("transfers", func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestAggregator_Bounds(t *testing.T) {
 			feed(b, start, fmt.Sprintf(`{"transfer":"t%d","xfer_us":1}`, i))
 		}
 		if n := len(b.Transfers()); n != MaxTransfers || b.Dropped.Series != 36 {
-			t.Errorf("%d transfers, dropped %d", n, b.Dropped.Series)
+			t.Errorf("%d transfers, dropped %d; want %d, 36", n, b.Dropped.Series, MaxTransfers)
 		}
 	})
 	t.Run("sets", func(t *testing.T) {
@@ -172,11 +173,11 @@ func TestAggregator_Bounds(t *testing.T) {
 			feed(b, start, fmt.Sprintf("s:%d|s", i))
 		}
 		if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, false}) {
-			t.Errorf("%+v", s)
+			t.Errorf("set of 1000 members: %+v, want {1000 false}", s)
 		}
 		feed(b, start, "s:more|s")
 		if s := b.Operations(after(1)).Sets["s"]; s != (Set{1000, true}) {
-			t.Errorf("%+v", s)
+			t.Errorf("set of 1001 members: %+v, want {1000 true}", s)
 		}
 	})
 	t.Run("hand-overs", func(t *testing.T) {
@@ -185,13 +186,13 @@ func TestAggregator_Bounds(t *testing.T) {
 			feed(b, start, fmt.Sprintf(`{"proxystore":"1.1.0","id":"w%d","metrics":{"counters":{"a":1}}}`, i))
 		}
 		if ops := b.Operations(after(1)); ops.Counters["a"] != MaxProxyStoreValues || ops.Dropped.Keys != 500 {
-			t.Errorf("%v", asJSON(t, ops))
+			t.Errorf("report %s, want counter a %d, 500 keys dropped", asJSON(t, ops), MaxProxyStoreValues)
 		}
 	})
 }
 
 // The quantiles of sampled and plain times match their values.
-func TestAggregator_Quantiles(t *testing.T) {
+func TestAggregator_QuantilesOfSampledTimes(t *testing.T) {
 	b := newBook()
 	for i := range 1000 {
 		feed(b, start, fmt.Sprintf("a:%d|ms|@0.5", i+1))
@@ -202,23 +203,23 @@ func TestAggregator_Quantiles(t *testing.T) {
 		want float64
 	}{{got.P50, 500}, {got.P90, 900}, {got.P99, 990}} {
 		if math.Abs(*q.got-q.want) > 0.01*q.want {
-			t.Errorf("%v, want %v", *q.got, q.want)
+			t.Errorf("quantile %v, want %v within 1 %%", *q.got, q.want)
 		}
 	}
 	if got.Count != 2000 || *got.Avg != 500.5 {
-		t.Errorf("%+v", got)
+		t.Errorf("time %+v, want count 2000, mean 500.5", got)
 	}
 }
 
 // A Sketch that exceeds the common memory limit is discarded; earlier ones stay.
-func TestAggregator_SketchesBound(t *testing.T) {
+func TestAggregator_DiscardsSketchesBeyondMemoryLimit(t *testing.T) {
 	b := newBook()
 	for _, exponent := range []int{-90, 0, 90} {
 		for i := range 200 {
 			feed(b, start, fmt.Sprintf("t%03d:1e%d|h", i, exponent), fmt.Sprintf("t%03d:-1e%d|h", i, exponent))
 		}
 		if b.used.sketchBytes > maxSketchBytes {
-			t.Fatalf("%d bytes", b.used.sketchBytes)
+			t.Fatalf("sketches take %d bytes, want at most %d", b.used.sketchBytes, maxSketchBytes)
 		}
 	}
 
@@ -230,14 +231,14 @@ func TestAggregator_SketchesBound(t *testing.T) {
 		}
 	}
 	if lost == 0 || lost == len(b.Values) {
-		t.Errorf("%d of %d were given up", lost, len(b.Values))
+		t.Errorf("%d of %d sketches were discarded, want some but not all", lost, len(b.Values))
 	}
 	if bytes != b.used.sketchBytes {
-		t.Errorf("the sketches take %d bytes, and %d were counted", bytes, b.used.sketchBytes)
+		t.Errorf("%d bytes of sketches were counted, want %d", b.used.sketchBytes, bytes)
 	}
 }
 
-func TestAggregator_ProxyStore(t *testing.T) {
+func TestAggregator_ConvertsProxyStoreUnitsByVersion(t *testing.T) {
 	const times = `{"count":2,"avg_time_ms":3000,"min_time_ms":2000,"max_time_ms":4000,"last_time_ms":4000,"last_timestamp":5}`
 	for _, tt := range []struct {
 		version, name string
@@ -251,13 +252,14 @@ func TestAggregator_ProxyStore(t *testing.T) {
 		feed(b, start, fmt.Sprintf(`{"proxystore":%q,"metrics":{"times":{%q:%s}}}`, tt.version, tt.name, times))
 		got := b.Operations(after(1)).Times[tt.name]
 		if got.Avg == nil || math.Abs(*got.Avg-tt.want) > 1e-12 || got.Count != 2 || got.P50 != nil || *got.Max != tt.want*4/3 {
-			t.Errorf("%s %s: %s, want a mean of %v", tt.version, tt.name, asJSON(t, got), tt.want)
+			t.Errorf("%s of ProxyStore %s: %s, want 2 times, mean %v ms, max %v ms, no quantiles", tt.name, tt.version,
+				asJSON(t, got), tt.want, tt.want*4/3)
 		}
 	}
 }
 
 // A later record of an id replaces an earlier one, records of several ids are merged.
-func TestAggregator_ProxyStoreReplaces(t *testing.T) {
+func TestAggregator_LaterProxyStoreRecordReplacesEarlier(t *testing.T) {
 	b := newBook()
 	feed(b, start,
 		`{"proxystore":"1.1.0","id":"a","metrics":{"counters":{"n":5,"gone":1},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`,
@@ -267,20 +269,21 @@ func TestAggregator_ProxyStoreReplaces(t *testing.T) {
 		"t:9|ms")
 	ops := b.Operations(after(1))
 	if ops.Counters["n"] != 13 || ops.Counters["gone"] != 0 || ops.Attributes["x"] != "y" || ops.Attributes["z"] != 3.0 {
-		t.Errorf("%s", asJSON(t, ops))
+		t.Errorf("report %s, want counter n 13 without gone, attributes x \"y\" and z 3", asJSON(t, ops))
 	}
 	if got := ops.Times["t"]; got.Count != 5 || *got.Avg != (3*2+6+9)/5.0 || *got.Min != 1 || *got.Max != 9 || got.P50 != nil || *got.SizeBytes != 5 {
-		t.Errorf("%s", asJSON(t, got))
+		t.Errorf("time t %s, want 5 of 1 to 9 ms, mean 4.2, size 5, no quantiles", asJSON(t, got))
 	}
 
 	feed(b, start, `{"proxystore":"1.1.0","id":"a","metrics":{"times":{"t":{"count":-1}}}}`)
 	if b.Dropped.Malformed != 1 || b.Operations(after(1)).Counters["n"] != 13 {
-		t.Error("malformed metrics changed something")
+		t.Errorf("after malformed metrics: dropped %+v, counter n %v; want 1 malformed, 13", b.Dropped,
+			b.Operations(after(1)).Counters["n"])
 	}
 }
 
 // The vectors of the contract's table, as records.
-func TestAggregator_Transfers(t *testing.T) {
+func TestAggregator_ReportsTransfers(t *testing.T) {
 	b := newBook()
 	feed(b, after(1), `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`)
 	const one = `{"nixl":{"reduced":{"Num successful transfers":1,"Avg xfer time (ms)":9.862,"P90 xfer time (ms)":9.862,` +
@@ -288,7 +291,7 @@ func TestAggregator_Transfers(t *testing.T) {
 		`"Avg number of descriptors":56},"total_mb":70,"wall_throughput_mb_per_second":7097.95173392821,"failed_transfers":0,` +
 		`"failed_notifications":0,"kv_expired_reqs":0,"ranks":1,"first":1795357692.990138,"last":1795357693,"source":"records"}}`
 	if diff := cmp.Diff(one, asJSON(t, b.Transfers())); diff != "" {
-		t.Error(diff)
+		t.Errorf("transfers (-want +got):\n%s", diff)
 	}
 
 	feed(b, after(2), `{"transfer":"nixl","failed":"transfer"}`, `{"transfer":"nixl","failed":"notification"}`,
@@ -298,26 +301,27 @@ func TestAggregator_Transfers(t *testing.T) {
 	n := b.Transfers()["nixl"]
 	if n.Summary.Transfers != 2 || n.FailedTransfers != 1 || n.FailedNotifications != 1 || n.KVExpired != 1 || n.Ranks != 2 ||
 		n.WallThroughput != nil || n.Other["odd"] != (TransferList{2, 3}) || b.Dropped.Malformed != 2 {
-		t.Errorf("%s, %+v", asJSON(t, n), b.Dropped)
+		t.Errorf("transfers %s, dropped %+v; want 2 transfers, 1 of each failure, 2 ranks, list odd of 2 with the sum 3, "+
+			"no wall throughput; 2 malformed", asJSON(t, n), b.Dropped)
 	}
 }
 
 // The transfers of all names are kept in lists up to a limit; then the longest is condensed, and sums stay exact.
-func TestAggregator_TransfersAreCondensed(t *testing.T) {
+func TestAggregator_CondensesLongestTransfers(t *testing.T) {
 	b := newBook()
 	var e wire.Event
 	for i := range opstats.MaxUncondensed + 1 {
 		line := fmt.Sprintf(`{"transfer":"%s","xfer_us":%d,"bytes":1048576}`, []string{"a", "b", "b"}[i%3], i%1000+1)
 		if r := e.Parse([]byte(line), wire.StatsD); r != wire.Accepted || !b.Add(&e, after(1)) {
-			t.Fatal(r)
+			t.Fatalf("line %s: %v, want it added", line, r)
 		}
 	}
 	all := b.Transfers()
 	if all["a"].Estimated != nil || len(all["b"].Estimated) != 2 || all["a"].TotalMB+all["b"].TotalMB != opstats.MaxUncondensed+1 {
-		t.Errorf("%s", asJSON(t, all))
+		t.Errorf("transfers %s, want estimates for b only, and %d MiB in all", asJSON(t, all), opstats.MaxUncondensed+1)
 	}
 	if got := all["b"].Summary.P90Xfer; math.Abs(got-0.9) > 0.01 {
-		t.Errorf("P90 is %v", got)
+		t.Errorf("P90 of b is %v ms, want 0.9", got)
 	}
 }
 
@@ -330,7 +334,7 @@ func TestMatches(t *testing.T) {
 		{"?b", "ab", true}, {"?", "", false}, {"*a*a*", "banana", true}, {"vllm:*seconds{*", `vllm:x_seconds{a="b"}`, true}, {"", "", true}, {"", "a", false},
 	} {
 		if got := matches(tt.pattern, tt.text); got != tt.want {
-			t.Errorf("%q fits %q: %t", tt.pattern, tt.text, got)
+			t.Errorf("matches(%q, %q) = %t, want %t", tt.pattern, tt.text, got, tt.want)
 		}
 	}
 }

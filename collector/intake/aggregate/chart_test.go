@@ -20,12 +20,12 @@ func take(b *Aggregator, at float64) map[string]WeightedMean {
 	return byKey
 }
 
-func TestAggregator_Collect(t *testing.T) {
+func TestAggregator_CollectGivesMeansOfInterval(t *testing.T) {
 	b := newBook()
 	feed(b, after(0.5), "a:10|ms", "a:20|ms", "c:4|c", "c:1|c|@0.5", "g:2|g", `{"transfer":"n","xfer_us":5000,"bytes":2097152}`, "v:1|h", "s:x|s")
 	feed(b, after(1), "g:6|g")
 	if len(b.Clone().TimelineKeys()) != 0 {
-		t.Error("a clone has columns")
+		t.Errorf("a clone has the timelines %q, want none", b.Clone().TimelineKeys())
 	}
 	got := take(b, 2)
 	want := map[string]WeightedMean{
@@ -34,7 +34,7 @@ func TestAggregator_Collect(t *testing.T) {
 	}
 	for key, want := range want {
 		if got[key] != want {
-			t.Errorf("%s: %v, want %v", key, got[key], want)
+			t.Errorf("timeline %s: %v, want %v", key, got[key], want)
 		}
 	}
 
@@ -46,17 +46,17 @@ func TestAggregator_Collect(t *testing.T) {
 		}
 	}
 	if f := got["op:a:time_ms"]; !math.IsNaN(f.Mean) || f.Weight != 0 {
-		t.Errorf("then op:a:time_ms: %v", f)
+		t.Errorf("then op:a:time_ms: %v, want NaN with weight 0", f)
 	}
 
 	feed(b, after(5), "g:8|g")
 	if got := take(b, 6)["gauge:g"]; got != (WeightedMean{6, 7, 8, 2}) {
-		t.Errorf("at last gauge:g: %v", got)
+		t.Errorf("at last gauge:g: %v, want {6 7 8 2}", got)
 	}
 }
 
 // Without patterns the first twelve series get a timeline, and of vLLM only some.
-func TestAggregator_DefaultCharts(t *testing.T) {
+func TestAggregator_ChartsFirstSeriesByDefault(t *testing.T) {
 	b := newBook()
 	feed(b, start, "vllm:other:1|c")
 	feed(b, start, `{"counter":"vllm:other","add":1}`, `{"gauge":"vllm:num_requests_running","value":1,"tags":{"engine":"0"}}`)
@@ -65,16 +65,16 @@ func TestAggregator_DefaultCharts(t *testing.T) {
 	}
 	columns := b.TimelineKeys()
 	if len(columns) != DefaultCharts || columns[0] != `gauge:vllm:num_requests_running{engine="0"}` || columns[11] != "counter:c10:per_second" {
-		t.Errorf("%q", columns)
+		t.Errorf("timelines %q, want %d, from num_requests_running to c10", columns, DefaultCharts)
 	}
 }
 
-func TestAggregator_ChartPatterns(t *testing.T) {
+func TestAggregator_ChartsMatchingSeries(t *testing.T) {
 	b := newBook("a*", "nixl")
 	feed(b, start, "a1:1|c", "b1:1|c", "a2:1|ms", `{"transfer":"nixl","xfer_us":1}`)
 	want := []string{"counter:a1:per_second", "op:a2:time_ms", "op:a2:per_second", "transfer:nixl:mb_per_second", "transfer:nixl:time_ms"}
 	if got := b.TimelineKeys(); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("timelines %q, want %q", got, want)
 	}
 
 	all := newBook("*")
@@ -82,6 +82,6 @@ func TestAggregator_ChartPatterns(t *testing.T) {
 		feed(all, start, fmt.Sprintf("c%d:1|c", i))
 	}
 	if len(all.TimelineKeys()) != MaxCharts {
-		t.Errorf("%d columns", len(all.TimelineKeys()))
+		t.Errorf("%d timelines, want %d", len(all.TimelineKeys()), MaxCharts)
 	}
 }

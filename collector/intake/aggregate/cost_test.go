@@ -31,7 +31,7 @@ func TestAggregator_KnownSeriesAllocateNothing(t *testing.T) {
 		add := func() {
 			for range 1000 {
 				if e.Parse(line, wire.StatsD) != wire.Accepted || !b.Add(&e, start) {
-					t.Fatal(k.line)
+					t.Fatalf("line %s was rejected, want it added", k.line)
 				}
 			}
 		}
@@ -41,19 +41,19 @@ func TestAggregator_KnownSeriesAllocateNothing(t *testing.T) {
 			fewest = min(fewest, testing.AllocsPerRun(1, add))
 		}
 		if fewest != 0 {
-			t.Errorf("%s: %v allocations in 1000 lines", k.name, fewest)
+			t.Errorf("%s: %v allocations in 1000 lines, want 0", k.name, fewest)
 		}
 	}
 
 	means := make([]WeightedMean, 0, 2*MaxCharts)
 	if n := testing.AllocsPerRun(100, func() { means = b.Collect(start, means[:0]) }); n != 0 {
-		t.Errorf("Take: %v allocations", n)
+		t.Errorf("Collect has %v allocations, want 0", n)
 	}
 }
 
 // An Aggregator at all its limits takes at most 6 MiB, if its transfers have few names. The lists of many names have
 // spare capacity, at most 1 MiB more in total.
-func TestAggregator_Memory(t *testing.T) {
+func TestAggregator_FitsItsMemoryBudget(t *testing.T) {
 	var before, later runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -63,7 +63,7 @@ func TestAggregator_Memory(t *testing.T) {
 	taken := int64(later.HeapAlloc) - int64(before.HeapAlloc)
 	t.Logf("%.2f MiB", float64(taken)/(1<<20))
 	if taken > 6<<20 {
-		t.Errorf("%d bytes", taken)
+		t.Errorf("a full Aggregator takes %d bytes, want at most %d", taken, 6<<20)
 	}
 	runtime.KeepAlive(b)
 }

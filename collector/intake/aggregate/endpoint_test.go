@@ -46,7 +46,7 @@ func histogram(name string, cumulative [3]int, sum float64) string {
 
 func counterText(v float64) string { return fmt.Sprintf("# TYPE c_total counter\nc_total %v\n", v) }
 
-func TestEndpoint_Kinds(t *testing.T) {
+func TestEndpoint_AddsEachMetricType(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	body := counterText(3) + "# TYPE g gauge\ng{x=\"y\"} 2.5\nu 7\n" +
@@ -57,7 +57,7 @@ func TestEndpoint_Kinds(t *testing.T) {
 		"# TYPE c_created gauge\nc_created 1.7e9\ngo_goroutines 5\npython_info 1\nprocess_cpu_seconds_total 4\npromhttp_x 1\nperfagent_x 1\n" +
 		"nan NaN\n# TYPE empty_seconds histogram\nempty_seconds_bucket{le=\"+Inf\"} 0\nempty_seconds_sum 0\nempty_seconds_count 0\n"
 	if n := scrape(t, e, b, 1, body); n != 22 {
-		t.Errorf("%d samples were taken", n)
+		t.Errorf("%d samples were accepted, want 22", n)
 	}
 
 	want := `{"sources":[],"times":{"h_seconds":{"count":10,"avg_time_ms":150,"total_time_ms":1500,"p50_time_ms":62.5,` +
@@ -67,12 +67,12 @@ func TestEndpoint_Kinds(t *testing.T) {
 		`"u":{"last":7,"min":7,"mean":7,"max":7,"count":1}},"values":{"h_bytes":{"count":10,"avg":0.4,"p50":0.55,"p90":0.91,"p99":0.991,` +
 		`"estimated":["p50","p90","p99"]},"s":{"count":2,"avg":1.5}}}`
 	if diff := cmp.Diff(want, operations(t, b)); diff != "" {
-		t.Error(diff)
+		t.Errorf("report (-want +got):\n%s", diff)
 	}
 }
 
 // Growth over scrapes is Prometheus' increase: counts from before a restart are kept.
-func TestEndpoint_Growth(t *testing.T) {
+func TestEndpoint_CountsGrowthOverRestarts(t *testing.T) {
 	const process = "process_start_time_seconds %v\n"
 	at := func(seconds float64) string { return fmt.Sprintf(process, unixSeconds(after(seconds))) }
 	for name, tt := range map[string]struct {
@@ -102,14 +102,14 @@ func TestEndpoint_Growth(t *testing.T) {
 				scrape(t, e, b, float64(i+1), body)
 			}
 			if got := b.Operations(after(10)).Counters["c_total"]; got != tt.want {
-				t.Errorf("%v, want %v", got, tt.want)
+				t.Errorf("counter c_total %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
 // Clients report the start of a server with different errors. The machine of the test was booted at 7.75 s of a second.
-func TestEndpoint_OlderThanTheJob(t *testing.T) {
+func TestEndpoint_DetectsServerOlderThanJob(t *testing.T) {
 	booted := after(-1000.25) // the kernel reports -1001
 	job := after(0.123)       // in ticks it is 1000.37 s after the boot: the kernel reports -0.63
 	for name, tt := range map[string]struct {
@@ -137,36 +137,36 @@ func TestEndpoint_OlderThanTheJob(t *testing.T) {
 				want = 3
 			}
 			if got := b.Operations(after(10)).Counters["c_total"]; got != want {
-				t.Errorf("%v, want %v", got, want)
+				t.Errorf("counter c_total %v, want %v", got, want)
 			}
 		})
 	}
 }
 
 // Perfagent did not start the job of a sidecar: growth begins at the first scrape, regardless of the process start.
-func TestEndpoint_Sidecar(t *testing.T) {
+func TestEndpoint_SidecarCountsFromFirstScrape(t *testing.T) {
 	b, e := newBook(), NewEndpoint(time.Time{}, time.Time{})
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, "process_start_time_seconds 9e9\n"+counterText(5))
 	scrape(t, e, b, 2, "process_start_time_seconds 9e9\n"+counterText(6))
 	if got := b.Operations(after(10)).Counters["c_total"]; got != 1 {
-		t.Errorf("%v", got)
+		t.Errorf("counter c_total %v, want 1: the growth since the first scrape", got)
 	}
 }
 
-func TestEndpoint_HistogramRestart(t *testing.T) {
+func TestEndpoint_FallingBucketIsRestart(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{5, 5, 5}, 0.25))
 	scrape(t, e, b, 2, histogram("h_seconds", [3]int{5, 9, 9}, 2.25))
 	scrape(t, e, b, 3, histogram("h_seconds", [3]int{4, 10, 10}, 3)) // a bucket fell, the count did not
 	got := b.Operations(after(10)).Times["h_seconds"]
 	if got.Count != 14 || *got.Avg != 5000.0/14 || *got.P50 != 370 {
-		t.Errorf("%s", asJSON(t, got))
+		t.Errorf("time %s, want 14 times, mean %v ms, median 370 ms", asJSON(t, got), 5000.0/14)
 	}
 }
 
 // Times and transfers are not negative. A sum that falls only by rounding is not a restart.
-func TestEndpoint_FallingSum(t *testing.T) {
+func TestEndpoint_FallingSumIsRestartBeyondRounding(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	body := func(n int, sum float64) string {
@@ -177,12 +177,13 @@ func TestEndpoint_FallingSum(t *testing.T) {
 	scrape(t, e, b, 3, body(5, 1.5)) // a restart that the count does not show
 	ops, nixl := b.Operations(after(10)), b.Transfers()["nixl"]
 	if h := ops.Times["h_seconds"]; h.Count != 9 || h.Total != 3500 || nixl.Summary.Transfers != 9 || nixl.Seconds != 3.5 {
-		t.Errorf("%s, %s", asJSON(t, h), asJSON(t, nixl))
+		t.Errorf("time %s, transfers %s (%v s); want 9 of 3500 ms in all, 9 of 3.5 s in all", asJSON(t, h), asJSON(t, nixl),
+			nixl.Seconds)
 	}
 }
 
 // Impossible histograms are rejected, so that a report has no negative or infinite number.
-func TestEndpoint_ImpossibleHistogram(t *testing.T) {
+func TestEndpoint_RejectsImpossibleHistogram(t *testing.T) {
 	for _, sumAndCount := range [][2]string{{"1e100", "1e-300"}, {"1", "0.5"}, {"-1", "2"}, {"1", "-2"}, {"1e200", "2"}, {"NaN", "2"}} {
 		b, e := newBook(), NewEndpoint(start, start)
 		e.NoteUnreachable()
@@ -192,59 +193,60 @@ func TestEndpoint_ImpossibleHistogram(t *testing.T) {
 		}
 		ops := b.Operations(after(10))
 		if len(ops.Times) != 0 || len(b.Transfers()) != 0 || ops.Dropped.NotFinite != 3 {
-			t.Errorf("%v: %s, %v", sumAndCount, asJSON(t, ops), b.Transfers())
+			t.Errorf("sum and count %v: %s, transfers %v; want none, and 3 dropped as not finite", sumAndCount, asJSON(t, ops),
+				b.Transfers())
 		}
 	}
 }
 
 // Without buckets a P90 is unknown, and not listed as estimated.
-func TestEndpoint_NIXLWithoutBuckets(t *testing.T) {
+func TestEndpoint_NIXLWithoutBucketsHasNoP90(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, histogram("vllm:nixl_xfer_time_seconds", [3]int{0, 4, 4}, 2)+
 		"# TYPE vllm:nixl_post_time_seconds histogram\nvllm:nixl_post_time_seconds_sum 1\nvllm:nixl_post_time_seconds_count 4\n")
 	got := b.Transfers()["nixl"]
 	if !math.IsNaN(got.Summary.P90Post) || got.Summary.P90Xfer <= 0 || !slices.Equal(got.Estimated, []string{opstats.P90XferName}) {
-		t.Errorf("%s", asJSON(t, got))
+		t.Errorf("transfers %s, want P90 of transfers only, as an estimate", asJSON(t, got))
 	}
 }
 
 // A histogram with changed buckets loses its quantiles; count and mean stay.
-func TestEndpoint_OtherBuckets(t *testing.T) {
+func TestEndpoint_ChangedBucketsLoseQuantiles(t *testing.T) {
 	b, e, f := newBook(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	f.NoteUnreachable()
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	scrape(t, f, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	if got := b.Operations(after(10)).Times["h_seconds"]; got.Count != 6 || got.P50 == nil {
-		t.Errorf("%s", asJSON(t, got))
+		t.Errorf("same buckets from two endpoints: %s, want 6 times with quantiles", asJSON(t, got))
 	}
 	scrape(t, f, b, 2, strings.ReplaceAll(histogram("h_seconds", [3]int{1, 2, 4}, 4), `"0.1"`, `"0.2"`))
 	if got := b.Operations(after(10)).Times["h_seconds"]; got.Count != 7 || *got.Avg != 1000 || got.P50 != nil || got.Estimated != nil {
-		t.Errorf("%s", asJSON(t, got))
+		t.Errorf("after the buckets changed: %s, want 7 times, mean 1000 ms, no quantiles", asJSON(t, got))
 	}
 }
 
 // A body with an invalid line changes nothing.
-func TestEndpoint_BadBody(t *testing.T) {
+func TestEndpoint_BadBodyChangesNothing(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, counterText(3)+histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	want := operations(t, b)
 	if _, err := apply(e, []byte(counterText(9)+histogram("h_seconds", [3]int{4, 5, 6}, 3)+"oops\n"), b, after(2)); err == nil {
-		t.Fatal("no error")
+		t.Fatal("a body with an invalid line was read without an error")
 	}
 	if got := operations(t, b); got != want {
-		t.Errorf("%s, was %s", got, want)
+		t.Errorf("a bad body changed the report to %s, want %s", got, want)
 	}
 	scrape(t, e, b, 3, counterText(5)+histogram("h_seconds", [3]int{1, 2, 4}, 4))
 	if ops := b.Operations(after(10)); ops.Counters["c_total"] != 5 || ops.Times["h_seconds"].Count != 4 {
-		t.Errorf("%s", asJSON(t, ops))
+		t.Errorf("a scrape after the bad body gives %s, want counter c_total 5 and 4 times", asJSON(t, ops))
 	}
 }
 
 // A histogram without its sum or its count would have a wrong mean.
-func TestEndpoint_IncompleteHistogram(t *testing.T) {
+func TestEndpoint_RejectsIncompleteHistogram(t *testing.T) {
 	for _, lacking := range []string{"_sum", "_count"} {
 		b, e := newBook(), NewEndpoint(start, start)
 		e.NoteUnreachable()
@@ -256,36 +258,36 @@ func TestEndpoint_IncompleteHistogram(t *testing.T) {
 		}
 		scrape(t, e, b, 1, body.String())
 		if ops := b.Operations(after(10)); len(ops.Times) != 0 || ops.Dropped.NotFinite != 1 {
-			t.Errorf("without %s: %s", lacking, asJSON(t, ops))
+			t.Errorf("histogram without %s: %s, want no time and 1 dropped as not finite", lacking, asJSON(t, ops))
 		}
 	}
 }
 
 // If two endpoints have the same series, counters add up, and the newest value of a gauge counts.
-func TestEndpoint_Several(t *testing.T) {
+func TestEndpoint_SameSeriesOfTwoEndpointsAddsUp(t *testing.T) {
 	b, e, f := newBook(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	f.NoteUnreachable()
 	scrape(t, e, b, 1, counterText(3)+"g 1\n")
 	scrape(t, f, b, 2, counterText(4)+"g 2\n")
 	if ops := b.Operations(after(10)); ops.Counters["c_total"] != 7 || ops.Gauges["g"].Last != 2 {
-		t.Errorf("%s", asJSON(t, ops))
+		t.Errorf("two endpoints give %s, want counter c_total 7 and gauge g 2", asJSON(t, ops))
 	}
 }
 
 // A series that is both recorded and scraped has the fields known for both.
-func TestEndpoint_BesideRecords(t *testing.T) {
+func TestEndpoint_ScrapedAndRecordedSeriesIsMerged(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	feed(b, start, "h_seconds:5000|ms")
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	got := b.Operations(after(10)).Times["h_seconds"]
 	if got.Count != 4 || *got.Avg != 2000 || got.Min != nil || got.P50 != nil || got.Last != nil {
-		t.Errorf("%s", asJSON(t, got))
+		t.Errorf("time %s, want 4 times, mean 2000 ms, and no minimum, last or quantiles", asJSON(t, got))
 	}
 }
 
-func TestEndpoint_Bounds(t *testing.T) {
+func TestEndpoint_KeepsToLimits(t *testing.T) {
 	b, e := newBook(), NewEndpoint(start, start)
 	var body strings.Builder
 	for i := range 2000 {
@@ -294,7 +296,8 @@ func TestEndpoint_Bounds(t *testing.T) {
 	body.WriteString("x{y=\"" + strings.Repeat("z", 300) + "\"} 1\n")
 	scrape(t, e, b, 1, body.String())
 	if ops := b.Operations(after(10)); len(ops.Gauges) != MaxSeries || ops.Dropped.Series != 2000-MaxSeries || ops.Dropped.TooLong != 1 {
-		t.Errorf("%d gauges, dropped %+v", len(ops.Gauges), ops.Dropped)
+		t.Errorf("%d gauges, dropped %+v; want %d, %d series and 1 too long", len(ops.Gauges), ops.Dropped, MaxSeries,
+			2000-MaxSeries)
 	}
 
 	e, b = NewEndpoint(start, start), newBook()
@@ -307,12 +310,12 @@ func TestEndpoint_Bounds(t *testing.T) {
 	body.WriteString("h_bucket{le=\"+Inf\"} 2\nh_count 2\nh_sum 3\n")
 	scrape(t, e, b, 1, body.String())
 	if got := b.Operations(after(10)).Values["h"]; got.Count != 2 || got.Avg != 1.5 || got.P50 != nil {
-		t.Errorf("%s", asJSON(t, got))
+		t.Errorf("histogram of 1000 buckets: %s, want count 2, mean 1.5, no quantiles", asJSON(t, got))
 	}
 }
 
 // vLLM's seven NIXL metrics become transfers, pooled and for each engine.
-func TestEndpoint_NIXL(t *testing.T) {
+func TestEndpoint_NIXLMetricsBecomeTransfers(t *testing.T) {
 	body, err := os.ReadFile("../wire/testdata/vllm.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +326,7 @@ func TestEndpoint_NIXL(t *testing.T) {
 
 	all := b.Transfers()
 	if len(all) != 4 {
-		t.Fatalf("%d transfers", len(all))
+		t.Fatalf("%d transfers, want 4: pooled and of 3 engines", len(all))
 	}
 	var mb, n, failed float64
 	for _, name := range []string{"0", "1", "2"} {
@@ -333,22 +336,22 @@ func TestEndpoint_NIXL(t *testing.T) {
 	pooled := all["nixl"]
 	if n != 600 || pooled.Summary.Transfers != 600 || pooled.TotalMB != mb || pooled.FailedTransfers != failed || failed == 0 ||
 		pooled.Source != "scrape" || len(pooled.Estimated) != 2 || pooled.WallThroughput != nil || pooled.Summary.P90Xfer <= 0 {
-		t.Errorf("%s", asJSON(t, all))
+		t.Errorf("transfers %s, want 600 pooled from scrapes, with the sums of the engines and 2 estimates", asJSON(t, all))
 	}
 	for name := range b.Operations(after(10)).Times {
 		if strings.Contains(name, "nixl") {
-			t.Errorf("%s is a time, too", name)
+			t.Errorf("%s is also reported as a time, want only a transfer", name)
 		}
 	}
 
 	feed(b, start, `{"transfer":"nixl","xfer_us":1}`)
 	if got := b.Transfers()["nixl"]; got.Source != "records" || got.Summary.Transfers != 1 {
-		t.Errorf("records are not kept: %s", asJSON(t, got))
+		t.Errorf("beside a record: %s, want 1 transfer from records", asJSON(t, got))
 	}
 }
 
 // Quantiles equal Prometheus' histogram_quantile, with examples from its documentation and tests.
-func TestDistribution_Quantile(t *testing.T) {
+func TestDistribution_QuantileFollowsPrometheus(t *testing.T) {
 	for name, tt := range map[string]struct {
 		bounds, buckets []float64
 		q, want         float64
@@ -367,7 +370,7 @@ func TestDistribution_Quantile(t *testing.T) {
 	} {
 		d := distribution{Bounds: tt.bounds, Buckets: tt.buckets}
 		if got, ok := d.quantile(tt.q); ok != tt.ok || ok && got != tt.want {
-			t.Errorf("%s: %v (%t), want %v", name, got, ok, tt.want)
+			t.Errorf("%s: quantile %v, %t; want %v, %t", name, got, ok, tt.want, tt.ok)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func checkFigures(t *testing.T, means []WeightedMean) {
 		ordered := f.Min <= f.Mean && f.Mean <= f.Max && !math.IsInf(f.Min, 0) && !math.IsInf(f.Max, 0)
 		none := math.IsNaN(f.Min) && math.IsNaN(f.Mean) && math.IsNaN(f.Max) && f.Weight == 0
 		if !ordered && !none || !(f.Weight >= 0) {
-			t.Errorf("%+v", f)
+			t.Errorf("mean %+v, want Min <= Mean <= Max, finite, with a weight of at least 0, or NaN with weight 0", f)
 		}
 	}
 }
@@ -53,10 +53,10 @@ func checkRestores(t *testing.T, b *Aggregator) {
 		t.Fatal(err)
 	}
 	if got, want := operations(t, restored), operations(t, b); got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("the restored report is %s, want %s", got, want)
 	}
 	if got, want := asJSON(t, restored.Transfers()), asJSON(t, b.Transfers()); got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("the restored transfers are %s, want %s", got, want)
 	}
 }
 

@@ -25,7 +25,7 @@ func promtool(t *testing.T) string {
 }
 
 // Quantiles equal Prometheus', to the last bit, for 200 random histograms.
-func TestE2E_Distribution_QuantileIsPrometheus(t *testing.T) {
+func TestE2E_Distribution_QuantileEqualsPrometheus(t *testing.T) {
 	tool := promtool(t)
 	r := rand.New(rand.NewPCG(7, 8))
 	float := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
@@ -62,6 +62,6 @@ func TestE2E_Distribution_QuantileIsPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(tool, "test", "rules", file).CombinedOutput(); err != nil {
-		t.Errorf("%v: %.2000s", err, out)
+		t.Errorf("promtool finds other quantiles: %v: %.2000s", err, out)
 	}
 }

@@ -90,12 +90,12 @@ func stateOf(t testing.TB, b *Aggregator) []byte {
 }
 
 // An Aggregator restored from its state gives the same report.
-func TestAggregator_StateIsWithoutLoss(t *testing.T) {
+func TestAggregator_StateRoundTrips(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"empty": newBook(), "small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
 			state := stateOf(t, b)
 			if len(state) > 3<<20 {
-				t.Errorf("the state has %d bytes", len(state))
+				t.Errorf("the state has %d bytes, want at most %d", len(state), 3<<20)
 			}
 			t.Logf("state: %d bytes", len(state))
 
@@ -104,23 +104,24 @@ func TestAggregator_StateIsWithoutLoss(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, want := operations(t, restored), operations(t, b); got != want {
-				t.Error(cmp.Diff(want, got))
+				t.Errorf("the restored report differs (-want +got):\n%s", cmp.Diff(want, got))
 			}
 			if got, want := asJSON(t, restored.Transfers()), asJSON(t, b.Transfers()); got != want {
-				t.Error(cmp.Diff(want, got))
+				t.Errorf("the restored transfers differ (-want +got):\n%s", cmp.Diff(want, got))
 			}
 		})
 	}
 }
 
 // A copy does not change with the original.
-func TestAggregator_Clone(t *testing.T) {
+func TestAggregator_CloneIsIndependent(t *testing.T) {
 	for name, b := range map[string]*Aggregator{"small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
 			c := b.Clone()
 			ops, transfers := operations(t, c), asJSON(t, c.Transfers())
 			if ops != operations(t, b) || transfers != asJSON(t, b.Transfers()) {
-				t.Error("the copy is different")
+				t.Errorf("the clone's report is %s, transfers %s; want %s, %s", ops, transfers, operations(t, b),
+					asJSON(t, b.Transfers()))
 			}
 
 			feed(b, after(6), "a:1|c", "b:2|ms", "g:5|g", "v:-7|h", "s:z|s", `{"attribute":"m","value":"z"}`, "y",
@@ -131,20 +132,21 @@ func TestAggregator_Clone(t *testing.T) {
 			e.NoteUnreachable()
 			scrape(t, e, b, 7, histogram("vllm:nixl_xfer_time_seconds", [3]int{1, 2, 3}, 3))
 			if operations(t, c) != ops || asJSON(t, c.Transfers()) != transfers {
-				t.Error("the copy changed with the original")
+				t.Errorf("the clone changed with the original:\n%s",
+					cmp.Diff(ops+transfers, operations(t, c)+asJSON(t, c.Transfers())))
 			}
 			if operations(t, b) == ops {
-				t.Error("the original did not change")
+				t.Error("the original has the same report after more lines, want a different one")
 			}
 		})
 	}
 }
 
-func TestRestore_Impossible(t *testing.T) {
+func TestRestore_RejectsDamagedState(t *testing.T) {
 	good := stateOf(t, small(t))
 	for _, state := range [][]byte{nil, []byte("x"), good[:len(good)/2], good[:len(good)-1]} {
 		if _, err := Restore(state); err == nil {
-			t.Errorf("%d bytes were restored", len(state))
+			t.Errorf("Restore accepted %d bytes of damaged state, want an error", len(state))
 		}
 	}
 }

@@ -24,15 +24,16 @@ func checkEvent(t *testing.T, e *Event) {
 	t.Helper()
 	for _, v := range e.Values {
 		if !(math.Abs(v) <= maxNumber) || e.Kind == Timing && v < 0 {
-			t.Errorf("value %v of %q", v, e.Series)
+			t.Errorf("value %v of %q, want it within ±%v, and not negative for a time", v, e.Series, maxNumber)
 		}
 	}
 	if !(e.Rate > 0 && e.Rate <= 1) || !(e.At == 0 || isMoment(e.At)) || e.Bytes < 0 {
-		t.Errorf("rate %v, at %v, bytes %v", e.Rate, e.At, e.Bytes)
+		t.Errorf("rate %v, at %v, bytes %v; want above 0 to 1, 0 or a moment, at least 0", e.Rate, e.At, e.Bytes)
 	}
 	needsSeries := e.Kind != Nothing && e.Kind != Mark && e.Kind != ProxyStore
 	if needsSeries != (len(e.Series) > 0) || !utf8.Valid(e.Series) || len(e.Series) > MaxText+MaxTags*(2*MaxText+4)+2 {
-		t.Errorf("kind %d has the series %q", e.Kind, e.Series)
+		t.Errorf("kind %d has the series %q of %d bytes; want a series %v, in UTF-8, within the limit", e.Kind, e.Series,
+			len(e.Series), needsSeries)
 	}
 	if bytes.ContainsAny(e.Series, "\n") {
 		t.Errorf("series %q has a line feed", e.Series)
@@ -40,11 +41,11 @@ func checkEvent(t *testing.T, e *Event) {
 	attribute, _ := e.Attribute.(string)
 	for _, text := range []string{string(e.Key), attribute} {
 		if len(text) > MaxText || !utf8.ValidString(text) {
-			t.Errorf("text %q", text)
+			t.Errorf("text %q of %d bytes, want UTF-8 of at most %d", text, len(text), MaxText)
 		}
 	}
 	if e.Data != nil && !json.Valid(e.Data) && !bytes.Contains(e.Data, []byte("NaN")) && !bytes.Contains(e.Data, []byte("Infinity")) {
-		t.Errorf("data %q is no JSON", e.Data)
+		t.Errorf("data %q is not JSON", e.Data)
 	}
 }
 
@@ -63,7 +64,7 @@ func FuzzEvent_StatsD(f *testing.F) {
 			before := bytes.Clone(line)
 			reason := used.Parse(line, d)
 			if !bytes.Equal(line, before) {
-				t.Error("the line changed")
+				t.Errorf("Parse changed the line from %q to %q", before, line)
 			}
 			if reason == Accepted {
 				checkEvent(t, &used)
@@ -71,7 +72,8 @@ func FuzzEvent_StatsD(f *testing.F) {
 
 			var fresh Event
 			if again := fresh.Parse(line, d); again != reason || reason == Accepted && describe(&fresh) != describe(&used) {
-				t.Errorf("%q: %v and %v", line, describe(&used), describe(&fresh))
+				t.Errorf("%q: a used Event gives %v %v, a new one %v %v; want the same", line, reason, describe(&used), again,
+					describe(&fresh))
 			}
 		}
 	})
@@ -97,7 +99,7 @@ func FuzzEvent_Record(f *testing.F) {
 		// An accepted line is JSON, except for Python's words.
 		text := string(line)
 		if reason == Accepted && !json.Valid(line) && !strings.Contains(text, "NaN") && !strings.Contains(text, "Infinity") {
-			t.Errorf("%q was accepted and is no JSON", line)
+			t.Errorf("%q was accepted, but is not JSON", line)
 		}
 	})
 }
@@ -119,9 +121,9 @@ func FuzzScanner(f *testing.F) {
 		switch {
 		case strings.Contains(text, "NaN"), strings.Contains(text, "Infinity"):
 		case ok && !json.Valid(data):
-			t.Errorf("%q is no JSON", data)
+			t.Errorf("the scanner accepted %q, which is not JSON", data)
 		case !ok && json.Valid(data) && strings.Count(text, "[")+strings.Count(text, "{") < maxDepth:
-			t.Errorf("%q is JSON", data)
+			t.Errorf("the scanner rejected %q, which is JSON", data)
 		}
 	})
 }
@@ -136,7 +138,7 @@ func FuzzNumber(f *testing.F) {
 			return
 		}
 		if want, reason := finiteSlowly(text); reason != Accepted || math.Float64bits(v) != math.Float64bits(want) {
-			t.Errorf("%q is %v, want %v", text, v, want)
+			t.Errorf("parseDecimal(%q) = %v, accepted; want %v, %v", text, v, want, reason)
 		}
 	})
 }
@@ -156,7 +158,8 @@ func FuzzText(f *testing.F) {
 			n++
 			s := &used.Sample
 			if (s.Series == nil) != (s.Reason != Accepted) || len(s.Name) == 0 || !utf8.Valid(s.Series) {
-				t.Errorf("series %q of %q, %v", s.Series, s.Name, s.Reason)
+				t.Errorf("series %q of name %q, reason %v; want a name, and a series in UTF-8 if accepted", s.Series, s.Name,
+					s.Reason)
 			}
 			if s.Reason == Accepted {
 				got := string(s.Series)
@@ -165,14 +168,14 @@ func FuzzText(f *testing.F) {
 				}
 			}
 			if (s.Part == Bucket) == math.IsNaN(s.Bound) {
-				t.Errorf("part %d with bound %v", s.Part, s.Bound)
+				t.Errorf("part %d has the bound %v, want a bound only for a bucket", s.Part, s.Bound)
 			}
 		}
 		if lines := bytes.Count(body, []byte("\n")); n > lines {
-			t.Errorf("%d samples in %d lines", n, lines)
+			t.Errorf("%d samples in %d lines, want at most one in each", n, lines)
 		}
 		if again := NewPrometheusReader(bytes.NewReader(body)); !samePlaces(again, n, used.Err()) {
-			t.Errorf("read twice, %q gives %v and %v", body, used.Err(), again.Err())
+			t.Errorf("%q read twice gives errors %v and %v, or different samples", body, used.Err(), again.Err())
 		}
 	})
 }

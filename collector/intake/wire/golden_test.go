@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // The golden file lists hostile lines and their results, for the documentation.
-func TestHostile_Golden(t *testing.T) {
+func TestEvent_HostileInputMatchesGolden(t *testing.T) {
 	var b strings.Builder
 	for _, list := range [][]lineTest{hostile, hostileRecords} {
 		for _, tt := range list {
@@ -40,6 +40,6 @@ func TestHostile_Golden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Error(diff)
+		t.Errorf("%s differs (-file +now):\n%s", name, diff)
 	}
 }

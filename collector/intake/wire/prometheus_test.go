@@ -76,12 +76,12 @@ func manyLabels(n int) string {
 	return strings.Join(list, ",")
 }
 
-func TestPrometheusReader_Bodies(t *testing.T) {
+func TestPrometheusReader_ReadsValidBodies(t *testing.T) {
 	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := samples(tt.body)
 			if err != nil || !slices.Equal(got, tt.want) {
-				t.Errorf("%q: %q, %v, want %q", tt.body, got, err, tt.want)
+				t.Errorf("body %q: samples %q, error %v; want %q", tt.body, got, err, tt.want)
 			}
 		})
 	}
@@ -117,18 +117,18 @@ var badBodies = []struct{ body, want string }{
 	{"\x1f\x8b\x08\n", `line 1: "\x1f\x8b\b" is no name of a metric`},
 }
 
-func TestPrometheusReader_BadBodies(t *testing.T) {
+func TestPrometheusReader_RefusesInvalidBodies(t *testing.T) {
 	for _, tt := range badBodies {
 		if got, err := samples(tt.body); err == nil || err.Error() != tt.want {
-			t.Errorf("%q: %v, want %s", tt.body, err, tt.want)
+			t.Errorf("body %q: error %v, want %s", tt.body, err, tt.want)
 		} else if strings.HasPrefix(tt.want, "line 1") && len(got) > 0 {
-			t.Errorf("%q has samples before line 1: %q", tt.body, got)
+			t.Errorf("body %q with an error in line 1 has samples %q, want none", tt.body, got)
 		}
 	}
 }
 
 // The body of a vLLM server, made by the real client, is read like that client's parser reads it.
-func TestPrometheusReader_ReadsLikePrometheusClient(t *testing.T) {
+func TestPrometheusReader_AgreesWithPrometheusClient(t *testing.T) {
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" || exec.Command(python, "-c", "import prometheus_client").Run() != nil {
 		testenv.SkipOrFail(t, "needs Python with prometheus_client: make test installs it, PERFAGENT_TEST_PYTHON names it")
@@ -159,7 +159,8 @@ for family in text_string_to_metric_families(open(sys.argv[1]).read()):
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); text.Err() != nil || len(got) < 1000 || diff != "" {
-		t.Errorf("%d samples, %v: %s", len(got), text.Err(), diff)
+		t.Errorf("%d samples, error %v; want at least 1000, as prometheus_client reads them (-client +here):\n%s", len(got),
+			text.Err(), diff)
 	}
 }
 
@@ -204,7 +205,7 @@ func btoi(b bool) int {
 }
 
 // A series has perfagent's form, however the server has written its labels.
-func TestPrometheusReader_LabelsOfASeries(t *testing.T) {
+func TestPrometheusReader_NormalizesLabels(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		`a{b="1",c="2"} 1`:         `a{b="1",c="2"}`,
@@ -226,18 +227,18 @@ func TestPrometheusReader_LabelsOfASeries(t *testing.T) {
 	} {
 		text := NewPrometheusReader(strings.NewReader(line + "\n"))
 		if !text.Next() || string(text.Sample.Series) != want {
-			t.Errorf("%s: %s, want %s, %v", line, text.Sample.Series, want, text.Err())
+			t.Errorf("line %s: series %s, error %v; want %s", line, text.Sample.Series, text.Err(), want)
 		}
 	}
 
 	long := NewPrometheusReader(strings.NewReader(strings.Repeat("a", MaxText+1) + "{b=\"1\"} 1\n"))
 	if !long.Next() || long.Sample.Reason != TooLong || long.Sample.Series != nil {
-		t.Errorf("a name that is too long: %+v", long.Sample)
+		t.Errorf("a name of MaxText+1 bytes gives %+v, want TooLong without a series", long.Sample)
 	}
 }
 
 // The result does not depend on how the body is split.
-func TestPrometheusReader_Pieces(t *testing.T) {
+func TestPrometheusReader_SplitDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	body, err := os.ReadFile("testdata/vllm.txt")
 	if err != nil {
@@ -249,27 +250,27 @@ func TestPrometheusReader_Pieces(t *testing.T) {
 			out = append(out, asPython(t, &text.Sample))
 		}
 		if text.Err() != nil {
-			t.Error(text.Err())
+			t.Errorf("reading the body: %v, want no error", text.Err())
 		}
 		return out
 	}
 
 	want := all(bytes.NewReader(body))
 	if len(body) < 4*pieceSize || len(want) < 1000 {
-		t.Fatalf("%d samples in %d bytes", len(want), len(body))
+		t.Fatalf("%d samples in %d bytes, want at least 1000 in %d", len(want), len(body), 4*pieceSize)
 	}
 	for name, r := range map[string]io.Reader{
 		"bytes": iotest.OneByteReader(bytes.NewReader(body)), "halves": iotest.HalfReader(bytes.NewReader(body)),
 		"an end with data": iotest.DataErrReader(bytes.NewReader(body)),
 	} {
 		if diff := cmp.Diff(want, all(r)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("read in %s, the samples differ (-whole +pieces):\n%s", name, diff)
 		}
 	}
 }
 
 // A line longer than the buffer is too long, and the next line is read.
-func TestPrometheusReader_LongLine(t *testing.T) {
+func TestPrometheusReader_SkipsLongLine(t *testing.T) {
 	t.Parallel()
 	x := strings.Repeat("x", 3*pieceSize)
 	text := NewPrometheusReader(strings.NewReader("# HELP a " + x + "\na 1\nb{c=\"" + x + "\"} 2\nd 3\n"))
@@ -279,7 +280,7 @@ func TestPrometheusReader_LongLine(t *testing.T) {
 	}
 	want := []string{"a a " + Accepted.String(), "b  " + TooLong.String(), "d d " + Accepted.String()}
 	if diff := cmp.Diff(want, got); diff != "" || text.Err() != nil {
-		t.Errorf("%v: %s", text.Err(), diff)
+		t.Errorf("error %v, samples around a long line (-want +got):\n%s", text.Err(), diff)
 	}
 
 	for body, want := range map[string]string{
@@ -291,7 +292,7 @@ func TestPrometheusReader_LongLine(t *testing.T) {
 		for text.Next() {
 		}
 		if text.Err() == nil || text.Err().Error() != want {
-			t.Errorf("%v, want %s", text.Err(), want)
+			t.Errorf("Err() = %v, want %s", text.Err(), want)
 		}
 	}
 
@@ -299,6 +300,6 @@ func TestPrometheusReader_LongLine(t *testing.T) {
 	for text.Next() {
 	}
 	if !errors.Is(text.Err(), io.ErrUnexpectedEOF) {
-		t.Errorf("a reader that fails: %v", text.Err())
+		t.Errorf("a reader that fails gives %v, want %v", text.Err(), io.ErrUnexpectedEOF)
 	}
 }

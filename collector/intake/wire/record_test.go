@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEvent_Records(t *testing.T) {
+func TestEvent_ParsesRecords(t *testing.T) {
 	checkLines(t, []lineTest{
 		{line: `{"op":"store.get","ms":0.0625,"key":"k1","bytes":219,"ok":true,"ts":1795357692.08,"tags":{"route":"/a"}}`,
 			statsd: `time store.get{route="/a"} [0.0625] key "k1" size 219 at 1.79535769208e+09`},
@@ -116,10 +116,10 @@ var hostileRecords = []lineTest{
 	{line: `{"op":"a","ms":1,"x":"` + strings.Repeat("k", MaxLine) + `"}`, statsd: "too_long"},
 }
 
-func TestEvent_HostileRecords(t *testing.T) { checkLines(t, hostileRecords) }
+func TestEvent_SurvivesHostileRecords(t *testing.T) { checkLines(t, hostileRecords) }
 
 // The two records with whole sets of numbers may be as long as a datagram.
-func TestEvent_LongRecords(t *testing.T) {
+func TestEvent_AcceptsLongListsInRecords(t *testing.T) {
 	list := "0" + strings.Repeat(",0", 30000)
 	for _, line := range []string{
 		`{"transfers":"nixl","data":{"num_failed_transfers":[` + list + `]}}`,
@@ -127,7 +127,7 @@ func TestEvent_LongRecords(t *testing.T) {
 	} {
 		var e Event
 		if r := e.Parse([]byte(line), StatsD); r != Accepted {
-			t.Errorf("%.40s…: %v", line, r)
+			t.Errorf("record %.40s... of %d bytes: %v, want %v", line, len(line), r, Accepted)
 		}
 	}
 }

@@ -74,15 +74,15 @@ func checkLines(t *testing.T, tests []lineTest) {
 			tt.dogstatsd = tt.statsd
 		}
 		if got := got(tt.line, StatsD); got != tt.statsd {
-			t.Errorf("StatsD %q: %s, want %s", tt.line, got, tt.statsd)
+			t.Errorf("as StatsD, %q is %s, want %s", tt.line, got, tt.statsd)
 		}
 		if got := got(tt.line, DogStatsD); got != tt.dogstatsd {
-			t.Errorf("DogStatsD %q: %s, want %s", tt.line, got, tt.dogstatsd)
+			t.Errorf("as DogStatsD, %q is %s, want %s", tt.line, got, tt.dogstatsd)
 		}
 	}
 }
 
-func TestEvent_StatsD(t *testing.T) {
+func TestEvent_ParsesStatsD(t *testing.T) {
 	checkLines(t, []lineTest{
 		{line: "", statsd: "nothing"},
 		{line: "a:1|c", statsd: "counter a [1]"},
@@ -113,7 +113,7 @@ func TestEvent_StatsD(t *testing.T) {
 	})
 }
 
-func TestEvent_Tags(t *testing.T) {
+func TestEvent_ParsesTags(t *testing.T) {
 	many := func(n int) string {
 		var tags []string
 		for i := range n {
@@ -139,7 +139,7 @@ func TestEvent_Tags(t *testing.T) {
 	})
 }
 
-func TestEvent_Names(t *testing.T) {
+func TestEvent_ReplacesInvalidCharactersInNames(t *testing.T) {
 	long := strings.Repeat("x", MaxText)
 	checkLines(t, []lineTest{
 		{line: "Ab9_.:/-:1|c", statsd: "malformed"}, // the name ends at the first colon
@@ -152,7 +152,7 @@ func TestEvent_Names(t *testing.T) {
 	})
 }
 
-func TestEvent_Marks(t *testing.T) {
+func TestEvent_ParsesMarks(t *testing.T) {
 	checkLines(t, []lineTest{
 		{line: "_e{5,4}:title|text", statsd: `mark text "title"`},
 		{line: "_e{5,0}:title|", statsd: `mark text "title"`},
@@ -216,18 +216,19 @@ var hostile = []lineTest{
 	{line: "a:" + strings.Repeat("x", MaxText+1) + "|s", statsd: "too_long"},
 }
 
-func TestEvent_HostileLines(t *testing.T) { checkLines(t, hostile) }
+func TestEvent_SurvivesHostileLines(t *testing.T) { checkLines(t, hostile) }
 
-func TestEvent_LineThatFits(t *testing.T) {
+func TestEvent_AcceptsLineOfMaxLine(t *testing.T) {
 	line := "a:1" + strings.Repeat(":1", (MaxLine-5)/2) + "|c"
 	var e Event
 	if r := e.Parse([]byte(line), StatsD); r != Accepted || len(e.Values) != (MaxLine-3)/2 {
-		t.Errorf("%d bytes: %v with %d values", len(line), r, len(e.Values))
+		t.Errorf("a line of %d bytes is %v with %d values, want %v with %d", len(line), r, len(e.Values), Accepted,
+			(MaxLine-3)/2)
 	}
 }
 
 // A reused Event keeps nothing of the last line.
-func TestEvent_NothingStays(t *testing.T) {
+func TestEvent_KeepsNothingOfPreviousLine(t *testing.T) {
 	var used Event
 	lines := []string{
 		`{"op":"a","ms":1,"key":"k","bytes":5,"ts":1795357692,"tags":{"x":"y"}}`, "a:1|c|@0.5|#x:1", "a:joe|s",
@@ -240,7 +241,7 @@ func TestEvent_NothingStays(t *testing.T) {
 		for _, line := range lines {
 			reason := used.Parse([]byte(line), StatsD)
 			if want := got(line, StatsD); reason == Accepted && describe(&used) != want || reason != Accepted && want != reason.String() {
-				t.Errorf("%q: %s, want %s", line, describe(&used), want)
+				t.Errorf("a reused Event parses %q as %v %s, want %s", line, reason, describe(&used), want)
 			}
 		}
 	}
