@@ -157,7 +157,7 @@ func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
 	}
 }
 
-// ofMissing reports whether a type is Missing, Gap, or a list of them.
+// ofMissing reports whether a type is Missing or a list of it.
 func ofMissing(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.ArrayType:
@@ -165,7 +165,7 @@ func ofMissing(e ast.Expr) bool {
 	case *ast.SelectorExpr:
 		return ofMissing(e.Sel)
 	case *ast.Ident:
-		return e.Name == "Missing" || e.Name == "Gap"
+		return e.Name == "Missing"
 	}
 	return false
 }

@@ -360,7 +360,7 @@ func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
 			synctest.Wait() // a goroutine may still be ending
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
-			if bytes.Contains(stacks, []byte("reporter.(*scan)")) || bytes.Contains(stacks, []byte("reporter.decodeNode")) {
+			if bytes.Contains(stacks, []byte("reporter.(*scanner)")) || bytes.Contains(stacks, []byte("reporter.readNode")) {
 				t.Errorf("goroutines remain after Scan:\n%s", stacks)
 			}
 		})
