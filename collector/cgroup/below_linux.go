@@ -13,10 +13,10 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxGroups bounds how many groups below one are visited.
+// maxGroups is how many groups walk visits at most.
 const maxGroups = 4096
 
-// walk calls visit for a group and all groups below it. It skips groups that are removed while it walks.
+// walk calls visit for the group dir and all groups below it. It skips groups that are removed while it walks.
 func walk(dir string, visit func(dir string) error) error {
 	todo, seen := []string{dir}, 0
 	for len(todo) > 0 {
@@ -33,8 +33,8 @@ func walk(dir string, visit func(dir string) error) error {
 	return nil
 }
 
-// children returns the groups directly below a group. A kernel directory has two links plus one per subdirectory, so
-// most need no listing.
+// children returns the groups directly below the group dir. A kernel directory has two links plus one per subdirectory,
+// so most directories need not be listed.
 func children(dir string) []string {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil || st.Nlink == 2 {
@@ -54,32 +54,34 @@ func children(dir string) []string {
 	return below
 }
 
-// countCostRatio is the ratio of the pause after a count to its duration, so that counting takes at most a 300th of a
-// core while the pause is below maxCountAge.
+// countCostRatio is the pause after a count divided by the duration of the count, so that counting takes at most a
+// 300th of a core. It may take more if the pause is cut to maxCountAge.
 const countCostRatio = 300
 
-// maxCountAge is the maximum age of a count. It also limits the pause after a count that had to wait for a CPU.
+// maxCountAge is the maximum age of a count, and the longest pause after one, even if it took long because it had to
+// wait for a CPU.
 const maxCountAge = 2 * time.Second
 
-// Up to fewProcesses are counted again after fewProcessesInterval: a group that was empty a moment ago may have
-// processes now.
+// A group with at most fewProcesses is counted again after fewProcessesInterval at the latest, because a group that was
+// empty a moment ago may have processes now.
 const (
 	fewProcesses         = 64
 	fewProcessesInterval = 100 * time.Millisecond
 )
 
-// pauseAfter returns the pause after a count that took this long.
+// pauseAfter returns the pause after a count that took the given time.
 func pauseAfter(took time.Duration) time.Duration { return min(countCostRatio*took, maxCountAge) }
 
-// A taskCounter counts processes and threads. For the cgroup.procs of a big group the kernel sorts, and each of many
-// groups has a file to read.
+// A taskCounter counts the processes and threads of a group, not in every sample: the kernel sorts the cgroup.procs of
+// a big group at each read, and every group below has a file to read, too.
 type taskCounter struct {
 	next               time.Time
 	processes, threads float64
 	zombies            float64 // ended tasks in pids.current that were not waited for yet
 }
 
-// read counts again if that is due, and sets Processes and Threads.
+// read sets c.Processes and c.Threads. It counts again if the pause after the last count is over; otherwise it uses
+// that count.
 func (s *taskCounter) read(g *Group, c *Counters) {
 	start := time.Now()
 	if g.threadsFile != "" {
@@ -116,8 +118,9 @@ func (s *taskCounter) read(g *Group, c *Counters) {
 	}
 }
 
-// countZombies counts how many of the tasks in pids.current (before) have ended: the task lists
-// omit them. If tasks come and go meanwhile, it uses the lower count.
+// countZombies counts the ended tasks that pids.current still includes and the task lists omit. before is pids.current
+// from before the lists were read. It is read again afterwards, and the lower number counts, as tasks may come and go
+// meanwhile.
 func (s *taskCounter) countZombies(g *Group, group *membership, before float64) {
 	s.zombies = 0
 	if !(before > s.processes) {
@@ -137,12 +140,12 @@ func threadList(group *membership) string {
 	return "tasks"
 }
 
-// countLines counts the lines of a file in the group and all groups below it.
+// countLines counts the lines of the file name in the group and all groups below it.
 func (g *Group) countLines(p *membership, name string) (float64, error) {
 	lines := 0
 	err := walk(p.dir(), func(dir string) error {
 		path := filepath.Join(dir, name)
-		// Open it each time: v1 keeps the list of an open file for as long as the file is read again within a second.
+		// Open it each time: v1 returns the same list again if an open file is read at least once a second.
 		data, err := g.r.ReadOnce(path, maxTable)
 		if err != nil {
 			return err
@@ -158,14 +161,15 @@ func (g *Group) countLines(p *membership, name string) (float64, error) {
 	return float64(lines), err
 }
 
-// descendantOOMs sums the OOM kills of the groups below in v1, where each group counts only its own.
+// descendantOOMs sums the OOM kills of the groups below a v1 group, because in v1 each group counts only its own.
 type descendantOOMs struct {
 	next time.Time
 	seen map[string]float64 // last count by directory; removed groups stay
 	sum  float64
 }
 
-// read sums again if that is due. An unreadable file keeps its last count.
+// read sums the kills again if the pause after the last sum is over; otherwise it returns that sum. A group with an
+// unreadable file keeps its last count.
 func (f *descendantOOMs) read(g *Group) float64 {
 	start := time.Now()
 	if !start.After(f.next) {
@@ -201,7 +205,7 @@ func (f *descendantOOMs) read(g *Group) float64 {
 	return f.sum
 }
 
-// oomCounts are the OOM counters of memory.events or memory.oom_control; NaN is unknown.
+// oomCounts are the OOM counters of memory.events or memory.oom_control; NaN means unknown.
 type oomCounts struct{ kills, ooms, under float64 }
 
 // readOOM reads memory.events or memory.oom_control. The kernel does not count kills before Linux 4.13.

@@ -6,44 +6,44 @@ import (
 )
 
 var (
-	// ErrNoGroups means that no control groups are visible: none is mounted, or none of the process's. The error that
-	// wraps it has the reason.
+	// ErrNoGroups means that no control groups are visible: no hierarchy is mounted, or the mounts do not show the
+	// groups of the process. The error that wraps it has the reason.
 	ErrNoGroups = errors.New("no control groups")
 
 	// ErrBusy means that a group still holds processes and was not removed.
 	ErrBusy = errors.New("group is not empty")
 )
 
-// Options selects a process and the roots of the kernel's files. The zero value is this process on this machine.
+// Options selects a process and the roots of the kernel's files. The zero value selects this process on this machine.
 type Options struct {
-	// Proc and Sys are the roots of procfs and sysfs; "" is /proc and /sys. With another Sys, as in a copied tree, the
+	// Proc and Sys are the roots of procfs and sysfs; "" means /proc and /sys. If Sys is the root of a copied tree, the
 	// mount points below /sys are expected below Sys.
 	Proc, Sys string
 
-	// PID is the process; 0 is this one. Groups is its /proc/PID/cgroup, if that was read already.
+	// PID is the process; 0 means this one. Groups is the content of its /proc/PID/cgroup, if that was read already.
 	PID    int
 	Groups string
 }
 
 // Limits are the limits of a process. They include the limits of all visible ancestors.
 type Limits struct {
-	// CPUs is the minimum of quota divided by period over the group and its visible ancestors, in cores; NaN if there
-	// is no quota. (v2 cpu.max, v1 cpu.cfs_quota_us.)
+	// CPUs is the lowest CPU quota (quota / period) of the group and its visible ancestors, in cores; NaN if there is
+	// none. (v2 cpu.max, v1 cpu.cfs_quota_us.)
 	CPUs float64
 
 	// CPUSetCPUs is the number of CPUs in the effective cpuset; 0 if unknown.
 	CPUSetCPUs int
 
-	// Memory is the minimum of the limits in bytes over the group and its visible ancestors; NaN if there is none. It
-	// may exceed the machine's memory. (v2 memory.max; v1 memory.limit_in_bytes, and hierarchical_memory_limit of
+	// Memory is the lowest memory limit of the group and its visible ancestors, in bytes; NaN if there is none. It may
+	// exceed the machine's memory. (v2 memory.max; v1 memory.limit_in_bytes, and hierarchical_memory_limit of
 	// memory.stat, which includes hidden ancestors.)
 	Memory float64
 
-	// CPUGroup and MemoryGroup are the paths of the groups that set these, as in /proc/PID/cgroup; "" without a limit,
-	// or if a hidden ancestor sets it.
+	// CPUGroup and MemoryGroup are the paths of the groups that set CPUs and Memory, as in /proc/PID/cgroup; "" without
+	// a limit, or if a hidden ancestor sets it. If several groups have the same Memory, MemoryGroup is the outermost.
 	CPUGroup, MemoryGroup string
 
-	// InnerMemoryGroup is the innermost group with the same memory limit, if that is not MemoryGroup, the outermost.
+	// InnerMemoryGroup is the innermost group with the limit Memory; "" if only MemoryGroup has it.
 	InnerMemoryGroup string
 
 	// Failed has the reason, by file name, for each limit that may exist but is unknown. nil means that nothing failed.
@@ -56,22 +56,22 @@ type TaskLimit struct {
 	Max, Used int64
 }
 
-// Counters are one sample of a group. NaN is unknown. Unless noted otherwise they count from the group's creation, in
-// seconds and bytes; Memory, Processes and Threads may also fall. Each belongs to the group in the hierarchy of its
-// controller.
+// Counters are one sample of a group, in seconds and bytes. NaN means unknown. Unless noted otherwise they count from
+// the group's creation; Memory, Processes and Threads may also fall. Each counter belongs to the process's group in the
+// hierarchy of its controller.
 type Counters struct {
 	// CPUSeconds is the CPU time of the group and all groups below it, including processes that have ended. (v2
 	// cpu.stat usage_usec, v1 cpuacct.usage.)
 	CPUSeconds float64
 
 	// Periods, ThrottledPeriods and ThrottledSeconds belong to the group that sets Limits.CPUs; NaN without a limit. A
-	// period counts if any task of the group was runnable in it. ThrottledSeconds is summed over the CPUs. (cpu.stat.)
+	// period counts if any task of the group could run in it. ThrottledSeconds is summed over the CPUs. (cpu.stat.)
 	Periods, ThrottledPeriods, ThrottledSeconds float64
 
-	// Memory is the memory charged to the group now: memory.current, or memory.usage_in_bytes. WorkingSet is Memory −
-	// inactive_file, at least 0, as in the kubelet: without the pages that can be dropped at once. PageCache is the
-	// reclaimable cache of files: without tmpfs and shared memory, which the kernel counts with it (file − shmem; v1
-	// total_cache − total_shmem). PeakMemory is the kernel's maximum of Memory (memory.peak since Linux 5.19,
+	// Memory is the memory charged to the group now: memory.current, or memory.usage_in_bytes. WorkingSet excludes the
+	// pages that can be dropped at once (Memory − inactive_file, at least 0, as in the kubelet). PageCache is the
+	// reclaimable cache of files. It excludes tmpfs and shared memory, which the kernel counts as cache (file − shmem;
+	// v1 total_cache − total_shmem). PeakMemory is the kernel's maximum of Memory (memory.peak since Linux 5.19,
 	// memory.max_usage_in_bytes).
 	Memory, WorkingSet, PageCache, PeakMemory float64
 
@@ -80,34 +80,35 @@ type Counters struct {
 	Swap float64
 
 	// LimitWorkingSet, LimitPageCache and LimitPeak are WorkingSet, PageCache and PeakMemory of the group that sets
-	// Limits.Memory: the group itself, or an ancestor with everything else that runs in it. LimitUnreclaimable is that
-	// group's Memory − PageCache: what the kernel cannot reclaim without swap. NaN without a limit, and if a hidden
-	// ancestor sets it.
+	// Limits.Memory. That is the group itself, or an ancestor, with everything else that runs in it. LimitUnreclaimable
+	// is that group's Memory − PageCache, which the kernel cannot reclaim without swap. They are NaN without a limit,
+	// and if a hidden ancestor sets it.
 	LimitWorkingSet, LimitPageCache, LimitPeak, LimitUnreclaimable float64
 
-	// OOMKills counts the OOM kills in the group and all groups below it, for any group's limit or for the host's
-	// memory. (v2 memory.events oom_kill, which includes the groups below; v1 memory.oom_control counts kills in the
-	// victim's group only, so the groups below are added. A removed group stays in the sum with its last count.)
+	// OOMKills counts the OOM kills in the group and all groups below it, whether a group's limit or the host's memory
+	// was the cause. (v2 memory.events oom_kill includes the groups below. v1 memory.oom_control counts a kill in the
+	// victim's group only, so the groups below are added; a removed group stays in the sum with its last count.)
 	OOMKills float64
 
-	// OOMs counts how often a limit of the group, or of one below it, forced the kernel to kill. LimitOOMs counts that
-	// for the limit of the group that sets Limits.Memory, wherever the victim was. (v2 oom of memory.events and
-	// memory.events.local; NaN in v1.)
+	// OOMs counts how often a limit of the group, or of a group below it, forced the kernel to kill. LimitOOMs counts
+	// how often the limit of the group that sets Limits.Memory did, wherever the victim was. (v2 oom of memory.events
+	// and memory.events.local; NaN in v1.)
 	OOMs, LimitOOMs float64
 
-	// UnderOOM reports that the group is in that state at this moment, for its limit or an ancestor's. (v1 under_oom.)
+	// UnderOOM reports that the group is out of memory at this moment, because of its limit or an ancestor's. (v1
+	// under_oom.)
 	UnderOOM bool
 
-	// ReadBytes and WriteBytes are storage bytes without discards, of devices that are not stacked on others. (v2
-	// io.stat; v1 blkio.throttle.io_service_bytes, which counts only if there is a throttle rule: if it lists no device
-	// they are NaN. They are also NaN in v1 if the blkio group is not the group of CPU or memory.)
+	// ReadBytes and WriteBytes are storage bytes without discards, of devices that are not stacked on other devices.
+	// (v2 io.stat; v1 blkio.throttle.io_service_bytes, which counts only if there is a throttle rule, so they are NaN
+	// if it lists no device. In v1 they are also NaN if the blkio group is not the group of CPU or memory.)
 	ReadBytes, WriteBytes float64
 
-	// Processes and Threads are the current numbers in the group and all groups below it. If there are many, they may
-	// be of an earlier Read: see Group.Read.
+	// Processes and Threads are the numbers of current processes and threads in the group and all groups below it. If
+	// there are many, these may be the numbers of an earlier Read: see Group.Read.
 	Processes, Threads float64
 
-	// Pressure is of the v2 group.
+	// Pressure is the PSI of the v2 group.
 	Pressure Pressure
 
 	// Failed has the reason, by file name, for each file that existed when the group was found but could not be read.
@@ -115,19 +116,19 @@ type Counters struct {
 	Failed map[string]error
 }
 
-// Reclaim is what may have kept the memory of a group below its need, so that its peak does not show that need. NaN is
-// unknown.
+// Reclaim has the signs that a group needed more memory than it had, so that the peak of its memory does not show its
+// need. NaN means unknown.
 type Reclaim struct {
-	Swap float64 // bytes that are swapped out now
-	// Refaults counts the bytes that were read again after the kernel had dropped or swapped them out
+	Swap float64 // bytes that are swapped out at the moment
+	// Refaults counts the bytes that were read again after the kernel had dropped them or swapped them out
 	// (workingset_refault_file and _anon of memory.stat).
 	Refaults float64
-	// High is the minimum of memory.high, in bytes, over the group of the Limits and its visible ancestors. HighEvents
-	// counts how often it was exceeded and memory was reclaimed (v2 only).
+	// High is the lowest memory.high, in bytes, of the process's group and its visible ancestors. HighEvents counts how
+	// often High was exceeded and memory was reclaimed (v2 only).
 	High, HighEvents float64
 }
 
-// CopyLimitCounters copies the counters of the limiting groups from another group's Counters.
+// CopyLimitCounters copies the counters of the limiting groups (Limit…, Periods and Throttled…) from of.
 func (c *Counters) CopyLimitCounters(of *Counters) {
 	c.Periods, c.ThrottledPeriods, c.ThrottledSeconds = of.Periods, of.ThrottledPeriods, of.ThrottledSeconds
 	c.LimitWorkingSet, c.LimitPageCache, c.LimitPeak = of.LimitWorkingSet, of.LimitPageCache, of.LimitPeak
@@ -137,8 +138,8 @@ func (c *Counters) CopyLimitCounters(of *Counters) {
 // Pressure is the pressure stall information (PSI) by resource.
 type Pressure struct{ CPU, Memory, IO Stall }
 
-// Stall is the time in seconds, since boot or the group's creation, in which some or all non-idle tasks waited
-// ("total=" of PSI / 1e6). NaN is unknown.
+// Stall is the time during which some or all non-idle tasks waited, in seconds since boot or the group's creation
+// ("total=" of PSI / 1e6). NaN means unknown.
 type Stall struct{ Some, Full float64 }
 
 // unknownCounters returns Counters with all numbers unknown.

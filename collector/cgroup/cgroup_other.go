@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// A Group is a process's membership in control groups. Only Linux has them.
+// A Group is a process's membership in control groups, which only Linux has.
 type Group struct{}
 
 // Find returns ErrNoGroups on this system.
@@ -31,7 +31,7 @@ func (g *Group) MemoryPIDs() ([]int, error) { return nil, ErrNoGroups }
 // TaskLimits returns nil on this system.
 func (g *Group) TaskLimits() []TaskLimit { return nil }
 
-// A JobGroup is a group that was created for a job. Only Linux has them.
+// A JobGroup is a control group that was created for a job. Only Linux has control groups.
 type JobGroup struct{}
 
 // NewJobGroup returns ErrNoGroups on this system.

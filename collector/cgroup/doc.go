@@ -1,8 +1,9 @@
 // Package cgroup reads the limits and counters of the control groups of a process.
 //
-// A process is in one group of every mounted hierarchy: of one tree in cgroup v2, of one tree per controller or set of
-// controllers in v1, of both in a hybrid. [Find] resolves each separately, from /proc/PID/cgroup (the groups of the
-// process) and /proc/PID/mountinfo (the part of each tree that is visible here, and where); it guesses no path.
+// A process is in one group of every mounted hierarchy. cgroup v2 has one hierarchy, v1 has one per controller or set
+// of controllers, and a hybrid system has both kinds. [Find] finds the group in each hierarchy separately, from
+// /proc/PID/cgroup (the groups of the process) and /proc/PID/mountinfo (which part of each hierarchy is visible, and
+// where); it guesses no path.
 //
 //   - [Group.Limits] reads the limits, which may change while a job runs.
 //   - [Group.Read] takes one sample of the counters, as the kernel counts them. The package
@@ -10,6 +11,6 @@
 //   - [NewJobGroup] creates a group for a job below perfagent's, [JobGroup.Enter] starts a child
 //     in it, [JobGroup.Remove] removes it.
 //
-// A process in the root group of a hierarchy is in no group there: the root's counters are the machine's, so the
-// numbers are unknown. An unknown number is NaN; if it should exist, [Counters.Failed] has the reason.
+// The counters of a hierarchy's root group are the machine's, so the numbers of a process in it are unknown. An unknown
+// number is NaN; if it should exist, [Counters.Failed] has the reason.
 package cgroup

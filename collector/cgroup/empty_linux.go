@@ -16,12 +16,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// exitTimeout is how long Remove waits for ending processes, in total. The kernel takes 100 to 200 ms per GiB to free
-// the memory of a process.
+// exitTimeout is how long Remove waits for processes that are ending, in total. The kernel takes 100 to 200 ms per GiB
+// to free the memory of a process.
 const exitTimeout = 500 * time.Millisecond
 
 // awaitEmpty waits until no process is left in the groups. A killed process stays in its group until its memory is
-// freed, often after its parent has ended. A process that is not ending is ErrBusy at once.
+// freed, often after its parent has ended. If a process is not ending, it returns ErrBusy at once.
 func awaitEmpty(dirs []hierarchyDir) error {
 	until := time.Now().Add(exitTimeout)
 	for {
@@ -40,8 +40,8 @@ func awaitEmpty(dirs []hierarchyDir) error {
 	}
 }
 
-// findOccupied returns a group that holds processes, how many, and whether one of them is not ending. It skips
-// unreadable groups: their removal then fails with the kernel's error.
+// findOccupied returns a group that holds processes, their number, and whether one of them is not ending. It skips
+// unreadable groups, because their removal will fail with the kernel's error.
 func findOccupied(dirs []hierarchyDir) (dir string, n int, living bool) {
 	for _, b := range dirs {
 		pids, err := processesIn(b.dir)
@@ -59,14 +59,14 @@ func findOccupied(dirs []hierarchyDir) (dir string, n int, living bool) {
 	return dir, n, false
 }
 
-// isPopulated reports whether a v2 group has processes, including those that cgroup.procs omits because they have ended
-// but for their memory.
+// isPopulated reports whether the v2 group dir has processes, including ended ones whose memory is not freed yet, which
+// cgroup.procs omits.
 func isPopulated(dir string) bool {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && slices.Contains(strings.Split(string(data), "\n"), "populated 1")
 }
 
-// processesIn returns the processes of a group and all groups below it.
+// processesIn returns the processes of the group dir and all groups below it.
 func processesIn(dir string) (pids []int, err error) {
 	var file procfile.Buffer
 	err = walk(dir, func(d string) error {
@@ -77,7 +77,7 @@ func processesIn(dir string) (pids []int, err error) {
 	return pids, err
 }
 
-// isEnding reports whether a process has ended, or all its threads are about to.
+// isEnding reports whether the process has ended, or all its threads are about to end.
 func isEnding(pid int) bool {
 	if pid <= 0 { // of another pid namespace
 		return false
@@ -92,7 +92,7 @@ func isEnding(pid int) bool {
 	})
 }
 
-// isTaskEnding reports whether a thread has begun to end, or has a pending SIGKILL.
+// isTaskEnding reports whether the thread with the directory dir in procfs has begun to exit, or has a pending SIGKILL.
 func isTaskEnding(dir string) bool {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err == nil && procfile.IsExiting(stat) {

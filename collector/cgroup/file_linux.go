@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// maxFile bounds the size of one file of a group. The longest, io.stat and the cpuset lists of the largest
+	// maxFile is the maximum size of a file of a group. The longest files, io.stat and the cpuset lists of the largest
 	// hosts, stay far below it.
 	maxFile = 256 << 10
 
-	// maxTable bounds /proc/PID/mountinfo, and cgroup.procs of half a million processes.
+	// maxTable is the maximum size of /proc/PID/mountinfo and of cgroup.procs, enough for half a million processes.
 	maxTable = 4 << 20
 )
 
-// A reader reads small kernel files, and keeps those open that are read in every sample.
+// A reader reads small kernel files, and keeps open the ones that every sample reads.
 type reader struct{ *procfile.Files }
 
 func newReader() reader { return reader{procfile.NewFiles()} }
 
-// value reads a file with a single value.
+// value reads the file at path, which has a single value.
 func (r *reader) value(path string, parse func(data []byte) (float64, bool)) (float64, error) {
 	data, err := r.ReadKeepOpen(path, maxFile)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *reader) value(path string, parse func(data []byte) (float64, bool)) (fl
 	return v, nil
 }
 
-// keys reads values from a file of "key value" lines. Missing keys stay NaN; the first key must exist.
+// keys sets values from a file of "key value" lines. The value of a missing key is NaN; the first key must exist.
 func (r *reader) keys(path string, keys []string, values []float64) error {
 	for i := range values {
 		values[i] = nan
@@ -51,7 +51,7 @@ func (r *reader) keys(path string, keys []string, values []float64) error {
 	return nil
 }
 
-// malformed returns an error for path that quotes its unexpected content.
+// malformed returns an error that quotes data, the unexpected content of the file at path.
 func malformed(path string, data []byte) error {
 	return fmt.Errorf("read %s: %w", path, unexpectedContent(data))
 }
@@ -63,11 +63,11 @@ func unexpectedContent(data []byte) error {
 	return fmt.Errorf("not understood: %q", data)
 }
 
-// exists reports whether a file exists, readable or not.
+// exists reports whether there is a file at path, readable or not.
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
-// existingPath returns path, or "" if the file does not exist, which is no failure: other versions of the kernel or
-// sets of controllers lack it.
+// existingPath returns path, or "" if the file does not exist. That is not a failure: some kernels, and some sets of
+// controllers, lack the file.
 func existingPath(path string) string {
 	if exists(path) {
 		return path

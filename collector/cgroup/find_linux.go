@@ -15,27 +15,27 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A membership is the group of a process in one hierarchy.
+// A membership is the group that a process is in, in one hierarchy.
 type membership struct {
 	// dirs are the directories of the group and its visible ancestors, nearest first; names are their paths in
 	// /proc/PID/cgroup.
 	dirs, names []string
 
 	v2      bool
-	counts  bool // false for the hierarchy's root, which has the machine's counters
-	created bool // by perfagent, for a job: all such memberships have the same processes
-	hidden  bool // it has invisible ancestors
+	counts  bool // false for the root of the hierarchy, which has the machine's counters
+	created bool // by perfagent, for a job; all such memberships have the same processes
+	hidden  bool // some ancestors are not visible
 
 	paths []levelFile // cache of path
 }
 
-// A levelFile is a file of the group or an ancestor; level is the index in dirs.
+// A levelFile is the path of a file of the group or of an ancestor, whose index in dirs is level.
 type levelFile struct {
 	level      int
 	name, path string
 }
 
-// path returns the path of a file of the group at a level. It caches the string.
+// path returns the path of the file name in the group at the given level of dirs. It caches the string.
 func (p *membership) path(level int, name string) string {
 	for i := range p.paths {
 		if f := &p.paths[i]; f.level == level && f.name == name {
@@ -50,7 +50,7 @@ func (p *membership) path(level int, name string) string {
 // dir returns the directory of the group.
 func (p *membership) dir() string { return p.dirs[0] }
 
-// hasCounters reports whether the group has counters. A nil membership has none.
+// hasCounters reports whether the group has counters of its own. A nil membership has none.
 func (p *membership) hasCounters() bool { return p != nil && p.counts }
 
 // A view is the visible part of all hierarchies.
@@ -61,7 +61,7 @@ type view struct {
 	errs    []error // why some hierarchies are not visible
 }
 
-// Find finds the groups of a process. If none is visible the error wraps ErrNoGroups and the reason.
+// Find finds the groups of the process that o selects. If none is visible, the error wraps ErrNoGroups and the reason.
 func Find(o Options) (*Group, error) {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -85,11 +85,11 @@ func Find(o Options) (*Group, error) {
 	return g, nil
 }
 
-// controllers are the controllers that are read, in the order of assignControllers.
+// controllers are the controllers that are read, in the order that assignControllers expects.
 var controllers = [...]string{"cpu", "cpuacct", "cpuset", "memory", "pids", "blkio"}
 
-// readView reads the memberships of the process and the mounts: this process's own and, for another process, its mounts
-// seen through its root directory.
+// readView reads the memberships of the process that o selects, and the mounts: this process's and, if o selects
+// another process, that one's, seen through its root directory.
 func (g *Group) readView(o Options) (*view, error) {
 	who := "self"
 	if o.PID != 0 {
@@ -131,7 +131,8 @@ func (g *Group) readView(o Options) (*view, error) {
 	return v, nil
 }
 
-// relocateMounts moves the mounts below /sys to sys. It drops the others, unless sys is /sys.
+// relocateMounts moves the mounts below /sys to sys, and drops all other mounts. If sys is /sys, it returns mounts
+// unchanged.
 func relocateMounts(mounts []mount, sys string) []mount {
 	if sys == "/sys" {
 		return mounts
@@ -146,10 +147,10 @@ func relocateMounts(mounts []mount, sys string) []mount {
 	return moved
 }
 
-// onV1 reports whether a controller belongs to a v1 hierarchy, visible or not. Then v2 does not have it.
+// onV1 reports whether the controller belongs to a v1 hierarchy, visible or not. Then v2 does not have it.
 func (v *view) onV1(controller string) bool { return v.entry(controller) != nil }
 
-// entry returns the line of a controller ("" = v2) in /proc/PID/cgroup, or nil.
+// entry returns the line of the controller ("" = v2) in /proc/PID/cgroup, or nil.
 func (v *view) entry(controller string) *entry {
 	for i, m := range v.entries {
 		if controller == "" && m.controllers == nil || slices.Contains(m.controllers, controller) {
@@ -159,8 +160,8 @@ func (v *view) entry(controller string) *entry {
 	return nil
 }
 
-// membership finds the group in the hierarchy of a controller ("" = v2), in the mount that shows most of its ancestors.
-// It returns nil if no mount shows it.
+// membership finds the group in the hierarchy of the controller ("" = v2), in the mount that shows most of the group's
+// ancestors. It returns nil if no mount shows the group.
 func (v *view) membership(controller string) *membership {
 	member := v.entry(controller)
 	if member == nil {
@@ -190,7 +191,7 @@ func (v *view) covered(i int) bool {
 	return slices.ContainsFunc(v.mounts[i+1:], func(m mount) bool { return m.point == v.mounts[i].point })
 }
 
-// locate finds a group below a mount point.
+// locate finds the group with the given path, as in /proc/PID/cgroup, below the mount point.
 func (m *mount) locate(path string, pid int) (*membership, error) {
 	rest, ok := relativePath(path, m.root)
 	if !ok {
@@ -220,7 +221,7 @@ func (m *mount) locate(path string, pid int) (*membership, error) {
 	return p, nil
 }
 
-// parent returns the path of the group above, which may be outside of the namespace.
+// parent returns the path of the group above path. It may be outside of the namespace.
 func parent(path string) string {
 	path = strings.TrimRight(path, "/")
 	if ups, rest := cutParentRefs(path); rest == "" {
@@ -229,8 +230,8 @@ func parent(path string) string {
 	return cmp.Or(path[:strings.LastIndexByte(path, '/')], "/")
 }
 
-// cutParentRefs splits a path such as "/../../x/y" in a control group namespace: the number of levels above the
-// namespace where it begins, and the rest.
+// cutParentRefs splits a path such as "/../../x/y", which begins above the root of the control group namespace: into
+// the number of levels above that root (2), and the rest ("/x/y").
 func cutParentRefs(path string) (ups int, rest string) {
 	for rest = strings.TrimRight(path, "/"); rest == "/.." || strings.HasPrefix(rest, "/../"); ups++ {
 		rest = rest[len("/.."):]
@@ -238,9 +239,9 @@ func cutParentRefs(path string) (ups int, rest string) {
 	return ups, rest
 }
 
-// search finds a group below a mount that begins further above our namespace than the group: a host's mount in a
-// container. The names of the levels in between are unknown, so it searches for the group that contains the process, or
-// for the only group with that name.
+// search finds the group with the given path below a mount whose root is further above our namespace than the path's,
+// such as the host's mount in a container. The names of the levels in between are unknown. So it searches for the group
+// that contains the process pid, or else for the only group that matches the rest of the path.
 func (m *mount) search(path string, pid int) (string, bool) {
 	top, rootRest := cutParentRefs(m.root)
 	ups, rest := cutParentRefs(path)
@@ -279,8 +280,8 @@ func (m *mount) search(path string, pid int) (string, bool) {
 	return "", false
 }
 
-// isRoot reports whether a directory is the root of a hierarchy, and not only the top of a container's view: in v1 only
-// the root has release_agent, in v2 only the root lacks cgroup.events.
+// isRoot reports whether dir is the root of a hierarchy, and not just the top of what a container sees. In v1 only the
+// root has release_agent; in v2 only the root lacks cgroup.events.
 func isRoot(dir string, v2 bool) bool {
 	if v2 {
 		return !exists(filepath.Join(dir, "cgroup.events"))

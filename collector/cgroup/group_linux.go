@@ -17,8 +17,8 @@ import (
 
 var nan = math.NaN()
 
-// A Group is a process's membership in each hierarchy when it was found. A process that is moved has to be found again.
-// It is not safe for concurrent use.
+// A Group is a process's membership in each hierarchy at the time of Find. If the process is moved, call Find again. A
+// Group is not safe for concurrent use.
 type Group struct {
 	r   reader
 	sys string
@@ -26,21 +26,22 @@ type Group struct {
 	version string
 	path    string
 
-	// The memberships by purpose; nil if not visible. acct counts CPU time, cpu has the quota. In v2 all are unified.
+	// The memberships by purpose; nil if not visible. acct counts CPU time, cpu has the quota. In v2 all of them are
+	// the same as unified.
 	cpu, acct, cpuset, memory, pids, io, unified *membership
 
-	// primary are the memberships that define the group's processes: the groups of the controllers of CPU time and
+	// primary are the memberships that define which processes the group has: those of the controllers of CPU time and
 	// memory.
 	primary []*membership
 
-	cpuFile       string // file of the CPU time
+	cpuFile       string // file with the CPU time
 	own           memoryFiles
-	ioFiles       []string // files of bytes read and written; the first that counts is used
-	threadsFile   string   // file of the number of threads; "" if there is none
+	ioFiles       []string // files with bytes read and written; the first one that counts is used
+	threadsFile   string   // file with the number of threads; "" if there is none
 	pressureFiles [3]string
-	quotaStat     string // cpu.stat of the group that sets the quota, as of the last Limits
+	quotaStat     string // cpu.stat of the group that set the quota at the last Limits
 	limit         memoryFiles
-	limitLevel    int  // the level of limit's group; -1 = none
+	limitLevel    int  // the level of the group with the files limit; -1 = none
 	limitsRead    bool // Limits was called
 
 	stacked     map[string]bool // devices stacked on others
@@ -52,10 +53,11 @@ type Group struct {
 
 func newGroup(sys string) *Group { return &Group{sys: sys, r: newReader(), limitLevel: -1} }
 
-// memoryFiles are the files of a group's memory; "" if the kernel has none.
+// memoryFiles are the paths of the files on a group's memory; "" if the kernel lacks the file.
 type memoryFiles struct{ usage, stat, peak, oom, local, swap string }
 
-// assignControllers selects the membership for each purpose.
+// assignControllers selects the membership for each purpose: v1's, or v2's if the controller is not on v1. It also sets
+// version and calls findFiles.
 func (g *Group) assignControllers(v1 [len(controllers)]*membership, onV1 func(string) bool) {
 	pick := func(i int) *membership {
 		if v1[i] == nil && !onV1(controllers[i]) {
@@ -79,7 +81,8 @@ func (g *Group) assignControllers(v1 [len(controllers)]*membership, onV1 func(st
 	g.findFiles()
 }
 
-// name returns the displayed path: the group that counts memory, or CPU time. In v2 all are the same.
+// name returns the path to display: that of the group that counts memory or, failing that, CPU time. In v2 these are
+// the same.
 func (g *Group) name() string {
 	for _, p := range []*membership{g.memory, g.acct, g.unified} {
 		if p.hasCounters() {
@@ -90,7 +93,7 @@ func (g *Group) name() string {
 	return p.names[0]
 }
 
-// findFiles determines which group counts CPU time, the groups' names and which files exist, so that Read does not have
+// findFiles determines which group counts CPU time, the group's path and which files exist, so that Read does not have
 // to.
 func (g *Group) findFiles() {
 	// v2 counts CPU time in every group, whichever hierarchy has the controller.
@@ -129,10 +132,10 @@ func (g *Group) findFiles() {
 	}
 }
 
-// stallNames are the resources of PSI, in the order of Group.stalls.
+// stallNames are the resources of PSI, in the order of Group.pressureFiles.
 var stallNames = [3]string{"cpu", "memory", "io"}
 
-// matchesPrimary reports whether the group of another controller holds the same processes, according to its path.
+// matchesPrimary reports whether the group p holds the same processes as a primary group, according to its path.
 func (g *Group) matchesPrimary(p *membership) bool {
 	if !p.hasCounters() {
 		return false
@@ -173,15 +176,14 @@ func memoryFilesIn(dir string, v2 bool) memoryFiles {
 // Version returns "v1", "v2" or "hybrid" (both), according to the visible hierarchies.
 func (g *Group) Version() string { return g.version }
 
-// Path returns the group's path in /proc/PID/cgroup, for display: of the group that counts memory, or CPU time, or the
-// v2 group. It is a root group's only if all are.
+// Path returns the group's path in /proc/PID/cgroup, for display. It is that of the group that counts memory or,
+// failing that, CPU time, or the v2 group. It is the path of a root group only if all are root groups.
 func (g *Group) Path() string { return g.path }
 
-// Close closes the files that Read and Limits keep open. The garbage collector does so, too. A later Read opens them
-// again.
+// Close closes the files that Read and Limits keep open, as the garbage collector would. A later Read opens them again.
 func (g *Group) Close() { g.r.Close() }
 
-// Limits reads the current limits. Later calls of Read return the counters of the limiting groups that this call found.
+// Limits reads the current limits. Later calls to Read return the counters of the limiting groups that this call found.
 func (g *Group) Limits() Limits {
 	l := noLimits()
 	g.limitsRead = true
@@ -201,7 +203,7 @@ func (g *Group) Limits() Limits {
 		}
 		for i := range g.memory.dirs {
 			switch v := g.parseFile(&l, g.memory.path(i, file), parseLimit); {
-			case v == l.Memory: // of equal limits the outermost is reached first: its group includes the others
+			case v == l.Memory: // take the outermost of equal limits, which is reached first
 				l.InnerMemoryGroup = cmp.Or(l.InnerMemoryGroup, l.MemoryGroup)
 				l.MemoryGroup, limiting = g.memory.names[i], i
 			case v < l.Memory || v == v && l.Memory != l.Memory:
@@ -218,7 +220,7 @@ func (g *Group) Limits() Limits {
 	return l
 }
 
-// setLimitLevels sets the limiting groups that Read returns counters of.
+// setLimitLevels sets the limiting groups, whose counters Read returns, by their levels; -1 means none.
 func (g *Group) setLimitLevels(quota, limiting int) {
 	g.quotaStat = ""
 	if quota >= 0 {
@@ -234,7 +236,7 @@ func (g *Group) setLimitLevels(quota, limiting int) {
 	}
 }
 
-// readQuota returns the quota of the group at a level, in cores, or NaN.
+// readQuota returns the CPU quota of the group at the given level, in cores, or NaN.
 func (g *Group) readQuota(l *Limits, level int) float64 {
 	if g.cpu.v2 {
 		return g.parseFile(l, g.cpu.path(level, "cpu.max"), parseQuota)
@@ -256,7 +258,8 @@ func (g *Group) readQuota(l *Limits, level int) float64 {
 	return quota / period
 }
 
-// hiddenLimit returns v1's limit of all ancestors together, or NaN. It reads it only if some are hidden.
+// hiddenLimit returns the lowest memory limit of the v1 group and all its ancestors, or NaN. It reads it only if some
+// ancestors are hidden.
 func (g *Group) hiddenLimit(l *Limits) float64 {
 	if g.memory.v2 || !g.memory.hidden {
 		return nan
@@ -295,8 +298,8 @@ func (g *Group) readCPUSet(l *Limits) int {
 	return 0
 }
 
-// parseFile reads one file of a group for Limits. A file that does not exist is no failure (v2's root, a controller
-// that is not enabled): NaN.
+// parseFile reads and parses the file at path for Limits. It returns NaN if the file does not exist, which is not a
+// failure: v2's root, and a group without the controller, lack it.
 func (g *Group) parseFile(l *Limits, path string, parse func([]byte) (float64, bool)) float64 {
 	v, err := g.r.value(path, parse)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -309,14 +312,14 @@ func (g *Group) parseFile(l *Limits, path string, parse func([]byte) (float64, b
 	return nan
 }
 
-// PIDs returns the processes of the group and all groups below it, sorted: of the group of CPU time and the group of
-// memory, if these differ. 0 is a process of another pid namespace. It returns an error if the process is in root
-// groups only.
+// PIDs returns the sorted processes of the group and all groups below it. If CPU time and memory have different groups,
+// it returns the processes of either. 0 stands for a process of another pid namespace. It returns an error if the
+// process is in root groups only.
 func (g *Group) PIDs() ([]int, error) {
 	return g.list(g.primary...)
 }
 
-// MemoryPIDs returns the processes of the group that counts memory and of all groups below it, sorted.
+// MemoryPIDs returns the sorted processes of the group that counts memory and all groups below it.
 func (g *Group) MemoryPIDs() ([]int, error) {
 	if !g.memory.hasCounters() {
 		return g.list()
@@ -360,7 +363,7 @@ func (g *Group) TaskLimits() (limits []TaskLimit) {
 	return limits
 }
 
-// readTaskCount reads a number of processes and threads. It reports false for "max".
+// readTaskCount reads a number of processes and threads. It reports false for "max", and if file cannot be read.
 func (g *Group) readTaskCount(file string) (int64, bool) {
 	data, err := g.r.ReadOnce(file, maxFile)
 	if err != nil {
@@ -370,7 +373,7 @@ func (g *Group) readTaskCount(file string) (int64, bool) {
 	return int64(min(n, math.MaxInt64)), ok
 }
 
-// isGone reports whether err means that a group was removed, or that its processes are listed in the group above (v2's
+// isGone reports whether err means that a group was removed, or that only the group above lists its processes (v2's
 // threaded groups).
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP)

@@ -19,12 +19,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// A JobGroup is a group that was created for a job, in one or several hierarchies. It belongs to one goroutine.
+// A JobGroup is a group that was created for a job, in one or several hierarchies. Only one goroutine may use it.
 type JobGroup struct {
 	group       *Group
 	v1          []hierarchyDir
 	v2          *hierarchyDir
-	agentDir    string   // the v2 group that this process was moved to; "" = it was not
+	agentDir    string   // the v2 group that this process was moved to; "" = it was not moved
 	enabled     []string // controllers that were enabled for the group
 	missing     map[string]error
 	controllers []string // controllers to enable
@@ -33,15 +33,15 @@ type JobGroup struct {
 // A hierarchyDir is the group's directory in one hierarchy, and its parent, which is perfagent's group.
 type hierarchyDir struct{ dir, parent string }
 
-// NewJobGroup creates a group below perfagent's in the hierarchies that count something for a job: v1's of cpuacct,
-// memory and pids, and v2. It leaves the others alone, and also v1's cpu if cpuacct is elsewhere: they count nothing,
-// and a separate group would change the job's share of the CPUs. Missing has the reason for each hierarchy where that
-// failed. An error means that no group could be created that counts CPU time or memory, with the reason for each
-// hierarchy; then nothing is left behind.
+// NewJobGroup creates a group below perfagent's in the hierarchies that count something for a job: those of v1's
+// cpuacct, memory and pids, and v2. It leaves all other hierarchies alone, because they count nothing. That includes
+// v1's cpu if cpuacct is elsewhere; a group there would also change the job's share of the CPUs. Missing has the reason
+// for each hierarchy where no group could be created. An error means that no group could be created that counts CPU
+// time or memory. It has the reason for each hierarchy, and nothing is left behind.
 //
-// In v2 it enables controllers for the group if possible. A group with processes cannot enable any: if this process is
-// the only one, it moves to a separate group next to the job's, until Remove. Without controllers v2 still counts CPU
-// time, pressure and processes.
+// In v2 it enables controllers for the group if possible. A group that has processes cannot enable any, so if this
+// process is the only one in its group, it moves to a separate group next to the job's, until Remove. Without
+// controllers v2 still counts CPU time, pressure and processes.
 func NewJobGroup(name string) (*JobGroup, error) {
 	// Do not enable cpu: v2 counts CPU time without it, and enabling it would change the shares of the CPUs.
 	return newJobGroup(name, []string{"memory", "io", "pids"})
@@ -74,12 +74,12 @@ func newJobGroup(name string, wanted []string) (*JobGroup, error) {
 	return m, nil
 }
 
-// Group returns the created group. In hierarchies where that failed it has limits but no counters.
+// Group returns the created group. In hierarchies where no group could be created it has limits but no counters.
 func (m *JobGroup) Group() *Group { return m.group }
 
-// Missing returns what could not be set up, and why: by directory of perfagent's group, no group below it; by its
-// cgroup.subtree_control, no controllers; for "thread", a thread that could not go back. nil means that nothing is
-// missing.
+// Missing returns what could not be set up, and why. A key is the directory of perfagent's group if no group could be
+// created below it, its cgroup.subtree_control if controllers could not be enabled, or "thread" if a thread could not
+// go back. nil means that nothing is missing.
 func (m *JobGroup) Missing() map[string]error {
 	if len(m.missing) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (m *JobGroup) Missing() map[string]error {
 	return m.missing
 }
 
-// addMissing records why there is no group below a directory, unless err is nil.
+// addMissing records err as the reason for the key dir of Missing, unless it is nil.
 func (m *JobGroup) addMissing(dir string, err error) {
 	if err != nil {
 		m.missing[dir] = err
@@ -110,7 +110,7 @@ func (m *JobGroup) hasBelow(parentDir string) bool {
 		func(b hierarchyDir) bool { return b.parent == parentDir })
 }
 
-// makeV1 creates the group in one v1 hierarchy, if a thread can go there and back.
+// makeV1 creates the group in one v1 hierarchy, if a thread can enter it and go back.
 func (m *JobGroup) makeV1(parentDir, name string) error {
 	hierarchy, err := os.ReadFile(filepath.Join(parentDir, "memory.use_hierarchy"))
 	if err == nil && string(hierarchy) == "0\n" && !isRoot(parentDir, false) {
@@ -155,7 +155,7 @@ func (m *JobGroup) makeV2(p *membership, name string) error {
 	return nil
 }
 
-// writable returns an error if this process may not write to a file.
+// writable returns an error if this process may not write to the file at path.
 func writable(path string) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err != nil {
 		return &os.PathError{Op: "write to", Path: path, Err: err}
@@ -163,7 +163,8 @@ func writable(path string) error {
 	return nil
 }
 
-// enable enables the controllers for the created group.
+// enable enables the wanted controllers for the created group. If processes in the parent prevent that, it calls
+// moveAgent.
 func (m *JobGroup) enable(name string) error {
 	available, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.controllers"))
 	if err != nil {
@@ -198,7 +199,7 @@ func (m *JobGroup) enable(name string) error {
 	return errors.Join(errs...)
 }
 
-// moveAgent moves this process to a separate group, if it is alone in its group.
+// moveAgent moves this process to a separate group, NAME-agent. It fails if other processes are in this one's group.
 func (m *JobGroup) moveAgent(name string) error {
 	procs, err := os.ReadFile(filepath.Join(m.v2.parent, "cgroup.procs"))
 	if err != nil {
@@ -219,7 +220,7 @@ func (m *JobGroup) moveAgent(name string) error {
 	return nil
 }
 
-// restore undoes enable and moveAgent, after the created group was removed.
+// restore undoes enable and moveAgent. The created group must have been removed.
 func (m *JobGroup) restore() error {
 	for len(m.enabled) > 0 {
 		last := len(m.enabled) - 1
@@ -271,9 +272,9 @@ type cloneArgs struct {
 	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// checkCloneInto returns an error if clone3 cannot start a child in a group. A kernel that can returns EBADF for a
-// descriptor that is not a group's, and creates no child. Older ones lack clone3 or the field, and some containers
-// forbid it.
+// checkCloneInto returns an error if clone3 cannot start a child in a group. It passes a descriptor that is not a
+// group's: a kernel that supports this returns EBADF, and creates no child. Older kernels lack clone3 or its field
+// cgroup, and some containers forbid clone3.
 func checkCloneInto() error {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -288,8 +289,8 @@ func checkCloneInto() error {
 	return nil
 }
 
-// childGroup returns the Group of a process in the groups that were created below g's groups. In a hierarchy where none
-// was created, it has g's group.
+// childGroup returns the Group of a process in the groups that were created below g's. In a hierarchy where none was
+// created it has g's group, without counters.
 func (g *Group) childGroup(name string, created func(own string) bool) *Group {
 	in := newGroup(g.sys)
 	in.version = g.version
@@ -314,15 +315,15 @@ func (g *Group) childGroup(name string, created func(own string) bool) *Group {
 	return in
 }
 
-// Enter calls start, which must fork one child, so that the child begins in the created groups: in v2 by the descriptor
-// fd, for SysProcAttr.CgroupFD (-1: there is none); in v1 because the calling thread is in the groups, which every
-// child inherits. With v1 groups, start runs in a new goroutine that is locked to its thread.
+// Enter calls start, which must fork one child, so that the child begins in the created groups. In v2, start must pass
+// fd as SysProcAttr.CgroupFD, unless it is -1, which means that there is no v2 group. In v1 the calling thread is in
+// the groups, and a child inherits them; start then runs in a new goroutine that is locked to its thread.
 //
-// The error is start's, or means that the groups could not be entered and start was not called. The thread goes back
-// before Enter returns. If the kernel does not allow that, the thread ends, so that no part of this process stays in
-// the groups, and Missing has the reason.
+// The error is start's, or means that the groups could not be entered and start was not called. The thread goes back to
+// its groups before Enter returns. If the kernel does not allow that, the thread ends, so that no part of this process
+// stays in the job's groups, and Missing has the reason.
 func (m *JobGroup) Enter(start func(fd int) error) error {
-	if len(m.v1) == 0 { // no thread has to move: call start on the caller's
+	if len(m.v1) == 0 { // no thread has to move, so call start on this one
 		err, _ := m.enter(start)
 		return err
 	}
@@ -331,7 +332,7 @@ func (m *JobGroup) Enter(start func(fd int) error) error {
 	return <-result
 }
 
-// enterLocked is enter in a goroutine that is locked to a thread, which may end.
+// enterLocked calls enter in a goroutine that is locked to its thread, which ends if it cannot go back.
 func (m *JobGroup) enterLocked(start func(fd int) error, result chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() { // the runtime never ends the main thread
@@ -350,7 +351,8 @@ func (m *JobGroup) enterLocked(start func(fd int) error, result chan<- error) {
 	result <- err
 }
 
-// enter implements Enter on this thread. back is why the thread is still in the groups.
+// enter implements Enter on the calling thread. back says why the thread is still in the groups; nil means that it went
+// back.
 func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
 	fd := -1
 	if m.v2 != nil {
@@ -387,7 +389,7 @@ func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
 // retryTimeout is how long to retry an operation that the kernel may reject temporarily.
 const retryTimeout = 100 * time.Millisecond
 
-// retryUntil repeats f until the given time while it fails with one of these temporary errors.
+// retryUntil repeats f while it fails with one of the temporary errors, but only until the given time.
 func retryUntil(until time.Time, f func() error, temporary ...error) error {
 	for {
 		err := f()
@@ -399,9 +401,9 @@ func retryUntil(until time.Time, f func() error, temporary ...error) error {
 	}
 }
 
-// Remove removes the created groups, and those that the job created below them. If one still has processes all stay,
-// and the error is ErrBusy; Remove may be called again. It waits for ending processes, as long as there are no others.
-// A second call after success does nothing. No Read of Group may run at the same time.
+// Remove removes the created groups, and all groups that the job created below them. It waits a moment for processes
+// that are ending. If processes are left, it removes nothing and returns ErrBusy; Remove may be called again. After a
+// success another call does nothing. No Read of Group may run at the same time.
 func (m *JobGroup) Remove() error {
 	if m.group != nil {
 		m.group.Close() // an open file of a removed group keeps the group's memory
@@ -432,8 +434,8 @@ func (m *JobGroup) Remove() error {
 	return nil
 }
 
-// removeGroup removes a group and the groups below it, deepest first. A process that has just ended may keep its group
-// busy for a moment.
+// removeGroup removes the group dir and the groups below it, deepest first. A process that has just ended may keep its
+// group busy for a moment, so it retries until the given time.
 func removeGroup(dir string, until time.Time) error {
 	var all []string
 	err := walk(dir, func(d string) error {
@@ -456,8 +458,8 @@ func removeGroup(dir string, until time.Time) error {
 	return nil
 }
 
-// Kill sends SIGKILL to all processes of the created group, and of the groups below it, atomically: no process that is
-// being forked escapes. Only v2 supports this (cgroup.kill, Linux 5.14); otherwise it returns an error.
+// Kill sends SIGKILL to all processes of the created group and the groups below it, atomically: no process that is
+// being forked escapes. Only v2 supports this (cgroup.kill, Linux 5.14); without it Kill returns an error.
 func (m *JobGroup) Kill() error {
 	if m.v2 == nil {
 		return fmt.Errorf("kill the processes of a control group: %w", unix.ENOTSUP)

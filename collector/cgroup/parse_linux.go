@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// An entry is a line of /proc/PID/cgroup: the path of a process in one hierarchy. controllers is nil for v2.
+// An entry is a line of /proc/PID/cgroup: the path of the process's group in one hierarchy. controllers is nil for v2.
 type entry struct {
 	controllers []string
 	path        string
@@ -35,16 +35,16 @@ func parseEntries(data []byte) []entry {
 	return all
 }
 
-// A mount shows a part of a hierarchy: root is the path, within the hierarchy, of the group at point. controllers is
-// nil for v2.
+// A mount shows a part of a hierarchy at the directory point. root is the path of the group there, within the
+// hierarchy. controllers is nil for v2.
 type mount struct {
 	root, point string
 	v2          bool
 	controllers []string
 }
 
-// parseMounts finds the control groups in mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...] - TYPE SOURCE
-// SUPEROPTIONS" (proc_pid_mountinfo(5)).
+// parseMounts returns the mounts of control groups in mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...] - TYPE
+// SOURCE SUPEROPTIONS" (proc_pid_mountinfo(5)).
 func parseMounts(data []byte) []mount {
 	var all []mount
 	for line := range bytes.Lines(data) {
@@ -71,8 +71,8 @@ func parseMounts(data []byte) []mount {
 	return all
 }
 
-// relativePath returns the part of path after root: "" if they are the same group. It reports false if path is not
-// below root, or leads out by "..", as paths outside of a control group namespace do.
+// relativePath returns the part of path after root; "" if path is root. It reports false if path is not below root, or
+// contains "..", as paths outside of a control group namespace do.
 func relativePath(path, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
@@ -82,7 +82,7 @@ func relativePath(path, root string) (string, bool) {
 	return rest, !slices.Contains(strings.Split(rest, "/"), "..")
 }
 
-// parseNumber parses one decimal number, and surrounding white space.
+// parseNumber parses one decimal number, and ignores white space around it.
 func parseNumber(data []byte) (float64, bool) {
 	n, ok := procfile.ParseCount(bytes.TrimSpace(data))
 	if !ok {
@@ -91,7 +91,7 @@ func parseNumber(data []byte) (float64, bool) {
 	return float64(n), true
 }
 
-// parseKeys sets the values of keys from lines "key value".
+// parseKeys sets the values of the given keys from lines "key value".
 func parseKeys(data []byte, keys []string, values []float64) {
 	for line := range bytes.Lines(data) {
 		key, value, _ := bytes.Cut(line, []byte{' '})
@@ -123,7 +123,7 @@ func parseQuota(data []byte) (float64, bool) {
 	return q / p, true
 }
 
-// parseLimit parses a number of bytes. "max" is NaN and so is, in v1, about 2^63.
+// parseLimit parses a number of bytes. It returns NaN for no limit: "max" or, in v1, a number of about 2^63.
 func parseLimit(data []byte) (float64, bool) {
 	data = bytes.TrimSpace(data)
 	if string(data) == "max" {
@@ -136,7 +136,7 @@ func parseLimit(data []byte) (float64, bool) {
 	return v, ok
 }
 
-// maxCPU exceeds the number of CPUs that the kernel supports.
+// maxCPU is greater than the number of CPUs that the kernel supports.
 const maxCPU = 1 << 16
 
 // parseCPUs counts the CPUs of a list such as "0-3,7".
@@ -163,8 +163,8 @@ func parseCPUs(data []byte) (int, bool) {
 	return n, n <= maxCPU
 }
 
-// ParseStall parses the totals of a PSI file, "some avg10=… total=MICROSECONDS" and the same for "full", which files
-// before Linux 5.13 may lack.
+// ParseStall parses the totals of a PSI file: a line "some avg10=… total=MICROSECONDS", and one that begins with
+// "full", which may be missing before Linux 5.13.
 func ParseStall(data []byte) (Stall, error) {
 	s := Stall{nan, nan}
 	for line := range bytes.Lines(data) {
@@ -192,7 +192,7 @@ type traffic struct {
 }
 
 // parseIOStat parses a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". The line of an idle device may have only
-// its number.
+// the device number.
 func parseIOStat(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
 	t, ok := traffic{device: string(device)}, isDevice(device)
@@ -216,8 +216,8 @@ func parseIOStat(line []byte) (traffic, bool) {
 	return t, ok
 }
 
-// parseBlkio parses a line of v1's io_service_bytes, "MAJ:MIN Read N" or "… Write N". Sync, Async, Discard and Total
-// count the same bytes again, or are not data.
+// parseBlkio parses a line of v1's io_service_bytes, "MAJ:MIN Read N" or "MAJ:MIN Write N". It rejects lines with Sync,
+// Async, Discard and Total, which count the same bytes again, or bytes that are not data.
 func parseBlkio(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
 	kind, value, _ := bytes.Cut(rest, []byte{' '})

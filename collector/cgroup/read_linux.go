@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Read takes one sample. It is meant to be called once a second: if counting the processes of the group and the groups
-// below takes long, Read counts them less often, so that this takes less than a 300th of a core, but at least every 2
-// s. In between it returns the last count.
+// Read takes one sample. It is meant to be called once a second. If counting the processes of the group and the groups
+// below takes long, Read counts them less often, but at least every 2 s, so that this takes about a 300th of a core. In
+// between it returns the last count.
 func (g *Group) Read() Counters {
 	if !g.limitsRead {
 		g.Limits()
@@ -39,7 +39,7 @@ func (g *Group) Read() Counters {
 // CountTasks sets whether Read counts processes and threads, which is the default.
 func (g *Group) CountTasks(wanted bool) { g.skipTasks = !wanted }
 
-// fail records why a file has no values.
+// fail records err as the reason why the file name has no values.
 func (c *Counters) fail(name string, err error) {
 	if c.Failed == nil {
 		c.Failed = map[string]error{}
@@ -47,7 +47,7 @@ func (c *Counters) fail(name string, err error) {
 	c.Failed[name] = err
 }
 
-// number reads a file with one number; NaN if path is "".
+// number reads a file with one number. It returns NaN if path is "" or the file cannot be read.
 func (c *Counters) number(r *reader, path string) float64 {
 	if path == "" {
 		return nan
@@ -119,7 +119,7 @@ func (g *Group) readMemory(c *Counters) {
 	}
 }
 
-// readOOM reads the OOM counters.
+// readOOM reads the OOM counters of the group and of the group that sets the memory limit.
 func (g *Group) readOOM(c *Counters) {
 	own, err := readOOM(g.r.ReadKeepOpen, g.own.oom)
 	if err != nil {
@@ -140,8 +140,8 @@ func (g *Group) readOOM(c *Counters) {
 	c.LimitOOMs = limit.ooms
 }
 
-// workingSet returns usage without the pages that can be dropped at once, the page cache of files, and, in v1, the
-// swapped-out bytes.
+// workingSet returns usage without the pages that can be dropped at once, the page cache of files and, in v1, the
+// swapped-out bytes. stat is the group's memory.stat.
 func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache, swap float64) {
 	if stat == "" {
 		return nan, nan, nan
@@ -154,7 +154,7 @@ func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache,
 	if err := g.r.keys(stat, keys, v[:]); err != nil {
 		c.fail("memory.stat", err)
 	}
-	// The numbers are not read at one instant.
+	// The differences may be negative, because the numbers are not read at one instant.
 	return max(usage-v[0], 0), max(v[1]-v[2], 0), v[3]
 }
 
@@ -167,8 +167,8 @@ func (g *Group) readTraffic(c *Counters) {
 	}
 }
 
-// readTrafficFile reads the storage bytes from a file, and reports whether it counts. A v1 file without a device does
-// not; a v2 file without one means that there was no traffic yet.
+// readTrafficFile reads the storage bytes from the file at path, and reports whether the file counts. A v1 file without
+// devices does not count; a v2 file without devices means that there was no traffic yet.
 func (g *Group) readTrafficFile(c *Counters, path string) bool {
 	data, err := g.r.ReadKeepOpen(path, maxFile)
 	if err != nil {
@@ -191,7 +191,7 @@ func (g *Group) readTrafficFile(c *Counters, path string) bool {
 			return false
 		}
 		if !ok {
-			continue // v1 also has lines of sums
+			continue // v1 also has lines with sums
 		}
 		counted = true
 		if !g.isStacked(t.device) {
@@ -210,11 +210,11 @@ func (g *Group) readTrafficFile(c *Counters, path string) bool {
 	return true
 }
 
-// maxDevices bounds the cache of isStacked.
+// maxDevices is how many devices isStacked caches.
 const maxDevices = 4096
 
-// isStacked reports whether another device counts a device's bytes, too: it is made of others (LVM, RAID, dm-crypt), or
-// is a loop device, which reads and writes a file.
+// isStacked reports whether the bytes of device are counted by another device, too. That is so if it is made of other
+// devices (LVM, RAID, dm-crypt), or is a loop device, which reads and writes a file.
 func (g *Group) isStacked(device string) bool {
 	stacked, known := g.stacked[device]
 	if known {
@@ -244,9 +244,8 @@ func (r *reader) stall(path string) (Stall, error) {
 	return s, err
 }
 
-// Reclaim reads what may have kept the memory below its need, of the group that sets Limits.Memory as of the last
-// Limits, or of this group if none does. Call it every few seconds at most, as the kernel sums memory.stat over all
-// CPUs and the groups below.
+// Reclaim reads the Reclaim of the group that set Limits.Memory at the last call to Limits, or of this group if none
+// did. Call it every few seconds at most, because the kernel sums memory.stat over all CPUs and the groups below.
 func (g *Group) Reclaim() Reclaim {
 	h := Reclaim{Swap: nan, Refaults: nan, High: nan, HighEvents: nan}
 	if g.memory == nil || g.limitLevel < 0 && !g.memory.hasCounters() {
@@ -260,7 +259,7 @@ func (g *Group) Reclaim() Reclaim {
 	var v [4]float64
 	_ = g.r.keys(g.memory.path(level, "memory.stat"), []string{prefix + "workingset_refault_file",
 		prefix + "workingset_refault_anon", prefix + "workingset_refault", "total_swap"}, v[:])
-	for _, pages := range v[:3] { // a kernel has the first two, or the third, or none
+	for _, pages := range v[:3] { // a kernel has the first two keys, or the third, or none
 		if bytes := pages * float64(os.Getpagesize()); math.IsNaN(h.Refaults) {
 			h.Refaults = bytes
 		} else if !math.IsNaN(bytes) {
@@ -271,13 +270,13 @@ func (g *Group) Reclaim() Reclaim {
 		return h
 	}
 
-	var none Counters // a missing file is no failure
+	var none Counters // drops errors: a missing file is not a failure
 	h.Swap = none.number(&g.r, existingPath(g.memory.path(level, "memory.swap.current")))
 	g.readHigh(&h)
 	return h
 }
 
-// readHigh reads the lowest memory.high of the group and its visible ancestors.
+// readHigh reads the lowest memory.high of the group and its visible ancestors, and how often it was exceeded.
 func (g *Group) readHigh(h *Reclaim) {
 	for i := range g.memory.dirs {
 		data, err := g.r.ReadOnce(g.memory.path(i, "memory.high"), maxFile)

@@ -14,12 +14,12 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxCoreFiles bounds the matches of the pattern that are inspected in each directory.
+// maxCoreFiles is how many files that match the pattern are inspected at most, in each directory.
 const maxCoreFiles = 100
 
-// FindCoreFiles returns the core files written since a moment: where core_pattern puts them, or in dirs if the pattern
-// is relative to the working directory. It keeps only those on the file systems of dirs. written is false if the kernel
-// writes no core files, or if the pattern cannot be read. It may take long.
+// FindCoreFiles returns the core files written since the given time on the file systems of dirs. It looks where
+// core_pattern puts them, or in dirs if the pattern is relative to the working directory. written is false if the
+// kernel writes no core files, or if the pattern cannot be read. It may take long.
 func FindCoreFiles(dirs []string, since time.Time) (cores []CoreFile, written bool) {
 	data, err := procfile.ReadFile("/proc/sys/kernel/core_pattern")
 	if err != nil {
@@ -29,7 +29,7 @@ func FindCoreFiles(dirs []string, since time.Time) (cores []CoreFile, written bo
 }
 
 func findCoreFiles(pattern string, dirs []string, since time.Time) (cores []CoreFile, written bool) {
-	if strings.HasPrefix(pattern, "|") || strings.HasPrefix(pattern, "@") { // passed to a program or a socket
+	if strings.HasPrefix(pattern, "|") || strings.HasPrefix(pattern, "@") { // dumps are passed to a program or a socket
 		return nil, false
 	}
 	glob, seen := coreGlob(pattern), make(map[string]bool)
@@ -54,7 +54,7 @@ func findCoreFiles(pattern string, dirs []string, since time.Time) (cores []Core
 	return cores, true
 }
 
-// coreGlob returns a glob for the kernel's core_pattern, with "*" for %p, %e and the like.
+// coreGlob converts the kernel's core_pattern to a glob, with "*" for %p, %e and the like.
 func coreGlob(pattern string) string {
 	if pattern == "" {
 		pattern = "core"
@@ -79,8 +79,8 @@ func escapeGlob(name string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(name)
 }
 
-// newCoreFile returns the core file at path. It reports false if path is no core file, is older than since, or is on
-// another file system than all of dirs.
+// newCoreFile returns the core file at path. It reports false if path is not a core file, is older than since, or is
+// not on the file system of any of dirs.
 func newCoreFile(path string, dirs []string, since time.Time) (CoreFile, bool) {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
@@ -97,8 +97,8 @@ func newCoreFile(path string, dirs []string, since time.Time) (CoreFile, bool) {
 	return c, len(c.Paths) > 0
 }
 
-// isCoreFile reports whether a file is an ELF file of type ET_CORE, or the start of an ELF file that was cut off
-// because the disk was full.
+// isCoreFile reports whether the file at path is an ELF file of type ET_CORE, or was cut off before its type, as on a
+// full disk.
 func isCoreFile(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -4,14 +4,14 @@ package host
 type CPUTimes struct {
 	Name    string
 	Seconds [NumCPUModes]float64
-	// Guest and GuestNice are part of ModeUser and ModeNice as well.
+	// Guest and GuestNice are also included in ModeUser and ModeNice.
 	Guest, GuestNice float64
 }
 
-// A CPUMode is one of the states by which the kernel splits a CPU's time (proc(5)).
+// A CPUMode is one of the states into which the kernel divides a CPU's time (proc(5)).
 type CPUMode int
 
-// The modes, in the kernel's order. Guest time is part of ModeUser and ModeNice, as in the kernel.
+// The modes, in the kernel's order. ModeUser and ModeNice include guest time, as in the kernel.
 const (
 	ModeUser CPUMode = iota
 	ModeNice
@@ -24,7 +24,7 @@ const (
 	NumCPUModes
 )
 
-// String returns the mode's name in proc(5) and other tools.
+// String returns the mode's name, as in proc(5) and most tools.
 func (m CPUMode) String() string {
 	return [NumCPUModes]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}[m]
 }

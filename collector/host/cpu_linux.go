@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readCPU reads the cpuN lines of /proc/stat. gopsutil makes a string of every line, including thousands of interrupts,
-// at twice the cost (BenchmarkSources), and silently drops a CPU with a line that it cannot parse.
+// readCPU reads the cpuN lines of /proc/stat. gopsutil creates a string for every line, including those of thousands of
+// interrupts, at twice the cost (BenchmarkSources), and silently drops a CPU whose line it cannot parse.
 func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readCPU()
@@ -19,8 +19,8 @@ func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	})
 }
 
-// parseStat appends the CPUs of /proc/stat to cpus, which is empty, and returns it. The CPUs follow the line of their
-// sum and precede everything else. Old kernels lack the last columns.
+// parseStat appends the CPUs of data, a /proc/stat, to cpus, which must be empty. Their lines follow the first one,
+// which has their sum, and precede everything else. Old kernels lack the last columns.
 func parseStat(data []byte, names *nameCache, cpus []CPUTimes) ([]CPUTimes, error) {
 	_, data, _ = bytes.Cut(data, []byte{'\n'})
 	if cpus == nil {

@@ -22,9 +22,9 @@ const (
 	NumDeviceKinds
 )
 
-// deviceKinds describes each kind: its source, the bytes of one count, the function that returns how far a counter went
-// up between two Readings, the function that opens its reader, and the function that classifies its devices. classify
-// is nil if the reader sets the classes itself.
+// deviceKinds describes each kind: its source, the number of bytes that a count of 1 stands for, and three functions.
+// delta returns by how many counts a counter went up between two Readings; open returns the kind's reader; classify
+// returns the classes of its devices, and is nil if the reader sets them itself.
 var deviceKinds = [NumDeviceKinds]struct {
 	source   string
 	unit     uint64
@@ -41,15 +41,14 @@ var deviceKinds = [NumDeviceKinds]struct {
 	LustreMounts: {SourceLustre, 1, series.ResetDelta, openLustre, nil},
 }
 
-// isOptional reports whether most hosts have no devices of the kind. They are first looked for after the job has
-// started, and have their own interval.
+// isOptional reports whether most hosts have no devices of this kind. Optional devices are first looked for after the
+// job has started, and are read at their own interval (pollTimer).
 func (k DeviceKind) isOptional() bool { return k >= NFSMounts }
 
-// rdmaUnit is the bytes of one count of port_rcv_data and port_xmit_data
-// (Documentation/ABI/stable/sysfs-class-infiniband).
+// rdmaUnit is the unit of port_rcv_data and port_xmit_data, in bytes (Documentation/ABI/stable/sysfs-class-infiniband).
 const rdmaUnit = 4
 
-// A deviceReader appends the devices of one kind to into, and keeps its own state between Readings. at is on the
+// A deviceReader appends the devices of one kind to into. It keeps state between Readings. at is the time on the
 // monotonic clock. The devices that it returns are valid even with an error, which names the unreadable ones.
 type deviceReader func(at time.Duration, into []Device) ([]Device, error)
 
@@ -61,13 +60,13 @@ func openNICs(r *Reader) deviceReader {
 	return func(_ time.Duration, into []Device) ([]Device, error) { return r.readNet(into) }
 }
 
-// SourceInfiniBand is the source of the bytes of RDMA ports.
+// SourceInfiniBand is the name of the source of RDMAPorts.
 const SourceInfiniBand = "infiniband"
 
 // Source returns the name of the kind's source.
 func (k DeviceKind) Source() string { return deviceKinds[k].source }
 
-// Unit returns the bytes of one count of a device.
+// Unit returns how many bytes a count of 1 of a device stands for.
 func (k DeviceKind) Unit() uint64 { return deviceKinds[k].unit }
 
 // Delta returns the bytes by which a counter of a device went up between two Readings.
@@ -80,48 +79,48 @@ func (k DeviceKind) Delta(prev, cur uint64) uint64 {
 // unit: sectors of 512 bytes for disks, 4 bytes for RDMA ports, bytes for the others.
 type Device struct {
 	Name string
-	// In counts reads from a disk or file system, or what an interface or port received. Out counts writes, or what was
-	// sent.
+	// In counts what was read from the disk or file system, or received by the interface or port. Out counts what was
+	// written, or sent.
 	In, Out uint64
 	Class   DeviceClass
 }
 
-// A DeviceClass is a set of bits: the sums that a device counts in, and the state of its counters.
+// A DeviceClass is a set of bits that say in which sums a device is included, and the state of its counters.
 type DeviceClass uint8
 
 // The bits. A device may have several.
 const (
-	Counted  DeviceClass = 1 << iota // in perfagent's totals: each byte once
+	Counted  DeviceClass = 1 << iota // in perfagent's totals, which count each byte once
 	Loopback                         // a loopback interface
 	PerfPy                           // in perf.py's totals (psutil's sum)
 
-	// The counter could not be read: its value is from an earlier Reading, so that no bytes are lost once it can be
-	// read again.
+	// The counter could not be read, so its value is from an earlier Reading. No bytes are lost: the first Reading that
+	// can read it again has them.
 	StaleIn
 	StaleOut
-	// The counter is saturated: it stays at the end of its range. The bytes up to there belong to the first Reading
-	// that finds it saturated; later Readings set StaleIn or StaleOut, too.
+	// The counter is saturated: it stays at the end of its range. In the first Reading that finds it saturated its
+	// value is still correct; later Readings also set StaleIn or StaleOut.
 	SaturatedIn
 	SaturatedOut
 
-	// The device was added since the previous Reading: its counters began at 0 since then.
+	// The device was added since the previous Reading, with counters that began at 0.
 	Added
 )
 
-// rescanInterval is how long a classification is valid while the set of devices stays the same: a bond or bridge can be
-// built from existing devices.
+// rescanInterval is how long a classification is used while the set of devices stays the same. It may become wrong: a
+// bond or bridge can be built from existing devices.
 const rescanInterval = time.Minute
 
-// A classCache caches the classes of devices. A classification takes several sysfs look-ups per device, far more than
-// reading all counters.
+// A classCache caches the classes of devices. A classification takes several sysfs look-ups per device, which cost far
+// more than reading all counters.
 type classCache struct {
 	names   []string
 	classes []DeviceClass
 	at      time.Duration
 }
 
-// apply sets the classes of devs. It calls look only if the set of names has changed or the classification is older
-// than rescanInterval.
+// apply sets the classes of devs. It calls look to classify them only if their names have changed or the last
+// classification is older than rescanInterval.
 func (t *classCache) apply(devs []Device, now time.Duration, look func([]Device) []DeviceClass) {
 	if !t.same(devs) || now-t.at >= rescanInterval {
 		t.names = t.names[:0]
@@ -136,7 +135,7 @@ func (t *classCache) apply(devs []Device, now time.Duration, look func([]Device)
 	}
 }
 
-// same reports whether devs have the names of the last classification.
+// same reports whether devs have the same names as in the last classification.
 func (t *classCache) same(devs []Device) bool {
 	named := func(name string, d Device) bool { return name == d.Name }
 	return t.classes != nil && slices.EqualFunc(t.names, devs, named)

@@ -12,8 +12,8 @@ import (
 // DiskUsage is the usage of the file system at Path, in bytes (statfs(2)).
 type DiskUsage struct {
 	Path string
-	// Used counts allocated blocks, Available the blocks that unprivileged users may still write. Reserved blocks are
-	// in neither.
+	// Used is the size of all allocated blocks, Available that of the blocks that unprivileged users may still write.
+	// Neither includes free blocks that are reserved for root.
 	Used, Available uint64
 }
 
@@ -22,16 +22,16 @@ func (d DiskUsage) Percent() float64 {
 	return series.Round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
 }
 
-// statfsTimeout is how long a Reading waits for file systems. A local one needs microseconds. A network file system
-// without its server blocks forever; only one Reading waits for it.
+// statfsTimeout is how long a Reading waits for statfs. On a local file system it takes microseconds. On a network file
+// system whose server is gone it never returns; only one Reading waits for that.
 const statfsTimeout = 200 * time.Millisecond
 
-// A diskUsageReader reads the usage of file systems. One that hangs is absent from the Reading and does not block the
-// sampling.
+// A diskUsageReader reads the usage of file systems. A file system that hangs is absent from the Reading and does not
+// block sampling.
 type diskUsageReader struct {
 	files   []fileSystem
 	timeout time.Duration          // statfsTimeout, except in tests
-	prompt  func(path string) bool // timeout.IsLocalFS, or nil if the kernel is not asked
+	prompt  func(path string) bool // timeout.IsLocalFS, or nil if statfs is replaced
 }
 
 // A fileSystem is one file system and its statfs call.
@@ -40,7 +40,7 @@ type fileSystem struct {
 	statfs      func() diskResult
 	caller      *timeout.Caller[diskResult]
 	overdue     bool // the call of an earlier Reading has not returned
-	promptKnown bool // prompt is known
+	promptKnown bool // prompt is set, by the first call that returned
 	prompt      bool // statfs returns from memory, see timeout.IsLocalFS
 }
 
@@ -50,7 +50,7 @@ type diskResult struct {
 	prompt bool // set by the first call
 }
 
-// usageOf returns a function that calls ask(path).
+// usageOf binds ask to path.
 func usageOf(ask func(path string) (DiskUsage, error), path string) func() (DiskUsage, error) {
 	return func() (DiskUsage, error) { return ask(path) }
 }
@@ -74,8 +74,8 @@ func newDiskSpace(paths []string, usageOf func(path string) func() (DiskUsage, e
 	return d
 }
 
-// read waits for the pending call until the deadline, or calls statfs itself if that is prompt. ok is false on a
-// timeout.
+// read waits until the deadline for the pending call. If statfs is known to be prompt, it calls that itself. ok is
+// false on a timeout.
 func (f *fileSystem) read(deadline time.Time) (a diskResult, ok bool) {
 	if f.prompt {
 		return f.statfs(), true
@@ -100,9 +100,9 @@ func (d *diskUsageReader) paths() []string {
 	return out
 }
 
-// read calls statfs on all file systems in parallel and appends the results to got, including late results of earlier
-// calls, which are as good. The error names the file systems that failed or timed out. A call that is pending since an
-// earlier Reading is not waited for.
+// read calls statfs on all file systems in parallel and appends the results to got. It does not wait for a call that
+// has been pending since an earlier Reading, but uses its result if there is one. The error names the file systems that
+// failed or timed out.
 func (d *diskUsageReader) read(got []DiskUsage) ([]DiskUsage, error) {
 	deadline := time.Now().Add(d.timeout)
 	for i := range d.files {

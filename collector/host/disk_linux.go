@@ -26,7 +26,7 @@ func diskUsage(path string) func() (DiskUsage, error) {
 	}
 }
 
-// A mount is a path on a file system, for statfs.
+// A mount is a path for statfs, in the two forms that the system call needs.
 type mount struct {
 	path string
 	name []byte // NUL-terminated
@@ -34,8 +34,8 @@ type mount struct {
 
 func newMount(path string) *mount { return &mount{path, append([]byte(path), 0)} }
 
-// statfs calls statfs(2) and returns the size of a block with the result. Blocks are counted in f_frsize: gopsutil
-// multiplies by f_bsize, which is 256 times too much on virtiofs and FUSE.
+// statfs calls statfs(2) and returns the result with the size of a block, f_frsize. gopsutil multiplies by f_bsize,
+// which gives 256 times too much on virtiofs and FUSE.
 func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
 	for err = m.call(&st); err == unix.EINTR; {
 		err = m.call(&st)
@@ -50,7 +50,8 @@ func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
 	return st, unit, nil
 }
 
-// call is unix.Statfs without copying the path. 32-bit systems have another system call.
+// call is unix.Statfs without a copy of the path. On 32-bit systems, where the system call is a different one, it is
+// unix.Statfs.
 func (m *mount) call(st *unix.Statfs_t) error {
 	if strconv.IntSize < 64 || strings.IndexByte(m.path, 0) >= 0 {
 		return unix.Statfs(m.path, st)
@@ -62,8 +63,8 @@ func (m *mount) call(st *unix.Statfs_t) error {
 	return nil
 }
 
-// freeSpace reads the free space with statfs(2). It includes the reserved blocks if the user is root on the host. A
-// read-only file system, or one without blocks, is an error.
+// freeSpace reads the free space of the file system at path. It includes the blocks reserved for root if the user is
+// root on the host. For a file system that is read-only or has no blocks it returns an error.
 func freeSpace(path string) (FreeSpace, error) {
 	st, unit, err := newMount(path).statfs()
 	if err != nil {
@@ -79,12 +80,12 @@ func freeSpace(path string) (FreeSpace, error) {
 	}
 	r := FreeSpace{Path: path, FreeMB: float64(free) * float64(unit) / mib, Inodes: series.Unknown()}
 	r.ReserveMB = r.FreeMB - float64(st.Bavail)*float64(unit)/mib
-	if st.Files > 0 { // btrfs and others create inodes on demand
+	if st.Files > 0 { // btrfs and other file systems create inodes on demand
 		r.Inodes = series.Optional(st.Ffree)
 	}
 	return r, nil
 }
 
-// hostRoot reports whether this user is root on the host. Root of a user namespace, as in a rootless container, may not
-// use the reserve.
+// hostRoot reports whether this user is root on the host. Root in a user namespace, as in a rootless container, may not
+// use the reserved blocks.
 func hostRoot() bool { return os.Geteuid() == 0 && procfile.InHostUserNamespace() }

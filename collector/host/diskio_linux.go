@@ -13,12 +13,13 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// diskUnit is the bytes of one count of /proc/diskstats: 512, whatever the device's sector size
+// diskUnit is the unit of /proc/diskstats, in bytes, whatever the device's sector size
 // (Documentation/admin-guide/iostats.rst).
 const diskUnit = 512
 
 // readDiskIO reads /proc/diskstats or, if that is missing, /sys/block/*/stat, as psutil does. gopsutil looks up the
-// serial number and udev record of every device on each call, and omits idle devices, which then seem to appear later.
+// serial number and udev record of every device on each call, and omits devices without any I/O since boot, which then
+// seem to appear later.
 func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readDiskIO()
@@ -33,8 +34,8 @@ func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
 	return devs, err
 }
 
-// parseDiskstats returns the device of every line, including partitions. A line has at least 14 fields (Linux 2.6,
-// 4.18, 5.5), or 7 for partitions on old kernels.
+// parseDiskstats appends the device of every line, including partitions, to devs. A line has at least 14 fields (more
+// since Linux 4.18 and 5.5), or 7 for partitions on old kernels.
 func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, error) {
 	if devs == nil {
 		devs = make([]Device, 0, len(*names))
@@ -61,7 +62,7 @@ func parseDiskstats(data []byte, names *nameCache, devs []Device) ([]Device, err
 	return devs, nil
 }
 
-// readSysBlock reads /sys/block/*/stat. It returns why, the error of /proc/diskstats, if that gives no device.
+// readSysBlock reads /sys/block/*/stat. If that yields no device, it returns why, the error from /proc/diskstats.
 func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	entries, err := os.ReadDir(filepath.Join(r.sys, "block"))
 	if err != nil {
@@ -90,19 +91,19 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	return devs, nil
 }
 
-// unslash returns the device name of a sysfs directory.
+// unslash returns the name of the device whose sysfs directory has the given name.
 func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/") }
 
-// classifyBlocks marks the whole devices with bytes that no other listed device counts: no partitions, no devices on
-// top of a listed one (dm, md and bcache have slaves), no memory (ram, zram), no hidden path of a multipath device.
-// Loop devices, ZFS volumes and DRBD are on top of another device without a link in sysfs, so they count only if no
-// other device does.
+// classifyBlocks marks the devices whose bytes no other listed device counts. It leaves out partitions, devices on top
+// of a listed one (dm, md and bcache have slaves), memory (ram, zram) and hidden paths of a multipath device. Loop
+// devices, ZFS volumes and DRBD are on top of another device without a link in sysfs, so they count only if no other
+// device does.
 func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	byName := make(map[string]Device, len(devs))
 	for _, d := range devs {
 		byName[d.Name] = d
 	}
-	// If /sys/block has none of the devices, it is not the one of this host.
+	// If /sys/block has none of the devices, it is missing or that of another host.
 	haveSys := slices.ContainsFunc(devs, func(d Device) bool { return r.isWhole(d.Name) })
 	classes := make([]DeviceClass, len(devs))
 	counted := false
@@ -132,19 +133,19 @@ func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	return classes
 }
 
-// blockDir returns the sysfs directory of a device.
+// blockDir returns the sysfs directory of the device name.
 func (r *Reader) blockDir(name string) string {
 	return filepath.Join(r.sys, "block", strings.ReplaceAll(name, "/", "!"))
 }
 
-// isWhole reports whether /sys/block lists a device: it is not a partition.
+// isWhole reports whether the device name is not a partition: whether /sys/block lists it.
 func (r *Reader) isWhole(name string) bool {
 	_, err := os.Stat(r.blockDir(name))
 	return err == nil
 }
 
-// isDuplicatePath reports whether a device is a hidden path to an NVMe drive that counts the same bytes. Before Linux
-// 6.3 only the paths counted them.
+// isDuplicatePath reports whether d is a hidden path to an NVMe drive that counts the same bytes. Before Linux 6.3 only
+// the paths counted bytes.
 func (r *Reader) isDuplicatePath(d Device, byName map[string]Device) bool {
 	if readWord(filepath.Join(r.blockDir(d.Name), "hidden")) != "1" {
 		return false
@@ -156,7 +157,8 @@ func (r *Reader) isDuplicatePath(d Device, byName map[string]Device) bool {
 	return !uncounted || d.In == 0 && d.Out == 0
 }
 
-// stacked reports whether a device uses a listed device, or a partition of one: /sys/block lists no partitions.
+// stacked reports whether the device with the sysfs directory dir is on top of a device in byName, or of a partition of
+// one.
 func stacked(dir string, byName map[string]Device) bool {
 	dir = filepath.Join(dir, "slaves")
 	slaves, err := os.ReadDir(dir)
@@ -175,8 +177,8 @@ func stacked(dir string, byName map[string]Device) bool {
 	return false
 }
 
-// looksLikePartition reports whether a name looks like a partition of a listed device: sda1 of sda, nvme0n1p2 of
-// nvme0n1. It is for hosts without sysfs.
+// looksLikePartition reports whether name looks like a partition of a device in byName, as sda1 of sda and nvme0n1p2 of
+// nvme0n1 do. It is used without sysfs.
 func looksLikePartition(name string, byName map[string]Device) bool {
 	base := strings.TrimRight(name, "0123456789")
 	if base == name {
@@ -188,7 +190,7 @@ func looksLikePartition(name string, byName map[string]Device) bool {
 	return disk || numbered && numberedDisk
 }
 
-// hasPrefix reports whether a name has one of the prefixes.
+// hasPrefix reports whether name has one of the prefixes.
 func hasPrefix(name string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// maxZones bounds the number of energy counters: two per package.
+// maxZones is how many energy counters are read at most. There are two per package.
 const maxZones = 64
 
-// An energyReader reads the CPUs' energy counters (RAPL) in /sys/class/powercap: those named package and dram. The core
-// and uncore counters are part of the package counter, and the platform counter (psys) includes the packages.
+// An energyReader reads the CPUs' energy counters (RAPL) in /sys/class/powercap that are named package and dram. The
+// package counter includes the core and uncore counters, and the platform counter (psys) includes the packages.
 type energyReader struct {
 	timer pollTimer
 	zones []energyZone
@@ -59,13 +59,13 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	}
 	e.last = out
 	err := errors.Join(errs...)
-	if isGone(err) { // a reloaded driver has other files
+	if isGone(err) { // a reloaded driver has different files
 		e.zones = nil
 	}
 	return out, err
 }
 
-// findZones finds the counters. Since CVE-2020-8694 only root may read them: missing then reports that.
+// findZones finds the counters. Since CVE-2020-8694 only root may read them; if we may not, missing says so.
 func (e *energyReader) findZones(sys string) (missing series.Missing) {
 	class := filepath.Join(sys, "class", "powercap")
 	for _, name := range readNames(class) {
@@ -89,5 +89,5 @@ func (e *energyReader) findZones(sys string) (missing series.Missing) {
 	return missing
 }
 
-// isCountedZone reports whether the zone with this name counts: each package, and the memory of each.
+// isCountedZone reports whether a zone with the given name counts. That is so for packages, and for their memory.
 func isCountedZone(name string) bool { return name == "dram" || strings.HasPrefix(name, "package-") }

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// FreeSpace is the space that this user may still write on a file system.
+// FreeSpace is the space on a file system that this user may still use.
 type FreeSpace struct {
 	Path   string
 	FreeMB float64 // MiB
@@ -23,8 +23,9 @@ type CoreFile struct {
 	Paths []string // the requested directories on its file system
 }
 
-// FreeSpaces reads the free space of several file systems in parallel, for at most statfsTimeout (200 ms): one without
-// its server never returns. It omits those that fail, time out or are read-only, and keeps the order of paths.
+// FreeSpaces reads the free space of the file systems at paths in parallel, for at most statfsTimeout (200 ms): on a
+// network file system whose server is gone, statfs never returns. It omits file systems that fail, time out or are
+// read-only, and keeps the order of paths.
 func FreeSpaces(paths []string) []FreeSpace {
 	type answer struct {
 		space FreeSpace

@@ -15,8 +15,8 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// gopsutil reads a host through the gopsutil library: always on systems other than Linux, and on Linux as a second
-// opinion. It passes the library's numbers on unchanged, but rejects impossible ones. docs/limits.md lists the
+// gopsutil reads a host through the gopsutil library. It is the only reader on systems other than Linux, and a second
+// opinion on Linux. It passes the library's numbers on unchanged, but rejects impossible ones. docs/limits.md lists the
 // differences from psutil.
 type gopsutil struct {
 	proc     string
@@ -34,7 +34,7 @@ func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
 	}
 }
 
-// readCPU reads CPU times. The library drops a CPU with a line that it cannot parse.
+// readCPU reads CPU times. The library drops a CPU whose line it cannot parse.
 func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 	stats, err := cpu.TimesWithContext(g.roots, true)
 	if err != nil {

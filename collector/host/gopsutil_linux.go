@@ -10,7 +10,7 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// onlyGopsutil reports whether gopsutil is the only reader on this system.
+// onlyGopsutil says whether gopsutil is the only reader on this system.
 const onlyGopsutil = false
 
 // readNet reads network interfaces, from the same file as Reader.readNet.
@@ -26,7 +26,7 @@ func (g *gopsutil) readNet() ([]Device, error) {
 }
 
 // readLoad reads the load. The library reads only the means of /proc/loadavg, so the number of running tasks comes from
-// /proc/stat. This process is running, so 0 means that the file has no such number.
+// /proc/stat. As this process is running, 0 means that the file does not have the number.
 func (g *gopsutil) readLoad() (Load, error) {
 	avg, err := load.AvgWithContext(g.roots)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// A groupCheck compares the CPU time of the job's group with the least that the job has used, according to wait4(2) and
-// its processes. The group has less if processes have moved to another group, as with container engines, or if its
-// counter is a stub of zeros, as in gVisor. From then on the processes are read, too.
+// A groupCheck compares the CPU time of the job's group with a lower bound: what wait4(2) and the job's processes
+// report. The group has counted less if processes have moved to another group, as with container engines, or if its
+// counter is always 0, as in gVisor. From then on the processes are read, too.
 type groupCheck struct {
-	outside  bool // the group does not count all processes
-	caughtUp bool // what the group lacked by then has been added
+	outside  bool // the group does not count all processes of the job
+	caughtUp bool // the CPU time that the group had missed before it was found out has been added
 
 	cpu                counterPair
 	groupIO, processIO process.IO // baselines of IO
@@ -21,10 +21,11 @@ type groupCheck struct {
 	scanned time.Duration // when the processes were last compared with the group
 }
 
-// A counterPair holds a counter of the group and the one of the processes at the same moment. NaN is unknown.
+// A counterPair holds the group's and the processes' value of a counter at the same moment. NaN means unknown.
 type counterPair struct{ group, processes float64 }
 
-// excess returns how much more the processes have counted than the group since p, at least 0; 0 if unknown.
+// excess returns how much more the processes have counted than the group since p. It returns 0 if that is negative or
+// unknown.
 func (p counterPair) excess(group, processes float64) float64 {
 	if more := (processes - p.processes) - (group - p.group); more > 0 {
 		return more
@@ -32,7 +33,7 @@ func (p counterPair) excess(group, processes float64) float64 {
 	return 0
 }
 
-// begin sets the baseline. The usage so far of the processes of a running job is not known yet.
+// begin sets the baseline. If the job already runs, the usage of its processes so far is not known yet.
 func (w *groupCheck) begin(now time.Duration, use *JobUsage, running bool) {
 	w.last, w.scanned = now, now
 	w.cpu, w.groupIO = counterPair{group: use.CPUSeconds}, use.IO
@@ -41,14 +42,14 @@ func (w *groupCheck) begin(now time.Duration, use *JobUsage, running bool) {
 	}
 }
 
-// undercounts reports whether the group has counted less CPU time than was certainly used when it was read. The slack
-// covers the first moments of a process, before it enters its group.
+// undercounts reports whether group, the CPU time that the group has counted, is less than atLeast, what the job had
+// certainly used by then. The slack of 20 ms and 2 % covers the first moments of a process, before it enters its group.
 func (w *groupCheck) undercounts(group, atLeast float64) bool {
 	return w.cpu.excess(group, atLeast) > 0.02+0.02*(group-w.cpu.group)
 }
 
-// verifyGroup compares the group's CPU time with the processes', which were read later: usage in between proves
-// nothing, so it reads the group again before it sets outside.
+// verifyGroup compares the group's CPU time with that of the processes, which were read later. CPU time used in between
+// proves nothing, so it reads the group again before it sets outside.
 func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped ReapedUsage, now time.Duration) {
 	w := &j.groupCheck
 	if !tree.Fresh {
@@ -68,7 +69,8 @@ func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped Re
 	w.scanned = now
 }
 
-// addUncountedCPU adds the CPU time that the processes have counted and the group has not.
+// addUncountedCPU adds to use the CPU time that the processes have counted and the group has not. The first time it
+// also sets LateCPUSeconds.
 func (w *groupCheck) addUncountedCPU(use *JobUsage, processes float64) {
 	more := w.cpu.excess(use.CPUSeconds, processes)
 	if !w.caughtUp && w.scanned < w.last {
@@ -78,7 +80,7 @@ func (w *groupCheck) addUncountedCPU(use *JobUsage, processes float64) {
 	use.CPUSeconds += more
 }
 
-// addUncountedIO adds the storage I/O that the processes have counted and the group has not.
+// addUncountedIO adds to use the storage I/O that the processes have counted and the group has not.
 func (w *groupCheck) addUncountedIO(use *JobUsage, processes process.IO) {
 	more := processes.Minus(w.processIO).Minus(use.IO.Minus(w.groupIO))
 	use.IO = use.IO.With(more, func(group, more float64) float64 {
@@ -92,7 +94,7 @@ func (w *groupCheck) addUncountedIO(use *JobUsage, processes process.IO) {
 // addUncounted completes the usage of a job that has processes outside its group.
 func (j *jobReader) addUncounted(use *JobUsage, a treeResult, reaped ReapedUsage) {
 	tree, w := a.use, &j.groupCheck
-	if !tree.Fresh { // the group alone would be less than before
+	if !tree.Fresh { // the group's value alone would be less than in earlier Readings
 		use.CPUSeconds = math.NaN()
 	}
 	if w.addUncountedIO(use, reaped.Plus(tree.IO)); !tree.IOFresh {

@@ -16,13 +16,13 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// rdmaTimeout is how long a Reading waits for the RDMA ports. The driver asks the card, which takes tenths of a
-// millisecond, and a minute if the card is broken.
+// rdmaTimeout is how long a Reading waits for the RDMA ports. The driver asks the card, which takes a few tenths of a
+// millisecond, but up to a minute if the card is broken.
 const rdmaTimeout = 500 * time.Millisecond
 
-// rdma reads the counters of the ports of RDMA devices: InfiniBand, RoCE and others. It looks for new ports once a
-// minute, and does nothing else on a host without any. It retries a vanished port in each Reading, as a driver reload
-// removes the port for a moment.
+// rdma reads the counters of the ports of RDMA devices (InfiniBand, RoCE and the like). It looks for new ports once a
+// minute. It retries a vanished port in each Reading, because a port vanishes for a moment while its driver is
+// reloaded.
 type rdma struct {
 	class  string // /sys/class/infiniband
 	ports  []rdmaPort
@@ -34,7 +34,7 @@ type rdma struct {
 // An rdmaPort is a port with a driver that counts bytes.
 type rdmaPort struct {
 	name     string // "mlx5_0/1"
-	counters string // its directory
+	counters string // directory of its counters
 	wide     bool   // the counters have 64 bits
 }
 
@@ -74,7 +74,7 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 		if _, was := b.last[port.name]; !isGone(in.err) && !isGone(out.err) {
 			errs = append(errs, in.err, out.err)
 		} else if !was {
-			continue // it has no counter
+			continue // the port has no counter
 		}
 		b.ports = append(b.ports, port)
 		if d, known := b.device(port, in, out); known {
@@ -87,7 +87,7 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	return devs, joinedOnce(errs)
 }
 
-// keepVanished returns found and those ports of before that have vanished.
+// keepVanished returns found and the ports in before that have vanished since.
 func keepVanished(found, before []rdmaPort) []rdmaPort {
 	for _, p := range before {
 		isFound := slices.ContainsFunc(found, func(f rdmaPort) bool { return f.name == p.name })
@@ -100,8 +100,8 @@ func keepVanished(found, before []rdmaPort) []rdmaPort {
 
 var errRDMATimeout = fmt.Errorf("the RDMA devices did not answer within %v", rdmaTimeout)
 
-// device returns a port with its counters, or the last known ones if they cannot be read. known is false if there are
-// none.
+// device returns port with the counters in and out, or with its last known ones for those that could not be read. known
+// is false if there are none.
 func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	before, was := b.last[port.name]
 	if !was && (in.err != nil || out.err != nil) {
@@ -125,8 +125,8 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	return d, true
 }
 
-// saturatedClass returns the bits of a saturated counter. The bytes up to saturation are known, so the counter is stale
-// only from the next Reading on, or at once if the first Reading finds it saturated.
+// saturatedClass returns the bits for a saturated counter. The bytes up to saturation are known, so the counter is
+// stale only from the second saturated Reading on, or at once if it is saturated in the port's first Reading.
 func saturatedClass(before Device, was bool, stale, saturated DeviceClass) DeviceClass {
 	if was && before.Class&saturated == 0 {
 		return saturated
@@ -134,11 +134,11 @@ func saturatedClass(before Device, was bool, stale, saturated DeviceClass) Devic
 	return stale | saturated
 }
 
-// isSaturated reports whether a counter is at the end of a 32-bit range. The 32-bit counters of old devices and kernels
-// do not wrap.
+// isSaturated reports whether a counter with the value n is at the end of a 32-bit range. The 32-bit counters of old
+// devices and kernels do not wrap.
 func (p *rdmaPort) isSaturated(n uint64) bool { return n == math.MaxUint32 && !p.wide }
 
-// lookForPorts lists the ports with byte counters. Some drivers have none.
+// lookForPorts lists the ports that have byte counters. Some drivers provide none.
 func lookForPorts(class string) []rdmaPort {
 	var ports []rdmaPort
 	devices, _ := os.ReadDir(class) // without RDMA the directory does not exist
@@ -164,8 +164,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// countedByFunction reports whether a port belongs to a virtual function with bytes that the port of the physical
-// function counts, too. This is so with mlx4 on InfiniBand; a function of mlx5 has separate counters.
+// countedByFunction reports whether port belongs to a virtual function of a card, and the port of the physical function
+// counts its bytes, too. That is so with mlx4 on InfiniBand; with mlx5 each function has its own counters.
 func countedByFunction(device, port string) bool {
 	if !exists(filepath.Join(device, "device", "physfn")) {
 		return false
@@ -174,7 +174,7 @@ func countedByFunction(device, port string) bool {
 	return filepath.Base(driver) == "mlx4_core" && readWord(filepath.Join(port, "link_layer")) == "InfiniBand"
 }
 
-// countsOf reads the counters of ports.
+// countsOf reads the counters of all ports.
 func countsOf(ports []rdmaPort) []rdmaCounts {
 	counts := make([]rdmaCounts, len(ports))
 	for i, p := range ports {
@@ -188,7 +188,7 @@ func countsOf(ports []rdmaPort) []rdmaCounts {
 	return counts
 }
 
-// errNoRDMACount is for a driver that has the file but does not count.
+// errNoRDMACount is for a driver that provides the file but does not count.
 var errNoRDMACount = errors.New("no counter")
 
 func readRDMACount(path string) (c rdmaCount) {
@@ -210,7 +210,7 @@ func readRDMACount(path string) (c rdmaCount) {
 	return c
 }
 
-// isGone reports whether err means that a counter does not exist, or no longer.
+// isGone reports whether err means that a counter does not exist, or no longer exists.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, errNoRDMACount)
 }

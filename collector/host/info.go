@@ -8,7 +8,7 @@ import (
 // Info identifies the sampled machine. Empty fields are unknown.
 type Info struct {
 	Hostname string `json:"hostname"`
-	// BootID is /proc/sys/kernel/random/boot_id: it distinguishes machines with the same name.
+	// BootID is /proc/sys/kernel/random/boot_id. It distinguishes machines that have the same name.
 	BootID   string  `json:"boot_id"`
 	OS       string  `json:"os"`     // "linux"
 	Kernel   string  `json:"kernel"` // release

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// describe sets the fields that procfs has.
+// describe sets the fields of h that come from procfs.
 func (r *Reader) describe(h *Info) {
 	h.Hostname = readWord(r.proc + "/sys/kernel/hostname")
 	h.BootID = readWord(r.proc + "/sys/kernel/random/boot_id")
@@ -13,8 +13,8 @@ func (r *Reader) describe(h *Info) {
 	h.CPUModel = r.cpuModel()
 }
 
-// cpuModel returns the first "model name" of /proc/cpuinfo. It reads only the beginning of the file: on x86 the kernel
-// queries every CPU's frequency as the file is read.
+// cpuModel returns the first "model name" in /proc/cpuinfo. It reads only the beginning of the file, because on x86 the
+// kernel queries a CPU's frequency when its part of the file is read.
 func (r *Reader) cpuModel() string {
 	head, _ := readStart(filepath.Join(r.proc, "cpuinfo"), 4096)
 	for line := range strings.Lines(string(head)) {

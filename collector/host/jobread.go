@@ -13,12 +13,12 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// mib is the bytes of one MiB, the unit of limits and of the host's memory.
+// mib is the number of bytes in a MiB.
 const mib = 1 << 20
 
-// The intervals at which the limits are read, as they may change while the job runs: in each sample at the usual
-// interval for a limited job. A job without limits rarely gets one. One of several ranks of a host that does not
-// measure the host reads them less often in any case.
+// The intervals at which the limits are read, because they may change while the job runs. Those of a limited job are
+// read in every sample (at the usual interval of 1 s). A job without limits rarely gets one, so they are read less
+// often, as they are if another perfagent measures the host.
 const (
 	limitsEvery   = 900 * time.Millisecond
 	noLimitsEvery = 4900 * time.Millisecond
@@ -27,24 +27,24 @@ const (
 // A jobReader reads the job's usage.
 type jobReader struct {
 	JobOptions
-	limits      Limits // that the job was given
+	limits      Limits // what the job was given
 	limitsAt    time.Duration
 	selfLimits  selfLimits
-	innerGroup  *cgroup.Group // that all its processes have entered, see selfLimits; nil = none
-	innerLimits cgroup.Limits // of that group
+	innerGroup  *cgroup.Group // the one that all its processes have entered, see selfLimits; nil = none
+	innerLimits cgroup.Limits // of innerGroup
 	reclaimAt   time.Duration // when Reclaim was last read
 	jobOnly     bool          // another perfagent measures the host
-	// innerMemoryGroup is the innermost of several groups with the memory limit.
+	// innerMemoryGroup is JobUsage.InnerMemoryGroup of limits.
 	innerMemoryGroup string
 	// limitsFailed has the reason for each unreadable limits file.
 	limitsFailed map[string]error
 	groupAt      time.Duration // when the group was last read
 	closing      bool          // the next Reading is the final one
-	// groupMemoryBefore is the group's memory at the baseline without perfagent's: what the kernel keeps of ended
-	// processes.
+	// groupMemoryBefore is the group's memory at the baseline, without perfagent's. The kernel keeps it from processes
+	// that have ended.
 	groupMemoryBefore float64
-	// groupBaseline holds which counters the group had at the baseline. These are never read from the processes, which
-	// have another baseline.
+	// groupBaseline records which counters the group had at the baseline. They never come from the processes, which
+	// have a different baseline.
 	groupBaseline struct {
 		cpu bool
 		io  process.IO // NaN: the group did not have it
@@ -56,7 +56,7 @@ type jobReader struct {
 	begun      time.Duration // time of the baseline
 	tableAt    time.Duration // when the processes were last scanned for the table alone
 	groupCheck groupCheck
-	hidden     bool // the main process lives, but no process is visible
+	hidden     bool // the main process is alive, but no process is visible
 }
 
 // helperPID returns the process that queries the GPUs; 0 if there is none.
@@ -67,10 +67,10 @@ func (j *jobReader) helperPID() int {
 	return j.gpus.PID()
 }
 
-// final makes the next Reading complete: it is the last one.
+// final makes the next Reading, the last one, read everything, even what is not due.
 func (j *jobReader) final() {
 	j.closing, j.tree.closing = true, true
-	if !j.AgentOutsideGroup { // otherwise the group may vanish with the job
+	if !j.AgentOutsideGroup { // otherwise the group may vanish together with the job
 		j.limitsAt = 0
 	}
 }
@@ -84,7 +84,7 @@ func (j *jobReader) close() {
 	j.tree.close()
 }
 
-// baseline reads the counters that run before the job starts.
+// baseline reads the counters that may not begin at 0 when the job starts.
 func (j *jobReader) baseline(out *Reading) *JobUsage {
 	if j.Source == "" {
 		return nil
@@ -105,7 +105,7 @@ func (j *jobReader) baseline(out *Reading) *JobUsage {
 	case j.Source == JobFromTree:
 		use.CPUSeconds, use.LivingCPUSeconds = 0, 0
 	}
-	use.IO = process.IO{} // where the counters of the processes begin
+	use.IO = process.IO{} // the counters of the processes begin at 0
 	if j.Source != JobFromTree && use.Group != nil {
 		use.IO = ioOf(use.Group).With(use.IO, orElse)
 	}
@@ -130,7 +130,7 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 		if j.Reaped != nil {
 			reaped = j.Reaped() // before the scan, so that a process that ends in between is not counted twice
 		}
-		main, lives := process.CPUTime(reaped.MainPID) // before the group, which includes it
+		main, lives := process.CPUTime(reaped.MainPID) // before the group, so that the group includes it
 		j.readGroup(use, out)
 		atLeast := reaped.CPUSeconds + main.Seconds()
 		if j.Source != JobFromTree && j.groupCheck.undercounts(use.CPUSeconds, atLeast) {
@@ -149,7 +149,7 @@ func (j *jobReader) read(out *Reading) *JobUsage {
 	return use
 }
 
-// readGroup sets what the control group counts.
+// readGroup sets the limits in use, and what the control group counts.
 func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	use.Limits = j.readLimits(out.At.Mono)
 	use.InnerMemoryGroup = j.innerMemoryGroup
@@ -172,7 +172,7 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	self := j.selfUsage()
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
 	use.PageCache, use.Own = c.PageCache, self.Private+j.groupMemoryBefore
-	// Own is an estimate: if nothing remains, the job is too small for it, and its processes are read instead.
+	// Own is an estimate. If nothing remains, the job is too small for it, and its processes are read instead.
 	if memory := c.Memory + orZero(c.Swap) - c.PageCache - use.Own; memory > 0 {
 		use.Memory, use.MemoryLowerBound, use.Swap = memory, memory, c.Swap
 	}
@@ -189,7 +189,8 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	}
 }
 
-// sharedGroupEvery is how often a group without limits that holds other processes is read. Only its OOM kills matter.
+// sharedGroupEvery is how often a group is read that has no limits and holds other processes, too. Only its OOM kills
+// matter.
 const sharedGroupEvery = 5 * time.Second
 
 // groupDue reports whether to read the group now.
@@ -201,8 +202,9 @@ func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
 	return true
 }
 
-// readTree sets what the control group does not count, from the job's processes. atLeast is a lower bound of the job's
-// CPU time, from its reaped and main processes.
+// readTree reads the job's processes and sets what the control group did not count. It skips that if the group counted
+// everything and the table is not due. atLeast is a lower bound of the job's CPU time, from its reaped and main
+// processes.
 func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, atLeast float64) error {
 	known := [...]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.ReadBytes}
 	counted := j.Source != JobFromTree && !j.groupCheck.outside && !slices.ContainsFunc(known[:], math.IsNaN)
@@ -230,7 +232,7 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 
 	q := treeRequest{
 		memory:  !counted && (j.groupCheck.outside || math.IsNaN(use.Memory)),
-		storage: !counted || table, // a group does not count calls
+		storage: !counted || table, // for the table, because a group does not count calls
 		table:   table,
 	}
 	if out.Load != nil {
@@ -240,7 +242,7 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 	if err == nil {
 		err = fileErrors(a.use.Failed)
 		j.takeTree(use, a, reaped, out.At.Mono)
-	} else if j.groupCheck.outside { // the group alone would be less than before
+	} else if j.groupCheck.outside { // the group's values alone would be less than in earlier Readings
 		use.CPUSeconds, use.IO = math.NaN(), process.UnknownIO()
 	}
 	if counted { // scanned for the table alone
@@ -249,7 +251,7 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 	return err
 }
 
-// takeTree sets the numbers that are still unknown from the job's processes.
+// takeTree sets the numbers in use that are still unknown, from a, what the job's processes have counted.
 func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, now time.Duration) {
 	tree := a.use
 	if j.Source != JobFromTree {
@@ -261,7 +263,7 @@ func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, no
 	if math.IsNaN(use.CPUSeconds) && !j.groupBaseline.cpu && tree.Fresh {
 		use.CPUSeconds, use.LivingCPUSeconds, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, a.took
 	}
-	if j.Running { // the caller's own count of the job includes the living processes, too
+	if j.Running { // the caller's own count of the job's CPU time includes the living processes, too
 		use.LivingCPUSeconds = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
@@ -282,7 +284,7 @@ func (j *jobReader) takeTree(use *JobUsage, a treeResult, reaped ReapedUsage, no
 	}
 }
 
-// countMain counts the job's living main process, and its thread. If no process is visible at all, procfs hides
+// countMain makes use count at least the main process, which is alive. If no process is visible at all, procfs hides
 // processes, so the numbers read so far are not the job's.
 func (j *jobReader) countMain(use *JobUsage) error {
 	wasHidden := j.hidden
@@ -297,8 +299,8 @@ func (j *jobReader) countMain(use *JobUsage) error {
 	return nil
 }
 
-// reconcileTasks makes the numbers of processes and threads consistent, as they are not counted at the same moment.
-// Without processes both are unknown.
+// reconcileTasks makes the numbers of processes and threads consistent, because they are not counted at the same
+// moment. Without processes both numbers are unknown.
 func (u *JobUsage) reconcileTasks() {
 	switch {
 	case u.Processes == 0:
@@ -310,8 +312,8 @@ func (u *JobUsage) reconcileTasks() {
 
 var errHidden = errors.New("read the job's processes: procfs hides the main one (hidepid), as that of another user")
 
-// tableEarly and tableLate are the intervals at which the processes of a job with a control group are scanned: in its
-// first seconds, and later.
+// tableEarly and tableLate are the intervals at which the processes of a job with a control group are scanned, in its
+// first two seconds and later.
 const (
 	tableEarly = time.Second
 	tableLate  = 5 * time.Second
@@ -331,7 +333,8 @@ func (j *jobReader) tableDue(now time.Duration) bool {
 	return true
 }
 
-// scanTree reads the job's processes, and stores their table and self-imposed limits.
+// scanTree reads what q asks for from the job's processes, and stores their table, environments and self-imposed
+// limits.
 func (j *jobReader) scanTree(use *JobUsage, q treeRequest) (treeResult, error) {
 	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
 	a, err := j.tree.read(q)
@@ -354,7 +357,8 @@ func orElse(v, other float64) float64 {
 // orZero returns v, or 0 if v is NaN.
 func orZero(v float64) float64 { return orElse(v, 0) }
 
-// takeReaped sets the usage of a job without processes. Its memory and number of processes are unknown.
+// takeReaped fills in use from the rusage of reaped processes, when the job has no process left. Memory and the number
+// of processes stay unknown.
 func (j *jobReader) takeReaped(use *JobUsage, reaped ReapedUsage) {
 	if j.groupCheck.outside {
 		j.groupCheck.addUncountedCPU(use, reaped.CPUSeconds)
@@ -368,7 +372,7 @@ func (j *jobReader) takeReaped(use *JobUsage, reaped ReapedUsage) {
 	use.IO = use.IO.With(bytes, orElse)
 }
 
-// readLimits returns the job's current limits.
+// readLimits returns the limits that the job was given, which it reads only when due.
 func (j *jobReader) readLimits(now time.Duration) Limits {
 	every := noLimitsEvery
 	if j.limits.limited() && !j.jobOnly {
@@ -379,12 +383,12 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 	}
 
 	l := Limits{CPUQuota: series.Unknown(), MemoryMB: series.Unknown(), AffinityCPUs: affinity(j.PID)}
-	if l.AffinityCPUs == 0 { // it has ended
+	if l.AffinityCPUs == 0 { // the process has ended
 		l.AffinityCPUs = j.limits.AffinityCPUs
 	}
 	if j.Group != nil {
 		g := j.Group.Limits()
-		if l.take(&g); len(g.Failed) > 0 && j.limitsAt > 0 { // keep the last known ones
+		if l.take(&g); len(g.Failed) > 0 && j.limitsAt > 0 { // keep the last known limits
 			l = j.limits
 		} else {
 			j.innerMemoryGroup = g.InnerMemoryGroup

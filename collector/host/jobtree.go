@@ -9,32 +9,33 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// treeTimeout is how long a Reading waits for the job's processes. Five thousand of them take 60 ms. For a process that
-// hangs in exec, or in its memory, the kernel may block for as long as the disk does; only one Reading waits for it.
+// treeTimeout is how long a Reading waits for the scan of the job's processes, which takes 60 ms for five thousand. If
+// a process hangs in exec or in a page fault, the kernel may block the scan for as long as the disk does not respond;
+// only one Reading waits for that.
 const treeTimeout = 2 * time.Second
 
-// longScan is the duration from which a scan counts as delayed: its first processes were read much earlier than its
-// last.
+// longScan is the longest duration of an ordinary scan. In a longer one, the first processes were read much earlier
+// than the last.
 const longScan = 250 * time.Millisecond
 
-// A jobTree reads the job's processes.
+// A jobTree scans the job's processes, in a goroutine that may hang.
 type jobTree struct {
 	tree          *process.Tree // nil = they cannot be found
 	pid           int           // see JobOptions.PID
-	initialGroups string        // the initial control groups of that process, as in procfs; "" = not read yet
+	initialGroups string        // the initial control groups of process pid, as in procfs; "" = not read yet
 	caller        *timeout.Caller[treeResult]
 	scan          func() treeResult // carries out request
 	request       treeRequest
 	closing       bool      // the next scan is the last
-	skewed        bool      // the previous scan was delayed
+	skewed        bool      // the previous scan took longer than longScan
 	tableAt       time.Time // when the table was last built
 }
 
 // A treeRequest selects what to read in addition to CPU time and the number of processes: memory, storage I/O, and the
-// table, even if that is not due.
+// table even if it is not due.
 type treeRequest struct {
 	memory, storage, table bool
-	// Read with the table, in addition to the affinity of the threads: control groups and environments.
+	// Whether to read control groups and environments with the table. The affinity of the threads always is.
 	groups, environs bool
 
 	newestPID int64 // see process.Tree.SetNewestPID; 0 = unknown
@@ -50,8 +51,8 @@ type treeResult struct {
 	err        error
 }
 
-// tableEvery is how often the table is built if the processes are scanned more often: in every third sample at the
-// usual interval.
+// tableEvery is how often the table is built if the processes are scanned more often: in every third sample, at the
+// usual interval of 1 s.
 const tableEvery = 2900 * time.Millisecond
 
 func newJobTree(o JobOptions) *jobTree {
@@ -60,8 +61,8 @@ func newJobTree(o JobOptions) *jobTree {
 	return t
 }
 
-// read scans the job's processes. A scan that took long reports no CPU time and I/O, unless it is the last or the
-// previous one took long, too.
+// read scans the job's processes. If the scan took longer than longScan, the result has no CPU time and I/O, unless it
+// is the last scan or the previous one took so long, too.
 func (t *jobTree) read(q treeRequest) (treeResult, error) {
 	q.final, q.at = t.closing, time.Now()
 	q.table = q.table || q.final || q.at.Sub(t.tableAt) >= tableEvery
@@ -122,7 +123,8 @@ func (t *jobTree) idle() *process.Tree {
 	return t.tree
 }
 
-// finalTable returns the final table of a job without processes; nil if a scan is pending or there is no tree.
+// finalTable returns the final table of a job that has no process left. It returns nil if a scan is pending or there is
+// no tree.
 func (t *jobTree) finalTable() []process.Process {
 	tree := t.idle()
 	if tree == nil {
@@ -132,7 +134,8 @@ func (t *jobTree) finalTable() []process.Process {
 	return tree.Table()
 }
 
-// leftoverShared returns the shared memory that a job without processes may have left on the host; NaN if unknown.
+// leftoverShared returns the shared memory, in bytes, that a job may have left on the host after its last process
+// ended; NaN if unknown.
 func (t *jobTree) leftoverShared() float64 {
 	if t.tree == nil {
 		return math.NaN()
@@ -147,8 +150,8 @@ func (t *jobTree) close() {
 	}
 }
 
-// scannedRelation returns the relation of a process according to the scans (process.Tree.ScannedRelation). It is
-// unknown while a scan is pending.
+// scannedRelation returns the relation of process pid to the job, according to the scans
+// (process.Tree.ScannedRelation). It is unknown while a scan is pending.
 func (t *jobTree) scannedRelation(pid int) process.Relation {
 	if tree := t.idle(); tree != nil {
 		return tree.ScannedRelation(pid)
@@ -156,7 +159,8 @@ func (t *jobTree) scannedRelation(pid int) process.Relation {
 	return process.UnknownRelation
 }
 
-// relation returns scannedRelation, or else the relation of a process that exists now (process.Tree.CurrentRelation).
+// relation returns scannedRelation or, if that is unknown, what the process's current parents tell
+// (process.Tree.CurrentRelation).
 func (t *jobTree) relation(pid int) process.Relation {
 	if t.tree == nil {
 		return process.UnknownRelation
@@ -167,8 +171,8 @@ func (t *jobTree) relation(pid int) process.Relation {
 	return t.tree.CurrentRelation(pid)
 }
 
-// copy returns the job's processes for another goroutine, or nil if they cannot be found. While a scan is pending the
-// copy is empty.
+// copy returns a copy of the tree for another goroutine, or nil if there is no tree. While a scan is pending the copy
+// is empty.
 func (t *jobTree) copy() *process.Tree {
 	if t.tree == nil {
 		return nil

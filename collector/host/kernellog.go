@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxKernelLog bounds the bytes read from the kernel's log at a time.
+// maxKernelLog is how many bytes are read from the kernel's log at a time, at most.
 const maxKernelLog = 8 << 20
 
 // The constraints under which the kernel ran out of memory, according to its log.
@@ -27,20 +27,20 @@ type Victim struct {
 	Group   string    `json:"group,omitempty"` // the victim's group
 	// Constraint is one of the OOMOf constants; "" = unknown.
 	Constraint string `json:"constraint,omitempty"`
-	// LimitGroup is the group that hit its limit: the victim's or one above it; "" = unknown.
+	// LimitGroup is the group that hit its limit, the victim's or one above it; "" = unknown.
 	LimitGroup string `json:"limit_group,omitempty"`
 	// Nodes are the NUMA nodes of the cpuset or policy in the kernel's format: "0-1,3".
 	Nodes string `json:"nodes,omitempty"`
 	// Parent is the victim's parent when it ended; 0 = unknown.
 	Parent  int  `json:"parent,omitempty"`
-	Host    bool `json:"host"`              // no group's limit was hit
-	InJob   bool `json:"ours,omitempty"`    // the job's, according to its parents
-	Foreign bool `json:"foreign,omitempty"` // not the job's, according to its parents
+	Host    bool `json:"host"`              // the cause was not a group's limit
+	InJob   bool `json:"ours,omitempty"`    // part of the job, according to its parents
+	Foreign bool `json:"foreign,omitempty"` // not part of the job, according to its parents
 }
 
-// Neighbours returns 1 if the group that counts the job's memory has a process that is neither the job's nor
-// perfagent's nor an ancestor of perfagent, which lives as long as perfagent; else 0. known is false if that cannot be
-// determined.
+// Neighbours returns 1 if another program shares the group that counts the job's memory, otherwise 0. Perfagent, its
+// helper and its ancestors do not count: they are there for as long as perfagent is. known is false if the processes
+// cannot be read.
 func (r *Reader) Neighbours() (n int, known bool) {
 	if r.job.Group == nil || r.job.Tree == nil {
 		return 0, false

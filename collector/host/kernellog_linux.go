@@ -16,13 +16,14 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 )
 
-// scarceFiles is the limit of descriptors below which the log is not kept open.
+// scarceFiles is the limit on descriptors below which the log is not kept open.
 const scarceFiles = 64
 
-// maxVictims bounds the number of victims that are kept.
+// maxVictims is how many victims are kept at most.
 const maxVictims = 20
 
-// A kernelLog is the kernel's log (/dev/kmsg) from a moment on. nil means that it cannot be read.
+// A kernelLog reads the kernel's log (/dev/kmsg) from the moment when it was opened. nil means that the log cannot be
+// read.
 type kernelLog struct {
 	file     *os.File
 	conn     syscall.RawConn
@@ -30,10 +31,10 @@ type kernelLog struct {
 	watching atomic.Bool
 
 	mu      sync.Mutex
-	tracked []trackedVictim // so far; the newest maxVictims
-	ended   []exit          // by SIGKILL; the newest ones
+	tracked []trackedVictim // at most maxVictims
+	ended   []exit          // the newest exits by SIGKILL, at most maxEnded
 	record  [8 << 10]byte
-	// pids reports that our process IDs are those in the log, which are of the initial pid namespace.
+	// pids reports that our process IDs are the same as in the log, which has those of the initial pid namespace.
 	pids bool
 	// overflowed reports that tracked lacks victims.
 	overflowed bool
@@ -45,23 +46,24 @@ type exit struct {
 	relation    process.Relation
 }
 
-// maxEnded exceeds the number of processes that end by SIGKILL between the kernel's decision and our reading of it.
+// maxEnded is greater than the number of processes that end by SIGKILL between an OOM kill and our reading of it in the
+// log.
 const maxEnded = 256
 
-// A trackedVictim is a Victim; relationChecked reports that its relation was looked up.
+// A trackedVictim is a Victim. relationChecked reports that its relation to the job was looked up.
 type trackedVictim struct {
 	Victim
 	relationChecked bool
 }
 
-// openKernelLog opens the log at its end: earlier records are from before the job. Their timestamps would not show
-// that, because the log's clock drifts from the others by seconds in months. The job does not inherit the descriptor.
+// openKernelLog opens the log at its end, because earlier records are from before the job. Timestamps would not show
+// that: within months the log's clock drifts from the other clocks by seconds. The job does not inherit the descriptor.
 func openKernelLog() *kernelLog {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
-		return nil // the job needs them
+		return nil // the job needs the descriptors
 	}
-	// A container may have something else there, such as a terminal, which must not be read. It cannot be seeked.
+	// In a container the path may be something else that must not be read, such as a terminal. Seek then fails.
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil
@@ -85,14 +87,14 @@ func (l *kernelLog) close() {
 	}
 }
 
-// watchPart is the time per second that may be spent on the log, which may be flooded. One read takes about 10 µs.
+// watchPart is the time per second that may be spent on the log, in case it is flooded. One read takes about 10 µs.
 const watchPart = 20 * time.Millisecond
 
-// memoryFreeDelay exceeds the time that a process killed for memory needs to release it. Until then the kernel kills
+// memoryFreeDelay is longer than a process that was killed for memory takes to release it. Until then the kernel kills
 // any process of the same group that needs a page, including perfagent.
 const memoryFreeDelay = 50 * time.Millisecond
 
-// watch starts to follow the log, and the exits by SIGKILL, until close.
+// watch starts goroutines that follow the log, and the exits by SIGKILL, until close.
 func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	l.watching.Store(true)
 	if exits, err := process.OpenExitListener(); err == nil {
@@ -102,9 +104,9 @@ func (l *kernelLog) watch(start Instant, tree *process.Tree) {
 	go l.follow(start, tree.CurrentRelation)
 }
 
-// follow reads the log, and looks up the relation of each victim. The kernel logs a victim before it kills it, so the
-// process often still exists. If the exits are known, too, there is no hurry, and follow pauses until the memory is
-// released.
+// follow reads the log, and looks up the relation of each victim to the job. The kernel logs a victim before it kills
+// it, so the process often still exists. If exits are followed, too, there is no hurry, and follow pauses until the
+// memory is released.
 func (l *kernelLog) follow(start Instant, relationOf func(pid int) process.Relation) {
 	defer l.watching.Store(false)
 	spent, since := time.Duration(0), time.Now()
@@ -134,7 +136,7 @@ func (l *kernelLog) follow(start Instant, relationOf func(pid int) process.Relat
 	}
 }
 
-// followExits looks up the relation of each process that ended by SIGKILL.
+// followExits looks up the relation to the job of each process that ended by SIGKILL.
 func (l *kernelLog) followExits(exits *process.ExitListener, relationOf func(pid, parent int) process.Relation) {
 	for {
 		pid, parent, err := exits.Next()
@@ -154,7 +156,7 @@ func (l *kernelLog) followExits(exits *process.ExitListener, relationOf func(pid
 	}
 }
 
-// checkRelations looks up the relations of the victims since the last call.
+// checkRelations looks up the relations of the victims that were added since the last call.
 func (l *kernelLog) checkRelations(relationOf func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +175,7 @@ func (l *kernelLog) checkRelations(relationOf func(pid int) process.Relation) {
 	}
 }
 
-// setRelation sets the relation of the victim to the job, if it is known.
+// setRelation sets the relation of the victim to the job, unless it is unknown.
 func (f *trackedVictim) setRelation(relation process.Relation) {
 	if relation != process.UnknownRelation {
 		f.InJob, f.Foreign = relation == process.InJob, relation == process.Foreign
@@ -193,13 +195,13 @@ func (l *kernelLog) awaitRelations() {
 	}
 }
 
-// isResolved reports whether a victim's relation cannot become better known.
+// isResolved reports whether a later look-up cannot add to what is known about the victim's relation.
 func (l *kernelLog) isResolved(f trackedVictim) bool {
 	return f.InJob || f.Foreign || f.relationChecked && l.exits == nil ||
 		slices.ContainsFunc(l.ended, func(e exit) bool { return e.pid == f.PID })
 }
 
-// resolveRelations sets the relations of victims that were gone, or had another parent, when they were looked up.
+// resolveRelations sets the relations of victims that had ended, or had a new parent, by the time they were looked up.
 func (l *kernelLog) resolveRelations(relationOf func(pid int) process.Relation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +223,7 @@ func (l *kernelLog) resolveRelations(relationOf func(pid int) process.Relation) 
 	}
 }
 
-// read reads the log's new records for OOM kills.
+// read reads the new records of the log, and adds their victims.
 func (l *kernelLog) read(start, now Instant) {
 	_ = l.conn.Control(func(fd uintptr) { l.readFrom(int(fd), start, now) })
 }
@@ -248,7 +250,7 @@ func (l *kernelLog) readFrom(fd int, start, now Instant) {
 	}
 }
 
-// add adds a victim. The second record of the same kill has no group, and is ignored.
+// add adds v to tracked. It ignores the second record of a kill, which has no group.
 func (l *kernelLog) add(v Victim) {
 	if slices.ContainsFunc(l.tracked, func(f trackedVictim) bool { return f.PID == v.PID }) {
 		return
@@ -272,14 +274,14 @@ func (l *kernelLog) victims() (list []Victim) {
 	return list
 }
 
-// isComplete reports whether all victims are tracked, with process IDs of our pid namespace.
+// isComplete reports whether tracked has all victims, with process IDs of our pid namespace.
 func (l *kernelLog) isComplete() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.overflowed && l.samePIDs()
 }
 
-// samePIDs reports whether perfagent is in the initial pid namespace: its inode number is the same on every machine
+// samePIDs reports whether perfagent is in the initial pid namespace, which has the same inode number on every machine
 // (PROC_PID_INIT_INO).
 func (l *kernelLog) samePIDs() bool {
 	if !l.pids {
@@ -289,8 +291,8 @@ func (l *kernelLog) samePIDs() bool {
 	return l.pids
 }
 
-// WatchOOMKills starts to follow the kernel's OOM kills. The relation of a victim to the job is visible from its
-// parents, until one of them has waited for it. Call it once the job runs.
+// WatchOOMKills starts to follow the kernel's OOM kills, so as to look up a victim's relation to the job before its
+// parent has waited for it. Call it as soon as the job runs.
 func (r *Reader) WatchOOMKills() {
 	if log := r.log; log != nil && r.job.tree.tree != nil && r.realTime && log.samePIDs() {
 		log.watch(r.start, r.job.tree.tree)
@@ -298,7 +300,7 @@ func (r *Reader) WatchOOMKills() {
 }
 
 // Victims returns the processes that the OOM killer is known to have killed since the baseline, or nil if the log
-// cannot be read. whole reports whether these are all, with process IDs of our pid namespace.
+// cannot be read. whole reports whether the list is complete, and its process IDs are those of our pid namespace.
 func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	log := r.log
 	if log == nil {
@@ -310,15 +312,16 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	return log.victims(), log.isComplete()
 }
 
-// resolveVictims updates the relations of victims from the newest scan, which alone knows them.
+// resolveVictims updates the relations of victims from the newest scan, because a later scan no longer has them.
 func (r *Reader) resolveVictims() {
 	if log := r.log; log != nil {
 		log.resolveRelations(r.job.tree.scannedRelation)
 	}
 }
 
-// parseVictim parses a record of /dev/kmsg: "4,1234,5678901,-;message". The third number is in microseconds of the
-// kernel's clock, which stops during suspend. For an OOM kill the kernel writes (mm/oom_kill.c, dump_oom_summary):
+// parseVictim parses a record of /dev/kmsg: "4,1234,5678901,-;message". The third number is the time in microseconds,
+// on the kernel's clock, which stops during suspend. For an OOM kill the kernel writes (mm/oom_kill.c,
+// dump_oom_summary):
 //
 //	oom-kill:constraint=CONSTRAINT_MEMCG,…,oom_memcg=/a,task_memcg=/a/b,task=python,pid=42,uid=0
 //	oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/c,mems_allowed=0-1,global_oom,task_memcg=…
@@ -333,7 +336,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	if !found || len(fields) < 3 {
 		return v, 0, false
 	}
-	// The kernel's own records have facility 0: a priority below 8. Others are from programs.
+	// The kernel's own records have facility 0, so their priority is below 8. Programs write the rest.
 	if priority, err := strconv.Atoi(fields[0]); err != nil || priority < 0 || priority > 7 {
 		return v, 0, false
 	}
@@ -365,7 +368,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	return v, at, true
 }
 
-// setConstraint parses the text before the victim's group.
+// setConstraint sets the constraint, and what it names, from text, the part of the record before the victim's group.
 func (v *Victim) setConstraint(text string) {
 	constraint, rest, _ := strings.Cut(strings.TrimPrefix(text, "constraint=CONSTRAINT_"), ",nodemask=")
 	v.Constraint = strings.ToLower(constraint)
@@ -386,10 +389,10 @@ func (v *Victim) setConstraint(text string) {
 	}
 }
 
-// parseKilled parses a "Killed process" record.
+// parseKilled parses line, the message of a "Killed process" record.
 func parseKilled(line string) (v Victim, ok bool) {
 	before, text, found := strings.Cut(line, "Killed process ")
-	if !found || !strings.HasSuffix(before, "ut of memory: ") && before != "" { // alone in its line before Linux 5.0
+	if !found || !strings.HasSuffix(before, "ut of memory: ") && before != "" { // before is "" before Linux 5.0
 		return v, false
 	}
 

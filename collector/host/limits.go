@@ -8,26 +8,26 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Limits are the job's limits of CPUs and memory.
+// Limits are the job's limits on CPUs and memory.
 type Limits struct {
-	// CPUs is the minimum of the CPU quota of the visible control groups, their cpuset, and the affinity mask; 0 is
+	// CPUs is the minimum of the CPU quota and the cpuset of the visible control groups, and the affinity mask; 0 =
 	// unknown.
 	CPUs         float64         `json:"cpus,omitzero"`
 	CPUQuota     series.Optional `json:"cpu_quota,omitzero"`     // in CPUs; unknown = none
 	CPUSetCPUs   int             `json:"cpuset_cpus,omitzero"`   // 0 = unknown
 	AffinityCPUs int             `json:"affinity_cpus,omitzero"` // 0 = unknown
-	// MemoryMB is the minimum over the visible control groups, in MiB; unknown = none.
+	// MemoryMB is the lowest limit of the visible control groups, in MiB; unknown = none.
 	MemoryMB series.Optional `json:"memory_mb,omitzero"`
-	// CPUGroup and MemoryGroup are the groups that set the quota and the limit.
+	// CPUGroup and MemoryGroup are the groups that set CPUQuota and MemoryMB.
 	CPUGroup    string `json:"cpu_group,omitempty"`
 	MemoryGroup string `json:"memory_group,omitempty"`
 
-	// GivenCPUs and GivenMemoryMB are what the job was given, if it limits itself to less: by the affinity of its
-	// threads, or by a control group that its processes entered. 0 if it does not.
+	// GivenCPUs and GivenMemoryMB are what the job was given, if it limits itself to less, by the affinity of its
+	// threads or by a control group that its processes entered; otherwise 0.
 	GivenCPUs     float64 `json:"given_cpus,omitzero"`
 	GivenMemoryMB float64 `json:"given_memory_mb,omitzero"`
 
-	// Reclaim is what may have kept the job's memory below its need during the run; nil if nothing was seen. It is
+	// Reclaim has the signs of the run that the job needed more memory than it had; nil if there were none. It is
 	// immutable.
 	Reclaim *Reclaim `json:"held_down,omitempty"`
 
@@ -38,19 +38,19 @@ type Limits struct {
 	MemoryRange *LimitRange `json:"memory_range,omitempty"`
 }
 
-// Reclaim is what may have kept the memory of the job, or of the group that limits it, below its need. Then the peak
-// does not show that need. MiB.
+// Reclaim has the signs that the job, or the group that limits it, needed more memory than it had, so that the peak
+// does not show the need. In MiB.
 type Reclaim struct {
 	HighMB      float64 `json:"high_mb,omitzero"`      // memory.high, if the kernel reclaimed memory for it
 	SwapMB      float64 `json:"swap_mb,omitzero"`      // the peak of swapped-out memory
-	RefaultedMB float64 `json:"refaulted_mb,omitzero"` // read again after the kernel had dropped it
+	RefaultedMB float64 `json:"refaulted_mb,omitzero"` // read again after the kernel had dropped it or swapped it out
 }
 
 // A LimitRange is the range of a limit during a run.
 type LimitRange struct {
 	Min series.Optional `json:"min"`
 	Max series.Optional `json:"max,omitzero"` // unknown if there was no limit for some of the time
-	// Mean is the mean over time. Only reports have it, and only for CPUs.
+	// Mean is the mean over time. It is set only in reports, and only for CPUs.
 	Mean      series.Optional `json:"mean,omitzero"`
 	Changes   int             `json:"changes"`
 	ChangedAt time.Time       `json:"changed_at"` // the last change
@@ -59,7 +59,7 @@ type LimitRange struct {
 // limited reports whether CPU time or memory is limited.
 func (l Limits) limited() bool { return l.CPUQuota.Known() || l.MemoryMB.Known() }
 
-// minCPUs returns the minimum of the limits of CPUs; 0 is unknown.
+// minCPUs returns the minimum of the known limits on CPUs; 0 = unknown.
 func (l Limits) minCPUs() float64 {
 	least := 0.0
 	for _, v := range [...]float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
@@ -70,13 +70,14 @@ func (l Limits) minCPUs() float64 {
 	return least
 }
 
-// take sets the limits of a control group.
+// take sets the limits that the control groups set, from g.
 func (l *Limits) take(g *cgroup.Limits) {
 	l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSetCPUs, series.Optional(g.Memory/mib)
 	l.CPUGroup, l.MemoryGroup = g.CPUGroup, g.MemoryGroup
 }
 
-// WithRanges returns l with the ranges of before. They are extended to l if before is known.
+// WithRanges returns l with the Reclaim and the ranges of before, extended to the limits in l unless before is unknown.
+// at is the time of l.
 func (l Limits) WithRanges(before *Limits, at time.Time) Limits {
 	l.CPUsRange, l.QuotaRange, l.MemoryRange = before.CPUsRange, before.QuotaRange, before.MemoryRange
 	l.Reclaim = before.Reclaim
@@ -91,7 +92,7 @@ func (l Limits) WithRanges(before *Limits, at time.Time) Limits {
 	return l
 }
 
-// extend returns the range extended by the change of a limit.
+// extend returns r extended by the change of a limit between from and to. Without a change it returns r.
 func (r *LimitRange) extend(from, to series.Optional, at time.Time) *LimitRange {
 	if from == to || !from.Known() && !to.Known() {
 		return r
@@ -115,17 +116,17 @@ func (r *LimitRange) extend(from, to series.Optional, at time.Time) *LimitRange 
 	return &next
 }
 
-// LeastCPUs returns the fewest CPUs that the job could use during the run; 0 is unknown.
+// LeastCPUs returns the fewest CPUs that the job could use during the run; 0 = unknown.
 func (l *Limits) LeastCPUs() float64 {
 	return l.cpus(func(r *LimitRange) series.Optional { return r.Min })
 }
 
-// MeanCPUs returns the mean number of CPUs that the job could use during the run; 0 is unknown.
+// MeanCPUs returns the mean number of CPUs that the job could use during the run; 0 = unknown.
 func (l *Limits) MeanCPUs() float64 {
 	return l.cpus(func(r *LimitRange) series.Optional { return r.Mean })
 }
 
-// MostCPUs returns the most CPUs that the job could use during the run; 0 is unknown.
+// MostCPUs returns the most CPUs that the job could use during the run; 0 = unknown.
 func (l *Limits) MostCPUs() float64 {
 	return l.cpus(func(r *LimitRange) series.Optional { return r.Max })
 }
@@ -137,7 +138,7 @@ func (l *Limits) cpus(of func(*LimitRange) series.Optional) float64 {
 	return l.CPUs
 }
 
-// MostMemoryMB returns the highest memory limit of the run; unknown is none.
+// MostMemoryMB returns the highest memory limit of the run; unknown = none.
 func (l *Limits) MostMemoryMB() series.Optional {
 	if r := l.MemoryRange; r != nil {
 		return r.Max
@@ -145,7 +146,7 @@ func (l *Limits) MostMemoryMB() series.Optional {
 	return l.MemoryMB
 }
 
-// LeastQuota returns the lowest CPU quota of the run; unknown is none.
+// LeastQuota returns the lowest CPU quota of the run; unknown = none.
 func (l *Limits) LeastQuota() series.Optional {
 	if l.QuotaRange != nil {
 		return l.QuotaRange.Min
@@ -153,7 +154,7 @@ func (l *Limits) LeastQuota() series.Optional {
 	return l.CPUQuota
 }
 
-// LeastMemoryMB returns the lowest memory limit of the run; unknown is none.
+// LeastMemoryMB returns the lowest memory limit of the run; unknown = none.
 func (l *Limits) LeastMemoryMB() series.Optional {
 	if l.MemoryRange != nil {
 		return l.MemoryRange.Min

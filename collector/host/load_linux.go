@@ -45,11 +45,11 @@ func parseLoad(data []byte) (Load, error) {
 	return Load{Load1: one, Running: float64(n), NewestPID: int64(newest)}, nil
 }
 
-// readVM reads /proc/vmstat, with the counts of swapped pages and OOM kills.
+// readVM reads /proc/vmstat.
 func (r *Reader) readVM() (VMStat, error) { return readParsed(&r.scratch, r.paths.vmstat, parseVMStat) }
 
-// readPressure reads the host's PSI. A file that fails does not affect the others. CPU.Full is always NaN: it has no
-// meaning for a host, and the kernel writes 0.
+// readPressure reads the host's PSI. If a file fails, only its numbers are NaN. CPU.Full is always NaN, because it has
+// no meaning for a host, for which the kernel writes 0.
 func (r *Reader) readPressure() (p cgroup.Pressure, known bool, err error) {
 	p = cgroup.UnknownPressure()
 	var errs []error

@@ -16,14 +16,14 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// maxLlite bounds the statistics of one Lustre mount: a line for each of some forty calls.
+// maxLlite is the maximum size of the statistics of one Lustre mount, which have a line for each of about forty calls.
 const maxLlite = 1 << 20
 
-// A lustre reads the Lustre client's counters of each mount, in llite/*/stats. Before Lustre 2.12 these are in procfs;
-// later in debugfs, which only root may enter, while sysfs lists the mounts for everyone.
+// A lustre reads the Lustre client's counters of each mount, in llite/*/stats. Before Lustre 2.12 these files are in
+// procfs, later in debugfs, which only root may enter; sysfs then lists the mounts for everyone.
 type lustre struct {
 	mountReader
-	known map[string]bool // by ID, at the previous Reading
+	known map[string]bool // mounts at the previous Reading, by ID
 	files lliteFiles      // used by the pending call
 }
 
@@ -45,10 +45,11 @@ func newLustre(r *Reader) *lustre {
 	return l
 }
 
-// loaded reports whether the client is loaded.
+// loaded reports whether the kernel module of the client is loaded.
 func (l *lustre) loaded() bool { return exists(l.files.proc) || exists(l.files.sys) }
 
-// markAdded detects new mounts by name: all mounts are visible, so one that was not there before is new.
+// markAdded sets Added of mounts with an ID that the previous Reading did not have. That suffices because all mounts
+// are visible. again is false in the first Reading, which marks none.
 func (l *lustre) markAdded(a mountResult, again bool, _ time.Duration) {
 	known := make(map[string]bool, len(a.mounts))
 	for i := range a.mounts {
@@ -59,7 +60,7 @@ func (l *lustre) markAdded(a mountResult, again bool, _ time.Duration) {
 	l.known = known
 }
 
-// lliteFiles are the directories with one entry per mount.
+// lliteFiles are the directories that have one entry per mount, in procfs, sysfs and debugfs.
 type lliteFiles struct {
 	proc, sys, debug string
 	buf              procfile.Buffer
@@ -76,14 +77,14 @@ func (f *lliteFiles) read(a *mountResult) error {
 	return errors.Join(errs...)
 }
 
-// readIn reads the mounts listed in the directory list; their statistics are in the directory stats.
+// readIn appends the mounts that the directory list has to a; their statistics are in the directory stats.
 func (f *lliteFiles) readIn(list, stats string, a *mountResult) (errs []error) {
 	for _, id := range readNames(list) {
 		m, err := f.mount(stats, id)
 		switch {
 		case err == nil:
 			a.mounts = append(a.mounts, m)
-		case list == stats && errors.Is(err, fs.ErrNotExist): // a newer Lustre has them elsewhere
+		case list == stats && errors.Is(err, fs.ErrNotExist): // a newer Lustre has the statistics elsewhere
 		case list != stats && (isForbidden(err) || errors.Is(err, fs.ErrNotExist)): // debugfs is forbidden or not mounted
 			a.forbidden = true
 		default:
@@ -93,7 +94,7 @@ func (f *lliteFiles) readIn(list, stats string, a *mountResult) (errs []error) {
 	return errs
 }
 
-// mount reads the statistics of a mount.
+// mount reads the statistics of the mount id in the directory dir.
 func (f *lliteFiles) mount(dir, id string) (Mount, error) {
 	m := Mount{Kind: LustreMounts, ID: id, Type: "lustre", Source: lustreName(id), Unit: time.Microsecond}
 	path := filepath.Join(dir, id, "stats")
@@ -107,7 +108,7 @@ func (f *lliteFiles) mount(dir, id string) (Mount, error) {
 	return m, err
 }
 
-// readNames returns the sorted names in a directory; none if it does not exist.
+// readNames returns the sorted names in the directory dir, at most 1024; none if it cannot be read.
 func readNames(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -119,7 +120,7 @@ func readNames(dir string) []string {
 	return names
 }
 
-// lustreName returns the name of a mount's file system: "scratch" for "scratch-ffff88105db50000".
+// lustreName returns the name of the file system of the mount id, "scratch" for "scratch-ffff88105db50000".
 func lustreName(id string) string {
 	if at := strings.LastIndexByte(id, '-'); at > 0 {
 		return id[:at]
@@ -127,8 +128,8 @@ func lustreName(id string) string {
 	return id
 }
 
-// parseLlite parses the statistics of a mount: lines "NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ". A call that never
-// happened has no line. Only newer versions have times.
+// parseLlite sets the counters of m from its statistics, lines "NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ". A call
+// that never happened has no line. Only newer versions of Lustre report times.
 func parseLlite(data []byte, m *Mount) error {
 	for line := range bytes.Lines(data) {
 		var w [7][]byte

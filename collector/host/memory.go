@@ -5,12 +5,12 @@ import "github.com/perfagent/perfagent/collector/series"
 // Memory is physical memory in bytes.
 type Memory struct {
 	Total uint64
-	// Available is what new processes could get without swapping: MemAvailable of /proc/meminfo, or an estimate if the
-	// kernel has none.
+	// Available is how much new processes could use without swapping: MemAvailable of /proc/meminfo, or an estimate if
+	// the kernel does not report it.
 	Available uint64
 }
 
-// Used returns the memory in use: total − available, as free(1) and psutil since 7.1.
+// Used returns the memory in use, total − available, as do free(1), and psutil since 7.1.
 func (m Memory) Used() uint64 { return m.Total - min(m.Total, m.Available) }
 
 // Percent returns psutil's percentage, (total − available) / total, rounded to one decimal.

@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readMemory reads /proc/meminfo with psutil's meaning. gopsutil makes strings of all fifty lines for the two numbers
-// needed (BenchmarkSources), and its estimate for odd kernels can wrap.
+// readMemory reads the host's memory from /proc/meminfo, as psutil does. gopsutil creates strings for all fifty lines
+// for the two numbers needed (BenchmarkSources), and its estimate for unusual kernels can underflow.
 func (r *Reader) readMemory() (Memory, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readMemory()
@@ -53,13 +53,13 @@ var memKeys = [numMemKeys]string{
 	"MemTotal", "MemFree", "MemAvailable", "Cached", "Active(file)", "Inactive(file)", "SReclaimable",
 }
 
-// meminfo holds the bytes of each of memKeys, and which of them the file has.
+// meminfo holds the value of each of memKeys, in bytes, and whether the file has it.
 type meminfo struct {
 	bytes [numMemKeys]uint64
 	has   [numMemKeys]bool
 }
 
-// parseMeminfo parses lines "Key: 123 kB". It ignores other keys.
+// parseMeminfo parses lines "Key: 123 kB". It ignores keys that are not in memKeys.
 func parseMeminfo(data []byte) (meminfo, error) {
 	var info meminfo
 	for line := range bytes.Lines(data) {
@@ -84,16 +84,16 @@ func parseMeminfo(data []byte) (meminfo, error) {
 	return info, nil
 }
 
-// estimateAvailable returns psutil's estimate for kernels with a MemAvailable that is 0 or missing: free − low
+// estimateAvailable returns psutil's estimate for kernels with a MemAvailable that is 0 or missing. It is free − low
 // watermark + the part of page cache and reclaimable slab that can be dropped, at least 0. Without /proc/zoneinfo, or
-// on kernels without those lines, it is free + cached.
+// without the lines on page cache and slab, it is free + cached.
 func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 	fallback := info.bytes[memFree] + info.bytes[memCached]
 	if !info.has[memActiveFile] || !info.has[memInactiveFile] || !info.has[memReclaimable] {
 		return fallback, nil
 	}
 	path := filepath.Join(r.proc, "zoneinfo")
-	data, err := r.readOnce(path) // its records are too long for a file that is kept open
+	data, err := r.readOnce(path) // its records are longer than ReadKeepOpen permits
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return fallback, nil
 	}
@@ -110,7 +110,7 @@ func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 	return sum - min(sum, low), nil
 }
 
-// parseLowWatermark sums the "low" lines of /proc/zoneinfo, in bytes.
+// parseLowWatermark returns the sum of the "low" lines of data, a /proc/zoneinfo, in bytes.
 func parseLowWatermark(data []byte) (uint64, error) {
 	var pages uint64
 	for line := range bytes.Lines(data) {

@@ -11,27 +11,27 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// A mountReader reads a network file system client's counters of each mount, when its pollTimer is due. The functions
-// and texts are specific to the client.
+// A mountReader reads the counters that the client of a network file system keeps for each mount, when its pollTimer is
+// due. The functions and texts are specific to the client.
 type mountReader struct {
 	host   *Reader
 	timer  pollTimer
-	first  time.Duration // when it was first read
+	first  time.Duration // when the mounts were first read
 	caller *timeout.Caller[mountResult]
 
-	isLoaded    func() bool                                       // reports whether the client is loaded
+	isLoaded    func() bool                                       // reports whether the kernel has loaded the client
 	readMounts  func() mountResult                                // reads the mounts
 	markAdded   func(a mountResult, again bool, at time.Duration) // sets Mount.Added
 	timeoutText string                                            // the error on a timeout, without the duration
-	rootOnly    series.Missing                                    // reported if only root may read them
+	rootOnly    series.Missing                                    // reported if only root may read the counters
 }
 
-// A mountResult is the result of reading the mounts.
+// A mountResult is the result of reading the mounts. ages has the age of each mount in seconds, only for NFS.
 type mountResult struct {
 	mounts    []Mount
 	ages      []uint64
 	forbidden bool
-	took      time.Duration // CPU time: on a busy host elapsed time includes other processes
+	took      time.Duration // CPU time, because elapsed time includes other processes on a busy host
 	err       error
 }
 
@@ -62,7 +62,7 @@ func (m *mountReader) read(at time.Duration, _ []Device) ([]Device, error) {
 		return nil, nil
 	}
 
-	// The kernel writes them from memory, but takes locks that the mount of a dead server may hold.
+	// The kernel has the counters in memory, but takes locks that the mount of a dead server may hold.
 	limit := m.host.disks.timeout
 	a, ok := m.caller.Call(limit, m.readMounts)
 	if !ok {

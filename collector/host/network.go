@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// classifyNICs classifies interfaces. lo and names that contain "loopback" are Loopback. Of the others each byte counts
-// once: if any interface has a physical device, only those count, and nothing stacked on them. If none has one (a
+// classifyNICs classifies interfaces. lo and names that contain "loopback" are Loopback. On the rest each byte counts
+// once. If any interface is physical, only physical ones count, without interfaces stacked on them. If none is (in a
 // container), all count that are neither a member of another interface (bond, bridge) nor stacked on one that counts
 // (VLAN, macvlan).
 func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
@@ -43,13 +43,13 @@ func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
 
 // nicLinks holds an interface's links in sysfs (Documentation/ABI/testing/sysfs-class-net).
 type nicLinks struct {
-	physical bool     // has a device: PCI, USB, virtio…
-	member   bool     // has a master: a bond, bridge or team
-	master   string   // its name
-	lowers   []string // interfaces below it
+	physical bool     // it has a device (PCI, USB, virtio…)
+	member   bool     // it has a master (a bond, bridge or team)
+	master   string   // name of the master
+	lowers   []string // the interfaces that it is stacked on
 }
 
-// nicLinks reads the links of an interface from sysfs.
+// nicLinks reads the links of the interface name from sysfs.
 func (r *Reader) nicLinks(name string) nicLinks {
 	dir := filepath.Join(r.sys, "class", "net", name)
 	var l nicLinks
@@ -62,7 +62,7 @@ func (r *Reader) nicLinks(name string) nicLinks {
 		switch lower, isLower := strings.CutPrefix(e.Name(), "lower_"); {
 		case e.Name() == "device":
 			l.physical = true
-		case e.Name() == "master": // the link has no target in a tree that was copied without links
+		case e.Name() == "master": // it is not a link in a tree that was copied without links
 			target, err := os.Readlink(filepath.Join(dir, "master"))
 			l.member = true
 			if err == nil {
@@ -75,8 +75,8 @@ func (r *Reader) nicLinks(name string) nicLinks {
 	return l
 }
 
-// stackedNIC reports whether an interface is on top of one of its kind (physical or not) that is not its member: a VLAN
-// on eth0 carries bytes that eth0 counts too, and a bridge counts instead of its ports.
+// stackedNIC reports whether the interface name is stacked on an interface of its kind (physical or not) that is not
+// its member. A VLAN on eth0 is: eth0 counts its bytes, too. A bridge is not: it counts instead of its ports.
 func stackedNIC(name string, links map[string]nicLinks) bool {
 	for _, lower := range links[name].lowers {
 		below, known := links[lower]

@@ -15,15 +15,15 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// maxMountstats bounds the size of mountstats and mountinfo. An NFS mount takes about 5 KiB.
+// maxMountstats is the maximum size of mountstats and mountinfo. An NFS mount takes about 5 KiB.
 const maxMountstats = 16 << 20
 
 // An nfs reads the NFS client's counters of each superblock, in /proc/self/mountstats (fs/nfs/super.c,
-// net/sunrpc/stats.c). It reads no mounts while the client is not loaded.
+// net/sunrpc/stats.c).
 type nfs struct {
 	mountReader
-	client string            // a file that exists while the client is loaded
-	ages   map[string]uint64 // seconds since they were mounted, by ID, at the previous Reading
+	client string            // a path that exists while the client is loaded
+	ages   map[string]uint64 // ages of the mounts in seconds, by ID, at the previous Reading
 	files  nfsFiles          // used by the pending call
 }
 
@@ -48,13 +48,14 @@ func newNFS(r *Reader) *nfs {
 	return n
 }
 
-// loaded reports whether the client is loaded.
+// loaded reports whether the kernel module of the client is loaded.
 func (n *nfs) loaded() bool {
 	var st unix.Stat_t
 	return unix.Lstat(n.client, &st) == nil
 }
 
-// markAdded detects new mounts by their age.
+// markAdded sets Added of mounts that are younger than the previous Reading. again is false in the first Reading, which
+// marks none.
 func (n *nfs) markAdded(a mountResult, again bool, at time.Duration) {
 	ages := make(map[string]uint64, len(a.mounts))
 	for i := range a.mounts {
@@ -64,15 +65,16 @@ func (n *nfs) markAdded(a mountResult, again bool, at time.Duration) {
 		switch {
 		case was: // unmounted and mounted again, with the same number
 			m.Added = age < before
-		case again: // unless it existed before, but was not visible to us
+		case again: // an older one existed before, but was not visible to us
 			m.Added = float64(age) < (at - n.first).Seconds()
 		}
 	}
 	n.ages = ages
 }
 
-// nfsFiles are the files with the mounts. Only mountinfo has the superblock of a mount: a superblock with several
-// mounted directories has several sources. It is read again when the mounts have changed, and once a minute.
+// nfsFiles are the files that list the mounts. Only mountinfo has the superblock of a mount, which sources do not
+// identify: a superblock with several mounted directories has several. mountinfo is read again when the mounts have
+// changed, and once a minute.
 type nfsFiles struct {
 	stats, info      string
 	statBuf, infoBuf procfile.Buffer
@@ -81,7 +83,7 @@ type nfsFiles struct {
 	names            map[string]string
 }
 
-// A mountPoint is a mounted NFS file system. mountinfo and mountstats list them in the same order.
+// A mountPoint is an NFS mount in mountinfo, which lists mounts in the same order as mountstats.
 type mountPoint struct{ path, fstype, superblock string }
 
 // readMounts reads the mounts.
@@ -128,8 +130,8 @@ func (f *nfsFiles) readMountinfo(now time.Time) error {
 	return nil
 }
 
-// assignSuperblocks sets the superblocks of entries from their mount points, and reports whether all were found. An
-// entry without one is unreachable: it is mounted outside of our root directory.
+// assignSuperblocks sets the ID of each entry to the superblock of its mount point, and reports whether all were found.
+// An entry without a mount point is mounted outside of our root directory.
 func (f *nfsFiles) assignSuperblocks(entries []nfsEntry) bool {
 	next, all := 0, true
 	for i := range entries {
@@ -147,7 +149,7 @@ func (f *nfsFiles) assignSuperblocks(entries []nfsEntry) bool {
 	return all
 }
 
-// superblocks returns one mount per superblock.
+// superblocks returns one mount per superblock, with all its paths and without entries that have no ID.
 func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
 	mounts, ages = make([]Mount, 0, len(entries)), make([]uint64, 0, len(entries))
 	for _, e := range entries {
@@ -164,10 +166,10 @@ func superblocks(entries []nfsEntry) (mounts []Mount, ages []uint64) {
 	return mounts, ages
 }
 
-// isNFS reports whether a file system type has NFS counters.
+// isNFS reports whether file systems of the given type have NFS counters.
 func isNFS(fstype []byte) bool { return string(fstype) == "nfs" || string(fstype) == "nfs4" }
 
-// parseMountPoints returns the NFS mounts of a mountinfo file (proc_pid_mountinfo(5)).
+// parseMountPoints returns the NFS mounts in data, a mountinfo file (proc_pid_mountinfo(5)).
 func parseMountPoints(data []byte) []mountPoint {
 	var mountPoints []mountPoint
 	for line := range bytes.Lines(data) {
@@ -188,13 +190,13 @@ func parseMountPoints(data []byte) []mountPoint {
 // An nfsEntry is a mount in mountstats.
 type nfsEntry struct {
 	Mount
-	path     string // as in the file
+	path     string // with the file's octal escapes
 	age      uint64
-	hasBytes bool // its line of bytes was found
+	hasBytes bool // its line "bytes:" was found
 }
 
-// parse returns the NFS mounts of a mountstats file. It omits entries that it cannot parse, and reports them in the
-// error.
+// parse returns the NFS mounts in data, a mountstats file. It omits entries that it cannot parse, and reports them in
+// the error.
 func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 	var entries []nfsEntry
 	var e *nfsEntry // the current entry; nil in an entry of another file system
@@ -215,7 +217,7 @@ func (f *nfsFiles) parse(data []byte) ([]nfsEntry, error) {
 				entries = append(entries, f.entry(w[:]))
 				e = &entries[len(entries)-1]
 			}
-		case n > 0 && string(w[0]) == "no": // "no device mounted on": it ends the previous entry
+		case n > 0 && string(w[0]) == "no": // "no device mounted on" ends the previous entry
 			end()
 		case e != nil && n > 1:
 			if err := f.line(e, w[:n]); err != nil {
@@ -235,7 +237,7 @@ func (f *nfsFiles) entry(w [][]byte) nfsEntry {
 	}}
 }
 
-// line parses a further line of an entry.
+// line parses a further line of entry e, split into the words w.
 func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
 	switch name := w[0]; {
 	case string(name) == "age:":
@@ -260,15 +262,15 @@ func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
 	return nil
 }
 
-// isOperation reports whether a word is the name of an operation: "READ:", but not "xprt:".
+// isOperation reports whether name is that of an operation, such as "READ:", and not a word such as "xprt:".
 func isOperation(name []byte) bool {
 	word, isName := bytes.CutSuffix(name, []byte{':'})
 	other := func(c byte) bool { return !(c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') }
 	return isName && len(word) > 0 && !slices.ContainsFunc(word, other)
 }
 
-// operation parses the line of an operation: calls, transmissions, timeouts, bytes sent and received, and the
-// milliseconds in the queue, until the reply, and in total.
+// operation parses the line of an operation: its name; the numbers of calls, transmissions and timeouts; bytes sent and
+// received; and milliseconds in the queue, from there to the reply, and in total.
 func (f *nfsFiles) operation(e *nfsEntry, w [][]byte) error {
 	if string(w[1]) == "0" { // never called
 		return nil
@@ -291,7 +293,7 @@ func (f *nfsFiles) operation(e *nfsEntry, w [][]byte) error {
 	return nil
 }
 
-// maxNames bounds the cached names of mounts and operations.
+// maxNames is how many names of mounts and operations are cached.
 const maxNames = 4096
 
 // name returns word as a cached string.

@@ -16,26 +16,27 @@ const (
 	SourceThermal = "thermal"
 )
 
-// RootOnly is the code of a source that exists but that only root may read.
+// RootOnly is the reason code of a source that exists but that only root may read.
 const RootOnly series.ReasonCode = "root_only"
 
-// OptionalDevices is the part of a Reading from optional sources. A source that the host does not have is nil.
+// OptionalDevices is the part of a Reading that comes from optional sources. The field of a source that the host does
+// not have is nil.
 type OptionalDevices struct {
-	// Mounts are the network file systems with their client's counters; nil if none was read.
+	// Mounts are the network file systems; nil if none was read.
 	Mounts  []Mount
 	Energy  *Energy
 	Thermal *Thermal
-	// Missing are the sources that exist but that we may not read.
+	// Missing lists the sources that exist but that we may not read.
 	Missing []series.Missing
 }
 
-// A Mount is a network file system with its client's counters since it was mounted. A file system mounted in several
-// places is one Mount.
+// A Mount is a network file system, with the counters that its client has kept since it was mounted. A file system that
+// is mounted in several places is one Mount.
 type Mount struct {
 	Kind   DeviceKind
-	ID     string // the name of its Device: the number of its superblock, or its name
+	ID     string // the name of its Device: NFS's superblock "0:45", or Lustre's directory
 	Type   string // "nfs", "nfs4", "lustre"
-	Source string // "server:/export", or the name of the file system; the first of several
+	Source string // "server:/export", or the name of the file system; the first one if there are several
 	Paths  []string
 	Added  bool // mounted since the previous Reading
 	// Read and Written are bytes.
@@ -44,37 +45,37 @@ type Mount struct {
 	Ops           []MountOp     // operations that were called at least once
 }
 
-// A MountOp holds the client's counters of one operation of a Mount, such as READ or GETATTR. Times are in the Mount's
+// A MountOp holds the client's counters of one operation on a Mount, such as READ or GETATTR. Times are in the Mount's
 // Unit, summed over the calls.
 type MountOp struct {
 	Name  string
 	Calls uint64
-	// Sent counts transmissions of calls, Timeouts the calls that the server did not answer in time. 0 for Lustre,
-	// which has neither.
+	// Sent is the number of transmissions of calls, Timeouts that of calls that the server did not answer in time. Both
+	// are 0 for Lustre, which does not count them.
 	Sent, Timeouts uint64
-	// Queue is the time until a call was sent, RTT the time from then to the reply, Execute the total. Lustre has only
-	// Execute.
+	// Queue is the time until a call was sent, RTT the time from then to the reply, Execute the total. Lustre reports
+	// only Execute.
 	Queue, RTT, Execute uint64
 }
 
 // Energy holds the host's energy counters.
 type Energy struct {
 	At    time.Duration // when they were read, on the monotonic clock
-	Stale bool          // of an earlier Reading
+	Stale bool          // from an earlier Reading
 	Zones []EnergyZone
 }
 
-// An EnergyZone is a CPU package, or the memory of one. Its counter wraps to 0 after Range.
+// An EnergyZone is the energy counter of a CPU package, or of its memory. It wraps to 0 after Range.
 type EnergyZone struct {
 	Name        string // "intel-rapl:0"
 	MicroJoules uint64
 	Range       uint64 // in microjoules; 0 = unknown
 }
 
-// Thermal is the temperature of the host's CPUs, and how often they were throttled for it.
+// Thermal is the temperature of the host's CPUs, and how often they were throttled because of heat.
 type Thermal struct {
 	Celsius float64 // of the hottest package; NaN = unknown
-	// Throttles is nil if it was not read now.
+	// Throttles is nil if the counters were not due.
 	Throttles []ThrottleCounter
 }
 
@@ -86,20 +87,20 @@ type ThrottleCounter struct {
 	Timed  bool   // the kernel reports Millis
 }
 
-// errNotDue is for an optional source that was read a moment ago.
+// errNotDue is returned for an optional source that was read a moment ago.
 var errNotDue = errors.New("not due")
 
 const (
-	// optionalInterval is how often a present optional source is read. It is less than a second so that each one-second
-	// sample has a new value.
+	// optionalInterval is how often an optional source that the host has is read. It is less than a second, so that
+	// each one-second sample has a new value.
 	optionalInterval = 900 * time.Millisecond
-	// optionalCostRatio times the cost of a read is the least pause until the next one: on a host with hundreds of
-	// mounts the kernel formats them all on each read.
+	// optionalCostRatio times the duration of a read is the shortest pause until the next one: on a host with hundreds
+	// of mounts the kernel formats the counters of all on each read.
 	optionalCostRatio = 1000
 )
 
-// A pollTimer schedules an optional source: the first and the last Reading read it; in between it is due each
-// optionalInterval at most while present, and each rescanInterval while absent.
+// A pollTimer schedules the reads of an optional source. It is due in the first and the last Reading, and in between
+// every optionalInterval or less often if the host has it, or every rescanInterval if not.
 type pollTimer struct {
 	polled, present bool
 	last            time.Duration // when it was last read
@@ -123,7 +124,7 @@ func (p *pollTimer) done(now, took time.Duration, there bool) {
 	*p = pollTimer{polled: true, present: there, last: now, took: took}
 }
 
-// ReadDeferred reads what Baseline deferred because the job was waiting: the optional sources. It returns nil if
+// ReadDeferred reads the optional sources, which Baseline left out because the job was waiting. It returns nil if
 // another perfagent measures the host.
 func (r *Reader) ReadDeferred(base *Reading) *Reading {
 	if r.jobOnly {

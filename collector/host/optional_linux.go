@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// optionalSources is the state of the optional sources. Readers of mounts append to mounts and missing, for the current
-// Reading.
+// optionalSources is the state of the optional sources. Their readers append to mounts and missing, which are for the
+// current Reading.
 type optionalSources struct {
 	mounts  []Mount
 	missing []series.Missing
@@ -21,8 +21,8 @@ type optionalSources struct {
 	thermal thermalReader
 }
 
-// readOptional reads network file systems and energy counters. It opens their readers when it is first called, which is
-// after the job has started.
+// readOptional reads network file systems and energy counters. Its first call, which opens their readers, is after the
+// job has started.
 func (r *Reader) readOptional(out *Reading) {
 	r.optional.mounts, r.optional.missing = nil, nil
 	for k := range deviceKinds {
@@ -46,15 +46,15 @@ func (r *Reader) readOptional(out *Reading) {
 	out.Mounts, out.Missing = r.optional.mounts, r.optional.missing
 }
 
-// readThermal reads the temperature of the CPUs. A run shorter than a second has none.
+// readThermal reads the temperature and throttling of the CPUs. A run shorter than a second has neither.
 func (r *Reader) readThermal(out *Reading) {
 	out.try(SourceThermal, func() (err error) { out.Thermal, err = r.optional.thermal.read(r, out.At.Mono); return err })
 }
 
-// isForbidden reports whether err means that we may not read a file that exists.
+// isForbidden reports whether err means that we may not read an existing file.
 func isForbidden(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
-// checkOpen returns an error if a file cannot be opened for reading.
+// checkOpen returns an error if the file at path cannot be opened for reading.
 func checkOpen(path string) error {
 	fd, err := procfile.Open(path)
 	if err == nil {
@@ -63,13 +63,13 @@ func checkOpen(path string) error {
 	return err
 }
 
-// count reads the number in a file that is read often, and keeps it open.
+// count reads the number in the file at path, and keeps the file open.
 func (s *scratch) count(path string) (uint64, error) {
 	data, err := s.readKeepOpen(path)
 	return numberIn(path, data, err)
 }
 
-// readCount reads the number in a file that is read rarely.
+// readCount reads the number in the file at path, which it does not keep open.
 func readCount(path string) (uint64, error) {
 	data, err := readStart(path, 64)
 	return numberIn(path, data, err)
@@ -84,7 +84,7 @@ func numberIn(path string, data []byte, err error) (uint64, error) {
 	return n, err
 }
 
-// readStart reads at most the given number of bytes from the start of a small file.
+// readStart reads at most most bytes from the start of the file at path, in one call.
 func readStart(path string, most int) ([]byte, error) {
 	fd, err := procfile.Open(path)
 	if err != nil {
@@ -99,7 +99,7 @@ func readStart(path string, most int) ([]byte, error) {
 	return data[:n], nil
 }
 
-// readWord returns the first line of a small file, such as a list of CPUs; "" if it cannot be read.
+// readWord returns the first line of the file at path, such as a list of CPUs; "" if the file cannot be read.
 func readWord(path string) string {
 	data, _ := readStart(path, 4096)
 	line, _, _ := bytes.Cut(data, []byte{'\n'})

@@ -12,10 +12,10 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// onlyGopsutil reports whether gopsutil is the only reader on this system.
+// onlyGopsutil says whether gopsutil is the only reader on this system.
 const onlyGopsutil = true
 
-// diskUnit is the bytes of one count: gopsutil returns bytes.
+// diskUnit is the unit of a disk's counters, in bytes. gopsutil returns bytes.
 const diskUnit = 1
 
 func (r *Reader) readCPU([]CPUTimes) ([]CPUTimes, error) { return r.gopsutil.readCPU() }
@@ -29,7 +29,7 @@ func (g *gopsutil) readNet() ([]Device, error) {
 	return nicsOf(net.IOCountersWithContext(g.roots, true))
 }
 
-// classifyBlocks counts every device: this system does not report which devices are stacked.
+// classifyBlocks counts every device, because this system does not report which devices are stacked.
 func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	classes := make([]DeviceClass, len(devs))
 	for i := range classes {
@@ -38,35 +38,35 @@ func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	return classes
 }
 
-// freeSpace reads the free space through gopsutil, which does not know inodes everywhere.
+// freeSpace reads the free space through gopsutil, without inodes, which it does not know on every system.
 func freeSpace(path string) (FreeSpace, error) {
 	u, err := gopsutilUsage(path)
 	return FreeSpace{Path: path, FreeMB: float64(u.Available) / mib, Inodes: series.Unknown()}, err
 }
 
-// FindCoreFiles finds nothing: core files are not supported on this system.
+// FindCoreFiles finds nothing, because perfagent does not support core files on this system.
 func FindCoreFiles([]string, time.Time) (cores []CoreFile, written bool) { return nil, false }
 
 // processStart is the origin of the monotonic clock, which Go exposes only as differences.
 var processStart = time.Now()
 
-// Now reads the clocks. There is no boot clock here, so a suspend looks like a step of the wall clock.
+// Now reads the clocks. This system has no boot clock, so a suspend looks like a step of the wall clock.
 func Now() Instant {
 	mono := time.Since(processStart)
 	return Instant{Wall: time.Now().Round(0), Mono: mono, Boot: mono}
 }
 
-// describe does nothing: there is nothing to add here.
+// describe does nothing: Info has all that this system reports.
 func (r *Reader) describe(*Info) {}
 
-// scratch is empty: a Reader keeps nothing between Readings.
+// scratch is empty, because a Reader keeps no files or buffers on this system.
 type scratch struct{}
 
 func newScratch(string) scratch { return scratch{} }
 
 func (s *scratch) close() {}
 
-// The rest exists on Linux only: elsewhere there is nothing to read, and nothing missing.
+// The sources below exist only on Linux, so elsewhere they are not reported as missing.
 
 func (r *Reader) readLoad() (l Load, err error)                            { return l, errAbsent }
 func (r *Reader) readVM() (v VMStat, err error)                            { return v, errAbsent }
@@ -98,7 +98,7 @@ type kernelLog struct{}
 func openKernelLog() *kernelLog { return nil }
 func (*kernelLog) close()       {}
 
-// WatchOOMKills, Victims and recognize do nothing: OOM kills are unknown here.
+// WatchOOMKills, Victims and resolveVictims do nothing, because OOM kills are unknown on this system.
 func (r *Reader) WatchOOMKills()                   {}
 func (r *Reader) Victims(Instant) ([]Victim, bool) { return nil, false }
 func (r *Reader) resolveVictims()                  {}

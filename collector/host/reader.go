@@ -21,8 +21,8 @@ type Reader struct {
 	realTime  bool // now reads the machine's clocks
 	job       jobReader
 	start     Instant       // of the baseline
-	log       *kernelLog    // nil = it cannot be read
-	lastVM    VMStat        // the last values
+	log       *kernelLog    // nil = the log cannot be read
+	lastVM    VMStat        // values of the last read of /proc/vmstat
 	vmKnown   bool          // lastVM is set
 	vmAt      time.Duration // when /proc/vmstat was last read
 	vmBegun   time.Duration // when it was first read
@@ -41,7 +41,7 @@ const (
 	Gopsutil = "gopsutil" // gopsutil on every system
 )
 
-// Options configures a Reader. The zero value is for this host.
+// Options configures a Reader. The zero value reads this host, without a job.
 type Options struct {
 	// Gopsutil reads CPU times, memory, disks, network and load through gopsutil on Linux too.
 	Gopsutil bool
@@ -50,19 +50,19 @@ type Options struct {
 	Proc, Sys string
 	// DiskPaths are the file systems to measure (none = "/").
 	DiskPaths []string
-	// Now replaces the clocks; nil = the machine's.
+	// Now replaces the machine's clocks, unless it is nil.
 	Now func() Instant
-	// Statfs replaces statfs(2); nil = the machine's.
+	// Statfs replaces statfs(2), unless it is nil.
 	Statfs func(path string) (DiskUsage, error)
 	// Job configures where the job's usage is read.
 	Job JobOptions
-	// GPUs monitors the node's GPUs; nil if they are not monitored. The caller runs it.
+	// GPUs monitors the node's GPUs; nil if they are not monitored. The caller runs the Monitor.
 	GPUs *gpu.Monitor
 	// JobOnly leaves the host and its GPUs to another perfagent, until MeasureHost is called.
 	JobOnly bool
 }
 
-// NewReader returns a Reader. It reads nothing yet. Close it when done.
+// NewReader returns a Reader, which has read nothing yet. The caller must close it.
 func NewReader(o Options) *Reader {
 	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, jobOnly: o.JobOnly, name: Auto}
 	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job), helper: newHelper(),
@@ -108,8 +108,8 @@ func NewReader(o Options) *Reader {
 // Name returns Gopsutil if the Options asked for it, else Auto.
 func (r *Reader) Name() string { return r.name }
 
-// Close closes the files that the Reader keeps open, including the job's Group and Tree. It does not wait for calls
-// that hang, which end with the program. A Reader may be used again after Close.
+// Close closes the files that the Reader keeps open, including those of the job's Group and Tree. It does not wait for
+// calls that hang, which end with the program. A Reader may be used again after Close.
 func (r *Reader) Close() {
 	r.log.close()
 	r.log = nil
@@ -130,7 +130,7 @@ func (r *Reader) CPUs() int {
 	return len(cpus)
 }
 
-// RealTime reports whether the clocks are the machine's.
+// RealTime reports whether Now reads the machine's clocks.
 func (r *Reader) RealTime() bool { return r.realTime }
 
 // Now reads the clocks.
@@ -146,11 +146,12 @@ func (r *Reader) JobTree() *process.Tree { return r.job.tree.copy() }
 // DiskPaths returns the file systems that are measured.
 func (r *Reader) DiskPaths() []string { return r.disks.paths() }
 
-// Baseline takes the Reading that a run starts from: the counters alone, without the classes of devices. The job waits
-// for it: a gauge needs no baseline, a file system may hang, and only the later of two Readings needs classes.
+// Baseline takes the Reading that a run starts from. The job waits for it, so it reads only counters, without the
+// classes of devices: gauges need no baseline, a file system may hang, and only the later of two Readings needs
+// classes.
 func (r *Reader) Baseline() *Reading {
 	out := r.begin()
-	if r.job.Source != "" { // the job does not run yet: its OOM kills are logged later
+	if r.job.Source != "" { // the job does not run yet, so its OOM kills will be logged later
 		r.log.close()
 		r.start, r.log = out.At, openKernelLog()
 	}
@@ -159,7 +160,7 @@ func (r *Reader) Baseline() *Reading {
 	return out
 }
 
-// Classify sets the classes of the devices of a Reading.
+// Classify sets the classes of the devices in out.
 func (r *Reader) Classify(out *Reading) {
 	for k := range deviceKinds {
 		if deviceKinds[k].classify == nil {
@@ -197,7 +198,7 @@ func (r *Reader) Read() *Reading {
 	return out
 }
 
-// begin returns an empty Reading of this instant.
+// begin returns an empty Reading for this instant, with the memory of a reused one if there is any.
 func (r *Reader) begin() *Reading {
 	if n := len(r.spare); n > 0 {
 		out := r.spare[n-1]
@@ -222,7 +223,7 @@ func (r *Reader) readGauges(out *Reading) {
 	}
 }
 
-// Memory returns the host's memory. Its Total is 0 if it is unknown, or another perfagent measures the host.
+// Memory reads the host's memory. Its Total is 0 if it is unknown, or if another perfagent measures the host.
 func (r *Reader) Memory() (m Memory) {
 	if !r.jobOnly {
 		_ = guard(func() (err error) { m, err = r.readMemory(); return err })
@@ -230,14 +231,14 @@ func (r *Reader) Memory() (m Memory) {
 	return m
 }
 
-// Final takes the last Reading of a run. It is complete: it also reads what Read reads only now and then.
+// Final takes the last Reading of a run. It also reads what Read reads only now and then.
 func (r *Reader) Final() *Reading {
 	r.job.final()
 	return r.Read()
 }
 
-// readCounters reads the host's counters: only the OOM kills if another perfagent measures the host, as they show how a
-// job died.
+// readCounters reads the host's counters. If another perfagent measures the host, it reads only the OOM kills, which
+// show how the job died.
 func (r *Reader) readCounters(out *Reading) {
 	r.readVMWhenDue(out)
 	if r.jobOnly {
@@ -270,14 +271,14 @@ func (r *Reader) readCounters(out *Reading) {
 }
 
 const (
-	// vmEvery is how often /proc/vmstat is read: the kernel sums the counters of all CPUs for its 150 lines, and
-	// perfagent needs four.
+	// vmEvery is how often /proc/vmstat is read. It is rare because the kernel sums the counters of all CPUs for each
+	// of the 150 lines, of which perfagent needs four.
 	vmEvery = 5 * time.Second
-	// vmFirst is for how long each Reading reads it, so that a short job has data points.
+	// vmFirst is for how long every Reading reads /proc/vmstat, so that even a short job gets data points.
 	vmFirst = 20 * time.Second
 )
 
-// readVMWhenDue sets out.VM from /proc/vmstat, or from its last read.
+// readVMWhenDue sets out.VM from /proc/vmstat or, if that is not due, from the last read.
 func (r *Reader) readVMWhenDue(out *Reading) {
 	if !r.vmDue(out.At.Mono) {
 		if r.vmKnown {
@@ -318,7 +319,8 @@ func (r *Reader) vmDue(now time.Duration) bool {
 	return true
 }
 
-// guard turns a panic of read into an error: no content of a kernel file, and no bug of gopsutil, stops the sampling.
+// guard turns a panic in read into an error, so that neither a malformed kernel file nor a bug in gopsutil stops
+// sampling.
 func guard(read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

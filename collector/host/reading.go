@@ -45,7 +45,7 @@ type Instant struct {
 }
 
 // A Reading holds the kernel's counters and gauges at one instant. A part is nil if its source failed; Failed then has
-// the error, by source. Counters are cumulative since boot.
+// the error, by source. Counters count from boot.
 type Reading struct {
 	At     Instant
 	CPU    []CPUTimes
@@ -53,12 +53,12 @@ type Reading struct {
 	Disk   []DiskUsage
 	// Devices lists every device of each kind; nil if the kind was not read.
 	Devices [NumDeviceKinds][]Device
-	// Skipped reports the kinds that were read a moment ago and therefore not now: they have no Devices.
+	// Skipped reports which kinds have no Devices because they were read a moment ago, and were not due.
 	Skipped [NumDeviceKinds]bool
 	OptionalDevices
 	Load *Load
 	VM   *VMStat
-	// Pressure is the host's. It is NaN where a file could not be read.
+	// Pressure is the host's PSI. It is NaN where a file could not be read.
 	Pressure *cgroup.Pressure
 	Job      *JobUsage // nil if there is no job
 	GPUs     *gpu.Reading
@@ -67,7 +67,7 @@ type Reading struct {
 	buffers readingBuffers
 }
 
-// A readingBuffers is the reusable memory of a Reading: the targets of its pointers, and slices with spare capacity.
+// A readingBuffers is the reusable memory of a Reading: what its pointers point to, and slices with spare capacity.
 type readingBuffers struct {
 	memory   Memory
 	load     Load
@@ -85,11 +85,11 @@ type readingBuffers struct {
 // Load is the number of tasks that want to run on the host (/proc/loadavg).
 type Load struct {
 	Load1     float64 // mean of the last minute, including uninterruptible sleep
-	Running   float64 // now, running or waiting for a CPU
+	Running   float64 // at the moment, running or waiting for a CPU
 	NewestPID int64   // the newest process or thread, in our PID namespace; 0 = unknown
 }
 
-// A FileError is why one file of a source could not be used; other files of the source may be valid.
+// A FileError says why one file of a source could not be used. Other files of the source may be valid.
 type FileError struct {
 	File string
 	Err  error
@@ -104,14 +104,14 @@ func (r *Reading) newJobUsage() *JobUsage {
 	return &r.buffers.job
 }
 
-// failFiles records the errors of a source's files.
+// failFiles records the errors in failed, which are by file name.
 func (r *Reading) failFiles(source string, failed map[string]error) {
 	if err := fileErrors(failed); err != nil {
 		r.fail(source, err)
 	}
 }
 
-// fileErrors joins errors by file, sorted by file name.
+// fileErrors joins the errors in failed as FileErrors, sorted by file name.
 func fileErrors(failed map[string]error) error {
 	if len(failed) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func fileErrors(failed map[string]error) error {
 	return errors.Join(errs...)
 }
 
-// errAbsent is for a source that this system does not have: nothing is missing.
+// errAbsent is for a source that this system does not have, so that it is not reported as missing.
 var errAbsent = errors.New("absent")
 
 // try runs read and reports whether it succeeded. It records the error for the source, unless the system does not have
@@ -136,7 +136,7 @@ func (r *Reading) try(source string, read func() error) bool {
 	return err == nil
 }
 
-// fail records why a source, or one of its files, has no values.
+// fail records err as a reason why the source, or one of its files, has no values.
 func (r *Reading) fail(source string, err error) {
 	if r.Failed == nil {
 		r.Failed = make(map[string]error)

@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxProcFile bounds the size of one kernel file. /proc/stat of the largest hosts, with a count for each interrupt,
+// maxProcFile is the maximum size of a kernel file. /proc/stat of the largest hosts, with a count for each interrupt,
 // stays below it.
 const maxProcFile = 1 << 20
 
@@ -35,12 +35,12 @@ func newScratch(proc string) scratch {
 // close closes the open files.
 func (s *scratch) close() { s.files.Close() }
 
-// readKeepOpen reads a file and keeps it open for the next Reading. The next read overwrites the result.
+// readKeepOpen reads the file at path and keeps it open for the next Reading. The next read overwrites the result.
 func (s *scratch) readKeepOpen(path string) ([]byte, error) {
 	return s.files.ReadKeepOpen(path, maxProcFile)
 }
 
-// readParsed reads a file with readKeepOpen and parses it.
+// readParsed reads the file at path with readKeepOpen and parses it.
 func readParsed[T any](s *scratch, path string, parse func(data []byte) (T, error)) (v T, err error) {
 	data, err := s.readKeepOpen(path)
 	if err != nil {
@@ -52,13 +52,13 @@ func readParsed[T any](s *scratch, path string, parse func(data []byte) (T, erro
 	return v, err
 }
 
-// readOnce reads a file that is read rarely. The next read overwrites the result.
+// readOnce reads the file at path without keeping it open. The next read overwrites the result.
 func (r *Reader) readOnce(path string) ([]byte, error) { return r.files.ReadOnce(path, maxProcFile) }
 
 // A nameCache caches the names in a source's lines, which are the same in nearly every Reading, to save allocations.
 type nameCache []string
 
-// at returns name, the name in line i, as a cached string.
+// at returns name, the name in line i of a source, as a cached string.
 func (c *nameCache) at(i int, name []byte) string {
 	if i < len(*c) && (*c)[i] == string(name) {
 		return (*c)[i]

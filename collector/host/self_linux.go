@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// selfUsage returns the part of the group's numbers that belongs to this process and its helpers: zero if they are not
-// in the group.
+// selfUsage returns the part of the group's numbers that belongs to this process and its helpers. It is zero if they
+// are not in the group.
 func (j *jobReader) selfUsage() process.Usage {
 	if j.Source == JobFromCreated || j.AgentOutsideGroup {
 		return process.Usage{}
@@ -30,7 +30,8 @@ func (j *jobReader) selfUsage() process.Usage {
 	return u
 }
 
-// A helper is the process that queries the GPUs. After it has ended, its CPU time is still part of the group's.
+// A helper reads the usage of the process that queries the GPUs. The group's CPU time still includes that process after
+// it has ended.
 type helper struct {
 	pid         int
 	ended, last float64 // CPU seconds of helpers that have ended, and of the current one
@@ -44,8 +45,8 @@ const helperTimeout = 200 * time.Millisecond
 
 func newHelper() *helper { return &helper{caller: timeout.NewCaller[process.Usage]()} }
 
-// read returns the usage of the current helper, with the CPU time of all earlier ones; pid 0 means that none runs. On a
-// timeout the usage is the last known one.
+// read returns the usage of the helper process pid and its children, with the CPU time of all earlier helpers. pid 0
+// means that no helper runs. On a timeout it returns the last known usage.
 func (h *helper) read(pid int) process.Usage {
 	if pid != h.pid {
 		h.ended, h.last, h.pid, h.usage = h.ended+h.last, 0, pid, process.Usage{}

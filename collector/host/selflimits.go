@@ -8,18 +8,18 @@ import (
 )
 
 // A selfLimits holds limits that the job's processes have imposed on themselves, below what the job was given.
-// Processes that only wait for others do not count (process.Tree.Workers).
+// Processes that only wait for other processes do not count (process.Tree.Workers).
 type selfLimits struct {
 	cpus int // CPUs that at least one thread may run on; 0 = unknown
-	// known reports whether the control groups of all these processes are known and the same. Then groups is their list
-	// in procfs, and pid one of the processes; groups is "" for the job's initial groups.
+	// known reports whether the control groups of all counted processes are known and the same. If so, groups is their
+	// list in procfs, or "" for the job's initial groups, and pid is one of the processes.
 	known    bool
 	groups   string
 	pid      int
 	environs [][]string // see JobUsage
 }
 
-// setSelfLimits stores b. Unknown parts of b keep their old values.
+// setSelfLimits stores b and reads the limits of its groups. A value that is unknown in b keeps its old value.
 func (j *jobReader) setSelfLimits(b selfLimits) {
 	if b.cpus > 0 {
 		j.selfLimits.cpus = b.cpus
@@ -34,7 +34,7 @@ func (j *jobReader) setSelfLimits(b selfLimits) {
 			return
 		}
 		group, err := cgroup.Find(cgroup.Options{PID: b.pid, Groups: b.groups})
-		if err != nil { // the process has ended, or its groups are not visible
+		if err != nil { // the process has ended, or its groups are not visible to us
 			return
 		}
 		group.CountTasks(false)
@@ -43,7 +43,7 @@ func (j *jobReader) setSelfLimits(b selfLimits) {
 	j.innerLimits = j.innerGroup.Limits()
 }
 
-// closeInnerGroup closes the group that the processes had entered.
+// closeInnerGroup closes and forgets the group that the processes had entered.
 func (j *jobReader) closeInnerGroup() {
 	if j.innerGroup != nil {
 		j.innerGroup.Close()
@@ -51,7 +51,7 @@ func (j *jobReader) closeInnerGroup() {
 	}
 }
 
-// applySelfLimits replaces the limits that the job was given by its self-imposed ones.
+// applySelfLimits replaces the limits that the job was given with its self-imposed ones.
 func (j *jobReader) applySelfLimits(use *JobUsage, out *Reading) {
 	given, l := use.Limits, &use.Limits
 	if j.innerGroup != nil {
@@ -78,7 +78,7 @@ func (j *jobReader) applySelfLimits(use *JobUsage, out *Reading) {
 // reclaimInterval is how often the group's Reclaim is read.
 const reclaimInterval = 4900 * time.Millisecond
 
-// readReclaim reads the Reclaim of the innermost group, when due.
+// readReclaim reads, when due, the Reclaim of the inner group or, if there is none, of the job's group.
 func (j *jobReader) readReclaim(use *JobUsage, now time.Duration) {
 	group := j.Group
 	if j.innerGroup != nil {
@@ -91,8 +91,8 @@ func (j *jobReader) readReclaim(use *JobUsage, now time.Duration) {
 	use.Reclaim = new(group.Reclaim())
 }
 
-// readInnerGroup reads the limit counters of the group that the processes have entered. OOM kills are still counted in
-// the job's initial group and below it.
+// readInnerGroup reads the limit counters of the group that the processes have entered. OOM kills still come from the
+// job's initial group, which includes the groups below it.
 func (j *jobReader) readInnerGroup(use *JobUsage, out *Reading) {
 	c := j.innerGroup.Read()
 	if use.Group == nil {

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// maxThreads bounds how many threads' affinities are read at a time, which takes some 3 µs each.
+	// maxThreads is the most threads whose affinities are read at a time, at about 3 µs each.
 	maxThreads = 1024
-	// maxEnvirons bounds how many environments are read at a time, which takes some 15 µs each.
+	// maxEnvirons is the most environments that are read at a time, at about 15 µs each.
 	maxEnvirons = 256
-	// maxEnviron bounds the size of an environment, in bytes.
+	// maxEnviron is the maximum size of an environment, in bytes.
 	maxEnviron = 1 << 20
 )
 
-// affinity returns on how many CPUs a process may run; 0 is unknown. Process 0 is this one.
+// affinity returns on how many CPUs the process may run; 0 = unknown. pid 0 means this process.
 func affinity(pid int) int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(cmp.Or(pid, unix.Getpid()), &set) != nil {
@@ -35,7 +35,7 @@ func affinity(pid int) int {
 	return set.Count()
 }
 
-// readSelfLimits returns the limits that the processes have imposed on themselves.
+// readSelfLimits returns the limits that the processes pids have imposed on themselves.
 func (j *jobTree) readSelfLimits(pids []int, q treeRequest) selfLimits {
 	if len(pids) == 0 {
 		return selfLimits{}
@@ -50,8 +50,8 @@ func (j *jobTree) readSelfLimits(pids []int, q treeRequest) selfLimits {
 	return b
 }
 
-// cpusOf returns on how many CPUs at least one thread of the processes may run. It stops once that is as many as this
-// process may use. It returns 0 if the affinity of any thread is unknown.
+// cpusOf returns on how many CPUs at least one thread of the processes may run. It stops counting at the number of CPUs
+// that this process may use. It returns 0 if the affinity of any thread is unknown.
 func cpusOf(pids []int) int {
 	var union, set unix.CPUSet
 	enough, left := affinity(0), maxThreads
@@ -82,8 +82,8 @@ func cpusOf(pids []int) int {
 func isEnded(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
 // groupsOf returns the control groups that all processes are in, as procfs lists them, and one of the processes. groups
-// is "" if some process is in the job's initial groups. known is false if the processes are in several other groups, or
-// if their groups are unknown.
+// is "" if a process is still in the job's initial groups. Otherwise known is false if the processes are in different
+// groups. It is also false if their groups are unknown.
 func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 	if j.initialGroups == "" {
 		data, err := controlGroups("/proc/" + strconv.Itoa(cmp.Or(j.pid, unix.Getpid())))
@@ -109,8 +109,8 @@ func (j *jobTree) groupsOf(pids []int) (groups string, pid int, known bool) {
 	return groups, pid, pid != 0
 }
 
-// controlGroups returns /proc/PID/cgroup of the process with the directory dir in procfs. The error wraps
-// fs.ErrNotExist if the process is about to end: its file then contains the root group in each hierarchy of version 1.
+// controlGroups returns the file cgroup of dir, a process's directory in procfs. The error wraps fs.ErrNotExist if the
+// process is about to end, because the file then has the root group for each hierarchy of version 1.
 func controlGroups(dir string) ([]byte, error) {
 	groups, err := procfile.ReadFile(dir + "/cgroup")
 	if err != nil || !bytes.Contains(groups, []byte(":/\n")) {
@@ -122,8 +122,8 @@ func controlGroups(dir string) ([]byte, error) {
 	return groups, nil
 }
 
-// environsOf returns the different environments of processes, only with the variables that gpu.JobDevices reads. It
-// returns nil if one is unknown.
+// environsOf returns the different environments of the processes, reduced to the variables that gpu.JobDevices reads.
+// It returns nil if an environment cannot be read.
 func environsOf(pids []int) [][]string {
 	if len(pids) > maxEnvirons {
 		return nil

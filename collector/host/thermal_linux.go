@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// thermalInterval is how often the sensors and the packages' counters are read: they change slowly, and reading
+	// thermalInterval is how often the sensors and the packages' counters are read. They change slowly, and reading
 	// them wakes a sleeping CPU.
 	thermalInterval = 5 * time.Second
-	// coreThrottleInterval is how often the cores' counters are read: a host has hundreds.
+	// coreThrottleInterval is how often the cores' counters are read. A host has hundreds of them.
 	coreThrottleInterval = time.Minute
-	// thermalDelay is the age of a run at the first search for sensors.
+	// thermalDelay is how long after the start of a run sensors are first searched for.
 	thermalDelay = time.Second
 
 	maxCelsius = 150
@@ -26,7 +26,7 @@ const (
 
 // A thermalReader reads the temperatures of CPU packages and how often packages and cores were throttled.
 type thermalReader struct {
-	looked   time.Duration // when they were last searched; 0 = never
+	looked   time.Duration // when sensors and counters were last searched for; 0 = never
 	sensors  []string      // files
 	packages []throttleFiles
 	cores    []throttleFiles
@@ -35,7 +35,7 @@ type thermalReader struct {
 	last     *Thermal      // without Throttles
 }
 
-// throttleFiles are the counters of a package or core. time is "" if the kernel does not have it.
+// throttleFiles are the files with the counters of a package or core. time is "" if the kernel lacks that file.
 type throttleFiles struct{ name, events, time string }
 
 func (h *thermalReader) isPresent() bool { return len(h.sensors)+len(h.packages)+len(h.cores) > 0 }
@@ -59,7 +59,7 @@ func (h *thermalReader) read(r *Reader, at time.Duration) (*Thermal, error) {
 	h.at = at
 	celsius, err := h.celsius(r)
 	throttles, errThrottles := h.throttles(r, at)
-	if err = errors.Join(err, errThrottles); isGone(err) { // a CPU that goes offline and comes back has other files
+	if err = errors.Join(err, errThrottles); isGone(err) { // a CPU that goes offline and comes back has different files
 		h.sensors, h.packages, h.cores, h.looked = nil, nil, nil, at
 	}
 	h.last = &Thermal{Celsius: celsius}
@@ -83,7 +83,7 @@ func (h *thermalReader) celsius(r *Reader) (hottest float64, err error) {
 	return hottest, errors.Join(errs...)
 }
 
-// throttles returns the counters of the packages and, when due, of the cores.
+// throttles reads the counters of the packages and, when due, of the cores.
 func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounter, error) {
 	out := make([]ThrottleCounter, 0, len(h.packages))
 	var errs []error
@@ -119,8 +119,8 @@ func (h *thermalReader) throttles(r *Reader, at time.Duration) ([]ThrottleCounte
 	return out, errors.Join(errs...)
 }
 
-// lookForSensors returns the files of the package sensors: of Intel's and AMD's hwmon drivers, or else of the kernel's
-// thermal zones.
+// lookForSensors returns the files of the sensors of CPU packages. They come from Intel's and AMD's hwmon drivers or,
+// without these, from the kernel's thermal zones.
 func lookForSensors(sys string) (files []string) {
 	add := func(path string) {
 		if len(files) < maxSensors && checkOpen(path) == nil {
@@ -137,7 +137,7 @@ func lookForSensors(sys string) (files []string) {
 			if strings.HasPrefix(label, "Package id") || strings.HasPrefix(label, "Physical id") {
 				add(filepath.Join(dir, "temp1_input"))
 			}
-		case "k10temp", "zenpower": // Tctl is for the fans, and too high on some models
+		case "k10temp", "zenpower": // prefer Tdie: Tctl is for the fans, and too high on some models
 			sensor := "temp1_input"
 			if readWord(filepath.Join(dir, "temp2_label")) == "Tdie" {
 				sensor = "temp2_input"
@@ -159,14 +159,14 @@ func lookForSensors(sys string) (files []string) {
 }
 
 // lookForThrottles finds the counters of packages and cores. Every CPU of a package has the package's counter, and
-// every thread of a core the core's: it uses the first one.
+// every thread of a core has the core's, so it uses the files of the first CPU.
 func (h *thermalReader) lookForThrottles(sys string) {
 	cpus := filepath.Join(sys, "devices", "system", "cpu")
 	if !exists(filepath.Join(cpus, "cpu0", "thermal_throttle")) {
 		return
 	}
 
-	inPackage, inCore := map[int]bool{}, map[int]bool{} // by CPU: its package or core is done
+	inPackage, inCore := map[int]bool{}, map[int]bool{} // CPUs whose package or core is done
 	for _, n := range cpuNumbers(readNames(cpus)) {
 		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
 		counters := filepath.Join(dir, "thermal_throttle")
@@ -185,7 +185,7 @@ func (h *thermalReader) lookForThrottles(sys string) {
 	}
 }
 
-// appendThrottle appends the counters with this path prefix, if they exist.
+// appendThrottle appends the counters whose files begin with path, if they exist.
 func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	f := throttleFiles{name: name, events: path + "_throttle_count"}
 	if checkOpen(f.events) != nil {
@@ -197,7 +197,7 @@ func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	return append(list, f)
 }
 
-// cpuNumbers returns the sorted CPU numbers among directory names.
+// cpuNumbers returns the sorted numbers of the names that are of the form cpuN.
 func cpuNumbers(names []string) []int {
 	var out []int
 	for _, name := range names {
@@ -211,7 +211,8 @@ func cpuNumbers(names []string) []int {
 	return out
 }
 
-// firstWord returns the first line of the first file that a CPU has: newer kernels have other names.
+// firstWord returns the first line of the first file of names that the CPU with the directory cpu has. Newer kernels
+// have new names for some files.
 func firstWord(cpu string, names ...string) string {
 	for _, name := range names {
 		if word := readWord(filepath.Join(cpu, "topology", name)); word != "" {
@@ -221,7 +222,7 @@ func firstWord(cpu string, names ...string) string {
 	return ""
 }
 
-// markCPUs marks a CPU, and all CPUs of a list such as "0-3,64-67".
+// markCPUs marks cpu, and all CPUs in list, such as "0-3,64-67", as seen.
 func markCPUs(seen map[int]bool, cpu int, list string) {
 	seen[cpu] = true
 	for part := range strings.SplitSeq(list, ",") {

@@ -10,19 +10,19 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// VMStat holds the counters of /proc/vmstat that are used, since boot. NaN is unknown.
+// VMStat holds those counters of /proc/vmstat, since boot, that perfagent uses. NaN means unknown.
 type VMStat struct {
 	SwapIn, SwapOut float64 // bytes
 	MajorFaults     float64 // page faults that waited for storage
-	Stale           bool    // of an earlier Reading: the file is not read each time
-	OOMKills        float64 // processes killed by the OOM killer, on the host and in groups; NaN before Linux 4.13
+	Stale           bool    // from an earlier Reading, because the file was not due
+	OOMKills        float64 // processes killed by the OOM killer, for any reason; NaN before Linux 4.13
 }
 
 func unknownVMStat() VMStat {
 	return VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), MajorFaults: math.NaN(), OOMKills: math.NaN()}
 }
 
-// kills returns the OOM kills alone.
+// kills returns vm with only the OOM kills known.
 func (vm VMStat) kills() VMStat {
 	out := unknownVMStat()
 	out.OOMKills = vm.OOMKills
@@ -40,7 +40,7 @@ func parseVMStat(data []byte) (VMStat, error) {
 		{"\npswpin ", &vm.SwapIn, page}, {"\npswpout ", &vm.SwapOut, page},
 		{"\npgmajfault ", &vm.MajorFaults, 1}, {"\noom_kill ", &vm.OOMKills, 1},
 	} {
-		at := bytes.Index(data, []byte(line.key)) // none of them is the file's first line
+		at := bytes.Index(data, []byte(line.key)) // no key is in the file's first line
 		if at < 0 {
 			continue
 		}

@@ -15,7 +15,7 @@ type Process struct {
 	Start  uint64 // clock ticks since boot
 }
 
-// ReadProcess reads a process. It reports false if there is none, or if it may not be read.
+// ReadProcess reads the process with the given ID. ok is false if there is none, or if it may not be read.
 func ReadProcess(pid int) (p Process, ok bool) {
 	var stat Buffer
 	data, err := stat.Read("/proc/"+strconv.Itoa(pid)+"/stat", 4096)
@@ -41,7 +41,7 @@ const maxAncestors = 64
 // its PID is set.
 func Ancestors() iter.Seq[Process] { return Lineage(os.Getppid()) }
 
-// Lineage returns a process and the processes above it, as Ancestors does.
+// Lineage returns the process with the given ID and the processes above it, as Ancestors does.
 func Lineage(pid int) iter.Seq[Process] {
 	return func(yield func(Process) bool) {
 		pid := pid
@@ -58,7 +58,7 @@ func Lineage(pid int) iter.Seq[Process] {
 	}
 }
 
-// DescendsFrom reports whether this process descends from another.
+// DescendsFrom reports whether the process pid is an ancestor of this process.
 func DescendsFrom(pid int) bool {
 	for p := range Ancestors() {
 		if p.PID == pid {

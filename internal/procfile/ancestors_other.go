@@ -2,5 +2,5 @@
 
 package procfile
 
-// DescendsFrom reports false: other processes are not read on this system.
+// DescendsFrom always returns false, because other processes are not read on this system.
 func DescendsFrom(int) bool { return false }

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls in this file return from memory, immediately, so they bypass the runtime's scheduler, as RawSyscall
-// does. The first call after a pause that informs the scheduler wakes sysmon, a thread of the runtime, which then polls
-// every 20 µs for as long as anything runs: that would make a sample a tenth more expensive. The price is that no other
-// goroutine can use the CPU meanwhile, so they must be short.
+// The kernel answers the system calls in this file from memory, without waiting, so they bypass the runtime's
+// scheduler, as RawSyscall does. An ordinary system call after a pause wakes sysmon, the runtime's monitor thread,
+// which then polls every 20 µs while any goroutine runs. That would make a sample a tenth more expensive. The price is
+// that no other goroutine can use the CPU during the call, so it must be short.
 
-// ClockGettime returns the time of a kernel clock (clock_gettime(2)). It reports false if there is no clock with that
-// ID.
+// ClockGettime returns the time of the kernel clock with the given ID (clock_gettime(2)). It reports false if there is
+// no such clock.
 func ClockGettime(id int32) (time.Duration, bool) {
 	var ts unix.Timespec
 	_, _, errno := unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(id), uintptr(unsafe.Pointer(&ts)), 0)

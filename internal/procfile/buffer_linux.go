@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a file for reading. A FIFO in a copied tree does not block it. The error is an *fs.PathError.
+// Open opens the file at path for reading. It does not block on a FIFO, which a copied tree may have. The error is an
+// *fs.PathError.
 func Open(path string) (fd int, err error) {
 	for {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -28,7 +29,7 @@ const firstSize = 8 << 10
 // register the file with the network poller (which rejects it) and allocate memory each time.
 type Buffer struct{ data []byte }
 
-// Read reads a whole file. The next call overwrites the result. More than limit bytes are an error.
+// Read reads the whole file at path. A file of more than limit bytes is an error. The next call overwrites the result.
 func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 	fd, err := Open(path)
 	if err != nil {
@@ -38,19 +39,20 @@ func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 	return b.ReadFrom(fd, path, limit)
 }
 
-// ReadFrom reads an open file from its beginning, whatever its offset. path is for errors.
+// ReadFrom is Read for the open file fd, from its beginning, whatever its offset. path is for errors.
 func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
 	return b.read(unix.Pread, fd, path, limit, 0)
 }
 
-// shortRead is half a page. A kernel file arrives in pieces of at least a page, and of whole lines (fs/seq_file.c). So
-// if its lines are shorter than half a page, a first piece of at most this size is the whole file.
+// shortRead is half a page. The kernel returns a file in pieces of whole lines, as many as fit in a page
+// (fs/seq_file.c). So if all lines are shorter than half a page, a first piece of at most half a page is the whole
+// file.
 const shortRead = 2048
 
 // A pread is pread(2), or RawPread.
 type pread func(fd int, p []byte, offset int64) (int, error)
 
-// read reads to the end of a file, or only its first piece if that has at most whole bytes.
+// read reads to the end of the file fd. A first piece of at most whole bytes is taken for the whole file.
 func (b *Buffer) read(pread pread, fd int, path string, limit, whole int) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, firstSize)

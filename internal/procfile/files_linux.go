@@ -7,8 +7,8 @@ import (
 )
 
 // Files reads kernel files repeatedly, and keeps them open: opening a file takes the kernel several times as long as
-// reading it. An open file of a control group does not prevent its removal; reads then fail with ENODEV. Create it with
-// NewFiles. It is not safe for concurrent use.
+// reading it. An open file does not prevent the removal of its control group; reads then fail with ENODEV. Create Files
+// with NewFiles. They are not safe for concurrent use.
 type Files struct {
 	buf     Buffer
 	open    map[string]openFile // by path
@@ -17,18 +17,18 @@ type Files struct {
 
 type openFile struct {
 	fd  int
-	raw bool // it is read with RawPread
+	raw bool // read it with RawPread
 }
 
-// NewFiles returns Files without open files. Close them, or leave that to the garbage collector.
+// NewFiles returns Files without open files. Call Close to close the files, or leave that to the garbage collector.
 func NewFiles() *Files {
 	f := &Files{open: make(map[string]openFile)}
 	runtime.AddCleanup(f, closeAll, f.open)
 	return f
 }
 
-// ReadKeepOpen reads a file with lines shorter than half a page. A file of procfs must be valid for RawPread. The next
-// read overwrites the result.
+// ReadKeepOpen reads the file at path and keeps it open if it may. All its lines must be shorter than half a page, and
+// a file of procfs must be one that RawPread may read. The next read overwrites the result.
 func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 	file, open := f.open[path]
 	if !open {
@@ -56,16 +56,17 @@ func (f *Files) ReadKeepOpen(path string, limit int) ([]byte, error) {
 	return data, err
 }
 
-// ReadOnce reads a file without keeping it open. The next read overwrites the result.
+// ReadOnce reads the file at path without keeping it open. The next read overwrites the result.
 func (f *Files) ReadOnce(path string, limit int) ([]byte, error) { return f.buf.Read(path, limit) }
 
-// maxOpenFiles is how many files are kept open, unless that is a large part of the process's limit: the files of a host
-// with eight sockets are 50.
+// maxOpenFiles is how many files are kept open at most. It is less if this process may have few descriptors. A host
+// with eight sockets has about 50 files to read.
 const maxOpenFiles = 80
 
-// mayKeepOpen reports whether a file may stay open. A file in a copied tree, or on a file server, may be replaced by
-// another with the same name, and is opened each time. atOnce reports whether it is read with RawPread: files of
-// control groups may take long, as the kernel sums over all CPUs and groups, and files of devices query the device.
+// mayKeepOpen reports whether the file fd may stay open. A file in a copied tree, or on a file server, may be replaced
+// with a new one of the same name, so it is opened each time. atOnce reports whether to read the file with RawPread.
+// That is so for procfs only: for a file of a control group the kernel may have to sum over all CPUs and groups, and
+// for a file of a device it queries the device.
 func (f *Files) mayKeepOpen(fd int) (keep, atOnce bool) {
 	if f.maxOpen == 0 {
 		f.maxOpen = maxOpenFiles
@@ -94,13 +95,13 @@ func (f *Files) mayKeepOpen(fd int) (keep, atOnce bool) {
 	return false, false
 }
 
-// IsOpen reports whether a file is kept open.
+// IsOpen reports whether the file at path is kept open.
 func (f *Files) IsOpen(path string) bool {
 	_, open := f.open[path]
 	return open
 }
 
-// release closes a file that was kept open.
+// release closes the file at path if it is kept open.
 func (f *Files) release(path string) {
 	if file, open := f.open[path]; open {
 		unix.Close(file.fd)
@@ -108,7 +109,7 @@ func (f *Files) release(path string) {
 	}
 }
 
-// Close closes all open files. Reads open them again.
+// Close closes all open files. A later ReadKeepOpen opens its file again.
 func (f *Files) Close() {
 	closeAll(f.open)
 	clear(f.open)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseCount parses a decimal number. It reports false for other texts, and for more than 64 bits.
+// ParseCount parses a decimal number. It reports false for anything else, and for a number of more than 64 bits.
 func ParseCount(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -23,8 +23,8 @@ func ParseCount(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// ParseDecimal parses a non-negative decimal number such as "0.20" to the nearest float64. It reports false for an
-// exponent, or more than 15 digits.
+// ParseDecimal parses a non-negative decimal number such as "0.20" to the nearest float64. It reports false for
+// anything else, such as an exponent, and for more than 15 digits.
 func ParseDecimal(b []byte) (float64, bool) {
 	whole, fraction, _ := bytes.Cut(b, []byte{'.'})
 	n, ok := ParseCount(whole)
@@ -42,8 +42,8 @@ func ParseDecimal(b []byte) (float64, bool) {
 	return float64(n) / scale, true // both are exact, so that the quotient is rounded once
 }
 
-// SplitFields splits a line at white space into f, and returns the number of fields that it stored. It ignores the
-// fields that do not fit.
+// SplitFields splits a line at white space into f, and returns the number of fields that it stored. It ignores fields
+// that do not fit into f.
 func SplitFields(line []byte, f [][]byte) int {
 	n := 0
 	for i := 0; i < len(line) && n < len(f); {
@@ -63,8 +63,8 @@ func SplitFields(line []byte, f [][]byte) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// AppendPIDs appends the process IDs in a list such as cgroup.procs or task/TID/children. 0 is a process of another pid
-// namespace.
+// AppendPIDs appends the process IDs in a list such as cgroup.procs or task/TID/children. 0 stands for a process of
+// another pid namespace.
 func AppendPIDs(pids []int, list []byte) []int {
 	for field := range bytes.FieldsSeq(list) {
 		if n, ok := ParseCount(field); ok && n <= math.MaxInt32 {
@@ -74,18 +74,18 @@ func AppendPIDs(pids []int, list []byte) []int {
 	return pids
 }
 
-// UserHZ is the clock ticks per second in the kernel's text files: USER_HZ is 100 on every system that Go supports.
+// UserHZ is the number of clock ticks per second in the kernel's text files (USER_HZ). It is 100 on every system that
+// Go supports.
 const UserHZ = 100
 
-// The fields of /proc/PID/stat (proc_pid_stat(5), do_task_stat in the kernel's fs/proc/array.c) in SplitStat's order:
-// counted from the state, which follows the name. Times are in clock ticks, the start is since boot, StatRSS is in
-// pages.
+// The indexes of the fields of /proc/PID/stat in the result of SplitStat, which begins at the state (proc_pid_stat(5),
+// do_task_stat in the kernel's fs/proc/array.c). Times are in clock ticks, StatStart since boot; StatRSS is in pages.
 const (
 	StatState   = 0
 	StatParent  = 1
 	StatFlags   = 6 // PF_… of the kernel's sched.h
 	StatMinFlt  = 7 // minor page faults of all threads
-	StatCMinFlt = 8 // and of reaped children
+	StatCMinFlt = 8 // minor page faults of reaped children
 	StatUTime   = 11
 	StatSTime   = 12
 	StatCUTime  = 13 // of reaped children
@@ -93,9 +93,9 @@ const (
 	StatThreads = 17
 	StatStart   = 19
 	StatRSS     = 21
-	StatStack   = 25 // start of the stack, which changes with exec; 0 or 1 if we may not know it
+	StatStack   = 25 // start of the stack, which changes with exec; 0 or 1 if the kernel hides it from us
 
-	// Addresses of the program, visible only to the process itself and those that may trace it.
+	// Addresses of the program, visible only to the process itself and to processes that may trace it.
 	StatStartCode = 23
 	StatEndCode   = 24
 	StatStartData = 42
@@ -105,8 +105,9 @@ const (
 	StatEnvEnd    = 48
 )
 
-// SplitStat splits /proc/PID/stat from the state on into f, and returns the number of fields. The name may contain
-// spaces, parentheses and newlines, so it ends at the last parenthesis of the file. If there is none, n is 0.
+// SplitStat stores the fields of data, a /proc/PID/stat, in f, beginning with the state, and returns how many it
+// stored. The name may contain spaces, parentheses and newlines, so it ends at the last parenthesis in data. Without
+// parentheses n is 0.
 func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 0 || end < open {
@@ -115,7 +116,7 @@ func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
 	return bytes.TrimSpace(data[:open]), data[open+1 : end], SplitFields(data[end+1:], f)
 }
 
-// IsExiting reports whether a thread has begun to end. stat is its /proc/PID/stat or /proc/PID/task/TID/stat.
+// IsExiting reports whether a thread has begun to exit, by stat, its /proc/PID/stat or /proc/PID/task/TID/stat.
 func IsExiting(stat []byte) bool {
 	const ends = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
 	var f [StatFlags + 1][]byte
@@ -126,8 +127,8 @@ func IsExiting(stat []byte) bool {
 	return ok && flags&ends != 0
 }
 
-// StatusValue returns the value of a line in /proc/PID/status (proc_pid_status(5)), such as "1234 kB" for "VmHWM", or
-// "" if there is no such line.
+// StatusValue returns the value of the line key in status, a /proc/PID/status (proc_pid_status(5)), such as "1234 kB"
+// for "VmHWM". It returns "" if there is no such line.
 func StatusValue(status []byte, key string) string {
 	_, rest, found := bytes.Cut(status, []byte("\n"+key+":"))
 	if !found {
@@ -137,14 +138,15 @@ func StatusValue(status []byte, key string) string {
 	return string(bytes.TrimSpace(line))
 }
 
-// HasSignal reports whether a signal set in /proc/PID/status, such as "ShdPnd" (sent to the process and not delivered
-// yet), contains a signal.
+// HasSignal reports whether sig is in the given signal set of status, a /proc/PID/status. A set is "ShdPnd" (sent to
+// the process and not delivered yet), for example.
 func HasSignal(status []byte, set string, sig uint) bool {
 	bits, err := strconv.ParseUint(StatusValue(status, set), 16, 64)
 	return err == nil && sig > 0 && bits>>(sig-1)&1 == 1
 }
 
-// Unescape decodes the \OOO that the kernel writes for white space and backslashes in paths, as in mountinfo.
+// Unescape decodes the octal escapes \OOO that the kernel writes for white space and backslashes in paths, as in
+// mountinfo.
 func Unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

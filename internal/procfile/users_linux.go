@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// InHostUserNamespace reports whether user IDs mean the same to this process as to the host: it is in the initial user
-// namespace, or in one that maps every user of its parent to the same ID, which can only be created where all users are
-// mapped. The map of a namespace can be set only once, so the file is read at most once.
+// InHostUserNamespace reports whether user IDs mean the same to this process as to the host. They do in the initial
+// user namespace, and in one that maps every user of its parent to the same ID, which can only be created where all
+// users are mapped. The map of a namespace can be set only once, so it is read at most once.
 func InHostUserNamespace() bool { return inHostUserNamespace() }
 
 var inHostUserNamespace = sync.OnceValue(func() bool {
