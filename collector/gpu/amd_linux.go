@@ -17,20 +17,20 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxFile bounds the size of one sysfs file. pp_dpm_sclk has a few lines.
+// maxFile is the maximum size of a sysfs file. The longest, pp_dpm_sclk, has a few lines.
 const maxFile = 4096
 
 // A card is an AMD GPU in sysfs.
 type card struct {
 	dir   string // /sys/class/drm/card0/device
-	index int    // among AMD's cards
+	index int    // position among AMD's cards
 	name  string // "" = name, uuid and hwmon are not known yet
 	uuid  string
-	hwmon string // the directory of its sensors, relative to dir
+	hwmon string // the directory of the card's sensors, relative to dir
 }
 
-// findCards returns AMD's cards by number, which is the order on the bus. card0-DP-1 is a connector, renderD128 the
-// same card again.
+// findCards returns AMD's cards, sorted by number, which is their order on the bus. It ignores connectors such as
+// card0-DP-1, and renderD128, which is a second entry for a card.
 func findCards(sys string) []card {
 	root := filepath.Join(sys, "class/drm")
 	entries, _ := os.ReadDir(root)
@@ -56,13 +56,13 @@ func findCards(sys string) []card {
 	return cards
 }
 
-// followCards reads the cards at the interval until ctx ends.
+// followCards reads the cards once per interval until ctx ends.
 func (m *Monitor) followCards(ctx context.Context) {
 	ticker := time.NewTicker(m.timing.interval)
 	defer ticker.Stop()
 	for {
 		for i := range m.cards {
-			r := m.cards[i].read() // without the lock: the driver may be slow
+			r := m.cards[i].read() // without the lock, because the driver may be slow
 			m.mu.Lock()
 			m.amd.put(r, time.Now())
 			m.mu.Unlock()
@@ -75,8 +75,8 @@ func (m *Monitor) followCards(ctx context.Context) {
 	}
 }
 
-// read reads a card's files (the kernel's Documentation/gpu/amdgpu, thermal.rst and driver-misc.rst). It never reads
-// pcie_bw, which the driver measures for a whole second.
+// read reads the card's files (the kernel's Documentation/gpu/amdgpu, thermal.rst and driver-misc.rst). It never reads
+// pcie_bw, because the driver measures that for a whole second.
 func (c *card) read() row {
 	if c.name == "" {
 		c.name, c.uuid, c.hwmon = c.findName(), c.findUUID(), c.findSensors()
@@ -85,7 +85,7 @@ func (c *card) read() row {
 	r.MemoryMB = series.Optional(c.value(&r, "memory_mb", 1<<20, maxMiB, "mem_info_vram_total"))
 	status, err := readFile(filepath.Join(c.dir, "power/runtime_status"))
 	if err == nil && string(bytes.TrimSpace(status)) == "suspended" {
-		// Some versions of the driver wake a sleeping card for a read.
+		// Do not read more: some versions of the driver wake a sleeping card for a read.
 		r.PowerLimitWatts = series.Unknown()
 		asleep := []string{"utilization_pct", "memory_used_mb", "power_watts", "temperature_celsius", "clock_mhz"}
 		for _, what := range asleep {
@@ -99,14 +99,15 @@ func (c *card) read() row {
 	r.PowerWatts = c.value(&r, "power_watts", 1e6, maxWatts, c.hwmon+"power1_average", c.hwmon+"power1_input")
 	r.PowerLimitWatts = series.Optional(c.value(&r, "power_limit_watts", 1e6, maxWatts, c.hwmon+"power1_cap"))
 	r.TemperatureCelsius = c.value(&r, "temperature_celsius", 1e3, maxCelsius, c.hwmon+"temp1_input")
-	if data, err := readFile(filepath.Join(c.dir, c.hwmon, "energy1_input")); err == nil { // few cards have it
+	if data, err := readFile(filepath.Join(c.dir, c.hwmon, "energy1_input")); err == nil { // few cards have this file
 		r.EnergyJoules = parseNumber(string(bytes.TrimSpace(data)), math.MaxUint64) / 1e6
 	}
 	c.clock(&r)
 	return r
 }
 
-// value reads a number from the first existing file, divided by unit; NaN if that fails or exceeds most.
+// value returns the number in the first of the files that exists, divided by unit. If it cannot be read or exceeds
+// most, value returns NaN, and adds what to the missing values of r.
 func (c *card) value(r *row, what string, unit, most float64, files ...string) float64 {
 	var data []byte
 	var err error
@@ -128,8 +129,8 @@ func (c *card) value(r *row, what string, unit, most float64, files ...string) f
 	return v
 }
 
-// clock reads the marked line of pp_dpm_sclk, "1: 1200Mhz *", or else the sensor. The line is a level, in which the
-// driver puts the true clock.
+// clock sets the clock of r from the marked line of pp_dpm_sclk, "1: 1200Mhz *", or else from the sensor. The marked
+// line is the current level; the driver replaces its nominal clock with the actual one.
 func (c *card) clock(r *row) {
 	data, err := readFile(filepath.Join(c.dir, "pp_dpm_sclk"))
 	for line := range bytes.Lines(data) {
@@ -151,10 +152,10 @@ func (c *card) findSensors() string {
 			return "hwmon/" + e.Name() + "/"
 		}
 	}
-	return "hwmon/hwmon0/" // named in the reason for missing values
+	return "hwmon/hwmon0/" // for the reason why values are missing
 }
 
-// findName returns the product's name, which only some boards have, or else the PCI device ID.
+// findName returns the product's name or, as only some boards have one, "AMD GPU" and the PCI device ID.
 func (c *card) findName() string {
 	if data, err := readFile(filepath.Join(c.dir, "product_name")); err == nil {
 		if name := deviceText(string(bytes.TrimSpace(data))); name != "" {
@@ -165,7 +166,7 @@ func (c *card) findName() string {
 	return strings.TrimSpace("AMD GPU " + clean(string(id)))
 }
 
-// findUUID returns the card's UUID in the format of ROCm's tools and ROCR_VISIBLE_DEVICES.
+// findUUID returns the card's UUID in the format that ROCm's tools and ROCR_VISIBLE_DEVICES use, or "".
 func (c *card) findUUID() string {
 	data, err := readFile(filepath.Join(c.dir, "unique_id"))
 	id := string(bytes.TrimSpace(data))
@@ -175,7 +176,7 @@ func (c *card) findUUID() string {
 	return "GPU-" + id
 }
 
-// readFile reads a small kernel file.
+// readFile reads the kernel file at path, of at most maxFile bytes.
 func readFile(path string) ([]byte, error) {
 	var b procfile.Buffer
 	return b.Read(path, maxFile)

@@ -4,7 +4,7 @@ package gpu
 
 import "context"
 
-// A card is an AMD GPU. They are supported on Linux only.
+// A card is an AMD GPU. AMD GPUs are supported on Linux only.
 type card struct{}
 
 func findCards(string) []card { return nil }

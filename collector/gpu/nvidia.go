@@ -16,18 +16,18 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// maxLine bounds a line of nvidia-smi; a row has about 150 bytes.
+// maxLine is the maximum length of a line of nvidia-smi; a row has about 150 bytes.
 const maxLine = 4096
 
-// A query is the list of requested fields, with the names of nvidia-smi --help-query-gpu. There is none for NVML's
-// energy counter (in drivers up to 610), and each unknown field costs another start.
+// A query is the list of requested fields, by their names in nvidia-smi --help-query-gpu. There is no field for NVML's
+// energy counter (in drivers up to 610), and each field that nvidia-smi does not know costs another start.
 type query struct {
 	fields  []string
 	missing []series.Missing
 }
 
-// newQuery requests all fields. All but the MIG mode exist in drivers of ten years ago. Since driver 535
-// clocks_throttle_reasons is called clocks_event_reasons; all drivers know the older name (up to 610 at least).
+// newQuery returns a query for all fields. Drivers of ten years ago have all of them but the MIG mode. Since driver 535
+// clocks_throttle_reasons is called clocks_event_reasons, but all drivers up to 610 at least know the older name.
 func newQuery() *query {
 	return &query{fields: []string{
 		"index", "uuid", "name", "memory.total", "memory.used", "utilization.gpu", "power.draw", "power.limit",
@@ -35,7 +35,7 @@ func newQuery() *query {
 	}}
 }
 
-// args returns the arguments with which nvidia-smi prints a row for each device at an interval.
+// args returns the arguments with which nvidia-smi prints a row for each device once per interval.
 func (q *query) args(interval time.Duration) []string {
 	return []string{
 		"--query-gpu=" + strings.Join(q.fields, ","), "--format=csv,noheader,nounits",
@@ -43,8 +43,8 @@ func (q *query) args(interval time.Duration) []string {
 	}
 }
 
-// dropField removes a field, or replaces it by its newer name. It reports false if that does not help: the field was
-// not requested, or is required.
+// dropField removes the field name, or replaces it with its newer name. It reports false if that is useless because the
+// field was not requested, or is required.
 func (q *query) dropField(name string) bool {
 	i := slices.Index(q.fields, name)
 	if i < 0 || name == "index" {
@@ -69,7 +69,7 @@ func (q *query) dropField(name string) bool {
 		"mig.mode.current":            "gpu_mig",
 	}[name]
 
-	if what != "" { // one of the two limits is enough
+	if what != "" { // not for power limits: one of the two is enough
 		why := "this nvidia-smi does not know the field " + name
 		q.missing = append(q.missing, series.Missing{What: what, Code: NoValue, Why: why})
 	}
@@ -86,7 +86,7 @@ func parseInvalidField(line string) string {
 	return name
 }
 
-// parse parses a row. An error means that the line is no row; an invalid value is missing from the row.
+// parse parses line as a row. An error means that line is not a row; an invalid value is missing from the row.
 func (q *query) parse(line []byte) (row, error) {
 	none := series.Unknown()
 	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: none, PowerLimitWatts: none}, State: unknownState()}
@@ -119,7 +119,7 @@ func (q *query) parse(line []byte) (row, error) {
 		r.setNumber((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
 
-	if r.MIG { // the number is not of the whole device
+	if r.MIG { // the utilization is not that of the whole device
 		r.UtilizationPct = math.NaN()
 		r.missing = slices.DeleteFunc(r.missing, func(g series.Missing) bool { return g.What == "utilization_pct" })
 		r.addMissing("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
@@ -136,7 +136,7 @@ const (
 	maxMHz     = 1e5
 )
 
-// set stores the text of a field in the row.
+// set stores text, the value of the given field, in the row.
 func (r *row) set(field, text string) {
 	switch field {
 	case "index":
@@ -164,7 +164,7 @@ func (r *row) set(field, text string) {
 	case "clocks.sm":
 		r.setNumber(&r.ClockMHz, "clock_mhz", text, maxMHz)
 	case "mig.mode.current":
-		r.MIG = text == "Enabled" // "Disabled"; "[N/A]" for devices without MIG
+		r.MIG = text == "Enabled" // otherwise "Disabled", or "[N/A]" for devices without MIG
 	case "clocks_event_reasons.active", "clocks_throttle_reasons.active":
 		var ok bool
 		if r.Throttle, ok = parseThrottle(text); !ok {
@@ -173,14 +173,14 @@ func (r *row) set(field, text string) {
 	}
 }
 
-// setNumber parses the number of a field, or records that it is missing.
+// setNumber sets to from text or, if that is not a number up to most, records that what is missing.
 func (r *row) setNumber(to *float64, what, text string, most float64) {
 	if *to = parseNumber(text, most); math.IsNaN(*to) {
 		r.addMissing(what, missingReason(text))
 	}
 }
 
-// parseNumber parses a decimal number from 0 to most, and returns NaN for other texts.
+// parseNumber parses a decimal number in the range 0 to most. It returns NaN for anything else.
 func parseNumber(text string, most float64) float64 {
 	if text == "" || strings.Trim(text, "0123456789.") != "" { // no inf, no 0x, no sign
 		return math.NaN()
@@ -192,7 +192,7 @@ func parseNumber(text string, most float64) float64 {
 	return v
 }
 
-// deviceText returns a device's text, or "" for nvidia-smi's words for a missing value.
+// deviceText returns text, made fit for a report, or "" if it is what nvidia-smi prints for a missing value.
 func deviceText(text string) string {
 	if strings.HasPrefix(text, "[") || text == "N/A" {
 		return ""
@@ -200,8 +200,8 @@ func deviceText(text string) string {
 	return clean(text)
 }
 
-// missingReason returns why a value is missing, in nvidia-smi's words: "[N/A]", "[Not Supported]", "[Unknown Error]",
-// "[GPU requires reset]"…
+// missingReason returns the reason why a value is missing, which quotes text, what nvidia-smi printed: "[N/A]", "[Not
+// Supported]", "[Unknown Error]", "[GPU requires reset]"…
 func missingReason(text string) string {
 	if text == "" {
 		return "nvidia-smi gives nothing"
@@ -209,7 +209,7 @@ func missingReason(text string) string {
 	return "nvidia-smi says " + clean(text)
 }
 
-// clean makes a program's output fit for a report: one line of at most 200 bytes without control characters.
+// clean makes the output of a program fit for a report: one line, cut to 200 bytes, without control characters.
 func clean(text string) string {
 	if len(text) > 200 {
 		text = text[:200] + "…"
@@ -244,9 +244,9 @@ func parseThrottle(text string) (reasons []string, ok bool) {
 	return reasons, true
 }
 
-// readLines calls use for each line that is read; the line is valid during the call only. A line longer than maxLine is
-// cut; an unfinished last line is dropped. more gets the number of bytes read; readLines returns when more returns
-// false.
+// readLines calls use for each line that it reads, which is valid only during the call. It cuts a line longer than
+// maxLine, and drops an unfinished last line. After each read it passes the number of bytes to more, and returns if
+// that returns false.
 func readLines(from io.Reader, use func(line []byte), more func(n int) bool) {
 	in := bufio.NewReaderSize(from, maxLine)
 	for long := false; ; {

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	maxRestarts       = 3       // of nvidia-smi after a failure, per run
+	maxRestarts       = 3       // restarts of nvidia-smi after a failure, per run
 	maxInvalidFields  = 12      // fields that nvidia-smi does not know; each costs a start
-	maxBytesPerSecond = 1 << 20 // 16 devices take about 3 KiB/s
+	maxBytesPerSecond = 1 << 20 // of output; 16 devices cause about 3 KiB/s
 )
 
-// A child is a started nvidia-smi. fork, signal and reap depend on the system.
+// A child is an nvidia-smi that was started. fork, signal and reap depend on the operating system.
 type child struct {
 	process
 	pid int
@@ -26,16 +26,16 @@ type child struct {
 	abandoned bool       // the process is no longer observed
 }
 
-// An outcome is how a process ended.
+// An outcome says how nvidia-smi ended.
 type outcome struct {
-	invalidField string // a field that it does not know
+	invalidField string // a requested field that it does not know
 	final        bool   // another start would fail in the same way
 	err          error
 }
 
-// followNVIDIA keeps one nvidia-smi running until ctx ends or another start is useless.
+// followNVIDIA keeps one nvidia-smi running until ctx ends or another start would be useless.
 func (m *Monitor) followNVIDIA(ctx context.Context) {
-	runtime.LockOSThread() // see attributes
+	runtime.LockOSThread() // for the death signal, see attributes
 	defer runtime.UnlockOSThread()
 
 	q := newQuery()
@@ -67,7 +67,7 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 	}
 }
 
-// giveUp records the reason: from here on nothing is known of NVIDIA's devices.
+// giveUp records err as the reason why NVIDIA's devices have no values from here on. faults is the number of restarts.
 func (m *Monitor) giveUp(err error, faults int) {
 	if faults > 0 {
 		times := "restarts"
@@ -81,12 +81,12 @@ func (m *Monitor) giveUp(err error, faults int) {
 	m.nvidia.err, m.nvidia.restartCause, m.nvidia.complete = err, nil, true
 }
 
-// follow starts one process, reads its output and returns after its end.
+// follow starts nvidia-smi for the query q, reads its output and returns after its end.
 func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 	m.mu.Lock()
 	m.nvidia.queryStarted, m.nvidia.message, m.nvidia.missing = time.Now(), "", q.missing
 	m.mu.Unlock()
-	defer m.pid.Store(0) // start sets it
+	defer m.pid.Store(0) // start sets the pid
 	c, err := m.start(q.args(m.timing.interval))
 	if err != nil {
 		return outcome{final: true, err: fmt.Errorf("start %s: %w", m.smi, err)}
@@ -103,11 +103,11 @@ func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 
 	hung := m.watch(ctx, eof)
 	ended := c.end(ctx, eof, hung, m.timing.grace)
-	<-eof // the pipe is closed: r belongs to this goroutine now
+	<-eof // the pipe is closed, so r belongs to this goroutine again
 	return r.outcome(hung, ended)
 }
 
-// start starts the process; its output arrives in c.out.
+// start starts nvidia-smi with the given arguments. Its output arrives in c.out.
 func (m *Monitor) start(args []string) (*child, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -124,7 +124,7 @@ func (m *Monitor) start(args []string) (*child, error) {
 	c := &child{out: out}
 	fork := func() (int, error) {
 		pid, err := c.fork(m.smi, args, m.o.Env, null, in)
-		if err == nil { // a loop over all children must not take it for the job's
+		if err == nil { // set before Start returns: a loop over all children must not take this one for the job's
 			c.pid = pid
 			m.pid.Store(int64(pid))
 		}
@@ -151,8 +151,8 @@ func (m *Monitor) start(args []string) (*child, error) {
 	return c, nil
 }
 
-// watch waits until the process has closed its output or ctx has ended. It reports whether nothing arrived for too
-// long.
+// watch waits until the process has closed its output, ctx has ended, or no output has arrived for too long. It reports
+// true in the last case.
 func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 	for {
 		m.mu.Lock()
@@ -180,14 +180,15 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 	}
 }
 
-// end makes sure that the process has ended: it sends SIGTERM, unless the process ends by itself, and then SIGKILL. A
-// process that hangs gets SIGKILL at once. While ctx lasts there is time to wait until a killed process has ended.
+// end makes sure that the process has ended: it sends SIGTERM, unless the process ends by itself, and then SIGKILL. If
+// hung is set, it sends SIGKILL at once. While ctx lasts nothing is urgent, so it then waits longer for a killed
+// process to end.
 func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace time.Duration) error {
 	defer c.out.Close()
 	defer c.abandon()
 	select {
 	case <-eof:
-		if c.wait(grace / 4) { // it closed its output because it has ended
+		if c.wait(grace / 4) { // it closed its output because it is ending
 			return nil
 		}
 	default:
@@ -213,7 +214,7 @@ func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace t
 	return errors.New("it does not end when it is killed")
 }
 
-// send is signal, unless the process was abandoned.
+// send calls signal, unless the process was abandoned.
 func (c *child) send(kill bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,14 +223,14 @@ func (c *child) send(kill bool) {
 	}
 }
 
-// exited is reap; an abandoned process counts as exited.
+// exited reports whether the process has ended, and reaps it if so. An abandoned process counts as ended.
 func (c *child) exited() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.abandoned || c.reap()
 }
 
-// abandon stops the observation of the process. If we have to reap it, that happens whenever it ends.
+// abandon stops observing the process. If we have to reap it, that still happens when it ends, in the background.
 func (c *child) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +241,7 @@ func (c *child) abandon() {
 	}
 }
 
-// wait waits for the end of the process, and reports false if that takes longer than limit.
+// wait waits for the process to end. It reports false if that takes longer than limit.
 func (c *child) wait(limit time.Duration) bool {
 	deadline := time.Now().Add(limit)
 	for pause := 200 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
@@ -258,13 +259,13 @@ func (c *child) wait(limit time.Duration) bool {
 type reader struct {
 	m            *Monitor
 	q            *query
-	sawRow       bool // there was at least one
+	sawRow       bool // there was at least one row
 	invalidField string
-	message      string // the first since the last row
+	message      string // the first message since the last row
 	flooded      bool
 }
 
-// read returns at the end of the output, or when there is too much of it.
+// read reads the output until its end, or until there is too much of it.
 func (r *reader) read(out *os.File) {
 	second, bytes := time.Now(), 0
 	readLines(out, r.line, func(n int) bool {
@@ -277,7 +278,7 @@ func (r *reader) read(out *os.File) {
 	})
 }
 
-// line stores a row. Anything else is a message.
+// line stores the values of line, if that is a row. Anything else is a message.
 func (r *reader) line(line []byte) {
 	row, err := r.q.parse(line)
 	now := time.Now()
@@ -305,8 +306,8 @@ func (r *reader) line(line []byte) {
 	r.m.nvidia.message, r.m.nvidia.messageAt = text, now
 }
 
-// outcome returns why the process has ended. If it printed only a message and no row (no device, no driver, another
-// version), it would do so again.
+// outcome returns how the process ended. If it printed only a message and no row, another start would have the same
+// result: there is no device or no driver, for example.
 func (r *reader) outcome(hung bool, ended error) outcome {
 	o := outcome{invalidField: r.invalidField}
 	switch {

@@ -4,5 +4,5 @@ package gpu
 
 import "syscall"
 
-// ownGroup returns the attributes of a process in a new process group.
+// ownGroup returns the attributes that start a process in a new process group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -14,21 +14,21 @@ import (
 
 // A process identifies a child.
 type process struct {
-	owned     bool // we reap it
+	owned     bool // we have to reap it
 	done      bool
 	pidfd     int    // -1 = the kernel has none (before 5.4)
-	startTime string // start time in /proc/PID/stat, if there is no pidfd
+	startTime string // from /proc/PID/stat, if there is no pidfd
 }
 
 // attributes returns the attributes of the fork. If perfagent is killed while nvidia-smi hangs in the driver and writes
-// nothing, the end of the pipe would not end it; the death signal of the forking thread does. That thread belongs to
-// Run, which keeps it.
+// nothing, a closed pipe would not end nvidia-smi; the signal that it gets at the death of the forking thread does. Run
+// keeps that thread.
 func (p *process) attributes() *syscall.SysProcAttr {
 	p.pidfd = -1
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &p.pidfd}
 }
 
-// identify records what distinguishes the child from a later process with the same ID.
+// identify records how to tell the child from a later process with the same ID, and whether we have to reap it.
 func (p *process) identify(pid int, owned bool) {
 	p.owned = owned
 	if p.pidfd < 0 {
@@ -36,7 +36,7 @@ func (p *process) identify(pid int, owned bool) {
 	}
 }
 
-// alive reports whether pid is the child and not yet reaped.
+// alive reports whether pid is still the child, and not a later process.
 func (p *process) alive(pid int) bool {
 	if p.pidfd >= 0 {
 		return unix.PidfdSendSignal(p.pidfd, 0, nil, 0) == nil
@@ -45,8 +45,8 @@ func (p *process) alive(pid int) bool {
 	return p.startTime != "" && since == p.startTime
 }
 
-// signalGroup sends a signal to the process group of the child. Since Linux 6.9 the kernel finds the group by the
-// pidfd, so that the ID does not matter. Before, it needs the ID, which no other process has until the child is reaped.
+// signalGroup sends sig to the process group of the child. Since Linux 6.9 the kernel finds the group by the pidfd. An
+// older kernel needs the ID, which no other process can have until the child is reaped.
 func (p *process) signalGroup(pid int, sig syscall.Signal) {
 	const processGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP
 	if p.pidfd >= 0 {
@@ -59,7 +59,7 @@ func (p *process) signalGroup(pid int, sig syscall.Signal) {
 	}
 }
 
-// killOrphans kills the rest of the group after the child has ended.
+// killOrphans kills what is left of the child's process group if the child has ended.
 func (p *process) killOrphans(pid int) {
 	if p.ended(pid) {
 		p.signalGroup(pid, syscall.SIGKILL)
@@ -77,7 +77,7 @@ func (p *process) ended(pid int) bool {
 	return state == "Z" || state == "X" || since != p.startTime || since == ""
 }
 
-// release closes the pidfd.
+// release closes the pidfd, if there is one.
 func (p *process) release() {
 	if p.pidfd >= 0 {
 		unix.Close(p.pidfd)
@@ -85,15 +85,16 @@ func (p *process) release() {
 	}
 }
 
-// shell executes nvidia-smi, in the process that becomes it.
+// shell is the program that the child executes first, see fork.
 const shell = "/bin/sh"
 
-// fork starts the process in a new process group, where a terminal's Ctrl-C does not reach it, with no descriptor but
-// the pipe for its output. The end of the pipe also ends it when perfagent is killed: exec restores the default action
-// of SIGPIPE.
+// fork starts nvidia-smi in a new process group, which a terminal's Ctrl-C does not reach, with no descriptor but the
+// pipe for its output. If perfagent is killed, nvidia-smi ends with its next write to the pipe, because exec restores
+// the default action of SIGPIPE.
 //
-// Until a child has called exec the Go runtime cannot stop the world, and soon no goroutine runs any more. So it
-// executes the shell, which is local, and the shell executes nvidia-smi, which may be on a dead file server.
+// Until the child has called exec the Go runtime cannot stop the world, so all goroutines of perfagent would soon wait.
+// As nvidia-smi may be on a dead file server, the child executes the shell, which is local, and that executes
+// nvidia-smi.
 func (c *child) fork(file string, args, env []string, null, out *os.File) (int, error) {
 	w := out.Fd()
 	if err := syscall.SetNonblock(int(w), false); err != nil { // a flag that both sides of a fork share
@@ -105,21 +106,21 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 		env = slices.DeleteFunc(slices.Clone(env), isShellVariable)
 	}
 	return syscall.ForkExec(file, argv, &syscall.ProcAttr{
-		Dir:   "/", // so that no directory of the job is busy
+		Dir:   "/", // so that it does not keep a directory of the job busy
 		Env:   env,
 		Files: closeInherited([]uintptr{null.Fd(), w, w}),
 		Sys:   c.attributes(),
 	})
 }
 
-// isShellVariable reports whether a variable affects a shell itself.
+// isShellVariable reports whether variable, NAME=VALUE, affects the shell itself.
 func isShellVariable(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
-// reapInBackground waits in the background for a child to reap that hangs in the driver, so that it does not become a
-// zombie of a long-running program.
+// reapInBackground reaps the child, if that is up to us, in the background if it hangs in the driver. Otherwise it
+// would become a zombie of a long-running program.
 func (c *child) reapInBackground() {
 	if c.owned && !c.reap() {
 		go func(pid int) {
@@ -132,7 +133,7 @@ func (c *child) reapInBackground() {
 	}
 }
 
-// signal sends SIGTERM, or SIGKILL, to the process group of the child.
+// signal sends SIGTERM or, if kill is set, SIGKILL to the process group of the child.
 func (c *child) signal(kill bool) {
 	sig := syscall.SIGTERM
 	if kill {
@@ -143,8 +144,8 @@ func (c *child) signal(kill bool) {
 	}
 }
 
-// reap reports whether the child has ended, and reaps it if that is up to us. Before, it kills the rest of its process
-// group.
+// reap reports whether the child has ended. If so, it first kills the rest of the child's process group, and then reaps
+// the child if that is up to us.
 func (c *child) reap() bool {
 	if c.done {
 		return true
@@ -159,7 +160,7 @@ func (c *child) reap() bool {
 	return c.done
 }
 
-// readStat returns a process's state and start time, in ticks since boot.
+// readStat returns the state of process pid, and its start time in ticks since boot; "" if there is none.
 func readStat(pid int) (state, since string) {
 	p, ok := procfile.ReadProcess(pid)
 	if !ok {
@@ -168,8 +169,8 @@ func readStat(pid int) (state, since string) {
 	return string(p.State), strconv.FormatUint(p.Start, 10)
 }
 
-// closeInherited extends files so that the child closes all descriptors that it would inherit: those passed to
-// perfagent for the job.
+// closeInherited extends files so that the child closes all other descriptors that it would inherit, such as those that
+// were passed to perfagent for the job.
 func closeInherited(files []uintptr) []uintptr {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {

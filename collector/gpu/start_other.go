@@ -10,7 +10,7 @@ type process struct {
 	ended  chan struct{}
 }
 
-// fork starts the process in a new process group, where Ctrl-C does not reach it.
+// fork starts nvidia-smi in a new process group, which Ctrl-C does not reach.
 func (c *child) fork(file string, args, env []string, null, out *os.File) (int, error) {
 	handle, err := os.StartProcess(file, append([]string{file}, args...), &os.ProcAttr{
 		Env:   env,
@@ -30,7 +30,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 
 func (c *child) identify(int, bool) {}
 
-// signal kills the child. Windows has no gentler way, and the other systems have no NVIDIA driver.
+// signal kills the child. Windows has no gentler way, and no other system that uses this file has an NVIDIA driver.
 func (c *child) signal(bool) { _ = c.handle.Kill() }
 
 func (c *child) reap() bool {

@@ -2,7 +2,7 @@ package gpu
 
 import "syscall"
 
-// ownGroup returns the attributes of a process in a new process group.
+// ownGroup returns the attributes that start a process in a new process group.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }

@@ -13,15 +13,15 @@ import (
 type row struct {
 	Device
 	State
-	missing []series.Missing // What has no device prefix: "utilization_pct"
+	missing []series.Missing // their What lacks the prefix of the device: "utilization_pct"
 }
 
-// addMissing records that a value is missing.
+// addMissing records that the value what is missing, and why.
 func (r *row) addMissing(what, why string) {
 	r.missing = append(r.missing, series.Missing{What: what, Code: NoValue, Why: why})
 }
 
-// An entry is a device with its last row.
+// An entry is the last row of a device, and when it was seen.
 type entry struct {
 	row
 	seen time.Time
@@ -30,20 +30,20 @@ type entry struct {
 // A vendorState is the known state of one vendor's devices.
 type vendorState struct {
 	entries      []entry
-	surplus      int       // the most devices seen beyond maxDevices
-	roundSurplus int       // the same for the current round
-	complete     bool      // all devices are known, or never will be
-	nextIndex    int       // first index after the devices
+	surplus      int       // how many devices beyond maxDevices a round had, at most
+	roundSurplus int       // how many devices beyond maxDevices the current round has so far
+	complete     bool      // all devices are known, or no more will be
+	nextIndex    int       // first index after those of the devices
 	queryStarted time.Time // start of the current or last query
 	updatedAt    time.Time // time of the last row
-	message      string    // the last output that is no row
+	message      string    // the last line of output that is not a row
 	messageAt    time.Time
-	missing      []series.Missing // fields that no device has
+	missing      []series.Missing // fields that this nvidia-smi does not know
 	restartCause error            // why the query was restarted
 	err          error            // why there will be no more values
 }
 
-// put stores a row. The second row of the first device completes a round.
+// put stores r. A second row of the first device completes a round.
 func (b *vendorState) put(r row, now time.Time) {
 	b.updatedAt = now
 	for i := range b.entries {
@@ -67,7 +67,7 @@ func (b *vendorState) put(r row, now time.Time) {
 	b.nextIndex = max(b.nextIndex, r.Index+1)
 }
 
-// same reports whether an entry is of a device. A device keeps its UUID when others vanish and all indexes shift.
+// same reports whether e is the entry of d. It prefers the UUID, because indexes shift when another device vanishes.
 func (e *entry) same(d Device) bool {
 	if e.UUID != "" && d.UUID != "" {
 		return e.UUID == d.UUID
@@ -75,7 +75,7 @@ func (e *entry) same(d Device) bool {
 	return e.Index == d.Index
 }
 
-// add appends the devices, with base added to their indexes.
+// add appends the devices, and what is missing, to r. It adds base to the indexes of the devices.
 func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base int) {
 	live := b.err == nil && now.Sub(b.updatedAt) <= stale
 	for i := range b.entries {
@@ -115,7 +115,7 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 	}
 }
 
-// check returns why nvidia-smi does not respond, or nil if it does.
+// check returns an error that says why nvidia-smi does not respond, or nil if it does.
 func (b *vendorState) check(now time.Time, stale time.Duration) error {
 	switch {
 	case b.err != nil:

@@ -9,16 +9,16 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// JobDevices reports which devices of a node were given to a job with this environment. note contains the
-// uncertainty, if any.
+// JobDevices reports which of a node's devices were given to a job with the environment env. note says what is
+// uncertain about the result, if anything.
 //
-// It reads CUDA_VISIBLE_DEVICES as CUDA does: in order up to the first invalid entry; by index, UUID, or a prefix of a
-// UUID that no other device has. "", "-1" and "NoDevFiles" select none, and so does a list that names a device twice.
-// For AMD's devices it reads ROCR_VISIBLE_DEVICES in the same way and, as a selection among the result,
-// HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES. If these are not set, Slurm's SLURM_STEP_GPUS or SLURM_JOB_GPUS select
-// the devices, by the node's numbers. With none of them all visible devices are the job's, which is right in a
-// container. It ignores NVIDIA_VISIBLE_DEVICES: that is a request to the container runtime, and has no meaning outside
-// of a container.
+// It reads CUDA_VISIBLE_DEVICES as CUDA does: in order up to the first invalid entry; an entry is an index, a UUID, or
+// a prefix of a UUID that no other device has. "", "-1" and "NoDevFiles" select no device, and neither does a list that
+// names a device twice. For AMD's devices it reads ROCR_VISIBLE_DEVICES in a similar way, and from the result
+// HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES selects. If these variables are not set, Slurm's SLURM_STEP_GPUS or
+// SLURM_JOB_GPUS select the devices, by the node's numbers. Without any of these variables all visible devices are the
+// job's, which is right in a container. It ignores NVIDIA_VISIBLE_DEVICES, which is a request to the container runtime,
+// and has no meaning outside of a container.
 func JobDevices(devices []Device, env []string) (ofJob []bool, note string) {
 	var nvidia, amd []int
 	for i, d := range devices {
@@ -37,7 +37,7 @@ func JobDevices(devices []Device, env []string) (ofJob []bool, note string) {
 	return ofJob, note
 }
 
-// IsSelectionVariable reports whether JobDevices reads a variable of this name.
+// IsSelectionVariable reports whether JobDevices reads the variable name.
 func IsSelectionVariable(name string) bool {
 	switch name {
 	case "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES":
@@ -48,7 +48,8 @@ func IsSelectionVariable(name string) bool {
 	})
 }
 
-// chooseNVIDIA returns the positions of the job's NVIDIA devices in devices.
+// chooseNVIDIA returns the positions in devices of the job's NVIDIA devices. all are the positions of all NVIDIA
+// devices.
 func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note string) {
 	list, set := lookup(env, "CUDA_VISIBLE_DEVICES")
 	if !set {
@@ -91,7 +92,8 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 	return chosen, note
 }
 
-// migParents returns the devices that a MIG instance may belong to. The older form, "GPU-…/1/0", names the device.
+// migParents returns the devices that the MIG instance id may belong to. The older form of an ID, "GPU-…/1/0", names
+// the device.
 func migParents(devices []Device, all []int, id string) (found []int, unsure bool) {
 	uuid, _, old := strings.Cut(id, "/")
 	for _, i := range all {
@@ -102,7 +104,7 @@ func migParents(devices []Device, all []int, id string) (found []int, unsure boo
 	return found, !old && len(found) > 1
 }
 
-// findDevice returns the only device with an index or with a UUID that begins with entry.
+// findDevice returns the position of the device whose index is entry, or of the only one whose UUID begins with entry.
 func findDevice(devices []Device, all []int, entry string) (place int, ok bool) {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	for _, i := range all {
@@ -120,22 +122,23 @@ func findDevice(devices []Device, all []int, entry string) (place int, ok bool) 
 	return place, ok
 }
 
-// isUnfollowed reports whether an entry may be a device that is not monitored.
+// isUnfollowed reports whether entry may name a device that is not monitored.
 func isUnfollowed(entry string) bool {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	return err == nil && index >= maxDevices || err != nil && isUUID(entry)
 }
 
-// isUUID reports whether an entry begins a UUID: "GPU-" and something, as "GPU-" alone would match any device.
+// isUUID reports whether entry can be the beginning of a UUID. It must be longer than "GPU-", which would match any
+// device.
 func isUUID(entry string) bool { return len(entry) > len("GPU-") && strings.HasPrefix(entry, "GPU-") }
 
-// hasMixedModels reports whether the devices are of different models.
+// hasMixedModels reports whether the devices at the positions all are of different models.
 func hasMixedModels(devices []Device, all []int) bool {
 	return slices.ContainsFunc(all, func(i int) bool { return devices[i].Name != devices[all[0]].Name })
 }
 
-// chooseAMD is chooseNVIDIA for AMD's devices, which are numbered from 0. HIP also reads CUDA_VISIBLE_DEVICES, but on a
-// node with NVIDIA's devices it selects those.
+// chooseAMD is chooseNVIDIA for AMD's devices, whose numbers in the variables begin at 0. HIP also reads
+// CUDA_VISIBLE_DEVICES, which counts only if alone is set: on a node with NVIDIA devices it selects among those.
 func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	limited := false
 	filter := func(key string, from []int) []int {
@@ -166,7 +169,7 @@ func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	return chooseSlurm(devices, all, env)
 }
 
-// findByOrdinal finds a device by its position in from, or by its UUID.
+// findByOrdinal returns the device that entry names by its position in from, or by its UUID.
 func findByOrdinal(devices []Device, from []int, entry string) (place int, ok bool) {
 	n, err := strconv.ParseUint(entry, 10, 16)
 	if err == nil {
@@ -183,8 +186,8 @@ func findByOrdinal(devices []Device, from []int, entry string) (place int, ok bo
 	return 0, false
 }
 
-// chooseSlurm applies Slurm's list. Its numbers are of the whole node. If the step sees only its devices
-// (ConstrainDevices), these are numbered from 0 again, and all of them are the job's.
+// chooseSlurm returns the devices in Slurm's list, whose numbers are those of the whole node. If the step sees only its
+// own devices (ConstrainDevices), these are numbered from 0 again, and all of them are the job's.
 func chooseSlurm(devices []Device, all []int, env []string) []int {
 	list, set := scheduler.GPUs(func(key string) (string, bool) { return lookup(env, key) })
 	numbers := slurmNumbers(list)
@@ -203,13 +206,13 @@ func chooseSlurm(devices []Device, all []int, env []string) []int {
 		}
 	}
 
-	if len(chosen) < len(numbers) { // some are not visible by this number
+	if len(chosen) < len(numbers) { // some devices do not have the node's number
 		return all
 	}
 	return chosen
 }
 
-// slurmNumbers parses "0,2-3". It returns nil for anything else.
+// slurmNumbers parses a list such as "0,2-3". It returns nil for anything else.
 func slurmNumbers(list string) (numbers []int) {
 	for entry := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(strings.TrimSpace(entry), "-")

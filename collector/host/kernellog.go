@@ -39,8 +39,8 @@ type Victim struct {
 }
 
 // Neighbours returns 1 if another program shares the group that counts the job's memory, otherwise 0. Perfagent, its
-// helper and its ancestors do not count: they are there for as long as perfagent is. known is false if the processes
-// cannot be read.
+// helper and its ancestors do not count: they are there for as long as perfagent is. known is false if that cannot be
+// determined.
 func (r *Reader) Neighbours() (n int, known bool) {
 	if r.job.Group == nil || r.job.Tree == nil {
 		return 0, false

@@ -93,7 +93,7 @@ func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 		return fallback, nil
 	}
 	path := filepath.Join(r.proc, "zoneinfo")
-	data, err := r.readOnce(path) // its records are longer than ReadKeepOpen permits
+	data, err := r.readOnce(path) // its records, of many lines, are too long for ReadKeepOpen
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return fallback, nil
 	}

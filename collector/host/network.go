@@ -30,8 +30,8 @@ func (r *Reader) classifyNICs(devs []Device) []DeviceClass {
 		if classes[i]&Loopback != 0 || l.physical != physical {
 			continue
 		}
-		// A member's bytes are its master's too. A bond is not a physical device, so its members count. The synthetic
-		// card of a virtual machine is one, so its member, the card that accelerates it, does not count.
+		// The master counts a member's bytes, too. A bond is not a physical device, so its members count. The synthetic
+		// card of a virtual machine is physical, so its member, the card that accelerates it, does not count.
 		member := l.member && (!physical || links[l.master].physical)
 		if !member && !stackedNIC(d.Name, links) {
 			classes[i] |= Counted

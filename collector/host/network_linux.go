@@ -9,9 +9,9 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readNet reads /proc/net/dev. gopsutil makes a string of every field (BenchmarkSources), and panics on a short line or
-// a file without its two header lines. In another host's procfs net/dev follows the reader's namespace (net links to
-// self/net), so readNet tries net/dev of the host's process 1 first.
+// readNet reads /proc/net/dev. gopsutil creates a string for every field (BenchmarkSources), and panics on a short line
+// or a file without its two header lines. In another host's procfs, net links to self/net and so follows the reader's
+// namespace; readNet therefore tries net/dev of the host's process 1 first.
 func (r *Reader) readNet(into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readNet()
@@ -27,8 +27,9 @@ func (r *Reader) readNet(into []Device) ([]Device, error) {
 	return readParsed(&r.scratch, r.paths.net, parse)
 }
 
-// parseNetDev returns every interface. The name is the text before the last colon (the name of an alias contains one).
-// Of the 16 counters the first is bytes received and the ninth bytes sent. The two header lines have no colon.
+// parseNetDev appends every interface to nics. The name is the text before the last colon (the name of an alias
+// contains a colon). Of the 16 counters the first is bytes received and the ninth is bytes sent. The two header lines
+// have no colon.
 func parseNetDev(data []byte, names *nameCache, nics []Device) ([]Device, error) {
 	if nics == nil {
 		nics = make([]Device, 0, max(1, len(*names)))

@@ -6,17 +6,17 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// cpuClock is the kernel's CPUCLOCK_SCHED (posix-timers.h): the run time of a process.
+// cpuClock is the kernel's CPUCLOCK_SCHED (posix-timers.h), the clock of a process's CPU time.
 const cpuClock = 2
 
-// processClock returns the CPU time of a process from its clock (clock_getcpuclockid(3)). It reports false if no
-// process has that ID; the ID of a thread is none.
+// processClock returns the CPU time of process pid from its clock (clock_getcpuclockid(3)). It reports false if there
+// is no such process, or if pid is the ID of a thread.
 func processClock(pid int32) (time.Duration, bool) {
 	return procfile.ClockGettime(^pid<<3 | cpuClock)
 }
 
-// CPUTime returns the CPU time of a process without its children, from its clock: the kernel returns it immediately,
-// whatever the process is doing, even if procfs hides the process. It reports false if no process has that ID.
+// CPUTime returns the CPU time of process pid, without its children, from its clock. The kernel returns it immediately,
+// whatever the process is doing, and even if procfs hides the process. It reports false if there is no such process.
 func CPUTime(pid int) (time.Duration, bool) {
 	if pid <= 0 {
 		return 0, false
@@ -24,7 +24,7 @@ func CPUTime(pid int) (time.Duration, bool) {
 	return processClock(int32(pid))
 }
 
-// clockOf returns the CPU time of a process from its clock; 0 is unknown, as for processes in another procfs.
+// clockOf returns the CPU time of process pid from its clock; 0 means unknown, as for processes in another procfs.
 func (t *Tree) clockOf(pid int32) time.Duration {
 	if !t.dir.own {
 		return 0
@@ -33,11 +33,11 @@ func (t *Tree) clockOf(pid int32) time.Duration {
 	return used
 }
 
-// addTickRemainders adds the fractions of ticks that /proc/PID/stat lacks, up to 20 ms per process: in short windows
-// ticks are a large part. Each process has a clock in nanoseconds (clock_getcpuclockid(3)). A clock that is not near
-// the ticks belongs to another process that took the ID.
+// addTickRemainders adds the fractions of ticks that /proc/PID/stat lacks, up to 20 ms per process, because that is a
+// large error in a short window. They come from the process's clock, which counts nanoseconds (clock_getcpuclockid(3)).
+// If the clock is not near the ticks, a new process with the same ID owns it.
 func (t *Tree) addTickRemainders() {
-	const most = time.Second // what a process may use between the reads of its clock and its ticks
+	const most = time.Second // how much a process may use between the reads of its clock and its ticks
 	t.clocks = false
 	for _, p := range t.jobProcs {
 		t.clocks = t.clocks || p.clock > 0

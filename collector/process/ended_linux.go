@@ -2,18 +2,19 @@ package process
 
 import "github.com/perfagent/perfagent/internal/procfile"
 
-// endedUsage is the last known usage of ended processes of the job that no living process of the job includes: their
-// parent was not in the job, or did not wait for them.
+// endedUsage is the last known usage of those ended processes of the job that no living process of the job includes,
+// because their parent was not in the job, or did not wait for them.
 type endedUsage struct {
 	cpu float64 // seconds
 	io  IO
 }
 
-// waitedSlack is by how many ticks the time of a process's reaped children may seem to grow less than they had used:
-// user and system time are each cut to a tick.
+// waitedSlack is by how many ticks a process's cutime + cstime may grow less than the children that it reaped have
+// used, because user and system time are each truncated to ticks.
 const waitedSlack = 2
 
-// keepEnded adds the processes of the job that have ended since the previous scan to ended.
+// keepEnded adds to t.ended the usage of the job's processes that have ended since the previous scan, unless a living
+// process of the job includes it.
 func (t *Tree) keepEnded() {
 	owed := map[*proc]float64{} // ticks of ended descendants, by nearest living ancestor
 	for i := range t.all {
@@ -38,7 +39,8 @@ func (t *Tree) keepEnded() {
 	}
 }
 
-// findLiving returns the newest scan's entry of a process of the previous scan, or nil if it has ended or left the job.
+// findLiving returns the newest scan's entry for old, a process of the previous scan, or nil if it has ended or left
+// the job.
 func (t *Tree) findLiving(old *proc) *proc {
 	p := findProc(t.next, old.pid)
 	if p == nil || p.class != inJob || p.start != old.start {
@@ -47,8 +49,8 @@ func (t *Tree) findLiving(old *proc) *proc {
 	return p
 }
 
-// livingAncestor returns the nearest living ancestor in the job of an ended process of the previous scan. If each
-// process in between was waited for, the ancestor includes their usage.
+// livingAncestor returns the nearest ancestor of p, an ended process of the previous scan, that is alive and in the
+// job. If each process in between was waited for, that ancestor's times include their usage.
 func (t *Tree) livingAncestor(p *proc) *proc {
 	for range t.all {
 		p = findProc(t.all, p.ppid)

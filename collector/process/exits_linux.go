@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An ExitListener receives the processes of the host that end by SIGKILL, with their parents, from the kernel's process
-// connector. It is the only source for the parent of a short-lived process.
+// An ExitListener receives from the kernel's process connector which processes of the host end by SIGKILL, and their
+// parents. No other source has the parent of a short-lived process.
 type ExitListener struct {
 	file *os.File
 	conn syscall.RawConn
 
-	// The newest message. It is kept here to avoid allocations, as a host may end many processes a second.
+	// The newest message. It is stored here to avoid allocations, because many processes may end each second.
 	receive func(fd uintptr) bool
 	message [256]byte
 	length  int
 	failed  error
 }
 
-// Numbers of linux/connector.h and linux/cn_proc.h.
+// Constants of linux/connector.h and linux/cn_proc.h.
 const (
 	idxProc         = 1          // CN_IDX_PROC, and CN_VAL_PROC
 	listenOp        = 1          // PROC_CN_MCAST_LISTEN
@@ -34,14 +34,14 @@ const (
 	exitMessage   = connectorHead + 16 + 24  // with struct proc_event
 )
 
-// exitsBuffer is the requested size of the socket's buffer: the kernel's default holds 256 messages, and a killed
-// program with 500 threads sends that many.
+// exitsBuffer is the size requested for the socket's buffer, in bytes. The kernel's default holds 256 messages, which
+// is too few: each thread of a killed program causes one.
 const exitsBuffer = 4 << 20
 
 var errNamespace = errors.New("the kernel says it to the first namespaces only")
 
-// OpenExitListener opens a listener. It needs Linux 6.6 (an older kernel sends nothing) and the initial pid, user and
-// network namespaces.
+// OpenExitListener opens a listener. It needs the initial pid, user and network namespaces, and Linux 6.6; an older
+// kernel sends nothing.
 func OpenExitListener() (*ExitListener, error) {
 	for _, first := range []string{"pid:[4026531836]", "user:[4026531837]"} {
 		name, err := os.Readlink("/proc/self/ns/" + first[:len(first)-len(":[4026531836]")])
@@ -74,7 +74,7 @@ func OpenExitListener() (*ExitListener, error) {
 	return e, nil
 }
 
-// sendOp starts or stops the messages.
+// sendOp asks the kernel to start or stop sending messages to the socket fd.
 func sendOp(fd int, op uint32) error {
 	m, order := make([]byte, connectorHead+8), binary.NativeEndian
 	order.PutUint32(m, uint32(len(m)))
@@ -87,7 +87,7 @@ func sendOp(fd int, op uint32) error {
 	return unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// Next waits for a process that SIGKILL ended. parent is 0 if the process had been waited for already.
+// Next waits until SIGKILL has ended a process, and returns it. parent is 0 if the process had been waited for already.
 func (e *ExitListener) Next() (pid, parent int, err error) {
 	for err == nil {
 		err = e.conn.Read(e.receive)
@@ -101,7 +101,7 @@ func (e *ExitListener) Next() (pid, parent int, err error) {
 	return 0, 0, err
 }
 
-// parseExit parses a message; pid is 0 if it is not about a process that SIGKILL ended.
+// parseExit parses the message m; pid is 0 if m is not about a process that SIGKILL ended.
 func parseExit(m []byte) (pid, parent int) {
 	word := func(i int) uint32 { return binary.NativeEndian.Uint32(m[connectorHead+4*i:]) }
 	if len(m) < exitMessage || word(0) != eventExit || word(4) != word(5) || word(6)&0x7f != uint32(unix.SIGKILL) {

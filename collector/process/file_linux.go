@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// maxFile bounds the size of one file of a process. /proc/PID/stat has 52 fields, smaps_rollup 25 lines.
+	// maxFile is the maximum size of a file of a process. /proc/PID/stat has 52 fields, smaps_rollup 25 lines.
 	maxFile = 4 << 10
 	// maxPIDs is the kernel's limit on the number of processes.
 	maxPIDs = 1 << 22
 )
 
-// A contentError is why the content of a kernel file is not used.
+// A contentError says why the content of a kernel file is not used.
 type contentError string
 
 func (d contentError) Error() string { return string(d) }
 
-// A procDir is an open procfs. It opens files relative to it, by system calls with a path from one buffer: reading a
+// A procDir is an open procfs. It builds each path, relative to the procfs, in the same buffer, so that reading a
 // process does not allocate.
 type procDir struct {
 	fd       int
-	load     int    // descriptor of its loadavg, plus 1; 0 = not open
+	load     int    // descriptor of loadavg, plus 1; 0 = not open
 	root     []byte // the path of the procfs, NUL-terminated
 	path     []byte // of the file being read, NUL-terminated
-	buf      []byte // the last content
+	buf      []byte // content of the last file read
 	list     []byte // entries of a directory
-	own      bool   // the procfs of this process's PID namespace
+	own      bool   // it is the procfs of this process's PID namespace
 	keepOpen bool   // it stays open until closeKept
 }
 
-// open opens the procfs, unless it is open already. With hold it stays open between scans, but only if it is our own: a
-// new one may be mounted in the place of another.
+// open opens the procfs, unless it is open already. With hold it stays open between scans, but only if it is our own,
+// because a copy may be replaced.
 func (d *procDir) open(root string, hold bool) error {
 	if d.keepOpen {
 		return nil
@@ -63,7 +63,7 @@ func (d *procDir) close() {
 	}
 }
 
-// closeKept closes a procfs that stays open between scans.
+// closeKept closes the procfs if it was kept open between scans.
 func (d *procDir) closeKept() {
 	if !d.keepOpen {
 		return
@@ -75,7 +75,7 @@ func (d *procDir) closeKept() {
 	unix.Close(d.fd)
 }
 
-// read reads a file of a process. The next read overwrites the result.
+// read reads the file name of process pid. The next read overwrites the result.
 func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	fd, err := d.openFile(pid, name)
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	return d.readOpen(fd)
 }
 
-// readStart reads the first bytes of a file of a process. The next read overwrites the result.
+// readStart reads the first maxFile bytes of the file name of process pid. The next read overwrites the result.
 func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
 	fd, err := d.openFile(pid, name)
 	if err != nil {
@@ -96,9 +96,9 @@ func (d *procDir) readStart(pid int32, name string) ([]byte, error) {
 	return d.buf[:max(n, 0)], err
 }
 
-// readOpen reads an open file from its beginning, with one system call: the kernel returns these files whole. Unlike
-// procfile.RawPread it informs the runtime's scheduler: newer kernels block reads of the stat of a process that hangs
-// in exec, and perfagent must relay signals and notice the job's end meanwhile.
+// readOpen reads the open file fd from its beginning, with one system call, in which the kernel returns the whole file.
+// Unlike procfile.RawPread it informs the runtime's scheduler. That is necessary because newer kernels block reads of
+// the stat of a process that hangs in exec, and perfagent must relay signals and notice the job's end meanwhile.
 func (d *procDir) readOpen(fd int) ([]byte, error) {
 	n, err := d.fill(fd)
 	switch {
@@ -112,7 +112,7 @@ func (d *procDir) readOpen(fd int) ([]byte, error) {
 	return d.buf[:n], nil
 }
 
-// fill reads an open file from its beginning into buf.
+// fill reads the beginning of the open file fd into buf.
 func (d *procDir) fill(fd int) (n int, err error) {
 	for {
 		if n, err = unix.Pread(fd, d.buf, 0); err != unix.EINTR {
@@ -121,18 +121,18 @@ func (d *procDir) fill(fd int) (n int, err error) {
 	}
 }
 
-// openFile opens a file of a process for reading.
+// openFile opens the file name of process pid for reading.
 func (d *procDir) openFile(pid int32, name string) (int, error) { return d.openAs(pid, name, 0) }
 
-// openAs opens a file or a directory of a process.
+// openAs opens the file or, with O_DIRECTORY in flags, the directory name of process pid.
 func (d *procDir) openAs(pid int32, name string, flags uintptr) (int, error) {
 	d.path = append(append(strconv.AppendInt(d.path[:0], int64(pid), 10), '/'), name...)
 	d.path = append(d.path, 0)
 	return openAt(d.fd, d.path, flags)
 }
 
-// openAt is unix.Openat for reading, with a NUL-terminated path that it does not copy. A FIFO in a copied tree does not
-// block it.
+// openAt is unix.Openat for reading, with a NUL-terminated path that it does not copy. It does not block on a FIFO,
+// which a copied tree may have.
 func openAt(dir int, path []byte, flags uintptr) (int, error) {
 	flags |= unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK
 	for {
@@ -148,25 +148,24 @@ func openAt(dir int, path []byte, flags uintptr) (int, error) {
 	}
 }
 
-// has reports whether a process has a file.
+// has reports whether process pid has the file name.
 func (d *procDir) has(pid int32, name string) bool {
 	_, err := d.read(pid, name)
 	return !isGone(err)
 }
 
-// exists reports whether a process exists. If a process lacks a file, it may have ended, or the kernel has no such
-// file.
+// exists reports whether process pid exists. It tells a process that has ended from a kernel that lacks a file.
 func (d *procDir) exists(pid int32) bool { return d.has(pid, "stat") }
 
-// isGone reports whether err means that a process has ended since it was seen: its directory is gone, or reads of its
-// open file fail.
+// isGone reports whether err means that a process has ended since it was seen, so that its directory is gone, or reads
+// of its open files fail.
 func isGone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
 
-// isDenied reports whether err means that we may not read a file.
+// isDenied reports whether err means that we may not read the file.
 func isDenied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
 
-// newestPID returns the ID of the newest process or thread, from the end of loadavg (proc(5)), or 0 if unknown. The
-// kernel returns the one of the reader's PID namespace, whichever procfs is read.
+// newestPID returns the ID of the newest process or thread, from the end of loadavg (proc(5)), or 0 if unknown.
+// Whichever procfs is read, the kernel returns the newest ID in the reader's PID namespace.
 func (d *procDir) newestPID() int64 {
 	if !d.own {
 		return 0
@@ -191,7 +190,7 @@ func (d *procDir) newestPID() int64 {
 	return int64(id)
 }
 
-// pids appends the processes of the procfs to list, by ID, with only their IDs and inodes set.
+// pids appends the processes of the procfs to list, sorted by ID, with only their IDs and inodes set.
 func (d *procDir) pids(list []proc) ([]proc, error) {
 	if d.keepOpen {
 		if _, err := unix.Seek(d.fd, 0, unix.SEEK_SET); err != nil {
@@ -215,7 +214,7 @@ func (d *procDir) pids(list []proc) ([]proc, error) {
 	}
 }
 
-// appendPIDs appends the processes among linux_dirent64 records: those with a number as name.
+// appendPIDs appends the processes in records, which are linux_dirent64 records. The name of a process is a number.
 func appendPIDs(list []proc, records []byte) []proc {
 	for {
 		name, inode, rest := nextEntry(records)
@@ -230,7 +229,7 @@ func appendPIDs(list []proc, records []byte) []proc {
 }
 
 // nextEntry returns the name and inode of the first linux_dirent64 record, and the remaining records. name is nil if
-// there is none.
+// there are no more records.
 func nextEntry(records []byte) (name []byte, inode uint64, rest []byte) {
 	const header = 19 // d_ino 8, d_off 8, d_reclen 2, d_type 1
 	if len(records) <= header {
@@ -247,7 +246,8 @@ func nextEntry(records []byte) (name []byte, inode uint64, rest []byte) {
 	return name, binary.NativeEndian.Uint64(records), records[size:]
 }
 
-// sorted sorts by process ID, as the kernel does already, and of duplicates keeps the one that was read later.
+// sorted sorts list by process ID, if the kernel has not. Of two entries with the same ID it keeps the one that was
+// read later.
 func sorted(list []proc) []proc {
 	byPID := func(a, b proc) int {
 		if a.pid != b.pid {
@@ -255,7 +255,7 @@ func sorted(list []proc) []proc {
 		}
 		return int(b.seq - a.seq)
 	}
-	for i := range list[min(1, len(list)):] { // do not copy elements: they are large
+	for i := range list[min(1, len(list)):] { // do not copy elements, which are large
 		if list[i].pid >= list[i+1].pid {
 			slices.SortStableFunc(list, byPID)
 			return slices.CompactFunc(list, func(a, b proc) bool { return a.pid == b.pid })

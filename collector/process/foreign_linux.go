@@ -6,8 +6,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// ScannedRelation returns the relation of a process according to the two newest scans: InJob if one of them found it in
-// the job, else Foreign if one of them found it outside of the job.
+// ScannedRelation returns the relation of process pid to the job according to the two newest scans. It is InJob if one
+// of them found the process in the job, or else Foreign if one of them found it outside of the job.
 func (t *Tree) ScannedRelation(pid int) Relation {
 	seen := UnknownRelation
 	for _, list := range [][]proc{t.all, t.spare} { // spare is the previous scan, until the next one begins
@@ -23,8 +23,9 @@ func (t *Tree) ScannedRelation(pid int) Relation {
 	return seen
 }
 
-// CurrentRelation follows the current parents of a process up to the root of the job. It returns UnknownRelation if one
-// of them is gone. It may be called while another goroutine uses the Tree.
+// CurrentRelation returns the relation of process pid to the job, by following its current parents up to the root of
+// the job. It returns UnknownRelation if the process or one of the parents is gone. It may be called while another
+// goroutine uses the Tree.
 func (t *Tree) CurrentRelation(pid int) Relation {
 	p, ok := procfile.ReadProcess(pid)
 	switch {
@@ -36,7 +37,7 @@ func (t *Tree) CurrentRelation(pid int) Relation {
 	return t.RelationByParent(pid, p.Parent)
 }
 
-// RelationByParent is CurrentRelation for a process with the given parent; the process may be gone.
+// RelationByParent is CurrentRelation for a process that had the given parent, and may be gone.
 func (t *Tree) RelationByParent(pid, parent int) Relation {
 	for range maxAncestors {
 		child := t.o.Root != 0 && parent == t.o.Root
@@ -60,7 +61,7 @@ func (t *Tree) RelationByParent(pid, parent int) Relation {
 	return UnknownRelation
 }
 
-// Contains reports whether the newest scan found a process in the job.
+// Contains reports whether the newest scan found process pid in the job.
 func (t *Tree) Contains(pid int) bool {
 	p := findProc(t.all, int32(pid))
 	return p != nil && p.class == inJob

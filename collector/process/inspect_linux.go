@@ -9,38 +9,37 @@ import (
 )
 
 const (
-	// maxInspections bounds the inspections in one scan: a command line and a peak cost some 30 µs. The other processes
-	// are inspected in later scans.
+	// maxInspections is the most inspections in one scan, because reading a command line and a peak costs about 30 µs.
+	// Later scans inspect the rest.
 	maxInspections = 128
-	// inspectInterval is how long the peak of a process is valid if its resident size stays below it. It is valid for
-	// longer if no page was faulted in.
+	// inspectInterval is how long the peak of a process is not read again while its resident size stays below that
+	// peak. Without page faults the peak cannot have risen, so it is not read again at all.
 	inspectInterval = 3 * time.Second
 	// maxCommand is the maximum length of a command line in bytes.
 	maxCommand = 200
 )
 
-// An inspection is the part of a process that is not read in each scan.
+// An inspection is what is known of a process from files that are not read in each scan.
 type inspection struct {
 	name        commName
 	stack       uint64
-	commandRead bool // its command line was read since its last exec
+	commandRead bool // the command line was read since the last exec
 	peakReadAt  time.Duration
-	faults      uint64  // at peakReadAt
-	preexisting bool    // it ran before the table began, and its peak may be from then
-	initialPeak float64 // its peak at that time, bytes
+	faults      uint64  // minor faults at peakReadAt
+	preexisting bool    // the process ran before the table began, so its peak may be from then
+	initialPeak float64 // the peak of a preexisting process when it was first read, in bytes
 }
 
 // commName is the kernel's name of a process (comm), which changes with exec.
 type commName [16]byte
 
-// bracketed returns the name as ps(1) shows it for a process without a command line.
+// bracketed returns "[NAME]", which is how ps(1) shows a process without a command line.
 func (n commName) bracketed() string {
 	text, _, _ := bytes.Cut(n[:], []byte{0})
 	return "[" + strings.ToValidUTF8(string(text), "�") + "]"
 }
 
-// inspect reads the command line of a process after its first scan and after an exec, and its peak memory if that may
-// have risen.
+// inspect reads the command line of p in its first scan and after an exec, and its peak memory if that may have risen.
 func (t *Tree) inspect(e *entry, p *proc) {
 	b, resident := &t.table, float64(p.rss())
 	if p.name != e.name || p.stack != e.stack {
@@ -66,12 +65,12 @@ func (t *Tree) inspect(e *entry, p *proc) {
 	}
 }
 
-// readPeakMemory reads the peak memory (VmHWM) of a process. If the process ran before the table began, the peak counts
-// only once it has risen.
+// readPeakMemory reads the peak memory (VmHWM) of e's process. If the process ran before the table began, the peak
+// counts only after it has risen above the first one read.
 func (t *Tree) readPeakMemory(e *entry) {
 	data, err := t.dir.read(int32(e.row.PID), "status")
 	if err != nil {
-		return // it has ended; otherwise its resident size has to do
+		return // the process has ended, or its resident size has to do
 	}
 	kib, ok := parseValue(data, "VmHWM")
 	if !ok || kib > maxPages {
@@ -90,7 +89,7 @@ func (t *Tree) readPeakMemory(e *entry) {
 	e.row.PeakMemory = max(e.row.PeakMemory, mark)
 }
 
-// commandOf returns the command line of a process, or "" if the kernel has none.
+// commandOf returns the command line of process pid, or "" if the kernel has none.
 func (t *Tree) commandOf(pid int32) string {
 	data, err := t.dir.readStart(pid, "cmdline")
 	data = bytes.TrimRight(data, "\x00")
@@ -100,7 +99,7 @@ func (t *Tree) commandOf(pid int32) string {
 	return t.commandText(strings.Split(string(data), "\x00"))
 }
 
-// commandText joins args to one line of at most maxCommand bytes, after Redact.
+// commandText redacts args and joins them to one line of at most maxCommand bytes.
 func (t *Tree) commandText(args []string) string {
 	if t.o.Redact != nil {
 		args = t.o.Redact(args)

@@ -3,7 +3,7 @@ package process
 import "math"
 
 // IO is the I/O of processes from /proc/PID/io: bytes read from and written to storage (read_bytes and write_bytes),
-// and calls of read(2), write(2) and the like (syscr and syscw). NaN is unknown.
+// and calls to read(2), write(2) and the like (syscr and syscw). NaN means unknown.
 type IO struct{ ReadBytes, WriteBytes, ReadCalls, WriteCalls float64 }
 
 // UnknownIO returns an IO with all numbers unknown.
@@ -11,7 +11,7 @@ func UnknownIO() IO {
 	return IO{ReadBytes: math.NaN(), WriteBytes: math.NaN(), ReadCalls: math.NaN(), WriteCalls: math.NaN()}
 }
 
-// With applies f to each pair of numbers of io and o.
+// With returns an IO with the results of f for each pair of numbers of io and o.
 func (io IO) With(o IO, f func(a, b float64) float64) IO {
 	return IO{
 		f(io.ReadBytes, o.ReadBytes), f(io.WriteBytes, o.WriteBytes),
@@ -19,19 +19,19 @@ func (io IO) With(o IO, f func(a, b float64) float64) IO {
 	}
 }
 
-// Plus returns the sum of two IOs.
+// Plus returns io + o.
 func (io IO) Plus(o IO) IO { return io.With(o, func(a, b float64) float64 { return a + b }) }
 
-// Minus returns the difference of two IOs.
+// Minus returns io − o.
 func (io IO) Minus(o IO) IO { return io.With(o, func(a, b float64) float64 { return a - b }) }
 
-// An ioLine is a line of /proc/PID/io and where its number is stored.
+// An ioLine is the key of a line in /proc/PID/io, and where its number is stored.
 type ioLine struct {
 	key  string
 	into *float64
 }
 
-// lines returns the lines of the numbers.
+// lines returns the lines that the numbers of io come from.
 func (io *IO) lines() [4]ioLine {
 	return [...]ioLine{
 		{"read_bytes", &io.ReadBytes}, {"write_bytes", &io.WriteBytes},

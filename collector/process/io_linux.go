@@ -1,12 +1,13 @@
 package process
 
-// readIO sums the storage I/O of the job's processes and of the children that they waited for.
+// readIO sets the I/O in t.use, and when it is due next. /proc/PID/io includes the children that the process waited
+// for.
 func (t *Tree) readIO(begin clockReading) {
 	sum := t.ended.io
 	var unread failure
 	known := 0
 	for _, p := range t.jobProcs {
-		if p.ioAt > 0 && p.ioAt == p.clock { // it has not run since
+		if p.ioAt > 0 && p.ioAt == p.clock { // the process has not run since
 			known++
 			sum = sum.Plus(p.io)
 			continue
@@ -31,7 +32,7 @@ func (t *Tree) readIO(begin clockReading) {
 	t.fail("io", unread.why("storage bytes and calls", len(t.jobProcs)))
 	t.use.IO, t.use.IOFresh = sum, true
 	t.ioKnown = t.ioKnown || known > 0
-	if known == 0 && (unread.n > 0 || !t.ioKnown && t.o.Root == 0) { // no other source has the ended ones
+	if known == 0 && (unread.n > 0 || !t.ioKnown && t.o.Root == 0) { // nothing is known, not even of ended processes
 		t.use.IO, t.use.IOFresh = UnknownIO(), false
 	}
 	end := t.clock()

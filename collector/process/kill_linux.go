@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CloneEmpty returns a Tree with the same root that has read nothing yet, for another goroutine that finds and kills
-// the job's processes. It measures no memory and no I/O.
+// CloneEmpty returns a Tree with the same root that has read nothing yet. It is for another goroutine, which finds and
+// kills the job's processes, and measures no memory and no I/O.
 func (t *Tree) CloneEmpty() *Tree {
 	o := t.o
-	o.Reaped = nil // it returns each ended process once, for t
+	o.Reaped = nil // it returns each ended process only once, and t needs that
 	c := NewTree(o)
 	c.noMemory, c.noIO = true, true
 
 	return c
 }
 
-// Clone is CloneEmpty with the result of t's newest scan: the clone finds the processes that were the job's then,
+// Clone is CloneEmpty with the result of t's newest scan. So the clone finds the processes that were in the job then,
 // whichever process has adopted them since.
 func (t *Tree) Clone() *Tree {
 	c := t.CloneEmpty()
@@ -32,7 +32,8 @@ func (t *Tree) Clone() *Tree {
 	return c
 }
 
-// CountLiving scans the processes now, whatever the last scan cost, and returns how many of the job's are not zombies.
+// CountLiving scans the processes now, whatever the last scan cost, and returns how many processes of the job are not
+// zombies.
 func (t *Tree) CountLiving() (int, error) {
 	t.due.scan = 0
 	use, err := t.Read()
@@ -43,9 +44,9 @@ func (t *Tree) CountLiving() (int, error) {
 	return int(use.Processes), nil
 }
 
-// Kill scans the processes now, sends SIGKILL to each of the job's that is not a zombie, and returns how many there
-// were. Only the next call finds processes that are forked meanwhile: the job has ended once it returns 0. The error is
-// of a process that may not be killed.
+// Kill scans the processes now, sends SIGKILL to each process of the job that is not a zombie, and returns how many
+// there were. Processes that are forked meanwhile are found only by the next call, so call it until it returns 0. The
+// error is about a process that may not be killed.
 func (t *Tree) Kill() (int, error) {
 	living, err := t.CountLiving()
 	if living == 0 || err != nil {
@@ -68,9 +69,9 @@ func (t *Tree) Kill() (int, error) {
 	return living, err
 }
 
-// kill sends SIGKILL to a process. It opens the pidfd before it compares the start time, so that it kills no other
-// process with the same ID. Kernels before Linux 5.3 and some containers have no pidfds: there it uses the ID, right
-// after the comparison.
+// kill sends SIGKILL to p. It opens the pidfd before it compares the start time, so that it cannot kill a new process
+// with the same ID. Kernels before Linux 5.3 and some containers have no pidfds; there it uses the ID, right after the
+// comparison.
 func (t *Tree) kill(p *proc) error {
 	fd, errOpen := unix.PidfdOpen(int(p.pid), 0)
 	if errOpen == nil {

@@ -2,14 +2,15 @@ package process
 
 import "os"
 
-// A memoryEstimate is the memory at the moment of a scan, and how far it can be trusted: see TreeUsage.
+// A memoryEstimate holds Memory, MemoryLowerBound and MemoryUpToDate of TreeUsage at the moment of a scan.
 type memoryEstimate struct {
 	memory, lowerBound float64
 	upToDate           bool
 }
 
-// estimateMemory estimates the current memory. A deferred measurement may be too low by now, and is raised to the lower
-// bound from the resident sizes; or it may be too high.
+// estimateMemory estimates the current memory from u, whose measurement may be from an earlier scan. If the resident
+// sizes have grown since, it raises Memory to what they prove; if they have shrunk, Memory may be too high, and is not
+// up to date.
 func (t *Tree) estimateMemory(u TreeUsage) memoryEstimate {
 	if u.MemoryKind == "" || t.noMemory {
 		return memoryEstimate{memory: u.Memory}
@@ -32,7 +33,7 @@ func (t *Tree) estimateMemory(u TreeUsage) memoryEstimate {
 	case !off:
 	case grown < -0.01*float64(t.measuredResidency.pages):
 		j.upToDate = false
-	case now.processes == 1 && t.measuredResidency.processes == 1: // all growth is its own
+	case now.processes == 1 && t.measuredResidency.processes == 1: // all growth is of this process
 		j.memory += max(0, grown) * float64(os.Getpagesize())
 	default:
 		j.memory = max(j.memory, largest)

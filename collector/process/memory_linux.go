@@ -15,38 +15,40 @@ import (
 )
 
 const (
-	// maxPSS is the CPU time after which a pass over smaps_rollup leaves the rest to the next: 1 % of maxInterval.
+	// maxPSS is the CPU time after which a pass over smaps_rollup leaves the rest to the next pass: 1 % of maxInterval.
 	maxPSS = 50 * time.Millisecond
-	// maxPSSElapsed is the elapsed time after which a pass ends. It includes the time of other processes on the CPU,
-	// and of waiting for a busy memory map. It does not show the cost, so the next pass tries again.
+	// maxPSSElapsed is the elapsed time after which a pass ends. Elapsed time includes that of other processes on the
+	// CPU, and waiting for a busy memory map. It says nothing about the cost, so the next pass tries again.
 	maxPSSElapsed = time.Second
-	// idleScanPart is the share of a core for measuring unchanged memory, and maxIdleScanInterval the longest pause:
-	// other processes may come to share more pages with the job, or fewer.
+	// idleScanPart is the share of a core for measuring memory that seems unchanged, and maxIdleScanInterval the
+	// longest pause in that. It is measured because other processes may share more or fewer pages with the job than
+	// before.
 	idleScanPart        = 0.0003
 	maxIdleScanInterval = time.Minute
-	// maxOnePSS is the maximum expected CPU time of one process's smaps_rollup.
+	// maxOnePSS is the maximum expected CPU time for one process's smaps_rollup. Above it RSS replaces PSS for good.
 	maxOnePSS = 100 * time.Millisecond
 	// minCostPages is how many pages a process must have to update pageCost.
 	minCostPages = 4096
-	// raceSlack is the relative excess of the lower bound over a pass's sum from which the pass counts as raced.
+	// raceSlack is by how much, relative to the sum of a pass, the lower bound must exceed it for the pass to count as
+	// raced.
 	raceSlack = 0.01
 
 	rssFallbackNote = "resident pages are counted instead, shared ones once for each process"
 )
 
-// pageCost is the time of smaps_rollup per resident page. The kernel walks the page tables, where a huge page is one
-// entry.
+// pageCost is the CPU time for smaps_rollup per resident page. It varies, because the kernel walks the page tables,
+// where a huge page is one entry.
 type pageCost time.Duration
 
-// defaultPageCost is the cost of small pages in a virtual machine.
+// defaultPageCost is the cost per small page in a virtual machine.
 const defaultPageCost = pageCost(40 * time.Nanosecond)
 
-// of returns the time for so many pages.
+// of returns the time for the given number of pages.
 func (p pageCost) of(pages uint64) time.Duration {
 	return time.Duration(min(float64(p)*float64(pages), float64(time.Hour)))
 }
 
-// A measuredMemory is the last measured memory of a process. A pss of 0 means that it was never measured.
+// A measuredMemory is the last measured memory of a process. If pss is 0, it was never measured.
 type measuredMemory struct {
 	rollup
 	counted         uint64 // bytes in the sum: its PSS, or what replaces it
@@ -80,8 +82,8 @@ func (t *Tree) readMemory() {
 	}
 }
 
-// measurePSS makes a pass over PSS, if due. A pass that raced with the begin or end of a process is repeated at the
-// next scan, but only once: two in a row cost twice their share.
+// measurePSS makes a pass over PSS, if due. A pass that raced with the start or end of a process is repeated at the
+// next scan, but not twice in a row, because each repetition exceeds the budget.
 func (t *Tree) measurePSS(begin clockReading) {
 	if begin.mono < t.due.memory && !t.repeatPass {
 		return
@@ -107,7 +109,7 @@ func (t *Tree) measurePSS(begin clockReading) {
 
 // A round measures every process at least once, in one or several passes.
 type round struct {
-	open    bool          // a pass has left a rest
+	open    bool          // a pass has left some processes to the next one
 	began   time.Duration // start of its first pass
 	cost    time.Duration // CPU time of its passes
 	swapped float64       // the host's swap in use, at its start
@@ -137,29 +139,30 @@ func (t *Tree) residencyAtMeasure() residency {
 	return r
 }
 
-// isSteady reports whether the PSS must be nearly the same as measured. The total of resident pages does not change
-// when copy-on-write splits shared pages, but each such page is a minor fault.
+// isSteady reports whether the PSS must be nearly the same as when it was measured. now is the residency of the newest
+// scan. The number of resident pages does not change when copy-on-write splits shared pages, but each such page is a
+// minor fault.
 func (t *Tree) isSteady(now residency) bool {
 	was := t.measuredResidency
 	if t.use.MemoryKind == "" || now.processes != was.processes {
 		return false
 	}
-	if math.Abs(t.host.swap-t.swapped) > t.mapped/100 { // swapping out makes room for as many pages
+	if math.Abs(t.host.swap-t.swapped) > t.mapped/100 { // swapping makes room for new pages
 		return false
 	}
-	// Most pages of many processes may be shared, but it is the PSS that has to be accurate.
+	// Take 1 % of the PSS, not of the resident pages, which may be far more if many processes share pages.
 	most := uint64(t.mapped) / uint64(os.Getpagesize()) / 100
 	if max(now.pages, was.pages)-min(now.pages, was.pages) > most {
 		return false
 	}
 	huge := t.hugePages()
-	if huge { // they are not resident pages, and one fault may be 1 GiB
+	if huge { // huge pages are not resident pages, and one fault may be 1 GiB
 		most = 0
 	}
 	return now.processes == 1 && !huge || t.faults() <= most
 }
 
-// hasHugePages reports whether the host has a pool of huge pages, or creates one on demand.
+// hasHugePages reports whether the host has a pool of huge pages, or may create one on demand.
 func hasHugePages() bool {
 	files, _ := filepath.Glob("/sys/kernel/mm/hugepages/*/nr_*hugepages")
 	return slices.ContainsFunc(files, func(file string) bool {
@@ -169,8 +172,8 @@ func hasHugePages() bool {
 	})
 }
 
-// faults returns the minor faults of the job's processes since their PSS was measured. It counts all faults of a
-// process that was never measured.
+// faults returns how many minor faults the job's processes have had since their PSS was measured. It counts all faults
+// of a process that was never measured.
 func (t *Tree) faults() uint64 {
 	var n uint64
 	for _, p := range t.jobProcs {
@@ -179,19 +182,19 @@ func (t *Tree) faults() uint64 {
 	return n
 }
 
-// idleScanInterval returns how long to skip measuring unchanged memory, given the cost of the last round.
+// idleScanInterval returns how long to skip measuring memory that seems unchanged, given the cost of the last round.
 func idleScanInterval(cost time.Duration) time.Duration {
 	return min(max(time.Duration(float64(cost)/idleScanPart), maxInterval), maxIdleScanInterval)
 }
 
-// afterPSS returns when the next pass over PSS may begin. Unused budget of up to 5 s counts: memory that changes after
-// a steady phase is measured in each scan at first.
+// afterPSS returns when the pass after that from begin to end may begin. Budget that was unused for up to 5 s counts,
+// so that memory that changes after a steady phase is measured in each scan at first.
 func (t *Tree) afterPSS(begin, end clockReading) time.Duration {
 	from := max(t.due.memory, begin.mono-maxInterval)
 	return min(from+time.Duration(float64(end.cpu-begin.cpu)/pssPart), begin.mono+maxInterval)
 }
 
-// sumRSS sums the resident pages from the scan, and the last known swap.
+// sumRSS sets the memory to the sum of the resident pages from the scan and the last known swap.
 func (t *Tree) sumRSS() {
 	var sum pssSum
 	for _, p := range t.jobProcs {
@@ -205,7 +208,7 @@ func (t *Tree) sumRSS() {
 	}
 }
 
-// setMemory stores a sum as the memory of the job.
+// setMemory stores sum as the memory of the job, of the given MemoryKind.
 func (t *Tree) setMemory(sum *pssSum, kind string) {
 	t.mapped = sum.total() + sum.swap + sum.huge + sum.hugeShared
 	t.use.Swap, t.use.MemoryKind, t.use.MemoryFresh = sum.swap, kind, true
@@ -215,7 +218,7 @@ func (t *Tree) setMemory(sum *pssSum, kind string) {
 type passEntry struct {
 	*proc
 	bytes uint64
-	guess bool // this pass did not reach it, nor did an earlier one
+	guess bool // neither this pass nor an earlier one has measured it
 }
 
 // readPSS sums the PSS of the job's processes; PSS counts a page that n processes share as one n-th in each. RSS
@@ -273,8 +276,9 @@ func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	return whole, raced
 }
 
-// dropReleased removes processes from the pass that have since ended or called exec, if they shared much of their
-// memory: processes measured later count those pages in full. It reports whether there were any.
+// dropReleased removes processes from the pass that have ended or called exec since they were measured, if they shared
+// much of their memory. Processes that were measured after that count the shared pages in full. It reports whether it
+// removed any.
 func (t *Tree) dropReleased() bool {
 	var all uint64
 	for _, w := range t.pass {
@@ -287,11 +291,11 @@ func (t *Tree) dropReleased() bool {
 	return len(t.pass) < before
 }
 
-// hasReleased reports whether a process has released its shared memory since the scan: it has begun to end, or its new
-// program is smaller. Half of the memory exceeds the error of the kernel's count of resident pages.
+// hasReleased reports whether p has released its shared memory since the scan, because it has begun to exit or executes
+// a smaller program. Its memory must have halved, as the kernel's count of resident pages is not exact.
 func (t *Tree) hasReleased(p *proc) bool {
 	if p.state == 'Z' {
-		return false // only its first thread has ended, see dead
+		return false // only the first thread has ended, see dead
 	}
 	data, err := t.readStat(p, p)
 	if err != nil {
@@ -301,7 +305,7 @@ func (t *Tree) hasReleased(p *proc) bool {
 	return err == nil && (now.start != p.start || now.threads <= 1 && procfile.IsExiting(data) || now.rss() < p.shared()/2)
 }
 
-// sumPass sums the processes of the pass.
+// sumPass sums the memory of the processes in the pass.
 func (t *Tree) sumPass() (sum pssSum) {
 	for _, w := range t.pass {
 		if w.guess {
@@ -313,9 +317,10 @@ func (t *Tree) sumPass() (sum pssSum) {
 	return sum
 }
 
-// raiseToLowerBound raises a sum to the lower bound of its processes, and reports whether it did. Pages shared with
-// other processes belong to the job, unless Root did not start it. The sum lacks them if those processes have ended, or
-// have begun since the scan. If no process has, the kernel shares pages for other reasons (KSM).
+// raiseToLowerBound raises sum to the lower bound of its processes, and reports whether it did. If Root started the
+// job, pages that its processes share with unmeasured processes are the job's, too. The sum lacks some of them if such
+// a process has ended, or has started since the scan. If none has, the kernel shares pages for other reasons (KSM), and
+// the sum stays.
 func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	least := sum.private + sum.beyond
 	if t.o.Root == 0 || least <= (1+raceSlack)*sum.bytes || !raced && t.dir.newestPID() == t.newestPID {
@@ -325,8 +330,8 @@ func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 	return true
 }
 
-// measureOrder returns the job's processes in the order of measuring: those never measured, those with changed memory,
-// then the others; each by time since the last measurement.
+// measureOrder returns the job's processes in the order in which to measure them: processes that were never measured,
+// then those with page faults since, then the rest. Within each group, the one measured longest ago comes first.
 func (t *Tree) measureOrder() []*proc {
 	need := func(p *proc) int {
 		switch {
@@ -349,17 +354,17 @@ func (t *Tree) measureOrder() []*proc {
 type pssSum struct {
 	alive          int
 	bytes          float64
-	resident       float64 // resident bytes of the processes in bytes
+	resident       float64 // resident bytes of the processes that are included in bytes
 	guessed        int
 	guessedResides float64
 	private        float64 // the part of bytes that only one process has mapped
-	beyond         float64 // maximum over the processes of memory beyond private, with shared pages in full
-	swap           float64 // not in bytes, nor are huge pages
-	huge           float64 // mapped by one process only
-	hugeShared     float64 // maximum over the processes: the number of sharers is unknown
+	beyond         float64 // maximum of the processes' memory without private, and with shared pages in full
+	swap           float64 // not part of bytes; nor are huge pages
+	huge           float64 // huge pages that only one process has mapped
+	hugeShared     float64 // maximum of the processes' shared huge pages, as it is unknown who shares them
 }
 
-// measured adds a process with its PSS, or a replacement.
+// measured adds p, whose PSS, or what replaces it, is bytes.
 func (s *pssSum) measured(p *proc, bytes uint64) {
 	s.alive++
 	s.bytes += float64(bytes)
@@ -372,14 +377,14 @@ func (s *pssSum) measured(p *proc, bytes uint64) {
 	s.hugeShared = max(s.hugeShared, float64(p.hugeShared))
 }
 
-// guess adds a process that was never measured.
+// guess adds p, which was never measured.
 func (s *pssSum) guess(p *proc) {
 	s.alive++
 	s.guessed++
 	s.guessedResides += float64(p.rss())
 }
 
-// total returns the sum, with an estimate for the processes that were never measured.
+// total returns bytes, plus an estimate for the processes that were never measured.
 func (s *pssSum) total() float64 {
 	if !(s.resident > 0) {
 		return s.bytes + s.guessedResides
@@ -387,7 +392,7 @@ func (s *pssSum) total() float64 {
 	return s.bytes + s.guessedResides*s.bytes/s.resident
 }
 
-// why returns other or, if that is nil, what the sum lacks.
+// why returns other or, if that is nil, an error that says how many processes were not measured, or nil.
 func (s *pssSum) why(other error) error {
 	if other != nil || s.guessed == 0 {
 		return other
@@ -397,8 +402,9 @@ func (s *pssSum) why(other error) error {
 		maxPSS.Seconds()*1e3, s.guessed, s.alive)
 }
 
-// pss sets the counted memory of one process. For a process in uninterruptible sleep, which may hold the lock of its
-// memory map for long, that is its last PSS or its RSS. An error means that the process has released its memory.
+// pss sets the counted memory of p. If p is in uninterruptible sleep, it may hold the lock of its memory map for long, so
+// its last PSS or its RSS counts. late means that the pass has taken too long, so that RSS must do. An error means that
+// the process has released its memory.
 func (t *Tree) pss(p *proc, late bool) error {
 	p.exact, p.unread = false, nil
 	switch cost := t.pageCost.of(p.pages); {
@@ -415,7 +421,7 @@ func (t *Tree) pss(p *proc, late bool) error {
 	}
 
 	file := "smaps_rollup"
-	if p.state == 'Z' { // its first thread has ended, others run, see dead
+	if p.state == 'Z' { // the first thread has ended, but not all, see dead
 		var err error
 		if file, err = t.threadRollup(p.pid); err != nil {
 			if err != errEnding {
@@ -448,7 +454,7 @@ func (t *Tree) pss(p *proc, late bool) error {
 	return nil
 }
 
-// status returns the memory of a process from its status file.
+// status returns the memory of p from its status file.
 func (t *Tree) status(p *proc) (rollup, error) {
 	data, err := t.dir.read(p.pid, "status")
 	if err != nil {
@@ -458,13 +464,13 @@ func (t *Tree) status(p *proc) (rollup, error) {
 }
 
 const (
-	// errFirstThread is why the memory of a process is unknown.
+	// errFirstThread says why the memory of a process is unknown.
 	errFirstThread = contentError("its first thread has ended, and no other thread has its memory")
-	// errEnding is why a pass omits a process: it has released its memory and is about to end.
+	// errEnding says why a pass omits a process, which has released its memory and is about to end.
 	errEnding = contentError("all of its threads have ended or are about to")
 )
 
-// threadRollup returns the name of the smaps_rollup of a thread other than the first.
+// threadRollup returns the name of the smaps_rollup of a thread of process pid other than the first one.
 func (t *Tree) threadRollup(pid int32) (name string, err error) {
 	threads, err := t.otherThreads(pid)
 	if err != nil && t.dir.exists(pid) {
@@ -483,7 +489,7 @@ func (t *Tree) threadRollup(pid int32) (name string, err error) {
 	return "", err
 }
 
-// otherThreads returns the directories of a process's threads without the first one.
+// otherThreads returns the directories of all threads of process pid but the first one.
 func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
 	first := strconv.Itoa(int(pid))
 	threads, err := os.ReadDir(filepath.Join(t.o.Proc, first, "task"))
@@ -495,8 +501,8 @@ func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
 	return folders, err
 }
 
-// fillResident sets the resident pages of processes without their first thread from another thread: the kernel reports
-// none for such a process.
+// fillResident sets the resident pages of processes whose first thread has ended from another thread, because the
+// kernel reports none for such a process.
 func (t *Tree) fillResident() {
 	for _, p := range t.jobProcs {
 		if p.state != 'Z' || p.dead() {
@@ -516,8 +522,8 @@ func (t *Tree) fillResident() {
 	}
 }
 
-// isRunning reports whether a thread exists that has not begun to end. The kernel has no smaps_rollup of an ending
-// thread.
+// isRunning reports whether the thread, a directory below the process's, exists and has not begun to exit. The kernel
+// has no smaps_rollup for a thread that is exiting.
 func (t *Tree) isRunning(pid int32, thread string) bool {
 	data, err := t.dir.read(pid, thread+"/stat")
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// A Tree is the processes of a job. Only Linux has them.
+// A Tree tracks the processes of a job, on Linux only.
 type Tree struct{}
 
-// NewTree returns a Tree with a Read that fails.
+// NewTree returns a Tree whose Read fails.
 func NewTree(Options) *Tree { return &Tree{} }
 
-// Read returns an error: processes are not read on this system.
+// Read returns an error, because processes are not read on this system.
 func (t *Tree) Read() (TreeUsage, error) {
 	return unknownUsage(),
 		fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
@@ -36,7 +36,7 @@ func (t *Tree) FinishTable() {}
 // ForceNext does nothing.
 func (t *Tree) ForceNext() {}
 
-// LeftoverShared returns NaN: it is unknown.
+// LeftoverShared returns NaN, for unknown.
 func (t *Tree) LeftoverShared() float64 { return math.NaN() }
 
 // ScannedRelation, CurrentRelation and RelationByParent return UnknownRelation.
@@ -48,7 +48,7 @@ func (t *Tree) RelationByParent(int, int) Relation { return UnknownRelation }
 // Workers returns nothing.
 func (t *Tree) Workers() []int { return nil }
 
-// Contains reports false.
+// Contains returns false.
 func (t *Tree) Contains(int) bool { return false }
 
 // SetNewestPID does nothing.
@@ -57,20 +57,20 @@ func (t *Tree) SetNewestPID(int64) {}
 // Close does nothing.
 func (t *Tree) Close() error { return nil }
 
-// CloneEmpty and Clone return Trees with a Read that fails, too.
+// CloneEmpty and Clone return Trees whose Read fails, too.
 func (t *Tree) CloneEmpty() *Tree { return &Tree{} }
 func (t *Tree) Clone() *Tree      { return &Tree{} }
 
-// CountLiving returns an error: processes are not read on this system.
+// CountLiving returns an error, because processes are not read on this system.
 func (t *Tree) CountLiving() (int, error) {
 	_, err := t.Read()
 	return 0, err
 }
 
-// Kill returns an error: processes are not read on this system.
+// Kill returns an error, because processes are not read on this system.
 func (t *Tree) Kill() (int, error) { return t.CountLiving() }
 
-// CPUTime reports false: process clocks are read on Linux only.
+// CPUTime reports false, because process clocks are read on Linux only.
 func CPUTime(int) (time.Duration, bool) { return 0, false }
 
 // A UsageReader reads the usage of single processes, on Linux only.

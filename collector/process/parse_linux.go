@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// stat is the part of /proc/PID/stat that is used. Times are in ticks of 1/100 s.
+// stat holds the fields of /proc/PID/stat that are used. Times are in ticks of 1/100 s.
 type stat struct {
 	ppid    int32
 	state   byte
@@ -16,7 +16,7 @@ type stat struct {
 	threads float64
 	start   uint64 // since boot
 	pages   uint64 // resident
-	faults  uint64 // minor page faults: one for each page copied on write
+	faults  uint64 // minor page faults; each page copied on write causes one
 	name    commName
 	stack   uint64 // start of the stack, which changes with exec; 0 or 1 = unknown
 	// clock is the CPU time from the process's clock just before the file was read; 0 = unknown.
@@ -26,13 +26,13 @@ type stat struct {
 // numFields is how many fields of /proc/PID/stat are read.
 const numFields = procfile.StatStack + 1
 
-// maxPages bounds resident pages, so that their bytes fit in 64 bits.
+// maxPages is the most resident pages that are accepted, so that their bytes fit in 64 bits.
 const maxPages = 1 << 50
 
 // anyPID makes parseStat accept the stat of any process.
 const anyPID = -1
 
-// parseStat parses the /proc/PID/stat of a process.
+// parseStat parses data, the /proc/PID/stat of process pid.
 func parseStat(data []byte, pid int32) (stat, error) {
 	var s stat
 	var f [numFields][]byte
@@ -72,7 +72,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	return s, nil
 }
 
-// parseValue returns the number in a line "KEY: 123" or "KEY: 123 kB".
+// parseValue returns the number in the line of key, "KEY: 123" or "KEY: 123 kB".
 func parseValue(data []byte, key string) (uint64, bool) {
 	for line := range bytes.Lines(data) {
 		name, value, found := bytes.Cut(line, []byte{':'})
@@ -98,20 +98,20 @@ func parseIO(data []byte) (io IO, err error) {
 	return io, nil
 }
 
-// A rollup is the memory of a process, in bytes. Unknown numbers are 0.
+// A rollup holds the memory of a process, in bytes. Unknown numbers are 0.
 type rollup struct {
 	pss     uint64 // a page shared by n processes counts one n-th in each
 	pssAnon uint64 // the anonymous part of pss
 	shmem   uint64 // the part of pss in shared memory and tmpfs
 	anon    uint64 // anonymous resident pages, in full
 	private uint64 // resident pages that no other process has mapped
-	swap    uint64 // swapped out, shared as in pss; not part of pss
-	// Huge pages of hugetlbfs, which are not part of pss: private ones, and shared ones.
+	swap    uint64 // swapped-out pages, divided as in pss; not part of pss
+	// Private and shared huge pages of hugetlbfs, which are not part of pss.
 	huge, hugeShared uint64
-	parts            bool // the kernel reports pssAnon and shmem, as since Linux 5.3
+	parts            bool // the kernel reports pssAnon and shmem (since Linux 5.3)
 }
 
-// shared returns the anonymous memory that counts for other processes.
+// shared returns the part of anon that PSS assigns to other processes.
 func (r *rollup) shared() uint64 {
 	counted := r.pssAnon
 	if !r.parts {
@@ -134,7 +134,7 @@ func parseRollup(data []byte) (rollup, error) {
 		swap: v[6], huge: v[7], hugeShared: v[8], parts: bytes.Contains(data, []byte("Pss_Shmem:"))}, nil
 }
 
-// statusKeys are the lines of /proc/PID/status that replace smaps_rollup, see parseStatus.
+// statusKeys are the lines of /proc/PID/status that parseStatus uses instead of smaps_rollup.
 var statusKeys = [...]string{"VmRSS", "RssShmem", "VmSwap", "HugetlbPages"}
 
 // parseStatus parses /proc/PID/status (proc(5)). The result's pss is the resident size.
@@ -146,7 +146,7 @@ func parseStatus(data []byte) (rollup, error) {
 	return rollup{pss: v[0], shmem: v[1], swap: v[2], huge: v[3]}, nil
 }
 
-// parseKB sets v from lines "KEY: 123 kB", in bytes. It reports whether the first key has a number.
+// parseKB sets v, in bytes, from the lines "KEY: 123 kB" of keys. It reports whether the first key has a number.
 func parseKB(data []byte, keys []string, v []uint64) (ok bool) {
 	for line := range bytes.Lines(data) {
 		name, value, found := bytes.Cut(line, []byte{':'})

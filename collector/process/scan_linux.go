@@ -14,13 +14,13 @@ type class uint8
 const (
 	unknown class = iota
 	inJob
-	ignored // selected by Ignore, or below such a process
-	foreign // outside, according to a complete chain of parents
+	ignored // selected by Ignore, or a descendant of such a process
+	foreign // outside of the job, according to a complete chain of parents
 	hidden  // we may not read its stat
 	broken  // its stat is malformed
 	lost    // a parent is missing from the list, or is younger
-	stray   // lost, and final for this scan
-	ended   // gone when it was read
+	stray   // still lost after it was read again; it stays so in this scan
+	ended   // it was gone when it was read
 )
 
 // A proc is one process of the procfs.
@@ -28,50 +28,49 @@ type proc struct {
 	stat
 	pid            int32
 	class          class
-	prevClass      class // of the same process at the previous scan: inJob, ignored or unknown
-	statFD         int32 // descriptor of its open stat, plus 1; 0 = none
-	stale          bool  // in the job, and unreadable now: its values are from an earlier scan
+	prevClass      class // the class at the previous scan if that was inJob or ignored; otherwise unknown
+	statFD         int32 // descriptor of the open stat file, plus 1; 0 = none
+	stale          bool  // unreadable in this scan: the values of a known process are from an earlier scan
 	visiting       bool  // its parents are being followed
 	inode          uint64
 	tickRemainder  time.Duration // fraction of a tick, see addTickRemainders
 	io             IO            // last known
-	seq            int64         // order of reading: later ones have higher numbers
+	seq            int64         // the order in which processes were read; a later one has a higher number
 	measuredMemory               // last known
-	measured       bool          // its memory was measured after this scan
-	unchanged      bool          // its stat is from an earlier scan: it has not run since
-	ioAt           time.Duration // its clock when io was read; 0 = it was not
+	measured       bool          // measuredMemory is from after this scan
+	unchanged      bool          // the stat is from an earlier scan, because the process has not run since
+	ioAt           time.Duration // value of clock when io was read; 0 = io was not read
 }
 
-// dead reports whether only the times of a process are left. A process without its first thread, while others run, is
-// in state Z, too.
+// dead reports whether the process has ended, and only its times are left. State Z alone does not mean that: a process
+// whose first thread has ended is in state Z while its other threads run.
 func (s *stat) dead() bool {
 	return (s.state == 'Z' || s.state == 'X' || s.state == 'x') && s.threads <= 1
 }
 
-// recheck and reread are periods: there is a list at least every recheck scans, and each process outside the job is
-// read again in one of recheck lists; each idle process of the job is read again every reread scans, as the kernel
-// reclaims memory of idle processes, too.
+// recheck and reread are numbers of scans. At least every recheck-th scan lists all processes, and each such list
+// rereads one in recheck of the processes outside the job. An idle process of the job is reread every reread scans,
+// because the kernel also reclaims the memory of idle processes.
 const (
 	recheck = 30
 	reread  = 10
 )
 
-// maxRounds bounds how often a scan rereads processes that changed meanwhile.
+// maxRounds is how often a scan rereads processes that changed meanwhile, at most.
 const maxRounds = 4
 
-// scan lists the processes and finds the job's. A process is identified by its ID and start time. It is the job's if
-// its chain of parents leads to the root, or if it was the job's at an earlier scan, whichever process has adopted it
-// since.
+// scan finds the job's processes. A process is identified by its ID and start time. It is in the job if its chain of
+// parents leads to the root, or if it was in the job at an earlier scan, whichever process has adopted it since.
 //
-// Every process of the job is read each time, unless its clock shows that it has not run since. Another process is not
-// read as long as its procfs directory has the same inode number: the kernel assigns a new one when another process
-// takes the ID (and when it had dropped the directory from its cache, which costs no more than a read). A process gets
-// new parents only among its ancestors, so it cannot join the job. A scan with a list still reads a thirtieth of them
-// again: file systems that procfs was copied to may reuse inodes.
+// Every process of the job is read each time, unless its clock shows that it has not run since. A process outside the
+// job is not read again while its procfs directory has the same inode number: the kernel assigns a new one when a new
+// process takes the ID. (It also does so if it had dropped the directory from its cache, which costs no more than a
+// read.) Such a process cannot join the job, because only its ancestors can adopt it (reparenting). A scan with a list
+// still rereads a thirtieth of these processes, because file systems that procfs was copied to may reuse inodes.
 //
-// Most scans neither list nor read processes outside the job: otherwise every perfagent of the host would pay for all
+// Most scans neither list nor read processes outside the job; otherwise every perfagent on the host would pay for all
 // processes of the host. The kernel assigns process IDs in order, and reports the newest one, so that processes that
-// have begun since the previous scan are known without a list, see findBegun. If there are none, only the job's
+// have started since the previous scan can be found without a list, see findBegun. If there are none, only the job's
 // processes are read.
 func (t *Tree) scan() error {
 	t.incremental = t.findBegun()
@@ -116,16 +115,17 @@ func (t *Tree) scan() error {
 	return nil
 }
 
-// findBegun finds the unknown processes that have begun since the last scan but one. Most IDs belong to threads, or to
-// processes that have ended: these have no process clock. A process that is being forked has an ID for a moment before
-// it has a clock, hence two scans. It reports false if a list is needed.
+// findBegun sets t.begun to the unknown processes that have started since the scan before the previous one. Most new
+// IDs belong to threads, or to processes that have ended, neither of which have a process clock. It goes back two scans
+// because a process that is being forked has an ID for a moment before it has a clock. It reports false if a list is
+// needed.
 func (t *Tree) findBegun() bool {
 	since, newest := t.prevNewestPID, t.newestHint
 	if t.newestHint = 0; newest == 0 || !t.dir.own {
 		newest = t.dir.newestPID()
 	}
 	t.prevNewestPID, t.newestPID, t.begun = t.newestPID, newest, t.begun[:0]
-	few := int64(len(t.all)) // a list costs less than checking more IDs
+	few := int64(len(t.all)) // checking more IDs than this costs more than a list
 	if t.scans%recheck == 0 || since == 0 || newest < since || newest-since > few || newest > since && !t.clocks {
 		return false
 	}
@@ -141,8 +141,8 @@ func (t *Tree) findBegun() bool {
 	return true
 }
 
-// refresh reads the job's processes again after no process has begun. It reports false, and changes nothing, if a
-// process has ended, has another parent or cannot be read: then a whole scan is needed.
+// refresh rereads the job's processes when no process has started. It reports false, and changes nothing, if a process
+// has ended, has a new parent or cannot be read, so that a whole scan is needed.
 func (t *Tree) refresh() bool {
 	if !t.allReadable {
 		return false
@@ -166,9 +166,9 @@ func (t *Tree) refresh() bool {
 	return true
 }
 
-// statOf returns the stat of a process. unchanged reports that it is the known one, because the clock of the process
-// has not moved. Reading the clock costs a twentieth of reading the file. The clock is read before the file, so that
-// the next scan notices what runs in between.
+// statOf returns the stat of p, whose entry in the previous scan is old. unchanged reports that the result is old's,
+// because the clock of the process has not moved; again prevents that. Reading the clock costs a twentieth of reading
+// the file. The clock is read first, so that the next scan notices if the process runs in between.
 func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err error) {
 	if p.statFD == 0 && old != nil && old.inode == p.inode {
 		p.statFD, old.statFD = old.statFD, 0
@@ -188,7 +188,8 @@ func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err err
 	return s, false, err
 }
 
-// list returns the processes, by ID, with only their IDs and inodes set. Some may have ended.
+// list returns the processes, sorted by ID, with only their IDs and inodes set. Some may have ended. An incremental
+// scan uses the known ones and t.begun.
 func (t *Tree) list() ([]proc, error) {
 	if !t.incremental {
 		t.lists++
@@ -203,7 +204,7 @@ func (t *Tree) list() ([]proc, error) {
 	}
 	known := len(list)
 	for _, id := range t.begun {
-		list = append(list, proc{pid: id, seq: 1}) // of duplicates, the one with the higher number is kept
+		list = append(list, proc{pid: id, seq: 1}) // seq 1, so that sorted drops an old entry
 	}
 	if len(list) == known {
 		return list, nil
@@ -211,7 +212,7 @@ func (t *Tree) list() ([]proc, error) {
 	return sorted(list), nil
 }
 
-// fill reads a process, or copies its known entry.
+// fill copies the entry of p from the previous scan if that is still valid; otherwise it reads p.
 func (t *Tree) fill(p *proc) {
 	old := findProc(t.all, p.pid)
 	if old == nil || old.inode != p.inode || old.class != foreign && old.class != hidden ||
@@ -225,8 +226,8 @@ func (t *Tree) fill(p *proc) {
 	}
 }
 
-// load reads the stat of a process, or copies the known one unless again is set. It sets the class to unknown, or
-// to why the process cannot be read.
+// load sets the stat of p with statOf, and what is known of p from the previous scan. It sets the class to unknown, or
+// to the one that says why the process cannot be read.
 func (t *Tree) load(p *proc, again bool) {
 	old := findProc(t.all, p.pid)
 	t.seq++
@@ -260,14 +261,14 @@ func (t *Tree) load(p *proc, again bool) {
 	}
 }
 
-// readStat reads the stat of a process. It keeps the file open for a process that was the job's at the last scan, which
-// halves the cost of reading; an open file never refers to another process with the same ID.
+// readStat reads the stat of p. If p was in the job at the last scan, it keeps the file open, which halves the cost of
+// reading. An open file never refers to a new process with the same ID.
 func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	if p.statFD > 0 {
 		if data, err := t.dir.readOpen(int(p.statFD) - 1); !isGone(err) {
 			return data, err
 		}
-		p.closeStat(&t.held) // another process may have its ID now
+		p.closeStat(&t.held) // a new process may have the ID
 	}
 
 	fd, err := t.dir.openFile(p.pid, "stat")
@@ -284,7 +285,7 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	return t.dir.readOpen(fd)
 }
 
-// release closes the open files of processes.
+// release closes the open files of the processes in list.
 func (t *Tree) release(list []proc) {
 	for i := range list {
 		if list[i].statFD > 0 {
@@ -293,14 +294,14 @@ func (t *Tree) release(list []proc) {
 	}
 }
 
-// closeStat closes the open file of a process.
+// closeStat closes the open file of p, and decrements count.
 func (p *proc) closeStat(count *int) {
 	unix.Close(int(p.statFD) - 1)
 	p.statFD = 0
 	*count--
 }
 
-// remembered returns the class that a process keeps when it is adopted.
+// remembered returns the class that p keeps when another process adopts it, or unknown.
 func (p *proc) remembered() class {
 	if p.class == inJob || p.class == ignored {
 		return p.class
@@ -308,8 +309,8 @@ func (p *proc) remembered() class {
 	return unknown
 }
 
-// findProc returns the process with an ID in a list sorted by ID, or nil. Unlike slices.BinarySearchFunc it does not
-// copy the processes.
+// findProc returns the process with the given ID from list, which is sorted by ID, or nil. Unlike
+// slices.BinarySearchFunc it does not copy the processes.
 func findProc(list []proc, pid int32) *proc {
 	i := sort.Search(len(list), func(i int) bool { return list[i].pid >= pid })
 	if i == len(list) || list[i].pid != pid {
@@ -318,8 +319,8 @@ func findProc(list []proc, pid int32) *proc {
 	return &list[i]
 }
 
-// findRoots finds Root or Members. It returns an error if Root is gone, or is another process than before. A member may
-// end; at the first scan all must exist.
+// findRoots finds Root or Members. It returns an error if Root is gone, or if a new process has its ID. At the first
+// scan all Members must exist; later they may end.
 func (t *Tree) findRoots() error {
 	if t.o.Root != 0 {
 		return t.findRoot(t.o.Root, foreign)
@@ -332,7 +333,7 @@ func (t *Tree) findRoots() error {
 	return nil
 }
 
-// findRoot finds a process, and sets its class.
+// findRoot finds process pid, and sets its class to as.
 func (t *Tree) findRoot(pid int, as class) error {
 	root := findProc(t.next, int32(pid))
 	start, known := t.starts[pid]
@@ -362,7 +363,7 @@ func (t *Tree) classify() {
 	}
 }
 
-// follow walks up from a process to one with a known class, and passes that class down to all on the way.
+// follow walks up the parents of p to one that has a class, and passes that class down to all processes on the way.
 func (t *Tree) follow(p *proc) {
 	t.chain = t.chain[:0]
 	up := lost
@@ -395,8 +396,8 @@ func (t *Tree) follow(p *proc) {
 	}
 }
 
-// parent returns the parent of a process, or nil if the parent was not read or is younger: then it is another process
-// that took the ID.
+// parent returns the parent of p, or nil if it could not be read, or if the process with its ID is younger than p, so
+// that it cannot be the parent.
 func (t *Tree) parent(p *proc) *proc {
 	parent := findProc(t.next, p.ppid)
 	if parent == nil || parent.start > p.start {
@@ -408,11 +409,11 @@ func (t *Tree) parent(p *proc) *proc {
 	return parent
 }
 
-// belowRoot reports whether a process is a child of Root.
+// belowRoot reports whether p is a child of Root.
 func (t *Tree) belowRoot(p *proc) bool { return t.o.Root != 0 && p.ppid == int32(t.o.Root) }
 
-// inherit returns the class of a process with a parent of class up. A process below an ignored one stays ignored after
-// it was adopted: only Root, Members and processes above or below these adopt.
+// inherit returns the class of p, whose parent has the class up. A process below an ignored one stays ignored after it
+// was adopted, because only its ancestors can have adopted it.
 func (t *Tree) inherit(p *proc, up class) class {
 	if t.belowRoot(p) || t.o.Root == 0 && up == inJob {
 		if p.prevClass == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
@@ -426,8 +427,9 @@ func (t *Tree) inherit(p *proc, up class) class {
 	return up
 }
 
-// retry rereads processes that changed during the scan: a parent that was not listed, a child with a vanished parent
-// (it has another now), and a process of the job that was read before its parent. It reports whether to classify again.
+// retry rereads processes that changed during the scan: a parent that was not listed, a child whose parent vanished, so
+// that it has a new one, and a process of the job that was read before its parent. It reports whether to classify
+// again.
 func (t *Tree) retry() (changed bool) {
 	t.unlisted = t.unlisted[:0]
 	for i := range t.next {
@@ -448,7 +450,7 @@ func (t *Tree) retry() (changed bool) {
 		case parent != nil && t.parent(p) == nil:
 			t.reload(p)
 		default:
-			p.class = unknown // it gets its parent's new class
+			p.class = unknown // to get the new class of its parent
 		}
 		changed = true
 	}
@@ -459,7 +461,7 @@ func (t *Tree) retry() (changed bool) {
 	return changed
 }
 
-// missing reads a process that was not listed, and reports whether it exists now.
+// missing loads process pid, which was not listed, into t.unlisted. It reports whether the process exists.
 func (t *Tree) missing(pid int32) bool {
 	for i := range t.unlisted {
 		if t.unlisted[i].pid == pid {
@@ -474,21 +476,21 @@ func (t *Tree) missing(pid int32) bool {
 	return true
 }
 
-// reload reads a process again. If it still has the missing parent, it becomes a stray, as all processes of the same
-// user do if procfs hides the others (hidepid).
+// reload reads p again. If its parent is still the missing one, p becomes a stray. So do all processes of our user if
+// procfs hides those of other users (hidepid).
 func (t *Tree) reload(p *proc) {
 	before, class := p.stat, p.class
 	t.load(p, true)
 	switch {
 	case p.class != unknown:
 	case class == inJob && p.start != before.start:
-		p.class = ended // another process took its ID; the next scan classifies it
+		p.class = ended // a new process took the ID; the next scan classifies it
 	case class == lost && p.start == before.start && p.ppid == before.ppid:
 		p.class = stray
 	}
 }
 
-// collect fills jobProcs.
+// collect sets jobProcs, and closes the files of all other processes.
 func (t *Tree) collect() {
 	t.jobProcs = t.jobProcs[:0]
 	for i := range t.next {

@@ -12,40 +12,40 @@ import (
 )
 
 const (
-	// sharedInterval is how often descriptors are read without a sign that files grew, sharedPart the share of a core
-	// for reading them with one.
+	// sharedInterval is how often descriptors are read if nothing suggests that files grew. If something does, reading
+	// them may take the share sharedPart of a core.
 	sharedInterval = 10 * time.Second
 	sharedPart     = 0.001
-	// sharedMoves is by how many bytes the host's shared memory must change as a sign.
+	// sharedMoves is the change of the host's shared memory, in bytes, that suggests that files grew.
 	sharedMoves = 1 << 20
-	// maxDescriptors bounds how many descriptors are read at a time. The rest follows later.
+	// maxDescriptors is the most descriptors that are read at a time. Later reads continue with the rest.
 	maxDescriptors = 1000
-	// maxSharedTable bounds the size of a table of mounts or mappings.
+	// maxSharedTable is the maximum size of a process's mountinfo or maps.
 	maxSharedTable = 4 << 20
-	// maxMappings bounds how many processes' mappings are read at a time.
+	// maxMappings is the most processes whose mappings are read at a time.
 	maxMappings = 64
 )
 
-// sharedMemory is the job's shared memory that its processes have not mapped: files of tmpfs and of memfd_create(2)
-// that they hold open. The kernel charges it to the job's control group, and to no process.
+// sharedMemory tracks the job's shared memory that its processes hold open but have not mapped: files of tmpfs and of
+// memfd_create(2). The kernel charges it to the job's control group, but to no process.
 type sharedMemory struct {
 	open  float64 // bytes
 	files map[fileID]*openFile
-	next  int32 // the process to continue with in this round
+	next  int32 // ID of the process to continue with in this round
 	round int
 
-	begun  time.Time // older files may have content that is not the job's; zero = no file has
+	begun  time.Time // start of the job: older files may have content that is not the job's; zero = no file has
 	before float64   // the host's shared memory, in bytes, when the Tree was created
-	at     float64   // the same, when descriptors were last read
-	most   float64   // the highest amount that was the job's, including files closed since
+	at     float64   // the host's shared memory when descriptors were last read
+	most   float64   // the highest amount of shared memory that was the job's, including files closed since
 	due    time.Duration
 	looked time.Duration
-	known  bool // descriptors were read
+	known  bool // descriptors were read at least once
 
-	mounts    map[uint64]bool // by mount ID: is it a tmpfs; of the current read
-	mountsPID int32           // the last process with mounts added
+	mounts    map[uint64]bool // whether a mount is a tmpfs, by mount ID; for the current read only
+	mountsPID int32           // the last process whose mounts were added
 	file      procfile.Buffer
-	linkBuf   [64]byte // the beginning of a link
+	linkBuf   [64]byte // the beginning of a link's text
 }
 
 // A fileID identifies a file on this host.
@@ -57,12 +57,12 @@ type fileID struct {
 // An openFile is a file in memory that processes of the job hold open.
 type openFile struct {
 	bytes  uint64
-	base   uint64 // its size before the job
-	mapped uint64 // upper bound of the bytes that processes have mapped
-	round  int    // in which it was last seen
+	base   uint64 // bytes before the job
+	mapped uint64 // upper bound of the part of bytes that processes have mapped
+	round  int    // the round in which the file was last seen
 }
 
-// newSharedMemory returns the state before the job.
+// newSharedMemory returns the state before the first Read. running reports whether the job already runs.
 func newSharedMemory(running bool) sharedMemory {
 	s := sharedMemory{before: readHost().shared, files: map[fileID]*openFile{}}
 	s.at = s.before
@@ -72,11 +72,11 @@ func newSharedMemory(running bool) sharedMemory {
 	return s
 }
 
-// hostMemory is the memory of the host, in bytes: its shared memory including all tmpfs (Shmem of /proc/meminfo), and
-// its swap in use. NaN is unknown.
+// hostMemory holds the host's shared memory including all tmpfs (Shmem of /proc/meminfo), and its swap in use, in
+// bytes. NaN means unknown.
 type hostMemory struct{ shared, swap float64 }
 
-// readHost reads the memory of the host (sysinfo(2)), in less than a microsecond.
+// readHost reads the hostMemory with sysinfo(2), in less than a microsecond.
 func readHost() hostMemory {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -86,8 +86,8 @@ func readHost() hostMemory {
 	return hostMemory{float64(info.Sharedram) * unit, (float64(info.Totalswap) - float64(info.Freeswap)) * unit}
 }
 
-// readShared reads the files that processes hold open, if due: at first, after the host's shared memory has changed,
-// and every 10 s as long as the job has some.
+// readShared reads the files that processes hold open, if due: the first time, after the host's shared memory has
+// changed, and every 10 s while the job has such files.
 func (t *Tree) readShared(begin clockReading) {
 	s, host := &t.shared, t.host.shared
 	t.use.Unowned = math.NaN()
@@ -103,26 +103,26 @@ func (t *Tree) readShared(begin clockReading) {
 	end := t.clock()
 	s.due, s.looked, s.at = nextDue(from, end, sharedPart), end.mono, host
 	if !s.known && t.o.Running {
-		s.before -= mapped + open // the job had that already
+		s.before -= mapped + open // the job had that before the first Read
 	}
 	s.known = true
 	s.most = max(s.most, mapped+open)
 	t.use.MemoryFresh = t.use.MemoryFresh || open != s.open
 	s.open = open
-	if t.measured == begin.mono || t.rssOnly != nil || t.isSteady(t.resident()) { // else mapped is outdated
+	if t.measured == begin.mono || t.rssOnly != nil || t.isSteady(t.resident()) { // otherwise mapped is outdated
 		t.use.Unowned = s.beyond(min(host, readHost().shared))
 	}
 }
 
-// beyond returns by how many bytes the host's shared memory has grown beyond the job's highest amount.
+// beyond returns by how many bytes the host's shared memory, now host, has grown beyond the job's highest amount.
 func (s *sharedMemory) beyond(host float64) float64 { return max(0, host-s.before-s.most) }
 
-// LeftoverShared returns the shared memory that a job without processes may have left on the host, see
-// TreeUsage.Unowned. NaN is unknown.
+// LeftoverShared returns how much shared memory a job may have left on the host after its last process ended, see
+// TreeUsage.Unowned. NaN means unknown.
 func (t *Tree) LeftoverShared() float64 { return t.shared.beyond(readHost().shared) }
 
-// mappedShared returns the shared memory that the job's processes have mapped. Without PSS it reads their status, which
-// also has their swap.
+// mappedShared returns the shared memory that the job's processes have mapped, in bytes. If smaps_rollup does not
+// report it, it reads the process's status, which without PSS also supplies the swap.
 func (t *Tree) mappedShared() (sum float64) {
 	for i, p := range t.jobProcs {
 		if !p.dead() && i < maxDescriptors && (t.rssOnly != nil || p.pss > 0 && !p.parts) {
@@ -140,10 +140,11 @@ func (t *Tree) mappedShared() (sum float64) {
 	return sum
 }
 
-// readOpenFiles returns the bytes of memory files that processes hold open but have not mapped.
+// readOpenFiles returns the bytes of memory files that processes hold open but have not mapped. mapped is the shared
+// memory that they have mapped.
 func (t *Tree) readOpenFiles(mapped float64) float64 {
 	s := &t.shared
-	s.mounts, s.mountsPID = map[uint64]bool{}, 0 // mount IDs are reused
+	s.mounts, s.mountsPID = map[uint64]bool{}, 0 // the kernel may have reused mount IDs
 	left := maxDescriptors
 	first := 0
 	for i, p := range t.jobProcs {
@@ -169,10 +170,10 @@ func (t *Tree) readOpenFiles(mapped float64) float64 {
 	if !known {
 		both = all
 	}
-	return all - min(both, mapped) // not all mapped pages have been touched
+	return all - min(both, mapped) // at most mapped: mappings also count pages that were never touched
 }
 
-// endRound forgets the files that no process held open in this round, and starts the next.
+// endRound forgets the files that no process held open in this round, and starts a new round.
 func (t *Tree) endRound() {
 	s := &t.shared
 	for id, f := range s.files {
@@ -184,7 +185,7 @@ func (t *Tree) endRound() {
 	s.next = 0
 }
 
-// readDescriptors reads at most so many descriptors of a process, and returns their number.
+// readDescriptors reads at most most descriptors of p, and returns how many it read.
 func (t *Tree) readDescriptors(p *proc, most int) (n int) {
 	if p.dead() || p.state == 'D' {
 		return 0
@@ -212,8 +213,8 @@ func (t *Tree) readDescriptors(p *proc, most int) (n int) {
 	}
 }
 
-// readDescriptor records the size of a memory file that a process holds open. It does not stat other files: a file
-// server might never answer.
+// readDescriptor records the size of the file that p holds open as the descriptor name, if it is in memory. It does not
+// stat other files, because a file server might never answer.
 func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 	s := &t.shared
 	n, err := unix.Readlinkat(dir, name, s.linkBuf[:])
@@ -241,10 +242,11 @@ func (t *Tree) readDescriptor(p *proc, dir int, name string) {
 // blockSize is the unit of st_blocks (stat(3type)).
 const blockSize = 512
 
-// clockStep is by how much the times of files may lag: one tick of the kernel.
+// clockStep is by how much the times of files may lag behind, one tick of the kernel.
 const clockStep = 10 * time.Millisecond
 
-// predatesJob reports whether a file existed before the job. Old kernels do not report when a file was created.
+// predatesJob reports whether the file existed before the job. Old kernels do not report when a file was created, so it
+// then uses the time of the last change.
 func (s *sharedMemory) predatesJob(x *unix.Statx_t) bool {
 	made := x.Ctime
 	if x.Mask&unix.STATX_BTIME != 0 {
@@ -256,16 +258,16 @@ func (s *sharedMemory) predatesJob(x *unix.Statx_t) bool {
 // deviceOf returns the device number of a fileID.
 func deviceOf(major, minor uint64) uint64 { return major<<32 | minor }
 
-// inMemory reports whether a descriptor refers to a memory file, according to its link: of memfd_create(2), or on a
-// tmpfs.
+// inMemory reports whether the descriptor name of p refers to a file in memory, according to its link: a file of
+// memfd_create(2), or one on a tmpfs.
 func (t *Tree) inMemory(p *proc, name string, link []byte) bool {
 	switch {
 	case bytes.HasPrefix(link, []byte("/memfd:")):
 		return true
 	case len(link) == 0 || link[0] != '/':
-		return false // a pipe, a socket
+		return false // a pipe or socket, for example
 	case bytes.HasPrefix(link, []byte("/dev/")) && !bytes.HasPrefix(link, []byte("/dev/shm/")):
-		return false // devices
+		return false // a device
 	}
 	data, err := t.dir.read(p.pid, "fdinfo/"+name)
 	if err != nil {
@@ -275,7 +277,8 @@ func (t *Tree) inMemory(p *proc, name string, link []byte) bool {
 	return ok && t.isTmpfs(p, id)
 }
 
-// isTmpfs reports whether a mount is a tmpfs. A process may have mounts that others do not see.
+// isTmpfs reports whether the mount with the given ID is a tmpfs. It reads the mounts of p if it does not know the ID,
+// because p may have mounts that other processes do not see.
 func (t *Tree) isTmpfs(p *proc, mount uint64) bool {
 	s := &t.shared
 	is, known := s.mounts[mount]
@@ -285,13 +288,13 @@ func (t *Tree) isTmpfs(p *proc, mount uint64) bool {
 		s.addMounts(data)
 		is, known = s.mounts[mount]
 	}
-	if !known { // internal to the kernel
+	if !known { // a mount that is internal to the kernel
 		s.mounts[mount] = false
 	}
 	return is
 }
 
-// addMounts adds the mounts of /proc/PID/mountinfo.
+// addMounts adds the mounts in table, a /proc/PID/mountinfo, to s.mounts.
 func (s *sharedMemory) addMounts(table []byte) {
 	for line := range bytes.Lines(table) {
 		first, _, _ := bytes.Cut(line, []byte{' '})
@@ -302,13 +305,13 @@ func (s *sharedMemory) addMounts(table []byte) {
 	}
 }
 
-// fileOf returns the path of a file of a process.
+// fileOf returns the path of the file name of p.
 func (t *Tree) fileOf(p *proc, name string) string {
 	return t.proc() + "/" + strconv.Itoa(int(p.pid)) + "/" + name
 }
 
-// readMappings determines how much of the open files processes have mapped. It reports false if the mappings of some
-// process are unknown.
+// readMappings sets how much of each open file processes have mapped. It reports false if it could not read the
+// mappings of all processes.
 func (t *Tree) readMappings() (whole bool) {
 	s := &t.shared
 	for _, f := range s.files {
@@ -331,7 +334,8 @@ func (t *Tree) readMappings() (whole bool) {
 	return whole
 }
 
-// addMappings adds the mappings of /proc/PID/maps: lines "from-to perms offset major:minor inode path".
+// addMappings adds the mappings in table, a /proc/PID/maps, to the open files. A line is "from-to perms offset
+// major:minor inode path".
 func (s *sharedMemory) addMappings(table []byte) {
 	for line := range bytes.Lines(table) {
 		var f [6][]byte
@@ -354,7 +358,7 @@ func (s *sharedMemory) addMappings(table []byte) {
 	}
 }
 
-// parsePair parses two hexadecimal numbers separated by a byte.
+// parsePair parses two hexadecimal numbers separated by the byte between.
 func parsePair(text []byte, between byte) (a, b uint64, ok bool) {
 	first, second, _ := bytes.Cut(text, []byte{between})
 	a, err := strconv.ParseUint(string(first), 16, 64)

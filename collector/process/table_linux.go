@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// rowsPerOrder is the number of rows in each order: by CPU time and by memory.
+	// rowsPerOrder is how many processes get a row for their CPU time, and how many for their memory.
 	rowsPerOrder = 20
-	// maxLiving bounds the tracked processes, maxEnded the ended ones that may get a row.
+	// maxLiving is the most living processes that are tracked, maxEnded the most ended ones that may get a row.
 	maxLiving = 4096
 	maxEnded  = 4 * rowsPerOrder
-	// maxAncestors bounds the search for the process that waited for another.
+	// maxAncestors is the most ancestors that are searched for the process that waited for an ended one.
 	maxAncestors = 64
 )
 
@@ -26,36 +26,36 @@ type entry struct {
 	start    uint64 // ticks since boot
 	cpu      float64
 	before   float64        // the part of cpu from before the table began
-	children float64        // of reaped children, as far as the table has accounted for it
+	children float64        // of reaped children, as far as the table has taken it into account
 	counted  float64        // of reaped children, according to the newest scan
-	owed     float64        // of ended children with rows, not yet in children
-	waiter   *entry         // after its end: the process that waited for it, as far as known
-	reaped   *ReapedProcess // from Root's wait
+	owed     float64        // of ended children that have rows, not yet in children
+	waiter   *entry         // after the end of the process: the one that waited for it, as far as known
+	reaped   *ReapedProcess // if Root waited for it
 	inspection
 }
 
 // A table accounts for the job's processes individually.
 //
 // The kernel adds the CPU time of a process to its parent (cutime, cstime) when the parent waits for it. The table
-// subtracts the rows of ended processes from that, so that no time is in two rows and, as long as every process has a
-// row, the rows add up to the job's CPU time.
+// subtracts the rows of ended processes from the parent's, so that no time is in two rows and, while every process has
+// a row, the rows add up to the job's CPU time.
 type table struct {
 	living []*entry // by process ID
 	spare  []*entry
-	gone   []*entry // of living, those that the newest scan did not find; by process ID
+	gone   []*entry // entries of living that the newest scan did not find; by process ID
 	ended  []*entry
 	main   *entry // the job's main process; nil = unknown
-	// root stands for Root: its children are the processes that Root waited for. Their time that no row has belongs to
-	// orphans that were too short-lived to be seen, and is shown with the main process.
+	// root stands for Root. Its children are the processes that Root waited for. The part of their time that no row has
+	// belongs to orphans that were too short-lived to be seen, and is shown with the main process.
 	root        entry
 	begun       bool
 	inspections int           // in this scan
 	now         time.Duration // on the boot clock
 }
 
-// Table returns the job's processes as of the newest Read: the twenty with the most CPU time and the twenty with the
-// highest peak memory, by CPU time. A process has no row if it was too short-lived to be scanned, or if it has ended
-// and others used more: then its CPU time is in EndedChildren of the parent that waited for it.
+// Table returns rows for the job's processes as of the newest Read: the twenty with the most CPU time and the twenty
+// with the highest peak memory, sorted by CPU time. A process that was too short-lived to be scanned has no row, nor
+// has an ended process that used less than these. Its CPU time is in EndedChildren of the parent that waited for it.
 func (t *Tree) Table() []Process {
 	chosen := t.table.selectRows()
 	out := make([]Process, 0, len(chosen))
@@ -74,7 +74,7 @@ func (t *Tree) Table() []Process {
 	return out
 }
 
-// FinishTable completes the Table of a job without processes.
+// FinishTable completes the Table after the job's last process has ended.
 func (t *Tree) FinishTable() {
 	t.jobProcs = t.jobProcs[:0]
 	t.updateTable()
@@ -88,7 +88,7 @@ func (t *Tree) updateTable() {
 	b.findMain()
 
 	reaped := b.root.children
-	if t.o.Reaped != nil { // after the scan: each process that Root reaped before it is then known
+	if t.o.Reaped != nil { // after the scan, so that it has every process that Root reaped before the scan
 		for _, end := range t.o.Reaped() {
 			if !t.recordReaped(end) {
 				reaped += end.CPUSeconds
@@ -107,13 +107,13 @@ func (t *Tree) updateTable() {
 	b.begun = true
 }
 
-// matchScan updates living, by process ID, and gone from the scan.
+// matchScan updates living and gone from the scan.
 func (t *Tree) matchScan() {
 	b := &t.table
 	living, old := b.spare[:0], b.living
 	for _, p := range t.jobProcs {
 		e := findEntry(old, int(p.pid))
-		if e == nil || e.start != p.start { // another process may have its ID
+		if e == nil || e.start != p.start { // a new process may have the ID
 			if len(living) >= maxLiving {
 				continue
 			}
@@ -129,7 +129,7 @@ func (t *Tree) matchScan() {
 	clear(b.spare)
 }
 
-// newEntry returns a new entry for a process. Usage from before we attached is not counted.
+// newEntry returns a new entry for p. If the job ran before the first Read, it does not count what p had used by then.
 func (t *Tree) newEntry(p *proc) *entry {
 	e := &entry{start: p.start, row: Process{PID: int(p.pid), Start: sinceBoot(p.start), Command: p.name.bracketed()}}
 	if t.o.Running && !t.table.begun {
@@ -139,7 +139,7 @@ func (t *Tree) newEntry(p *proc) *entry {
 	return e
 }
 
-// observe updates an entry from the scan.
+// observe updates e from p, the scan's entry for the same process.
 func (t *Tree) observe(e *entry, p *proc) {
 	e.row.PPID = int(p.ppid)
 	e.cpu, e.counted = max(e.cpu, p.ownSeconds()), max(e.children, p.childSeconds())
@@ -152,7 +152,7 @@ func (t *Tree) observe(e *entry, p *proc) {
 	t.inspect(e, p)
 }
 
-// findMain finds the job's main process in the first scan: the oldest process with a parent outside of the job.
+// findMain sets main, in the first scan, to the oldest process whose parent is not in the job.
 func (b *table) findMain() {
 	if b.begun {
 		return
@@ -164,12 +164,13 @@ func (b *table) findMain() {
 	}
 }
 
-// recordReaped stores the end of a process for retireEnded. It reports false if the process has no entry.
+// recordReaped stores end in the entry of its process, for retireEnded. It reports false if the process has no entry.
+// For the main process it creates one.
 func (t *Tree) recordReaped(end ReapedProcess) bool {
 	b := &t.table
 	e := findEntry(b.gone, end.PID)
 	if e == nil {
-		e = findEntry(b.living, end.PID) // reaped since it was read
+		e = findEntry(b.living, end.PID) // it was reaped after the scan had read it
 	}
 	if e == nil && end.Main {
 		e = &entry{row: Process{PID: end.PID, PPID: t.o.Root, Start: end.Start, Command: t.commandText(t.o.Command)}}
@@ -187,7 +188,7 @@ func (t *Tree) recordReaped(end ReapedProcess) bool {
 	return true
 }
 
-// retireEnded moves gone to ended, and charges the CPU time of these processes to those that waited for them.
+// retireEnded moves the processes in gone to ended, and charges their CPU time to the processes that waited for them.
 func (t *Tree) retireEnded() {
 	b := &t.table
 	for _, e := range b.gone {
@@ -210,8 +211,8 @@ func (t *Tree) retireEnded() {
 	b.gone = b.gone[:0]
 }
 
-// findWaiter returns the nearest ancestor of a process that lives, or was reaped by Root: the time of those in
-// between ends up there, too.
+// findWaiter returns the nearest ancestor of e's process that is alive or was reaped by Root, or root. The time of the
+// processes in between ends up there, too.
 func (t *Tree) findWaiter(e *entry) *entry {
 	b, ppid := &t.table, e.row.PPID
 	for range maxAncestors {
@@ -228,7 +229,7 @@ func (t *Tree) findWaiter(e *entry) *entry {
 			ppid = up.row.PPID
 			continue
 		}
-		up := findProc(t.all, int32(ppid)) // one of more than maxLiving
+		up := findProc(t.all, int32(ppid)) // not tracked, beyond maxLiving
 		if up == nil {
 			break
 		}
@@ -237,8 +238,8 @@ func (t *Tree) findWaiter(e *entry) *entry {
 	return &b.root
 }
 
-// finish completes an ended process with Root's numbers. Its time after the newest scan is its own, unless more is
-// known.
+// finish completes e, which Root reaped, with Root's numbers. It counts the time after the newest scan as the process's
+// own, not its children's, unless more is known.
 func (e *entry) finish() {
 	children := e.children
 	if end := e.reaped; end.Main {
@@ -254,22 +255,23 @@ func (e *entry) finish() {
 	e.row.End = e.reaped.At
 }
 
-// waited updates the time of reaped children. The part that rows of ended children have is not counted again.
+// waited updates the time of reaped children to the given sum. It does not count the part that rows of ended children
+// have.
 func (e *entry) waited(children float64) {
 	grown := max(0, children-e.children)
 	e.children = max(e.children, children)
 	e.credit(grown)
 }
 
-// credit adds CPU time of children without a row.
+// credit adds the given CPU time of reaped children to EndedChildren, without the part that is owed, which rows have.
 func (e *entry) credit(seconds float64) {
 	known := min(e.owed, seconds)
 	e.owed -= known
 	e.row.EndedChildren += seconds - known
 }
 
-// selectRows returns the processes that get a row. It forgets ended processes without one, and moves their time to the
-// processes that waited for them.
+// selectRows returns the processes that get a row. It forgets ended processes that get none, and moves their time to
+// the processes that waited for them.
 func (b *table) selectRows() []*entry {
 	all := slices.Concat(b.living, b.ended)
 	var chosen []*entry
@@ -294,7 +296,7 @@ func (b *table) selectRows() []*entry {
 	return chosen
 }
 
-// forget moves the CPU time of an ended process to the one that waited for it.
+// forget moves the CPU time of e, an ended process, to the process that waited for it.
 func (b *table) forget(e *entry) {
 	for _, other := range b.ended {
 		if other != nil && other.waiter == e {
@@ -304,7 +306,7 @@ func (b *table) forget(e *entry) {
 	e.waiter.credit(e.row.CPUSeconds + e.row.EndedChildren)
 }
 
-// findEntry returns the entry with an ID in a list sorted by ID, or nil.
+// findEntry returns the entry with the given process ID from list, which is sorted by ID, or nil.
 func findEntry(list []*entry, pid int) *entry {
 	if i, ok := slices.BinarySearchFunc(list, pid, byPID); ok {
 		return list[i]
@@ -319,18 +321,18 @@ func sinceBoot(ticks uint64) time.Duration {
 	return time.Duration(ticks) * time.Second / procfile.UserHZ
 }
 
-// waiterShare is the share of a core below which a process with children counts as waiting for them.
+// waiterShare is the share of a core below which a process that has children counts as waiting for them.
 const waiterShare = 0.05
 
-// A cpuSample is the CPU time of a process, in seconds, at a moment of the boot clock.
+// A cpuSample is the CPU time of a process, in seconds, at a time on the boot clock.
 type cpuSample struct {
 	start   uint64
 	seconds float64
 	at      time.Duration
 }
 
-// Workers returns the processes of the newest scan that do the job's work: all but those that have a child and have
-// used less than a twentieth of a core since the previous call, such as a shell or a launcher that waits for its
+// Workers returns the processes of the newest scan that do the job's work. It leaves out a process that has a child and
+// has used less than a twentieth of a core since the previous call, such as a shell or a launcher that waits for its
 // command.
 func (t *Tree) Workers() []int {
 	now, before := clock(unix.CLOCK_BOOTTIME), t.cpuSamples

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	maxInterval = 5 * time.Second // the longest interval of memory and storage I/O
+	maxInterval = 5 * time.Second // the longest interval at which memory and storage I/O are measured
 
-	// Shares of a core.
+	// Shares of a core that may be used for measuring.
 	scanPart = 0.02
 	pssPart  = 0.005  // smaps_rollup
 	ioPart   = 0.0005 // /proc/PID/io
 )
 
-// A Tree is the processes of a job. It is not safe for concurrent use.
+// A Tree tracks the processes of a job. It is not safe for concurrent use.
 type Tree struct {
 	o   Options
 	dir procDir
@@ -38,38 +38,38 @@ type Tree struct {
 	lists         int // scans that listed the processes
 	seq           int64
 	newestPID     int64          // newest process or thread at the newest scan; 0 = unknown
-	prevNewestPID int64          // the same, at the previous scan
-	newestHint    int64          // the same, just read by the caller; 0 = unknown
-	begun         []int32        // processes that have begun since then
-	incremental   bool           // the newest scan needed no list, as begun was known
+	prevNewestPID int64          // newestPID of the previous scan
+	newestHint    int64          // newest process or thread, just read by the caller; 0 = unknown
+	begun         []int32        // processes that have started recently, see findBegun
+	incremental   bool           // the newest scan needed no list, because begun was known
 	allReadable   bool           // the newest whole scan could read every process
 	refreshed     []stat         // stats of the job's processes, for refresh
 	clocks        bool           // the kernel has clocks for processes of the job
-	starts        map[int]uint64 // of Root and Members, when first found
+	starts        map[int]uint64 // start times of Root and Members, when first found
 	ended         endedUsage
-	held          int // open descriptors
+	held          int // open stat files
 	maxHeld       int
 	hiddenBy      error // why the newest hidden process is hidden
 
 	unread            failure   // stat files, in this scan
-	use               TreeUsage // the last result of Read
+	use               TreeUsage // the last result of Read, without estimates
 	failed            map[string]error
-	rssOnly           error         // why PSS is no longer measured
+	rssOnly           error         // why PSS is no longer measured; nil = it is
 	host              hostMemory    // at the newest Read that measured memory
-	swapped           float64       // host's swap in use when PSS was last measured
-	measuredResidency residency     // when PSS was last measured
-	measured          time.Duration // time of that
-	idleScanFor       time.Duration // how long it is valid while nothing changes
+	swapped           float64       // the host's swap in use when PSS was last measured
+	measuredResidency residency     // of the processes when PSS was last measured
+	measured          time.Duration // when PSS was last measured
+	idleScanFor       time.Duration // how long that PSS is used while nothing changes
 	byNeed            []*proc       // the order of the last pass
 	pass              []passEntry   // the results of the last pass
-	measuredPSS       float64       // the sum of smaps_rollup in it
+	measuredPSS       float64       // the sum of smaps_rollup in the last pass
 	estimate          memoryEstimate
-	repeatPass        bool // it raced, and is to be repeated
+	repeatPass        bool // the last pass raced, and is to be repeated
 	round             round
-	hugePages         func() bool // reports whether the host has a pool of them
-	mapped            float64     // bytes that the processes have mapped, from the last pass
+	hugePages         func() bool // hasHugePages
+	mapped            float64     // bytes that the processes have mapped, as of the last pass
 	shared            sharedMemory
-	pageCost          pageCost // of the last smaps_rollup that was large enough
+	pageCost          pageCost // of the last smaps_rollup of a large process
 	due               struct{ scan, memory, io time.Duration }
 	clock             func() clockReading
 
@@ -81,11 +81,11 @@ type Tree struct {
 	cpuSamples map[int32]cpuSample // at the last call of Workers, by process ID
 }
 
-// A clockReading is a moment on two clocks: the monotonic one, and the CPU time of the thread, which excludes other
-// processes on the CPU.
+// A clockReading is a moment on two clocks: the monotonic clock, and the CPU time of the thread, which excludes the
+// time of other processes on the CPU.
 type clockReading struct{ mono, cpu time.Duration }
 
-// NewTree returns a Tree. It reads nothing yet.
+// NewTree returns a Tree that has read nothing yet.
 func NewTree(o Options) *Tree {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -107,16 +107,16 @@ func clock(id int32) time.Duration {
 	return t
 }
 
-// Read scans the processes, and measures their memory and storage I/O when due. A scan that took c of CPU time is
-// followed by the next one c/2 % later, so that scans take at most that share of a core; until then Read returns its
-// last result. The same holds for memory (0.5 %) and storage I/O (0.05 %), but these are deferred for at most 5 s.
-// Memory is skipped for longer, up to a minute, if no sign shows a change by more than 1 %: resident sizes, the host's
-// swap, the number of processes or, if there are several, their page faults. The very first scan reads every process of
-// the host and defers nothing.
+// Read scans the processes, and measures their memory and storage I/O when due. After a scan that took the CPU time c
+// the next one is due c / 2 % later, so that scans take at most 2 % of a core; until then Read returns its last result.
+// The same holds for memory (0.5 %) and storage I/O (0.05 %), but these are deferred for at most 5 s. Memory is skipped
+// for up to a minute if nothing suggests that it changed by more than 1 %. Signs of a change are resident sizes, the
+// host's swap, the number of processes and, if there are several, their page faults. The very first scan reads every
+// process of the host, and defers nothing.
 //
-// An error means that nothing can be read: there is no procfs, or no root.
+// An error means that nothing can be read, because there is no procfs or no root.
 func (t *Tree) Read() (TreeUsage, error) {
-	runtime.LockOSThread() // it reads the thread's clock
+	runtime.LockOSThread() // for the thread's CPU clock
 	defer runtime.UnlockOSThread()
 	begin := t.clock()
 	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
@@ -161,22 +161,22 @@ func (t *Tree) Read() (TreeUsage, error) {
 	return use, nil
 }
 
-// maxHeld bounds the open descriptors. Each costs the kernel about 4.5 KiB.
+// maxHeld is the most stat files that are kept open. Each costs the kernel about 4.5 KiB.
 const maxHeld = 8192
 
-// descriptors returns how many files may be kept open: a quarter of the process's limit.
+// descriptors returns how many files may be kept open: a quarter of this process's limit, at most maxHeld.
 func descriptors() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 0
 	}
-	if limit.Cur < 128 { // they are scarce
+	if limit.Cur < 128 { // descriptors are scarce
 		return 0
 	}
 	return int(min(limit.Cur/4, maxHeld))
 }
 
-// ForceNext makes the next Read, which is to be the last, measure CPU time and storage I/O at any cost.
+// ForceNext makes the next Read measure CPU time and storage I/O, whatever the last one cost. It is for the last Read.
 func (t *Tree) ForceNext() { t.due.scan, t.due.io = 0, 0 }
 
 // MeasureMemory sets whether Read measures memory, which is most of its cost. The default is true.
@@ -185,24 +185,25 @@ func (t *Tree) MeasureMemory(wanted bool) { t.noMemory = !wanted }
 // MeasureStorage sets whether Read measures storage I/O. The default is true.
 func (t *Tree) MeasureStorage(wanted bool) { t.noIO = !wanted }
 
-// SetNewestPID sets the ID of the newest process or thread, the last number of /proc/loadavg, if the caller has just
-// read it: then the next Read does not. 0 means unknown.
+// SetNewestPID tells the next Read the ID of the newest process or thread, the last number in /proc/loadavg, which the
+// caller has just read, so that Read need not. 0 means unknown.
 func (t *Tree) SetNewestPID(id int64) { t.newestHint = id }
 
-// Close closes the files kept open between scans. The Tree can be read again.
+// Close closes the files that are kept open between scans. The Tree can still be read.
 func (t *Tree) Close() error {
 	t.release(t.all)
 	t.dir.closeKept()
 	return nil
 }
 
-// nextDue returns when an operation from begin to end may be repeated, to take at most that share of a core.
+// nextDue returns when an operation that ran from begin to end may be repeated, to take at most the share part of a
+// core.
 func nextDue(begin, end clockReading, part float64) time.Duration {
 	return end.mono + time.Duration(float64(end.cpu-begin.cpu)/part)
 }
 
-// fail sets or clears the reason why something failed. Callers keep the maps that they got, so a change makes a new
-// one.
+// fail sets the reason why what failed, or clears it if err is nil. Callers keep the maps that they got, so a change
+// creates a new one.
 func (t *Tree) fail(what string, err error) {
 	if old := t.failed[what]; err == nil && old == nil || err != nil && old != nil && err.Error() == old.Error() {
 		return
@@ -220,7 +221,7 @@ func (t *Tree) fail(what string, err error) {
 	}
 }
 
-// sum sums the scan of the job's processes.
+// sum sets CPUSeconds, Processes and Threads from the scan.
 func (t *Tree) sum() {
 	u := &t.use
 	var ticks float64
@@ -235,10 +236,10 @@ func (t *Tree) sum() {
 	u.CPUSeconds = t.ended.cpu + ticks/procfile.UserHZ
 }
 
-// ownSeconds returns the CPU time of a process alone, exactly if known.
+// ownSeconds returns the CPU time of p alone, with the fraction of a tick if known.
 func (p *proc) ownSeconds() float64 { return p.own/procfile.UserHZ + p.tickRemainder.Seconds() }
 
-// childSeconds returns the CPU time of a process's reaped children.
+// childSeconds returns the CPU time of the reaped children of p.
 func (p *proc) childSeconds() float64 { return (p.ticks - p.own) / procfile.UserHZ }
 
 // rss returns the resident bytes.
@@ -250,14 +251,14 @@ type failure struct {
 	first error
 }
 
-// note adds a process with an unreadable file.
+// note adds process pid, whose file name could not be read.
 func (t *Tree) note(f *failure, pid int32, name string, err error) {
 	if f.n++; f.n == 1 {
 		f.first = fmt.Errorf("%s/%d/%s: %w", t.proc(), pid, name, err)
 	}
 }
 
-// why returns the displayed reason, or nil if nothing failed.
+// why returns the error to show, or nil if nothing failed. what was not readable, of the given number of processes.
 func (f *failure) why(what string, of int) error {
 	if f.n == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxSubtree bounds how many processes of a subtree are read.
+// maxSubtree is the most processes of a subtree that are read.
 const maxSubtree = 32
 
 // A UsageReader reads the usage of single processes of this host. The zero value is ready.
@@ -16,7 +16,7 @@ type UsageReader struct{ file procfile.Buffer }
 // Self returns the usage of this process.
 func (r *UsageReader) Self() Usage { return r.read("/proc/self") }
 
-// Subtree returns the usage of a process and all its descendants, up to maxSubtree processes.
+// Subtree returns the usage of process pid and all its descendants, up to maxSubtree processes.
 func (r *UsageReader) Subtree(pid int) (sum Usage) {
 	todo := []int{pid}
 	for i := 0; i < len(todo) && i < maxSubtree; i++ {
@@ -34,7 +34,7 @@ func (r *UsageReader) Subtree(pid int) (sum Usage) {
 	return sum
 }
 
-// read reads stat and statm (proc(5)) in a process's procfs directory.
+// read reads stat and statm (proc(5)) in dir, a process's directory in procfs.
 func (r *UsageReader) read(dir string) (u Usage) {
 	data, err := r.file.Read(dir+"/stat", maxFile)
 	if err != nil {
