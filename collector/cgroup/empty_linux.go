@@ -59,8 +59,8 @@ func findOccupied(dirs []hierarchyDir) (dir string, n int, living bool) {
 	return dir, n, false
 }
 
-// isPopulated reports whether the v2 group dir has processes, including ended ones whose memory is not freed yet, which
-// cgroup.procs omits.
+// isPopulated reports whether the v2 group dir has processes, including processes that have ended but still hold
+// memory, which cgroup.procs omits.
 func isPopulated(dir string) bool {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && slices.Contains(strings.Split(string(data), "\n"), "populated 1")

@@ -29,7 +29,7 @@ type membership struct {
 	paths []levelFile // cache of path
 }
 
-// A levelFile is the path of a file of the group or of an ancestor, whose index in dirs is level.
+// A levelFile is the path of a file of the group or of an ancestor. level is the index in dirs.
 type levelFile struct {
 	level      int
 	name, path string
@@ -50,7 +50,7 @@ func (p *membership) path(level int, name string) string {
 // dir returns the directory of the group.
 func (p *membership) dir() string { return p.dirs[0] }
 
-// hasCounters reports whether the group has counters of its own. A nil membership has none.
+// hasCounters reports whether the group exists and has counters. A nil membership has none.
 func (p *membership) hasCounters() bool { return p != nil && p.counts }
 
 // A view is the visible part of all hierarchies.
@@ -239,9 +239,9 @@ func cutParentRefs(path string) (ups int, rest string) {
 	return ups, rest
 }
 
-// search finds the group with the given path below a mount whose root is further above our namespace than the path's,
-// such as the host's mount in a container. The names of the levels in between are unknown. So it searches for the group
-// that contains the process pid, or else for the only group that matches the rest of the path.
+// search finds the group with the given path below a mount with a root that is further above our namespace than the
+// path's, such as the host's mount in a container. The names of the levels in between are unknown. So it searches for
+// the group that contains the process pid, or else for the only group that matches the rest of the path.
 func (m *mount) search(path string, pid int) (string, bool) {
 	top, rootRest := cutParentRefs(m.root)
 	ups, rest := cutParentRefs(path)

@@ -30,8 +30,7 @@ type Group struct {
 	// the same as unified.
 	cpu, acct, cpuset, memory, pids, io, unified *membership
 
-	// primary are the memberships that define which processes the group has: those of the controllers of CPU time and
-	// memory.
+	// primary are the memberships that define which processes the group has: in the hierarchies of CPU time and memory.
 	primary []*membership
 
 	cpuFile       string // file with the CPU time
@@ -81,8 +80,8 @@ func (g *Group) assignControllers(v1 [len(controllers)]*membership, onV1 func(st
 	g.findFiles()
 }
 
-// name returns the path to display: that of the group that counts memory or, failing that, CPU time. In v2 these are
-// the same.
+// name returns the path to display, from the group that counts memory or, failing that, CPU time. In v2 these are the
+// same.
 func (g *Group) name() string {
 	for _, p := range []*membership{g.memory, g.acct, g.unified} {
 		if p.hasCounters() {
@@ -176,8 +175,8 @@ func memoryFilesIn(dir string, v2 bool) memoryFiles {
 // Version returns "v1", "v2" or "hybrid" (both), according to the visible hierarchies.
 func (g *Group) Version() string { return g.version }
 
-// Path returns the group's path in /proc/PID/cgroup, for display. It is that of the group that counts memory or,
-// failing that, CPU time, or the v2 group. It is the path of a root group only if all are root groups.
+// Path returns the group's path in /proc/PID/cgroup, for display. It comes from the group that counts memory or,
+// failing that, CPU time, or from the v2 group. It is the path of a root group only if all are root groups.
 func (g *Group) Path() string { return g.path }
 
 // Close closes the files that Read and Limits keep open, as the garbage collector would. A later Read opens them again.
@@ -220,7 +219,7 @@ func (g *Group) Limits() Limits {
 	return l
 }
 
-// setLimitLevels sets the limiting groups, whose counters Read returns, by their levels; -1 means none.
+// setLimitLevels sets, by their levels, the limiting groups for which Read returns counters; -1 means none.
 func (g *Group) setLimitLevels(quota, limiting int) {
 	g.quotaStat = ""
 	if quota >= 0 {

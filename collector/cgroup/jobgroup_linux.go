@@ -33,11 +33,11 @@ type JobGroup struct {
 // A hierarchyDir is the group's directory in one hierarchy, and its parent, which is perfagent's group.
 type hierarchyDir struct{ dir, parent string }
 
-// NewJobGroup creates a group below perfagent's in the hierarchies that count something for a job: those of v1's
-// cpuacct, memory and pids, and v2. It leaves all other hierarchies alone, because they count nothing. That includes
-// v1's cpu if cpuacct is elsewhere; a group there would also change the job's share of the CPUs. Missing has the reason
-// for each hierarchy where no group could be created. An error means that no group could be created that counts CPU
-// time or memory. It has the reason for each hierarchy, and nothing is left behind.
+// NewJobGroup creates a group below perfagent's in the hierarchies that count something for a job: v1's with cpuacct,
+// memory or pids, and v2. It leaves all other hierarchies alone, because they count nothing. That includes v1's cpu if
+// cpuacct is elsewhere; a group there would also change the job's share of the CPUs. Missing has the reason for each
+// hierarchy where no group could be created. An error means that no group could be created that counts CPU time or
+// memory. It has the reason for each hierarchy, and nothing is left behind.
 //
 // In v2 it enables controllers for the group if possible. A group that has processes cannot enable any, so if this
 // process is the only one in its group, it moves to a separate group next to the job's, until Remove. Without
@@ -351,8 +351,8 @@ func (m *JobGroup) enterLocked(start func(fd int) error, result chan<- error) {
 	result <- err
 }
 
-// enter implements Enter on the calling thread. back says why the thread is still in the groups; nil means that it went
-// back.
+// enter implements Enter on the calling thread. back is the reason why the thread is still in the groups; nil means
+// that it went back.
 func (m *JobGroup) enter(start func(fd int) error) (err, back error) {
 	fd := -1
 	if m.v2 != nil {

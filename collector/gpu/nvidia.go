@@ -119,7 +119,7 @@ func (q *query) parse(line []byte) (row, error) {
 		r.setNumber((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
 
-	if r.MIG { // the utilization is not that of the whole device
+	if r.MIG { // the utilization is not of the whole device
 		r.UtilizationPct = math.NaN()
 		r.missing = slices.DeleteFunc(r.missing, func(g series.Missing) bool { return g.What == "utilization_pct" })
 		r.addMissing("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")

@@ -26,7 +26,7 @@ type child struct {
 	abandoned bool       // the process is no longer observed
 }
 
-// An outcome says how nvidia-smi ended.
+// An outcome describes how nvidia-smi ended.
 type outcome struct {
 	invalidField string // a requested field that it does not know
 	final        bool   // another start would fail in the same way

@@ -28,7 +28,7 @@ func (p *process) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &p.pidfd}
 }
 
-// identify records how to tell the child from a later process with the same ID, and whether we have to reap it.
+// identify records what distinguishes the child from a later process with the same ID, and whether we have to reap it.
 func (p *process) identify(pid int, owned bool) {
 	p.owned = owned
 	if p.pidfd < 0 {

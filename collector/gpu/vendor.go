@@ -33,7 +33,7 @@ type vendorState struct {
 	surplus      int       // how many devices beyond maxDevices a round had, at most
 	roundSurplus int       // how many devices beyond maxDevices the current round has so far
 	complete     bool      // all devices are known, or no more will be
-	nextIndex    int       // first index after those of the devices
+	nextIndex    int       // first index after the devices'
 	queryStarted time.Time // start of the current or last query
 	updatedAt    time.Time // time of the last row
 	message      string    // the last line of output that is not a row
@@ -115,7 +115,7 @@ func (b *vendorState) add(r *Reading, now time.Time, stale time.Duration, base i
 	}
 }
 
-// check returns an error that says why nvidia-smi does not respond, or nil if it does.
+// check returns the reason why nvidia-smi does not respond, or nil if it does.
 func (b *vendorState) check(now time.Time, stale time.Duration) error {
 	switch {
 	case b.err != nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// JobDevices reports which of a node's devices were given to a job with the environment env. note says what is
+// JobDevices reports which of a node's devices were given to a job with the environment env. note describes what is
 // uncertain about the result, if anything.
 //
 // It reads CUDA_VISIBLE_DEVICES as CUDA does: in order up to the first invalid entry; an entry is an index, a UUID, or
@@ -104,7 +104,8 @@ func migParents(devices []Device, all []int, id string) (found []int, unsure boo
 	return found, !old && len(found) > 1
 }
 
-// findDevice returns the position of the device whose index is entry, or of the only one whose UUID begins with entry.
+// findDevice returns the position of the device with the index entry, or of the only one with a UUID that begins with
+// entry.
 func findDevice(devices []Device, all []int, entry string) (place int, ok bool) {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	for _, i := range all {
@@ -137,8 +138,8 @@ func hasMixedModels(devices []Device, all []int) bool {
 	return slices.ContainsFunc(all, func(i int) bool { return devices[i].Name != devices[all[0]].Name })
 }
 
-// chooseAMD is chooseNVIDIA for AMD's devices, whose numbers in the variables begin at 0. HIP also reads
-// CUDA_VISIBLE_DEVICES, which counts only if alone is set: on a node with NVIDIA devices it selects among those.
+// chooseAMD is chooseNVIDIA for AMD's devices. The variables number these from 0. HIP also reads CUDA_VISIBLE_DEVICES,
+// which counts only if alone is set: on a node with NVIDIA devices it selects among those.
 func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	limited := false
 	filter := func(key string, from []int) []int {
@@ -186,7 +187,7 @@ func findByOrdinal(devices []Device, from []int, entry string) (place int, ok bo
 	return 0, false
 }
 
-// chooseSlurm returns the devices in Slurm's list, whose numbers are those of the whole node. If the step sees only its
+// chooseSlurm returns the devices in Slurm's list, which has numbers within the whole node. If the step sees only its
 // own devices (ConstrainDevices), these are numbered from 0 again, and all of them are the job's.
 func chooseSlurm(devices []Device, all []int, env []string) []int {
 	list, set := scheduler.GPUs(func(key string) (string, bool) { return lookup(env, key) })

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readCPU reads the cpuN lines of /proc/stat. gopsutil creates a string for every line, including those of thousands of
-// interrupts, at twice the cost (BenchmarkSources), and silently drops a CPU whose line it cannot parse.
+// readCPU reads the cpuN lines of /proc/stat. gopsutil creates a string for every line, including the thousands of
+// numbers of interrupts, at twice the cost (BenchmarkSources). It silently drops a CPU if it cannot parse its line.
 func (r *Reader) readCPU(into []CPUTimes) ([]CPUTimes, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readCPU()

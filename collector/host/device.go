@@ -85,7 +85,7 @@ type Device struct {
 	Class   DeviceClass
 }
 
-// A DeviceClass is a set of bits that say in which sums a device is included, and the state of its counters.
+// A DeviceClass is a set of bits: in which sums a device is included, and the state of its counters.
 type DeviceClass uint8
 
 // The bits. A device may have several.

@@ -12,8 +12,8 @@ import (
 // DiskUsage is the usage of the file system at Path, in bytes (statfs(2)).
 type DiskUsage struct {
 	Path string
-	// Used is the size of all allocated blocks, Available that of the blocks that unprivileged users may still write.
-	// Neither includes free blocks that are reserved for root.
+	// Used is the size of all allocated blocks, Available the size of the blocks that unprivileged users may still
+	// write. Neither includes free blocks that are reserved for root.
 	Used, Available uint64
 }
 
@@ -22,8 +22,8 @@ func (d DiskUsage) Percent() float64 {
 	return series.Round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
 }
 
-// statfsTimeout is how long a Reading waits for statfs. On a local file system it takes microseconds. On a network file
-// system whose server is gone it never returns; only one Reading waits for that.
+// statfsTimeout is how long a Reading waits for statfs. On a local file system it takes microseconds. If the server of
+// a network file system is gone, it never returns; only one Reading waits for that.
 const statfsTimeout = 200 * time.Millisecond
 
 // A diskUsageReader reads the usage of file systems. A file system that hangs is absent from the Reading and does not

@@ -91,19 +91,19 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	return devs, nil
 }
 
-// unslash returns the name of the device whose sysfs directory has the given name.
+// unslash returns the name of a device from the name of its sysfs directory.
 func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/") }
 
-// classifyBlocks marks the devices whose bytes no other listed device counts. It leaves out partitions, devices on top
-// of a listed one (dm, md and bcache have slaves), memory (ram, zram) and hidden paths of a multipath device. Loop
-// devices, ZFS volumes and DRBD are on top of another device without a link in sysfs, so they count only if no other
-// device does.
+// classifyBlocks marks a device as Counted if no other listed device counts its bytes. It leaves out partitions,
+// devices on top of a listed one (dm, md and bcache have slaves), memory (ram, zram) and hidden paths of a multipath
+// device. Loop devices, ZFS volumes and DRBD are on top of another device without a link in sysfs, so they count only
+// if no other device does.
 func (r *Reader) classifyBlocks(devs []Device) []DeviceClass {
 	byName := make(map[string]Device, len(devs))
 	for _, d := range devs {
 		byName[d.Name] = d
 	}
-	// If /sys/block has none of the devices, it is missing or that of another host.
+	// If /sys/block has none of the devices, it is missing, or belongs to another host.
 	haveSys := slices.ContainsFunc(devs, func(d Device) bool { return r.isWhole(d.Name) })
 	classes := make([]DeviceClass, len(devs))
 	counted := false

@@ -65,7 +65,7 @@ func (e *energyReader) read(r *Reader, at time.Duration) (*Energy, error) {
 	return out, err
 }
 
-// findZones finds the counters. Since CVE-2020-8694 only root may read them; if we may not, missing says so.
+// findZones finds the counters. Since CVE-2020-8694 only root may read them; if we may not, missing has that reason.
 func (e *energyReader) findZones(sys string) (missing series.Missing) {
 	class := filepath.Join(sys, "class", "powercap")
 	for _, name := range readNames(class) {

@@ -23,8 +23,8 @@ type CoreFile struct {
 	Paths []string // the requested directories on its file system
 }
 
-// FreeSpaces reads the free space of the file systems at paths in parallel, for at most statfsTimeout (200 ms): on a
-// network file system whose server is gone, statfs never returns. It omits file systems that fail, time out or are
+// FreeSpaces reads the free space of the file systems at paths in parallel, for at most statfsTimeout (200 ms): if the
+// server of a network file system is gone, statfs never returns. It omits file systems that fail, time out or are
 // read-only, and keeps the order of paths.
 func FreeSpaces(paths []string) []FreeSpace {
 	type answer struct {

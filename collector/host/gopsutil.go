@@ -34,7 +34,7 @@ func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
 	}
 }
 
-// readCPU reads CPU times. The library drops a CPU whose line it cannot parse.
+// readCPU reads CPU times. The library drops a CPU if it cannot parse its line.
 func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 	stats, err := cpu.TimesWithContext(g.roots, true)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// onlyGopsutil says whether gopsutil is the only reader on this system.
+// onlyGopsutil is true where gopsutil is the only reader.
 const onlyGopsutil = false
 
 // readNet reads network interfaces, from the same file as Reader.readNet.

@@ -48,7 +48,7 @@ func (w *groupCheck) undercounts(group, atLeast float64) bool {
 	return w.cpu.excess(group, atLeast) > 0.02+0.02*(group-w.cpu.group)
 }
 
-// verifyGroup compares the group's CPU time with that of the processes, which were read later. CPU time used in between
+// verifyGroup compares the CPU times of the group and of the processes, which were read later. CPU time used in between
 // proves nothing, so it reads the group again before it sets outside.
 func (j *jobReader) verifyGroup(use *JobUsage, tree process.TreeUsage, reaped ReapedUsage, now time.Duration) {
 	w := &j.groupCheck

@@ -48,7 +48,7 @@ type JobOptions struct {
 	IdleChildren func() int
 	// Env is the job's environment, which selects the job's GPUs.
 	Env []string
-	// VerifyGroup compares the CPU time of the job's group with that of its processes in each Reading, for a rule that
+	// VerifyGroup compares the CPU times of the job's group and of its processes in each Reading, for a rule that
 	// depends on CPU time. Otherwise they are compared only when the processes are scanned anyway.
 	VerifyGroup bool
 }
@@ -106,8 +106,8 @@ type JobUsage struct {
 	Environs [][]string
 	// Reclaim belongs to the group that sets Limits.MemoryMB; nil if it was not read.
 	Reclaim *cgroup.Reclaim
-	// Table lists the job's processes, see process.Tree.Table. It is nil in most Readings, and immutable. TableErr says
-	// why some or all processes could not be read, if they were read only for the Table.
+	// Table lists the job's processes, see process.Tree.Table. It is nil in most Readings, and immutable. TableErr is
+	// the reason why some or all processes could not be read, if they were read only for the Table.
 	Table    []process.Process
 	TableErr error
 }

@@ -16,8 +16,8 @@ import (
 // mib is the number of bytes in a MiB.
 const mib = 1 << 20
 
-// The intervals at which the limits are read, because they may change while the job runs. Those of a limited job are
-// read in every sample (at the usual interval of 1 s). A job without limits rarely gets one, so they are read less
+// The intervals at which the limits are read, because they may change while the job runs. If the job has limits, they
+// are read in every sample (at the usual interval of 1 s). A job without limits rarely gets one, so they are read less
 // often, as they are if another perfagent measures the host.
 const (
 	limitsEvery   = 900 * time.Millisecond

@@ -159,7 +159,7 @@ func (t *jobTree) scannedRelation(pid int) process.Relation {
 	return process.UnknownRelation
 }
 
-// relation returns scannedRelation or, if that is unknown, what the process's current parents tell
+// relation returns scannedRelation or, if that is unknown, the relation according to the process's current parents
 // (process.Tree.CurrentRelation).
 func (t *jobTree) relation(pid int) process.Relation {
 	if t.tree == nil {

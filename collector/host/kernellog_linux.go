@@ -34,7 +34,7 @@ type kernelLog struct {
 	tracked []trackedVictim // at most maxVictims
 	ended   []exit          // the newest exits by SIGKILL, at most maxEnded
 	record  [8 << 10]byte
-	// pids reports that our process IDs are the same as in the log, which has those of the initial pid namespace.
+	// pids reports that our process IDs are the same as in the log, which uses the initial pid namespace.
 	pids bool
 	// overflowed reports that tracked lacks victims.
 	overflowed bool
@@ -300,7 +300,7 @@ func (r *Reader) WatchOOMKills() {
 }
 
 // Victims returns the processes that the OOM killer is known to have killed since the baseline, or nil if the log
-// cannot be read. whole reports whether the list is complete, and its process IDs are those of our pid namespace.
+// cannot be read. whole reports whether the list is complete, with process IDs of our pid namespace.
 func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	log := r.log
 	if log == nil {

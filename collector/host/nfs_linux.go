@@ -262,7 +262,7 @@ func (f *nfsFiles) line(e *nfsEntry, w [][]byte) error {
 	return nil
 }
 
-// isOperation reports whether name is that of an operation, such as "READ:", and not a word such as "xprt:".
+// isOperation reports whether name belongs to an operation, like "READ:", and not to something else, like "xprt:".
 func isOperation(name []byte) bool {
 	word, isName := bytes.CutSuffix(name, []byte{':'})
 	other := func(c byte) bool { return !(c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') }

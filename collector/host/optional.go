@@ -50,8 +50,8 @@ type Mount struct {
 type MountOp struct {
 	Name  string
 	Calls uint64
-	// Sent is the number of transmissions of calls, Timeouts that of calls that the server did not answer in time. Both
-	// are 0 for Lustre, which does not count them.
+	// Sent counts transmissions of calls, Timeouts the calls that the server did not answer in time. Both are 0 for
+	// Lustre, which does not count them.
 	Sent, Timeouts uint64
 	// Queue is the time until a call was sent, RTT the time from then to the reply, Execute the total. Lustre reports
 	// only Execute.
@@ -99,8 +99,8 @@ const (
 	optionalCostRatio = 1000
 )
 
-// A pollTimer schedules the reads of an optional source. It is due in the first and the last Reading, and in between
-// every optionalInterval or less often if the host has it, or every rescanInterval if not.
+// A pollTimer schedules the reads of an optional source. It is due in the first and the last Reading. In between it is
+// due every rescanInterval on a host without the source, or else every optionalInterval or less often.
 type pollTimer struct {
 	polled, present bool
 	last            time.Duration // when it was last read

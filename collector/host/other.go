@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// onlyGopsutil says whether gopsutil is the only reader on this system.
+// onlyGopsutil is true where gopsutil is the only reader.
 const onlyGopsutil = true
 
 // diskUnit is the unit of a disk's counters, in bytes. gopsutil returns bytes.

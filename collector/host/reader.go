@@ -108,8 +108,8 @@ func NewReader(o Options) *Reader {
 // Name returns Gopsutil if the Options asked for it, else Auto.
 func (r *Reader) Name() string { return r.name }
 
-// Close closes the files that the Reader keeps open, including those of the job's Group and Tree. It does not wait for
-// calls that hang, which end with the program. A Reader may be used again after Close.
+// Close closes the files that the Reader keeps open, including the files of the job's Group and Tree. It does not wait
+// for calls that hang, which end with the program. A Reader may be used again after Close.
 func (r *Reader) Close() {
 	r.log.close()
 	r.log = nil
@@ -272,7 +272,7 @@ func (r *Reader) readCounters(out *Reading) {
 
 const (
 	// vmEvery is how often /proc/vmstat is read. It is rare because the kernel sums the counters of all CPUs for each
-	// of the 150 lines, of which perfagent needs four.
+	// of the 150 lines, and perfagent needs only four.
 	vmEvery = 5 * time.Second
 	// vmFirst is for how long every Reading reads /proc/vmstat, so that even a short job gets data points.
 	vmFirst = 20 * time.Second

@@ -89,7 +89,7 @@ type Load struct {
 	NewestPID int64   // the newest process or thread, in our PID namespace; 0 = unknown
 }
 
-// A FileError says why one file of a source could not be used. Other files of the source may be valid.
+// A FileError is the reason why one file of a source could not be used. Other files of the source may be valid.
 type FileError struct {
 	File string
 	Err  error

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxThreads is the most threads whose affinities are read at a time, at about 3 µs each.
+	// maxThreads is the most threads for which the affinity is read at a time, at about 3 µs each.
 	maxThreads = 1024
 	// maxEnvirons is the most environments that are read at a time, at about 15 µs each.
 	maxEnvirons = 256

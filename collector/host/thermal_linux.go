@@ -166,7 +166,7 @@ func (h *thermalReader) lookForThrottles(sys string) {
 		return
 	}
 
-	inPackage, inCore := map[int]bool{}, map[int]bool{} // CPUs whose package or core is done
+	inPackage, inCore := map[int]bool{}, map[int]bool{} // CPUs with a package or core that is done
 	for _, n := range cpuNumbers(readNames(cpus)) {
 		dir := filepath.Join(cpus, "cpu"+strconv.Itoa(n))
 		counters := filepath.Join(dir, "thermal_throttle")
@@ -185,7 +185,7 @@ func (h *thermalReader) lookForThrottles(sys string) {
 	}
 }
 
-// appendThrottle appends the counters whose files begin with path, if they exist.
+// appendThrottle appends the counters in the files with names that begin with path, if they exist.
 func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 	f := throttleFiles{name: name, events: path + "_throttle_count"}
 	if checkOpen(f.events) != nil {

@@ -20,7 +20,7 @@ const (
 	maxPIDs = 1 << 22
 )
 
-// A contentError says why the content of a kernel file is not used.
+// A contentError is the reason why the content of a kernel file is not used.
 type contentError string
 
 func (d contentError) Error() string { return string(d) }
@@ -154,7 +154,8 @@ func (d *procDir) has(pid int32, name string) bool {
 	return !isGone(err)
 }
 
-// exists reports whether process pid exists. It tells a process that has ended from a kernel that lacks a file.
+// exists reports whether process pid exists. If a file is missing, that distinguishes an ended process from a kernel
+// that lacks the file.
 func (d *procDir) exists(pid int32) bool { return d.has(pid, "stat") }
 
 // isGone reports whether err means that a process has ended since it was seen, so that its directory is gone, or reads

@@ -8,7 +8,7 @@ type memoryEstimate struct {
 	upToDate           bool
 }
 
-// estimateMemory estimates the current memory from u, whose measurement may be from an earlier scan. If the resident
+// estimateMemory estimates the current memory from u. The measurement in u may be from an earlier scan. If the resident
 // sizes have grown since, it raises Memory to what they prove; if they have shrunk, Memory may be too high, and is not
 // up to date.
 func (t *Tree) estimateMemory(u TreeUsage) memoryEstimate {

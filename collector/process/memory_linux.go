@@ -17,8 +17,8 @@ import (
 const (
 	// maxPSS is the CPU time after which a pass over smaps_rollup leaves the rest to the next pass: 1 % of maxInterval.
 	maxPSS = 50 * time.Millisecond
-	// maxPSSElapsed is the elapsed time after which a pass ends. Elapsed time includes that of other processes on the
-	// CPU, and waiting for a busy memory map. It says nothing about the cost, so the next pass tries again.
+	// maxPSSElapsed is the elapsed time after which a pass ends. Elapsed time includes other processes' turns on the
+	// CPU, and waiting for a busy memory map. It does not show the cost, so the next pass tries again.
 	maxPSSElapsed = time.Second
 	// idleScanPart is the share of a core for measuring memory that seems unchanged, and maxIdleScanInterval the
 	// longest pause in that. It is measured because other processes may share more or fewer pages with the job than
@@ -364,7 +364,7 @@ type pssSum struct {
 	hugeShared     float64 // maximum of the processes' shared huge pages, as it is unknown who shares them
 }
 
-// measured adds p, whose PSS, or what replaces it, is bytes.
+// measured adds p with bytes, which is its PSS or what replaces that.
 func (s *pssSum) measured(p *proc, bytes uint64) {
 	s.alive++
 	s.bytes += float64(bytes)
@@ -392,7 +392,7 @@ func (s *pssSum) total() float64 {
 	return s.bytes + s.guessedResides*s.bytes/s.resident
 }
 
-// why returns other or, if that is nil, an error that says how many processes were not measured, or nil.
+// why returns other or, if that is nil, an error with the number of processes that were not measured, or nil.
 func (s *pssSum) why(other error) error {
 	if other != nil || s.guessed == 0 {
 		return other
@@ -464,9 +464,9 @@ func (t *Tree) status(p *proc) (rollup, error) {
 }
 
 const (
-	// errFirstThread says why the memory of a process is unknown.
+	// errFirstThread is the reason why the memory of a process is unknown.
 	errFirstThread = contentError("its first thread has ended, and no other thread has its memory")
-	// errEnding says why a pass omits a process, which has released its memory and is about to end.
+	// errEnding is the reason why a pass omits a process, which has released its memory and is about to end.
 	errEnding = contentError("all of its threads have ended or are about to")
 )
 
@@ -501,8 +501,8 @@ func (t *Tree) otherThreads(pid int32) (folders []string, err error) {
 	return folders, err
 }
 
-// fillResident sets the resident pages of processes whose first thread has ended from another thread, because the
-// kernel reports none for such a process.
+// fillResident sets the resident pages of processes without their first thread from another thread, because the kernel
+// reports none for such a process.
 func (t *Tree) fillResident() {
 	for _, p := range t.jobProcs {
 		if p.state != 'Z' || p.dead() {

@@ -12,7 +12,7 @@ import (
 // A Tree tracks the processes of a job, on Linux only.
 type Tree struct{}
 
-// NewTree returns a Tree whose Read fails.
+// NewTree returns a Tree that cannot be read.
 func NewTree(Options) *Tree { return &Tree{} }
 
 // Read returns an error, because processes are not read on this system.
@@ -57,7 +57,7 @@ func (t *Tree) SetNewestPID(int64) {}
 // Close does nothing.
 func (t *Tree) Close() error { return nil }
 
-// CloneEmpty and Clone return Trees whose Read fails, too.
+// CloneEmpty and Clone return Trees that cannot be read, either.
 func (t *Tree) CloneEmpty() *Tree { return &Tree{} }
 func (t *Tree) Clone() *Tree      { return &Tree{} }
 

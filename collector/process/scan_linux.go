@@ -43,7 +43,7 @@ type proc struct {
 }
 
 // dead reports whether the process has ended, and only its times are left. State Z alone does not mean that: a process
-// whose first thread has ended is in state Z while its other threads run.
+// is in state Z, too, if its first thread has ended while other threads run.
 func (s *stat) dead() bool {
 	return (s.state == 'Z' || s.state == 'X' || s.state == 'x') && s.threads <= 1
 }
@@ -116,7 +116,7 @@ func (t *Tree) scan() error {
 }
 
 // findBegun sets t.begun to the unknown processes that have started since the scan before the previous one. Most new
-// IDs belong to threads, or to processes that have ended, neither of which have a process clock. It goes back two scans
+// IDs belong to threads, or to processes that have ended, and these have no process clock. It goes back two scans
 // because a process that is being forked has an ID for a moment before it has a clock. It reports false if a list is
 // needed.
 func (t *Tree) findBegun() bool {
@@ -166,9 +166,9 @@ func (t *Tree) refresh() bool {
 	return true
 }
 
-// statOf returns the stat of p, whose entry in the previous scan is old. unchanged reports that the result is old's,
-// because the clock of the process has not moved; again prevents that. Reading the clock costs a twentieth of reading
-// the file. The clock is read first, so that the next scan notices if the process runs in between.
+// statOf returns the stat of p. old is the process's entry in the previous scan, or nil. unchanged reports that the
+// result is old's, because the clock of the process has not moved; again prevents that. Reading the clock costs a
+// twentieth of reading the file. The clock is read first, so that the next scan notices if the process runs in between.
 func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err error) {
 	if p.statFD == 0 && old != nil && old.inode == p.inode {
 		p.statFD, old.statFD = old.statFD, 0
@@ -226,8 +226,8 @@ func (t *Tree) fill(p *proc) {
 	}
 }
 
-// load sets the stat of p with statOf, and what is known of p from the previous scan. It sets the class to unknown, or
-// to the one that says why the process cannot be read.
+// load sets the stat of p with statOf, and what is known of p from the previous scan. It sets the class to unknown or,
+// if the process cannot be read, to the class for that reason.
 func (t *Tree) load(p *proc, again bool) {
 	old := findProc(t.all, p.pid)
 	t.seq++
@@ -412,7 +412,7 @@ func (t *Tree) parent(p *proc) *proc {
 // belowRoot reports whether p is a child of Root.
 func (t *Tree) belowRoot(p *proc) bool { return t.o.Root != 0 && p.ppid == int32(t.o.Root) }
 
-// inherit returns the class of p, whose parent has the class up. A process below an ignored one stays ignored after it
+// inherit returns the class of p. up is the class of its parent. A process below an ignored one stays ignored after it
 // was adopted, because only its ancestors can have adopted it.
 func (t *Tree) inherit(p *proc, up class) class {
 	if t.belowRoot(p) || t.o.Root == 0 && up == inJob {
@@ -427,9 +427,9 @@ func (t *Tree) inherit(p *proc, up class) class {
 	return up
 }
 
-// retry rereads processes that changed during the scan: a parent that was not listed, a child whose parent vanished, so
-// that it has a new one, and a process of the job that was read before its parent. It reports whether to classify
-// again.
+// retry rereads processes that changed during the scan: a parent that was not listed, a child that has a new parent
+// because the old one vanished, and a process of the job that was read before its parent. It reports whether to
+// classify again.
 func (t *Tree) retry() (changed bool) {
 	t.unlisted = t.unlisted[:0]
 	for i := range t.next {
@@ -477,7 +477,7 @@ func (t *Tree) missing(pid int32) bool {
 }
 
 // reload reads p again. If its parent is still the missing one, p becomes a stray. So do all processes of our user if
-// procfs hides those of other users (hidepid).
+// procfs hides other users' processes (hidepid).
 func (t *Tree) reload(p *proc) {
 	before, class := p.stat, p.class
 	t.load(p, true)

@@ -22,7 +22,7 @@ const (
 	maxDescriptors = 1000
 	// maxSharedTable is the maximum size of a process's mountinfo or maps.
 	maxSharedTable = 4 << 20
-	// maxMappings is the most processes whose mappings are read at a time.
+	// maxMappings is the most processes with mappings that are read at a time.
 	maxMappings = 64
 )
 
@@ -43,7 +43,7 @@ type sharedMemory struct {
 	known  bool // descriptors were read at least once
 
 	mounts    map[uint64]bool // whether a mount is a tmpfs, by mount ID; for the current read only
-	mountsPID int32           // the last process whose mounts were added
+	mountsPID int32           // the process that the last mounts were added from
 	file      procfile.Buffer
 	linkBuf   [64]byte // the beginning of a link's text
 }

@@ -152,7 +152,7 @@ func (t *Tree) observe(e *entry, p *proc) {
 	t.inspect(e, p)
 }
 
-// findMain sets main, in the first scan, to the oldest process whose parent is not in the job.
+// findMain sets main, in the first scan, to the oldest process with a parent that is not in the job.
 func (b *table) findMain() {
 	if b.begun {
 		return

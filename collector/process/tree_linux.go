@@ -185,8 +185,8 @@ func (t *Tree) MeasureMemory(wanted bool) { t.noMemory = !wanted }
 // MeasureStorage sets whether Read measures storage I/O. The default is true.
 func (t *Tree) MeasureStorage(wanted bool) { t.noIO = !wanted }
 
-// SetNewestPID tells the next Read the ID of the newest process or thread, the last number in /proc/loadavg, which the
-// caller has just read, so that Read need not. 0 means unknown.
+// SetNewestPID sets, for the next Read, the ID of the newest process or thread, the last number in /proc/loadavg. If
+// the caller has just read it, Read need not. 0 means unknown.
 func (t *Tree) SetNewestPID(id int64) { t.newestHint = id }
 
 // Close closes the files that are kept open between scans. The Tree can still be read.
@@ -251,7 +251,7 @@ type failure struct {
 	first error
 }
 
-// note adds process pid, whose file name could not be read.
+// note adds process pid: its file name could not be read.
 func (t *Tree) note(f *failure, pid int32, name string, err error) {
 	if f.n++; f.n == 1 {
 		f.first = fmt.Errorf("%s/%d/%s: %w", t.proc(), pid, name, err)

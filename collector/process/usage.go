@@ -2,7 +2,7 @@ package process
 
 // Usage is the usage of processes at one instant. Unknown numbers are 0.
 type Usage struct {
-	// CPUSeconds is user and system time, including that of reaped children.
+	// CPUSeconds is user and system time, including that used by reaped children.
 	CPUSeconds float64
 	// Private is the memory, in bytes, that no other process shares.
 	Private            float64

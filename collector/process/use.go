@@ -51,7 +51,7 @@ type TreeUsage struct {
 	// Unowned is by how many bytes the host's shared memory, including tmpfs, has grown since the Tree was created,
 	// less the highest amount that was part of Memory. It is NaN if it was not measured in this call.
 	Unowned float64
-	// IO is that of the processes in CPUSeconds, including their reaped children. It is the last measurement, at most 5
+	// IO belongs to the processes in CPUSeconds, including their reaped children. It is the last measurement, at most 5
 	// s old unless scans are deferred for longer.
 	IO
 	// Fresh reports that CPUSeconds, Processes and Threads were measured in this call, IOFresh that IO was, MemoryFresh
@@ -59,7 +59,7 @@ type TreeUsage struct {
 	IOFresh, MemoryFresh, Fresh bool
 	// Skipped reports that the scan was deferred to limit its cost, so that all values are from the previous call.
 	Skipped bool
-	// Failed says why, and how many, processes could not be read, with the keys "stat", "memory" and "io". It is
+	// Failed has the reason why some processes could not be read, and how many, by "stat", "memory" and "io". It is
 	// immutable. nil means that nothing failed.
 	Failed map[string]error
 }
