@@ -58,7 +58,7 @@ func groupOf(t *testing.T, onlyV2 bool) *JobGroup {
 }
 
 // A killed process is in its group until its memory is freed: Remove waits for it.
-func TestMade_RemoveWaitsForTheDying(t *testing.T) {
+func TestJobGroup_RemoveWaitsForEndingProcess(t *testing.T) {
 	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
 		t.Run(name, func(t *testing.T) {
 			m := groupOf(t, onlyV2)
@@ -75,7 +75,7 @@ func TestMade_RemoveWaitsForTheDying(t *testing.T) {
 }
 
 // Remove does not wait for a living process, even if others are ending.
-func TestMade_RemoveWaitsForNoOther(t *testing.T) {
+func TestJobGroup_RemoveDoesNotWaitForLivingProcess(t *testing.T) {
 	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
 		t.Run(name, func(t *testing.T) {
 			m := groupOf(t, onlyV2)
@@ -102,7 +102,7 @@ func TestMade_RemoveWaitsForNoOther(t *testing.T) {
 
 // Remove does not wait forever for a killed process that does not end, as in a frozen group. After its end the group
 // can be removed.
-func TestMade_RemoveGivesUpTheDying(t *testing.T) {
+func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 	freezer := "/sys/fs/cgroup/freezer/" + groupName(t)
 	if err := os.Mkdir(freezer, 0o755); err != nil {
 		t.Skipf("no group of v1's freezer can be made here: run as root on such a system: %v", err)
@@ -139,7 +139,7 @@ func TestMade_RemoveGivesUpTheDying(t *testing.T) {
 }
 
 // A zombie has ended, and so has a process that is gone; the state of a process in another pid namespace is unknown.
-func TestEnding_KnowsWhatCannotLive(t *testing.T) {
+func TestIsEnding(t *testing.T) {
 	if isEnding(os.Getpid()) || isEnding(1) || isEnding(0) {
 		t.Error("a process that lives, or is not known, is taken for one that ends")
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Find finds the group of each controller, with its ancestors.
-func TestFind_Memberships(t *testing.T) {
+func TestFind_FindsGroupOfEachController(t *testing.T) {
 	t.Parallel()
 	v1 := func(root, point string) string {
 		return groupMount(root, "/sys/fs/cgroup/"+point, "cgroup", point)
@@ -140,7 +140,7 @@ func TestFind_Memberships(t *testing.T) {
 }
 
 // Without a visible group the error is ErrNoGroups, with the reason.
-func TestFind_None(t *testing.T) {
+func TestFind_WithoutGroupGivesReason(t *testing.T) {
 	t.Parallel()
 	good := groupV2()
 	for name, c := range map[string]struct {
@@ -183,7 +183,7 @@ func TestFind_None(t *testing.T) {
 }
 
 // Another process's groups are found through its root directory if our mounts do not show them.
-func TestFind_AnotherRoot(t *testing.T) {
+func TestFind_LooksThroughRootOfOtherProcess(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
 	groupWrite(t, proc+"/self/mountinfo", groupMount("/docker/me", "/sys/fs/cgroup/memory", "cgroup", "memory"))
@@ -201,7 +201,7 @@ func TestFind_AnotherRoot(t *testing.T) {
 }
 
 // The parent of a path as seen from a namespace.
-func TestParent_OfPaths(t *testing.T) {
+func TestParent(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/a/b": "/a", "/a": "/", "/": "/..", "/..": "/../..", "/../a": "/..", "/../../a/b": "/../../a", "/..a": "/"} {
 		if got := parent(path); got != want {
@@ -261,7 +261,7 @@ func TestGroup_Limits(t *testing.T) {
 
 // A created group is the job's, although its paths differ by hierarchy; where none was created there are limits and no
 // counters.
-func TestGroup_Inside(t *testing.T) {
+func TestGroup_ChildGroupIsTheJobs(t *testing.T) {
 	t.Parallel()
 	tree := groupV1()
 	tree.cgroup = strings.Replace(tree.cgroup, "pids:/job/task", "pids:/", 1)
@@ -284,7 +284,7 @@ func TestGroup_Inside(t *testing.T) {
 }
 
 // The next call returns a changed limit, and Read then returns counters of the group that sets it.
-func TestGroup_LimitsChange(t *testing.T) {
+func TestGroup_LimitsAndCountersFollowChangedLimit(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g, err := Find(o)
@@ -311,7 +311,7 @@ func TestGroup_LimitsChange(t *testing.T) {
 }
 
 // A malformed limit is no limit, and has its reason.
-func TestGroup_LimitsFaults(t *testing.T) {
+func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 	t.Parallel()
 	// limits returns the limits of a tree with some files replaced.
 	limits := func(o Options, files map[string]string) Limits {

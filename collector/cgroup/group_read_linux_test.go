@@ -103,7 +103,7 @@ var groupFields = map[string]func(*Counters){
 
 // If a file is empty, short, malformed, huge, a directory, unreadable or missing, only its fields are unknown, with the
 // reason.
-func TestGroup_ReadFaults(t *testing.T) {
+func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(t *testing.T, path string){
 		"empty":    func(t *testing.T, path string) { groupWrite(t, path, "") },
@@ -179,7 +179,7 @@ func TestGroup_CountTasks(t *testing.T) {
 }
 
 // A file that another user may not read is unknown with EACCES.
-func TestGroup_Unreadable(t *testing.T) {
+func TestGroup_UnreadableFileIsUnknown(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g, err := Find(o)
@@ -204,7 +204,7 @@ func TestGroup_Unreadable(t *testing.T) {
 }
 
 // A group that was removed has no values, and a reason for each file.
-func TestGroup_Removed(t *testing.T) {
+func TestGroup_RemovedGroupHasReasons(t *testing.T) {
 	t.Parallel()
 	for name, tree := range map[string]groupTree{"v1": groupV1(), "v2": groupV2()} {
 		o := tree.write(t)
@@ -233,7 +233,7 @@ func TestGroup_Removed(t *testing.T) {
 	}
 }
 
-func TestGroup_Pids(t *testing.T) {
+func TestGroup_PIDs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tree groupTree
@@ -255,7 +255,7 @@ func TestGroup_Pids(t *testing.T) {
 }
 
 // OOM kills of a group below still count after its removal, and a new group with the same name counts from 0.
-func TestGroup_OOMBelow(t *testing.T) {
+func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 	t.Parallel()
 	o := groupV1().write(t)
 	g, err := Find(o)
@@ -283,7 +283,7 @@ func TestGroup_OOMBelow(t *testing.T) {
 }
 
 // Counting many processes is deferred so that it takes a 300th of a core; the last count is returned meanwhile.
-func TestGroup_CensusIsBounded(t *testing.T) {
+func TestGroup_CountingProcessesIsBounded(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g, err := Find(o)
@@ -310,7 +310,7 @@ func TestGroup_CensusIsBounded(t *testing.T) {
 }
 
 // A sample does not allocate.
-func TestGroup_ReadAllocates(t *testing.T) {
+func TestGroup_ReadAllocatesLittle(t *testing.T) {
 	g := groupV2().find(t)
 	g.Read()
 	g.taskCounter.next = time.Now().Add(time.Hour)

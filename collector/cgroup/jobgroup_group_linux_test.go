@@ -80,7 +80,7 @@ func groupOurThreads(t *testing.T, name string) {
 
 // A child and its child are in every created group, this process in none; the group stays as long as they live, and is
 // removed then.
-func TestMake_CountsTheJob(t *testing.T) {
+func TestNewJobGroup_CountsTheJob(t *testing.T) {
 	m := groupMake(t)
 	name := groupName(t)
 	cmd := groupCommand("where")
@@ -172,7 +172,7 @@ func groupRemoved(t *testing.T, m *JobGroup) {
 }
 
 // While the job is in the group of one hierarchy, the groups of the others stay, too.
-func TestMade_RemoveBusyInOne(t *testing.T) {
+func TestJobGroup_RemoveKeepsAllIfOneIsBusy(t *testing.T) {
 	m := groupMake(t)
 	if len(m.v1) == 0 {
 		t.Skip("no cgroup v1 here")
@@ -193,7 +193,7 @@ func TestMade_RemoveBusyInOne(t *testing.T) {
 }
 
 // Groups that the job created are removed with its group.
-func TestMade_RemoveBelow(t *testing.T) {
+func TestJobGroup_RemovesGroupsBelow(t *testing.T) {
 	m := groupMake(t)
 	for _, b := range append(slices.Clone(m.v1), hierarchyDir{dir: m.Group().primary[0].dir()}) {
 		for _, d := range []string{"a", "a/b", "c"} {
@@ -206,7 +206,7 @@ func TestMade_RemoveBelow(t *testing.T) {
 }
 
 // Enter returns start's error unchanged, and the thread is back outside.
-func TestMade_EnterFails(t *testing.T) {
+func TestJobGroup_EnterReturnsErrorOfStart(t *testing.T) {
 	m := groupMake(t)
 	want := errors.New("no job")
 	if err := m.Enter(func(int) error { return want }); err != want {
@@ -231,7 +231,7 @@ func TestMade_EnterFails(t *testing.T) {
 }
 
 // A thread that cannot go back ends, so that no part of this process stays in the group.
-func TestMade_EnterCannotGoBack(t *testing.T) {
+func TestJobGroup_EnterEndsThreadThatCannotGoBack(t *testing.T) {
 	m := groupMake(t)
 	if len(m.v1) == 0 {
 		t.Skip("no cgroup v1 here")
@@ -261,7 +261,7 @@ func TestMade_EnterCannotGoBack(t *testing.T) {
 	groupOurThreads(t, groupName(t))
 }
 
-func TestMake_Refused(t *testing.T) {
+func TestNewJobGroup_RefusesBadNamesAndOtherUsers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", ".", "..", "a/b", "../x", "a\nb"} {
 		if m, err := NewJobGroup(name); m != nil || err == nil {
@@ -303,8 +303,12 @@ func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
 	}
 }
 
-func TestMake_OnlyV2(t *testing.T)   { groupIsolated(t, syscall.CLONE_NEWNS, "v2", groupName(t)) }
-func TestMake_ReadOnly(t *testing.T) { groupIsolated(t, syscall.CLONE_NEWNS, "readonly", groupName(t)) }
+func TestNewJobGroup_WithV2Alone(t *testing.T) {
+	groupIsolated(t, syscall.CLONE_NEWNS, "v2", groupName(t))
+}
+func TestNewJobGroup_ReadOnlyFails(t *testing.T) {
+	groupIsolated(t, syscall.CLONE_NEWNS, "readonly", groupName(t))
+}
 
 // groupV1Memory returns the created group's directory in v1's memory hierarchy.
 func groupV1Memory(t *testing.T, m *JobGroup) string {
@@ -316,7 +320,7 @@ func groupV1Memory(t *testing.T, m *JobGroup) string {
 	return p.dir()
 }
 
-func TestMake_InANamespace(t *testing.T) {
+func TestGroup_InNamespaceHasLimits(t *testing.T) {
 	m := groupMake(t)
 	groupSet(t, filepath.Join(groupV1Memory(t, m), "memory.limit_in_bytes"), "128M")
 	cmd := groupCommand("namespace")
@@ -332,7 +336,7 @@ func TestMake_InANamespace(t *testing.T) {
 }
 
 // A process alone in its v2 group moves to a separate one, so that controllers can be enabled.
-func TestMake_StepsAside(t *testing.T) {
+func TestNewJobGroup_MovesAgentAside(t *testing.T) {
 	top := "/sys/fs/cgroup/unified"
 	there, _ := os.ReadFile(top + "/cgroup.controllers")
 	on, _ := os.ReadFile(top + "/cgroup.subtree_control")
@@ -368,7 +372,7 @@ func groupSet(t *testing.T, path, text string) {
 }
 
 // An OOM kill at the job's memory limit is counted once, also in a group below; the peak is the limit.
-func TestGroup_OOMKill(t *testing.T) {
+func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	m := groupMake(t)
 	g := m.Group()
 	if !g.memory.hasCounters() || g.own.oom == "" {
@@ -423,7 +427,7 @@ func groupEaten(t *testing.T, m *JobGroup) {
 
 // Periods and throttled time are the kernel's, of the group with the quota, which is an ancestor of the process's
 // group.
-func TestGroup_Throttled(t *testing.T) {
+func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 	g, err := Find(Options{})
 	if err != nil || g.cpu == nil || g.cpu.v2 {
 		t.Skip("no cpu controller of cgroup v1 here")
@@ -493,7 +497,7 @@ func TestGroup_Throttled(t *testing.T) {
 }
 
 // This machine's groups: the numbers are consistent.
-func TestGroup_Here(t *testing.T) {
+func TestGroup_ReadsThisMachine(t *testing.T) {
 	g, err := Find(Options{})
 	if err != nil {
 		t.Skip(err)

@@ -7,7 +7,7 @@ import (
 )
 
 // Reclaim is of the group with the limit, and memory.high of any group above.
-func TestGroup_Held(t *testing.T) {
+func TestGroup_Reclaim(t *testing.T) {
 	t.Parallel()
 	page := float64(os.Getpagesize())
 	same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }

@@ -52,7 +52,7 @@ func gpuCards() map[string]string {
 	}
 }
 
-func TestMonitor_AMD(t *testing.T) {
+func TestMonitor_ReadsAMD(t *testing.T) {
 	files := gpuCards()
 	files["card10/device/pp_dpm_sclk"] = strings.Repeat("0: 500Mhz\n", 1000) + "1: 900Mhz *\n" // too long: the sensor's value is used
 	sys := gpuTree(t, files)
@@ -71,7 +71,7 @@ func TestMonitor_AMD(t *testing.T) {
 }
 
 // AMD's devices are numbered after NVIDIA's, and not shown before the first number is known.
-func TestMonitor_AMDAfterNVIDIA(t *testing.T) {
+func TestMonitor_NumbersAMDAfterNVIDIA(t *testing.T) {
 	m := Open(Options{Sys: gpuTree(t, gpuCards()), Env: gpuEnv(t, "a100x8.txt", "")})
 	for i := range m.cards {
 		m.amd.put(m.cards[i].read(), time.Now())
@@ -99,7 +99,7 @@ func TestMonitor_AMDAfterNVIDIA(t *testing.T) {
 	}
 }
 
-func TestMonitor_HostileAMD(t *testing.T) {
+func TestCard_RejectsHostileFiles(t *testing.T) {
 	huge := strings.Repeat("9", 100_000)
 	for _, text := range []string{"", "\n", "-5\n", "nan", "inf\n", huge, "\x00\xff", "0x10", "1e9", "18446744073709551616\n"} {
 		files := map[string]string{"card0/device/vendor": "0x1002"}

@@ -15,7 +15,7 @@ import (
 )
 
 // A shell prints how it was started; a Go program would change that.
-func TestChild_IsClean(t *testing.T) {
+func TestChild_StartsWithCleanState(t *testing.T) {
 	dir := t.TempDir()
 	script := `#!/bin/sh
 {
@@ -91,7 +91,7 @@ func gpuMask(t *testing.T, line string) uint64 {
 
 // When perfagent is killed, the query ends: by the broken pipe, or, if it hangs and writes nothing, because its parent
 // is dead.
-func TestChild_EndsWhenWeAreKilled(t *testing.T) {
+func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 	for _, fake := range []string{"", "hang:1", "stubborn"} {
 		self, err := os.Executable()
 		if err != nil {
@@ -118,7 +118,7 @@ func TestChild_EndsWhenWeAreKilled(t *testing.T) {
 }
 
 // Without pidfds (before Linux 5.4) a child is identified by its start time.
-func TestChild_WithoutPidfd(t *testing.T) {
+func TestChild_IdentifiedByStartTimeWithoutPidfd(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestChild_WithoutPidfd(t *testing.T) {
 
 // The rest of a script's process group is killed, with a pidfd and without, but never the group of a later process with
 // the same ID.
-func TestChild_Sweep(t *testing.T) {
+func TestChild_KillOrphansKillsOnlyItsGroup(t *testing.T) {
 	for _, pidfd := range []bool{true, false} {
 		var p process
 		attributes := p.attributes()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestOpen_FindsNothing(t *testing.T) {
+func TestOpen_IgnoresUnusableNvidiaSMI(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir) // the working directory is the job's, and not searched
 	for _, name := range []string{"plain/nvidia-smi", "dir/nvidia-smi/x"} {
@@ -37,7 +37,7 @@ func TestOpen_FindsNothing(t *testing.T) {
 }
 
 // The interval is at least a second: the driver's window is up to that long.
-func TestOpen_Pace(t *testing.T) {
+func TestOpen_IntervalIsAtLeastOneSecond(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755); err != nil {
 		t.Fatal(err)

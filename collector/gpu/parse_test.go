@@ -54,7 +54,7 @@ func gpuDump(r Reading) []byte {
 	return b.Bytes()
 }
 
-func TestMonitor_Transcripts(t *testing.T) {
+func TestVendorState_ReadsTranscripts(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) < 9 {
 		t.Fatalf("fixtures: %v", files)
@@ -73,7 +73,7 @@ func TestMonitor_Transcripts(t *testing.T) {
 }
 
 // A real device's rows have every value, and its error message names the field.
-func TestQuery_RealDevice(t *testing.T) {
+func TestQuery_ParsesRealDevice(t *testing.T) {
 	rows, err := os.ReadFile("testdata/device/query-ours.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestReadLines(t *testing.T) {
 	}
 }
 
-func TestThrottle_Reasons(t *testing.T) {
+func TestParseThrottle(t *testing.T) {
 	for text, want := range map[string]string{
 		"0x0000000000000000": "", "0x0000000000000001": "",
 		"0x00000000000001FF": "applications_clocks_setting sw_power_cap hw_slowdown sync_boost sw_thermal_slowdown hw_thermal_slowdown hw_power_brake_slowdown display_clock_setting",
@@ -144,7 +144,7 @@ func TestThrottle_Reasons(t *testing.T) {
 	}
 }
 
-func TestRefused_Fields(t *testing.T) {
+func TestParseInvalidField(t *testing.T) {
 	for line, want := range map[string]string{
 		`Field "mig.mode.current" is not a valid field to query.`: "mig.mode.current",
 		`Field "" is not a valid field to query.`:                 "",
@@ -161,7 +161,7 @@ func TestRefused_Fields(t *testing.T) {
 }
 
 // A round shows which devices there are; a device that is not in the next rounds is missing.
-func TestBoard_DevicesVanish(t *testing.T) {
+func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 	data, err := os.ReadFile("testdata/a100x8.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestBoard_DevicesVanish(t *testing.T) {
 	}
 }
 
-func TestBoard_MoreThan16(t *testing.T) {
+func TestVendorState_MonitorsAtMost16Devices(t *testing.T) {
 	data, err := os.ReadFile("testdata/h100x16.txt")
 	if err != nil {
 		t.Fatal(err)

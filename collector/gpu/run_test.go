@@ -67,7 +67,7 @@ func gpuDevices(n int) func(Reading) bool {
 	return func(r Reading) bool { return len(r.Devices) == n && r.Err == nil }
 }
 
-func TestMonitor_RunNormal(t *testing.T) {
+func TestMonitor_RunReadsAllDevices(t *testing.T) {
 	for fixture, n := range map[string]int{"h200.txt": 1, "t4.txt": 1, "a100x8.txt": 8, "h100x16.txt": 16} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
 		if r := m.Read(); r.Err != nil || len(r.Devices) > 0 || m.PID() != 0 {
@@ -94,7 +94,7 @@ func TestMonitor_RunNormal(t *testing.T) {
 	}
 }
 
-func TestMonitor_RunUnknownFields(t *testing.T) {
+func TestMonitor_RunDropsUnknownFields(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "t4.txt", "", "GPU_UNKNOWN=clocks_throttle_reasons.active,mig.mode.current,enforced.power.limit"))
 	gpuRun(t, m)
 	r := gpuWait(t, m, "a device", gpuDevices(1))
@@ -109,14 +109,14 @@ func TestMonitor_RunUnknownFields(t *testing.T) {
 	}
 }
 
-func TestMonitor_RunEveryFieldUnknown(t *testing.T) {
+func TestMonitor_RunEndsIfEveryFieldIsUnknown(t *testing.T) {
 	all := strings.Join(newQuery().fields, ",") + ",clocks_event_reasons.active"
 	m := gpuOpen(t, gpuEnv(t, "t4.txt", "", "GPU_UNKNOWN="+all))
 	gpuRun(t, m)
 	gpuWait(t, m, "the refusal", gpuErrHas(`Field "index" is not a valid field`))
 }
 
-func TestMonitor_RunMessages(t *testing.T) {
+func TestMonitor_RunReportsMessageWithoutRestart(t *testing.T) {
 	for fixture, want := range map[string]string{
 		"mismatch.txt": "Failed to initialize NVML: Driver/library version mismatch",
 		"nodriver.txt": "couldn't communicate with the NVIDIA driver",
@@ -130,7 +130,7 @@ func TestMonitor_RunMessages(t *testing.T) {
 	}
 }
 
-func TestMonitor_RunDies(t *testing.T) {
+func TestMonitor_RunGivesUpAfterThreeRestarts(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:2"))
 	gpuRun(t, m)
 	gpuWait(t, m, "the restart", func(r Reading) bool {
@@ -148,7 +148,7 @@ func TestMonitor_RunDies(t *testing.T) {
 	}
 }
 
-func TestMonitor_RunHangs(t *testing.T) {
+func TestMonitor_RunKillsHangingNvidiaSMI(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
@@ -174,13 +174,13 @@ func TestMonitor_RunHangs(t *testing.T) {
 }
 
 // Variables that affect shells do not prevent the shell from executing nvidia-smi.
-func TestMonitor_RunWithAShellsVariables(t *testing.T) {
+func TestMonitor_RunIgnoresShellVariables(t *testing.T) {
 	m := gpuOpen(t, append(gpuEnv(t, "h200.txt", ""), "OPTIND=abc", "SHELLOPTS=noexec", "ENV=/nothing"))
 	gpuRun(t, m)
 	gpuWait(t, m, "a device", gpuDevices(1))
 }
 
-func TestMonitor_RunStartsSlowly(t *testing.T) {
+func TestMonitor_RunWaitsForSlowStart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
@@ -191,7 +191,7 @@ func TestMonitor_RunStartsSlowly(t *testing.T) {
 	gpuWait(t, m, "a device", gpuDevices(1))
 }
 
-func TestMonitor_RunFloodAndGarbage(t *testing.T) {
+func TestMonitor_RunEndsFloodAndGarbage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
@@ -218,7 +218,7 @@ func TestMonitor_RunFloodAndGarbage(t *testing.T) {
 	}
 }
 
-func TestMonitor_RunStubbornAndClosed(t *testing.T) {
+func TestMonitor_RunKillsStubbornAndRestartsClosed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
@@ -252,7 +252,7 @@ func gpuReap(pid int) (int, error) {
 	}
 }
 
-func TestMonitor_RunReapedElsewhere(t *testing.T) {
+func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere the Monitor waits for its children itself")
 	}
@@ -296,7 +296,7 @@ func TestMonitor_RunReapedElsewhere(t *testing.T) {
 }
 
 // A cancelled Monitor also ends a process that is reaped elsewhere.
-func TestMonitor_RunEndsWhatAnotherReaps(t *testing.T) {
+func TestMonitor_RunEndsProcessThatOthersReap(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.timing.grace = 200 * time.Millisecond
 	gone := make(chan struct{})
@@ -345,7 +345,7 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	}
 }
 
-func TestMonitor_GivenUp(t *testing.T) {
+func TestMonitor_GiveUpCountsRestarts(t *testing.T) {
 	for faults, want := range map[int]string{0: "dead", 1: "given up after 1 restart: dead", 2: "given up after 2 restarts: dead"} {
 		var m Monitor
 		m.giveUp(errors.New("dead"), faults)
@@ -356,7 +356,7 @@ func TestMonitor_GivenUp(t *testing.T) {
 }
 
 // Messages after rows are reported, too, once the rows are old.
-func TestBoard_NotUnderstood(t *testing.T) {
+func TestVendorState_CheckReportsMessageAfterOldRows(t *testing.T) {
 	now := time.Now()
 	b := vendorState{queryStarted: now.Add(-time.Minute), updatedAt: now.Add(-30 * time.Second), message: "WHAT", messageAt: now}
 	if err := b.check(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {

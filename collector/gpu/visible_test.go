@@ -30,7 +30,7 @@ func gpuChosen(devices []Device, env ...string) string {
 	return strings.Join(s, " ")
 }
 
-func TestOfJob_CUDA(t *testing.T) {
+func TestJobDevices_CUDA(t *testing.T) {
 	four := gpuNode("nvidia", 4) // GPU-0000beef, GPU-1100beef, GPU-0200beef, GPU-1300beef
 	for list, want := range map[string]string{
 		"0,1,2,3": "0 1 2 3", "2": "2", "3,1": "1 3", " 1 , 2 ": "1 2",
@@ -55,7 +55,7 @@ func TestOfJob_CUDA(t *testing.T) {
 	}
 }
 
-func TestOfJob_Uncertain(t *testing.T) {
+func TestJobDevices_NotesUncertainty(t *testing.T) {
 	four := gpuNode("nvidia", 4)
 	four[3].Name = "Y"
 	if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0"); got != "0 ?" {
@@ -79,7 +79,7 @@ func TestOfJob_Uncertain(t *testing.T) {
 	}
 }
 
-func TestOfJob_Slurm(t *testing.T) {
+func TestJobDevices_Slurm(t *testing.T) {
 	for _, c := range []struct {
 		visible int
 		env     string
@@ -103,7 +103,7 @@ func TestOfJob_Slurm(t *testing.T) {
 	}
 }
 
-func TestOfJob_AMD(t *testing.T) {
+func TestJobDevices_AMD(t *testing.T) {
 	four := gpuNode("amd", 4)
 	for env, want := range map[string]string{
 		"": "0 1 2 3", "ROCR_VISIBLE_DEVICES=1,3": "1 3", "ROCR_VISIBLE_DEVICES=": "", "ROCR_VISIBLE_DEVICES=GPU-0200BEEF-1b2c": "2",
@@ -141,7 +141,7 @@ func FuzzGPUOfJob(f *testing.F) {
 }
 
 // If there are more devices than are monitored, the job's may be among the others.
-func TestOfJob_NotFollowed(t *testing.T) {
+func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 	devices := gpuNode("nvidia", maxDevices)
 	for list, want := range map[string]string{"18": "?", "3,18": "3 ?", "GPU-ffff": "?", "15": "15", "-1": "", "": "", "x": "", "1,none": "1"} {
 		if got := gpuChosen(devices, "CUDA_VISIBLE_DEVICES="+list); got != want {

@@ -31,7 +31,7 @@ func openFiles(t *testing.T) map[string]string {
 }
 
 // A closed Reader keeps no file open, and may be used again.
-func TestReader_CloseClosesWhatIsHeld(t *testing.T) {
+func TestReader_CloseClosesOpenFiles(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -51,13 +51,13 @@ func TestReader_CloseClosesWhatIsHeld(t *testing.T) {
 		r.Final()
 		time.Sleep(10 * time.Millisecond)
 		if use := r.Final().Job; math.IsNaN(use.CPUSeconds) || use.Processes < 1 {
-			t.Errorf("the job: %+v", use)
+			t.Errorf("usage of the job %+v, want known CPU seconds and at least 1 process", use)
 		}
 		r.Close()
 
 		for path, to := range openFiles(t) {
 			if before[path] != to {
-				t.Errorf("%s is still open", to)
+				t.Errorf("after Close %s is still open", to)
 			}
 		}
 	}

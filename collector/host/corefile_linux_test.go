@@ -9,7 +9,7 @@ import (
 )
 
 // A core file is found according to the kernel's pattern, and recognized by its content and time.
-func TestCores(t *testing.T) {
+func TestFindCoreFiles(t *testing.T) {
 	core := make([]byte, 8192)
 	copy(core, "\x7fELF")
 	binary.NativeEndian.PutUint16(core[16:], 4)
@@ -49,14 +49,15 @@ func TestCores(t *testing.T) {
 		}
 		found, written := findCoreFiles(c.pattern, []string{dir, "/proc"}, since)
 		if toFile := c.pattern == "" || c.pattern[0] != '|' && c.pattern[0] != '@'; written != toFile {
-			t.Errorf("%s: written to files: %v", name, written)
+			t.Errorf("%s: findCoreFiles reports written %v, want %v", name, written, toFile)
 		}
 		if len(found) > 1 || len(found) == 1 != c.want {
-			t.Errorf("%s: %+v", name, found)
+			t.Errorf("%s: found %+v, want a core file: %v", name, found, c.want)
 			continue
 		}
 		if c.want && (found[0].File != path || c.mb > 0 && found[0].MB < c.mb || len(found[0].Paths) != 1 || found[0].Paths[0] != dir) {
-			t.Errorf("%s: %+v, want %s with %v MiB", name, found[0], path, c.mb)
+			t.Errorf("%s: found %+v, want %s with at least %v MiB on the file system of %s alone",
+				name, found[0], path, c.mb, dir)
 		}
 	}
 }

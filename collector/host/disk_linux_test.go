@@ -9,7 +9,7 @@ import (
 )
 
 // A network file system without its server is absent, delays only one Reading, and comes back by itself.
-func TestReader_HungFileSystem(t *testing.T) {
+func TestReader_HungFileSystemDelaysOneReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := openFixture(t, "healthy")
 		release := make(chan struct{})
@@ -35,10 +35,11 @@ func TestReader_HungFileSystem(t *testing.T) {
 			same(t, "disk", r.Disk, []DiskUsage{{"/fine", 5, 10}})
 			err := r.Failed[SourceDisk]
 			if err == nil || !strings.Contains(err.Error(), "/hung: no answer within 200ms") || !strings.Contains(err.Error(), "/also-hung: no answer") {
-				t.Errorf("failure: %v", err)
+				t.Errorf("failure %v, want one that /hung and /also-hung gave no answer", err)
 			}
 			if len(r.Failed) != 1 || r.Memory == nil || r.Devices[NICs] == nil {
-				t.Errorf("other sources: %v", r.Failed)
+				t.Errorf("failures %v, memory %v, NICs %v; want only the disks missing",
+					r.Failed, r.Memory, r.Devices[NICs])
 			}
 		}
 		same(t, "time spent", took, []time.Duration{statfsTimeout, 0, 0})

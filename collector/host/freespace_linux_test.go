@@ -13,10 +13,10 @@ import (
 // roomRole is the variable that makes TestFreeSpaceRole print the free space of "/".
 const roomRole = "PERFAGENT_ROOM_ROLE"
 
-// TestFreeSpaceRole runs in user namespaces, started by TestFreeSpace_OfRoot.
+// TestFreeSpaceRole runs in user namespaces, started by TestFreeSpace_CountsReserveOnlyForHostRoot.
 func TestFreeSpaceRole(t *testing.T) {
 	if os.Getenv(roomRole) == "" {
-		t.Skip("it is a part of TestFreeSpace_OfRoot")
+		t.Skip("it is a part of TestFreeSpace_CountsReserveOnlyForHostRoot")
 	}
 	for begin := time.Now(); ; { // others write there: before and after must agree
 		st, unit, err := newMount("/").statfs()
@@ -31,7 +31,7 @@ func TestFreeSpaceRole(t *testing.T) {
 }
 
 // Root on the host may use the reserved blocks; root of a user namespace, who is another user of the host, may not.
-func TestFreeSpace_OfRoot(t *testing.T) {
+func TestFreeSpace_CountsReserveOnlyForHostRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: run the tests as root")
 	}
@@ -64,7 +64,7 @@ func TestFreeSpace_OfRoot(t *testing.T) {
 				t.Skipf("no user namespace can be made here (sysctl user.max_user_namespaces): %v: %s", err, out)
 			}
 			if err != nil || !strings.Contains(string(out), c.want+" <nil> <nil>\n") {
-				t.Errorf("%v: want %q in %s", err, c.want, out)
+				t.Errorf("error %v, output %s; want no error and %q", err, out, c.want+" <nil> <nil>")
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func openThrough(t testing.TB, proc, sys string) *Reader {
 
 // gopsutil and psutil agree on every tree that gopsutil reads. The differences are in package collector's table of
 // departures.
-func TestReader_TreesAsGopsutil(t *testing.T) {
+func TestReader_AgreesWithGopsutil(t *testing.T) {
 	for _, name := range []string{"healthy", "lvm-on-raid", "bond-vlan-bridge", "container-bridge", "loopback-names", "memavailable-missing", "sidecar"} {
 		t.Run(name, func(t *testing.T) {
 			want := openFixture(t, name).Read()
@@ -65,16 +65,16 @@ func TestGopsutil_DamagedFileCostsOnlyItsSource(t *testing.T) {
 			got := r.Read()
 			for source, err := range got.Failed {
 				if source != tt.source && source != also[tt.source] {
-					t.Errorf("%s failed too: %v", source, err)
+					t.Errorf("%s is damaged, but %s failed, too: %v", tt.file, source, err)
 				}
 				if got.part(source) != "" {
-					t.Errorf("%s is there, and failed: %v", source, err)
+					t.Errorf("source %s has values although it failed: %v", source, err)
 				}
 			}
 			for _, c := range got.CPU {
 				for _, v := range append(c.Seconds[:], c.Guest, c.GuestNice) {
 					if !isAmount(v) {
-						t.Errorf("CPU times %v", c)
+						t.Errorf("CPU times %v, want finite numbers >= 0", c)
 					}
 				}
 			}
@@ -88,7 +88,7 @@ func TestGopsutil_DamagedFileCostsOnlyItsSource(t *testing.T) {
 }
 
 // Impossible numbers are errors: gopsutil accepts them.
-func TestGopsutil_RefusesWhatCannotBe(t *testing.T) {
+func TestGopsutil_RejectsImpossibleNumbers(t *testing.T) {
 	for name, tt := range map[string]struct{ file, text, source, why string }{
 		"NaN":       {"stat", "cpu 1\ncpu0 NaN 0 0 0 0 0 0\nprocs_running 1\n", SourceCPU, "NaN seconds of cpu0"},
 		"negative":  {"stat", "cpu 1\ncpu0 1 0 -5 0 0 0 0\nprocs_running 1\n", SourceCPU, "-0.05 seconds of cpu0"},
@@ -112,7 +112,7 @@ func TestGopsutil_RefusesWhatCannotBe(t *testing.T) {
 }
 
 // perfagent does not publish the numbers that gopsutil derives from the same counters.
-func TestGopsutil_FiguresThatAreNotUsed(t *testing.T) {
+func TestReader_DiffersFromGopsutilWhereIntended(t *testing.T) {
 	proc, sys := collectortest.Tree(t, "healthy")
 	r := openThrough(t, proc, sys)
 	vm, err := mem.VirtualMemoryWithContext(r.gopsutil.roots)

@@ -30,7 +30,7 @@ func awaitCPU(t *testing.T, pid int, more time.Duration) {
 	for {
 		used, ok := process.CPUTime(pid)
 		if !ok {
-			t.Fatalf("process %d has no clock", pid)
+			t.Fatalf("process %d has no CPU clock: has it ended?", pid)
 		}
 		if used >= begin+more {
 			return
@@ -41,7 +41,7 @@ func awaitCPU(t *testing.T, pid int, more time.Duration) {
 
 // If a group counts less than the job has certainly used, because processes are in another group or its counter is a
 // stub, the numbers of the processes are used, in the same Reading.
-func TestReader_GroupThatCountsLess(t *testing.T) {
+func TestReader_UsesProcessesIfGroupCountsLess(t *testing.T) {
 	busy := aBusyChild(t)
 	for name, test := range map[string]struct {
 		main, whole bool // the main process is known; the processes can be found
@@ -79,14 +79,15 @@ func TestReader_GroupThatCountsLess(t *testing.T) {
 		now += tableEarly
 		use := r.Read().Job
 		if counted := use.CPUSeconds - 7; use.Outside != test.want || counted < 0.99*used.Seconds() || use.LateCPUSeconds != 0 {
-			t.Errorf("%s: outside %v, %v s of at least %v, late %v s", name, use.Outside, counted, used, use.LateCPUSeconds)
+			t.Errorf("%s: outside %v, want %v; %v s counted, want 99 %% of %v; %v s late, want 0",
+				name, use.Outside, test.want, counted, used, use.LateCPUSeconds)
 		}
 		r.Close()
 	}
 }
 
 // If a group counts the whole job, its numbers are used, whatever the processes do while they are read.
-func TestReader_GroupThatCountsAll(t *testing.T) {
+func TestReader_UsesGroupIfItCountsAll(t *testing.T) {
 	busy := aBusyChild(t)
 	root := t.TempDir()
 	now := time.Second
@@ -106,14 +107,14 @@ func TestReader_GroupThatCountsAll(t *testing.T) {
 		counted := 7 + used.Seconds() + 1 // counted by the kernel until the read
 		write(t, root, "sys/fs/cgroup/job/cpu.stat", fmt.Appendf(nil, "usage_usec %.0f\n", counted*1e6))
 		if use := r.Read().Job; use.Outside || math.Abs(use.CPUSeconds-counted) > 1e-5 {
-			t.Errorf("%v s, outside %v; want %v s", use.CPUSeconds, use.Outside, counted)
+			t.Errorf("CPU time %v s, outside %v; want the group's %v s, false", use.CPUSeconds, use.Outside, counted)
 		}
 		awaitCPU(t, busy, 10*time.Millisecond)
 	}
 }
 
 // Usage that the group lacked in several Readings is not attributed to the newest.
-func TestWeigher(t *testing.T) {
+func TestGroupCheck_OldUsageIsLate(t *testing.T) {
 	var w groupCheck
 	w.begin(0, &JobUsage{CPUSeconds: 7}, false)
 	for _, c := range []struct {
@@ -124,7 +125,7 @@ func TestWeigher(t *testing.T) {
 		{17, math.NaN(), false}, {math.NaN(), 10, false},
 	} {
 		if got := w.undercounts(c.group, c.atLeast); got != c.want {
-			t.Errorf("%+v: %v", c, got)
+			t.Errorf("undercounts(%v, %v) = %v, want %v", c.group, c.atLeast, got, c.want)
 		}
 	}
 
@@ -135,17 +136,17 @@ func TestWeigher(t *testing.T) {
 		w := groupCheck{cpu: counterPair{7, 0}, last: c.last, scanned: c.scanned}
 		use := JobUsage{CPUSeconds: 8}
 		if w.addUncountedCPU(&use, 4); use.CPUSeconds != 11 || use.LateCPUSeconds != c.late {
-			t.Errorf("%+v: %v s, late %v", c, use.CPUSeconds, use.LateCPUSeconds)
+			t.Errorf("%+v: CPU time %v s, want 11; late %v s, want %v", c, use.CPUSeconds, use.LateCPUSeconds, c.late)
 		}
 		use = JobUsage{CPUSeconds: 9}
 		if w.addUncountedCPU(&use, 6); use.CPUSeconds != 13 || use.LateCPUSeconds != 0 {
-			t.Errorf("%+v, once more: %v s, late %v", c, use.CPUSeconds, use.LateCPUSeconds)
+			t.Errorf("%+v, second call: CPU time %v s, late %v s; want 13, 0", c, use.CPUSeconds, use.LateCPUSeconds)
 		}
 	}
 }
 
 // Memory without signs of a change counts as measured in this Reading, and as its lower bound.
-func TestReader_MemoryThatHolds(t *testing.T) {
+func TestReader_UnchangedMemoryIsNotStale(t *testing.T) {
 	aChild(t)
 	now := time.Second
 	r := NewReader(Options{
@@ -157,12 +158,13 @@ func TestReader_MemoryThatHolds(t *testing.T) {
 	for range 4 {
 		now += time.Second
 		if use := r.Read().Job; use.MemoryStale || !(use.Memory > 0) || !(use.MemoryLowerBound > 0) {
-			t.Errorf("%v bytes, proven %v, held %v", use.Memory, use.MemoryLowerBound, use.MemoryStale)
+			t.Errorf("memory %v, lower bound %v, stale %v; want both known and not stale",
+				use.Memory, use.MemoryLowerBound, use.MemoryStale)
 		}
 	}
 }
 
-func TestJobUse_Tasks(t *testing.T) {
+func TestJobUsage_ReconcileTasks(t *testing.T) {
 	for _, c := range []struct{ processes, threads, wantProcesses, wantThreads float64 }{
 		{1, 0, 1, 1}, {3, 2, 3, 3}, {2, 5, 2, 5}, {0, 1, nan, nan}, {0, 0, nan, nan}, {nan, nan, nan, nan}, {2, nan, 2, nan},
 	} {
@@ -174,7 +176,7 @@ func TestJobUse_Tasks(t *testing.T) {
 
 // While the main process lives, the job has at least one process, and no fewer threads than processes. If no process is
 // visible, procfs hides them: their usage is unknown, not 0.
-func TestReader_MainProcess(t *testing.T) {
+func TestReader_MainProcessCountsAsOne(t *testing.T) {
 	busy := aBusyChild(t)
 	now, reaped := time.Second, ReapedUsage{MainPID: busy}
 	for source, group := range map[string]func() *JobOptions{
@@ -191,9 +193,11 @@ func TestReader_MainProcess(t *testing.T) {
 			now += time.Second
 			got := r.Read()
 			if use := got.Job; source == JobFromCreated && (use.Processes != 1 || use.Threads < 1 && !math.IsNaN(use.Threads)) {
-				t.Errorf("%s: %v processes, %v threads", source, use.Processes, use.Threads)
+				t.Errorf("%s: %v processes, %v threads; want 1, and at least 1 or unknown",
+					source, use.Processes, use.Threads)
 			} else if source == JobFromTree && (!math.IsNaN(use.CPUSeconds) || (got.Failed[SourceJob] == errHidden) != (n > 0)) {
-				t.Errorf("%s: %v s, failed %v", source, use.CPUSeconds, got.Failed)
+				t.Errorf("%s, reading %d: CPU time %v s, want NaN; failures %v, want errHidden only after the first",
+					source, n, use.CPUSeconds, got.Failed)
 			}
 		}
 		r.Close()

@@ -22,7 +22,7 @@ func openPorts(t *testing.T, tree string) *Reader {
 // mibOfPorts is a MiB in the unit of a port's counters.
 const mibOfPorts = (1 << 20) / rdmaUnit
 
-func TestReader_RDMAPorts(t *testing.T) {
+func TestReader_ReadsRDMAPorts(t *testing.T) {
 	const full = 1<<32 - 1
 	tests := map[string]struct {
 		want []Device
@@ -58,7 +58,7 @@ func TestReader_RDMAPorts(t *testing.T) {
 				case (err != nil) != (test.why != ""):
 					t.Errorf("failure %v", err)
 				case err != nil && !strings.HasSuffix(err.Error(), test.why):
-					t.Errorf("failure %q", err)
+					t.Errorf("failure %q, want one that ends with %q", err, test.why)
 				}
 			}
 		})
@@ -102,7 +102,7 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 }
 
 // New ports are found within a minute, and not searched for before.
-func TestRDMA_NewPorts(t *testing.T) {
+func TestRDMA_FindsNewPortsWithinAMinute(t *testing.T) {
 	p, read, pass := newPorts(t)
 	same(t, "at first", read(), []Device(nil))
 	p.set(t, "mlx5_0/1", 10, 20)
@@ -117,7 +117,7 @@ func TestRDMA_NewPorts(t *testing.T) {
 }
 
 // A vanished port is no failure. It is read again once it is back, even if it was away during a search for ports.
-func TestRDMA_PortsThatComeBack(t *testing.T) {
+func TestRDMA_VanishedPortIsStaleUntilItReturns(t *testing.T) {
 	byName := func(devs []Device) map[string]Device {
 		ports := make(map[string]Device)
 		for _, d := range devs {
@@ -150,7 +150,7 @@ func TestRDMA_PortsThatComeBack(t *testing.T) {
 
 // A counter that saturates has counted up to the end of its range; then it is stale, also while it cannot be read,
 // until it restarts.
-func TestRDMA_CountsUntilFull(t *testing.T) {
+func TestRDMA_SaturatedCounterCountsUpToItsEnd(t *testing.T) {
 	const full = 1<<32 - 1
 	p, read, _ := newPorts(t)
 	for _, step := range []struct {
@@ -170,7 +170,7 @@ func TestRDMA_CountsUntilFull(t *testing.T) {
 }
 
 // An unreadable counter keeps its last value, so that nothing is lost.
-func TestRDMA_HoldsWhatCannotBeRead(t *testing.T) {
+func TestRDMA_UnreadableCounterKeepsItsLastValue(t *testing.T) {
 	p, read, _ := newPorts(t)
 	p.set(t, "mlx5_0/1", 10, 20)
 	read()
@@ -178,22 +178,22 @@ func TestRDMA_HoldsWhatCannotBeRead(t *testing.T) {
 	write(t, p.dir("mlx5_0/1"), "counters/port_xmit_data", []byte("21\n"))
 	open := openRDMA(&Reader{sys: p.sys})
 	if devs, err := open(0, nil); len(devs) != 0 || err == nil {
-		t.Errorf("a port that was never read: %v, %v", devs, err)
+		t.Errorf("damaged port that was never read: devices %v, error %v; want none, and an error", devs, err)
 	}
 	p.set(t, "mlx5_0/1", 10, 20)
 	if devs, err := open(0, nil); len(devs) != 1 || err != nil {
-		t.Errorf("then: %v, %v", devs, err)
+		t.Errorf("repaired port: devices %v, error %v; want 1 device, no error", devs, err)
 	}
 	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
 	devs, err := open(0, nil)
 	same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn}})
 	if err == nil {
-		t.Error("no failure")
+		t.Error("an unreadable counter caused no error")
 	}
 }
 
 // A card that does not respond costs one timeout, once.
-func TestRDMA_DeadCard(t *testing.T) {
+func TestRDMA_DeadCardCostsOneTimeout(t *testing.T) {
 	p, _, _ := newPorts(t)
 	p.set(t, "mlx5_0/1", 10, 20)
 	open := openRDMA(&Reader{sys: p.sys})
@@ -221,7 +221,7 @@ func TestRDMA_DeadCard(t *testing.T) {
 
 // On an old card the physical function counts the bytes of its virtual functions; on mlx5 each function counts its
 // bytes separately.
-func TestRDMA_VirtualFunctions(t *testing.T) {
+func TestRDMA_CountsBytesOfVirtualFunctionsOnce(t *testing.T) {
 	p, read, _ := newPorts(t)
 	for device, driver := range map[string]string{"mlx4_0": "mlx4_core", "mlx4_1": "mlx4_core", "mlx4_2": "mlx4_core",
 		"mlx5_0": "mlx5_core", "mlx5_1": "mlx5_core"} {

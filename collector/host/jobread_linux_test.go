@@ -40,7 +40,7 @@ func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
 
 // The limits of a limited job are read in each sample at the usual interval. Without limits, and for a rank that does
 // not measure the host, they are read every fifth second.
-func TestReader_Limits(t *testing.T) {
+func TestReader_ReadsLimitsOfLimitedJobMoreOften(t *testing.T) {
 	root := t.TempDir()
 	group := emptyGroupIn(t, root)
 	now := time.Second
@@ -68,7 +68,7 @@ func TestReader_Limits(t *testing.T) {
 		write(t, root, "sys/fs/cgroup/job/memory.max", []byte(step.limit+"\n"))
 		now += time.Duration(step.after * float64(time.Second))
 		if got := r.Read().Job.Limits.MemoryMB; got != step.want && (got.Known() || step.want.Known()) {
-			t.Errorf("%+v: %v MiB", step, got)
+			t.Errorf("%+v: memory limit %v MiB, want %v", step, got, step.want)
 		}
 	}
 }
@@ -87,19 +87,20 @@ func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 	for what, read := range map[string]func() *Reading{"baseline": reader.Baseline, "reading": reader.Read} {
 		damaged = true
 		if r := read(); r.Failed[SourceJob] == nil || !strings.Contains(r.Failed[SourceJob].Error(), "index out of range") || r.CPU == nil {
-			t.Errorf("%s: failed %v", what, r.Failed)
+			t.Errorf("%s: failures %v, CPUs %v; want the panic as the job's failure, and CPUs", what, r.Failed, r.CPU)
 		}
 		damaged = false
 		if r := read(); r.Failed[SourceJob] != nil || r.Job == nil || r.Job.CPUSeconds != 7 || !math.IsNaN(r.Job.Processes) && what == "reading" {
-			t.Errorf("%s, mended: %+v, failed %v", what, r.Job, r.Failed)
+			t.Errorf("%s after the panic: usage %+v, failures %v; want 7 s of CPU time and no failure",
+				what, r.Job, r.Failed)
 		}
 	}
 }
 
 // The error contains each reason why processes of the job could not be read.
-func TestTreeError_NamesEachReason(t *testing.T) {
+func TestFileErrors_HasEachReason(t *testing.T) {
 	if err := fileErrors(nil); err != nil {
-		t.Error(err)
+		t.Errorf("fileErrors(nil) = %v, want nil", err)
 	}
 	stat, io := errors.New("no stat"), errors.New("no io")
 	err := fileErrors(map[string]error{"stat": stat, "io": io})
@@ -108,6 +109,6 @@ func TestTreeError_NamesEachReason(t *testing.T) {
 		why = append(why, e.Error())
 	}
 	if got := strings.Join(why, "|"); got != "io: no io|stat: no stat" || !errors.Is(err, stat) || !errors.Is(err, io) {
-		t.Errorf("told: %s", got)
+		t.Errorf("reasons %q, want io before stat, and both wrapped", got)
 	}
 }

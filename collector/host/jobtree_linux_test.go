@@ -25,7 +25,7 @@ func aChild(t *testing.T) (pid int) {
 }
 
 // Only one Reading waits for the job's processes; a late result is not reported as current.
-func TestJobTree_Hangs(t *testing.T) {
+func TestJobTree_HangBlocksOnlyOneReading(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -45,10 +45,10 @@ func TestJobTree_Hangs(t *testing.T) {
 		for n := range 4 {
 			tree.closing = n == 3
 			if _, err := read(); err == nil || !strings.Contains(err.Error(), "no answer within 2s") {
-				t.Errorf("reading %d: %v", n, err)
+				t.Errorf("reading %d: error %v, want one on the timeout of 2 s", n, err)
 			}
 			if tree.scannedRelation(1) != process.UnknownRelation {
-				t.Error("it is known of a process whose it is")
+				t.Error("the relation of process 1 is known while the scan hangs")
 			}
 		}
 		same(t, "time spent", took, []time.Duration{treeTimeout, 0, 0, treeTimeout})
@@ -57,20 +57,20 @@ func TestJobTree_Hangs(t *testing.T) {
 		synctest.Wait()
 		use, err := read()
 		if err != nil || !use.Fresh || use.Processes < 1 || !math.IsNaN(use.Memory) {
-			t.Errorf("once it answers: %+v, %v", use, err)
+			t.Errorf("after the hang: %+v, error %v; want a fresh scan without memory", use, err)
 		}
 		if scans.Load() < 2 {
-			t.Error("the late answer was taken for a new one")
+			t.Error("the late result was reported as that of a new scan")
 		}
 		if seen := tree.scannedRelation(1); seen != process.Foreign {
-			t.Errorf("process 1 is %v", seen)
+			t.Errorf("relation of process 1 is %v, want Foreign (%v)", seen, process.Foreign)
 		}
 	})
 }
 
 // The first processes of a long scan are outdated at its end: its CPU time is not reported, unless all scans are long
 // or it is the last.
-func TestJobTree_TakesLong(t *testing.T) {
+func TestJobTree_LongScanReportsNoCPUTime(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
 		long, tree := true, newJobTree(JobOptions{})
@@ -85,7 +85,7 @@ func TestJobTree_TakesLong(t *testing.T) {
 			a, err := tree.read(treeRequest{})
 			use, took := a.use, a.took
 			if err != nil || long != (took > longScan) || use.Processes < 1 {
-				t.Errorf("%+v, %v after %v", use, err, took)
+				t.Errorf("scan of %v, long: %v: %+v, error %v; want a process and no error", took, long, use, err)
 			}
 			return use.Fresh
 		}
@@ -99,34 +99,34 @@ func TestJobTree_TakesLong(t *testing.T) {
 }
 
 // On a timeout the helper's usage is the last known one.
-func TestHelper_DoesNotAnswer(t *testing.T) {
+func TestHelper_TimeoutReturnsLastUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHelper()
 		self := h.read(os.Getpid())
 		if self.Threads < 1 || self.Processes < 1 {
-			t.Fatalf("%+v", self)
+			t.Fatalf("usage of this process is %+v, want at least 1 process and 1 thread", self)
 		}
 		hung := make(chan struct{})
 		h.caller.Start(func() process.Usage { <-hung; return process.Usage{Processes: 100} })
 		if got := h.read(os.Getpid()); got != self {
-			t.Errorf("while it hangs: %+v, want %+v", got, self)
+			t.Errorf("usage while the helper hangs is %+v, want the last one, %+v", got, self)
 		}
 		if got, want := h.read(1<<30), (process.Usage{CPUSeconds: self.CPUSeconds}); got != want {
-			t.Errorf("of another, which is not known: %+v, want %+v", got, want)
+			t.Errorf("usage of a new helper that was not read is %+v, want the old one's CPU time, %+v", got, want)
 		}
 		close(hung)
 		synctest.Wait()
 		if again := h.read(os.Getpid()); again.Threads < 1 {
-			t.Errorf("%+v", again)
+			t.Errorf("usage after the hang is %+v, want at least 1 thread", again)
 		}
 	})
 }
 
-func TestJobTree_Panics(t *testing.T) {
+func TestJobTree_PanicIsAnError(t *testing.T) {
 	tree := newJobTree(JobOptions{}) // its methods panic
 	for range 2 {
 		if _, err := tree.read(treeRequest{memory: true}); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
-			t.Error(err)
+			t.Errorf("error %v, want one for a damaged kernel file", err)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func hogForMemory(t *testing.T) (group string, hog *exec.Cmd) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		t.Errorf("%s cannot be removed", root+group)
+		t.Errorf("the test's group %s cannot be removed", root+group)
 	})
 
 	for _, file := range []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"} {
@@ -58,13 +58,13 @@ func killForMemory(t *testing.T) (group string, pid int) {
 	t.Helper()
 	group, hog := hogForMemory(t)
 	if err := hog.Run(); err == nil {
-		t.Fatal("it was not killed")
+		t.Fatal("a process beyond the limit of its group was not killed")
 	}
 	return group, hog.Process.Pid
 }
 
 // The relation of a killed process is found immediately, by its parents, without a scan.
-func TestKernelLog_LooksAtVictims(t *testing.T) {
+func TestKernelLog_LooksUpRelationOfVictims(t *testing.T) {
 	for name, c := range map[string]struct {
 		root int
 		want [2]bool // in the job, foreign
@@ -91,17 +91,17 @@ func TestKernelLog_LooksAtVictims(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if v := victim(); v == nil || [2]bool{v.InJob, v.Foreign} != c.want {
-			t.Errorf("%s: victim %+v", name, v)
+			t.Errorf("%s: victim %+v, want in the job and foreign %v", name, v, c.want)
 		}
 		if err := hog.Wait(); err == nil { // until then it exists
-			t.Error("it was not killed")
+			t.Error("a process beyond the limit of its group was not killed")
 		}
 	}
 }
 
 // The known relation of a killed process is kept: a scan that found it in the job is right, even if another process has
 // adopted it since.
-func TestKernelLog_Recognizes(t *testing.T) {
+func TestKernelLog_KeepsKnownRelations(t *testing.T) {
 	l := &kernelLog{pids: true, tracked: []trackedVictim{{Victim: Victim{PID: 1, Foreign: true}}, {Victim: Victim{PID: 2, InJob: true}}, {Victim: Victim{PID: 3}}}}
 	l.resolveRelations(func(pid int) process.Relation {
 		return map[int]process.Relation{1: process.InJob, 2: process.Foreign, 3: process.Foreign}[pid]
@@ -109,14 +109,14 @@ func TestKernelLog_Recognizes(t *testing.T) {
 	l.resolveRelations(func(int) process.Relation { return process.UnknownRelation })
 	for i, want := range [][2]bool{{true, false}, {true, false}, {false, true}} {
 		if v := l.victims()[i]; [2]bool{v.InJob, v.Foreign} != want {
-			t.Errorf("%+v, want ours and foreign %v", v, want)
+			t.Errorf("victim %+v, want in the job and foreign %v", v, want)
 		}
 	}
 }
 
 // A record belongs to this run if it was logged after the start, whatever its time: the log's clock drifts from the
 // others.
-func TestKernelLog_FindsVictims(t *testing.T) {
+func TestKernelLog_FindsVictimsSinceItWasOpened(t *testing.T) {
 	l := logOf(t)
 	start := Now()
 	start.Mono += time.Hour // the log's clock is behind
@@ -144,20 +144,20 @@ func TestKernelLog_FindsVictims(t *testing.T) {
 	}
 
 	if !v.At.Equal(start.Wall) {
-		t.Errorf("time %v, want that of the start, %v: it cannot have been before", v.At, start.Wall)
+		t.Errorf("time of the kill %v, want the start, %v, as it cannot have been before", v.At, start.Wall)
 	}
 	if l.read(start, now); of(l.victims()) == nil {
-		t.Error("what was found is forgotten")
+		t.Errorf("process %d is no longer a victim after another read", pid)
 	}
 	later := logOf(t)
 	later.read(Instant{}, now)
 	if old := of(later.victims()); old != nil {
-		t.Errorf("a log that was opened later tells %+v", old)
+		t.Errorf("a log opened after the kill reports the victim %+v, want none", old)
 	}
 }
 
 // The newest kills are kept.
-func TestKernelLog_IsBounded(t *testing.T) {
+func TestKernelLog_KeepsNewestVictims(t *testing.T) {
 	l := logOf(t)
 	for pid := range maxVictims {
 		l.tracked = append(l.tracked, trackedVictim{Victim: Victim{PID: -1 - pid}})
@@ -168,17 +168,17 @@ func TestKernelLog_IsBounded(t *testing.T) {
 	// Another test's victim may follow it, but none of the earlier ones.
 	at := slices.IndexFunc(victims, func(v Victim) bool { return v.PID == pid })
 	if len(victims) != maxVictims || at < 0 || slices.ContainsFunc(victims[at:], func(v Victim) bool { return v.PID < 0 }) {
-		t.Errorf("victims %+v, want %d, the newest of them process %d", victims, maxVictims, pid)
+		t.Errorf("victims %+v, want %d, and process %d after all older ones", victims, maxVictims, pid)
 	}
 }
 
 // An unreadable log has no victims.
-func TestReader_KernelLogUnreadable(t *testing.T) {
+func TestReader_UnreadableLogHasNoVictims(t *testing.T) {
 	r := NewReader(Options{})
 	r.WatchOOMKills()
 	r.resolveVictims()
 	if v, whole := r.Victims(Now()); v != nil || whole {
-		t.Errorf("victims %+v, all: %v", v, whole)
+		t.Errorf("victims %+v, complete %v; want nil, false", v, whole)
 	}
 	r.Close()
 }

@@ -30,7 +30,7 @@ func TestReader_LustreMountsComeAndGo(t *testing.T) {
 	same(t, "held", h.after(time.Second).Skipped[LustreMounts], false)
 }
 
-func TestReader_LustreDamaged(t *testing.T) {
+func TestReader_RejectsDamagedLustreStats(t *testing.T) {
 	for _, line := range []string{
 		"read_bytes 1 samples [bytes] 4194304 4194304", "read_bytes 1 samples [bytes] 0 0 -4", "write_bytes many samples [bytes] 1 2 3",
 		"open 3 samples [usecs] 1 2",
@@ -39,14 +39,14 @@ func TestReader_LustreDamaged(t *testing.T) {
 		write(t, h.proc, "fs/lustre/llite/lustrefs-ffff88105db50000/stats", []byte("snapshot_time 1 secs.nsecs\n"+line+"\n"))
 		r := h.begin()
 		if err := r.Failed[SourceLustre]; err == nil || !strings.Contains(err.Error(), `stats: "`+line+`" is not understood`) {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("statistics %q: failure %v, want one that they are not understood", line, err)
 		}
 		same(t, line, bytesOf(LustreMounts, r), []string(nil))
 	}
 }
 
 // debugfs is for root, and may not be mounted: that is reported where there is Lustre.
-func TestReader_LustreWithoutDebugfs(t *testing.T) {
+func TestReader_ReportsLustreWithoutDebugfs(t *testing.T) {
 	h := openRare(t, "lustre-2.14")
 	debug := filepath.Join(h.sys, "kernel/debug")
 	if err := os.RemoveAll(debug); err != nil {
@@ -55,6 +55,6 @@ func TestReader_LustreWithoutDebugfs(t *testing.T) {
 	r := h.begin()
 	same(t, "gaps", len(r.Missing), 1)
 	if g := r.Missing[0]; g.What != SourceLustre || g.Code != RootOnly || !strings.HasPrefix(g.Why, debug) || failedRare(r) != nil {
-		t.Errorf("%+v, failure %v", g, failedRare(r))
+		t.Errorf("missing %+v, failure %v; want that only root may read %s, and no failure", g, failedRare(r), debug)
 	}
 }

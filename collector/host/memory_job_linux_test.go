@@ -17,7 +17,7 @@ import (
 )
 
 // Swapped-out memory is part of the job's memory, and reported separately.
-func TestReader_SwapOfTheGroup(t *testing.T) {
+func TestReader_MemoryOfGroupIncludesSwap(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
 		"memory.current":      "104857600\n",
@@ -59,7 +59,7 @@ sys.stdin.read()
 `
 
 // The process tree and the control group agree on the memory of a job, of whatever kind.
-func TestJobMemory_TreeAndGroupAgree(t *testing.T) {
+func TestTree_AgreesWithGroupOnMemory(t *testing.T) {
 	testenv.SkipIfShort(t, "some seconds")
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" {
@@ -85,11 +85,11 @@ func TestJobMemory_TreeAndGroupAgree(t *testing.T) {
 			}
 			u, err := tree.Read()
 			if err != nil || u.MemoryKind != MemoryPSS {
-				t.Fatalf("%+v, %v", u, err)
+				t.Fatalf("usage %+v, error %v; want a PSS", u, err)
 			}
 			t.Logf("group %.1f MiB, tree %.1f MiB", group/mib, u.Memory/mib)
 			if math.Abs(u.Memory-group) > 0.05*group {
-				t.Errorf("the group has %.1f MiB, the tree %.1f MiB", group/mib, u.Memory/mib)
+				t.Errorf("memory of the tree %.1f MiB, want the group's %.1f MiB within 5 %%", u.Memory/mib, group/mib)
 			}
 		})
 	}

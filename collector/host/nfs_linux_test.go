@@ -62,7 +62,7 @@ func mountText(m Mount) string {
 		m.Read, m.Written, len(m.Ops), strings.Join(ops, ", "))
 }
 
-func TestReader_Mounts(t *testing.T) {
+func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 	for name, want := range map[string][]string{
 		"nfs-shared": {
 			"0:48 nfs 1.2.3.4:/storage/home on /nfs/home and /nfs/projects: 1134399088816, 407107155723; 21 operations, " +
@@ -99,18 +99,18 @@ func TestReader_Mounts(t *testing.T) {
 			same(t, "mounts", got, want)
 			same(t, "devices", devices, len(want))
 			if err := failedRare(r); err != nil || r.Missing != nil {
-				t.Errorf("failure %v, gaps %v", err, r.Missing)
+				t.Errorf("failure %v, missing %v; want neither", err, r.Missing)
 			}
 		})
 	}
 }
 
 // The job waits for the baseline, which therefore reads no optional sources.
-func TestReader_BaselineHasNothingRare(t *testing.T) {
+func TestReader_BaselineReadsNoOptionalDevices(t *testing.T) {
 	for _, name := range []string{"nfs-bound", "lustre-2.10", "intel-four"} {
 		r := openRare(t, name).Baseline()
 		if r.Mounts != nil || r.Energy != nil || r.Thermal != nil || r.Devices[NFSMounts] != nil || r.Devices[LustreMounts] != nil {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("%s: the baseline is %+v, want no optional devices", name, r)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func bytesOf(kind DeviceKind, r *Reading) (list []string) {
 	return list
 }
 
-func TestReader_NFSPace(t *testing.T) {
+func TestReader_ReadsNFSAtItsInterval(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	h.begin()
 	edit(t, h.mountstats(), "1788561151 39087991255", "1788561251 39087991455")
@@ -163,7 +163,7 @@ func TestReader_NFSPace(t *testing.T) {
 	same(t, "bytes at the end", bytesOf(NFSMounts, r), []string{"0:45 1788561251 39087991455"})
 }
 
-func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
+func TestPollTimer_BoundsTheShareOfTime(t *testing.T) {
 	var p pollTimer
 	p.done(0, 10*time.Millisecond, true)
 	for at, want := range map[time.Duration]bool{time.Second: false, 9 * time.Second: false, 10 * time.Second: true} {
@@ -179,7 +179,7 @@ func TestPace_BoundsTheShareOfTheTime(t *testing.T) {
 }
 
 // A host without the NFS client costs one look-up of one file per minute.
-func TestReader_NFSComesAndGoes(t *testing.T) {
+func TestReader_FollowsLoadingOfNFSClient(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	client := filepath.Join(h.proc, "fs", "nfsfs")
 	hidden := client + "-hidden"
@@ -200,7 +200,8 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 	}
 	r = h.after(time.Second)
 	if !errors.Is(r.Failed[SourceNFS], fs.ErrNotExist) || r.Devices[NFSMounts] != nil {
-		t.Errorf("failure %v, devices %v", r.Failed[SourceNFS], r.Devices[NFSMounts])
+		t.Errorf("without mountstats: failure %v, devices %v; want ErrNotExist, none",
+			r.Failed[SourceNFS], r.Devices[NFSMounts])
 	}
 	if err := os.Rename(h.mountstats()+"-hidden", h.mountstats()); err != nil {
 		t.Fatal(err)
@@ -209,7 +210,7 @@ func TestReader_NFSComesAndGoes(t *testing.T) {
 }
 
 // A file system that the job has mounted, itself or with an automounter, counts from its first byte.
-func TestReader_NFSMountedDuringTheRun(t *testing.T) {
+func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	stats, err := os.ReadFile(h.mountstats())
 	if err != nil {
@@ -261,7 +262,7 @@ func TestReader_NFSMountedDuringTheRun(t *testing.T) {
 }
 
 // A mount outside of our root directory is in mountstats only: the job cannot use it either.
-func TestReader_NFSOutOfReach(t *testing.T) {
+func TestReader_OmitsNFSMountsOutsideTheRoot(t *testing.T) {
 	h := openRare(t, "nfs-bound")
 	edit(t, h.mountinfo(), "/mnt/nfs/test rw shared:144", "/elsewhere rw shared:144")
 	edit(t, h.mountstats(), "mounted on /mnt/nfs/test with", "mounted on /unseen with")
@@ -270,7 +271,7 @@ func TestReader_NFSOutOfReach(t *testing.T) {
 	same(t, "places", r.Mounts[0].Paths, []string{"/mnt/nfs/test-dupe"})
 }
 
-func TestReader_NFSDamaged(t *testing.T) {
+func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 	for _, c := range []struct{ old, now, why string }{
 		{"bytes:\t2021340783 39056395530 0 0 1788561151", "bytes:\t2021340783 39056395530 0 0 many", `"many" bytes read`},
 		{"bytes:\t2021340783 39056395530 0 0 1788561151 39087991255 442605 9557343", "bytes:\t4365236327", "1 counts of bytes"},
@@ -283,10 +284,10 @@ func TestReader_NFSDamaged(t *testing.T) {
 		edit(t, h.mountstats(), c.old, c.now)
 		r := h.begin()
 		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), h.mountstats()) {
-			t.Errorf("%s: failure %v", c.now, err)
+			t.Errorf("%s: failure %v, want one with %q and the path", c.now, err, c.why)
 		}
 		if len(r.Devices[NFSMounts]) > 0 {
-			t.Errorf("%s: %v", c.now, bytesOf(NFSMounts, r))
+			t.Errorf("%s: mounts %v, want none", c.now, bytesOf(NFSMounts, r))
 		}
 	}
 
@@ -296,12 +297,12 @@ func TestReader_NFSDamaged(t *testing.T) {
 	r := h.begin()
 	same(t, "the others", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
 	if r.Failed[SourceNFS] == nil {
-		t.Error("no failure")
+		t.Error("a damaged entry caused no failure")
 	}
 }
 
 // A kernel that hangs costs a fifth of a second once, and nothing later.
-func TestReader_NFSHangs(t *testing.T) {
+func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openRare(t, "nfs-4.1")
 		h.disks.timeout = statfsTimeout
@@ -317,10 +318,10 @@ func TestReader_NFSHangs(t *testing.T) {
 		begin := time.Now()
 		r := h.begin()
 		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), "did not answer within 200ms") {
-			t.Errorf("failure %v", err)
+			t.Errorf("failure %v, want one on the timeout of 200 ms", err)
 		}
 		if took := time.Since(begin); took > 0 {
-			t.Errorf("an open question was waited for: %v", took)
+			t.Errorf("the Reading waited %v for a pending call, want no wait", took)
 		}
 		close(release)
 	})
@@ -351,7 +352,7 @@ func asNobody(t *testing.T, do func()) {
 }
 
 // A source that only root may read is no failure.
-func TestReader_RootOnly(t *testing.T) {
+func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
 	closed := func(h *rareHost, path string) {
 		for _, dir := range []string{h.proc, h.sys} {
 			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {

@@ -94,7 +94,7 @@ func TestReader_AbsentSourcesCostNothing(t *testing.T) {
 	r.vmBegun = out.At.Mono - time.Minute
 	r.readThermal(out)
 	if n := testing.AllocsPerRun(100, func() { r.readOptional(out); r.readThermal(out) }); n != 0 {
-		t.Errorf("%v allocations a Reading", n)
+		t.Errorf("absent sources cost %v allocations per Reading, want 0", n)
 	}
 	same(t, "what is there", out.OptionalDevices, OptionalDevices{})
 }

@@ -41,7 +41,8 @@ func FuzzMountstats(f *testing.F) {
 			files.assignSuperblocks(entries)
 			mounts, ages := superblocks(entries)
 			if len(ages) != len(mounts) || len(files.names) > maxNames {
-				t.Fatalf("%d ages of %d mounts, %d names", len(ages), len(mounts), len(files.names))
+				t.Fatalf("%d ages of %d mounts, %d cached names; want as many ages, at most %d names",
+					len(ages), len(mounts), len(files.names), maxNames)
 			}
 			return mounts, err
 		}
@@ -50,7 +51,8 @@ func FuzzMountstats(f *testing.F) {
 			known := slices.ContainsFunc(files.mountPoints, func(s mountPoint) bool { return s.superblock == m.ID && s.fstype == m.Type })
 			again := slices.ContainsFunc(mounts[:i], func(o Mount) bool { return o.ID == m.ID })
 			if m.ID == "" || len(m.Paths) == 0 || !known || again || !isNFS([]byte(m.Type)) {
-				t.Fatalf("%+v of %+v", m, files.mountPoints)
+				t.Fatalf("mount %+v, want a new one with an ID and a path, of the mount points %+v",
+					m, files.mountPoints)
 			}
 			for _, op := range m.Ops {
 				if op.Name == "" || op.Calls == 0 {
@@ -61,7 +63,7 @@ func FuzzMountstats(f *testing.F) {
 		twice, errTwice := read()
 		same(t, "the second time", twice, mounts)
 		if (err == nil) != (errTwice == nil) {
-			t.Fatalf("%v, then %v", err, errTwice)
+			t.Fatalf("first read: error %v, second: %v; want an error in both or none", err, errTwice)
 		}
 	})
 }
@@ -75,7 +77,7 @@ func FuzzLlite(f *testing.F) {
 		err := parseLlite(data, &m)
 		errMore := parseLlite(append(append([]byte("ioctl 114 samples [reqs]\n"), data...), "\nsnapshot_time 1 secs.nsecs\n"...), &more)
 		if (err == nil) != (errMore == nil) {
-			t.Fatalf("%v, with others %v", err, errMore)
+			t.Fatalf("error %v, with unknown lines added %v; want an error in both or none", err, errMore)
 		}
 		if err == nil {
 			same(t, "with others", more, m)
@@ -120,14 +122,14 @@ func FuzzHeatAndEnergy(f *testing.F) {
 		r.readThermal(out)
 		for source, err := range out.Failed {
 			if strings.Contains(err.Error(), "damaged kernel file") { // guard's text for a panic
-				t.Fatalf("%s: %v", source, err)
+				t.Fatalf("reading %s panicked: %v", source, err)
 			}
 		}
 		if h := out.Thermal; h != nil && h.Celsius <= 0 || h != nil && h.Celsius > maxCelsius {
-			t.Fatalf("%v °C", h.Celsius)
+			t.Fatalf("temperature %v °C, want one above 0 and at most %d", h.Celsius, maxCelsius)
 		}
 		if e := out.Energy; e != nil && len(e.Zones) > 1 {
-			t.Fatalf("zones %+v", e.Zones)
+			t.Fatalf("zones %+v of one file, want at most 1", e.Zones)
 		}
 	})
 }

@@ -38,18 +38,18 @@ func FuzzDiskstats(f *testing.F) {
 		devs, err := parseDiskstats(data, &names, nil)
 		if err != nil {
 			if devs != nil {
-				t.Fatalf("devices beside the error %v", err)
+				t.Fatalf("devices %+v although there is the error %v", devs, err)
 			}
 			return
 		}
 		checkDevices(t, data, devs)
 		again, err := parseDiskstats(data, &names, nil)
 		if err != nil || len(again) != len(devs) {
-			t.Fatalf("%d devices at first, then %d, %v", len(devs), len(again), err)
+			t.Fatalf("%d devices at first, then %d, error %v", len(devs), len(again), err)
 		}
 		for i := range devs {
 			if devs[i] != again[i] {
-				t.Fatalf("%+v, then %+v", devs[i], again[i])
+				t.Fatalf("device %+v at first, then %+v", devs[i], again[i])
 			}
 		}
 	})
@@ -58,11 +58,11 @@ func FuzzDiskstats(f *testing.F) {
 func checkDevices(t *testing.T, data []byte, devs []Device) {
 	t.Helper()
 	if devs == nil {
-		t.Fatal("no devices and no error")
+		t.Fatal("devices are nil without an error")
 	}
 	for _, d := range devs {
 		if d.Name == "" || !bytes.Contains(data, []byte(d.Name)) {
-			t.Fatalf("a device %q that the file does not name", d.Name)
+			t.Fatalf("device %q has a name that is empty or not in the file", d.Name)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func FuzzParsers(f *testing.F) {
 		if cpus, err := parseStat(data, &names, nil); err == nil {
 			for _, c := range cpus {
 				if !strings.HasPrefix(c.Name, "cpu") || !(c.Seconds[ModeUser] >= 0 && c.Seconds[ModeIdle] >= 0 && c.GuestNice >= 0) {
-					t.Fatalf("%+v", c)
+					t.Fatalf("CPU times %+v, want a name cpu... and numbers >= 0", c)
 				}
 			}
 		}
@@ -88,17 +88,17 @@ func FuzzParsers(f *testing.F) {
 			checkDevices(t, data, nics)
 		}
 		if info, err := parseMeminfo(data); err == nil && info.bytes[memTotal] == 0 {
-			t.Fatal("memory of 0 bytes")
+			t.Fatal("memory of 0 bytes without an error")
 		}
 		_, _ = parseLowWatermark(data) // must not panic
 		if l, err := parseLoad(data); err == nil && (!(l.Load1 >= 0) || !(l.Running >= 0) || math.IsInf(l.Load1, 0)) {
-			t.Fatalf("%+v", l)
+			t.Fatalf("load %+v, want finite numbers >= 0", l)
 		}
 		if vm, err := parseVMStat(data); err == nil && (!(vm.SwapIn >= 0) || !(vm.SwapOut >= 0) || vm.OOMKills < 0) {
-			t.Fatalf("%+v", vm)
+			t.Fatalf("vmstat %+v, want numbers >= 0", vm)
 		}
 		if v, when, ok := parseVictim(data); ok && (v.PID <= 0 || when < 0) {
-			t.Fatalf("%+v at %v", v, when)
+			t.Fatalf("victim %+v at %v, want a process ID > 0 and a time >= 0", v, when)
 		}
 	})
 }
@@ -111,7 +111,7 @@ func TestReader_ReadPressure(t *testing.T) {
 		return r.readPressure()
 	}
 	if _, known, err := read(); known || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no PSI: %v, %v", known, err)
+		t.Errorf("kernel without PSI: known %v, error %v; want false, ErrNotExist", known, err)
 	}
 	line := "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n"
 	for _, name := range []string{"cpu", "memory", "io"} {
@@ -119,7 +119,7 @@ func TestReader_ReadPressure(t *testing.T) {
 	}
 	p, known, err := read()
 	if err != nil || !known {
-		t.Fatal(known, err)
+		t.Fatalf("known %v, error %v; want true, nil", known, err)
 	}
 	same(t, "pressure", p, cgroup.Pressure{CPU: cgroup.Stall{Some: 3, Full: nan}, Memory: cgroup.Stall{Some: 3, Full: 1},
 		IO: cgroup.Stall{Some: 3, Full: 1}})
@@ -127,7 +127,8 @@ func TestReader_ReadPressure(t *testing.T) {
 		write(t, proc, "pressure/memory", []byte(text))
 		p, known, err := read()
 		if err == nil || !known || !strings.HasPrefix(err.Error(), "memory: read "+proc+"/pressure/memory: not understood") {
-			t.Errorf("%q: %v, %v", text, known, err)
+			t.Errorf("memory pressure %q: known %v, error %v; want true, and one that it is not understood",
+				text, known, err)
 		}
 		same(t, text, p, cgroup.Pressure{CPU: cgroup.Stall{Some: 3, Full: nan}, Memory: cgroup.Stall{Some: nan, Full: nan},
 			IO: cgroup.Stall{Some: 3, Full: 1}})

@@ -37,7 +37,7 @@ type psutilTree struct {
 	NICs   map[string][2]uint64
 }
 
-func TestReader_TreesAsPsutil(t *testing.T) {
+func TestReader_AgreesWithPsutil(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(collectortest.Root(t), "testdata/proc/*"))
 	if err != nil || len(dirs) < 20 {
 		t.Fatalf("%d trees, %v", len(dirs), err)
@@ -68,7 +68,7 @@ func ours(t *testing.T, r *Reader, disks map[string][2]uint64) psutilTree {
 	t.Helper()
 	got := r.Read()
 	if failed := failedOf(got); len(failed) > 0 {
-		t.Fatal(failed)
+		t.Fatalf("failures %v, want none", failed)
 	}
 	out := psutilTree{Memory: [3]float64{float64(got.Memory.Total), float64(got.Memory.Available), got.Memory.Percent()},
 		Disks: map[string][2]uint64{}, NICs: map[string][2]uint64{}}

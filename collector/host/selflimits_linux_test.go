@@ -48,13 +48,13 @@ func bindTo(t *testing.T, id, cpu int) {
 	}
 }
 
-// goProgram is the variable that makes TestCPUsOf wait for the end of its input, in a separate process.
+// goProgram is the variable that makes TestCPUsOf_CountsCPUsOfAllThreads wait for the end of its input, in a separate process.
 const goProgram = "PERFAGENT_TEST_WAITS"
 
 // aGoProgram starts a process with several threads.
 func aGoProgram(t *testing.T) (pid int) {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCPUsOf$")
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCPUsOf_CountsCPUsOfAllThreads$")
 	cmd.Env = append(os.Environ(), goProgram+"=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -75,7 +75,7 @@ func aGoProgram(t *testing.T) (pid int) {
 }
 
 // The job may use every CPU that one of its threads may use, not only the main threads.
-func TestCPUsOf(t *testing.T) {
+func TestCPUsOf_CountsCPUsOfAllThreads(t *testing.T) {
 	if os.Getenv(goProgram) != "" {
 		fmt.Print("ready")
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -86,21 +86,21 @@ func TestCPUsOf(t *testing.T) {
 	bindTo(t, a, first)
 	bindTo(t, b, first)
 	if got := cpusOf([]int{a, b}); got != 1 {
-		t.Errorf("two processes on one CPU: %d", got)
+		t.Errorf("two processes bound to one CPU: %d CPUs, want 1", got)
 	}
 	bindTo(t, b, second)
 	if got := cpusOf([]int{a, b}); got != 2 {
-		t.Errorf("on two: %d", got)
+		t.Errorf("two processes bound to different CPUs: %d CPUs, want 2", got)
 	}
 
 	threads := aGoProgram(t)
 	bindTo(t, threads, first)
 	if got, want := cpusOf([]int{threads}), affinity(0); got != want {
-		t.Errorf("a process of which the main thread is bound: %d, want %d", got, want)
+		t.Errorf("process with only its main thread bound: %d CPUs, want %d", got, want)
 	}
 
 	if got := cpusOf([]int{1 << 22}); got != 0 {
-		t.Errorf("a process that has ended: %d", got)
+		t.Errorf("process that does not exist: %d CPUs, want 0 (unknown)", got)
 	}
 }
 
@@ -123,17 +123,17 @@ func ownReader(t *testing.T, group *cgroup.Group) (read func() *JobUsage) {
 }
 
 // A job that limits itself to fewer CPUs than it was given has both numbers.
-func TestReader_Bound(t *testing.T) {
+func TestReader_BoundJobHasFewerCPUs(t *testing.T) {
 	cpu, _ := twoCPUs(t)
 	read := ownReader(t, nil)
 	child := aChild(t)
 	given := affinity(0)
 	if l := read().Limits; l.CPUs != float64(given) || l.GivenCPUs != 0 {
-		t.Errorf("not bound: %+v", l)
+		t.Errorf("limits without a binding %+v, want %d CPUs and no given ones", l, given)
 	}
 	bindTo(t, child, cpu)
 	if l := read().Limits; l.CPUs != 1 || l.AffinityCPUs != 1 || l.GivenCPUs != float64(given) {
-		t.Errorf("bound to one of %d CPUs: %+v", given, l)
+		t.Errorf("limits when bound to one of %d CPUs: %+v; want 1, given %d", given, l, given)
 	}
 }
 
@@ -146,13 +146,13 @@ func TestReader_JobOnlyHasNoSwap(t *testing.T) {
 	r.Baseline()
 	for i := range 2 {
 		if vm := r.Read().VM; vm != nil {
-			t.Errorf("reading %d: %+v", i, vm)
+			t.Errorf("reading %d of a job-only Reader: vmstat %+v, want nil", i, vm)
 		}
 	}
 }
 
 // The limits of a control group that the job's processes enter are the job's.
-func TestReader_EntersGroup(t *testing.T) {
+func TestReader_JobInOwnGroupHasItsLimits(t *testing.T) {
 	testenv.NeedsRoot(t, "which makes control groups")
 	dir, file, quota := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"
 	if _, err := os.Stat(dir); err != nil {
@@ -185,14 +185,14 @@ func TestReader_EntersGroup(t *testing.T) {
 	t.Cleanup(func() { _ = os.WriteFile(home, []byte(strconv.Itoa(child)), 0o600) })
 	use := read()
 	if l := use.Limits; l.CPUQuota != .5 || l.CPUs != .5 || l.GivenCPUs != given.CPUs || l.CPUGroup != "/"+filepath.Base(dir) {
-		t.Errorf("in the group: %+v, was given %+v", l, given)
+		t.Errorf("limits in the group %+v; want half a CPU from %s, given %v", l, dir, given.CPUs)
 	}
 	if use.Group == nil || !(use.Group.Periods >= 0) {
-		t.Errorf("counters of the group: %+v", use.Group)
+		t.Errorf("counters of the group %+v, want its periods", use.Group)
 	}
 	move(home)
 	if l := read().Limits; l.CPUs != given.CPUs || l.GivenCPUs != 0 {
-		t.Errorf("back: %+v", l)
+		t.Errorf("limits after leaving the group %+v, want %v CPUs and no given ones", l, given.CPUs)
 	}
 }
 
@@ -216,13 +216,14 @@ func TestControlGroups(t *testing.T) {
 		}
 		got, err := controlGroups(dir)
 		if ends := errors.Is(err, fs.ErrNotExist); ends != test.ends || !ends && (err != nil || string(got) != test.groups) {
-			t.Errorf("%s: %q, %v", test.name, got, err)
+			t.Errorf("%s: groups %q, error %v; want %q, or that the process is ending: %v",
+				test.name, got, err, test.groups, test.ends)
 		}
 	}
 }
 
 // A zombie is not mistaken for a process that was moved to the root groups.
-func TestGroupsOf_Zombie(t *testing.T) {
+func TestGroupsOf_IgnoresZombie(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -233,7 +234,7 @@ func TestGroupsOf_Zombie(t *testing.T) {
 	}
 
 	if groups, _, _ := (&jobTree{}).groupsOf([]int{cmd.Process.Pid}); groups != "" {
-		t.Errorf("%q", groups)
+		t.Errorf("groups of a zombie %q, want none", groups)
 	}
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -241,7 +242,7 @@ func TestGroupsOf_Zombie(t *testing.T) {
 	}
 	got, err := controlGroups(fmt.Sprintf("/proc/%d", cmd.Process.Pid))
 	if !errors.Is(err, fs.ErrNotExist) && string(got) != string(own) {
-		t.Errorf("%q, %v; our own are %q", got, err, own)
+		t.Errorf("control groups of a zombie %q, error %v; want our own, %q, or ErrNotExist", got, err, own)
 	}
 }
 
@@ -254,9 +255,9 @@ func TestEnvironsOf(t *testing.T) {
 	two, same := aChild(t), aChild(t)
 	got := environsOf([]int{one, two, same, 1 << 22})
 	if len(got) != 2 || len(got[0]) != 1 || got[0][0] != "CUDA_VISIBLE_DEVICES=1" || got[1][0] != "CUDA_VISIBLE_DEVICES=2,3" {
-		t.Errorf("%q", got)
+		t.Errorf("environments %q, want CUDA_VISIBLE_DEVICES=1 and =2,3", got)
 	}
 	if got := environsOf(make([]int, maxEnvirons+1)); got != nil {
-		t.Errorf("of too many: %q", got)
+		t.Errorf("environments of more than %d processes %q, want nil", maxEnvirons, got)
 	}
 }

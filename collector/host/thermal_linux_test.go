@@ -16,7 +16,7 @@ func zonesOf(e *Energy) []EnergyZone {
 	return e.Zones
 }
 
-func TestReader_Energy(t *testing.T) {
+func TestReader_ReadsEnergyOfPackagesAndMemory(t *testing.T) {
 	const span = 262143328850
 	for name, want := range map[string][]EnergyZone{
 		"intel": {{"intel-rapl:0", 240422366267, span}}, // the cores are part of the package
@@ -32,12 +32,12 @@ func TestReader_Energy(t *testing.T) {
 		r := h.begin()
 		same(t, name, zonesOf(r.Energy), want)
 		if err := failedRare(r); err != nil || r.Missing != nil {
-			t.Errorf("%s: failure %v, gaps %v", name, err, r.Missing)
+			t.Errorf("%s: failure %v, missing %v; want neither", name, err, r.Missing)
 		}
 	}
 }
 
-func TestReader_EnergyPace(t *testing.T) {
+func TestReader_ReadsEnergyAtItsInterval(t *testing.T) {
 	h := openRare(t, "intel")
 	file := filepath.Join(h.sys, "class/powercap/intel-rapl:0/energy_uj")
 	h.begin()
@@ -50,14 +50,14 @@ func TestReader_EnergyPace(t *testing.T) {
 	write(t, filepath.Dir(file), "energy_uj", []byte("lots\n"))
 	r = h.after(time.Second)
 	if err := r.Failed[SourceEnergy]; err == nil || !strings.HasSuffix(err.Error(), `energy_uj: "lots\n" is not a count`) || len(zonesOf(r.Energy)) > 0 {
-		t.Errorf("failure %v, %v", err, zonesOf(r.Energy))
+		t.Errorf("failure %v, zones %v; want one that \"lots\" is not a count, and no zones", err, zonesOf(r.Energy))
 	}
 	write(t, filepath.Dir(file), "energy_uj", []byte("240422366270\n"))
 	same(t, "at the end", zonesOf(h.Final().Energy)[0].MicroJoules, uint64(240422366270))
 }
 
 // A Reader may be used again after Close, and then keeps nothing open.
-func TestReader_RareFilesAreClosed(t *testing.T) {
+func TestReader_CloseClosesFilesOfOptionalDevices(t *testing.T) {
 	before := len(openFiles(t))
 	h := openRare(t, "intel")
 	h.begin()
@@ -67,7 +67,7 @@ func TestReader_RareFilesAreClosed(t *testing.T) {
 	same(t, "temperature after Close", h.after(time.Minute).Thermal.Celsius, 55.)
 }
 
-func TestReader_Heat(t *testing.T) {
+func TestReader_ReadsThermal(t *testing.T) {
 	for name, want := range map[string]*Thermal{
 		"intel": {Celsius: 55, Throttles: []ThrottleCounter{{Name: "package 0", Events: 30}, {Name: "package 1", Events: 6},
 			{Name: "core of CPU 0", Events: 5}, {Name: "core of CPU 1"}, {Name: "core of CPU 2"}, {Name: "core of CPU 3", Events: 9}}},
@@ -80,12 +80,12 @@ func TestReader_Heat(t *testing.T) {
 		r := h.after(time.Millisecond)
 		same(t, name, r.Thermal, want)
 		if err := failedRare(r); err != nil {
-			t.Errorf("%s: failure %v", name, err)
+			t.Errorf("%s: failure %v, want none", name, err)
 		}
 	}
 }
 
-func TestReader_HeatPace(t *testing.T) {
+func TestReader_ReadsThermalAtItsInterval(t *testing.T) {
 	h := openRare(t, "intel")
 	h.begin()
 	h.after(time.Second)
@@ -105,7 +105,7 @@ func TestReader_HeatPace(t *testing.T) {
 
 // The threads of a core count for one core, and those of a package for one package, with the files of newer and older
 // kernels. Newer ones count the time, too.
-func TestReader_HeatOfThreads(t *testing.T) {
+func TestReader_CountsThrottlingOncePerCore(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	cpu := func(n string, files map[string]string) {
 		for name, text := range files {
@@ -128,7 +128,7 @@ func TestReader_HeatOfThreads(t *testing.T) {
 	})
 }
 
-func TestReader_HeatDamaged(t *testing.T) {
+func TestReader_DamagedSensorIsUnknown(t *testing.T) {
 	h := openRare(t, "intel")
 	h.begin()
 	h.after(time.Second)
@@ -137,17 +137,17 @@ func TestReader_HeatDamaged(t *testing.T) {
 	write(t, h.sys, "devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", []byte("\n"))
 	r := h.after(5 * time.Second)
 	if !math.IsNaN(r.Thermal.Celsius) {
-		t.Errorf("%v °C", r.Thermal.Celsius)
+		t.Errorf("temperature %v °C from a damaged sensor, want NaN", r.Thermal.Celsius)
 	}
 	same(t, "throttles", r.Thermal.Throttles, []ThrottleCounter{{Name: "package 1", Events: 6}})
 	if err := r.Failed[SourceThermal]; err == nil || !strings.Contains(err.Error(), `"-3000\n" is not a count`) ||
 		!strings.Contains(err.Error(), `package_throttle_count: "\n" is not a count`) {
-		t.Errorf("failure %v", err)
+		t.Errorf("failure %v, want one that names the damaged sensor and counter", err)
 	}
 }
 
 // Without a driver's sensor the kernel's thermal zone is used.
-func TestReader_HeatOfZones(t *testing.T) {
+func TestReader_FallsBackToThermalZones(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	write(t, h.sys, "class/thermal/thermal_zone0/type", []byte("acpitz\n"))
 	write(t, h.sys, "class/thermal/thermal_zone0/temp", []byte("99000\n"))

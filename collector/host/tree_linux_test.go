@@ -37,12 +37,12 @@ func TestReader_Read(t *testing.T) {
 	want.At, want.Disk = r.At, r.Disk
 	same(t, "reading", r, want)
 	if len(r.Disk) != 1 || r.Disk[0].Used+r.Disk[0].Available == 0 {
-		t.Errorf("disk: %+v", r.Disk)
+		t.Errorf("disks %+v, want one with a size", r.Disk)
 	}
 }
 
 // An old kernel lacks the columns of steal and guest.
-func TestReader_OldKernel(t *testing.T) {
+func TestReader_ReadsOldKernel(t *testing.T) {
 	r := openFixture(t, "kernel-2.6").Read()
 	same(t, "cpu", r.CPU, []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6)})
 }
@@ -113,14 +113,14 @@ func TestReader_DamagedFileCostsOnlyItsSource(t *testing.T) {
 			got := r.Read()
 			err := got.Failed[tt.source]
 			if err == nil || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), filepath.Join(proc, tt.file)) {
-				t.Errorf("failure of %s: %v, want one that names %s and says %q", tt.source, err, tt.file, tt.why)
+				t.Errorf("failure of %s: %v, want one that names %s and has %q", tt.source, err, tt.file, tt.why)
 			}
 			if len(got.Failed) != 1 {
-				t.Errorf("other sources failed too: %v", got.Failed)
+				t.Errorf("failures %v, want only that of %s", got.Failed, tt.source)
 			}
 			same(t, "the other sources", got.without(tt.source), healthy.without(tt.source))
 			if part := got.part(tt.source); part != "" {
-				t.Errorf("%s is there: %s", tt.source, part)
+				t.Errorf("source %s has values although its file is damaged", part)
 			}
 			repair(t, proc, tt.file)
 			again := r.Read()
@@ -167,13 +167,13 @@ func (r *Reading) part(source string) string {
 	return ""
 }
 
-func TestReader_EmptyHost(t *testing.T) {
+func TestReader_EmptyHostFailsEachSource(t *testing.T) {
 	empty := t.TempDir()
 	r := openHost(t, empty, empty)
 	got := r.Read()
 	if got.CPU != nil || got.Memory != nil || got.Devices[Disks] != nil || got.Devices[NICs] != nil ||
 		got.Load != nil || got.VM != nil || got.Pressure != nil || len(got.Failed) != 7 {
-		t.Errorf("got %+v", got)
+		t.Errorf("Reading of an empty host %+v, want no values and 7 failures", got)
 	}
 	h := r.Info()
 	same(t, "host", h, Info{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch})
@@ -181,18 +181,18 @@ func TestReader_EmptyHost(t *testing.T) {
 
 // With another host's procfs, net/dev of the reader's namespace must not replace the host's, if that exists but may not
 // be read.
-func TestReader_SidecarReadsNoNetworkOfItsOwn(t *testing.T) {
+func TestReader_SidecarDoesNotReadItsOwnNetwork(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	if err := os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	got := openHost(t, proc, sys).Read()
 	if got.Devices[NICs] != nil || got.Failed[SourceNetwork] == nil {
-		t.Errorf("net: %v, failure: %v", got.Devices[NICs], got.Failed[SourceNetwork])
+		t.Errorf("NICs %v, failure %v; want none, and a failure", got.Devices[NICs], got.Failed[SourceNetwork])
 	}
 }
 
-func TestTopology_LooksUpAgain(t *testing.T) {
+func TestClassCache_ClassifiesAgainAfterAMinute(t *testing.T) {
 	proc, healthy := collectortest.CopyOfTree(t)
 	sys := t.TempDir()
 	if err := os.CopyFS(sys, os.DirFS(healthy)); err != nil {

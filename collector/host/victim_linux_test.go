@@ -29,13 +29,13 @@ func TestParseVictim_OfAllKernels(t *testing.T) {
 	} {
 		v, at, ok := parseVictim([]byte(head + line + "\n SUBSYSTEM=x\n"))
 		if v != want || ok != (want.PID > 0) || ok && at != 34361325065*time.Microsecond {
-			t.Errorf("%q: %+v, %v, %v", line, v, at, ok)
+			t.Errorf("%q: victim %+v at %v, ok %v; want %+v", line, v, at, ok, want)
 		}
 	}
 
 	for _, record := range []string{"12,568,34361325065,-;Killed process 42 (python) total-vm:77996kB, anon-rss:0kB", "", ";", "1,2,3", "1,2,x,-;oom-kill:", "1,2,-3,-;oom-kill:task=x,pid=3,", "oom-kill:task=x,pid=3,"} {
 		if v, _, ok := parseVictim([]byte(record)); ok {
-			t.Errorf("%q: %+v", record, v)
+			t.Errorf("%q: victim %+v, want the record rejected", record, v)
 		}
 	}
 }

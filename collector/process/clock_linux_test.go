@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestTree_ExactTimes: the last Read has the CPU time of waiting processes to less than a tick, compared with the
+// TestTree_CPUTimeIsExactToLessThanATick: the last Read has the CPU time of waiting processes to less than a tick, compared with the
 // scheduler's statistics.
-func TestTree_ExactTimes(t *testing.T) {
+func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 	const n = 5
 	tree := treeOwn()
 	defer tree.Close()
@@ -61,8 +61,8 @@ func treeWaits(t *testing.T, pid int) string {
 	return string(s.state)
 }
 
-// TestTree_WithoutMemory: memory is not measured unless requested.
-func TestTree_WithoutMemory(t *testing.T) {
+// TestTree_MeasuresMemoryOnlyIfWanted: memory is not measured unless requested.
+func TestTree_MeasuresMemoryOnlyIfWanted(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)

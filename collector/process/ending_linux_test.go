@@ -16,7 +16,7 @@ import (
 )
 
 // A process without its first thread goes on, and its memory stays known.
-func TestTree_MemoryWithoutFirstThread(t *testing.T) {
+func TestTree_KnowsMemoryWithoutFirstThread(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()
 	j := treeStart(t, treeSelf("leaderless 32"))
@@ -32,7 +32,7 @@ func TestTree_MemoryWithoutFirstThread(t *testing.T) {
 }
 
 // A process that is about to end and has released its memory is omitted: the memory of the others stays known.
-func TestTree_MemoryBesideAProcessThatIsEnding(t *testing.T) {
+func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()
 	other := treeStart(t, treeSelf("linger 1"))

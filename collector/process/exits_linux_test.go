@@ -13,7 +13,7 @@ import (
 
 // The kernel reports the parent of a process that SIGKILL ended, even if it was waited for at once. It fails to in one
 // of 200 cases.
-func TestExits(t *testing.T) {
+func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
 	e, err := OpenExitListener()
 	if err != nil {
 		t.Skipf("the kernel's process connector is missing (%v): run the tests outside of containers", err)

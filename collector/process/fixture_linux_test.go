@@ -119,7 +119,7 @@ func treeWant(tb testing.TB, t *Tree, want ...int) TreeUsage {
 	return u
 }
 
-func TestTree_Fixture(t *testing.T) {
+func TestTree_SumsJobsProcesses(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 60, parent: 200, start: 90, comm: "has) R 1 (all\n) S 1", ticks: [4]int{1, 2, 3, 4}, threads: 3, pages: 10, pssKB: 16, read: 100, written: 10}) // IDs start again at the end
 	p.put(treeLine{pid: 150, parent: 1, start: 60, ticks: [4]int{100, 100, 100, 100}, pages: 1000, read: 1})
@@ -146,7 +146,7 @@ func TestTree_Fixture(t *testing.T) {
 }
 
 // The job's processes remain the job's when they are adopted, and so do their children.
-func TestTree_KeepsWhatOthersAdopt(t *testing.T) {
+func TestTree_KeepsAdoptedProcesses(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
 	p.put(treeLine{pid: 300, parent: 200, start: 70})
@@ -160,7 +160,7 @@ func TestTree_KeepsWhatOthersAdopt(t *testing.T) {
 	}
 }
 
-func TestTree_ReusedIDs(t *testing.T) {
+func TestTree_DropsProcessWithReusedID(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 150, parent: 1, start: 55})
 	p.put(treeLine{pid: 151, parent: 1, start: 55})
@@ -183,7 +183,7 @@ func TestTree_ReusedIDs(t *testing.T) {
 	treeWant(t, tree, 150, 151, 301)
 }
 
-func TestTree_Ignores(t *testing.T) {
+func TestTree_LeavesOutIgnoredProcesses(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
 	p.put(treeLine{pid: 210, parent: 100, start: 60})
@@ -203,7 +203,7 @@ func TestTree_Ignores(t *testing.T) {
 }
 
 // Cycles of parents, and parents that do not exist.
-func TestTree_ImpossibleParents(t *testing.T) {
+func TestTree_LeavesOutProcessesWithImpossibleParents(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
 	p.put(treeLine{pid: 300, parent: 301, start: 60})
@@ -218,7 +218,7 @@ func TestTree_ImpossibleParents(t *testing.T) {
 }
 
 // Changes between the list and the reads, and between two reads. Ignore is called after all processes were read once.
-func TestTree_ChangesWhileItIsRead(t *testing.T) {
+func TestTree_ToleratesChangesDuringScan(t *testing.T) {
 	p := treeFixture(t)
 	second := [4]int{100, 0, 0, 0}
 	p.put(treeLine{pid: 10, parent: 100, start: 60})
@@ -252,7 +252,7 @@ func TestTree_ChangesWhileItIsRead(t *testing.T) {
 	}
 }
 
-func TestTree_WithoutRoot(t *testing.T) {
+func TestTree_FailsWithoutRoot(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}})
 	tree := p.tree(nil)
@@ -303,7 +303,7 @@ func (p treeProc) make(err error) {
 	}
 }
 
-func TestTree_DamagedFiles(t *testing.T) {
+func TestTree_DamagedFileCostsOnlyItsNumbers(t *testing.T) {
 	for _, file := range []string{"stat", "io", "smaps_rollup"} {
 		for name, damage := range treeDamages {
 			t.Run(file+"/"+name, func(t *testing.T) { treeDamaged(t, file, name == "missing", damage) })
@@ -341,7 +341,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		}
 		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
 		got := u
-		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // see TestTree_ProvenMemory; Unowned is the host's
+		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // see TestTree_MemoryLowerBound; Unowned is the host's
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
 		}
@@ -355,7 +355,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 }
 
 // If no process has a file, the kernel does not support it.
-func TestTree_KernelWithoutFiles(t *testing.T) {
+func TestTree_KernelWithoutRollupAndIO(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3})
 	for _, pid := range []string{"100", "200"} {
@@ -369,7 +369,7 @@ func TestTree_KernelWithoutFiles(t *testing.T) {
 	}
 }
 
-func TestTree_NoProcess(t *testing.T) {
+func TestTree_KeepsLastMemoryWithoutProcesses(t *testing.T) {
 	p := treeFixture(t)
 	tree := p.tree(nil)
 	u := treeWant(t, tree)
@@ -395,7 +395,7 @@ func (c *treeClock) now() clockReading {
 	return c.at
 }
 
-func TestTree_PutsScansOff(t *testing.T) {
+func TestTree_DefersExpensiveScans(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	tree := p.tree(nil)
@@ -491,7 +491,7 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 }
 
 // A process that a pass could not read counts as unread in every other pass, too.
-func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
+func TestTree_UnreadProcessCountsInEachPass(t *testing.T) {
 	p := treeFixture(t)
 	for pid := 200; pid < 206; pid++ {
 		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1, pssKB: 4})
@@ -512,7 +512,7 @@ func TestTree_MeasuresPSSInPartsUnread(t *testing.T) {
 }
 
 // The pause for unchanged memory grows with the cost of measuring.
-func TestResting_GrowsWithTheCost(t *testing.T) {
+func TestIdleScanInterval_GrowsWithTheCost(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1500 * time.Microsecond: maxInterval, 6 * time.Millisecond: 20 * time.Second, time.Second: maxIdleScanInterval} {
 		if got := idleScanInterval(cost); got != want {
 			t.Errorf("after %v: %v, want %v", cost, got, want)
@@ -520,7 +520,7 @@ func TestResting_GrowsWithTheCost(t *testing.T) {
 	}
 }
 
-func TestTree_VeryLargeProcess(t *testing.T) {
+func TestTree_CountsRSSOfVeryLargeProcess(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20, pssKB: 1})
 	if u := treeRead(t, p.tree(nil)); u.MemoryKind != "rss" || u.Memory != float64(3<<20*os.Getpagesize()) || u.Failed["memory"] == nil {
@@ -529,7 +529,7 @@ func TestTree_VeryLargeProcess(t *testing.T) {
 }
 
 // A process whose first thread has ended while another runs is not a zombie.
-func TestTree_ProcessWithoutFirstThread(t *testing.T) {
+func TestTree_CountsProcessWithoutFirstThread(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, state: "Z", threads: 2})
 	if u := treeRead(t, p.tree(nil)); u.Processes != 1 || u.Threads != 2 || u.Failed["memory"] == nil {
@@ -589,7 +589,7 @@ func FuzzTreeDirectory(f *testing.F) {
 }
 
 // The last Read is not deferred, whatever the previous one cost.
-func TestTree_Final(t *testing.T) {
+func TestTree_ForceNextIsNotDeferred(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	tree := p.tree(nil)
@@ -605,7 +605,7 @@ func TestTree_Final(t *testing.T) {
 }
 
 // Unchanged memory is not measured each time, growing memory is measured at once.
-func TestTree_MeasuresMemoryThatMoves(t *testing.T) {
+func TestTree_MeasuresChangedMemoryAtOnce(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 8})
 	tree := p.tree(nil)
@@ -629,7 +629,7 @@ func TestTree_MeasuresMemoryThatMoves(t *testing.T) {
 
 // Pages shared by two processes may be split while both have as many as before: each is a minor fault of one of them.
 // The pages of a single process are its own, so its faults do not matter.
-func TestTree_MeasuresMemoryThatParts(t *testing.T) {
+func TestTree_MeasuresSplitPages(t *testing.T) {
 	p := treeFixture(t)
 	first := treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 2000, faults: 5000}
 	second := treeLine{pid: 201, parent: 200, start: 61, pages: 1000, pssKB: 2000, faults: 70}
@@ -665,7 +665,7 @@ func TestTree_MeasuresMemoryThatParts(t *testing.T) {
 
 // Passes over PSS take 0.5 % of a core in the long run. An unused budget of up to 5 s counts, and passes are at most 5
 // s apart, whatever they cost.
-func TestTree_AfterPSS(t *testing.T) {
+func TestTree_AfterPSSKeepsTheBudget(t *testing.T) {
 	at := func(wall, cpu int) clockReading {
 		return clockReading{time.Duration(wall) * time.Second, time.Duration(cpu) * time.Millisecond}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // The relation of a process is known while one of the two newest scans has it.
-func TestTree_Seen(t *testing.T) {
+func TestTree_ScannedRelation(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 80})
 	p.put(treeLine{pid: 210, parent: 100, start: 81}) // ignored
@@ -42,7 +42,7 @@ func TestTree_Seen(t *testing.T) {
 }
 
 // The relation of a process follows from its current parents, without a scan.
-func TestTree_Look(t *testing.T) {
+func TestTree_CurrentRelation(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 60 & echo $!; read -r x")
 	in, err := cmd.StdinPipe()
 	if err != nil {

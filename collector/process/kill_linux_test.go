@@ -11,7 +11,7 @@ import (
 
 // A process whose parent has ended is known from the previous scan, and a clone in another goroutine finds and kills
 // it, but not the other children of the root.
-func TestTree_KillsWhatItKnew(t *testing.T) {
+func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 	other := treeStart(t, exec.Command("sh", "-c", "echo ready; read x; exit 7"))
 	other.line(t)
 	job := treeStart(t, exec.Command("sh", "-c", "sleep 300 </dev/null & echo $!; read x"))
@@ -57,7 +57,7 @@ func TestTree_KillsWhatItKnew(t *testing.T) {
 }
 
 // A Tree without a scan finds the processes below the root.
-func TestTree_AnewKnowsNothing(t *testing.T) {
+func TestTree_CloneEmptyFindsProcessesBelowRoot(t *testing.T) {
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
 	tree := NewTree(Options{Root: os.Getpid()})
 	defer tree.Close()

@@ -9,7 +9,7 @@ import (
 
 // The lower bound from a sum of resident sizes, which counts shared pages several times, is only its largest part, or
 // the sum of the measured PSS.
-func TestTree_ProvenMemory(t *testing.T) {
+func TestTree_MemoryLowerBound(t *testing.T) {
 	kib := float64(os.Getpagesize() >> 10)
 	for name, c := range map[string]struct {
 		processes []treeLine
@@ -43,7 +43,7 @@ func TestTree_ProvenMemory(t *testing.T) {
 
 // Measured memory is up to date as long as nothing changes. A deferred measurement is at least the lower bound from the
 // resident sizes; once these fall, it may be too high.
-func TestTree_MemoryThatIsPutOff(t *testing.T) {
+func TestTree_RaisesDeferredMemoryToLowerBound(t *testing.T) {
 	page := float64(os.Getpagesize())
 	many := func(pages ...int) (out []treeLine) {
 		for i, n := range pages {

@@ -22,7 +22,7 @@ func wantUse(tb testing.TB, t *Tree, seconds, read, written float64) {
 	}
 }
 
-func TestTree_NamedAndBelow(t *testing.T) {
+func TestTree_MembersAndTheirDescendantsCount(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 110, parent: 100, start: 60})
 	p.put(treeLine{pid: 120, parent: 110, start: 70})
@@ -47,7 +47,7 @@ func TestTree_NamedAndBelow(t *testing.T) {
 	treeWant(t, tree, 110, 111, 200, 210)
 }
 
-func TestTree_NamedMustBeThere(t *testing.T) {
+func TestTree_MissingMemberIsAnError(t *testing.T) {
 	p := treeFixture(t)
 	if _, err := p.named(nil, 100, 555).Read(); err == nil {
 		t.Error("no error")
@@ -55,7 +55,7 @@ func TestTree_NamedMustBeThere(t *testing.T) {
 }
 
 // An ended process counts once: with the parent that waited for it, or as last seen.
-func TestTree_NamedEnd(t *testing.T) {
+func TestTree_EndedMemberCountsOnce(t *testing.T) {
 	const root = 28 // ticks of the fixture's process 100
 	grown := func(children int) treeLine {
 		return treeLine{pid: 100, parent: 1, start: 50, ticks: [4]int{7, 7, 7 + children, 7}, read: 9, written: 9}
@@ -95,7 +95,7 @@ func TestTree_NamedEnd(t *testing.T) {
 }
 
 // Unreadable storage I/O does not become 0 when the process has ended.
-func TestTree_NamedWithoutStorage(t *testing.T) {
+func TestTree_UnreadableIOOfEndedMemberStaysUnknown(t *testing.T) {
 	p := treeFixture(t)
 	p.file(100, "io", "nothing\n")
 	tree := p.named(nil, 100)

@@ -12,7 +12,7 @@ import (
 )
 
 // Swap and huge pages are part of the memory; shared huge pages count once.
-func TestTree_SwapAndHugePages(t *testing.T) {
+func TestTree_MemoryIncludesSwapAndHugePages(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 1000, rollup: "Swap: 900 kB\nSwapPss: 300 kB\nPrivate_Hugetlb: 2048 kB\nShared_Hugetlb: 4096 kB\n"})
 	p.put(treeLine{pid: 201, parent: 100, start: 60, pssKB: 1000, rollup: "SwapPss: 100 kB\nPrivate_Hugetlb: 0 kB\nShared_Hugetlb: 4096 kB\n"})
@@ -34,7 +34,7 @@ func (p treeProc) read() *Tree {
 }
 
 // Without PSS, swap and huge pages come from the status file.
-func TestTree_SwapWithoutPSS(t *testing.T) {
+func TestTree_ReadsSwapWithoutPSS(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20})
 	p.file(200, "status", "VmRSS:\t1 kB\nVmSwap:\t2048 kB\nHugetlbPages:\t1024 kB\n")
@@ -48,7 +48,7 @@ func TestTree_SwapWithoutPSS(t *testing.T) {
 
 // Fork-join: a process of 132 MiB shares all of it with workers that end, begin, or call exec while they are measured.
 // Its memory is never lower or higher, and the pass is repeated at the next scan.
-func TestTree_RacesWithForkJoin(t *testing.T) {
+func TestTree_MemoryIsRightDuringForkJoin(t *testing.T) {
 	const kib = 132 << 10
 	line := func(pid, sharers int) treeLine {
 		pss, private := kib/sharers, 0
@@ -103,7 +103,7 @@ func TestTree_RacesWithForkJoin(t *testing.T) {
 
 // While a process of 120 MiB forks short-lived workers fifty times, its memory never appears lower, nor higher than its
 // own plus theirs.
-func TestTree_FiftyForkJoins(t *testing.T) {
+func TestTree_MemoryIsRightDuringFiftyForkJoins(t *testing.T) {
 	python := treePython(t)
 	j := treeStart(t, exec.Command(python, "-c", `
 import os, sys
@@ -153,7 +153,7 @@ sys.stdin.read()
 }
 
 // The memory of a process without its first thread is followed as usual.
-func TestTree_MemoryGrowsWithoutFirstThread(t *testing.T) {
+func TestTree_FollowsMemoryWithoutFirstThread(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second")
 	tree := treeOwn()
 	defer tree.Close()

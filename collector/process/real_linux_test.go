@@ -425,7 +425,7 @@ func TestTree_FindsDaemon(t *testing.T) {
 	}
 }
 
-func TestTree_Zombie(t *testing.T) {
+func TestTree_ZombieHasOnlyCPUTime(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()
 	j := treeStart(t, treeSelf("zombie"))
@@ -486,7 +486,7 @@ sys.stdin.read()
 
 // Two processes share 200 MB by copy-on-write, until one writes to all of it: their resident pages stay the same, and
 // the memory doubles.
-func TestTree_SeesSharedMemoryPart(t *testing.T) {
+func TestTree_NoticesSplitOfSharedMemory(t *testing.T) {
 	python := treePython(t)
 	tree := treeOwn()
 	defer tree.Close()
@@ -533,7 +533,7 @@ func treeStorm(n int) *exec.Cmd {
 
 // While 5,000 processes come and go, nothing fails, no other process is mistaken for the job's, and no time is counted
 // twice.
-func TestTree_ForkStorm(t *testing.T) {
+func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
@@ -617,7 +617,7 @@ func treeReap(but int) (n int, cpu float64) {
 }
 
 // The times of another user's processes are readable, their memory map and I/O are not.
-func TestTree_OtherUsers(t *testing.T) {
+func TestTree_OtherUsersProcessesHaveOnlyTimes(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to read as another user")
 	}
@@ -633,7 +633,7 @@ func TestTree_OtherUsers(t *testing.T) {
 }
 
 // A procfs that hides other users' processes shows the job's.
-func TestTree_HidePID(t *testing.T) {
+func TestTree_FindsJobDespiteHidePID(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to mount a procfs with hidepid in a mount namespace")
 	}

@@ -82,7 +82,7 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 }
 
 // Growth of the host's shared memory that no process holds is reported separately.
-func TestTree_SharedMemoryWithoutOwner(t *testing.T) {
+func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 	const much = 1 << 40 // more than any host has: changes by others do not matter
 	tree := treeOwn()
 	defer tree.Close()
@@ -127,7 +127,7 @@ const treeMounts = `21 1 0:21 / / rw - ext4 /dev/vda rw
 `
 
 // Only files on a tmpfs are measured, each counts once, and files from before the job count with their growth.
-func TestTree_OpenFiles(t *testing.T) {
+func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 	p := treeFixture(t)
 	block := strings.Repeat("x", 256<<10)
 	file := func(name string, blocks int) (path string, bytes float64) {
@@ -170,7 +170,7 @@ func TestTree_OpenFiles(t *testing.T) {
 }
 
 // If there are more descriptors than are read at a time, the others follow later, and known files stay meanwhile.
-func TestTree_ManyDescriptors(t *testing.T) {
+func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 	testenv.SkipIfShort(t, "half a second")
 	p := treeFixture(t)
 	path := filepath.Join(t.TempDir(), "file")

@@ -59,7 +59,7 @@ func (f *tableFixture) rows(want string) {
 }
 
 // No time is in two rows, and none is lost, whichever processes the scans see.
-func TestTable_AddsUp(t *testing.T) {
+func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 	t.Run("a child that was seen, and others that were not", func(t *testing.T) {
 		f := newTableFixture(t, Options{})
 		f.proc(200, 100, 10, 0)
@@ -164,7 +164,7 @@ func TestTable_AddsUp(t *testing.T) {
 }
 
 // A job that ends before the first scan has the row of its main process.
-func TestTable_NeverSeen(t *testing.T) {
+func TestTable_UnseenMainProcessHasRow(t *testing.T) {
 	redact := func(args []string) []string { return append(args[:1:1], "***") }
 	tree := NewTree(Options{Root: os.Getpid(), Command: []string{"job", "secret"}, Redact: redact, Reaped: func() []ReapedProcess {
 		return []ReapedProcess{{PID: 7, CPUSeconds: 2}, {PID: 5, Main: true, CPUSeconds: 3, ChildrenSeconds: 1, Start: 4, At: 9, MaxRSS: 1 << 20}}
@@ -177,7 +177,7 @@ func TestTable_NeverSeen(t *testing.T) {
 }
 
 // Processes that ran before the table began count from then on.
-func TestTable_Running(t *testing.T) {
+func TestTable_RunningJobCountsFromFirstRead(t *testing.T) {
 	f := newTableFixture(t, Options{Running: true})
 	f.file(200, "status", "VmHWM:\t 900 kB\n")
 	f.put(treeLine{pid: 200, parent: 100, start: 200, ticks: [4]int{10, 0, 30, 0}, pages: 3, faults: 1})
@@ -193,7 +193,7 @@ func TestTable_Running(t *testing.T) {
 
 // The rows are the processes with the most CPU time and the highest peaks. Ended processes without a row are part of
 // the parent.
-func TestTable_Rows(t *testing.T) {
+func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 	f := newTableFixture(t, Options{})
 	f.proc(200, 100, 1000, 0)
 	all := 0
@@ -227,7 +227,7 @@ func TestTable_Rows(t *testing.T) {
 }
 
 // The table's size does not grow with the number of processes.
-func TestTable_Bounded(t *testing.T) {
+func TestTable_SizeIsBounded(t *testing.T) {
 	tree := NewTree(Options{Root: 1, Proc: t.TempDir()})
 	if err := tree.dir.open(tree.o.Proc, false); err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestTable_Bounded(t *testing.T) {
 }
 
 // The command line and the peak memory are read once, and again when they may have changed.
-func TestTable_Looks(t *testing.T) {
+func TestTable_InspectsProcessesThatMayHaveChanged(t *testing.T) {
 	f := newTableFixture(t, Options{Redact: func(args []string) []string {
 		if len(args) > 1 && args[1] == "--token" {
 			return []string{args[0], "--token", "***"}
@@ -312,7 +312,7 @@ func TestTable_Looks(t *testing.T) {
 }
 
 // The number of inspections per scan is limited; the others follow later.
-func TestTable_LooksInTurn(t *testing.T) {
+func TestTable_LimitsInspectionsPerScan(t *testing.T) {
 	f := newTableFixture(t, Options{})
 	f.proc(200, 100, 1000, 0)
 	const n = maxInspections + 10

@@ -22,7 +22,7 @@ func TestUsageReader_Self(t *testing.T) {
 }
 
 // A subtree is a process and all its descendants, also while they wait.
-func TestUsageReader_Family(t *testing.T) {
+func TestUsageReader_SubtreeIncludesDescendants(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())); err != nil {
 		t.Skip("needs a kernel that lists children (CONFIG_PROC_CHILDREN)")
 	}
@@ -46,7 +46,7 @@ func TestUsageReader_Family(t *testing.T) {
 	}
 }
 
-func TestUsageReader_OfNobody(t *testing.T) {
+func TestUsageReader_SubtreeOfNoProcessIsZero(t *testing.T) {
 	var r UsageReader
 	if u := r.Subtree(1 << 30); u != (Usage{}) {
 		t.Errorf("%+v", u)

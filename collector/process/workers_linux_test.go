@@ -7,7 +7,7 @@ import (
 
 // A process that waits for its children is no worker. One without children is, and so is one that uses CPU time while
 // its children run.
-func TestTree_Workers(t *testing.T) {
+func TestTree_WorkersLeavesOutWaitingParents(t *testing.T) {
 	p := treeFixture(t)
 	shell := treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{3, 0, 0, 0}}
 	p.put(shell)

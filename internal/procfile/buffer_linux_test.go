@@ -12,7 +12,7 @@ import (
 )
 
 // Files of every size around the buffer's are read whole, and none above the limit.
-func TestBuffer_Sizes(t *testing.T) {
+func TestBuffer_ReadsFilesOfEverySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	const limit = 3 * firstSize
 	var b Buffer
@@ -35,7 +35,7 @@ func TestBuffer_Sizes(t *testing.T) {
 }
 
 // A read failure is an error with the path, and nothing blocks.
-func TestBuffer_Errors(t *testing.T) {
+func TestBuffer_ErrorHasPath(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestBuffer_Errors(t *testing.T) {
 }
 
 // Each read of an open kernel file returns the current content, without allocating.
-func TestBuffer_ReadFromIsNew(t *testing.T) {
+func TestBuffer_ReadFromReturnsCurrentContent(t *testing.T) {
 	fd, err := Open("/proc/self/stat")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestParseCount_Bounds(t *testing.T) {
+func TestParseCount(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "007": "7", "18446744073709551615": "18446744073709551615", "00000000000000000001": "1",
 		"18446744073709551616": "", "99999999999999999999": "", "000000000000000000001": "", "": "", "-1": "", "+1": "", "1 ": "", "1.0": "", "x": "",
@@ -19,7 +19,7 @@ func TestParseCount_Bounds(t *testing.T) {
 	}
 }
 
-func TestSplitStat_Names(t *testing.T) {
+func TestSplitStat_NameMayContainAnything(t *testing.T) {
 	const after = "S 7 1 1 0 -1 4194560 9 8 7 6 11 12 13 14 20 0 17 0 19 4096 21 22\n"
 	for _, name := range []string{"sh", "", "a b", "a) S 9 (b", ")(", "two\nlines", "((((", "))))"} {
 		var f [StatRSS + 1][]byte
@@ -60,7 +60,7 @@ func FuzzSplitFields(f *testing.F) {
 	})
 }
 
-func TestAppendPIDs_Lists(t *testing.T) {
+func TestAppendPIDs(t *testing.T) {
 	for list, want := range map[string][]int{
 		"": {7}, "1\n20\n300\n": {7, 1, 20, 300}, "1 20 ": {7, 1, 20}, "0\n4\n": {7, 0, 4}, "x\n-3\n4294967296\n5\n": {7, 5},
 	} {
@@ -70,7 +70,7 @@ func TestAppendPIDs_Lists(t *testing.T) {
 	}
 }
 
-func TestExiting_Flags(t *testing.T) {
+func TestIsExiting(t *testing.T) {
 	const rest = " 0 0 0"
 	for stat, want := range map[string]bool{
 		"7 (a) R 1 7 7 0 -1 4194304" + rest:      false,

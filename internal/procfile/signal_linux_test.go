@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestHasSignal_Sets(t *testing.T) {
+func TestHasSignal(t *testing.T) {
 	const status = "Name:\tsh\nSigQ:\t0/1\nSigPnd:\t0000000000000100\nShdPnd:\t8000000000004001\nSigBlk:\tnonsense\n"
 	for _, c := range []struct {
 		set  string
@@ -42,7 +42,7 @@ func TestStatusValue(t *testing.T) {
 }
 
 // A stopped process does not receive its signals: they stay pending.
-func TestHasSignal_OfAProcess(t *testing.T) {
+func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
