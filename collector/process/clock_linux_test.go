@@ -43,7 +43,8 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 	tree.ForceNext()
 	u, err := tree.Read()
 	if got := u.CPUSeconds - before.CPUSeconds; err != nil || got < want-0.0005 || got > want+0.0005 {
-		t.Errorf("%.4f s of CPU in %d processes, the scheduler says %.4f; %v", got, n, want, err)
+		t.Errorf("CPU time of %d processes %.4f s, want the scheduler's %.4f s within 0.5 ms; error %v",
+			n, got, want, err)
 	}
 }
 
@@ -70,7 +71,7 @@ func TestTree_MeasuresMemoryOnlyIfWanted(t *testing.T) {
 		tree.MeasureMemory(wanted)
 		u, err := tree.Read()
 		if err != nil || u.MemoryFresh != wanted || u.Processes < 1 {
-			t.Errorf("memory wanted: %v, %+v, %v", wanted, u, err)
+			t.Errorf("memory wanted: %v; got %+v, error %v; want MemoryFresh to be the same", wanted, u, err)
 		}
 	}
 }

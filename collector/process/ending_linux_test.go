@@ -24,10 +24,11 @@ func TestTree_KnowsMemoryWithoutFirstThread(t *testing.T) {
 
 	u := treeWant(t, tree, j.cmd.Process.Pid)
 	if p := tree.jobProcs[0]; p.state != 'Z' || p.dead() || u.Processes != 1 {
-		t.Fatalf("%c, %v threads: %+v", p.state, p.threads, u)
+		t.Fatalf("process in state %c with %v threads, usage %+v; want state Z but alive, 1 process",
+			p.state, p.threads, u)
 	}
 	if u.MemoryKind != "pss" || u.Memory < 32<<20 || u.Memory > 256<<20 || treeFailed(u) {
-		t.Errorf("32 MiB and a little: %+v", u)
+		t.Errorf("usage %+v, want a PSS of 32 to 256 MiB without failures", u)
 	}
 }
 
@@ -43,7 +44,7 @@ func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 	ending.line(t)
 	pid := ending.cmd.Process.Pid
 	if u := treeRead(t, tree); u.MemoryKind != "pss" || u.Memory < alone.Memory+32<<20 {
-		t.Fatalf("before: %+v, and %+v without it", u, alone)
+		t.Fatalf("usage with both processes %+v, want a PSS at least 32 MiB above that of one, %+v", u, alone)
 	}
 
 	treeKeepEnding(t, pid)
@@ -52,10 +53,10 @@ func TestTree_OmitsMemoryOfEndingProcess(t *testing.T) {
 		defer tree.Close()
 		u := treeRead(t, tree)
 		if p := findProc(tree.all, int32(pid)); p == nil || p.class != inJob || p.state != 'Z' || p.dead() {
-			t.Fatalf("it is not ending: %+v", p)
+			t.Fatalf("entry of the ending process %+v, want one in the job, in state Z but alive", p)
 		}
 		if u.MemoryKind != "pss" || treeFailed(u) || u.Memory <= 0 || u.Memory > alone.Memory+16<<20 {
-			t.Errorf("beside a process that is ending: %+v, alone %+v", u, alone)
+			t.Errorf("usage beside an ending process %+v, want a PSS near that without it, %+v", u, alone)
 		}
 	}
 }
@@ -99,7 +100,7 @@ func treeKeepEnding(t *testing.T, pid int) {
 	}
 	for begin := time.Now(); treeStates(pid) != "ZZ"; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > treePatience {
-			t.Fatalf("its threads are in the states %s", treeStates(pid))
+			t.Fatalf("threads are in the states %s, want ZZ", treeStates(pid))
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestExitListener_ReportsParentOfKilledProcess(t *testing.T) {
 		}
 		if kill[1] == shell {
 			if kill[0] == shell || kill[0] == os.Getpid() || NewTree(Options{Root: os.Getpid()}).RelationByParent(kill[0], kill[1]) != InJob {
-				t.Errorf("process %d of parent %d is not ours", kill[0], kill[1])
+				t.Errorf("killed process %d with the parent %d is not known as a child of the shell", kill[0], kill[1])
 			}
 			break
 		}
@@ -90,7 +90,7 @@ func TestParseExit(t *testing.T) {
 		"empty":              {nil, 0, 0},
 	} {
 		if pid, parent := parseExit(c.message); pid != c.pid || parent != c.parent {
-			t.Errorf("%s: process %d of %d, want %d of %d", name, pid, parent, c.pid, c.parent)
+			t.Errorf("%s: process %d with parent %d, want %d with %d", name, pid, parent, c.pid, c.parent)
 		}
 	}
 }

@@ -138,10 +138,10 @@ func TestTree_SumsJobsProcesses(t *testing.T) {
 	want := TreeUsage{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", IO: IO{101, 1010, 12, 16},
 		IOFresh: true, MemoryFresh: true, Fresh: true}
 	if u.MemoryUpToDate, u.MemoryLowerBound = false, 0; fmt.Sprint(u) != fmt.Sprint(want) {
-		t.Fatalf("got  %+v\nwant %+v", u, want)
+		t.Fatalf("usage\ngot  %+v\nwant %+v", u, want)
 	}
 	if first := tree.jobProcs[0]; first.pid != 60 || first.start != 90 || first.rss() != uint64(10*page) {
-		t.Fatalf("%+v", first)
+		t.Fatalf("first process %+v, want 60, started at 90, with 10 pages", first)
 	}
 }
 
@@ -245,10 +245,10 @@ func TestTree_ToleratesChangesDuringScan(t *testing.T) {
 	})
 
 	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 6 {
-		t.Errorf("%v s in the scan in which a process was waited for", u.CPUSeconds)
+		t.Errorf("CPU time %v s in the scan during which a process was waited for, want 6", u.CPUSeconds)
 	}
 	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 7 {
-		t.Errorf("%v s in the scan after it", u.CPUSeconds)
+		t.Errorf("CPU time %v s in the scan after a process was waited for, want 7", u.CPUSeconds)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestTree_FailsWithoutRoot(t *testing.T) {
 		t.Helper()
 		u, err := tree.Read()
 		if err == nil || !strings.Contains(err.Error(), want) || !math.IsNaN(u.CPUSeconds) || !math.IsNaN(u.Memory) || u.Fresh {
-			t.Fatalf("%+v, %v; want an error with %q", u, err, want)
+			t.Fatalf("usage %+v, error %v; want unknown usage and an error with %q", u, err, want)
 		}
 	}
 
@@ -276,7 +276,7 @@ func TestTree_FailsWithoutRoot(t *testing.T) {
 	p.remove(p.dir)
 	fails("no such file or directory")
 	if tree.Close(); tree.held != 0 {
-		t.Fatalf("%d descriptors are held", tree.held)
+		t.Fatalf("%d descriptors are open after Close, want 0", tree.held)
 	}
 }
 
@@ -343,13 +343,13 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 		got := u
 		got.Failed, got.MemoryUpToDate, got.MemoryLowerBound, got.Unowned = nil, false, 0, 0 // see TestTree_MemoryLowerBound; Unowned is the host's
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
+			t.Errorf("%s: usage\ngot  %+v\nwant %+v", what, got, want)
 		}
 		if failed == "" && u.Failed != nil || failed != "" && (len(u.Failed) != 1 || u.Failed[failed] == nil) {
-			t.Errorf("%s: failed: %v, want %q", what, u.Failed, failed)
+			t.Errorf("%s: failures %v, want only one of %q", what, u.Failed, failed)
 		}
 		if err := u.Failed[failed]; err != nil && (!strings.Contains(err.Error(), "1 of ") || !strings.Contains(err.Error(), path+": ")) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: failure %v, want one of 1 process that names %s", what, err, path)
 		}
 	}
 }
@@ -365,7 +365,7 @@ func TestTree_KernelWithoutRollupAndIO(t *testing.T) {
 	u := treeWant(t, p.tree(nil), 200)
 	if u.Memory != float64(3*os.Getpagesize()) || u.MemoryKind != "rss" || !math.IsNaN(u.ReadBytes) || !math.IsNaN(u.WriteBytes) ||
 		u.Failed["memory"] == nil || !errors.Is(u.Failed["io"], unix.ENOENT) || u.IOFresh {
-		t.Fatalf("%+v", u)
+		t.Fatalf("usage %+v, want RSS of 3 pages, unknown I/O, and failures of memory and io", u)
 	}
 }
 
@@ -374,13 +374,13 @@ func TestTree_KeepsLastMemoryWithoutProcesses(t *testing.T) {
 	tree := p.tree(nil)
 	u := treeWant(t, tree)
 	if u.CPUSeconds != 0 || u.Processes != 0 || !math.IsNaN(u.Memory) || u.MemoryKind != "" || u.ReadBytes != 0 || u.Failed != nil {
-		t.Fatalf("%+v", u)
+		t.Fatalf("usage %+v of a job that never had a process, want 0 and unknown memory, no failure", u)
 	}
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	treeWant(t, tree, 200)
 	p.end(200)
 	if u = treeWant(t, tree); u.Memory != 8<<10 || u.MemoryFresh || u.Processes != 0 {
-		t.Fatalf("the last memory is to stay: %+v", u)
+		t.Fatalf("usage %+v after the last process, want its last memory, not fresh", u)
 	}
 }
 
@@ -403,20 +403,20 @@ func TestTree_DefersExpensiveScans(t *testing.T) {
 	tree.clock = c.now
 	treeWant(t, tree, 200) // the first scan defers nothing
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
-		t.Fatalf("%+v", u)
+		t.Fatalf("second scan: usage %+v, want a fresh scan with memory and I/O of the first", u)
 	}
 	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pages: 9, pssKB: 9, read: 7})
 	c.at.mono += 749 * time.Millisecond
 	if u := treeRead(t, tree); !u.Skipped || u.Fresh || u.CPUSeconds != 0 || u.Memory != 8<<10 || u.Processes != 1 {
-		t.Fatalf("15 ms are 2 %% of 750 ms: %+v", u)
+		t.Fatalf("749 ms after a scan of 15 ms: usage %+v, want it skipped", u)
 	}
 	c.at.mono += time.Millisecond
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.CPUSeconds != 1 || u.MemoryFresh || u.IOFresh {
-		t.Fatalf("%+v", u)
+		t.Fatalf("750 ms after a scan of 15 ms: usage %+v, want a fresh scan without memory and I/O", u)
 	}
 	c.at.mono += 4250 * time.Millisecond // 5 s after the first
 	if u := treeRead(t, tree); !u.MemoryFresh || !u.IOFresh || u.Memory != 9<<10 || u.ReadBytes != 7 {
-		t.Fatalf("not measured after 5 s: %+v", u)
+		t.Fatalf("5 s after the first scan: usage %+v, want memory and I/O measured", u)
 	}
 }
 
@@ -433,7 +433,7 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 	tree.clock = c.now
 	u := treeRead(t, tree)
 	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
-		t.Fatalf("the first pass: %+v", u)
+		t.Fatalf("first pass: usage %+v, want (4*400+200) KiB and the failure that 1 of 5 was not measured", u)
 	}
 	for pid := 200; pid < 204; pid++ { // without a fault, so that it is not noticed
 		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 500})
@@ -441,15 +441,15 @@ func TestTree_MeasuresPSSInParts(t *testing.T) {
 
 	c.at.mono += maxInterval
 	if u := treeRead(t, tree); u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (900+4*400)<<10 || u.Failed["memory"] != nil {
-		t.Fatalf("the rest: %v KiB: %+v", u.Memory/1024, u)
+		t.Fatalf("second pass: memory %v KiB, want %v; usage %+v", u.Memory/1024, 900+4*400, u)
 	}
 	c.at.mono += maxIdleScanInterval - time.Second
 	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("all were measured and nothing moved, and it was measured: %+v", u)
+		t.Errorf("usage %+v, want memory not measured again, as it is unchanged", u)
 	}
 	c.at.mono += time.Second
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != (900+4*500)<<10 {
-		t.Errorf("after a minute: %v KiB: %+v", u.Memory/1024, u)
+		t.Errorf("after a minute: memory %v KiB, want %v, measured: usage %+v", u.Memory/1024, 900+4*500, u)
 	}
 }
 
@@ -515,7 +515,7 @@ func TestTree_UnreadProcessCountsInEachPass(t *testing.T) {
 func TestIdleScanInterval_GrowsWithTheCost(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{0: maxInterval, 1500 * time.Microsecond: maxInterval, 6 * time.Millisecond: 20 * time.Second, time.Second: maxIdleScanInterval} {
 		if got := idleScanInterval(cost); got != want {
-			t.Errorf("after %v: %v, want %v", cost, got, want)
+			t.Errorf("idleScanInterval(%v) = %v, want %v", cost, got, want)
 		}
 	}
 }
@@ -524,7 +524,7 @@ func TestTree_CountsRSSOfVeryLargeProcess(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20, pssKB: 1})
 	if u := treeRead(t, p.tree(nil)); u.MemoryKind != "rss" || u.Memory != float64(3<<20*os.Getpagesize()) || u.Failed["memory"] == nil {
-		t.Fatalf("%+v", u)
+		t.Fatalf("usage of a process with 12 GiB %+v, want its RSS, and a failure of memory", u)
 	}
 }
 
@@ -533,7 +533,7 @@ func TestTree_CountsProcessWithoutFirstThread(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, state: "Z", threads: 2})
 	if u := treeRead(t, p.tree(nil)); u.Processes != 1 || u.Threads != 2 || u.Failed["memory"] == nil {
-		t.Fatalf("%+v", u)
+		t.Fatalf("usage %+v, want 1 process, 2 threads, and a failure of memory", u)
 	}
 }
 
@@ -548,7 +548,7 @@ func FuzzTreeStat(f *testing.F) {
 			return
 		}
 		if !(s.ticks >= 0) || s.threads < 0 || s.ppid < 0 || s.state == 0 || s.pages > maxPages {
-			t.Fatalf("%+v", s)
+			t.Fatalf("stat %+v was accepted, want numbers >= 0 and a state", s)
 		}
 	})
 }
@@ -559,7 +559,7 @@ func FuzzTreePSS(f *testing.F) {
 	f.Add([]byte("Pss: 18446744073709551615 kB\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if r, err := parseRollup(data); err == nil && (r.pss%1024 != 0 || !strings.Contains(string(data), "Pss:")) {
-			t.Fatalf("%+v", r)
+			t.Fatalf("rollup %+v was accepted, want a line Pss in kB", r)
 		}
 		_, _ = parseStatus(data)
 	})
@@ -572,7 +572,7 @@ func FuzzTreeIO(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		io, err := parseIO(data)
 		if err == nil && (!strings.Contains(string(data), "read_bytes:") || !strings.Contains(string(data), "write_bytes:")) || err != nil && io != (IO{}) {
-			t.Fatal(io, err)
+			t.Fatalf("I/O %+v, error %v; want an error and no numbers if a line is missing", io, err)
 		}
 	})
 }
@@ -582,7 +582,7 @@ func FuzzTreeDirectory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, p := range sorted(appendPIDs(nil, data)) {
 			if p.pid <= 0 || p.pid > maxPIDs {
-				t.Fatalf("%+v", p)
+				t.Fatalf("process %+v, want an ID from 1 to %d", p, maxPIDs)
 			}
 		}
 	})
@@ -596,11 +596,11 @@ func TestTree_ForceNextIsNotDeferred(t *testing.T) {
 	treeWant(t, tree, 200)
 	tree.due.scan, tree.due.io = 1<<62, 1<<62
 	if u := treeRead(t, tree); !u.Skipped {
-		t.Fatal("a scan that is not due was not put off")
+		t.Fatal("a scan that is not due was not skipped")
 	}
 	tree.ForceNext()
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
-		t.Errorf("after Hurry: %+v", u)
+		t.Errorf("usage after ForceNext %+v, want a fresh scan with fresh I/O", u)
 	}
 }
 
@@ -611,19 +611,19 @@ func TestTree_MeasuresChangedMemoryAtOnce(t *testing.T) {
 	tree := p.tree(nil)
 	treeWant(t, tree, 200)
 	if u := treeRead(t, tree); u.MemoryFresh || u.Memory != 8<<10 {
-		t.Errorf("measured again, though nothing moved: %+v", u)
+		t.Errorf("usage of unchanged memory %+v, want it not measured again", u)
 	}
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1011, pssKB: 9})
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 9<<10 {
-		t.Errorf("not measured, though it grew: %+v", u)
+		t.Errorf("usage after the memory grew %+v, want 9 KiB measured", u)
 	}
 	p.put(treeLine{pid: 201, parent: 100, start: 61, pages: 1, pssKB: 1})
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 10<<10 {
-		t.Errorf("not measured, though there is one more: %+v", u)
+		t.Errorf("usage with a second process %+v, want 10 KiB measured", u)
 	}
 	tree.measured -= maxInterval
 	if u := treeRead(t, tree); !u.MemoryFresh {
-		t.Errorf("not measured for 5 s: %+v", u)
+		t.Errorf("usage 5 s after the last measurement %+v, want memory measured", u)
 	}
 }
 
@@ -639,7 +639,7 @@ func TestTree_MeasuresSplitPages(t *testing.T) {
 	first.faults += 5000
 	p.put(first)
 	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("one process, of which only the faults moved, was measured: %+v", u)
+		t.Errorf("usage of one process with page faults alone %+v, want memory not measured", u)
 	}
 	p.put(second)
 	treeWant(t, tree, 200, 201)
@@ -647,19 +647,19 @@ func TestTree_MeasuresSplitPages(t *testing.T) {
 	second.pssKB, second.faults = 4000, 70+2*2000/page/100 // 1 % of the PSS
 	p.put(second)
 	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("measured after 1 %% of faults: %+v", u)
+		t.Errorf("usage after faults of 1 %% of the PSS %+v, want memory not measured", u)
 	}
 	second.faults++
 	p.put(second)
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 6000<<10 {
-		t.Errorf("not measured, though pages parted: %+v", u)
+		t.Errorf("usage after faults of more than 1 %% %+v, want 6000 KiB measured", u)
 	}
 	if u := treeRead(t, tree); u.MemoryFresh {
-		t.Errorf("measured again, though nothing moved: %+v", u)
+		t.Errorf("usage of unchanged memory %+v, want it not measured again", u)
 	}
 	p.replace(treeLine{pid: 201, parent: 200, start: 99, pages: 1000, pssKB: 3000, faults: 90}) // fewer faults in total
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 5000<<10 {
-		t.Errorf("not measured, though another took the place of one: %+v", u)
+		t.Errorf("usage after a new process replaced one %+v, want 5000 KiB measured", u)
 	}
 }
 
@@ -679,7 +679,7 @@ func TestTree_AfterPSSKeepsTheBudget(t *testing.T) {
 		tree := &Tree{}
 		tree.due.memory = at(c.due, 0).mono
 		if got := tree.afterPSS(at(c.begin, 100), at(c.begin+1, 100+c.cost)); got != at(c.want, 0).mono {
-			t.Errorf("due at %d s, begun at %d s, %d ms: next at %v, want %d s", c.due, c.begin, c.cost, got, c.want)
+			t.Errorf("due at %d s, pass of %d ms at %d s: next at %v, want %d s", c.due, c.cost, c.begin, got, c.want)
 		}
 	}
 }

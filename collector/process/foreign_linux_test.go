@@ -19,7 +19,7 @@ func TestTree_ScannedRelation(t *testing.T) {
 		t.Helper()
 		for _, pid := range pids {
 			if got := tree.ScannedRelation(pid); got != relation {
-				t.Errorf("process %d: relation %v, want %v", pid, got, relation)
+				t.Errorf("ScannedRelation(%d) = %v, want %v", pid, got, relation)
 			}
 		}
 	}
@@ -81,15 +81,15 @@ func TestTree_CurrentRelation(t *testing.T) {
 		"not below a named one":         {Options{Members: []int{below}}, child, Foreign},
 	} {
 		if got := NewTree(c.o).CurrentRelation(c.pid); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+			t.Errorf("%s: CurrentRelation(%d) = %v, want %v", name, c.pid, got, c.want)
 		}
 	}
 
 	if p, err := os.FindProcess(below); err != nil || p.Kill() != nil {
-		t.Errorf("process %d is not there: %v", below, err)
+		t.Errorf("process %d could not be killed: %v", below, err)
 	}
 	in.Close()
 	if cmd.Wait(); NewTree(Options{Root: self}).CurrentRelation(child) != UnknownRelation {
-		t.Error("a process that is gone is known")
+		t.Error("the relation of a process that is gone is known")
 	}
 }

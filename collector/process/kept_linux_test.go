@@ -33,7 +33,7 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 		findProc(tree.all, int32(pid)).faults = mark
 		u := treeRead(t, tree)
 		if u.Processes != 1 || u.CPUSeconds != before.CPUSeconds {
-			t.Errorf("it used %v s, and %v s before: %+v", u.CPUSeconds, before.CPUSeconds, u)
+			t.Errorf("CPU time %v s, want %v s as before, and 1 process: %+v", u.CPUSeconds, before.CPUSeconds, u)
 		}
 		return findProc(tree.all, int32(pid)).faults == mark
 	}
@@ -44,7 +44,7 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 		}
 	}
 	if kept != 3*(reread-1) {
-		t.Errorf("kept in %d of %d scans", kept, 3*reread)
+		t.Errorf("stat was not read in %d of %d scans, want %d", kept, 3*reread, 3*(reread-1))
 	}
 
 	for (pid+tree.scans)%reread == 0 { // the next scan would read it anyway
@@ -58,7 +58,8 @@ func TestTree_DoesNotReadProcessThatHasNotRun(t *testing.T) {
 	treeAwait(t, pid, "S")
 	u, want := treeRead(t, tree), treeStat(pid)
 	if p := findProc(tree.all, int32(pid)); p.faults != want.faults || p.own != want.own || !(u.CPUSeconds > before.CPUSeconds) {
-		t.Errorf("read %+v, want %+v; %v s, and %v s before", p.stat, want, u.CPUSeconds, before.CPUSeconds)
+		t.Errorf("stat %+v, want %+v; CPU time %v s, want more than %v s",
+			p.stat, want, u.CPUSeconds, before.CPUSeconds)
 	}
 }
 
@@ -90,7 +91,8 @@ func TestTree_NoticesAdoptionOfSleepingProcess(t *testing.T) {
 		}
 		treeRead(t, tree)
 		if p := findProc(tree.all, int32(daemon)); p == nil || int(p.ppid) != os.Getpid() {
-			t.Errorf("its parent reaped %v: %+v", reaped, p)
+			t.Errorf("parent reaped: %v; entry of the daemon %+v, want it adopted by process %d",
+				reaped, p, os.Getpid())
 		}
 		treeMust(j.input.Close()) // ends the daemon
 		var status unix.WaitStatus

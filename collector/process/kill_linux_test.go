@@ -24,7 +24,7 @@ func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 	defer tree.Close()
 	for range 2 { // from the second scan on descriptors are kept open
 		if u := treeRead(t, tree); u.Processes != 2 {
-			t.Fatalf("%+v", u)
+			t.Fatalf("usage before the kill %+v, want 2 processes", u)
 		}
 	}
 	job.end()
@@ -46,13 +46,13 @@ func TestTree_CloneKillsKnownProcesses(t *testing.T) {
 		ended <- met
 	}()
 	if met := <-ended; met != 1 {
-		t.Errorf("%d processes were killed, want 1", met)
+		t.Errorf("the clone killed %d processes, want 1", met)
 	}
 	if n, err := tree.CountLiving(); n != 0 || err != nil {
-		t.Errorf("%d processes are left, %v", n, err)
+		t.Errorf("CountLiving = %d, %v; want 0, nil", n, err)
 	}
 	if other.end(); other.cmd.ProcessState.ExitCode() != 7 {
-		t.Errorf("another child of the root: %v", other.cmd.ProcessState)
+		t.Errorf("another child of the root ended with %v, want exit code 7", other.cmd.ProcessState)
 	}
 }
 
@@ -64,9 +64,9 @@ func TestTree_CloneEmptyFindsProcessesBelowRoot(t *testing.T) {
 	treeRead(t, tree)
 
 	if n, err := tree.CloneEmpty().CountLiving(); n != 1 || err != nil {
-		t.Errorf("%d processes, %v", n, err)
+		t.Errorf("CountLiving of an empty clone = %d, %v; want 1, nil", n, err)
 	}
 	if _, err := NewTree(Options{Root: 1 << 30}).CloneEmpty().Kill(); err == nil {
-		t.Error("a root that is not there has no processes that could be killed")
+		t.Error("Kill with a root that does not exist returned no error")
 	}
 }

@@ -35,7 +35,8 @@ func TestTree_MemoryLowerBound(t *testing.T) {
 		for range 2 { // the second is not measured
 			u := treeRead(t, tree)
 			if u.Memory != c.memory*1024 || u.MemoryLowerBound != c.proven*1024 || !u.MemoryUpToDate {
-				t.Errorf("%s: %v KiB, proven %v, holds %v", name, u.Memory/1024, u.MemoryLowerBound/1024, u.MemoryUpToDate)
+				t.Errorf("%s: memory %v KiB, want %v; lower bound %v KiB, want %v; up to date %v, want true",
+					name, u.Memory/1024, c.memory, u.MemoryLowerBound/1024, c.proven, u.MemoryUpToDate)
 			}
 		}
 	}
@@ -78,7 +79,8 @@ func TestTree_RaisesDeferredMemoryToLowerBound(t *testing.T) {
 		}
 		clock.at.mono += time.Second
 		if u := treeRead(t, tree); u.Skipped || u.MemoryFresh || u.Memory != c.memory || u.MemoryUpToDate != c.holds {
-			t.Errorf("%s: %v bytes, want %v, holds %v: %+v", name, u.Memory, c.memory, u.MemoryUpToDate, u)
+			t.Errorf("%s: memory %v, want %v; up to date %v, want %v: %+v",
+				name, u.Memory, c.memory, u.MemoryUpToDate, c.holds, u)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestTree_MembersAndTheirDescendantsCount(t *testing.T) {
 func TestTree_MissingMemberIsAnError(t *testing.T) {
 	p := treeFixture(t)
 	if _, err := p.named(nil, 100, 555).Read(); err == nil {
-		t.Error("no error")
+		t.Error("a member that does not exist caused no error")
 	}
 }
 
@@ -101,7 +101,7 @@ func TestTree_UnreadableIOOfEndedMemberStaysUnknown(t *testing.T) {
 	tree := p.named(nil, 100)
 	for range 2 {
 		if u := treeRead(t, tree); !math.IsNaN(u.ReadBytes) || !math.IsNaN(u.WriteBytes) || u.IOFresh {
-			t.Errorf("read %v, written %v, new %v", u.ReadBytes, u.WriteBytes, u.IOFresh)
+			t.Errorf("read %v, written %v, fresh %v; want NaN, NaN, false", u.ReadBytes, u.WriteBytes, u.IOFresh)
 		}
 		p.end(100)
 	}

@@ -22,7 +22,7 @@ func TestTree_MemoryIncludesSwapAndHugePages(t *testing.T) {
 	u := treeRead(t, p.tree(nil))
 	rss := float64(findProc(p.read().all, 202).rss())
 	if want := (2000+400+50+2*2048+4096)*1024.0 + rss; u.Memory != want || u.Swap != 450<<10 {
-		t.Errorf("%+v, want %v bytes", u, want)
+		t.Errorf("usage %+v, want %v bytes of memory, 450 KiB of them swap", u, want)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestTree_ReadsSwapWithoutPSS(t *testing.T) {
 	treeRead(t, tree)
 	u := treeRead(t, tree)
 	if p := tree.jobProcs[0]; u.MemoryKind != "rss" || u.Memory != float64(p.rss()+3072<<10) || u.Swap != 2048<<10 {
-		t.Errorf("%+v", u)
+		t.Errorf("usage %+v, want the RSS of %d bytes and 3072 KiB, 2048 KiB of them swap", u, p.rss())
 	}
 }
 
@@ -86,7 +86,7 @@ func TestTree_MemoryIsRightDuringForkJoin(t *testing.T) {
 				return clock.now()
 			}
 			if u := treeRead(t, tree); u.Memory != kib<<10 || u.MemoryKind != "pss" {
-				t.Errorf("%.1f MiB, want 132", u.Memory/(1<<20))
+				t.Errorf("memory %.1f MiB of kind %q, want 132 of pss", u.Memory/(1<<20), u.MemoryKind)
 			}
 
 			for _, pid := range c.workers {
@@ -95,7 +95,7 @@ func TestTree_MemoryIsRightDuringForkJoin(t *testing.T) {
 			p.put(line(main, 1))
 			clock.at.mono += time.Second // less than the 2 s and more that the pass has to pause
 			if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != kib<<10 {
-				t.Errorf("at the next scan: %+v", u)
+				t.Errorf("usage in the scan after a race %+v, want %v KiB measured", u, kib)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ print("done", flush=True)
 sys.stdin.read()
 `))
 	if got := j.line(t); got != "ready" {
-		t.Fatal(got)
+		t.Fatalf("the job printed %q, want ready", got)
 	}
 	done := make(chan string, 1)
 	go func() { done <- j.line(t) }()
@@ -141,14 +141,14 @@ sys.stdin.read()
 		select {
 		case got := <-done:
 			if over = true; got != "done" {
-				t.Fatal(got)
+				t.Fatalf("the job printed %q, want done", got)
 			}
 		default:
 		}
 	}
 	t.Logf("%d passes: %.1f to %.1f MiB", passes, least, most)
 	if least < 118 || most > 150 {
-		t.Errorf("%.1f to %.1f MiB were seen of 120 and Python", least, most)
+		t.Errorf("memory of %.1f to %.1f MiB, want 118 to 150", least, most)
 	}
 }
 
@@ -165,6 +165,6 @@ func TestTree_FollowsMemoryWithoutFirstThread(t *testing.T) {
 	}
 	j.line(t)
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory < before.Memory+60<<20 || tree.jobProcs[0].rss() < 90<<20 {
-		t.Errorf("it grew by 64 MiB: %+v, before %+v", u, before)
+		t.Errorf("usage after growth by 64 MiB %+v, want 60 MiB more than %+v", u, before)
 	}
 }

@@ -328,15 +328,15 @@ func TestTree_CountsShortChildren(t *testing.T) {
 	defer tree.Close()
 	j := treeStart(t, exec.Command("sh", "-c", "n=0; while [ $n -lt 200 ]; do ("+treeShort+"); n=$((n+1)); done; echo ready; read x"))
 	if got := j.line(t); got != "ready" {
-		t.Fatal(got)
+		t.Fatalf("the job printed %q, want ready", got)
 	}
 	u := treeRead(t, tree)
 	if u.Processes != 1 || u.Failed != nil {
-		t.Errorf("%+v", u)
+		t.Errorf("usage %+v, want 1 process and no failures", u)
 	}
 	truth := treeCPU(j.end()) // it did nothing else
 	if truth < 0.5 {
-		t.Fatalf("the children took %.3f s only", truth)
+		t.Fatalf("the children took %.3f s of CPU time, want at least 0.5", truth)
 	}
 	treeNear(t, "with its parent", u.CPUSeconds, truth, 1)
 	treeNear(t, "with what was reaped", treeRead(t, tree).CPUSeconds+truth, truth, 0)
@@ -364,7 +364,7 @@ func TestTree_CountsWhatTheRootReaps(t *testing.T) {
 	truth := treeCPU(&after) - treeCPU(&before)
 	treeNear(t, "in the end", sum+treeRead(t, tree).CPUSeconds, truth, 0)
 	if most > truth || most < truth*0.98-0.05 {
-		t.Errorf("it was %.3f s while the last was there", most)
+		t.Errorf("CPU time %.3f s before the last child was reaped, want nearly %.3f s", most, truth)
 	}
 }
 
@@ -378,7 +378,7 @@ func TestTree_FindsChildOfAThread(t *testing.T) {
 	}
 	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
 	if first := tree.jobProcs[0]; first.rss() == 0 || first.start == 0 {
-		t.Errorf("%+v", first)
+		t.Errorf("first process %+v, want its resident pages and start", first)
 	}
 }
 
@@ -396,18 +396,19 @@ func TestTree_FindsDaemon(t *testing.T) {
 			defer tree.Close()
 			j := treeStart(t, treeSelf("middle"))
 			if got := j.line(t); got != "ready" {
-				t.Fatal(got)
+				t.Fatalf("the job printed %q, want ready", got)
 			}
 			if !adopted {
 				if u := treeRead(t, tree); u.Processes != 2 {
-					t.Fatalf("%+v", u)
+					t.Fatalf("usage before the parent ended %+v, want 2 processes", u)
 				}
 			}
 			treeMust(j.cmd.Process.Kill())
 			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
 			u := treeRead(t, tree)
 			if u.Processes != 1 || u.CPUSeconds < 0.11 || u.MemoryKind != "pss" || len(tree.jobProcs) != 1 {
-				t.Fatalf("%+v, %d processes", u, len(tree.jobProcs))
+				t.Fatalf("usage %+v, %d processes; want only the daemon, with its CPU time and PSS",
+					u, len(tree.jobProcs))
 			}
 			treeMust(j.input.Close()) // ends the daemon
 			if adopted {
@@ -418,7 +419,7 @@ func TestTree_FindsDaemon(t *testing.T) {
 			}
 			for deadline := time.Now().Add(treePatience); treeRead(t, tree).Processes != 0; {
 				if time.Now().After(deadline) {
-					t.Fatal("the daemon has not ended")
+					t.Fatal("the daemon has not ended after its input was closed")
 				}
 			}
 		})
@@ -436,7 +437,8 @@ func TestTree_ZombieHasOnlyCPUTime(t *testing.T) {
 	u := treeRead(t, tree)
 	dead := findProc(tree.all, int32(zombie)) // its ID may be the lower one
 	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.jobProcs) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
-		t.Fatalf("%+v, %d processes", u, len(tree.jobProcs))
+		t.Fatalf("usage %+v, %d processes; want 1 living, 1 zombie with its CPU time but no memory",
+			u, len(tree.jobProcs))
 	}
 }
 
@@ -471,7 +473,7 @@ sys.stdin.read()
 `))
 
 	if got := j.line(t); got != "ready" {
-		t.Fatal(got)
+		t.Fatalf("the job printed %q, want ready", got)
 	}
 	u := treeRead(t, tree)
 	rss := 0.0
@@ -480,7 +482,7 @@ sys.stdin.read()
 	}
 	t.Logf("PSS %.1f MB, RSS %.1f MB", u.Memory/1e6, rss/1e6)
 	if u.Processes != 4 || u.MemoryKind != "pss" || u.Memory < 300e6 || u.Memory > 360e6 || rss < 1200e6 || u.Failed != nil {
-		t.Fatalf("%+v", u)
+		t.Fatalf("usage %+v, RSS %.0f bytes; want 4 processes, a PSS of 300 to 360 MB, an RSS of 1200 MB", u, rss)
 	}
 }
 
@@ -510,12 +512,12 @@ os.waitpid(child, 0)
 		least float64
 	}{{"shared", 200e6}, {"apart", 400e6}} {
 		if got := j.line(t); got != want.line {
-			t.Fatal(got)
+			t.Fatalf("the job printed %q, want %q", got, want.line)
 		}
 		u := treeRead(t, tree)
 		t.Logf("%s: PSS %.1f MB, %d resident pages", want.line, u.Memory/1e6, tree.resident().pages)
 		if u.Processes != 2 || u.MemoryKind != "pss" || u.Memory < want.least || u.Memory > want.least*1.05+20e6 {
-			t.Errorf("%s: %+v", want.line, u)
+			t.Errorf("%s: usage %+v, want 2 processes and a PSS of about %.0f bytes", want.line, u, want.least)
 		}
 		if i == 0 {
 			if _, err := j.input.Write([]byte("x")); err != nil {
@@ -563,7 +565,7 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 		u := treeRead(t, tree)
 		cost += now().cpu - begin.cpu
 		if treeFailed(u) || u.Processes > 500 {
-			t.Fatalf("%+v", u)
+			t.Fatalf("usage %+v, want no failures and at most 500 processes", u)
 		}
 		used, seen = u.CPUSeconds, max(seen, u.Processes)
 		most = max(most, reaped+used)
@@ -571,7 +573,7 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 		case s := <-lines:
 			done = s == "done"
 		case <-deadline:
-			t.Fatal("the storm does not end")
+			t.Fatal("the fork storm has not ended in time")
 		default:
 		}
 	}
@@ -583,14 +585,14 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d processes", len(tree.jobProcs))
+			t.Fatalf("%d processes are left after the storm", len(tree.jobProcs))
 		}
 	}
 
 	truth := treeCPU(j.end()) + reaped
 	treeNear(t, "with what was reaped", used+reaped, truth, 1)
 	if most > truth+0.01 {
-		t.Errorf("%.3f s were counted, of %.3f s", most, truth)
+		t.Errorf("CPU time %.3f s, want at most the %.3f s that were used", most, truth)
 	}
 	t.Logf("%d scans of %.2f ms each, at most %.0f processes seen at once, %d adopted", scans, cost.Seconds()*1e3/float64(scans), seen, adopted)
 }
@@ -627,7 +629,7 @@ func TestTree_OtherUsersProcessesHaveOnlyTimes(t *testing.T) {
 	for _, want := range []string{"Processes:2", "MemoryKind:rss", "ReadBytes:NaN", "WriteBytes:NaN", "the PSS of 2 of 2 processes cannot be read",
 		"storage bytes and calls of 2 of 2 processes", "/io: permission denied", "/smaps_rollup: permission denied"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q lacks %q", got, want)
+			t.Errorf("output %q lacks %q", got, want)
 		}
 	}
 }
@@ -650,7 +652,7 @@ func TestTree_FindsJobDespiteHidePID(t *testing.T) {
 			got := treeStart(t, cmd).line(t)
 			for _, want := range append(wants, "Processes:3", "MemoryKind:pss", "ReadBytes:") {
 				if !strings.Contains(got, want) {
-					t.Errorf("%q lacks %q", got, want)
+					t.Errorf("output %q lacks %q", got, want)
 				}
 			}
 		})

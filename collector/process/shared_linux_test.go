@@ -59,22 +59,24 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 			j := treeStart(t, treeSelf("hold "+how+" "+strconv.Itoa(mib)))
 			step := func(want string) float64 {
 				if got := j.line(t); got != want {
-					t.Fatalf("%q, want %q", got, want)
+					t.Fatalf("the job printed %q, want %q", got, want)
 				}
 				u := treeRead(t, tree)
 				if u.MemoryKind != "pss" {
-					t.Fatalf("%+v", u)
+					t.Fatalf("usage %+v, want a PSS", u)
 				}
 				_, _ = j.input.Write([]byte("x"))
 				return u.Memory / (1 << 20)
 			}
 			before, held, after := step("ready"), step("held"), step("closed")
 			if grown := held - before; grown < 0.98*mib || grown > 1.05*mib+1 {
-				t.Errorf("%d MiB held: it grew from %.1f to %.1f MiB", mib, before, held)
+				t.Errorf("%d MiB held in memory: the job's grew from %.1f to %.1f MiB, want 0.98 to 1.05 of that more",
+					mib, before, held)
 			}
 			if how == "memfd" || how == "tmpfs" {
 				if after > before+1 {
-					t.Errorf("%.1f MiB after it was closed, %.1f before", after, before)
+					t.Errorf("memory %.1f MiB after the file was closed, want %.1f as before it was opened",
+						after, before)
 				}
 			}
 		})
@@ -89,11 +91,12 @@ func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 	treeStart(t, treeSelf("linger 1")).line(t)
 	tree.shared.before -= much
 	if u := treeRead(t, tree); !(u.Unowned > much/2 && u.Unowned < 2*much) || u.Memory > much/2 {
-		t.Errorf("%+v", u)
+		t.Errorf("usage %+v, want about %v bytes unowned, and not part of Memory", u, float64(much))
 	}
 	tree.shared.most = much // the job's, which it has closed since
 	if left := tree.LeftoverShared(); left > much/2 {
-		t.Errorf("%v bytes are told twice", left)
+		t.Errorf("LeftoverShared = %v for a file that was already part of Memory, want at most %v",
+			left, float64(much/2))
 	}
 	tree.shared.most = 0
 	running := NewTree(Options{Root: os.Getpid(), Running: true})
@@ -101,10 +104,10 @@ func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 	running.jobProcs = []*proc{{measuredMemory: measuredMemory{rollup: rollup{shmem: much}}}}
 	running.readShared(running.clock())
 	if was := tree.shared.before + much - running.shared.before; !(was > much/2 && was < 2*much) {
-		t.Errorf("of what a running job has mapped %v bytes are left out", was)
+		t.Errorf("%v bytes that the running job had mapped are left out, want about %v", was, float64(much))
 	}
 	if left := tree.LeftoverShared(); !(left > much/2 && left < 2*much) {
-		t.Errorf("%v bytes are left", left)
+		t.Errorf("LeftoverShared = %v, want about %v", left, float64(much))
 	}
 }
 
@@ -152,20 +155,21 @@ func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 	tree := p.tree(nil)
 	tree.shared.begun = time.Time{}
 	if u := treeRead(t, tree); u.Memory != 16<<10+shmBytes+oldBytes {
-		t.Errorf("%v bytes, want %v in the files", u.Memory-16<<10, shmBytes+oldBytes)
+		t.Errorf("open files of %v bytes, want %v", u.Memory-16<<10, shmBytes+oldBytes)
 	}
 
 	tree = p.tree(nil)
 	tree.shared.begun = time.Now().Add(time.Hour)
 	if u := treeRead(t, tree); u.Memory != 16<<10 {
-		t.Errorf("files from before the job count: %v bytes", u.Memory)
+		t.Errorf("memory %v bytes, want %d without files from before the job", u.Memory, 16<<10)
 	}
 	p.write(old, strings.Repeat(block, 3))
 	var st unix.Stat_t
 	p.make(unix.Stat(old, &st))
 	tree.shared.known = false // a read is due
 	if u := treeRead(t, tree); u.Memory != 16<<10+float64(st.Blocks*blockSize)-oldBytes {
-		t.Errorf("%v bytes, want what the old file grew by", u.Memory-16<<10)
+		t.Errorf("open files of %v bytes, want %v, the growth of the old file",
+			u.Memory-16<<10, float64(st.Blocks*blockSize)-oldBytes)
 	}
 }
 
@@ -189,7 +193,7 @@ func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 	for look, want := range []bool{false, true, true, true} {
 		tree.shared.known = false
 		if u := treeRead(t, tree); (u.Memory > 1<<20) != want {
-			t.Errorf("look %d: %v bytes", look, u.Memory)
+			t.Errorf("read %d: memory %v bytes, want more than 1 MiB: %v", look, u.Memory, want)
 		}
 	}
 	p.remove(filepath.Join(p.dir, "201", "fd", "3"))
@@ -198,7 +202,7 @@ func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 		treeRead(t, tree)
 	}
 	if u := treeRead(t, tree); u.Memory > 1<<20 {
-		t.Errorf("a file that was closed still counts: %v bytes", u.Memory)
+		t.Errorf("memory %v bytes after the file was closed, want at most 1 MiB", u.Memory)
 	}
 }
 
@@ -214,6 +218,6 @@ nonsense
 zz-yy rw-s 0 00:1d 42 x
 `))
 	if got := s.files[id].mapped; got != 0x80000 {
-		t.Errorf("%#x bytes are mapped", got)
+		t.Errorf("%#x bytes of the file are mapped, want 0x80000", got)
 	}
 }

@@ -115,7 +115,7 @@ func TestTable_RowsAddUpToCPUTime(t *testing.T) {
 		f.proc(200, 100, 10, 5)
 		f.scan("200: 10+0, 300: 5+0 ended")
 		if again := f.Table()[1].End; again != end {
-			t.Errorf("it ended at %v, and then at %v", end, again)
+			t.Errorf("end of an ended process changed from %v to %v", end, again)
 		}
 	})
 	t.Run("an orphan that Root adopted and waited for", func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestTable_UnseenMainProcessHasRow(t *testing.T) {
 	tree.FinishTable()
 	want := []Process{{PID: 5, PPID: os.Getpid(), Command: "job ***", Start: 4, End: 9, CPUSeconds: 2, EndedChildren: 3, PeakMemory: 1 << 20}}
 	if got := tree.Table(); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
+		t.Errorf("table\ngot  %+v\nwant %+v", got, want)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestTable_RunningJobCountsFromFirstRead(t *testing.T) {
 	f.put(treeLine{pid: 200, parent: 100, start: 200, ticks: [4]int{14, 0, 30 + 5 + 1, 0}, pages: 5, faults: 2})
 	f.scan("200: 4+1, 300: 0+0 ended")
 	if got, want := f.Table()[0].PeakMemory, 5*float64(os.Getpagesize()); got != want {
-		t.Errorf("the peak is %v, want %v: the kernel's is from before", got, want)
+		t.Errorf("peak memory %v, want %v, as the kernel's peak is from before the table", got, want)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 	treeRead(t, f.Tree)
 	rows := f.Table()
 	if len(rows) != 2*rowsPerOrder || rows[0].PID != 200 || rows[1].PID != 399 || rows[19].PID != 381 || rows[20].PID != 319 || rows[39].PID != 300 {
-		t.Fatalf("%d rows: %+v", len(rows), rows)
+		t.Fatalf("%d rows, want %d by CPU time and then by memory: %+v", len(rows), 2*rowsPerOrder, rows)
 	}
 
 	for i := range 100 {
@@ -219,10 +219,10 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 		sum += 100 * (p.CPUSeconds + p.EndedChildren)
 	}
 	if math.Abs(sum-float64(1000+all)) > 1e-6 || len(f.Table()) != 2*rowsPerOrder {
-		t.Errorf("%d rows add up to %v ticks, want %d", len(f.Table()), sum, 1000+all)
+		t.Errorf("%d rows add up to %v ticks, want %d rows, %d ticks", len(f.Table()), sum, 2*rowsPerOrder, 1000+all)
 	}
 	if n := len(f.table.ended); n > 2*rowsPerOrder {
-		t.Errorf("%d processes that have ended are remembered", n)
+		t.Errorf("%d ended processes are kept, want at most %d", n, 2*rowsPerOrder)
 	}
 }
 
@@ -242,10 +242,10 @@ func TestTable_SizeIsBounded(t *testing.T) {
 		}
 		tree.updateTable()
 		if n, m := len(tree.table.living), len(tree.table.ended); n != maxLiving || m > maxEnded {
-			t.Fatalf("%d processes are followed, and %d that have ended", n, m)
+			t.Fatalf("%d living and %d ended processes are tracked, want %d, and at most %d", n, m, maxLiving, maxEnded)
 		}
 		if rows := tree.Table(); len(rows) > 2*rowsPerOrder {
-			t.Fatalf("%d rows", len(rows))
+			t.Fatalf("%d rows, want at most %d", len(rows), 2*rowsPerOrder)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestTable_InspectsProcessesThatMayHaveChanged(t *testing.T) {
 				continue
 			}
 			if p.Command != command || p.PeakMemory != kib*1024 || p.Threads != threads {
-				t.Errorf("%+v, want %q, %v KiB, %d threads", p, command, kib, threads)
+				t.Errorf("row %+v, want command %q, peak %v KiB, %d threads", p, command, kib, threads)
 			}
 		}
 	}
@@ -304,9 +304,9 @@ func TestTable_InspectsProcessesThatMayHaveChanged(t *testing.T) {
 	for _, p := range f.Table() {
 		switch want := map[int]string{201: "[nameless]", 202: "[zombie]", 203: strings.Repeat("ä�", 40)}[p.PID]; {
 		case want != "" && p.Command != want:
-			t.Errorf("process %d: %q", p.PID, p.Command)
+			t.Errorf("process %d: command %q, want %q", p.PID, p.Command, want)
 		case len(p.Command) > maxCommand:
-			t.Errorf("process %d: %d bytes", p.PID, len(p.Command))
+			t.Errorf("process %d: command of %d bytes, want at most %d", p.PID, len(p.Command), maxCommand)
 		}
 	}
 }
@@ -331,6 +331,6 @@ func TestTable_LimitsInspectionsPerScan(t *testing.T) {
 		return known
 	}
 	if first, second := read(), read(); first != maxInspections-1 || second != n {
-		t.Errorf("%d and %d of %d processes have a command", first, second, n)
+		t.Errorf("commands after scan 1 and 2: %d, %d; want %d, %d", first, second, maxInspections-1, n)
 	}
 }

@@ -13,11 +13,11 @@ func TestUsageReader_Self(t *testing.T) {
 	var r UsageReader
 	u := r.Self()
 	if u.Processes != 1 || u.Threads < 1 || u.Private <= 0 || u.Private > 1<<32 {
-		t.Errorf("%+v", u)
+		t.Errorf("usage of this process %+v, want 1 process and its memory", u)
 	}
 	treeBurn(50)
 	if again := r.Self(); again.CPUSeconds < u.CPUSeconds || again.CPUSeconds < 0.03 {
-		t.Errorf("%+v after %+v and 50 ms", again, u)
+		t.Errorf("usage %+v after 50 ms of work, want at least 0.03 s and no less than %+v", again, u)
 	}
 }
 
@@ -42,13 +42,13 @@ func TestUsageReader_SubtreeIncludesDescendants(t *testing.T) {
 		u = r.Subtree(cmd.Process.Pid)
 	}
 	if u.Processes != 3 || u.Threads != 3 || !(u.Private > 0) {
-		t.Errorf("a shell and two children: %+v", u)
+		t.Errorf("usage of a shell and two children %+v, want 3 processes, 3 threads, memory", u)
 	}
 }
 
 func TestUsageReader_SubtreeOfNoProcessIsZero(t *testing.T) {
 	var r UsageReader
 	if u := r.Subtree(1 << 30); u != (Usage{}) {
-		t.Errorf("%+v", u)
+		t.Errorf("usage of a process that does not exist %+v, want zero", u)
 	}
 }

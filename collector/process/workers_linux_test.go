@@ -19,7 +19,7 @@ func TestTree_WorkersLeavesOutWaitingParents(t *testing.T) {
 		t.Helper()
 		treeRead(t, tree)
 		if got := tree.Workers(); !slices.Equal(got, want) {
-			t.Errorf("%v work, want %v", got, want)
+			t.Errorf("workers %v, want %v", got, want)
 		}
 	}
 	treeRead(t, tree)
