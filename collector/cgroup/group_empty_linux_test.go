@@ -31,7 +31,7 @@ func groupHolding(t *testing.T, m *JobGroup) *exec.Cmd {
 	})
 
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		t.Fatal(line, err)
+		t.Fatalf("the job printed %q, error %v; want ready", line, err)
 	}
 	return cmd
 }
@@ -50,7 +50,7 @@ func groupOf(t *testing.T, onlyV2 bool) *JobGroup {
 	alone := &JobGroup{v2: &hierarchyDir{m.v2.dir, m.v2.parent}, missing: map[string]error{}}
 	t.Cleanup(func() {
 		if err := alone.Remove(); err != nil {
-			t.Error(err)
+			t.Errorf("Remove with v2 alone: %v", err)
 		}
 		m.v2 = nil
 	})
@@ -68,7 +68,7 @@ func TestJobGroup_RemoveWaitsForEndingProcess(t *testing.T) {
 			}
 			groupRemove(t, m)
 			if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + groupName(t)); !onlyV2 && left != nil {
-				t.Errorf("left: %v", left)
+				t.Errorf("groups %v are left after Remove, want none", left)
 			}
 		})
 	}
@@ -88,11 +88,11 @@ func TestJobGroup_RemoveDoesNotWaitForLivingProcess(t *testing.T) {
 				begin := time.Now()
 				err := m.Remove()
 				if took = min(took, time.Since(begin)); !errors.Is(err, ErrBusy) || strings.Contains(err.Error(), "killed") {
-					t.Error(err)
+					t.Errorf("Remove with a living process: %v, want ErrBusy without a killed process", err)
 				}
 			}
 			if took > exitTimeout/2 {
-				t.Errorf("a process that lives was waited for: %v", took)
+				t.Errorf("Remove with a living process took %v, want at most %v", took, exitTimeout/2)
 			}
 			daemon.Process.Kill()
 			groupRemove(t, m)
@@ -118,12 +118,12 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 		if state, err := os.ReadFile(freezer + "/freezer.state"); string(state) == "FROZEN\n" {
 			break
 		} else if time.Now().After(deadline) {
-			t.Fatalf("not frozen: %s, %v", state, err)
+			t.Fatalf("state of the freezer %s, error %v; want FROZEN", state, err)
 		}
 	}
 
 	if isEnding(cmd.Process.Pid) {
-		t.Error("a frozen process was taken for one that ends")
+		t.Error("isEnding is true for a frozen process")
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 	begin := time.Now()
 	err := m.Remove()
 	if took := time.Since(begin); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rmdir") || took < exitTimeout || took > exitTimeout+time.Minute {
-		t.Errorf("%v after %v", err, took)
+		t.Errorf("Remove: %v after %v, want ErrBusy with a hint to rmdir after at least %v", err, took, exitTimeout)
 	}
 	time.AfterFunc(exitTimeout/10, thaw)
 	groupRemove(t, m)
@@ -141,7 +141,7 @@ func TestJobGroup_RemoveGivesUpOnFrozenProcess(t *testing.T) {
 // A zombie has ended, and so has a process that is gone; the state of a process in another pid namespace is unknown.
 func TestIsEnding(t *testing.T) {
 	if isEnding(os.Getpid()) || isEnding(1) || isEnding(0) {
-		t.Error("a process that lives, or is not known, is taken for one that ends")
+		t.Error("isEnding is true for this process, process 1 or one of another namespace")
 	}
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -149,7 +149,7 @@ func TestIsEnding(t *testing.T) {
 	}
 	pid := cmd.Process.Pid
 	if isEnding(pid) {
-		t.Error("sleep is taken for a process that ends")
+		t.Error("isEnding is true for a sleep")
 	}
 	cmd.Process.Kill()
 	var info unix.Siginfo
@@ -157,11 +157,11 @@ func TestIsEnding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !isEnding(pid) {
-		t.Error("a zombie is taken for one that lives")
+		t.Error("isEnding is false for a zombie")
 	}
 	cmd.Wait()
 	if !isEnding(pid) {
-		t.Error("a process that has gone is taken for one that lives")
+		t.Error("isEnding is false for a process that is gone")
 	}
 }
 

@@ -125,14 +125,14 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 				t.Fatal(err)
 			}
 			if g.Version() != c.version || g.Path() != c.path {
-				t.Errorf("version %q, path %q, want %q, %q", g.Version(), g.Path(), c.version, c.path)
+				t.Errorf("version %q, path %q; want %q, %q", g.Version(), g.Path(), c.version, c.path)
 			}
 			for what, p := range map[string]struct {
 				got  *membership
 				want []string
 			}{"cpu": {g.cpu, c.cpu}, "cpuacct": {g.acct, c.acct}, "memory": {g.memory, c.memory}, "pids": {g.pids, c.pids}} {
 				if diff := cmp.Diff(p.want, groupPlaces(o, p.got)); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", what, diff)
+					t.Errorf("places of the group of %s (-want +got):\n%s", what, diff)
 				}
 			}
 		})
@@ -176,7 +176,7 @@ func TestFind_WithoutGroupGivesReason(t *testing.T) {
 			c.spoil(t, o, nil)
 			g, err := Find(o)
 			if g != nil || !errors.Is(err, ErrNoGroups) || !strings.Contains(err.Error(), c.why) {
-				t.Errorf("Find = %v, %v, want ErrNone with %q", g, err, c.why)
+				t.Errorf("Find = %v, %v; want ErrNoGroups with %q", g, err, c.why)
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestFind_LooksThroughRootOfOtherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l := g.Limits(); l.Memory != 4096 {
-		t.Errorf("limit %v, want 4096", l.Memory)
+		t.Errorf("memory limit %v, want 4096", l.Memory)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestParent(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/a/b": "/a", "/a": "/", "/": "/..", "/..": "/../..", "/../a": "/..", "/../../a/b": "/../../a", "/..a": "/"} {
 		if got := parent(path); got != want {
-			t.Errorf("above %s: %s, want %s", path, got, want)
+			t.Errorf("parent(%q) = %q, want %q", path, got, want)
 		}
 	}
 }
@@ -279,7 +279,7 @@ func TestGroup_ChildGroupIsTheJobs(t *testing.T) {
 	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak, want.LimitUnreclaimable = 1.3e8, 5e7, 209715200, 1e8
 	groupSame(t, "counters", in.Read(), want)
 	if l := in.Limits(); l.Memory != 209715200 || l.CPUs != .5 || l.CPUGroup != "/job" || in.Path() != "/job/task/made" {
-		t.Errorf("limits %+v of %s", l, in.Path())
+		t.Errorf("limits %+v of %s; want 200 MiB, .5 CPUs of /job, path /job/task/made", l, in.Path())
 	}
 }
 
@@ -292,21 +292,22 @@ func TestGroup_LimitsAndCountersFollowChangedLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := g.Read(); c.LimitPeak != 9e8 || c.Periods != 300 {
-		t.Errorf("of the pod: peak %v, periods %v", c.LimitPeak, c.Periods)
+		t.Errorf("counters of the pod: peak %v, periods %v; want 9e8, 300", c.LimitPeak, c.Periods)
 	}
 	groupWrite(t, groupFile(o, "kube/pod/app/memory.max"), "1000\n")
 	groupWrite(t, groupFile(o, "kube/pod/app/cpu.max"), "100 100000\n")
 	if l := g.Limits(); l.Memory != 1000 || l.CPUs != .001 {
-		t.Errorf("limits %+v", l)
+		t.Errorf("changed limits %+v, want memory 1000, CPUs .001", l)
 	}
 	if c := g.Read(); c.LimitPeak != 6e8 || c.Periods != 10 {
-		t.Errorf("of the app: peak %v, periods %v", c.LimitPeak, c.Periods)
+		t.Errorf("counters of the app: peak %v, periods %v; want 6e8, 10", c.LimitPeak, c.Periods)
 	}
 	groupWrite(t, groupFile(o, "kube/pod/app/memory.max"), "max\n")
 	groupWrite(t, groupFile(o, "kube/pod/memory.max"), "max\n")
 	g.Limits()
 	if c := g.Read(); !math.IsNaN(c.LimitPeak) || !math.IsNaN(c.LimitWorkingSet) || c.PeakMemory != 6e8 {
-		t.Errorf("without a limit: peak %v, working set %v", c.LimitPeak, c.LimitWorkingSet)
+		t.Errorf("without a limit: its peak %v, working set %v; want NaN, NaN; peak %v, want 6e8",
+			c.LimitPeak, c.LimitWorkingSet, c.PeakMemory)
 	}
 }
 
@@ -339,7 +340,8 @@ func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 			}
 			l := limits(tree, map[string]string{file: text})
 			if v, group := of(l); !math.IsNaN(v) || group != "" || l.Failed[filepath.Base(file)] == nil {
-				t.Errorf("%s = %.20q: %v of %q, failed %v", file, text, v, group, l.Failed)
+				t.Errorf("%s = %.20q: limit %v of group %q, failures %v; want NaN, none, and a failure",
+					file, text, v, group, l.Failed)
 			}
 		}
 	}
@@ -348,7 +350,7 @@ func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 	for _, text := range []string{"0-", "-1", "3-1", "0-99999999", "a", "1,,2", "0-3,x"} {
 		l := limits(tree, map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"})
 		if l.CPUSetCPUs != 0 || l.Failed["cpuset.cpus.effective"] == nil {
-			t.Errorf("cpuset %q: %d, failed %v", text, l.CPUSetCPUs, l.Failed)
+			t.Errorf("cpuset %q: %d CPUs, failures %v; want 0, and a failure", text, l.CPUSetCPUs, l.Failed)
 		}
 	}
 }
@@ -379,11 +381,11 @@ func TestGroup_TaskLimits(t *testing.T) {
 			got[i].Name = strings.Replace(got[i].Name, o.Sys, "/sys", 1)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			t.Errorf("%s: task limits %+v, want %+v", name, got, c.want)
 		}
 	}
 
 	if (*Group)(nil).TaskLimits() != nil {
-		t.Error("no group has limits")
+		t.Error("TaskLimits of a nil Group is not nil")
 	}
 }

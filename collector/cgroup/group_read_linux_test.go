@@ -153,7 +153,7 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 				groupSame(t, "counters, "+fault, got, want)
 				for _, err := range got.Failed {
 					if len(err.Error()) > 500 || !strings.Contains(err.Error(), file) {
-						t.Errorf("%s: reason %q", fault, err)
+						t.Errorf("%s: reason %q, want at most 500 bytes with %s", fault, err, file)
 					}
 				}
 				os.Remove(path)
@@ -196,10 +196,10 @@ func TestGroup_UnreadableFileIsUnknown(t *testing.T) {
 	var c Counters
 	groupAsNobody(t, func() { c = g.Read() })
 	if !math.IsNaN(c.Memory) || !errors.Is(c.Failed["memory.current"], fs.ErrPermission) || len(c.Failed) != 1 {
-		t.Errorf("memory %v, failed %v", c.Memory, c.Failed)
+		t.Errorf("memory %v, failures %v; want NaN, and only ErrPermission of memory.current", c.Memory, c.Failed)
 	}
 	if c.PeakMemory != 6e8 {
-		t.Errorf("peak %v", c.PeakMemory)
+		t.Errorf("peak memory %v, want 6e8", c.PeakMemory)
 	}
 }
 
@@ -222,13 +222,13 @@ func TestGroup_RemovedGroupHasReasons(t *testing.T) {
 		c.Failed = nil
 		groupSame(t, name, c, unknownCounters())
 		if len(failed) < 6 {
-			t.Errorf("%s: failed %v", name, failed)
+			t.Errorf("%s: failures %v after the removal, want at least 6", name, failed)
 		}
 		if l := g.Limits(); !math.IsNaN(l.Memory) || !math.IsNaN(l.CPUs) || l.CPUSetCPUs != 0 {
-			t.Errorf("%s: limits %+v", name, l)
+			t.Errorf("%s: limits %+v after the removal, want none", name, l)
 		}
 		if pids, err := g.PIDs(); err == nil {
-			t.Errorf("%s: pids %v", name, pids)
+			t.Errorf("%s: processes %v after the removal, want an error", name, pids)
 		}
 	}
 }
@@ -244,13 +244,13 @@ func TestGroup_PIDs(t *testing.T) {
 	} {
 		got, err := c.tree.find(t).PIDs()
 		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+			t.Errorf("%s: PIDs = %v, %v; want %v, nil", name, got, err, c.want)
 		}
 	}
 
 	root := groupTree{"0::/\n", groupV2().mounts, groupV2().files}.find(t)
 	if pids, err := root.PIDs(); err == nil {
-		t.Errorf("root group: %v", pids)
+		t.Errorf("PIDs of the root group = %v, want an error", pids)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 		t.Helper()
 		g.descendantOOMs.next = time.Time{}
 		if got := g.Read().OOMKills; got != n {
-			t.Errorf("%s: %v, want %v", what, got, n)
+			t.Errorf("%s: OOM kills %v, want %v", what, got, n)
 		}
 	}
 
@@ -293,19 +293,19 @@ func TestGroup_CountingProcessesIsBounded(t *testing.T) {
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), strings.Repeat("12345\n", 300_000))
 	start := time.Now()
 	if n := g.Read().Processes; n != 300_003 {
-		t.Fatalf("processes %v", n)
+		t.Fatalf("%v processes at first, want 300003", n)
 	}
 	if wait := g.taskCounter.next.Sub(start); wait < 50*time.Millisecond {
-		t.Errorf("the next count is only %v away", wait)
+		t.Errorf("next count after %v, want at least 50 ms", wait)
 	}
 	g.taskCounter.next = g.taskCounter.next.Add(time.Hour) // however long writing takes
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), "1\n")
 	if n := g.Read().Processes; n != 300_003 {
-		t.Errorf("processes %v: counted again", n)
+		t.Errorf("%v processes before the next count, want 300003", n)
 	}
 	g.taskCounter.next = time.Time{}
 	if n := g.Read().Processes; n != 4 {
-		t.Errorf("processes %v, want 4", n)
+		t.Errorf("%v processes in the next count, want 4", n)
 	}
 }
 
@@ -315,6 +315,6 @@ func TestGroup_ReadAllocatesLittle(t *testing.T) {
 	g.Read()
 	g.taskCounter.next = time.Now().Add(time.Hour)
 	if n := testing.AllocsPerRun(100, func() { g.Read() }); n > 30 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("Read allocates %v times, want at most 30", n)
 	}
 }

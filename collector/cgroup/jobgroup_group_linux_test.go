@@ -32,7 +32,7 @@ func groupMake(t *testing.T) *JobGroup {
 	}
 	t.Cleanup(func() {
 		if err := m.Remove(); err != nil {
-			t.Errorf("at the end: %v", err)
+			t.Errorf("Remove at the end of the test: %v", err)
 		}
 	})
 	return m
@@ -56,7 +56,7 @@ func groupPaths(t *testing.T, text string) map[string]string {
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		f := strings.SplitN(line, ":", 3)
 		if len(f) != 3 {
-			t.Fatalf("line %q", line)
+			t.Fatalf("line %q of cgroup, want ID:CONTROLLERS:PATH", line)
 		}
 		paths[f[1]] = f[2]
 	}
@@ -68,12 +68,12 @@ func groupOurThreads(t *testing.T, name string) {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/self/task/*/cgroup")
 	if err != nil || len(tasks) == 0 {
-		t.Fatal(tasks, err)
+		t.Fatalf("threads of this process %v, error %v; want at least one", tasks, err)
 	}
 	for _, task := range tasks {
 		data, err := os.ReadFile(task)
 		if err == nil && strings.Contains(string(data), "/"+name+"\n") {
-			t.Errorf("%s is inside:\n%s", task, data)
+			t.Errorf("thread %s of this process is in the job's group:\n%s", task, data)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestNewJobGroup_CountsTheJob(t *testing.T) {
 		for line := "x"; strings.TrimSpace(line) != ""; {
 			var err error
 			if line, err = r.ReadString('\n'); err != nil {
-				t.Fatal(who, err)
+				t.Fatalf("output of the %s: %v", who, err)
 			}
 			text.WriteString(line)
 		}
@@ -111,28 +111,29 @@ func TestNewJobGroup_CountsTheJob(t *testing.T) {
 				return slices.Contains([]string{"cpuacct", "memory", "pids", ""}, c)
 			})
 			if want := own[list]; made && path != filepath.Join(want, name) || !made && path != want {
-				t.Errorf("%s, %q: in %s, we are in %s", who, list, path, want)
+				t.Errorf("%s is in group %s of %q, and we are in %s; want one below, made: %v",
+					who, path, list, want, made)
 			}
 		}
 	}
 
 	if missing := m.Missing(); missing != nil {
-		t.Errorf("missing %v", missing)
+		t.Errorf("Missing = %v, want nil", missing)
 	}
 	pids, err := m.Group().PIDs()
 	if err != nil || len(pids) != 2 || !slices.Contains(pids, cmd.Process.Pid) {
-		t.Errorf("pids %v, %v", pids, err)
+		t.Errorf("PIDs = %v, %v; want %d and its child", pids, err, cmd.Process.Pid)
 	}
 	c := m.Group().Read()
 	if c.Processes != 2 || !(c.Threads >= 2) || !(c.CPUSeconds > 0) || !(c.Memory > 0) || !(c.PeakMemory >= c.WorkingSet) || c.OOMKills != 0 || c.Failed != nil {
-		t.Errorf("counters %+v", c)
+		t.Errorf("counters %+v, want 2 processes with CPU time and memory, no failures", c)
 	}
 	if err := m.Remove(); !errors.Is(err, ErrBusy) {
-		t.Errorf("Remove with processes inside: %v", err)
+		t.Errorf("Remove with processes inside: %v, want ErrBusy", err)
 	}
 	in.Close()
 	if err := cmd.Wait(); err != nil {
-		t.Error(err)
+		t.Errorf("the job ended with %v", err)
 	}
 	groupRemoved(t, m)
 }
@@ -148,18 +149,18 @@ func groupRemoved(t *testing.T, m *JobGroup) {
 		dirs = append(dirs, m.v2.dir)
 	}
 	if len(dirs) == 0 {
-		t.Error("nothing was made")
+		t.Error("the job group has no directory: no control group was created")
 	}
 
 	for range 2 {
 		if err := m.Remove(); err != nil {
-			t.Error(err)
+			t.Errorf("Remove after the job: %v", err)
 		}
 	}
 
 	for _, dir := range dirs {
 		if exists(dir) {
-			t.Errorf("%s is left", dir)
+			t.Errorf("%s is left after Remove", dir)
 		}
 	}
 
@@ -167,7 +168,7 @@ func groupRemoved(t *testing.T, m *JobGroup) {
 	failed := c.Failed
 	c.Failed = nil
 	if c.Processes != c.Processes && failed["cgroup.procs"] == nil || c.CPUSeconds == c.CPUSeconds || len(failed) == 0 {
-		t.Errorf("after it: %+v, failed %v", c, failed)
+		t.Errorf("counters after Remove %+v, failures %v; want unknown CPU time, and reasons", c, failed)
 	}
 }
 
@@ -185,7 +186,7 @@ func TestJobGroup_RemoveKeepsAllIfOneIsBusy(t *testing.T) {
 	bufio.NewReader(out).ReadString('\n')
 	groupSet(t, filepath.Join(m.v1[0].parent, "cgroup.procs"), fmt.Sprint(cmd.Process.Pid))
 	if err := m.Remove(); !errors.Is(err, ErrBusy) || !exists(m.v1[0].dir) {
-		t.Errorf("Remove: %v, and the empty group is there: %v", err, exists(m.v1[0].dir))
+		t.Errorf("Remove: %v, want ErrBusy; the empty group exists: %v, want true", err, exists(m.v1[0].dir))
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
@@ -210,7 +211,7 @@ func TestJobGroup_EnterReturnsErrorOfStart(t *testing.T) {
 	m := groupMake(t)
 	want := errors.New("no job")
 	if err := m.Enter(func(int) error { return want }); err != want {
-		t.Errorf("error %v", err)
+		t.Errorf("Enter = %v, want the error of start, %v", err, want)
 	}
 	groupOurThreads(t, groupName(t))
 	if len(m.v1) == 0 {
@@ -224,7 +225,7 @@ func TestJobGroup_EnterReturnsErrorOfStart(t *testing.T) {
 	called := false
 	err := m.Enter(func(int) error { called = true; return nil })
 	if called || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("called %v, error %v", called, err)
+		t.Errorf("start was called: %v, error %v; want false, ErrNotExist", called, err)
 	}
 	last.dir = good
 	groupOurThreads(t, groupName(t))
@@ -245,16 +246,16 @@ func TestJobGroup_EnterEndsThreadThatCannotGoBack(t *testing.T) {
 	}
 	b.parent = good
 	if m.missing["thread"] == nil {
-		t.Error("nothing is said of it")
+		t.Error("Missing has no reason for the thread that could not go back")
 	}
 	delete(m.missing, "thread")
 	if tid == os.Getpid() {
-		t.Error("it was the main thread, which Go does not end")
+		t.Error("Enter used the main thread, which Go cannot end")
 	}
 
 	for deadline := time.Now().Add(5 * time.Second); exists(fmt.Sprintf("/proc/self/task/%d", tid)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the thread still lives")
+			t.Fatal("the thread that could not go back has not ended")
 		}
 	}
 
@@ -265,7 +266,7 @@ func TestNewJobGroup_RefusesBadNamesAndOtherUsers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", ".", "..", "a/b", "../x", "a\nb"} {
 		if m, err := NewJobGroup(name); m != nil || err == nil {
-			t.Errorf("%q: %v, %v", name, m, err)
+			t.Errorf("NewJobGroup(%q) = %v, %v; want an error", name, m, err)
 		}
 	}
 
@@ -273,12 +274,12 @@ func TestNewJobGroup_RefusesBadNamesAndOtherUsers(t *testing.T) {
 	groupAsNobody(t, func() {
 		m, err := NewJobGroup(name)
 		if m != nil || !errors.Is(err, os.ErrPermission) || strings.Count(err.Error(), name) < 2 {
-			t.Errorf("as nobody: %v, %v", m, err)
+			t.Errorf("NewJobGroup as nobody = %v, %v; want ErrPermission with the name", m, err)
 		}
 	})
 
 	if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + name); left != nil {
-		t.Errorf("left: %v", left)
+		t.Errorf("groups %v are left, want none", left)
 	}
 }
 
@@ -299,7 +300,7 @@ func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
 		t.Skip("namespaces are not allowed here: run as root")
 	}
 	if err != nil {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("test in its namespace: %v: %s", err, out)
 	}
 }
 
@@ -331,7 +332,7 @@ func TestGroup_InNamespaceHasLimits(t *testing.T) {
 	}
 	text, _ := io.ReadAll(out)
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v: %s", err, text)
+		t.Errorf("test in its namespace: %v: %s", err, text)
 	}
 }
 
@@ -360,7 +361,7 @@ func TestNewJobGroup_MovesAgentAside(t *testing.T) {
 	cmd := groupCommand("alone", "job"+groupName(t))
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
 	if out, err := groupOutput(cmd); err != nil {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("process alone in its group: %v: %s", err, out)
 	}
 }
 
@@ -384,17 +385,17 @@ func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	}
 	groupSet(t, filepath.Join(dir, limit), "67108864")
 	if l := g.Limits(); l.Memory != 64<<20 || l.MemoryGroup != g.memory.names[0] {
-		t.Fatalf("limits %+v", l)
+		t.Fatalf("limits %+v, want 64 MiB of group %s", l, g.memory.names[0])
 	}
 	before := g.Read()
 	groupEaten(t, m)
 	c := g.Read()
 	if before.OOMKills != 0 || c.OOMKills != 1 {
-		t.Errorf("OOM kills %v, then %v, want 0 and 1", before.OOMKills, c.OOMKills)
+		t.Errorf("OOM kills %v, then %v; want 0, then 1", before.OOMKills, c.OOMKills)
 	}
 	// The kernel may let a page or two pass.
 	if g.own.peak != "" && (c.PeakMemory < 63<<20 || c.PeakMemory > 65<<20) || c.LimitPeak != c.PeakMemory && g.own.peak != "" {
-		t.Errorf("peak %v, limit's %v", c.PeakMemory, c.LimitPeak)
+		t.Errorf("peak %v, peak of the limiting group %v; want 63 to 65 MiB, the same", c.PeakMemory, c.LimitPeak)
 	}
 	sub := filepath.Join(dir, "sub")
 	if err := os.Mkdir(sub, 0o755); err != nil {
@@ -407,7 +408,7 @@ func TestGroup_CountsOOMKillOnce(t *testing.T) {
 	groupEaten(t, deeper)
 	g.descendantOOMs.next = time.Time{}
 	if c := g.Read(); c.OOMKills != 2 {
-		t.Errorf("OOM kills %v, want 2", c.OOMKills)
+		t.Errorf("OOM kills %v after one in a group below, want 2", c.OOMKills)
 	}
 }
 
@@ -454,12 +455,12 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l := job.Limits(); l.CPUs != .2 || !strings.HasSuffix(l.CPUGroup, groupName(t)) {
-		t.Errorf("limits %+v", l)
+		t.Errorf("limits %+v, want .2 CPUs of the group %s", l, groupName(t))
 	}
 	before := job.Read()
 	cmd.Process.Signal(unix.SIGUSR1)
 	if err := cmd.Wait(); err != nil {
-		t.Error(err)
+		t.Errorf("the job ended with %v", err)
 	}
 	var c Counters
 	var v [3]float64
@@ -476,23 +477,24 @@ func TestGroup_CountsThrottlingOfGroupWithQuota(t *testing.T) {
 
 	parseKeys(data, []string{"nr_periods", "nr_throttled", "throttled_time"}, v[:])
 	if c.Periods != v[0] || c.ThrottledPeriods != v[1] || c.ThrottledSeconds != v[2]/1e9 {
-		t.Errorf("%v, %v, %v; the kernel says %s", c.Periods, c.ThrottledPeriods, c.ThrottledSeconds, data)
+		t.Errorf("periods %v, throttled %v, %v s; want the numbers in cpu.stat: %s",
+			c.Periods, c.ThrottledPeriods, c.ThrottledSeconds, data)
 	}
 	if n := c.ThrottledPeriods - before.ThrottledPeriods; n < 5 || c.Periods-before.Periods < n {
-		t.Errorf("throttled in %v of %v periods", n, c.Periods-before.Periods)
+		t.Errorf("throttled in %v of %v periods, want at least 5 and at most all", n, c.Periods-before.Periods)
 	}
 
 	for _, dir := range []string{leaf, top} { // although its files are kept open
 		if err := os.Remove(dir); err != nil {
-			t.Error(err)
+			t.Errorf("a group with open files cannot be removed: %v", err)
 		}
 	}
 
 	if c := job.Read(); c.Periods == c.Periods || !errors.Is(c.Failed["cpu.stat"], unix.ENODEV) {
-		t.Errorf("removed under us: %v, %v", c.Periods, c.Failed)
+		t.Errorf("after the removal: periods %v, failures %v; want NaN, ENODEV", c.Periods, c.Failed)
 	}
 	if job.r.IsOpen(job.quotaStat) {
-		t.Error("a file of a group that has gone is held open")
+		t.Error("a file of a removed group is kept open")
 	}
 }
 
@@ -505,10 +507,10 @@ func TestGroup_ReadsThisMachine(t *testing.T) {
 	l, c := g.Limits(), g.Read()
 	t.Logf("%s %s: %+v\n%+v", g.Version(), g.Path(), l, c)
 	if len(c.Failed) > 0 || len(l.Failed) > 0 {
-		t.Errorf("failed: %v, %v", c.Failed, l.Failed)
+		t.Errorf("failures of counters %v, of limits %v; want none", c.Failed, l.Failed)
 	}
 	pids, err := g.PIDs()
 	if len(g.primary) > 0 && (err != nil || !slices.Contains(pids, os.Getpid())) {
-		t.Errorf("pids %v, %v without %d", pids, err, os.Getpid())
+		t.Errorf("PIDs = %v, %v; want this process, %d, among them", pids, err, os.Getpid())
 	}
 }

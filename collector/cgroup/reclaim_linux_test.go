@@ -24,7 +24,7 @@ func TestGroup_Reclaim(t *testing.T) {
 		g.Limits()
 		got := g.Reclaim()
 		if !same(got.Swap, want.Swap) || !same(got.Refaults, want.Refaults) || !same(got.High, want.High) || !same(got.HighEvents, want.HighEvents) {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
+			t.Errorf("%s: Reclaim = %+v, want %+v", name, got, want)
 		}
 	}
 

@@ -66,7 +66,7 @@ func TestMonitor_ReadsAMD(t *testing.T) {
 	text := strings.ReplaceAll(string(gpuDump(r)), sys, "/sys")
 	gpuGolden(t, "testdata/amd.golden", []byte(text))
 	if _, err := syscall.Open(fifo, syscall.O_WRONLY|syscall.O_NONBLOCK, 0); err != syscall.ENXIO {
-		t.Errorf("pcie_bw is open for reading: %v", err)
+		t.Errorf("open of pcie_bw for writing: %v, want ENXIO, as nobody may read it", err)
 	}
 }
 
@@ -77,17 +77,17 @@ func TestMonitor_NumbersAMDAfterNVIDIA(t *testing.T) {
 		m.amd.put(m.cards[i].read(), time.Now())
 	}
 	if r := m.Read(); len(r.Devices) != 0 {
-		t.Errorf("too early: %s", gpuDump(r))
+		t.Errorf("Reading before NVIDIA's devices are known: %s, want no devices", gpuDump(r))
 	}
 	gpuRun(t, m)
 	r := gpuWait(t, m, "all devices", gpuDevices(11))
 	if d := r.Devices[8]; d.Index != 8 || d.Vendor != "amd" || d.Name != "AMD Instinct MI210" || r.States[8].UtilizationPct != 87 {
-		t.Errorf("%+v", d)
+		t.Errorf("device 8 is %+v at %v %%, want the MI210 at 87 %%", d, r.States[8].UtilizationPct)
 	}
 
 	for _, g := range r.Missing {
 		if !strings.HasPrefix(g.What, "gpu_8_") && !strings.HasPrefix(g.What, "gpu_9_") && !strings.HasPrefix(g.What, "gpu_10_") {
-			t.Errorf("missing %v", g)
+			t.Errorf("missing %v, want only values of AMD's devices 8 to 10", g)
 		}
 	}
 
@@ -95,7 +95,7 @@ func TestMonitor_NumbersAMDAfterNVIDIA(t *testing.T) {
 	gpuRun(t, m)
 	r = gpuWait(t, m, "AMD's alone", func(r Reading) bool { return len(r.Devices) == 3 })
 	if r.Devices[0].Index != 0 || r.Err == nil || math.IsNaN(r.States[0].UtilizationPct) {
-		t.Errorf("%s", gpuDump(r))
+		t.Errorf("Reading without nvidia-smi: %s, want AMD's devices from index 0, and an error", gpuDump(r))
 	}
 }
 
@@ -109,16 +109,16 @@ func TestCard_RejectsHostileFiles(t *testing.T) {
 		}
 		cards := findCards(gpuTree(t, files))
 		if len(cards) != 1 {
-			t.Fatalf("%.20q: %v", text, cards)
+			t.Fatalf("files of %.20q: cards %v, want 1", text, cards)
 		}
 		r := cards[0].read()
 		for _, v := range []float64{r.UtilizationPct, float64(r.MemoryMB), r.MemoryUsedMB, r.PowerWatts, r.TemperatureCelsius, r.ClockMHz, float64(r.PowerLimitWatts)} {
 			if !math.IsNaN(v) {
-				t.Errorf("%.20q: %v in %+v", text, v, r)
+				t.Errorf("files of %.20q: value %v in %+v, want NaN", text, v, r)
 			}
 		}
 		if len(r.missing) < 7 || len(r.Name) > 300 {
-			t.Errorf("%.20q: %+v", text, r)
+			t.Errorf("files of %.20q: row %+v, want at least 7 missing values, a name of at most 300 bytes", text, r)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func FuzzGPUCard(f *testing.F) {
 		c := card{dir: dir}
 		r := c.read()
 		if r.ClockMHz < 0 || r.ClockMHz > maxMHz || r.UtilizationPct < 0 || r.UtilizationPct > 100 {
-			t.Fatalf("%+v", r)
+			t.Fatalf("row %+v, want a clock and a utilization within bounds", r)
 		}
 	})
 }

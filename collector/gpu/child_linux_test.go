@@ -59,7 +59,7 @@ wait
 	start := time.Now()
 	stop()
 	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("the shell and its child were ended after %v", took)
+		t.Errorf("the shell and its child ended after %v, want at most 10 s", took)
 	}
 	l := strings.Split(strings.TrimSpace(string(text)), "\n")
 	sleep, err := strconv.Atoi(l[len(l)-1])
@@ -70,11 +70,12 @@ wait
 	gpuWaitEnded(t, sleep)
 	blocked, ignored := gpuMask(t, l[0]), gpuMask(t, l[1])
 	if blocked != 0 || ignored>>(uint(unix.SIGPIPE)-1)&1 != 0 {
-		t.Errorf("blocked %x, ignored %x", blocked, ignored)
+		t.Errorf("signals blocked %x, ignored %x; want none blocked, SIGPIPE not ignored", blocked, ignored)
 	}
 	fds := strings.Join(l[3:], "\n")
 	if l[2] != "/" || !strings.Contains(fds, " 0 -> /dev/null") || !strings.Contains(fds, " 2 -> pipe:") || strings.Contains(fds, "/maps") {
-		t.Errorf("directory %s, descriptors\n%s\nours to inherit were %v", l[2], fds, inherited)
+		t.Errorf("directory %s, descriptors\n%s\nwant / and only null and pipes, none of ours: %v",
+			l[2], fds, inherited)
 	}
 }
 
@@ -109,7 +110,7 @@ func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 		}
 		var pid int
 		if _, err := fmt.Fscan(bufio.NewReader(out), &pid); err != nil || gpuEnded(pid) {
-			t.Fatalf("%s: process %d, %v", fake, pid, err)
+			t.Fatalf("fake %q: process %d, error %v; want a living process", fake, pid, err)
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -126,20 +127,20 @@ func TestChild_IdentifiedByStartTimeWithoutPidfd(t *testing.T) {
 	p := process{pidfd: -1}
 	p.identify(cmd.Process.Pid, false)
 	if !p.alive(cmd.Process.Pid) || p.ended(cmd.Process.Pid) {
-		t.Error("the child is alive")
+		t.Error("a living child counts as ended")
 	}
 	other := process{pidfd: -1, startTime: p.startTime + "0"}
 	if other.alive(cmd.Process.Pid) || !other.ended(cmd.Process.Pid) {
-		t.Error("a later process of the same number was taken for the child")
+		t.Error("a later process with the same ID counts as the child")
 	}
 	_ = cmd.Process.Kill()
 	gpuWaitEnded(t, cmd.Process.Pid)
 	if !p.ended(cmd.Process.Pid) {
-		t.Error("a zombie has ended")
+		t.Error("a zombie does not count as ended")
 	}
 	_ = cmd.Wait()
 	if p.alive(cmd.Process.Pid) || !p.ended(cmd.Process.Pid) {
-		t.Error("the child is gone")
+		t.Error("a child that is gone counts as alive")
 	}
 }
 
@@ -172,14 +173,14 @@ func TestChild_KillOrphansKillsOnlyItsGroup(t *testing.T) {
 		}
 		p.identify(pid, false)
 		if p.killOrphans(pid); gpuEnded(left) {
-			t.Error("the group was killed while the script ran")
+			t.Error("killOrphans killed the group while the script ran")
 		}
 		in.Close()
 		gpuWaitEnded(t, pid)
 		other := process{pidfd: -1, startTime: "1"}
 		other.signalGroup(pid, unix.SIGKILL)
 		if other.killOrphans(pid); gpuEnded(left) {
-			t.Error("the group of another process was killed")
+			t.Error("the group of a later process with the same ID was killed")
 		}
 		p.killOrphans(pid)
 		gpuWaitEnded(t, left)

@@ -192,7 +192,7 @@ func gpuRun(t *testing.T, m *Monitor) (stop func()) {
 		select {
 		case <-done:
 		case <-time.After(2 * time.Minute):
-			t.Error("Run does not return")
+			t.Error("Run has not returned 2 minutes after the end of its context")
 		}
 	}
 

@@ -25,14 +25,14 @@ func TestOpen_IgnoresUnusableNvidiaSMI(t *testing.T) {
 	sep := string(os.PathListSeparator)
 	for _, path := range []string{"", ".", sep, "plain", filepath.Join(dir, "plain"), filepath.Join(dir, "dir") + sep + "/nowhere"} {
 		if smi := findSMI([]string{"PATH=" + path}); smi != "" {
-			t.Errorf("PATH=%q: found %s", path, smi)
+			t.Errorf("PATH=%q: found %s, want nothing", path, smi)
 		}
 	}
 
 	m := Open(Options{Sys: dir, Env: []string{}})
 	m.Run(t.Context()) // there is nothing to monitor
 	if r := m.Read(); m.smi != "" || len(r.Devices) != 0 || len(r.Missing) != 0 || r.Err != nil {
-		t.Errorf("no PATH: found %q, %+v", m.smi, r)
+		t.Errorf("without PATH: found %q, Reading %+v; want nothing, and no error", m.smi, r)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestOpen_IntervalIsAtLeastOneSecond(t *testing.T) {
 	} {
 		m := Open(Options{Env: []string{"PATH=" + dir}, Interval: interval})
 		if m.timing.interval != want[0] || m.timing.stale != want[1] {
-			t.Errorf("%v: %+v", interval, m.timing)
+			t.Errorf("interval %v: timing %+v, want interval %v and stale %v", interval, m.timing, want[0], want[1])
 		}
 	}
 }

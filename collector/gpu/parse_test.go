@@ -57,7 +57,7 @@ func gpuDump(r Reading) []byte {
 func TestVendorState_ReadsTranscripts(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) < 9 {
-		t.Fatalf("fixtures: %v", files)
+		t.Fatalf("fixtures %v, want at least 9", files)
 	}
 
 	for _, file := range files {
@@ -80,7 +80,7 @@ func TestQuery_ParsesRealDevice(t *testing.T) {
 	}
 	for line := range bytes.Lines(rows) {
 		if r, err := newQuery().parse(bytes.TrimSpace(line)); err != nil || len(r.missing) > 0 || r.PowerWatts < 70 || r.PowerWatts > 121 {
-			t.Errorf("%s: %+v, %v", line, r, err)
+			t.Errorf("row %s: %+v, error %v; want all values, and 70 to 121 W", line, r, err)
 		}
 	}
 
@@ -89,7 +89,7 @@ func TestQuery_ParsesRealDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := parseInvalidField(string(message)); got != "no.such.field" {
-		t.Errorf("%s: %q", message, got)
+		t.Errorf("field in %s is %q, want no.such.field", message, got)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestReadLines(t *testing.T) {
 		readLines(io.MultiReader(parts...), func(line []byte) { got = append(got, string(line)) }, all)
 		want := []string{"a", "", "b", strings.Repeat("x", maxLine), "c"}
 		if !slices.Equal(got, want) {
-			t.Errorf("in pieces of %d: %.80q", size, got)
+			t.Errorf("in pieces of %d: lines %.80q, want %.80q", size, got, want)
 		}
 	}
 }
@@ -133,13 +133,13 @@ func TestParseThrottle(t *testing.T) {
 		"0xFFFFFFFFFFFFFE00": "", "0x8": "hw_slowdown",
 	} {
 		if got, ok := parseThrottle(text); !ok || strings.Join(got, " ") != want {
-			t.Errorf("%s: %v %v", text, got, ok)
+			t.Errorf("parseThrottle(%q) = %v, %v; want %q", text, got, ok, want)
 		}
 	}
 
 	for _, text := range []string{"", "0x", "12", "[N/A]", "0x11111111111111111", "Active"} {
 		if got, ok := parseThrottle(text); ok || got != nil {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("parseThrottle(%q) = %v, %v; want nil, false", text, got, ok)
 		}
 	}
 }
@@ -151,12 +151,12 @@ func TestParseInvalidField(t *testing.T) {
 		`Field "a`: "", `Field "a" is fine`: "", "": "",
 	} {
 		if got := parseInvalidField(line); got != want {
-			t.Errorf("%q: %q", line, got)
+			t.Errorf("parseInvalidField(%q) = %q, want %q", line, got, want)
 		}
 	}
 	q := newQuery()
 	if q.dropField("foo") || q.dropField("index") || len(q.fields) != len(newQuery().fields) {
-		t.Error("the refusal of a field that is not ours, or that is needed, does not help")
+		t.Error("dropField dropped a field that was not requested, or the index")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 	start := time.Now()
 	b := gpuBoard(data, start)
 	if b.complete {
-		t.Error("settled before the second round")
+		t.Error("the devices are complete before the second round")
 	}
 	later := start.Add(6 * time.Second)
 	q := newQuery()
@@ -190,10 +190,10 @@ func TestVendorState_VanishedDeviceIsMissing(t *testing.T) {
 	var r Reading
 	b.add(&r, later, 5*time.Second, 0)
 	if len(r.Devices) != 8 || !math.IsNaN(r.States[3].PowerWatts) || r.States[7].PowerWatts != 277.41 || !b.complete {
-		t.Errorf("%s", gpuDump(r))
+		t.Errorf("Reading %s, want 8 devices, no power of device 3, 277.41 W of device 7", gpuDump(r))
 	}
 	if len(r.Missing) != 1 || r.Missing[0] != (series.Missing{What: "gpu_3", Code: Silent, Why: "no reading for 6 s"}) {
-		t.Errorf("missing %v", r.Missing)
+		t.Errorf("missing %v, want only gpu_3, without a reading for 6 s", r.Missing)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestVendorState_MonitorsAtMost16Devices(t *testing.T) {
 	var r Reading
 	b.add(&r, now, time.Minute, 0)
 	if len(r.Devices) != 16 || len(r.Missing) != 1 || r.Missing[0].Why != "18 devices: only the first 16 are followed" {
-		t.Errorf("%d devices, missing %v", len(r.Devices), r.Missing)
+		t.Errorf("%d devices, missing %v; want 16, and that there are 18", len(r.Devices), r.Missing)
 	}
 }
 
@@ -225,18 +225,18 @@ func FuzzGPULines(f *testing.F) {
 		var r Reading
 		gpuBoard(data, now).add(&r, now, time.Minute, 0)
 		if len(r.Devices) > maxDevices || len(r.Devices) != len(r.States) {
-			t.Fatalf("%d devices, %d states", len(r.Devices), len(r.States))
+			t.Fatalf("%d devices, %d states; want as many, at most %d", len(r.Devices), len(r.States), maxDevices)
 		}
 		for i, s := range r.States {
 			for _, v := range []float64{s.UtilizationPct, s.MemoryUsedMB, s.PowerWatts, s.TemperatureCelsius, s.ClockMHz, float64(r.Devices[i].MemoryMB)} {
 				if v < 0 || v > maxMiB || math.IsInf(v, 0) {
-					t.Fatalf("%v in %s", v, gpuDump(r))
+					t.Fatalf("value %v, want one from 0 to %d, in %s", v, maxMiB, gpuDump(r))
 				}
 			}
 		}
 		for _, g := range r.Missing {
 			if strings.ContainsAny(g.Why, "\n\x00\x1b") || len(g.Why) > 400 {
-				t.Fatalf("%q", g.Why)
+				t.Fatalf("reason %q, want one line of at most 400 bytes", g.Why)
 			}
 		}
 		parseInvalidField(string(data))

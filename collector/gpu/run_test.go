@@ -34,7 +34,7 @@ func gpuWait(t *testing.T, m *Monitor, what string, want func(Reading) bool) Rea
 			return r
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s; the reading is %+v", what, r)
+			t.Fatalf("waited a minute for %s; the Reading is %+v", what, r)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -54,7 +54,7 @@ func gpuWaitEnded(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !gpuEnded(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("process %d is still there", pid)
+			t.Fatalf("process %d has not ended within a minute", pid)
 		}
 	}
 }
@@ -71,25 +71,25 @@ func TestMonitor_RunReadsAllDevices(t *testing.T) {
 	for fixture, n := range map[string]int{"h200.txt": 1, "t4.txt": 1, "a100x8.txt": 8, "h100x16.txt": 16} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
 		if r := m.Read(); r.Err != nil || len(r.Devices) > 0 || m.PID() != 0 {
-			t.Errorf("before Run: %+v, process %d", r, m.PID())
+			t.Errorf("before Run: Reading %+v, process %d; want it empty, 0", r, m.PID())
 		}
 		stop := gpuRun(t, m)
 		r := gpuWait(t, m, "devices", gpuDevices(n))
 		for i, s := range r.States {
 			if math.IsNaN(s.UtilizationPct) || math.IsNaN(s.MemoryUsedMB) || math.IsNaN(s.PowerWatts) || r.Devices[i].Index != i {
-				t.Errorf("%s: device %d: %+v %+v", fixture, i, r.Devices[i], s)
+				t.Errorf("%s: device %d is %+v in the state %+v, want all values", fixture, i, r.Devices[i], s)
 			}
 		}
 		if len(r.Missing) != 0 {
-			t.Errorf("%s: missing %v", fixture, r.Missing)
+			t.Errorf("%s: missing %v, want nothing", fixture, r.Missing)
 		}
 		pid := m.PID()
 		if group, err := syscall.Getpgid(pid); err != nil || group != pid {
-			t.Errorf("process %d is in group %d (%v), not one of its own", pid, group, err)
+			t.Errorf("process %d is in process group %d (error %v), want its own", pid, group, err)
 		}
 		stop()
 		if syscall.Kill(pid, 0) == nil || m.PID() != 0 {
-			t.Errorf("process %d is still there, Pid is %d", pid, m.PID())
+			t.Errorf("after Run: process %d exists, or PID() = %d is not 0", pid, m.PID())
 		}
 	}
 }
@@ -99,13 +99,13 @@ func TestMonitor_RunDropsUnknownFields(t *testing.T) {
 	gpuRun(t, m)
 	r := gpuWait(t, m, "a device", gpuDevices(1))
 	if got := strings.Join(r.States[0].Throttle, " "); got != "sw_power_cap sw_thermal_slowdown" {
-		t.Errorf("throttle reasons by the newer name: %q", got)
+		t.Errorf("throttle reasons by the newer name: %q, want sw_power_cap sw_thermal_slowdown", got)
 	}
 	if r.Devices[0].PowerLimitWatts != 70 {
-		t.Errorf("power limit %v, want that of power.limit", r.Devices[0].PowerLimitWatts)
+		t.Errorf("power limit %v, want 70 from power.limit", r.Devices[0].PowerLimitWatts)
 	}
 	if len(r.Missing) != 1 || r.Missing[0].What != "gpu_mig" {
-		t.Errorf("missing %v, want the MIG mode alone", r.Missing)
+		t.Errorf("missing %v, want only gpu_mig", r.Missing)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestMonitor_RunReportsMessageWithoutRestart(t *testing.T) {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
 		m.Run(t.Context()) // returns, as a restart is useless
 		if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "restarts") {
-			t.Errorf("%s: %v", fixture, err)
+			t.Errorf("%s: error %v, want one with %q, without restarts", fixture, err, want)
 		}
 	}
 }
@@ -141,10 +141,10 @@ func TestMonitor_RunGivesUpAfterThreeRestarts(t *testing.T) {
 
 	r := gpuWait(t, m, "the end", gpuErrHas("given up after 3 restarts: "))
 	if !strings.HasSuffix(r.Err.Error(), "GPU is lost") {
-		t.Errorf("the reason is %v", r.Err)
+		t.Errorf("error %v, want one that ends with GPU is lost", r.Err)
 	}
 	if len(r.Devices) != 1 || !math.IsNaN(r.States[0].UtilizationPct) || m.PID() != 0 {
-		t.Errorf("after the end: %+v, process %d", r, m.PID())
+		t.Errorf("after the end: Reading %+v, process %d; want 1 device without values, 0", r, m.PID())
 	}
 }
 
@@ -166,7 +166,7 @@ func TestMonitor_RunKillsHangingNvidiaSMI(t *testing.T) {
 		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
 		r := gpuWait(t, m, "no answer", gpuErrHas("answered"))
 		if first && !math.IsNaN(r.States[0].UtilizationPct) {
-			t.Errorf("%s: still %+v", fake, r.States[0])
+			t.Errorf("%s: state %+v while nvidia-smi hangs, want unknown values", fake, r.States[0])
 		}
 		gpuWait(t, m, "giving up", gpuErrHas("given up after 3 restarts"))
 		gpuWaitEnded(t, pid)
@@ -198,7 +198,7 @@ func TestMonitor_RunEndsFloodAndGarbage(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "flood"))
 	m.Run(t.Context())
 	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "more than 1 MiB a second") {
-		t.Errorf("flood: %v", err)
+		t.Errorf("nvidia-smi floods its output: error %v, want one with \"more than 1 MiB a second\"", err)
 	}
 	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
 	m.timing.hang = 2 * time.Second
@@ -207,14 +207,14 @@ func TestMonitor_RunEndsFloodAndGarbage(t *testing.T) {
 		return gpuErrHas("nvidia-smi answers what is not understood: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
 	})
 	if text := r.Err.Error(); len(text) > 300 || strings.ContainsAny(text, "\x00\x1b\n") {
-		t.Errorf("garbage: %q", text)
+		t.Errorf("garbage: error %q, want one line of at most 300 bytes", text)
 	}
 	r = gpuWait(t, m, "giving up", gpuErrHas("given up"))
 	if !strings.Contains(r.Err.Error(), "answered what is not understood and was killed: [31m") {
-		t.Errorf("garbage: %v", r.Err)
+		t.Errorf("garbage: error %v, want one that nvidia-smi was killed", r.Err)
 	}
 	if len(r.Devices) != 0 || strings.ContainsAny(r.Err.Error(), "\x00\x1b\n") {
-		t.Errorf("garbage: %+v", r)
+		t.Errorf("garbage: Reading %+v, want no devices and an error of one line", r)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 		}
 		reapers.Go(func() {
 			if got, err := gpuReap(pid); got != pid {
-				t.Errorf("somebody else has reaped %d: %d, %v", pid, got, err)
+				t.Errorf("reaping process %d returned %d, %v: the Monitor has reaped it", pid, got, err)
 			}
 			reaped <- pid
 		})
@@ -279,10 +279,10 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 	m.Run(t.Context()) // it dies and is restarted, to the end
 	reapers.Wait()
 	if n := len(reaped); n != 1+maxRestarts {
-		t.Errorf("%d processes, want %d", n, 1+maxRestarts)
+		t.Errorf("%d processes were started, want %d", n, 1+maxRestarts)
 	}
 	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "given up after 3") {
-		t.Error(err)
+		t.Errorf("error %v, want one with given up after 3", err)
 	}
 
 	for _, want := range []error{errors.New("no process to spare"), nil} {
@@ -290,7 +290,7 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 		m.o.Start = func(func() (int, error)) error { return want }
 		m.Run(t.Context())
 		if err := m.Read().Err; err == nil || want != nil && !errors.Is(err, want) {
-			t.Error(err)
+			t.Errorf("Start returned %v: error %v, want one that wraps it", want, err)
 		}
 	}
 }
@@ -337,11 +337,11 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	<-ended
 	for deadline := time.Now().Add(time.Minute); syscall.Kill(pid, 0) != syscall.ESRCH; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("process %d was not reaped", pid)
+			t.Fatalf("killed process %d was not reaped within a minute", pid)
 		}
 	}
 	if _ = other.Wait(); other.ProcessState.ExitCode() != 5 {
-		t.Errorf("the other child ended with %v", other.ProcessState)
+		t.Errorf("the other child ended with %v, want exit code 5", other.ProcessState)
 	}
 }
 
@@ -350,7 +350,7 @@ func TestMonitor_GiveUpCountsRestarts(t *testing.T) {
 		var m Monitor
 		m.giveUp(errors.New("dead"), faults)
 		if got := m.nvidia.err.Error(); got != want {
-			t.Errorf("%d: %q, want %q", faults, got, want)
+			t.Errorf("error after %d restarts: %q, want %q", faults, got, want)
 		}
 	}
 }
@@ -360,10 +360,10 @@ func TestVendorState_CheckReportsMessageAfterOldRows(t *testing.T) {
 	now := time.Now()
 	b := vendorState{queryStarted: now.Add(-time.Minute), updatedAt: now.Add(-30 * time.Second), message: "WHAT", messageAt: now}
 	if err := b.check(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {
-		t.Error(err)
+		t.Errorf("check with a message after old rows: %v, want the message", err)
 	}
 	b.updatedAt = now.Add(-time.Second)
 	if err := b.check(now, 5*time.Second); err != nil {
-		t.Error(err)
+		t.Errorf("check with a message after a new row: %v, want nil", err)
 	}
 }

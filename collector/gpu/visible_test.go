@@ -48,10 +48,10 @@ func TestJobDevices_CUDA(t *testing.T) {
 	}
 
 	if got := gpuChosen(four, "HOME=/root", "NVIDIA_VISIBLE_DEVICES=void", "CUDA_VISIBLE_DEVICES"); got != "0 1 2 3" {
-		t.Errorf("nothing set: %q", got)
+		t.Errorf("without a selection: GPUs %q, want \"0 1 2 3\"", got)
 	}
 	if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=1", "SLURM_JOB_GPUS=2", "SLURM_STEP_GPUS=3"); got != "1" {
-		t.Errorf("CUDA's goes before Slurm's: %q", got)
+		t.Errorf("CUDA_VISIBLE_DEVICES=1 and Slurm's variables: GPUs %q, want \"1\"", got)
 	}
 }
 
@@ -59,23 +59,23 @@ func TestJobDevices_NotesUncertainty(t *testing.T) {
 	four := gpuNode("nvidia", 4)
 	four[3].Name = "Y"
 	if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0"); got != "0 ?" {
-		t.Errorf("different models, CUDA's own order: %q", got)
+		t.Errorf("different models without CUDA_DEVICE_ORDER: GPUs %q, want \"0 ?\"", got)
 	}
 
 	for _, env := range []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=GPU-00"} {
 		if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0", env); got != "0" {
-			t.Errorf("%s: %q", env, got)
+			t.Errorf("different models with %s: GPUs %q, want \"0\"", env, got)
 		}
 	}
 
 	mig := "CUDA_VISIBLE_DEVICES=MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd"
 	four[1].MIG = true
 	if got := gpuChosen(four, mig); got != "1" {
-		t.Errorf("the only one with MIG: %q", got)
+		t.Errorf("MIG instance, one device with MIG: GPUs %q, want \"1\"", got)
 	}
 	four[2].MIG = true
 	if got := gpuChosen(four, mig); got != "1 2 ?" {
-		t.Errorf("two with MIG: %q", got)
+		t.Errorf("MIG instance, two devices with MIG: GPUs %q, want \"1 2 ?\"", got)
 	}
 }
 
@@ -93,13 +93,13 @@ func TestJobDevices_Slurm(t *testing.T) {
 	} {
 		for _, vendor := range []string{"nvidia", "amd"} {
 			if got := gpuChosen(gpuNode(vendor, c.visible), c.env); got != c.want {
-				t.Errorf("%d visible of %s, %s: %q, want %q", c.visible, vendor, c.env, got, c.want)
+				t.Errorf("%d visible devices of %s, %s: GPUs %q, want %q", c.visible, vendor, c.env, got, c.want)
 			}
 		}
 	}
 
 	if got := gpuChosen(gpuNode("nvidia", 8), "SLURM_JOB_GPUS=0,1,2", "SLURM_STEP_GPUS=2"); got != "2" {
-		t.Errorf("the step's goes before the job's: %q", got)
+		t.Errorf("SLURM_JOB_GPUS=0,1,2 SLURM_STEP_GPUS=2: GPUs %q, want \"2\"", got)
 	}
 }
 
@@ -111,17 +111,17 @@ func TestJobDevices_AMD(t *testing.T) {
 		"CUDA_VISIBLE_DEVICES=0": "0", "HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=0": "1", "ROCR_VISIBLE_DEVICES=3,0 CUDA_VISIBLE_DEVICES=0": "3",
 	} {
 		if got := gpuChosen(four, strings.Fields(env)...); got != want {
-			t.Errorf("%s: %q, want %q", env, got, want)
+			t.Errorf("%s: GPUs %q, want %q", env, got, want)
 		}
 	}
 
 	both := append(gpuNode("nvidia", 2), gpuNode("amd", 2)...)
 	both[2].Index, both[3].Index = 2, 3
 	if got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=0"); got != "1 2" {
-		t.Errorf("both: %q", got)
+		t.Errorf("NVIDIA and AMD, CUDA_VISIBLE_DEVICES=1 ROCR_VISIBLE_DEVICES=0: GPUs %q, want \"1 2\"", got)
 	}
 	if got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1"); got != "1 2 3" {
-		t.Errorf("both, CUDA's alone: %q", got)
+		t.Errorf("NVIDIA and AMD, only CUDA_VISIBLE_DEVICES=1: GPUs %q, want \"1 2 3\"", got)
 	}
 }
 
@@ -134,7 +134,7 @@ func FuzzGPUOfJob(f *testing.F) {
 			{"CUDA_VISIBLE_DEVICES=" + cuda, "ROCR_VISIBLE_DEVICES=" + rocr}, {"SLURM_JOB_GPUS=" + slurm},
 		} {
 			if yes, _ := JobDevices(both, env); len(yes) != len(both) {
-				t.Fatal(yes)
+				t.Fatalf("JobDevices returned %v for %d devices", yes, len(both))
 			}
 		}
 	})
@@ -149,6 +149,6 @@ func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 		}
 	}
 	if _, note := JobDevices(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that are followed" {
-		t.Errorf("%q", note)
+		t.Errorf("note %q, want that device 18 is not among the 16 that are followed", note)
 	}
 }

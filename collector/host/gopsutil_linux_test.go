@@ -136,7 +136,7 @@ func TestReader_DiffersFromGopsutilWhereIntended(t *testing.T) {
 
 // gopsutil counts the blocks of a file system with f_bsize ≠ f_frsize, as virtiofs and other FUSE file systems, 256
 // times too large. The percentage is the same.
-func TestGopsutil_BlocksOfFUSE(t *testing.T) {
+func TestDiskUsage_CountsBlocksOfFUSE(t *testing.T) {
 	dir := t.TempDir()
 	mountBlocks(t, dir, 1<<20, 4<<10)
 	ours, err := diskUsage(dir)()

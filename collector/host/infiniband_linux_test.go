@@ -56,7 +56,7 @@ func TestReader_ReadsRDMAPorts(t *testing.T) {
 				same(t, "ports", got.Devices[RDMAPorts], test.want)
 				switch err := got.Failed[SourceInfiniBand]; {
 				case (err != nil) != (test.why != ""):
-					t.Errorf("failure %v", err)
+					t.Errorf("failure %v, want one with %q, or none if that is empty", err, test.why)
 				case err != nil && !strings.HasSuffix(err.Error(), test.why):
 					t.Errorf("failure %q, want one that ends with %q", err, test.why)
 				}
@@ -211,7 +211,7 @@ func TestRDMA_DeadCardCostsOneTimeout(t *testing.T) {
 		devs, err := open(0, nil)
 		same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | StaleIn | StaleOut}})
 		if err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") {
-			t.Errorf("failure %v", err)
+			t.Errorf("failure %v, want one on the timeout of 500 ms", err)
 		}
 	}
 	if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil { // unblock it

@@ -20,15 +20,15 @@ func TestReadProcess(t *testing.T) {
 	self, ok := ReadProcess(os.Getpid())
 	running := strings.ContainsRune("RSD", rune(self.State))
 	if !ok || self.PID != os.Getpid() || self.Parent != os.Getppid() || self.Name == "" || !running {
-		t.Errorf("self: %+v, %v", self, ok)
+		t.Errorf("this process: %+v, %v; want it running, with its parent and name", self, ok)
 	}
 	child, ok := ReadProcess(cmd.Process.Pid)
 	if !ok || child.Parent != self.PID || child.Start < self.Start {
-		t.Errorf("child: %+v, %v; self: %+v", child, ok, self)
+		t.Errorf("child: %+v, %v; want one whose parent is %+v", child, ok, self)
 	}
 
 	if p, ok := ReadProcess(1 << 30); ok || p != (Process{PID: 1 << 30}) {
-		t.Errorf("nobody: %+v, %v", p, ok)
+		t.Errorf("process that does not exist: %+v, %v; want only its ID, false", p, ok)
 	}
 }
 
@@ -38,10 +38,10 @@ func TestAncestors(t *testing.T) {
 		above = append(above, p.PID)
 	}
 	if len(above) == 0 || above[0] != os.Getppid() || slices.Contains(above, os.Getpid()) {
-		t.Errorf("ancestors %v of %d", above, os.Getpid())
+		t.Errorf("ancestors %v, want %d first, without %d", above, os.Getppid(), os.Getpid())
 	}
 
 	if !DescendsFrom(os.Getppid()) || !DescendsFrom(above[len(above)-1]) || DescendsFrom(os.Getpid()) || DescendsFrom(0) {
-		t.Error("Descends departs from Ancestors")
+		t.Error("DescendsFrom is false for an ancestor, or true for this process or 0")
 	}
 }

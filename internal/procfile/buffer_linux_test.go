@@ -24,12 +24,12 @@ func TestBuffer_ReadsFilesOfEverySize(t *testing.T) {
 		data, err := b.Read(path, limit)
 		if size > limit {
 			if err == nil || !strings.Contains(err.Error(), "read "+path+": more than") {
-				t.Errorf("%d bytes: %v", size, err)
+				t.Errorf("file of %d bytes: error %v, want one of more than %d bytes", size, err, limit)
 			}
 			continue
 		}
 		if err != nil || string(data) != want {
-			t.Errorf("%d bytes: %d read, %v", size, len(data), err)
+			t.Errorf("file of %d bytes: read %d that may differ, error %v", size, len(data), err)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestBuffer_ErrorHasPath(t *testing.T) {
 	for path, want := range map[string]error{fifo: unix.ESPIPE, dir: unix.EISDIR, filepath.Join(dir, "none"): unix.ENOENT} {
 		var at *fs.PathError
 		if _, err := b.Read(path, 100); !errors.Is(err, want) || !errors.As(err, &at) || at.Path != path {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("Read(%q): error %v, want a PathError with %v", path, err, want)
 		}
 	}
 }
@@ -65,15 +65,15 @@ func TestBuffer_ReadFromReturnsCurrentContent(t *testing.T) {
 		}
 		var f [StatRSS + 1][]byte
 		if pid, _, n := SplitStat(data, f[:]); n != len(f) || string(pid) == "" {
-			t.Fatalf("%q", data)
+			t.Fatalf("stat of this process %q, want %d fields", data, len(f))
 		}
 		return string(f[StatState])
 	}
 
 	if got := state(); got != "R" && got != "S" {
-		t.Errorf("state %q", got)
+		t.Errorf("state %q, want R or S", got)
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = b.ReadFrom(fd, "stat", 4096) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("ReadFrom allocates %v times, want 0", n)
 	}
 }

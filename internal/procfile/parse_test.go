@@ -14,7 +14,7 @@ func TestParseCount(t *testing.T) {
 	} {
 		n, ok := ParseCount([]byte(text))
 		if got := strconv.FormatUint(n, 10); ok != (want != "") || ok && got != want {
-			t.Errorf("%q: %v, %v", text, n, ok)
+			t.Errorf("ParseCount(%q) = %v, %v; want %q, or false if that is empty", text, n, ok, want)
 		}
 	}
 }
@@ -25,19 +25,19 @@ func TestSplitStat_NameMayContainAnything(t *testing.T) {
 		var f [StatRSS + 1][]byte
 		pid, got, n := SplitStat([]byte("42 ("+name+") "+after), f[:])
 		if string(pid) != "42" || string(got) != name || n != len(f) {
-			t.Errorf("%q: pid %q, name %q, %d fields", name, pid, got, n)
+			t.Errorf("%q: pid %q, name %q, %d fields; want 42, the name, %d", name, pid, got, n, len(f))
 		}
 		for i, want := range map[int]string{StatState: "S", StatParent: "7", StatFlags: "4194560", StatMinFlt: "9", StatUTime: "11", StatSTime: "12", StatCUTime: "13",
 			StatCSTime: "14", StatThreads: "17", StatStart: "19", StatRSS: "21"} {
 			if string(f[i]) != want {
-				t.Errorf("%q: field %d is %q, not %q", name, i, f[i], want)
+				t.Errorf("%q: field %d is %q, want %q", name, i, f[i], want)
 			}
 		}
 	}
 
 	for _, text := range []string{"", "42 sh S 1", "42 )sh( S 1", "(", ")"} {
 		if _, _, n := SplitStat([]byte(text), make([][]byte, 3)); n != 0 {
-			t.Errorf("%q has %d fields", text, n)
+			t.Errorf("%q: %d fields, want 0", text, n)
 		}
 	}
 }
@@ -50,11 +50,11 @@ func FuzzSplitFields(f *testing.F) {
 		n := SplitFields(line, fields)
 		want := bytes.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' })
 		if n != min(len(want), int(room)) {
-			t.Fatalf("%d fields of %q, not %d", n, line, len(want))
+			t.Fatalf("%d fields of %q, want %d", n, line, min(len(want), int(room)))
 		}
 		for i, field := range fields[:n] {
 			if !bytes.Equal(field, want[i]) {
-				t.Fatalf("field %d of %q is %q, not %q", i, line, field, want[i])
+				t.Fatalf("field %d of %q is %q, want %q", i, line, field, want[i])
 			}
 		}
 	})
@@ -65,7 +65,7 @@ func TestAppendPIDs(t *testing.T) {
 		"": {7}, "1\n20\n300\n": {7, 1, 20, 300}, "1 20 ": {7, 1, 20}, "0\n4\n": {7, 0, 4}, "x\n-3\n4294967296\n5\n": {7, 5},
 	} {
 		if got := AppendPIDs([]int{7}, []byte(list)); !slices.Equal(got, want) {
-			t.Errorf("%q: %v, want %v", list, got, want)
+			t.Errorf("AppendPIDs([7], %q) = %v, want %v", list, got, want)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestIsExiting(t *testing.T) {
 		"":                                       false,
 	} {
 		if got := IsExiting([]byte(stat)); got != want {
-			t.Errorf("%q: %v, want %v", stat, got, want)
+			t.Errorf("IsExiting(%q) = %v, want %v", stat, got, want)
 		}
 	}
 }

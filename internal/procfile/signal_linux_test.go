@@ -21,12 +21,12 @@ func TestHasSignal(t *testing.T) {
 		{"ShdPnd", 0, false}, {"ShdPnd", 65, false}, {"SigBlk", 1, false}, {"SigCgt", 1, false}, {"Pnd", 9, false},
 	} {
 		if got := HasSignal([]byte(status), c.set, c.sig); got != c.want {
-			t.Errorf("%s has %d: %v", c.set, c.sig, got)
+			t.Errorf("HasSignal(%s, %d) = %v, want %v", c.set, c.sig, got, c.want)
 		}
 	}
 
 	if HasSignal(nil, "SigPnd", 9) || HasSignal([]byte("\nSigPnd:"), "SigPnd", 9) {
-		t.Error("an empty file has a signal")
+		t.Error("HasSignal is true for an empty file")
 	}
 }
 
@@ -36,7 +36,7 @@ func TestStatusValue(t *testing.T) {
 		"Uid": "1\t2\t3\t4", "VmHWM": "1234 kB", "Empty": "", "Threads": "7", "Vm": "", "HWM": "", "None": "",
 	} {
 		if got := StatusValue([]byte(status), key); got != want {
-			t.Errorf("%s: %q, want %q", key, got, want)
+			t.Errorf("StatusValue(%q) = %q, want %q", key, got, want)
 		}
 	}
 }
@@ -71,6 +71,6 @@ func TestHasSignal_FindsPendingSignalOfStoppedProcess(t *testing.T) {
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if !pending() {
-		t.Error("SIGTERM is not pending")
+		t.Error("SIGTERM is not pending after it was sent to a stopped process")
 	}
 }

@@ -11,7 +11,7 @@ func TestIsIdentityMap(t *testing.T) {
 		"": false, "0 1000 1\n": false, "0 0 65536\n": false, "0 0 1\n1 1 4294967294\n": false,
 	} {
 		if got := isIdentityMap(ids); got != want {
-			t.Errorf("%q: %v", ids, got)
+			t.Errorf("isIdentityMap(%q) = %v, want %v", ids, got, want)
 		}
 	}
 }
@@ -22,6 +22,6 @@ func TestInHostUserNamespace_AgreesWithUIDMap(t *testing.T) {
 		t.Skipf("needs a kernel with user namespaces: %v", err)
 	}
 	if got := InHostUserNamespace(); got != isIdentityMap(string(ids)) {
-		t.Errorf("%v, but uid_map is %q", got, ids)
+		t.Errorf("InHostUserNamespace = %v, but uid_map is %q", got, ids)
 	}
 }
