@@ -48,7 +48,8 @@ func bindTo(t *testing.T, id, cpu int) {
 	}
 }
 
-// goProgram is the variable that makes TestCPUsOf_CountsCPUsOfAllThreads wait for the end of its input, in a separate process.
+// goProgram is the variable that makes TestCPUsOf_CountsCPUsOfAllThreads wait, in a separate process, for the end of
+// its input.
 const goProgram = "PERFAGENT_TEST_WAITS"
 
 // aGoProgram starts a process with several threads.
