@@ -10,9 +10,9 @@
 // Usage: go run scripts/loc.go [-check | -update] [DIR]
 //
 // With -check, Loc prints the violations, and exits with code 1 if there are any: a row with more lines than the table
-// has, rows that sum to 1 % too much, a long line, or a long function that is not generated. With -update it writes the
-// table. DIR is the root of the module, by default the working directory. For a version without the table Loc prints
-// the figures.
+// has, a sum of all rows that is 1 % too high, a long line, or a long function that is not generated. With -update it
+// writes the table. DIR is the root of the module, by default the working directory. For a version of the module
+// without the table, Loc prints the figures only.
 package main
 
 import (
@@ -88,7 +88,7 @@ type size struct {
 	others     map[string]int      // lines by title
 	bytes      int                 // characters in the product's lines
 	functions  int                 // of the product
-	wide, long []string            // too long lines and functions
+	wide, long []string            // the lines and functions that are too long
 	imports    map[string][]string // by package, without tests
 	sources    []source
 }
@@ -139,7 +139,7 @@ func measure() (*size, error) {
 	return s, nil
 }
 
-// add counts a file. It only collects files that may belong to the product.
+// add counts the named file. A file that may belong to the product is only collected.
 func (s *size) add(name string) error {
 	kind := ""
 	switch ext := path.Ext(name); {
@@ -173,7 +173,7 @@ func (s *size) add(name string) error {
 	return nil
 }
 
-// addImports adds the imports of a file from this module.
+// addImports adds the packages of this module that the named file imports.
 func (s *size) addImports(name string, text []byte) error {
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *size) addImports(name string, text []byte) error {
 	return nil
 }
 
-// reached returns the packages of the product: those outside internal/, and all that they import.
+// reached returns the packages of the product: all outside internal/, and all packages of the module that they import.
 func (s *size) reached() map[string]bool {
 	reached := map[string]bool{}
 	var visit func(pkg string)
@@ -241,7 +241,7 @@ func (s *size) addProduct(f source) error {
 	return nil
 }
 
-// codeLines returns the numbers of the lines of a Go file with code. A raw string counts without its blank lines.
+// codeLines returns the numbers of the lines with code in text, a Go file. Blank lines in a raw string do not count.
 func codeLines(text []byte) []int {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -279,7 +279,7 @@ func markupLines(text string) int {
 	return n
 }
 
-// A row is a capability in the table: its files, and its lines in the document and now.
+// A row is a capability in the table: its files, and the numbers of its lines in the document and now.
 type row struct {
 	title    string
 	patterns []string

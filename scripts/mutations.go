@@ -56,7 +56,7 @@ func run(list string) (missed int, err error) {
 	return missed, nil
 }
 
-// try reports whether the tests of a package fail once the only old of a file is new.
+// try reports whether the tests of pkg fail if the only occurrence of old in file is replaced with new.
 func try(dir, file, old, new, pkg string) (caught bool, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

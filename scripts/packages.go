@@ -1,7 +1,8 @@
 //go:build ignore
 
-// Packages draws which package imports which, into docs/architecture.md: without the packages of internal/ and those of
-// tests, and without an arrow where a longer way leads there. With -check it only reports whether the picture is right.
+// Packages draws which package imports which, into docs/architecture.md. It leaves out the packages of internal/ and of
+// tests, and an arrow if a longer way leads to the same package. With -check it only reports whether the picture is
+// right.
 package main
 
 import (
@@ -58,7 +59,7 @@ func draw(check bool) error {
 	return os.WriteFile(doc, []byte(picture), 0o644)
 }
 
-// readImports returns what each package of the program imports, tests apart.
+// readImports returns the imports of each package of the program, without those of its tests.
 func readImports() (map[string]map[string]bool, error) {
 	imports := map[string]map[string]bool{}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {

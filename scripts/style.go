@@ -1,8 +1,8 @@
 //go:build ignore
 
 // Style checks the Go files below the current directory: no init function outside tests, doc comments at package level
-// begin with the declared name, and comments contain the words in style.txt at most as often as it allows. -update
-// writes the present numbers into style.txt if they are lower.
+// begin with the declared name, and comments contain the words in style.txt at most as often as it allows. With -update
+// it writes the current numbers into style.txt if they are lower.
 package main
 
 import (
@@ -93,8 +93,8 @@ func check(words []*word) (wrong []string, err error) {
 	return wrong, err
 }
 
-// declaration returns the violations of a declaration. A comment in a test may also be a sentence about the behaviour
-// that it proves.
+// declaration returns the violations in decl. A comment in a test may also be a sentence about the behaviour that it
+// proves.
 func declaration(decl ast.Decl, test bool) (wrong []string) {
 	named := func(name *ast.Ident, doc *ast.CommentGroup) {
 		text := doc.Text() // without directives

@@ -1,8 +1,8 @@
 //go:build ignore
 
 // Testtimes reads the events of go test -json from stdin and replaces the tables between the marks "times" of a
-// document: the time of each package, and the longest tests. The time that a parallel test waits for its turn does not
-// count.
+// document: the time of each package, and the longest tests. The time for which a parallel test waits for its turn does
+// not count.
 //
 // Usage: go run scripts/testtimes.go DOCUMENT <EVENTS
 package main
@@ -36,7 +36,7 @@ type event struct {
 type span struct {
 	name    string
 	seconds float64
-	tests   int // of a package
+	tests   int // number of tests of a package
 }
 
 func main() {
@@ -116,7 +116,7 @@ func read() (packages, tests []span, err error) {
 	return sorted(perPackage), sorted(perTest), in.Err()
 }
 
-// at returns the span of a name, adding it if necessary.
+// at returns the span called name, and adds it if necessary.
 func at(spans map[string]*span, name string) *span {
 	if spans[name] == nil {
 		spans[name] = &span{name: name}
@@ -136,7 +136,7 @@ func sorted(spans map[string]*span) []span {
 	return list
 }
 
-// write writes both tables.
+// write writes the two tables.
 func write(out *bytes.Buffer, packages, tests []span) {
 	fmt.Fprint(out, "| package | seconds | tests and subtests |\n|---|---:|---:|\n")
 	for _, p := range packages {

@@ -47,7 +47,7 @@ is no report.`,
 	return cmd
 }
 
-// attach records processes until all have ended, a signal asks for the report, or --for is over.
+// attach records the given processes until all have ended, a signal asks for the report, or the time of --for is over.
 func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err := o.prepare(cmd); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	// The process that started this one may be gone, with its end of the pipes closed. The report is written anyway.
+	// The process that started this one may be gone and its end of the pipes closed. The report is written anyway.
 	signal.Ignore(syscall.SIGPIPE)
 
 	ctx, stop := o.signalContext()
@@ -93,12 +93,12 @@ func (o *recordOptions) printReady(r agent.ReadyInfo) {
 	fmt.Fprintf(o.streams.out, "%s\n", line)
 }
 
-// addFor declares --for, for commands that otherwise wait for a signal.
+// addFor declares --for, which ends attach and sidecar without a signal.
 func (o *recordOptions) addFor(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.length, "for", 0, "end by itself after `DURATION` (default: do not)")
 }
 
-// signalContext returns a context that ends with a signal that asks for the report, or after --for.
+// signalContext returns a context that ends at the first signal that asks for the report, or after the time of --for.
 func (o *recordOptions) signalContext() (context.Context, func()) {
 	ctx, stop := signalContext()
 	if o.length == 0 {

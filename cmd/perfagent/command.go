@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// resolve looks up the program of args and returns its command, with env added. Where the limits on processes leave no
-// room for perfagent and the command, this process executes the command and resolve returns only an error of that.
+// resolve returns the command that runs args with env added to its environment. If the process limits leave no room for
+// perfagent and the command, this process becomes the command (exec), and resolve returns only if that fails.
 func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	path, err := job.Resolve(args[0])
 	if err != nil {
@@ -25,15 +25,15 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 	return command, nil
 }
 
-// setTitle replaces the command line that other processes see (ps). It does nothing in an embedded command line.
+// setTitle replaces the command line that other processes see (ps). It does nothing if the command line is embedded.
 func (s streams) setTitle(text string) {
 	if !s.embedded {
 		job.SetTitle(text)
 	}
 }
 
-// runCommand runs command to its end with the signal and stream handling of run, but without a report. name is the
-// perfagent command, for the title.
+// runCommand runs command and waits for its end. It handles signals and streams as perfagent run does, but writes no
+// report. name is the perfagent command that the title names.
 func (s streams) runCommand(name string, command job.Command) (job.Status, error) {
 	var signals *job.Signals
 	if s.embedded {
@@ -55,8 +55,8 @@ func (s streams) runCommand(name string, command job.Command) (job.Status, error
 	return status, nil
 }
 
-// finishCommand returns the exit code of a command as an error, or err if the command was not started. If Ctrl-C on the
-// terminal killed a command under a shell, this process dies of the same signal instead.
+// finishCommand returns the exit code in status as an error, or the error for err if the command was not started. If
+// Ctrl-C killed the command and perfagent's parent is a shell, this process dies of the same signal instead.
 func finishCommand(status job.Status, err error) error {
 	switch {
 	case err != nil:

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// shells are the shells that have a completion script.
+// shells are the shells for which completion prints a script.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func newCompletion(s streams) *cobra.Command {
@@ -63,7 +63,7 @@ func (s streams) printCompletion(root *cobra.Command, shell string, descriptions
 		"the shells are bash, zsh, fish and powershell"))
 }
 
-// flagValues returns the values of each flag that has the same values in every command.
+// flagValues maps the flags that take the same values in every command to these values.
 func flagValues() map[string][]string {
 	return map[string][]string{
 		"summary":    summaries(),
@@ -79,7 +79,7 @@ func flagValues() map[string][]string {
 	}
 }
 
-// formatsOf returns the values of --format of a command: diff or show.
+// formatsOf returns the values that --format of the given command takes. command is "diff" or "show".
 func formatsOf(command string) []string {
 	if command == "diff" {
 		return []string{"table", "markdown", "json"}
@@ -92,7 +92,7 @@ func formatsOf(command string) []string {
 }
 
 // registerCompletions sets the completions of the arguments and flags of all commands. It does nothing unless a shell
-// asks for completions, because it would delay the start of a job.
+// asks for completions, because that would delay the start of a job.
 func (s streams) registerCompletions(root *cobra.Command, args []string) {
 	if len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd {
 		return
@@ -139,7 +139,7 @@ func registerFlagCompletions(cmd *cobra.Command) {
 		case f.Name == "metric":
 			complete = cobra.FixedCompletions(plotter.SampleKeys(), cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "output" || f.Name == "disk-path":
-			return // a file
+			return // the shell completes file names
 		default:
 			complete = cobra.NoFileCompletions
 		}
@@ -147,7 +147,7 @@ func registerFlagCompletions(cmd *cobra.Command) {
 	})
 }
 
-// completeMetric completes the name of a metric, followed by behind.
+// completeMetric completes the name of a metric and appends behind.
 func completeMetric(behind string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var names []string
@@ -183,7 +183,7 @@ func (s streams) completeRun(
 	return names, cobra.ShellCompDirectiveDefault
 }
 
-// completePhase completes the command after the name of the phase and "--".
+// completePhase completes the command that follows the name of the phase and "--".
 func completePhase(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) < 2 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

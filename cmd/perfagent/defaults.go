@@ -24,26 +24,26 @@ import (
 )
 
 const (
-	// siteDefaults is the site's defaults file.
+	// siteDefaults is the path of the site's defaults file.
 	siteDefaults = "/etc/perfagent.env"
 
 	// userDefaults is the name of the user's defaults file in the user's configuration directory.
 	userDefaults = "perfagent.env"
 
-	// defaultsTimeout is how long a job waits for the defaults files: a home directory may hang.
+	// defaultsTimeout is how long the start of a job waits for the defaults files, because a home directory may hang.
 	defaultsTimeout = time.Second
 
-	// maxWarnedLines is the maximum number of bad lines of one file in warnings.
+	// maxWarnedLines is how many bad lines of one file get a warning each.
 	maxWarnedLines = 8
 )
 
 // A setting is the value of a flag from an environment variable or a defaults file.
 type setting struct {
 	variable, value string
-	where           string // "/etc/perfagent.env:3"; "" for a variable
+	where           string // "/etc/perfagent.env:3"; "" for an environment variable
 }
 
-// source returns the origin of the setting for messages: FILE:LINE: VARIABLE, or the variable.
+// source names the origin of the setting in messages: FILE:LINE: VARIABLE or, for an environment variable, VARIABLE.
 func (s setting) source() string {
 	if s.where == "" {
 		return s.variable
@@ -51,7 +51,7 @@ func (s setting) source() string {
 	return s.where + ": " + s.variable
 }
 
-// defaults holds the settings of the defaults files, the user's before the site's. If a file sets a name twice, the
+// defaults holds the settings of the defaults files, the user's before the site's. If a file sets a variable twice, the
 // later line comes first and wins.
 type defaults struct {
 	settings []setting
@@ -59,8 +59,8 @@ type defaults struct {
 }
 
 // readDefaults starts reading the defaults files and returns a function that waits for the result. The files are read
-// while the command line is parsed: the read needs another thread, and starting it would delay the job. A missing file
-// is not an error.
+// while the command line is parsed, because the job would have to wait until the thread that reads them has started. A
+// missing file is not an error.
 func readDefaults(site string) (wait func() defaults) {
 	result := make(chan defaults, 1)
 	go func() {
@@ -153,7 +153,7 @@ func flagVariables() []string {
 	return names
 }
 
-// of returns the settings of a variable in order of precedence: the environment, then the files.
+// of returns the settings of the given variable in order of precedence: the environment, then the files.
 func (d defaults) of(variable string) []setting {
 	var out []setting
 	if value := os.Getenv(variable); value != "" {
@@ -168,8 +168,8 @@ func (d defaults) of(variable string) []setting {
 	return out
 }
 
-// defaultOf returns the setting of a variable with the highest precedence, or the zero setting. It is for values that
-// need no check: only commands that record warn about bad lines.
+// defaultOf returns the setting of the given variable that has the highest precedence, or the zero setting if there is
+// none. It is for values that need no check: it prints no warning about bad lines.
 func (s streams) defaultOf(variable string) setting {
 	if found := s.defaults().of(variable); len(found) > 0 {
 		return found[0]
@@ -204,8 +204,9 @@ func (o *recordOptions) applyDefaults(cmd *cobra.Command) error {
 	return nil
 }
 
-// applySetting sets a flag to the first valid one of settings. A bad value in a file is skipped with a warning; in a
-// variable it is an error. The check of a flag with a variable must not depend on a flag that is set after it.
+// applySetting sets flag to the first valid one of settings. A bad value in a file is skipped with a warning; in a
+// variable it is an error. Flags are set in the order of environment, so the check of a flag must not depend on a later
+// one.
 func (o *recordOptions) applySetting(cmd *cobra.Command, flag *pflag.Flag, settings []setting) error {
 	reset := resetter(flag)
 	for _, s := range settings {
@@ -234,7 +235,7 @@ func (o *recordOptions) applySetting(cmd *cobra.Command, flag *pflag.Flag, setti
 	return nil
 }
 
-// resetter returns a function that restores the present value of flag and marks it as not set.
+// resetter returns a function that restores the current value of flag and marks flag as not set.
 func resetter(flag *pflag.Flag) func() {
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
 		before := list.GetSlice()
@@ -246,8 +247,8 @@ func resetter(flag *pflag.Flag) func() {
 	return func() { _, flag.Changed = flag.Value.Set(before), false }
 }
 
-// set sets a flag to a value from a variable or a file. Lists are split like PATH for --disk-path, at semicolons and
-// newlines for --stop-if, and at white space for all others.
+// set sets flag to value, which a variable or a file has. A list is split like PATH for --disk-path, at semicolons and
+// newlines for --stop-if, and at white space for the other flags.
 func (o *recordOptions) set(cmd *cobra.Command, flag *pflag.Flag, value string) error {
 	list, isList := flag.Value.(pflag.SliceValue)
 	flag.Changed = flag.Changed || isList
@@ -265,7 +266,7 @@ func (o *recordOptions) set(cmd *cobra.Command, flag *pflag.Flag, value string) 
 	return list.Replace(strings.Fields(value))
 }
 
-// checkAll checks all options. With an error it returns the flag's name.
+// checkAll checks all options. If it returns an error, flag is the name of the flag with the bad value.
 func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
 	if cmd.Flags().Changed("run-id") && o.RunID == "" {
 		return "run-id", errors.New("the name is empty")

@@ -81,7 +81,8 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	return cmd
 }
 
-// run compares the two sides, prints the comparison and writes the page. It returns the error of reportGates.
+// run compares the two sides, prints the comparison and writes the page. It returns the results of --fail-if as an
+// error, see reportGates.
 func (o *diffOptions) run(args []string) error {
 	gates, err := o.gates()
 	if err != nil {
@@ -129,7 +130,7 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 	return gates, nil
 }
 
-// compare reads and compares both sides.
+// compare reads the two sides that args name, and compares them.
 func (o *diffOptions) compare(args []string) (*comparer.Comparison, error) {
 	namesA, namesB, err := sides(args, o.cmd.ArgsLenAtDash())
 	if err != nil {
@@ -151,7 +152,7 @@ func (o *diffOptions) compare(args []string) (*comparer.Comparison, error) {
 	return c, nil
 }
 
-// sides splits the arguments at the "--". atDash is the number of arguments before it, or -1 without one.
+// sides splits the arguments at the "--". atDash is the number of arguments before it, or -1 if there is none.
 func sides(args []string, atDash int) (a, b []string, err error) {
 	if atDash < 0 {
 		if len(args) != 2 {
@@ -172,7 +173,7 @@ func sides(args []string, atDash int) (a, b []string, err error) {
 	return a, b, nil
 }
 
-// readSide reads the reports of one side.
+// readSide reads the reports that names stand for, as one side of the comparison.
 func (o *diffOptions) readSide(names []string) (side comparer.Side, notes []string, err error) {
 	nodes, notes, err := o.expandNames(names)
 	if err != nil {
@@ -193,8 +194,8 @@ func (o *diffOptions) readSide(names []string) (side comparer.Side, notes []stri
 	return side, notes, nil
 }
 
-// expandNames returns the nodes that names stand for. A directory or a run stands for all reports in it: repetitions
-// under one RUN-ID are several runs of a side.
+// expandNames returns the nodes that names stand for. A directory or a run stands for all reports in it, because
+// repetitions of a job under one RUN-ID count as several runs.
 func (o *diffOptions) expandNames(names []string) (nodes []catalog.Node, notes []string, err error) {
 	var files []string
 	for _, name := range names {
@@ -213,7 +214,7 @@ func (o *diffOptions) expandNames(names []string) (nodes []catalog.Node, notes [
 	return append(catalog.NodesOf(files), nodes...), notes, nil
 }
 
-// expandName returns the nodes of a directory or of a run.
+// expandName returns the nodes of the directory or of the run called name.
 func (o *diffOptions) expandName(name string, isDir bool) (nodes []catalog.Node, notes []string, err error) {
 	if isDir {
 		if nodes, notes, err = reportsIn(name); err == nil {
@@ -233,7 +234,7 @@ func (o *diffOptions) expandName(name string, isDir bool) (nodes []catalog.Node,
 	return nodes, skippedJournalsNote(found.Run.Dir, journals), nil
 }
 
-// readOne reads the report of a node without its series, which diff does not compare: the series of a thousand runs
+// readOne reads the report of node without its series. diff does not compare series, and the series of a thousand runs
 // would need as much memory as their files.
 func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
 	report, err := node.Read(o.cpus)
@@ -251,8 +252,8 @@ func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
 	return report, nil
 }
 
-// reportsIn finds the reports of a directory: all node-*.json at any depth or, if there are none, the *.json files
-// directly in it.
+// reportsIn finds the reports in dir: all node-*.json at any depth or, if there are none, the *.json files directly in
+// dir.
 func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
 	runs, err := catalog.ListRecursive(dir)
 	if err != nil {
@@ -277,8 +278,8 @@ func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
 	return catalog.NodesOf(paths), notes, nil
 }
 
-// nodesWithReport returns the nodes of launches that have a report, oldest first, and the number of the other nodes'
-// journals.
+// nodesWithReport returns the nodes that have a report, the oldest launch first, and the number of journals of the
+// nodes that have none.
 func nodesWithReport(launches []*catalog.Launch) (nodes []catalog.Node, journals int) {
 	hasReport := func(r *catalog.Entry) bool { return r.Report != "" }
 	for _, l := range slices.Backward(launches) {
@@ -294,7 +295,7 @@ func nodesWithReport(launches []*catalog.Launch) (nodes []catalog.Node, journals
 	return nodes, journals
 }
 
-// skippedJournalsNote returns a note on journals that were left out, or nil if there were none.
+// skippedJournalsNote returns a note on the number of journals in dir that were left out, or nil if there were none.
 func skippedJournalsNote(dir string, journals int) []string {
 	if journals == 0 {
 		return nil
@@ -302,7 +303,7 @@ func skippedJournalsNote(dir string, journals int) []string {
 	return []string{fmt.Sprintf("%s: journals of unfinished runs left out: %d", dir, journals)}
 }
 
-// jsonIn lists the *.json files directly in a directory, sorted by name.
+// jsonIn lists the *.json files directly in dir, sorted by name.
 func jsonIn(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -348,7 +349,7 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 }
 
 // reportGates prints one line on stderr for each gate that fired or cannot be judged, and returns the exit code as an
-// error. A gate that cannot be judged outweighs one that fired: the requested comparison was not made.
+// error. A gate that cannot be judged outweighs one that fired, because the requested comparison was not made.
 func (o *diffOptions) reportGates(c *comparer.Comparison) error {
 	code := 0
 	for _, v := range c.Gates {

@@ -40,7 +40,7 @@ Values of variables that do not count are not printed.`,
 	return cmd
 }
 
-// identify returns the identity from the environment and the defaults files.
+// identify returns the run ID and the identity of this process, according to the environment and the defaults files.
 func (s streams) identify() agent.Detection {
 	found := agent.Detect()
 	defaults := s.defaults()
@@ -63,7 +63,7 @@ func (s streams) identify() agent.Detection {
 	return found
 }
 
-// printDetected prints the identity with its sources, then the ignored variables with reasons.
+// printDetected prints the identity with its sources, then the ignored variables with the reasons.
 func printDetected(w io.Writer, found agent.Detection) error {
 	var out strings.Builder
 	_ = detectedTable(found).WriteText(&out, 0, false) // a strings.Builder never fails
@@ -80,7 +80,8 @@ func printDetected(w io.Writer, found agent.Detection) error {
 	return err
 }
 
-// detectedTable returns the table of the identity. Run ID and node always have a row, other values only if known.
+// detectedTable returns the table of the identity. The run ID and the node always have a row; other values only if
+// known.
 func detectedTable(found agent.Detection) *table.Table {
 	id, t := found.Identity, &table.Table{Columns: table.Left("", "", "")}
 	t.Add(table.Texts("run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"])...)

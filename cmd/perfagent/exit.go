@@ -12,22 +12,22 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// Exit codes of perfagent itself. Every other code of run is the job's, as package job reports it: its exit code, 128+n
-// after signal n, or 255 if it is unknown.
+// Exit codes of perfagent itself. Every other exit code of perfagent run is the job's, as package job reports it: the
+// code that it exited with, 128+n after signal n, or 255 if unknown.
 const (
-	exitFailure = 1 // all commands but those below
+	exitFailure = 1 // all commands except those below
 
 	// run, mark, phase and record, if no command was started.
 	exitOwnFailure    = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
 
-	// diff, in the manner of diff(1): a gate that fired is not a failure of diff.
+	// diff, as in diff(1): 1 is a result, a gate that fired; 2 is a failure of diff.
 	exitGate    = 1
 	exitTrouble = 2
 )
 
-// An exitError carries an exit code to execute. Nothing is printed for a nil err.
+// An exitError is an error with an exit code for execute to return. If err is nil, nothing is printed.
 type exitError struct {
 	code int
 	err  error
@@ -45,7 +45,7 @@ func (e exitError) Unwrap() error { return e.err }
 // signalExit returns the error of a command that ends because of signal n: exit code 128+n, without a message.
 func signalExit(n int) error { return exitError{code: 128 + n} }
 
-// exitCode returns the exit code for the error of a command, and the error to print or nil.
+// exitCode returns the exit code of the given command for its error err, and the error to print, if any.
 func exitCode(command string, err error) (code int, toPrint error) {
 	var exit exitError
 	switch {
@@ -62,8 +62,8 @@ func exitCode(command string, err error) (code int, toPrint error) {
 	return exitFailure, err
 }
 
-// runError returns the error of run for the results of agent.Run. Once the job has started, its exit code takes
-// precedence over every failure of perfagent.
+// runError returns the error of perfagent run if agent.Run returned result and err. Once the job has started, its exit
+// code takes precedence over every failure of perfagent.
 func runError(result *agent.Result, err error) error {
 	switch {
 	case result != nil && result.ExitCode != 0:
@@ -79,7 +79,7 @@ func runError(result *agent.Result, err error) error {
 	return exitError{exitOwnFailure, err}
 }
 
-// signalContext returns a context that ends with INT, TERM or HUP.
+// signalContext returns a context that ends at the first SIGINT, SIGTERM or SIGHUP.
 func signalContext() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }

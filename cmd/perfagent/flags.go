@@ -34,15 +34,16 @@ type recordOptions struct {
 	onEnd       string
 
 	streams streams
-	// alwaysPrintURL prints the address of the live page at every --log-level, for commands without a job on the same
-	// stderr.
+	// alwaysPrintURL makes printURL print the address of the live page at every --log-level. It is set for commands
+	// that start no job, which would write to the same stderr.
 	alwaysPrintURL bool
 }
 
-// storeVariable holds the address of a store. Its user and password also apply to other addresses of the same server.
+// storeVariable is the environment variable that holds the address of a store. Its user and password also apply to
+// other addresses of the same server.
 const storeVariable = "PERFAGENT_STORE"
 
-// environment maps flags to environment variables.
+// environment maps flags to environment variables, in the order in which the flags are set.
 var environment = []struct{ flag, variable string }{
 	{"interval", "PERFAGENT_INTERVAL"},
 	{"max-length", "PERFAGENT_MAX_LENGTH"},
@@ -70,7 +71,7 @@ var environment = []struct{ flag, variable string }{
 	{"on-end", "PERFAGENT_ON_END"},
 }
 
-// flagOf maps the options that package agent checks to flags.
+// flagOf maps the option that an agent.OptionError names to its flag.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every",
@@ -155,8 +156,8 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// check rejects empty and zero values, which package agent would replace by its defaults. With an error it returns the
-// flag's name.
+// check rejects negative values, and the empty and zero values that package agent would replace with its defaults. If
+// it returns an error, flag is the name of the flag with the bad value.
 func (o *recordOptions) check() (flag string, err error) {
 	switch {
 	case o.Interval == 0:
@@ -191,7 +192,7 @@ func (o *recordOptions) check() (flag string, err error) {
 	return "tag", err
 }
 
-// tagMap parses KEY=VALUE tags. It returns nil for none.
+// tagMap parses KEY=VALUE tags. It returns nil if there are none.
 func tagMap(list []string) (map[string]string, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -209,8 +210,8 @@ func tagMap(list []string) (map[string]string, error) {
 	return tags, nil
 }
 
-// printURL prints the address of the live page if stderr is a terminal, or if the user asked for any free port.
-// Otherwise stderr belongs to the job and only the log has the address.
+// printURL prints the address of the live page if alwaysPrintURL is set, if stderr is a terminal, or if the user asked
+// for any free port. Otherwise stderr belongs to the job, and only the log has the address.
 func (o *recordOptions) printURL(url string) {
 	address, _ := exporter.ParseAddress(o.Listen) // checked by agent.Options.Check
 	print := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)

@@ -17,11 +17,11 @@ import (
 // A flagGroup is a section of a command's help.
 type flagGroup struct {
 	title  string
-	record bool // only in commands that record: elsewhere these flags have other meanings
+	record bool // only in commands that record; elsewhere these flags have other meanings
 	flags  []string
 }
 
-// flagGroups are the sections after the common flags, which are all other flags.
+// flagGroups are the sections that follow the common flags. All flags that are not in them are common flags.
 var flagGroups = []flagGroup{
 	{"What is measured", true, []string{"disk-path", "cgroup", "ops", "ops-chart", "scrape", "scrape-interval"}},
 	{"Where the reports are", false, []string{"out", "run-id", "node", "html"}},
@@ -123,7 +123,8 @@ func writeFlags(out *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// flagEntry returns the names of a flag, and its description with the default unless that is a zero value.
+// flagEntry returns the names of f, such as "-q, --quiet", and its description with the default unless that is zero or
+// empty.
 func flagEntry(f *pflag.Flag) (name, meaning string) {
 	name = "      --" + f.Name
 	if f.Shorthand != "" {
@@ -143,12 +144,12 @@ func flagEntry(f *pflag.Flag) (name, meaning string) {
 	return name, usage
 }
 
-// nameTable returns a table of names and their descriptions, which begin at column.
+// nameTable returns an empty table of names and descriptions. The descriptions begin at the given column of the screen.
 func nameTable(column int) *table.Table {
 	return &table.Table{Columns: []table.Column{{Min: column - 2, Max: column - 2}, {Wrap: true}}}
 }
 
-// writeEntries writes a table under a title, or nothing for an empty table.
+// writeEntries writes t under title, or nothing if t is empty.
 func writeEntries(out *strings.Builder, title string, t *table.Table) {
 	if len(t.Rows) > 0 {
 		fmt.Fprintf(out, "\n%s:\n", title)

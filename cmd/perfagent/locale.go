@@ -28,7 +28,7 @@ func isUTF8Locale() bool {
 	return strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
 }
 
-// inLocale returns s with out and err for text for people. In the C and POSIX locales they convert it to ASCII.
+// inLocale returns s for printing text to people. In the C and POSIX locales its out and err convert the text to ASCII.
 func (s streams) inLocale() streams {
 	if name := locale(); name == "C" || name == "POSIX" {
 		s.out, s.err = text.NewASCIIWriter(s.out), text.NewASCIIWriter(s.err)
@@ -50,7 +50,7 @@ func (s streams) printJSON(v any) error {
 	return err
 }
 
-// rawWriter returns w without its conversion to ASCII.
+// rawWriter returns w without the conversion to ASCII that inLocale may have added.
 func rawWriter(w io.Writer) io.Writer {
 	if ascii, ok := w.(*text.ASCIIWriter); ok {
 		return ascii.Unwrap()

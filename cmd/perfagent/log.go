@@ -37,8 +37,8 @@ func (c printableCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return c.Core.Write(e, fields)
 }
 
-// newLogger returns a logger that writes to w (stderr). On the console, errors and warnings look like perfagent's other
-// messages. JSON lines have a timestamp and are UTF-8 in every locale.
+// newLogger returns a logger that writes to w (stderr). In the console format, errors and warnings look like
+// perfagent's other messages. In the JSON format, lines have a timestamp and are UTF-8 in every locale.
 func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 	lvl, err := zapcore.ParseLevel(level)
 	if err != nil || lvl > zapcore.ErrorLevel {
@@ -61,13 +61,13 @@ func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 	}
 
 	core := printableCore{zapcore.NewCore(enc, zapcore.AddSync(w), lvl)}
-	// A failure to write to stderr is dropped: there is no other place to report it.
+	// A failure to write to stderr is ignored, because there is no other place to report it.
 	discard := zap.ErrorOutput(zapcore.AddSync(io.Discard))
 
 	return zap.New(core, discard), nil
 }
 
-// consolePrefix writes the prefix that perfagent's errors and warnings share.
+// consolePrefix writes the prefix for level: "perfagent:" for errors, else with the level, as in "perfagent: warning:".
 func consolePrefix(level zapcore.Level, line zapcore.PrimitiveArrayEncoder) {
 	line.AppendString("perfagent:")
 	switch level {
@@ -79,13 +79,13 @@ func consolePrefix(level zapcore.Level, line zapcore.PrimitiveArrayEncoder) {
 	}
 }
 
-// A timeoutWriter gives up on a stderr that is not read. By default the Go runtime lets SIGPIPE end a program that
-// writes to a closed stderr (os/signal), even before its job has started. A full pipe would delay the job's start or
-// exit code until its reader continues.
+// A timeoutWriter gives up on a stderr that is not read. Otherwise a closed stderr would end perfagent by SIGPIPE
+// (os/signal), even before its job has started, and a full pipe would delay the job's start or exit code until its
+// reader continues.
 type timeoutWriter struct {
 	w    io.Writer
 	once sync.Once
-	stop atomic.Bool // set after a write that hangs: no more writes
+	stop atomic.Bool // set after a write that hung: later writes fail at once
 }
 
 var errNotRead = errors.New("it is not read")

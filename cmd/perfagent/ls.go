@@ -105,7 +105,7 @@ func (o *lsOptions) writeIndex(objects []summary.Overview) error {
 	return reportfile.WritePicture(o.html, o.force, func(w io.Writer) error { return plotter.WriteIndex(w, x) })
 }
 
-// indexRowOf returns the row of a run for an index in directory dir.
+// indexRowOf returns the row for o of an index page that is in the directory dir.
 func indexRowOf(o summary.Overview, dir string) plotter.IndexRow {
 	line := rowOf(o)
 	words := func(column int) string { return line.Cells[column].String() }
@@ -161,7 +161,7 @@ func (f *runFinder) launches(names []string) ([]*catalog.Launch, error) {
 	return launches, nil
 }
 
-// Columns of ls.
+// Columns of the table that ls prints.
 const (
 	lsRun = iota
 	lsStart
@@ -187,7 +187,7 @@ func (o *lsOptions) print(objects []summary.Overview) error {
 	return o.streams.printTable(t)
 }
 
-// printTable prints a table. On a terminal it uses colours and cuts lines to the width.
+// printTable prints t. On a terminal it uses colours, and cuts lines to the width of the terminal.
 func (s streams) printTable(t *table.Table) error {
 	columns := 0 // no limit, for a pipe
 	if isTerminal(s.out) {
@@ -196,7 +196,7 @@ func (s streams) printTable(t *table.Table) error {
 	return t.WriteText(s.out, columns, colorful(s.out))
 }
 
-// rowOf returns the table row of a run.
+// rowOf returns the row of the table for the run that o describes.
 func rowOf(o summary.Overview) table.Row {
 	cells := make([]table.Cell, lsColumns)
 	for i := range cells {
@@ -234,7 +234,7 @@ func rowOf(o summary.Overview) table.Row {
 	return row
 }
 
-// nodesOf returns the number of nodes of a run, with the number of ranks if a node had several.
+// nodesOf returns the number of nodes of a run and, if a node had several ranks, their number: "4 (16 ranks)".
 func nodesOf(o summary.Overview) string {
 	if o.Ranks == 0 {
 		return strconv.Itoa(o.Nodes)
@@ -242,12 +242,12 @@ func nodesOf(o summary.Overview) string {
 	return fmt.Sprintf("%d (%s)", o.Nodes, text.Count(o.Ranks, "rank", "ranks"))
 }
 
-// endOf describes the end of a run in a word or two, or returns "".
+// endOf returns a few words on how a run ended, such as "out of memory", or "" if that is unknown.
 func endOf(o summary.Overview) string {
 	switch {
 	case o.State == summary.StateRunning:
 		return "running"
-	// A nonzero exit code is handled below: at least one rank is known to have failed.
+	// A nonzero exit code is handled below, because then at least one rank is known to have failed.
 	case o.State == summary.StateIncomplete && (o.ExitCode == nil || *o.ExitCode == 0):
 		return "lost"
 	case diagnosis.IsOutOfMemory(o.Cause):

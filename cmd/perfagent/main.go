@@ -1,5 +1,5 @@
 // Command perfagent reports the resources that a job used on this node. It wraps a command (perfagent run -- CMD) or
-// records the host next to one (perfagent sidecar), and writes a report. See the README, or run "perfagent help".
+// records the host while jobs run (perfagent sidecar), and writes a report. See the README, or run "perfagent help".
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 )
 
 func main() {
-	// The kernel prefers the first thread for delivering signals. Another goroutine on that thread could block on a
-	// disk and hold back a signal for the job, so the main goroutine is locked to it and stays idle.
+	// The kernel prefers the first thread for delivering signals. A goroutine on that thread could block on a disk and
+	// hold back a signal for the job, so the main goroutine is locked to the thread and stays idle.
 	runtime.LockOSThread()
 	log.SetOutput(io.Discard) // net/http logs unsolicited responses, and stderr belongs to the job
 	job.CopyArgs()
@@ -30,8 +30,8 @@ func main() {
 	select {}
 }
 
-// worksOnReports reports whether a command computes on reports and should use all CPUs. The other commands wait for a
-// job, a clock or a user.
+// worksOnReports reports whether the given command computes on reports and should use all CPUs. The other commands wait
+// for a job, a clock or a user.
 func worksOnReports(command string) bool {
 	switch command {
 	case "run", "attach", "sidecar", "record", "watch", "mark", "phase", "version":
@@ -40,8 +40,8 @@ func worksOnReports(command string) bool {
 	return true
 }
 
-// growStack grows the goroutine's stack once. Otherwise the runtime doubles it from 2 KiB and copies it each time,
-// which costs a short run several per cent.
+// growStack grows the goroutine's stack in one step. Otherwise the runtime doubles it from 2 KiB and copies it each
+// time, which costs a short run several per cent.
 //
 //go:noinline
 func growStack() {

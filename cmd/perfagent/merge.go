@@ -113,7 +113,7 @@ func (o *mergeOptions) merge(names []string) error {
 	return o.finishGather(nodes, merged.Run.Gather)
 }
 
-// check checks the arguments and flags.
+// check returns an error for arguments that are missing and for flags with bad values.
 func (o *mergeOptions) check(names []string) error {
 	switch {
 	case len(names) == 0:
@@ -133,7 +133,7 @@ func (o *mergeOptions) check(names []string) error {
 	return nil
 }
 
-// findNodes finds the nodes to merge, in a store or in files.
+// findNodes returns the nodes to merge, from a store or from files.
 func (o *mergeOptions) findNodes(names []string) ([]catalog.Node, error) {
 	if len(names) == 1 {
 		address, object, ok := parseReference(names[0])
@@ -155,7 +155,7 @@ func (o *mergeOptions) findNodes(names []string) ([]catalog.Node, error) {
 	return o.nodesByName(names)
 }
 
-// storeFlags returns the given flags that only apply to a run in a store.
+// storeFlags returns the flags on the command line that only apply to a run in a store.
 func (o *mergeOptions) storeFlags() []string {
 	var given []string
 	for _, name := range []string{"nodes", "wait", "evict", "lazy"} {
@@ -179,7 +179,7 @@ type scannedNode struct {
 func (o *mergeOptions) readNodes(merger *reporter.Merger, nodes []catalog.Node) ([]catalog.Node, error) {
 	var out []catalog.Node
 	err := parallel.InOrder(len(nodes), func(i int, emit func(scannedNode) error) error {
-		var parts []scannedNode // of a node in a store, which is added whole or not at all
+		var parts []scannedNode // of a node in a store: all are added, or none
 		add := func(run *reporter.Run, name string, n *reporter.Node) error {
 			packed, err := merger.Pack(name, o.nodeToMerge(&nodes[i], n))
 			if err != nil {
@@ -246,7 +246,8 @@ func (o *mergeOptions) expected(merged *reporter.Report) int {
 	return most
 }
 
-// finishGather deletes the merged objects from the store with --evict, and reports missing nodes.
+// finishGather deletes the merged objects from the store if --evict is given. If nodes are missing, it prints which and
+// returns exit code 1.
 func (o *mergeOptions) finishGather(nodes []catalog.Node, found *reporter.GatherResult) error {
 	if o.evict {
 		ctx, stop := signalContext()
@@ -262,7 +263,7 @@ func (o *mergeOptions) finishGather(nodes []catalog.Node, found *reporter.Gather
 	return nil
 }
 
-// close closes the stores.
+// close closes the store of the run and the stores from which series were fetched.
 func (o *mergeOptions) close() {
 	if o.gatherer != nil {
 		o.gatherer.Store.Close()

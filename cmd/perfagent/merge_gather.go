@@ -9,8 +9,9 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// gather waits for a run in a store with --wait, fetches it and returns its nodes. If there is no object of that run
-// and no store flag was given, it returns nil: in a ProxyStore the name may be any object's.
+// gather fetches the run that object names from the store at address, and returns its nodes. With --wait, it first
+// waits for them. If the store has no object of that run and no store flag was given, gather returns nil, because in a
+// ProxyStore any object may have that name.
 func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	s, err := o.openStore(address, true)
 	if err != nil {
@@ -47,7 +48,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	return found.Launch.Nodes, nil
 }
 
-// awaitOptions returns the options of --nodes and --wait.
+// awaitOptions returns the options for waiting for run, from --nodes and --wait.
 func (o *mergeOptions) awaitOptions(run string) store.AwaitOptions {
 	return store.AwaitOptions{Nodes: o.nodes, Limit: o.wait, Progress: func(final, of int) {
 		words := "?"

@@ -59,7 +59,7 @@ func allMetrics() []reporter.Metric {
 	return append(slices.Clone(reporter.Metrics()), reporter.GPUMetrics()...)
 }
 
-// noMetric returns the error for text that no metric's name contains.
+// noMetric returns the error for a part that no metric's name contains.
 func noMetric(part string) error {
 	var names []string
 	for _, m := range allMetrics() {
@@ -78,7 +78,7 @@ func printMetrics(w io.Writer, metrics []reporter.Metric) error {
 	return t.WriteText(w, 0, false)
 }
 
-// printMetricsFolded prints the metrics for a terminal, which is too narrow for the table.
+// printMetricsFolded prints the metrics as wrapped lines, because a terminal is too narrow for the table.
 func printMetricsFolded(w io.Writer, metrics []reporter.Metric) error {
 	var out strings.Builder
 	for _, m := range metrics {

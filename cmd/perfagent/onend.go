@@ -19,7 +19,7 @@ const (
 	// endLimit is the time limit of the --on-end command.
 	endLimit = 10 * time.Second
 
-	// endGrace is how long its output is still copied after its exit.
+	// endGrace is how long the output of the --on-end command is still copied after its exit.
 	endGrace = time.Second
 )
 
@@ -43,8 +43,8 @@ func (o *recordOptions) notify(r *agent.Result) {
 	}
 }
 
-// lateSignalContext is signalContext for a process that a run has taken over: its signals arrive on late. With a nil
-// late it is signalContext.
+// lateSignalContext is like signalContext, but for a process after a run that took over its signals: the run delivers
+// them on late. If late is nil, it is signalContext.
 func lateSignalContext(late <-chan syscall.Signal) (context.Context, context.CancelFunc) {
 	if late == nil {
 		return signalContext()
@@ -86,7 +86,7 @@ func (o *recordOptions) runAtEnd(stdin []byte, late <-chan syscall.Signal) error
 		return errors.New("the command was killed, because perfagent was told to end")
 	case ctx.Err() != nil:
 		return fmt.Errorf("the command was killed after %v", endLimit)
-	case errors.Is(err, exec.ErrWaitDelay): // a process that it left behind holds its output open
+	case errors.Is(err, exec.ErrWaitDelay): // a process that the command left behind holds its output open
 		return nil
 	}
 

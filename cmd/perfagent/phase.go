@@ -50,7 +50,7 @@ perfagent run; 125 for wrong use.`,
 }
 
 // phaseArgs returns the name of the phase ("" for --end) and the command, if any. dash is the number of arguments
-// before the first "--", or -1.
+// before the first "--", or -1 if there is none.
 func phaseArgs(args []string, dash int, end bool) (name string, command []string, err error) {
 	switch {
 	case end && len(args) > 0:
@@ -69,8 +69,8 @@ func phaseArgs(args []string, dash int, end bool) (name string, command []string
 	return args[0], args[2:], nil
 }
 
-// runInPhase runs a command inside a phase, with run's signal and stream handling, and returns its exit code as an
-// error.
+// runInPhase runs the command args inside the named phase and returns its exit code as an error. It handles signals and
+// streams as perfagent run does.
 func (s streams) runInPhase(name string, args []string) error {
 	command, err := s.resolve(args, marks.PhaseVariable+"="+name)
 	if err != nil {

@@ -112,13 +112,14 @@ func (o *pruneOptions) prune([]string) error {
 	return o.remove(chosen)
 }
 
-// A prunableRun is a run to remove.
+// A prunableRun is a run to remove, with its summary.
 type prunableRun struct {
 	catalog.Run
 	about summary.Overview
 }
 
-// choose returns the runs to remove, oldest first, and prints the selected runs that are kept.
+// choose returns the runs to remove, oldest first. For each run that matched but is kept, it prints the reason to
+// stderr.
 func (o *pruneOptions) choose(runs []catalog.Run) []prunableRun {
 	var out []prunableRun
 	for i := len(runs) - 1; i >= max(0, o.keep); i-- {
@@ -142,7 +143,7 @@ func (o *pruneOptions) choose(runs []catalog.Run) []prunableRun {
 	return out
 }
 
-// keepBecause returns why a run that has ended is kept without --force, or "".
+// keepBecause returns the reason to keep a run that has ended unless --force is given, or "" if there is none.
 func keepBecause(run *catalog.Run, about summary.Overview) string {
 	if about.State == summary.StateIncomplete {
 		return "its perfagent is gone, and only its journal is left"
@@ -154,7 +155,7 @@ func keepBecause(run *catalog.Run, about summary.Overview) string {
 	return ""
 }
 
-// confirmed asks the user on a terminal. It returns true without one.
+// confirmed asks the user whether to remove n runs. Without a terminal it returns true.
 func (o *pruneOptions) confirmed(n int) bool {
 	if !isTerminal(o.streams.err) || !isTerminal(o.streams.out) || o.streams.embedded {
 		return true
@@ -167,7 +168,7 @@ func (o *pruneOptions) confirmed(n int) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// remove removes the chosen runs, or only prints them with --dry-run.
+// remove removes the chosen runs and prints them. With --dry-run it only prints them.
 func (o *pruneOptions) remove(chosen []prunableRun) error {
 	verb, failed := "removed", 0
 	if o.dryRun {

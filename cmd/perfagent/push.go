@@ -111,14 +111,15 @@ func (o *pushOptions) run(names []string) error {
 	return nil
 }
 
-// send pushes a node, or all nodes of a merged report, to MLflow or into the store of --store.
+// send pushes n, or all nodes of a merged report, to MLflow or into the store of --store.
 func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 	running := n.IsActive()
 	switch {
 	case running && o.store != "":
 		return errors.New("it is still running: put it when it has ended")
 	case !running && !o.target.DryRun:
-		// Excludes a concurrent push of the same file. Without the lock the server still stores each point only once.
+		// Keep out a concurrent push of the same file. If that fails, push anyway: the server stores each point only
+		// once.
 		for _, path := range n.Paths() {
 			if release, err := reportfile.Lock(ctx, path); err == nil {
 				defer release()
@@ -145,8 +146,8 @@ func (o *pushOptions) send(ctx context.Context, n *catalog.Node) error {
 	return errors.Join(errs...)
 }
 
-// printTarget prints the server before the first request, because a server may take minutes to respond. It skips
-// repeated lines.
+// printTarget prints the server of g before the first request, because a server may take minutes to respond. It does
+// not print the same line twice in a row.
 func (o *pushOptions) printTarget(g *pusher.Group) {
 	line := fmt.Sprintf("pushing to %s (%s)", text.Printable(mlflow.PublicURI(g.URI)), g.From)
 	if line != o.lastTarget {
@@ -193,7 +194,8 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 // dryRunTimeout is the request timeout of a dry run, unless MLFLOW_HTTP_REQUEST_TIMEOUT is set.
 const dryRunTimeout = 30 * time.Second
 
-// limitForDryRun shortens the timeout of a client and stops retries after a timeout: nothing is lost.
+// limitForDryRun shortens the timeout in cfg and allows no retry after a timeout, because a dry run that fails loses
+// nothing.
 func limitForDryRun(cfg *mlflow.Config) {
 	if os.Getenv("MLFLOW_HTTP_REQUEST_TIMEOUT") == "" {
 		cfg.Timeout = dryRunTimeout
@@ -204,7 +206,7 @@ func limitForDryRun(cfg *mlflow.Config) {
 	}
 }
 
-// pushPart pushes a group that goes to a single MLflow run.
+// pushPart pushes g, which goes to a single MLflow run. In a dry run it prints the plan instead.
 func (o *pushOptions) pushPart(
 	ctx context.Context, client *mlflow.Client, file *pusher.File, g *pusher.Group, progress *progress,
 ) error {
@@ -238,13 +240,13 @@ func (o *pushOptions) pushPart(
 	return nil
 }
 
-// A progress shows the progress of a long push: in place on a terminal, else as a line every 10 s. It shows nothing in
-// the first second.
+// A progress shows how much of a long push is done: on a terminal in place, elsewhere as a line every 10 s. It shows
+// nothing in the first second.
 type progress struct {
 	to          io.Writer
 	began, last time.Time
 
-	mu    sync.Mutex // guards shown and writes to to
+	mu    sync.Mutex // guards shown, and to while writing
 	shown bool
 }
 
@@ -268,12 +270,12 @@ func (p *progress) show(sent, all int) {
 	}
 }
 
-// wait prints the operation that the client waits for.
+// wait prints that the client waits for op, and for how long at most.
 func (p *progress) wait(op string, limit time.Duration) {
 	p.print(fmt.Sprintf("perfagent: waiting for the server to %s, for %v at most\n", text.Printable(op), limit), false)
 }
 
-// retry prints the error before a wait of 2 s or more. It returns true: retry.
+// retry prints err before a wait of 2 s or more. It returns true, so that the client tries again.
 func (p *progress) retry(err error, wait time.Duration) bool {
 	if wait >= 2*time.Second {
 		again := wait.Round(time.Second)
@@ -284,7 +286,7 @@ func (p *progress) retry(err error, wait time.Duration) bool {
 
 func (p *progress) end() { p.print("", false) }
 
-// print writes words, over those shown in place before. shown reports whether words may be replaced later.
+// print writes words, over any that are shown in place. shown reports whether the next call may replace words.
 func (p *progress) print(words string, shown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

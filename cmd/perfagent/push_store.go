@@ -27,7 +27,7 @@ func (o *pushOptions) checkStore() error {
 	return s.Close()
 }
 
-// storeFile puts each node of a file into the store under its own name, and records the results in the file.
+// storeFile puts each node of file into the store under its own name, and records the results in file.
 func (o *pushOptions) storeFile(ctx context.Context, file *pusher.File) error {
 	states := make(map[string]*reporter.StoreState)
 	var errs []error
@@ -48,9 +48,9 @@ func (o *pushOptions) storeFile(ctx context.Context, file *pusher.File) error {
 	return errors.Join(errs...)
 }
 
-// put puts one node of a file into the store, prints its reference and returns the state to record.
+// put puts the node named key into the store, prints its reference and returns the state to record.
 func (o *pushOptions) put(ctx context.Context, file *pusher.File, key string) (*reporter.StoreState, error) {
-	into, err := o.openStore(o.store, true) // one for each node, because its metrics are recorded per node
+	into, err := o.openStore(o.store, true) // opened for each node, because the store's metrics are recorded per node
 	if err != nil {
 		return nil, err
 	}

@@ -72,8 +72,8 @@ the lines cannot be sent; 125 for wrong use.`,
 	return cmd
 }
 
-// recordCommand runs a command with run's signal and stream handling, sends its duration to the enclosing perfagent,
-// and returns its exit code as an error. A command that could not be started counts as failed.
+// recordCommand runs the command args, sends its duration to the enclosing perfagent, and returns its exit code as an
+// error. It handles signals and streams as perfagent run does. A command that could not be started counts as failed.
 func (s streams) recordCommand(op operation, args []string) error {
 	var status job.Status
 	command, err := s.resolve(args)
@@ -124,8 +124,8 @@ func (s streams) sendLines() {
 	}
 }
 
-// eachLine calls use with each non-empty line of in, without its line end, until use fails. A line that exceeds a
-// datagram is cut to the maximum size, so that perfagent counts it as too long.
+// eachLine calls use with each non-empty line of in, without its line end, until use fails. A line longer than a
+// datagram is cut to the maximum size of one, so that perfagent counts it as too long.
 func eachLine(in io.Reader, use func(line []byte) error) error {
 	lines := bufio.NewReaderSize(in, intake.MaxDatagram)
 	beginning := true

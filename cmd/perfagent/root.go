@@ -17,12 +17,12 @@ import (
 type streams struct {
 	out, err io.Writer
 
-	// embedded reports whether the command line runs inside another program, as in tests: run, attach and sidecar do
-	// not take over the process, and the job reads from in and writes to out and err.
+	// embedded is set if the command line runs inside another program, as in tests. Then run, attach and sidecar do not
+	// take over the process, and the job reads from in and writes to out and err.
 	embedded bool
 	in       io.Reader
 
-	// defaults waits for the defaults files; nil if there are none.
+	// defaults waits for the defaults files and returns their settings; nil if there are no files.
 	defaults func() defaults
 }
 
@@ -101,7 +101,7 @@ right-size the next one.
 	}
 
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
-	root.Flags().SetInterspersed(false) // flags after an unknown first word belong to that program: "run" was forgotten
+	root.Flags().SetInterspersed(false) // after an unknown first word, "run" was forgotten: flags are that program's
 	addCommands(root, s, called)
 
 	return root
@@ -122,14 +122,14 @@ var commandGroups = []struct {
 	}},
 }
 
-// A namedCommand constructs the command of that name.
+// A namedCommand is the name of a command and its constructor.
 type namedCommand struct {
 	name string
 	make func(streams) *cobra.Command
 }
 
-// calledIn returns the called command if no other command is needed, because constructing all commands and flags delays
-// the job. It returns "" for help, completion and unknown commands.
+// calledIn returns the name of the called command if no other is needed: constructing all commands and flags would
+// delay the job. It returns "" for help, completion and unknown commands.
 func calledIn(args []string) string {
 	if len(args) == 0 || args[0] == "help" || args[0] == "completion" {
 		return ""
@@ -163,12 +163,12 @@ func addCommands(root *cobra.Command, s streams, called string) {
 	root.CompletionOptions.DisableDefaultCmd = true // completion is defined here
 }
 
-// customizeCobra replaces cobra's help and error messages by perfagent's. It only visits the flags of the called
+// customizeCobra replaces cobra's help and error messages with perfagent's. It only visits the flags of the called
 // command, to start the job sooner.
 func customizeCobra(root *cobra.Command, s streams, args []string) {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
+	root.SetArgs(append([]string{}, args...)) // for nil, cobra would take os.Args
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		_ = printHelp(s.out, cmd) // there is no other place to report a closed stdout

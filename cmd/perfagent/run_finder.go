@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// A runFinder finds runs by name for one command, and holds the flags that such commands share.
+// A runFinder finds runs by name for one command, and holds the flags that all commands with run names share.
 type runFinder struct {
 	cmd     *cobra.Command
 	out     string // directory of the runs
@@ -33,16 +33,17 @@ func (f *runFinder) addTo(cmd *cobra.Command) *pflag.FlagSet {
 	return cmd.Flags()
 }
 
-// addCPUs declares --cpus. of names its subject in the help.
+// addCPUs declares --cpus. of completes its description: "number of logical CPUs of …".
 func (f *runFinder) addCPUs(of string) {
 	f.cmd.Flags().IntVar(&f.cpus, "cpus", 0,
 		"number of logical CPUs of "+of+"; needed for perf.py's JSON, which does not record it")
 }
 
-// given reports whether a flag is on the command line.
+// given reports whether the given flag is on the command line.
 func (f *runFinder) given(flag string) bool { return f.cmd.Flags().Changed(flag) }
 
-// runE returns the cobra RunE of a command that finds runs. It applies defaults, calls work and finishes the command.
+// runE returns the cobra RunE of a command that finds runs: it applies the defaults, calls work and finishes the
+// command.
 func (f *runFinder) runE(work func(args []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
 		if err := f.applyDefaults(); err != nil {
@@ -68,7 +69,7 @@ func (f *runFinder) applyDefaults() error {
 	return nil
 }
 
-// find returns the match of a name, or the newest run for "". Errors begin with the command's name.
+// find returns the match of name, or the newest run if name is "". Errors begin with the command's name.
 func (f *runFinder) find(name string) (*catalog.Match, error) {
 	if name == "" {
 		name = catalog.Latest
@@ -82,7 +83,7 @@ func (f *runFinder) find(name string) (*catalog.Match, error) {
 	return found, nil
 }
 
-// lookUp returns the match of a name or a store reference.
+// lookUp returns the match of name, which may be a store reference.
 func (f *runFinder) lookUp(name string) (*catalog.Match, error) {
 	if address, object, ok := parseReference(name); ok {
 		return f.findInStore(address, object)
@@ -94,7 +95,9 @@ func (f *runFinder) lookUp(name string) (*catalog.Match, error) {
 	return found, err
 }
 
-// finish removes the copies of stored runs and returns the error of the command. Each command that finds runs calls it.
+// finish removes the copies of stored runs and returns the error of the command. The error names stored objects by
+// their references. If the command succeeded but some objects could not be copied, it is exit code 1. Each command that
+// finds runs calls finish.
 func (f *runFinder) finish(err error) error {
 	f.copies.Remove()
 	switch {
@@ -114,7 +117,7 @@ func (f *runFinder) finish(err error) error {
 	return errors.New(words)
 }
 
-// findAndWarn is find with warnings on stderr, see warnAbout.
+// findAndWarn is like find, and prints warnings about the run, see warnAbout.
 func (f *runFinder) findAndWarn(name string) (*catalog.Match, error) {
 	found, err := f.find(name)
 	if err == nil && found.Launch != nil {
@@ -147,14 +150,14 @@ func (f *runFinder) warnAbout(found *catalog.Match) {
 	f.warnClockSkew(found.Launch)
 }
 
-// warnClockSkew warns about nodes with a wrong clock.
+// warnClockSkew warns about nodes of l with a clock that seems to be wrong.
 func (f *runFinder) warnClockSkew(l *catalog.Launch) {
 	for _, c := range l.ClockWarnings() {
 		f.printMessage(fmt.Sprintf("%s: %s", l.ID(), c))
 	}
 }
 
-// printMessage prints a line on stderr, with the command's name.
+// printMessage prints words as a line on stderr, after the command's name.
 func (f *runFinder) printMessage(words string) {
 	fmt.Fprintf(f.streams.err, "perfagent %s: %s\n", f.cmd.Name(), text.Printable(f.copies.WithReferences(words)))
 }
@@ -166,7 +169,7 @@ const (
 	maxListedLaunches   = 5
 )
 
-// otherLaunchesMessage names the launch that was found and the others of the run, newest first.
+// otherLaunchesMessage names the launch that was found and the other launches of the run, newest first.
 func otherLaunchesMessage(found *catalog.Match) string {
 	var others []string
 	for i := range slices.Backward(found.Run.Launches) {

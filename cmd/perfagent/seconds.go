@@ -23,7 +23,7 @@ func (s seconds) Set(value string) error {
 	return nil
 }
 
-// takeSeconds makes f take a bare number if it is a duration flag.
+// takeSeconds makes f take a bare number as seconds if f is a duration flag.
 func takeSeconds(f *pflag.Flag) {
 	if f.Value.Type() == "duration" {
 		f.Value = seconds{f.Value}

@@ -114,8 +114,8 @@ func (o *showOptions) show(args []string) error {
 	return o.print(report, found)
 }
 
-// readShown reads the run. It skips the series if they are not shown: the series of a thousand nodes do not fit into
-// memory.
+// readShown reads the report of the found run. It skips series that are not shown, because the series of a thousand
+// nodes do not fit into memory.
 func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) {
 	nodes := len(found.Nodes())
 	if nodes == 1 { // it may be a merged report
@@ -145,7 +145,7 @@ type showFormat struct {
 	print func(o *showOptions, r *reporter.Report, found *catalog.Match) error
 }
 
-// showFormats returns the output formats in the order of the help.
+// showFormats returns the output formats in the order in which the help lists them.
 func showFormats() []showFormat {
 	return []showFormat{
 		{formatText, (*showOptions).printText},
@@ -156,7 +156,7 @@ func showFormats() []showFormat {
 	}
 }
 
-// resolveFormat combines --format and --json.
+// resolveFormat checks --format, and applies --json to it.
 func (o *showOptions) resolveFormat() error {
 	if formats := formatsOf("show"); !slices.Contains(formats, o.format) {
 		return fmt.Errorf("--format: %q is not %s", o.format, text.Choice(formats))
@@ -205,7 +205,7 @@ func (o *showOptions) printRows(report *reporter.Report, found *catalog.Match) e
 	return nil
 }
 
-// printText prints the summary.
+// printText prints the summary, with all phases.
 func (o *showOptions) printText(report *reporter.Report, found *catalog.Match) error {
 	path, page := reportPaths(found)
 	path = o.copies.WithReferences(path)
@@ -215,7 +215,7 @@ func (o *showOptions) printText(report *reporter.Report, found *catalog.Match) e
 	return summary.Write(o.streams.out, report, so)
 }
 
-// reportPaths returns the path of the report and its page, or the directory of several reports and "".
+// reportPaths returns the paths of the report and its page, or of several reports the directory and "".
 func reportPaths(found *catalog.Match) (path, page string) {
 	paths := found.Paths()
 	if len(paths) > 1 {
@@ -224,7 +224,7 @@ func reportPaths(found *catalog.Match) (path, page string) {
 	return paths[0], pageBeside(paths[0])
 }
 
-// pageBeside returns the path of the report's page, or "" if it does not exist.
+// pageBeside returns the path of the page of the report at path, or "" if that page does not exist.
 func pageBeside(path string) string {
 	page := plotter.PagePath(path)
 	if st, err := os.Stat(page); err != nil || !st.Mode().IsRegular() {
@@ -254,7 +254,7 @@ func numbersOf(n *reporter.Node) reporter.Values {
 	return all
 }
 
-// byReason formats the missing values, one line for each reason.
+// byReason returns a line for each reason, with the values that are missing for it.
 func byReason(missing []reporter.Missing) []string {
 	var whys []string
 	what := make(map[string][]string)
@@ -271,8 +271,8 @@ func byReason(missing []reporter.Missing) []string {
 	return whys
 }
 
-// visibleJSON escapes terminal controls that encoding/json leaves: DEL, C1 controls, and bidirectional marks. They can
-// only occur in strings.
+// visibleJSON escapes the terminal control characters that encoding/json leaves in data: DEL, C1 controls, and
+// bidirectional marks. In JSON they can only occur in strings.
 func visibleJSON(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for _, r := range string(data) {

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// printOps prints the operations and transfers of the job, or with --key of one key.
+// printOps prints the operations and transfers of the job or, with --key, what each operation did with one key.
 func (o *showOptions) printOps(report *reporter.Report) error {
 	switch {
 	case report.PooledOperations() == nil:
@@ -20,7 +20,7 @@ func (o *showOptions) printOps(report *reporter.Report) error {
 	return summary.WriteOperations(o.streams.out, report)
 }
 
-// printOpsJSON prints the operations and transfers of every node in the format of the report, or with --key the
+// printOpsJSON prints the operations and transfers of every node in the format of the report or, with --key, the
 // statistics of one key by operation.
 func (o *showOptions) printOpsJSON(report *reporter.Report) error {
 	nodes := make(map[string]map[string]any, len(report.Nodes))

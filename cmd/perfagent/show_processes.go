@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// checkTable rejects flags that conflict with --ops, --key and --processes.
+// checkTable rejects flags that conflict with --ops, --key and --processes. With --key it sets ops.
 func (o *showOptions) checkTable() error {
 	o.ops = o.ops || o.given("key")
 	other := o.format != formatText && o.format != formatJSON
@@ -24,7 +24,7 @@ func (o *showOptions) checkTable() error {
 	return nil
 }
 
-// printProcesses prints the processes of every node: as a table, or in the format of the report.
+// printProcesses prints the processes of every node, as a table or as JSON in the format of the report.
 func (o *showOptions) printProcesses(report *reporter.Report) error {
 	nodes, why, found := make(map[string][]reporter.Process), "", false
 	for _, name := range report.NodeNames() {

@@ -7,7 +7,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// remarksOn returns the remarks on a report: that it is incomplete, missing values with reasons, and remarks on nodes.
+// remarksOn returns the remarks on report: why it is incomplete, which values are missing and why, and the nodes'
+// remarks.
 func remarksOn(report *reporter.Report) []string {
 	var remarks []string
 	if report.Run.Incomplete != "" {
@@ -24,7 +25,7 @@ func remarksOn(report *reporter.Report) []string {
 	return remarks
 }
 
-// printRemarks prints the number of remarks on stderr and whether the report is incomplete, or with -v all remarks.
+// printRemarks prints to stderr all remarks with -v; otherwise their number, and whether the report is incomplete.
 func (o *showOptions) printRemarks(report *reporter.Report) {
 	remarks := remarksOn(report)
 	if !o.verbose && len(remarks) > 0 {

@@ -31,7 +31,7 @@ Exit code: 0 if a signal arrived and the report was written.`,
 	return cmd
 }
 
-// sidecar records the host until a signal asks for the report or --for is over.
+// sidecar records the host until a signal asks for the report or the time of --for is over.
 func (o *recordOptions) sidecar(cmd *cobra.Command) error {
 	if err := o.prepare(cmd); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
-// listenToken is the flag that names the token's file.
+// listenToken is the flag that names the file with the token of the live page.
 const listenToken = "listen-token-file"
 
 // addSiteFlags declares flags that a site may set for all jobs.
@@ -55,14 +55,15 @@ func (o *recordOptions) readToken(cmd *cobra.Command) error {
 }
 
 const (
-	// tokenTimeout is how long the job waits for the token: the file may be a pipe.
+	// tokenTimeout is how long the start of the job waits for the token, because the file may be a pipe.
 	tokenTimeout = 5 * time.Second
 
 	// maxToken is the maximum size of a token in bytes; it leaves room for the rest of a request's header.
 	maxToken = 4096
 )
 
-// tokenFrom returns the content of a file without its final newline. public reports whether all users can read it.
+// tokenFrom returns the content of the file at path without its final newline. public reports whether all users can
+// read it.
 func tokenFrom(path string) (token string, public bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/agent"
 )
 
-// addStopFlags declares the flags that may stop the job of run.
+// addStopFlags declares the flags of run that make perfagent stop the job.
 func addStopFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.StopIf, "stop-if", nil,
 		"stop the job when this `RULE` holds: 'KEY OP NUMBER [for DURATION]', such as 'job_memory_mb > 8000' or "+
@@ -18,7 +18,7 @@ func addStopFlags(f *pflag.FlagSet, o *recordOptions) {
 		"how long a job that --stop-if stops has between SIGTERM and SIGKILL")
 }
 
-// rulesIn splits the rules of a variable at semicolons and newlines.
+// rulesIn splits the value of PERFAGENT_STOP_IF into rules, at semicolons and newlines.
 func rulesIn(value string) []string {
 	rules := strings.FieldsFunc(value, func(c rune) bool { return c == ';' || c == '\n' })
 	return slices.DeleteFunc(rules, func(rule string) bool { return strings.TrimSpace(rule) == "" })

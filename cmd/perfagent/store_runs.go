@@ -15,7 +15,7 @@ import (
 	"github.com/perfagent/perfagent/store"
 )
 
-// parseReference splits STORE#NAME. ok is false if a file of that name exists.
+// parseReference splits STORE#NAME. ok is false for other arguments, and if a file of that name exists.
 func parseReference(argument string) (address, object string, ok bool) {
 	address, object, ok = store.SplitReference(argument)
 	if _, err := os.Lstat(argument); err == nil {
@@ -24,8 +24,8 @@ func parseReference(argument string) (address, object string, ok bool) {
 	return address, object, ok
 }
 
-// needsCopy reports whether name is a reference to a store that is not a directory, so that objects must be copied to
-// be read.
+// needsCopy reports whether name is a reference to a store that is not a directory, so that its objects must be copied
+// to be read.
 func (f *runFinder) needsCopy(name string) bool {
 	address, _, ok := parseReference(name)
 	if !ok {
@@ -40,7 +40,7 @@ func (f *runFinder) needsCopy(name string) bool {
 	return !isDir
 }
 
-// findInStore returns the match of a store reference.
+// findInStore returns the match of the run that object names in the store at address.
 func (f *runFinder) findInStore(address, object string) (*catalog.Match, error) {
 	s, err := f.openStore(address, false)
 	if err != nil {
@@ -52,12 +52,12 @@ func (f *runFinder) findInStore(address, object string) (*catalog.Match, error) 
 	return f.storeFinder().Find(ctx, s, object)
 }
 
-// storeFinder returns the finder of runs in stores.
+// storeFinder returns a finder of runs in stores. finish removes its copies.
 func (f *runFinder) storeFinder() store.Finder {
 	return store.Finder{Copies: &f.copies, Warn: f.printMessage}
 }
 
-// openStore opens a store. An address without a password uses the one in PERFAGENT_STORE.
+// openStore opens the store at address, with the password in PERFAGENT_STORE if address has none.
 func (f *runFinder) openStore(address string, metrics bool) (*store.Store, error) {
 	return store.Open(address, store.Options{Metrics: metrics, Credentials: f.streams.defaultOf(storeVariable).value})
 }
@@ -77,7 +77,7 @@ func (f *runFinder) fill(report *reporter.Report) {
 	series.Fill(report)
 }
 
-// publicName returns name without the user and password of a reference.
+// publicName returns name without the user and password that a store reference may contain.
 func (f *runFinder) publicName(name string) string {
 	address, object, ok := parseReference(name)
 	if !ok {
@@ -108,7 +108,7 @@ func isStore(argument string) bool {
 	return err != nil || run == nil
 }
 
-// listStore lists the runs of a store, or the reports of one run.
+// listStore lists the runs of the store names[0] or, with names[1], the reports of that run.
 func (o *lsOptions) listStore(names []string) error {
 	if len(names) > 2 || o.html != "" {
 		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
@@ -179,7 +179,7 @@ func (o *lsOptions) printNodes(nodes []store.Node) error {
 	return o.streams.printTable(t)
 }
 
-// pasted returns a reference quoted for a shell if necessary.
+// pasted returns reference, quoted for a shell if necessary.
 func pasted(reference string) string {
 	plain := strings.ReplaceAll(reference, "#", "") // inside a word # has no special meaning
 	if pusher.ShellCommand([]string{plain}) == plain {

@@ -28,8 +28,9 @@ func (o *recordOptions) wantsSummary() bool {
 	return o.summary == summaryAlways || o.summary == summaryAuto && isTerminal(o.streams.err)
 }
 
-// wantsLine reports whether to print the one-line summary. Off a terminal stderr belongs to the job: after success the
-// line is only for the logs of schedulers and CI systems. A SIGPIPE in a pipeline is not reported, as in shells.
+// wantsLine reports whether to print the one-line summary. A stderr that is not a terminal belongs to the job: after
+// success, only the logs of schedulers and CI systems get the line. A SIGPIPE in a pipeline is not reported, as in
+// shells.
 func (o *recordOptions) wantsLine(r *reporter.Report) bool {
 	switch {
 	case o.summary == summaryLine:
@@ -51,7 +52,7 @@ func inBatch() bool {
 		os.Getenv("GITHUB_ACTIONS") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != ""
 }
 
-// showSummary prints the summary or the line after the report has been written.
+// showSummary prints the summary, or the line, after the report has been written.
 func (o *recordOptions) showSummary(r *agent.Result) {
 	ignoreBackground()
 
@@ -73,8 +74,8 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	}
 }
 
-// conclude prints the outcome of the push with the summary, else logs it, and runs --on-end. r is nil if no job was
-// started.
+// conclude prints the outcomes of the store and of the push if the summary is printed, else logs them, and runs
+// --on-end. r is nil if no job was started.
 func (o *recordOptions) conclude(r *agent.Result) {
 	if r == nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reraiseForShell ends this process by the signal that killed its job, if the parent is in our session: then it is a
-// shell or a script, not the program behind a new terminal.
+// reraiseForShell ends this process by the signal that killed its job if the parent process is in the same session:
+// then the parent is a shell or a script, not the program behind a new terminal.
 func reraiseForShell(signal string) {
 	own, err := unix.Getsid(0)
 	parent, errParent := unix.Getsid(unix.Getppid())
@@ -23,15 +23,15 @@ func reraiseForShell(signal string) {
 	}
 }
 
-// reraise ends this process by a signal, without a core file. It returns if the signal has no name.
+// reraise ends this process by the named signal, without a core file. It returns if no signal has that name.
 func reraise(signal string) {
 	if n := unix.SignalNum(signal); n != 0 {
 		job.Reraise(n)
 	}
 }
 
-// inForeground reports whether w is a terminal and this process in its foreground. Writing from the background disturbs
-// the user, or even stops the writer ("stty tostop").
+// inForeground reports whether w is a terminal and this process is in its foreground. Writing from the background
+// disturbs the user, or even stops the writer ("stty tostop").
 func inForeground(w io.Writer) bool {
 	group, err := unix.IoctlGetInt(descriptor(w), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
@@ -41,7 +41,7 @@ func inForeground(w io.Writer) bool {
 // child inherits the ignored signal.
 func ignoreBackground() { signal.Ignore(unix.SIGTTOU) }
 
-// setProcessGroup makes cmd start in a new process group, and cancellation kill that group.
+// setProcessGroup makes cmd start in a new process group, which is killed as a whole when the context of cmd ends.
 func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -5,17 +5,17 @@ import (
 	"os/exec"
 )
 
-// reraiseForShell does nothing: terminals send no signals here.
+// reraiseForShell does nothing: terminals send no signals on Windows.
 func reraiseForShell(string) {}
 
-// reraise does nothing: no process ends by a signal here.
+// reraise does nothing: no process ends by a signal on Windows.
 func reraise(string) {}
 
 // inForeground reports whether w is a terminal.
 func inForeground(w io.Writer) bool { return isTerminal(w) }
 
-// ignoreBackground does nothing: terminals stop no writers here.
+// ignoreBackground does nothing: terminals stop no writers on Windows.
 func ignoreBackground() {}
 
-// setProcessGroup does nothing: there are no process groups here.
+// setProcessGroup does nothing: there are no process groups on Windows.
 func setProcessGroup(*exec.Cmd) {}

@@ -50,7 +50,7 @@ func colorful(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// summaryOptions returns the options of a summary on w. path and page are the report's.
+// summaryOptions returns the options for a summary of r on w. path and page are the paths of the report and its page.
 func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.Options {
 	columns := width(w)
 	drawn := terminal.ReportSparklines(r, min(columns, summary.Width), !isUTF8Locale())
@@ -60,7 +60,7 @@ func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.
 	}
 }
 
-// width returns the width of the terminal in cells, or 80.
+// width returns the width of the terminal w in cells, or 80 if unknown.
 func width(w io.Writer) int {
 	if columns, _, err := term.GetSize(descriptor(w)); err == nil && columns > 0 {
 		return columns

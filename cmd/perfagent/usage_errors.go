@@ -19,7 +19,8 @@ import (
 // noArguments checks that a command has no arguments.
 var noArguments = rangeArgs(0, 0, errors.New("takes no arguments"))
 
-// rangeArgs returns a check that there are least to most arguments, with the error wrong. A negative most is no limit.
+// rangeArgs returns a check that fails with wrong unless there are least to most arguments. A negative most means no
+// limit.
 func rangeArgs(least, most int, wrong error) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
@@ -29,7 +30,8 @@ func rangeArgs(least, most int, wrong error) cobra.PositionalArgs {
 	}
 }
 
-// unknownCommand returns the error for an unknown command, with a suggestion: to run that program, or another command.
+// unknownCommand returns the error for an unknown command. It suggests perfagent run if args[0] is a program, else a
+// command with a similar name.
 func unknownCommand(root *cobra.Command, args []string) error {
 	var rules redact.Rules // an error message may end up in a log
 	word := rules.Args(args[:1])[0]
@@ -65,7 +67,7 @@ func commandNames(root *cobra.Command) []string {
 	return names
 }
 
-// flagError replaces an error of pflag by perfagent's message.
+// flagError replaces an error of pflag with perfagent's message.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -94,7 +96,7 @@ func helpOf(cmd *cobra.Command) string {
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()) + " --help")
 }
 
-// listsFlags returns the hint where the flags of cmd are listed.
+// listsFlags returns the hint which command lists the flags of cmd.
 func listsFlags(cmd *cobra.Command) string { return "perfagent " + helpOf(cmd) + " lists the flags" }
 
 // unknownFlag returns the error for an unknown flag, with a suggestion.
@@ -115,7 +117,7 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown flag --%s; %s", name, text.DidYouMean(meant, "--%s", listsFlags(cmd)))
 }
 
-// unknownLetter is unknownFlag for a short flag.
+// unknownLetter is like unknownFlag, for a flag of one letter.
 func unknownLetter(cmd *cobra.Command, letter string) error {
 	meant := ""
 	for _, other := range []string{strings.ToUpper(letter), strings.ToLower(letter)} {
@@ -127,7 +129,8 @@ func unknownLetter(cmd *cobra.Command, letter string) error {
 	return fmt.Errorf("unknown flag -%s; %s", letter, text.DidYouMean(meant, "-%s", listsFlags(cmd)))
 }
 
-// valueError replaces pflag's error about the value of a flag by perfagent's message. Other errors are returned as is.
+// valueError replaces pflag's error about the value of a flag with perfagent's message. It returns other errors as they
+// are.
 func valueError(err error) error {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {

@@ -46,7 +46,7 @@ func (o *recordOptions) warn(cmd *cobra.Command) {
 	}
 }
 
-// variablePrefix begins the names of all of perfagent's variables.
+// variablePrefix is the prefix of the names of all of perfagent's variables.
 const variablePrefix = "PERFAGENT_"
 
 // knownVariables returns the variables that perfagent reads, and those that it sets for a job.
@@ -71,7 +71,7 @@ func unknownVariables(environ []string) []string {
 	return slices.Compact(names)
 }
 
-// foreign reports whether a variable, named without the prefix, belongs to the tests or to Kubernetes.
+// foreign reports whether the variable PERFAGENT_name belongs to the tests or to Kubernetes.
 func foreign(name string) bool {
 	return strings.HasPrefix(name, "TEST_") || strings.HasPrefix(name, "SERVICE_") ||
 		name == "PORT" || strings.HasPrefix(name, "PORT_")

@@ -24,7 +24,7 @@ const minRefresh = 100 * time.Millisecond
 
 type watchOptions struct {
 	node    int
-	hasNode bool // --node was given
+	hasNode bool // node is set, by --node or by the name of a journal
 	launch  int  // K of RUN-ID@K; 0 = not given
 	refresh time.Duration
 	bootID  string // of this machine
@@ -103,7 +103,7 @@ func (o *watchOptions) pollInterval() time.Duration {
 	return o.refresh / (1 + (o.refresh-1)/time.Second)
 }
 
-// due reports whether it is time for another update. It allows for a read that comes a little early.
+// due reports whether it is time for another update after that at last. It allows for a read that comes a little early.
 func (o *watchOptions) due(now, last time.Time) bool {
 	return now.Sub(last) >= o.refresh-o.pollInterval()/2
 }
@@ -142,7 +142,8 @@ func (o *watchOptions) find(name string) (dir string, err error) {
 	return filepath.Dir(found.File), nil
 }
 
-// indexOf returns the index of the node of the journal at path in its run, or otherwise if the run does not list it.
+// indexOf returns the index that the node with the journal at path has in its run, or otherwise if the run does not
+// list that journal.
 func indexOf(path string, otherwise int) int {
 	run, err := catalog.ReadRun(filepath.Dir(path))
 	if err != nil || run == nil {
@@ -197,7 +198,7 @@ func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	case ok:
 	case ended && o.hasNode:
 		return nil, fmt.Errorf("watch: node %d of run %q has ended: %s", node, id, showCommand(report))
-	case ended && len(files.reports) > 1: // another one may have failed
+	case ended && len(files.reports) > 1: // another node may have failed
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(files.dir))
 	case ended:
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
@@ -217,7 +218,7 @@ func (o *watchOptions) open(dir string) (*watchedRun, error) {
 	return w, nil
 }
 
-// showCommand returns the shell command that shows a report.
+// showCommand returns the shell command that shows the report at path.
 func showCommand(path string) string {
 	return pusher.ShellCommand([]string{"perfagent", "show", path})
 }
@@ -270,7 +271,7 @@ func (o *watchOptions) newestRunning() (string, error) {
 // unreadRuns counts recordings that could not be read. Any of them may still be running.
 type unreadRuns struct {
 	count  int
-	err    error // of the most recently written one
+	err    error // of the recording that was written last
 	newest time.Time
 }
 

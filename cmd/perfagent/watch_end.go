@@ -19,7 +19,7 @@ type nodeEnd struct {
 	words      string // "exit 3"; "" = success
 	failed     bool
 	unfinished bool   // its end is unknown
-	show       string // path to show: the report or the journal
+	show       string // path of the report or the journal to show
 }
 
 // stopped reports whether the recording is final: it has ended, its agent is gone, or it was never readable.
@@ -48,7 +48,7 @@ func (p *watchedPart) describeEnd(node int) nodeEnd {
 	return e
 }
 
-// reportEnd describes the end of a node from its report.
+// reportEnd describes the end of a node from its report r at path.
 func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 	e := nodeEnd{index: node, show: path}
 	switch run := r.Run; {

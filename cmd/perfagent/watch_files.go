@@ -17,8 +17,8 @@ import (
 type launchFiles struct {
 	dir      string
 	start    time.Time        // of the launch
-	journals map[int][]string // of nodes that run or had their perfagent killed; one for each rank
-	reports  map[int]string   // of the other nodes
+	journals map[int][]string // of nodes that run or lost their perfagent; one for each rank
+	reports  map[int]string   // of nodes that have a report
 }
 
 // listLaunchFiles lists the recordings of the k-th launch of the run in dir. For k = 0 it chooses the newest running
@@ -55,7 +55,7 @@ func listLaunchFiles(dir string, k int) (*launchFiles, error) {
 	return r, nil
 }
 
-// addUnreadable adds files named like journals that are not, so that an error can name them.
+// addUnreadable adds files that have the name of a journal but are not one, so that an error can name them.
 func (r *launchFiles) addUnreadable() {
 	paths, _ := filepath.Glob(filepath.Join(r.dir, "node-*.jsonl")) // none if dir is a bad pattern
 	for _, path := range paths {
@@ -96,8 +96,8 @@ func isLater(path, than string) bool {
 	return a.Nth > b.Nth
 }
 
-// first returns the lowest running node, else the lowest with a journal. ok is false if there is only a report, or
-// nothing.
+// first returns the lowest running node, else the lowest with a journal. The bool is false if there is only a report,
+// or nothing.
 func (r *launchFiles) first() (int, bool) {
 	nodes := slices.Sorted(maps.Keys(r.journals))
 	for _, n := range nodes {

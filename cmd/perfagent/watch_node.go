@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// A watchedNode follows the journals of one node: usually one, else one for each rank.
+// A watchedNode follows the journals of one node. A node with several ranks has one for each rank.
 type watchedNode struct {
 	index  int
 	bootID string // of this machine; "" = unknown
@@ -67,7 +67,7 @@ func (n *watchedNode) lead() *watchedPart {
 	return n.parts[0]
 }
 
-// all reports whether is holds for every part.
+// all reports whether is returns true for every part.
 func (n *watchedNode) all(is func(*watchedPart) bool) bool {
 	return !slices.ContainsFunc(n.parts, func(p *watchedPart) bool { return !is(p) })
 }
@@ -75,7 +75,7 @@ func (n *watchedNode) all(is func(*watchedPart) bool) bool {
 // hasEnded reports whether all parts have ended.
 func (n *watchedNode) hasEnded() bool { return n.all((*watchedPart).hasEnded) }
 
-// isGone reports whether all parts have ended or are gone, at least one of them gone: its perfagent ended without a
+// isGone reports whether all parts have ended or are gone, and at least one is gone: its perfagent ended without a
 // report.
 func (n *watchedNode) isGone() bool {
 	return !n.hasEnded() && n.all(func(p *watchedPart) bool { return p.hasEnded() || p.isGone() })

@@ -67,8 +67,8 @@ func (p *watchedPart) poll(now time.Time) {
 	p.locked = p.locked || p.writer == journal.WriterAlive
 }
 
-// age returns the time since the journal was written, by the file's modification time, but at most the time since the
-// last read: the clock of another machine may differ.
+// age returns the time since the journal was written, according to the file's modification time. It is at most the time
+// since the last read, because the clock of another machine may differ.
 func (p *watchedPart) age(now time.Time) time.Duration {
 	st, err := os.Stat(p.follower.Path())
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *watchedPart) newestReport() *reporter.Report {
 // node returns the node of the newest report, or an empty node.
 func (p *watchedPart) node() *reporter.Node { return onlyNode(p.newestReport()) }
 
-// onlyNode returns the first node of a report, which has one, or an empty node for nil.
+// onlyNode returns the only node of r, or an empty node if r is nil.
 func onlyNode(r *reporter.Report) *reporter.Node {
 	if r != nil {
 		for _, name := range r.NodeNames() {
@@ -104,8 +104,8 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 	return &reporter.Node{}
 }
 
-// readFinalReport reads the report that replaced the journal: the part's, or the node's after its ranks were combined.
-// Both are written before the files that they replace are removed.
+// readFinalReport reads the report that replaced the journal: the part's or, after the node's ranks were combined, the
+// node's. Either report is written before the files that it replaces are removed.
 func (p *watchedPart) readFinalReport() {
 	own := strings.TrimSuffix(p.follower.Path(), "l")
 	r, err := reportfile.Read(own, 0)
@@ -128,7 +128,7 @@ func (p *watchedPart) readFinalReport() {
 // hasEnded reports whether the part has a final report or is lost.
 func (p *watchedPart) hasEnded() bool { return p.finalReport != nil || p.isLost() }
 
-// isLost reports whether the journal disappeared without a report.
+// isLost reports whether the journal disappeared without a report: two reads found neither.
 func (p *watchedPart) isLost() bool { return p.misses > 1 }
 
 // silence returns the time since the journal last grew.
@@ -138,7 +138,8 @@ func (p *watchedPart) silence(now time.Time) time.Duration { return max(0, now.S
 func (p *watchedPart) maxSilence() time.Duration { return journal.MaxSilence(p.node()) }
 
 // isGone reports whether the agent ended without a report: the lock is free, and the agent held it before or ran on
-// this machine. The lock of an agent on another machine may be invisible; then only silence counts.
+// this machine. The lock of an agent on another machine may be invisible; such an agent only counts as silent. If the
+// machine is unknown, long silence counts as gone.
 func (p *watchedPart) isGone() bool {
 	if p.hasEnded() || p.readErr != nil && p.report != nil || p.writer != journal.WriterGone {
 		return false

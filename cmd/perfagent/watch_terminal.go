@@ -39,7 +39,7 @@ type liveTerminal struct {
 	on      bool // the alternate screen is shown
 }
 
-// A frame is written at once. Then done, if not nil, is closed.
+// A frame is a text that is written in one piece. Then done is closed, unless it is nil.
 type frame struct {
 	text string
 	done chan struct{}
@@ -63,7 +63,7 @@ func openTerminal(out io.Writer) *liveTerminal {
 	return t
 }
 
-// paint writes frames in its own goroutine. A slow line gets fewer frames, and keys and signals still work.
+// paint writes frames in its own goroutine. A slow connection gets fewer frames, and keys and signals still work.
 func (t *liveTerminal) paint(out io.Writer) {
 	for f := range t.frames {
 		if _, err := io.WriteString(out, f.text); err != nil {
@@ -122,7 +122,7 @@ func (t *liveTerminal) flush(text string) {
 	timeout.Receive(done, leaveTimeout)
 }
 
-// draw replaces the shown lines. To avoid flicker it uses one write and clears only as it rewrites.
+// draw replaces the shown lines. To avoid flicker it uses one write, and clears each line only as it rewrites it.
 func (t *liveTerminal) draw(lines []string) {
 	t.show(frame{text: screenHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow})
 }
@@ -169,7 +169,7 @@ func (t *liveTerminal) wait(tick <-chan time.Time) (action, error) {
 	}
 }
 
-// handleKey acts on a key.
+// handleKey suspends or redraws for k, or returns actionQuit, with the exit code of a signal if k stands for one.
 func (t *liveTerminal) handleKey(k key) (action, error) {
 	switch k {
 	case keyInterrupt:

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// listEvery is how often the directory is searched for more nodes.
+	// listEvery is how often the directory of the run is searched for more nodes.
 	listEvery = 2 * time.Second
 	// maxWatched is the maximum number of followed nodes. Each costs a megabyte.
 	maxWatched = 64
@@ -40,7 +40,7 @@ func (w *watchedRun) close() {
 	}
 }
 
-// poll reads the news of all nodes, and of new nodes if fewer than room are followed.
+// poll reads the new lines of all followed nodes. Every listEvery it also follows new nodes, up to room in all.
 func (w *watchedRun) poll(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
@@ -86,7 +86,7 @@ func (w *watchedRun) join(files *launchFiles, room int) {
 	}
 }
 
-// knows reports whether a node is or was followed.
+// knows reports whether the given node is or was followed.
 func (w *watchedRun) knows(node int) bool {
 	_, was := w.evicted[node]
 	return was || slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
@@ -149,7 +149,7 @@ func (w *watchedRun) report() *reporter.Report {
 	return out
 }
 
-// screen returns the options of the view.
+// screen returns the options for drawing the run at the given time, width and height.
 func (w *watchedRun) screen(now time.Time, width, height int) terminal.Options {
 	o := terminal.Options{Width: width, Height: height, ASCII: !isUTF8Locale(), Node: w.main.name(),
 		Live: make(map[string]terminal.LiveNode), More: w.more, Ended: w.ended}
@@ -159,7 +159,7 @@ func (w *watchedRun) screen(now time.Time, width, height int) terminal.Options {
 	return o
 }
 
-// printLines prints one plain line per update, for logs and dumb terminals. The line is the lowest running node's.
+// printLines prints one plain line per update, for logs and dumb terminals. The line describes the lowest running node.
 func (w *watchedRun) printLines() error {
 	for printed := (time.Time{}); ; time.Sleep(w.options.pollInterval()) {
 		now := time.Now()
@@ -234,7 +234,7 @@ func (w *watchedRun) showScreen() error {
 	return w.showEnd()
 }
 
-// states returns a text that changes with the state of any node, to redraw immediately.
+// states returns a text that differs if the state of any node has changed, so that the change is drawn immediately.
 func (w *watchedRun) states() string {
 	text := ""
 	for _, n := range w.nodes {

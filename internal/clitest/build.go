@@ -29,7 +29,7 @@ func Binary(t testing.TB) string {
 	return BuildOnce(t, "perfagent", func(path string) *exec.Cmd { return exec.Command("sh", script, path) })
 }
 
-// PlainBinary returns the path of perfagent as plain go build makes it. It skips the test under -short.
+// PlainBinary returns the path of perfagent, built by plain go build. It skips the test under -short.
 func PlainBinary(t testing.TB) string {
 	t.Helper()
 	dir := testenv.Repository(t, "cmd/perfagent")
@@ -41,8 +41,8 @@ func PlainBinary(t testing.TB) string {
 	})
 }
 
-// BuildOnce returns the path of a program, built by command on the first call with name. It skips the test under
-// -short.
+// BuildOnce returns the path of the program called name. command builds it on the first call with that name. It skips
+// the test under -short.
 func BuildOnce(t testing.TB, name string, command func(path string) *exec.Cmd) string {
 	t.Helper()
 	testenv.SkipIfShort(t, "the program itself, to be built and run")
@@ -80,7 +80,7 @@ func BuildOnce(t testing.TB, name string, command func(path string) *exec.Cmd) s
 	return path
 }
 
-// removeBuilds removes the programs.
+// removeBuilds removes the programs that BuildOnce built.
 func removeBuilds() {
 	builds.mu.Lock()
 	defer builds.mu.Unlock()

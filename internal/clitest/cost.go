@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ThreadTime returns the CPU time of all threads of a process from schedstat. ok is false if it is unknown: the process
-// has ended, or the kernel lacks CONFIG_SCHED_INFO.
+// ThreadTime returns the CPU time of all threads of the process pid, from schedstat. ok is false if the process has
+// ended, or if the kernel lacks CONFIG_SCHED_INFO.
 func ThreadTime(tb testing.TB, pid int) (sum time.Duration, ok bool) {
 	tb.Helper()
 	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
@@ -32,7 +32,7 @@ func ThreadTime(tb testing.TB, pid int) (sum time.Duration, ok bool) {
 	return sum, true
 }
 
-// Median returns the middle value, or the greater of the two for an even number.
+// Median returns the middle value, or the greater of the two middle values if there is an even number of values.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

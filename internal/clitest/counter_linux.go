@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Counter is a helper that prints every signal that it receives, until TERM makes it exit with 9. With E2E_TO3 it
+// Counter is a helper that prints every signal that it receives, until TERM makes it exit with 9. If E2E_TO3 is set, it
 // writes to descriptor 3 instead of stdout.
 func Counter() {
 	LimitLifetime()

@@ -41,7 +41,7 @@ func OpenFUSE(t *testing.T) *os.File {
 	return os.NewFile(uintptr(fd), "/dev/fuse")
 }
 
-// MountFUSE mounts a FUSE file system over a directory or a file, and returns the kernel's side.
+// MountFUSE mounts a FUSE file system over path, a directory or a file, and returns the kernel's side.
 func MountFUSE(t *testing.T, path string) *os.File {
 	t.Helper()
 	var at unix.Stat_t
@@ -85,7 +85,7 @@ func Fill(t *testing.T, dir string) {
 	}
 }
 
-// nobody is a user without any privilege.
+// nobody is the ID of a user without any privilege.
 const nobody = 65534
 
 // OpenTemp returns a new directory that all users may use.
@@ -115,7 +115,7 @@ func AsNobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// AsLoneUser is AsNobody with a user without other processes, for limits on their number.
+// AsLoneUser is like AsNobody, with a user that has no other processes, for tests of limits on the number of processes.
 func AsLoneUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	testenv.NeedsRoot(t, "for a limit on the processes of a user of its own")

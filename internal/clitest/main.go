@@ -36,7 +36,7 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 	}
 
 	// Under nohup, or in the background of a script, these signals are ignored, and every job would inherit that. A
-	// signal that is caught here has its default action there.
+	// signal that is caught here has its default action in the job.
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
@@ -72,20 +72,20 @@ func foreign(entry string) bool {
 	return variables.MatchString(entry) && !strings.HasPrefix(entry, "PERFAGENT_TEST_")
 }
 
-// Env returns the environment for processes of a test: the test's without foreign variables, then more.
+// Env returns the environment for processes of a test: the test's own without foreign entries, then more.
 func Env(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), foreign)
 	return append(append(env, "TERM=xterm"), more...)
 }
 
-// AsHelper makes a helper the job that cmd wraps: it appends the test binary to the arguments.
+// AsHelper makes the named helper the job that cmd wraps: it appends the test binary to the arguments.
 func AsHelper(cmd *exec.Cmd, name string) *exec.Cmd {
 	cmd.Args = append(cmd.Args, os.Args[0])
 	cmd.Env = append(cmd.Env, HelperEnv(name))
 	return cmd
 }
 
-// HelperEnv returns the environment entry that makes the test binary run a helper.
+// HelperEnv returns the environment entry that makes the test binary run the named helper.
 func HelperEnv(name string) string { return partVariable + "=" + name }
 
 // LimitLifetime makes a helper exit after twice Longest, even if its test hangs.

@@ -30,8 +30,8 @@ func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// killGroup kills the rest of a command's process group. After the command was waited for, another process may have its
-// ID if no member of the group is left: IDs are reused within a minute of such tests.
+// killGroup kills the remaining processes of cmd's process group. After cmd was waited for, another process may have
+// its ID if no member of the group is left, because such tests use all IDs within a minute.
 func killGroup(cmd *exec.Cmd) {
 	if cmd.Process == nil {
 		return
@@ -43,13 +43,13 @@ func killGroup(cmd *exec.Cmd) {
 	_ = unix.Kill(-pid, unix.SIGKILL)
 }
 
-// Perfagent prepares perfagent with arguments.
+// Perfagent prepares perfagent with the given arguments.
 func Perfagent(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return Command(t, Binary(t), args...)
 }
 
-// Script prepares a shell script with perfagent in $P.
+// Script prepares shell to run the script text, with the path of perfagent in $P.
 func Script(t testing.TB, shell, text string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := Command(t, shell, append([]string{"-c", text, shell}, args...)...)
@@ -74,7 +74,7 @@ func RunCommand(t testing.TB, cmd *exec.Cmd) Outcome {
 	return Outcome{out.String(), stderr.String(), cmd.ProcessState.ExitCode(), cmd.Dir}
 }
 
-// Wait waits for a started process. It kills one that runs longer than Longest.
+// Wait waits for a started process. It kills the process if it runs longer than Longest.
 func Wait(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	timer := time.AfterFunc(Longest, func() {
@@ -94,7 +94,7 @@ func Run(t testing.TB, args ...string) Outcome {
 	return RunCommand(t, Perfagent(t, args...))
 }
 
-// Report reads the only report below the process's directory.
+// Report reads the report below the process's directory, which must have exactly one.
 func (o Outcome) Report(t testing.TB) *reporter.Report {
 	t.Helper()
 	r, _ := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
@@ -122,7 +122,7 @@ func ProcessState(pid int) string {
 	return after[:1]
 }
 
-// ParentOf returns the parent of a process.
+// ParentOf returns the ID of the parent of the process pid.
 func ParentOf(t testing.TB, pid int) int {
 	t.Helper()
 	_, after, _ := strings.Cut(Read(t, "/proc/"+strconv.Itoa(pid)+"/stat"), ") ")

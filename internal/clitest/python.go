@@ -21,7 +21,7 @@ def burn(seconds):
     while time.process_time() < end: pass
 `
 
-// ManyChildren runs 200 children in sequence, each with 10 ms of CPU.
+// ManyChildren runs 200 children in sequence, each of them for 10 ms of CPU time.
 const ManyChildren = Burn + `
 for i in range(200):
     if os.fork() == 0:

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Process is a process with its stdout read line by line.
+// A Process is a started process. Its stdout is read line by line.
 type Process struct {
 	T      testing.TB
 	Cmd    *exec.Cmd
 	Lines  <-chan string
-	Stderr *bytes.Buffer // unless cmd.Stderr was set
+	Stderr *bytes.Buffer // has the stderr of the process, unless cmd.Stderr was set
 }
 
 // StartProcess starts a prepared process.
@@ -42,7 +42,7 @@ func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Scan sends the lines of a file until EOF, and closes the file.
+// Scan sends the lines of f until EOF, and closes f.
 func Scan(f *os.File) <-chan string {
 	ch := make(chan string, 1000)
 	go func() {
@@ -70,7 +70,7 @@ func (p *Process) Next() string {
 	}
 }
 
-// Expect checks the next line.
+// Expect fails the test unless the next line is line.
 func (p *Process) Expect(line string) {
 	p.T.Helper()
 	if got := p.Next(); got != line {

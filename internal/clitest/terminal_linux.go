@@ -64,7 +64,7 @@ func OnTerminal(t testing.TB, cmd *exec.Cmd) *Terminal {
 	return m
 }
 
-// killSession kills the remaining processes of a shell's session, in all process groups.
+// killSession kills the remaining processes of the session of leader, a shell, in all process groups.
 func killSession(leader int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -80,8 +80,8 @@ func killSession(leader int) {
 	}
 }
 
-// nonblocking replaces a file that package pty has made blocking: closing that would wait for the read in progress
-// instead of hanging up.
+// nonblocking replaces f, which package pty has made blocking. Closing a blocking terminal would wait for the read in
+// progress instead of hanging up.
 func nonblocking(t testing.TB, f *os.File) *os.File {
 	t.Helper()
 	defer f.Close()
@@ -95,7 +95,7 @@ func nonblocking(t testing.TB, f *os.File) *os.File {
 	return os.NewFile(uintptr(fd), f.Name())
 }
 
-// Resize sets the window size of a terminal.
+// Resize sets the window size of tty.
 func Resize(t testing.TB, tty *os.File, rows, columns int) {
 	t.Helper()
 	conn, err := tty.SyscallConn()

@@ -19,7 +19,7 @@ type Counters struct {
 	Own          float64 `json:"own"`           // CPU seconds of the job's program so far
 }
 
-// Metric returns a metric, or NaN and a failure if it is missing.
+// Metric returns the named metric of n. If it is missing, Metric reports a failure and returns NaN.
 func Metric(t *testing.T, n *reporter.Node, name string) float64 {
 	t.Helper()
 	v, ok := n.Metrics[name]
@@ -31,8 +31,8 @@ func Metric(t *testing.T, n *reporter.Node, name string) float64 {
 }
 
 // WantThrottled checks the share of throttled periods and the throttled time. The job saw the kernel's two counters
-// grow from before to after, which is less than the run; around is their growth over more than the run. The share must
-// be a quotient of values between the two.
+// grow from before to after, which is less than the run; around is the growth over more than the run. The share must be
+// a quotient of counts between these two.
 func WantThrottled(t *testing.T, n *reporter.Node, before, after, around Counters) {
 	t.Helper()
 	in := Counters{Periods: after.Periods - before.Periods, Throttled: after.Throttled - before.Throttled,

@@ -22,7 +22,7 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// Write writes a file and returns its path.
+// Write writes text to the file at path and returns path.
 func Write(t testing.TB, path, text string, mode os.FileMode) string {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -31,7 +31,7 @@ func Write(t testing.TB, path, text string, mode os.FileMode) string {
 	return path
 }
 
-// Read returns the content of a file.
+// Read returns the content of the file at path.
 func Read(t testing.TB, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -23,7 +23,7 @@ func WantLines(t testing.TB, text string, least, most int) {
 // ours matches the start of a line that perfagent prints about itself.
 var ours = regexp.MustCompile(`^perfagent( [a-z]+)?: `)
 
-// WantPrintable checks that text has no control character but newline.
+// WantPrintable checks that text has no control character except newline.
 func WantPrintable(t testing.TB, text string) {
 	t.Helper()
 	if bad := regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}]`).FindString(text); bad != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// Same compares values, with NaN equal to NaN. It ignores the buffers of a Reading.
+// Same reports a failure unless got and want are equal, with NaN equal to NaN. It ignores the buffers of a Reading.
 func Same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	buffers := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".buffers" }, cmp.Ignore())
@@ -31,7 +31,7 @@ func Root(t testing.TB) string {
 	return testenv.Repository(t, "")
 }
 
-// Tree returns the roots of the procfs and sysfs of a host in testdata. The sysfs may not exist.
+// Tree returns the roots of the procfs and sysfs of the named host in testdata. The sysfs may not exist.
 func Tree(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc = filepath.Join(Root(t), "testdata", "proc", name)
@@ -52,8 +52,8 @@ func CopyOfTree(t testing.TB) (proc, sys string) {
 	return proc, sys
 }
 
-// OptionalDevices returns writable copies of the roots of a healthy host, with the files of an archive in testdata/optional
-// added.
+// OptionalDevices returns writable copies of the roots of a healthy host, with the files of the named archive in
+// testdata/optional added.
 func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	t.Helper()
 	proc, healthy := CopyOfTree(t)
@@ -79,7 +79,7 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 	return proc, sys
 }
 
-// Write writes a file of a tree.
+// Write writes data to the file name of the tree at root.
 func Write(t testing.TB, root, name string, data []byte) {
 	t.Helper()
 	path := filepath.Join(root, name)
@@ -109,7 +109,7 @@ func Python(t testing.TB) string {
 	return path
 }
 
-// RunPython runs a script and decodes its JSON output.
+// RunPython runs script and decodes its JSON output into into.
 func RunPython(t *testing.T, into any, script string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(Python(t), append([]string{"-c", script}, args...)...)

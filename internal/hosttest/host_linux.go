@@ -18,12 +18,12 @@ import (
 )
 
 // A Host is a machine made of namespaces: it has a separate host name, network, mounts and /dev/shm. It shares the
-// files and control groups of the test's machine, and its processes unless [NewApart] made it.
+// files and control groups of the test's machine, and also the processes unless [NewApart] made it.
 type Host struct {
 	Name    string
 	Address string
 	holder  *clitest.Process // keeps the namespaces
-	pid     int              // of a process in all of them
+	pid     int              // of a process in all of the namespaces
 	enters  []string         // options of nsenter(1)
 }
 
@@ -43,7 +43,7 @@ func NewApart(t *testing.T, name, address, names string, packages []string) *Hos
 	return launch(t, h, []string{"--fork", "--kill-child"}, names, packages)
 }
 
-// launch starts the process that keeps a host's namespaces. options are further options of unshare(1).
+// launch starts the process that keeps the namespaces of h. options are further options of unshare(1).
 func launch(t *testing.T, h *Host, options []string, names string, packages []string) *Host {
 	t.Helper()
 	script := `set -e
@@ -105,8 +105,9 @@ func (h *Host) do(t *testing.T, script string, args ...string) {
 	}
 }
 
-// Connect makes this host a switch, and connects others to it. The switch has a fixed hardware address: otherwise it
-// would take a port's, and change it when the port's host goes, which the others notice half a minute later.
+// Connect makes this host a switch, and connects others to it. The switch has a fixed hardware address. Otherwise it
+// would take the address of a port, and change it when the host at that port goes; the other hosts notice that half a
+// minute later.
 func (h *Host) Connect(t *testing.T, others []*Host) {
 	t.Helper()
 	h.do(t, `ip link add cluster address 02:00:00:00:00:01 type bridge; ip addr add "$1/24" dev cluster; ip link set cluster up`, h.Address)

@@ -30,7 +30,7 @@ func OpenMPI(t *testing.T) Engine {
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"OMPI_MCA_mca_base_component_show_load_errors=0", // about missing network cards
 		"PMIX_MCA_pcompress_base_silence_warning=1",
-		"MPI4PY_MPIABI=openmpi", // else mpi4py takes the first libmpi.so, perhaps of another engine
+		"MPI4PY_MPIABI=openmpi", // else mpi4py takes the first libmpi.so, which may be another engine's
 	}}
 	root := unpacked(t, "openmpi", "usr/bin/orterun")
 	e.link(t, root, map[string]string{"mpirun": "mpirun.openmpi", "orted": "orted"}, "apt-get install openmpi-bin")
@@ -82,7 +82,7 @@ func only(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// link creates Bin.
+// link creates Bin, with the programs, python3 and perfagent.
 func (e *Engine) link(t *testing.T, root string, programs map[string]string, install string) {
 	t.Helper()
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")

@@ -22,7 +22,7 @@ import (
 )
 
 // A Cluster is a Slurm cluster with a login host, which also runs slurmctld, and the nodes node1 and node2, which limit
-// jobs by control groups v1. All share the file system.
+// jobs by control groups v1. All machines share the file system.
 type Cluster struct {
 	Login *hosttest.Host
 	Nodes []*hosttest.Host
@@ -53,7 +53,7 @@ func Start(t *testing.T) *Cluster {
 	for _, name := range []string{".", "bin", "munge", "state", "spool.node1", "spool.node2", "log"} {
 		path := filepath.Join(dir, name)
 		_ = os.Mkdir(path, 0o711)
-		if err := os.Chmod(path, 0o711); err != nil { // jobs of other users pass through
+		if err := os.Chmod(path, 0o711); err != nil { // jobs of other users must pass through
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +175,7 @@ func (c *Cluster) startDaemons() {
 	c.WaitIdle(c.t)
 }
 
-// StartNode starts slurmd on a node, also after Kill.
+// StartNode starts slurmd on node i, also after Kill.
 func (c *Cluster) StartNode(i int) {
 	c.t.Helper()
 	host := c.Nodes[i]
@@ -219,7 +219,7 @@ func (c *Cluster) Command(t *testing.T, name string, args ...string) *exec.Cmd {
 	return c.CommandIn(t, t.TempDir(), name, args...)
 }
 
-// CommandIn is Command in directory dir.
+// CommandIn is like Command, in the directory dir.
 func (c *Cluster) CommandIn(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	if path := c.programs.Path(name); clitest.Exists(path) {
@@ -233,7 +233,7 @@ func (c *Cluster) CommandIn(t *testing.T, dir, name string, args ...string) *exe
 // Path returns the directory with the programs of Slurm, and perfagent.
 func (c *Cluster) Path() string { return c.programs.Dir }
 
-// Groups returns the directories of a node's control groups, parents first.
+// Groups returns the directories of the control groups of the node h, parents first.
 func (c *Cluster) Groups(h *hosttest.Host) []string {
 	var dirs []string
 	tops, _ := filepath.Glob("/sys/fs/cgroup/*/slurm_" + h.Name)
@@ -242,7 +242,7 @@ func (c *Cluster) Groups(h *hosttest.Host) []string {
 			if err == nil && d.IsDir() {
 				dirs = append(dirs, path)
 			}
-			return nil // a group with an error has been removed meanwhile
+			return nil // a group that cannot be read has been removed meanwhile
 		})
 	}
 	return dirs
@@ -269,7 +269,7 @@ func (c *Cluster) stop() {
 	}
 }
 
-// remove removes a control group as soon as the kernel permits it.
+// remove removes the control group dir as soon as the kernel permits it.
 func (c *Cluster) remove(dir string) {
 	for begin := time.Now(); os.Remove(dir) != nil && clitest.Exists(dir); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {

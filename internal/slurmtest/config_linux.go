@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// NeedGroups skips the test where Slurm cannot use control groups v1.
+// NeedGroups skips the test if Slurm cannot use control groups v1 here.
 func NeedGroups(t *testing.T) {
 	t.Helper()
 	testenv.NeedsRoot(t, "for Slurm's control groups")
@@ -25,8 +25,8 @@ func NeedGroups(t *testing.T) {
 	}
 }
 
-// Configure writes munge's key (in dir/munge, which must exist), cgroup.conf, and slurm.conf with common lines and
-// more. It returns the environment of the programs.
+// Configure writes munge's key (in dir/munge, which must exist), cgroup.conf, and slurm.conf with the common lines and
+// more. It returns the environment for the programs.
 func (p Programs) Configure(t *testing.T, dir, more string) []string {
 	t.Helper()
 	key := make([]byte, 128)

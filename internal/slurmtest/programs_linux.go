@@ -16,8 +16,8 @@ type Programs struct {
 	// Dir has a link to each program, by the name that Slurm's daemons expect.
 	Dir string
 
-	// Libraries is the directory of unpacked libraries, Plugins that with Slurm's plugins. Both are "" if Slurm is
-	// installed.
+	// Libraries is the directory of unpacked libraries, Plugins the directory of Slurm's plugins. Both are "" if Slurm
+	// is installed.
 	Libraries, Plugins string
 }
 
@@ -65,7 +65,7 @@ func unpacked(t *testing.T, root, name string) string {
 	return ""
 }
 
-// Path returns the path of a program.
+// Path returns the path of the named program.
 func (p Programs) Path(name string) string { return filepath.Join(p.Dir, name) }
 
 // Env returns the environment entries that the programs need.

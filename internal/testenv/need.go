@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// NeedsTool returns the path of a program. install describes how to get it. Under -short it skips the test: such tests
-// need nothing but Go and run the same everywhere.
+// NeedsTool returns the path of the named program. install describes how to get it. Under -short it skips the test:
+// such tests need nothing but Go and run the same everywhere.
 func NeedsTool(t testing.TB, name, install string) string {
 	t.Helper()
 	if testing.Short() {
@@ -31,7 +31,7 @@ func NeedsTool(t testing.TB, name, install string) string {
 // InCI replaces CI=true in tests of the program, which must not see CI itself.
 const InCI = "PERFAGENT_TEST_CI"
 
-// SkipOrFail skips the test, or fails it in CI. what names in one line the missing thing and how to get it.
+// SkipOrFail skips the test, or fails it in CI. what names, in one line, what is missing and how to get it.
 func SkipOrFail(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" || os.Getenv(InCI) == "true" {
@@ -48,7 +48,7 @@ func SkipIfShort(t testing.TB, what string) {
 	}
 }
 
-// Rounds returns how often a test repeats its proof: all, or short under -short.
+// Rounds returns how often a test repeats its check: all times, or under -short only short times.
 func Rounds(all, short int) int {
 	if testing.Short() {
 		return short
@@ -93,8 +93,8 @@ func Repository(t testing.TB, name string) string {
 	return filepath.Join(root, filepath.FromSlash(name))
 }
 
-// interpreter returns the path of Python 3 itself. The python3 of a version manager is a script that runs it, and would
-// be counted as a process of the job.
+// interpreter returns the path of Python 3 itself. The python3 of a version manager is a script that runs Python 3, and
+// would be counted as a process of the job.
 var interpreter = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()
 	return strings.TrimSpace(string(out)), err

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FreePort returns an unused loopback port below the range for outgoing connections. No test gets it again until this
-// test ends: the UDP port of the same number reserves it.
+// FreePort returns an unused loopback port below the range for outgoing connections. No other test gets the same port
+// until this test ends: the UDP port of the same number reserves it.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
