@@ -19,7 +19,7 @@ import (
 )
 
 // The reported CPU time agrees with the kernel's counter of a control group around perfagent and all its children.
-func TestE2E_Account_CPUIsTheKernels(t *testing.T) {
+func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
 	for _, c := range []struct{ name, job string }{
 		{"children", clitest.ManyChildren}, {"daemon", clitest.DaemonBurns}, {"thread", clitest.ThreadForks}, {"sharing", clitest.Sharing},
 	} {
@@ -76,7 +76,7 @@ func TestE2E_Account_CPUIsTheKernels(t *testing.T) {
 }
 
 // If perfagent runs alone in a group without limits, the job gets the group's counters.
-func TestE2E_Account_Alone(t *testing.T) {
+func TestE2E_Account_OwnGroupWithoutLimits_JobGetsItsCounters(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--"}, clitest.Python(t, clitest.ManyChildren)...)...)
 	usage := accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 	o, own := performAlone(t, cmd)
@@ -91,7 +91,7 @@ func TestE2E_Account_Alone(t *testing.T) {
 
 // If the final sample hangs in the kernel, perfagent leaves the group, which may be read at the time, and reports that;
 // the journal has the run.
-func TestE2E_Account_HangingHost(t *testing.T) {
+func TestE2E_Account_HangingFinalSampleKeepsJournalAndGroup(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
 	o := clitest.RunCommand(t, cmd)
@@ -110,7 +110,7 @@ func TestE2E_Account_HangingHost(t *testing.T) {
 }
 
 // A removal of the group that hangs in the kernel does not keep perfagent.
-func TestE2E_Account_HangingGroup(t *testing.T) {
+func TestE2E_Account_HangingGroupRemovalDoesNotDelayExit(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
 	o := clitest.RunCommand(t, cmd)
@@ -130,7 +130,7 @@ func TestE2E_Account_HangingGroup(t *testing.T) {
 }
 
 // A GPU driver that does not respond, in three ways, does not affect the job, and the report has the reason.
-func TestE2E_Account_GPUsThatFail(t *testing.T) {
+func TestE2E_Account_FailingGPUDriverDoesNotAffectJob(t *testing.T) {
 	for name, c := range map[string]struct{ program, why string }{
 		"no driver": {"#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\necho $$ > $SMI_PID\nexit 9\n", "driver"},
 		"hangs":     {"#!/bin/sh\necho $$ > $SMI_PID\nexec sleep 60\n", ""},
@@ -160,7 +160,7 @@ func TestE2E_Account_GPUsThatFail(t *testing.T) {
 }
 
 // Children of a job that ignores SIGCHLD are counted, although the kernel discards their accounts.
-func TestE2E_Account_IgnoredChildren(t *testing.T) {
+func TestE2E_Account_CountsChildrenOfJobIgnoringSIGCHLD(t *testing.T) {
 	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, clitest.Burn+`
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -180,7 +180,7 @@ for i in range(2):
 }
 
 // With perfagent alone in a group, a wrapped nvidia-smi that uses a CPU and 60 MiB is not counted as the job's.
-func TestE2E_Account_GPUsInGroup(t *testing.T) {
+func TestE2E_Account_DoesNotCountNvidiaSMIInOwnGroup(t *testing.T) {
 	busy := "#!/bin/sh\n" + `"$0.real" "$@" | cat` + "\n"
 	env, pidFile := withGPUs(t, busy)
 	real := strings.Replace(smi, "while :; do\n", "x=$(head -c 60000000 /dev/zero | tr '\\0' x)\nwhile :; do\n", 1)
@@ -210,7 +210,7 @@ func TestE2E_Account_GPUsInGroup(t *testing.T) {
 }
 
 // Zombies are neither processes nor threads of the job, with every source of the numbers.
-func TestE2E_Account_Zombies(t *testing.T) {
+func TestE2E_Account_ZombiesAreNotProcessesOfJob(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
 		o := clitest.Run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, clitest.Python(t, `
 import os, time
@@ -230,7 +230,7 @@ time.sleep(1.5)
 }
 
 // CPU time that the clock ticks of many processes cut off does not appear in the last window.
-func TestE2E_Account_ManyAtTheEnd(t *testing.T) {
+func TestE2E_Account_LastWindowLacksCPUTimeCutOffEarlier(t *testing.T) {
 	t.Parallel()
 	const many = `
 import os, time

@@ -42,7 +42,7 @@ os.wait()
 
 // The job's peak memory is measured when one of two processes has unshared their common pages, although the resident
 // pages of both stay the same.
-func TestAccount_SharedPages(t *testing.T) {
+func TestAccount_PeakMemoryCountsUnsharedPages(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "off", "--run-id", "r", "--"}, clitest.Python(t, parting)...)...)
 	stdin, hold := clitest.Pipe(t)
 	cmd.Stdin = stdin
@@ -128,7 +128,7 @@ func wantSource(t *testing.T, n *reporter.Node, source string) {
 }
 
 // The group made for the job stays as long as a daemon is in it.
-func TestAccount_GroupStays(t *testing.T) {
+func TestAccount_MadeGroupStaysWhileDaemonIsInIt(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, clitest.DaemonBurns)...)...)
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -172,7 +172,7 @@ func groupsNamed(t *testing.T, name string) []string {
 }
 
 // The group made for the job is removed after its end.
-func TestAccount_GroupIsRemoved(t *testing.T) {
+func TestAccount_MadeGroupIsRemovedAfterJob(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "create", "--", "sh", "-c", "sleep 0.1 & cat /proc/self/cgroup; wait")
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
@@ -237,7 +237,7 @@ func stays(t *testing.T, name string) []string {
 }
 
 // Without permission to make a control group, or without control groups at all, perfagent falls back to processes.
-func TestAccount_ReadOnlyCgroups(t *testing.T) {
+func TestAccount_FallsBackToProcessesWithoutCgroups(t *testing.T) {
 	for name, prepare := range map[string]string{
 		"read-only": `for m in /sys/fs/cgroup/*; do mount --bind $m $m && mount -o remount,bind,ro $m; done; mount -o remount,bind,ro /sys/fs/cgroup 2>/dev/null`,
 		"none":      `mount -t tmpfs none /sys/fs/cgroup`,
@@ -255,7 +255,7 @@ func TestAccount_ReadOnlyCgroups(t *testing.T) {
 }
 
 // An unknown value of --cgroup is refused on the command line and in the variable.
-func TestAccount_CgroupFlag(t *testing.T) {
+func TestRun_RefusesUnknownCgroupValue(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "make", "--", "true")
 	o.Want(t, 125)
 	o.WantLine(t, "--cgroup", `"make"`, "create")
@@ -322,7 +322,7 @@ func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duratio
 	return o
 }
 
-func TestAccount_GPUs(t *testing.T) {
+func TestAccount_ReportsGPUsOfJobWithoutNvidiaSMI(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "cat")
 	cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
@@ -349,7 +349,7 @@ func TestAccount_GPUs(t *testing.T) {
 }
 
 // If perfagent is killed, its nvidia-smi ends.
-func TestAccount_GPUsOfAKilledRun(t *testing.T) {
+func TestAccount_NvidiaSMIEndsWithKilledPerfagent(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
 	cmd := clitest.Perfagent(t, "run", "--", "sleep", "60")
 	cmd.Env = append(cmd.Env, env...)
@@ -369,7 +369,7 @@ func TestAccount_GPUsOfAKilledRun(t *testing.T) {
 
 // An nvidia-smi that ignores TERM does not outlive perfagent, even as a child of a script that handles TERM or ignores
 // it.
-func TestAccount_GPUsBySlowScript(t *testing.T) {
+func TestAccount_StubbornNvidiaSMIDoesNotOutlivePerfagent(t *testing.T) {
 	for name, trap := range map[string]string{"heeds": "", "does not heed": "trap '' TERM\n"} {
 		t.Run(name, func(t *testing.T) {
 			env, pidFile := withGPUs(t, "#!/bin/sh\n"+trap+"\"$0.real\" \"$@\"\nexit\n")
@@ -405,7 +405,7 @@ func wantGone(t *testing.T, pidFile string) {
 }
 
 // Processes in a /proc of another PID namespace are not counted as the job's.
-func TestAccount_PidNamespace(t *testing.T) {
+func TestAccount_DoesNotCountProcessesOfAnotherPIDNamespace(t *testing.T) {
 	o := clitest.RunCommand(t, clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
@@ -418,7 +418,7 @@ func TestAccount_PidNamespace(t *testing.T) {
 }
 
 // A sample after the end of the job is not reported as zeros.
-func TestAccount_ShortJob(t *testing.T) {
+func TestAccount_SampleAfterEndIsNotReportedAsZero(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
 		o := clitest.Run(t, "run", "--cgroup", mode, "--", "sleep", "0.02")
 		o.Want(t, 0)
@@ -432,7 +432,7 @@ func TestAccount_ShortJob(t *testing.T) {
 }
 
 // A process is still measured after its first thread has ended.
-func TestAccount_WithoutFirstThread(t *testing.T) {
+func TestAccount_MeasuresProcessAfterFirstThreadEnded(t *testing.T) {
 	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "200ms", "--"}, clitest.Python(t, `
 import ctypes, os, threading, time
 held = b"x" * (100 << 20)
@@ -451,7 +451,7 @@ ctypes.CDLL(None).pthread_exit(None)
 }
 
 // A sample after the end of the job does not count as one without processes.
-func TestAccount_OneInterval(t *testing.T) {
+func TestAccount_SampleAfterEndDoesNotCountAsNoProcesses(t *testing.T) {
 	for range 4 {
 		n := inside(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
 		for _, metric := range []string{"max_t_job_processes", "max_t_job_threads"} {
@@ -463,7 +463,7 @@ func TestAccount_OneInterval(t *testing.T) {
 }
 
 // The calls of a child are counted with its parent after wait. The rule ends the job once they are counted.
-func TestAccount_ReadAndWriteCalls(t *testing.T) {
+func TestAccount_CountsReadAndWriteCallsOfReapedChild(t *testing.T) {
 	t.Parallel()
 	const calls = 20000
 	job := fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=1 count=%d 2>/dev/null; exec sleep 60", calls)
@@ -478,7 +478,7 @@ func TestAccount_ReadAndWriteCalls(t *testing.T) {
 }
 
 // rusage has no I/O calls: they are missing for a job that ended before its first sample.
-func TestAccount_CallsOfAShortJob(t *testing.T) {
+func TestAccount_IOCallsAreMissingForShortJob(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100")
 	o.Want(t, 0)

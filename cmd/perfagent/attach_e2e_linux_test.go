@@ -12,7 +12,7 @@ import (
 )
 
 // The CPU time since the attachment counts, with children and later orphans; earlier CPU time does not.
-func TestE2E_Attach_CountsFromTheMoment(t *testing.T) {
+func TestE2E_Attach_CountsCPUTimeSinceAttachment(t *testing.T) {
 	t.Parallel()
 	p := startTold(t, nil)
 	p.do("burn(0.5)")
@@ -50,7 +50,7 @@ func TestE2E_Attach_CountsFromTheMoment(t *testing.T) {
 }
 
 // Processes in a control group without others are counted by the group, wherever perfagent runs.
-func TestE2E_Attach_OwnGroup(t *testing.T) {
+func TestE2E_Attach_CountsByGroupOfProcesses(t *testing.T) {
 	t.Parallel()
 	_, dirs := findingGroups(t, "cpuacct/notify_on_release=0", "memory/notify_on_release=0")
 	enter := ""

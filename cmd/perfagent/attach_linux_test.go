@@ -161,7 +161,7 @@ func missingOf(r *reporter.Report, what string) (m reporter.Missing) {
 	return m
 }
 
-func TestAttach_EndsWithItsProcess(t *testing.T) {
+func TestAttach_EndsWithItsProcessAndReportsSignal(t *testing.T) {
 	t.Parallel()
 	p := startTold(t, nil)
 	l, _ := attach(t, p.pid())
@@ -173,7 +173,7 @@ func TestAttach_EndsWithItsProcess(t *testing.T) {
 }
 
 // With two processes perfagent stays until both have ended, and the usage of the first one stays counted.
-func TestAttach_Several(t *testing.T) {
+func TestAttach_StaysUntilAllProcessesEnded(t *testing.T) {
 	t.Parallel()
 	a, b := startTold(t, nil), startTold(t, nil)
 	l, ready := attach(t, a.pid(), b.pid(), a.pid())
@@ -194,7 +194,7 @@ func TestAttach_Several(t *testing.T) {
 }
 
 // A signal or --for ends the recording, but not the processes.
-func TestAttach_EndsWhenAsked(t *testing.T) {
+func TestAttach_SignalEndsRecordingButNotProcesses(t *testing.T) {
 	t.Parallel()
 	p := startTold(t, nil)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, 0} {
@@ -214,7 +214,7 @@ func TestAttach_EndsWhenAsked(t *testing.T) {
 	p.do("pass")
 }
 
-func TestAttach_NothingThere(t *testing.T) {
+func TestAttach_RefusesMissingProcess(t *testing.T) {
 	t.Parallel()
 	zombie := clitest.Command(t, "true")
 	if err := zombie.Start(); err != nil {
@@ -255,7 +255,7 @@ func TestAttach_NothingThere(t *testing.T) {
 }
 
 // For a process of another user PSS and I/O are missing, with the reason.
-func TestAttach_AnotherUsers(t *testing.T) {
+func TestAttach_ReportsWhyMemoryOfAnotherUserIsMissing(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsRoot(t, "to start a process that an ordinary user looks at")
 	p := startTold(t, nil)
@@ -285,7 +285,7 @@ func TestAttach_AnotherUsers(t *testing.T) {
 }
 
 // perfagent is never counted as a child of the job that started it.
-func TestAttach_IsNotItsOwnJob(t *testing.T) {
+func TestAttach_DoesNotCountItselfAsChildOfJob(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, clitest.Script(t, "bash", `
 		$P attach --interval 20ms $$ &
@@ -311,7 +311,7 @@ func TestAttach_IsNotItsOwnJob(t *testing.T) {
 }
 
 // Without pidfds the end of a process is noticed, but its exit code is unknown.
-func TestAttach_WithoutPidfd(t *testing.T) {
+func TestAttach_WithoutPidfd_NoticesEndButNotExitCode(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the filter is for amd64")
@@ -367,7 +367,7 @@ func withoutPidfd() {
 }
 
 // sidecar ends after --for, too.
-func TestSidecar_For(t *testing.T) {
+func TestSidecar_EndsAfterFor(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	o := clitest.Run(t, "sidecar", "--interval", "20ms", "--for", "200ms")

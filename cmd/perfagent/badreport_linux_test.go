@@ -34,7 +34,7 @@ func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 }
 
 // A file that is not a report gives exit code 1 and one line with its name.
-func TestShow_FileThatIsNoReport(t *testing.T) {
+func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 	t.Parallel()
 	_, good := sampleReport(t)
 	edit := func(old, new string) string {
@@ -139,7 +139,7 @@ func wantRefused(t *testing.T, path string) {
 }
 
 // A report that is cut off anywhere is refused in one line with its name.
-func TestShow_ReportCutOff(t *testing.T) {
+func TestShow_RefusesReportCutOffAnywhere(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU")
 	path, good := sampleReport(t)
 	_, perfpy := sampleReport(t, "--compat", "perf.py")
@@ -166,7 +166,7 @@ func TestShow_ReportCutOff(t *testing.T) {
 }
 
 // A report with unknown keys or a newer minor schema is accepted.
-func TestShow_NewerReport(t *testing.T) {
+func TestShow_AcceptsReportOfNewerMinorSchema(t *testing.T) {
 	_, good := sampleReport(t)
 	text := strings.Replace(string(good), `"perfagent.report/1",`, `"perfagent.report/1.7", "future": {"a": [1, null, "x"]},`, 1)
 	text = strings.Replace(text, `"metrics": {`, `"gpus": [{"name": "x"}], "metrics": {"future_metric": 7,`, 1)
@@ -265,7 +265,7 @@ func hostileIn(v any, key string) any {
 }
 
 // All output about a hostile report is escaped, and it can be merged.
-func TestShow_HostileReport(t *testing.T) {
+func TestShow_EscapesHostileReport(t *testing.T) {
 	_, good := sampleReport(t)
 	var doc any
 	if err := json.Unmarshal(good, &doc); err != nil {
@@ -294,7 +294,7 @@ func TestShow_HostileReport(t *testing.T) {
 }
 
 // A failed write to stdout is an error of every command but run.
-func TestCommand_FullStdout(t *testing.T) {
+func TestCommand_FailedWriteToStdoutIsAnError(t *testing.T) {
 	path, _ := sampleReport(t)
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"metrics"}, {"metrics", "--json"}, {"version"}} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -314,7 +314,7 @@ func TestCommand_FullStdout(t *testing.T) {
 }
 
 // Absurd numbers in a report do not make a command crash.
-func TestShow_AbsurdNumbers(t *testing.T) {
+func TestShow_DoesNotCrashOnAbsurdNumbers(t *testing.T) {
 	_, good := sampleReport(t)
 	for _, number := range []string{"1e308", "-1e308", "-1", "1e-320", "0", "123456789012345678901234567890"} {
 		text := string(good)

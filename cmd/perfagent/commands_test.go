@@ -68,7 +68,7 @@ func TestHelp_Golden(t *testing.T) {
 }
 
 // Only the called command is constructed, because the others would delay a job.
-func TestRoot_MakesOnlyTheCalledCommand(t *testing.T) {
+func TestNewRoot_MakesOnlyTheCalledCommand(t *testing.T) {
 	t.Parallel()
 	s := streams{out: io.Discard, err: io.Discard}
 	for _, all := range []string{"", "help", "completion", "rnu", "--version", "--", "__complete"} {
@@ -132,7 +132,7 @@ var metricOrder = []string{
 	"wall_seconds", "job_cpu_seconds", "job_max_rss_mb",
 }
 
-func TestMetrics_AreInTheirOrder(t *testing.T) {
+func TestMetrics_ListsTheMetricsInOrder(t *testing.T) {
 	t.Parallel()
 	var table []struct{ Name, Unit, Meaning, How string }
 	if err := json.Unmarshal([]byte(output(t, "metrics", "--json")), &table); err != nil {
@@ -165,7 +165,7 @@ func TestMetrics_AreInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestCompletion_OfEveryShell(t *testing.T) {
+func TestCompletion_ScriptOfEveryShellIsValid(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		script := output(t, "completion", shell)

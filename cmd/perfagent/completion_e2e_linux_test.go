@@ -26,7 +26,7 @@ var shellsOnTerminals = []struct {
 }
 
 // In every shell, Tab completes a word that has only one completion.
-func TestE2E_Completion_PressOfTab(t *testing.T) {
+func TestE2E_Completion_TabCompletesWordInEveryShell(t *testing.T) {
 	t.Parallel()
 	bin := filepath.Dir(clitest.Binary(t))
 	for _, shell := range shellsOnTerminals {

@@ -43,7 +43,7 @@ type recipe struct{ blocks []block }
 
 // The recipes of the cookbook work with the tools that they name. A recipe is marked as tested exactly if a test runs
 // it.
-func TestE2E_Docs_Cookbook(t *testing.T) {
+func TestE2E_Docs_CookbookRecipesWork(t *testing.T) {
 	t.Parallel()
 	parts := strings.Split(clitest.Read(t, cookbookDoc), "\n## ")[1:]
 	var titles []string
@@ -73,7 +73,7 @@ func TestE2E_Docs_Cookbook(t *testing.T) {
 }
 
 // Each Python block in docs/python.md runs as a script.
-func TestE2E_Docs_PythonBlocks(t *testing.T) {
+func TestE2E_Docs_PythonBlocksRun(t *testing.T) {
 	t.Parallel()
 	python := testenv.Python(t)
 	dir := clitest.OpenTemp(t)

@@ -73,7 +73,7 @@ func newDaskDoc(t *testing.T) *daskDoc {
 }
 
 // The commands and programs of docs/dask.md for one machine work.
-func TestE2E_Dask_OneMachine(t *testing.T) {
+func TestE2E_Docs_DaskOnOneMachineWorks(t *testing.T) {
 	t.Parallel()
 	d := newDaskDoc(t)
 	clitest.Write(t, filepath.Join(d.dir, "job.py"), d.block(t, "python job.py"), 0o600)
@@ -99,7 +99,7 @@ func TestE2E_Dask_OneMachine(t *testing.T) {
 
 // The commands of docs/dask.md for a cluster started by hand, with each perfagent on another machine, give one page.
 // The programs that read its reports by reference work, with the counters of ProxyStore.
-func TestE2E_Dask_Cluster(t *testing.T) {
+func TestE2E_Docs_DaskClusterGivesOnePage(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsRoot(t, "for machines made of namespaces")
 	d := newDaskDoc(t)

@@ -73,7 +73,7 @@ func (d dashboard) queries(t *testing.T) map[string]string {
 }
 
 // The batch script of Slurm is a task without a step ID. The folder of its report has sacct's name for it.
-func TestDeploy_SlurmBatchScript(t *testing.T) {
+func TestDeploy_SlurmBatchScriptReportsUnderItsStepName(t *testing.T) {
 	t.Parallel()
 	task := startTold(t, nil)
 	out := t.TempDir()

@@ -18,7 +18,7 @@ import (
 // CPU time of equal jobs varied by 2 to 40 %, and one change of 20 % in six was not found. So the test repeats a failed
 // comparison with fresh runs, fifteen times at most: a wrong diff fails each time, a right one fails them all once in
 // millions of runs, whatever the machine. TestCompare_LevelAndPower of comparer proves the same without noise.
-func TestE2E_Diff_RealRuns(t *testing.T) {
+func TestE2E_Diff_GateFiresOnlyForSlowerJob(t *testing.T) {
 	clitest.Binary(t)
 	const runs, attempts = 10, 16
 	base := uint64(0) // from the least disturbed calibration

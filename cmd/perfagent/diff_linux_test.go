@@ -228,7 +228,7 @@ func TestDiff_ExitCodes(t *testing.T) {
 }
 
 // diff accepts journals, perf.py's JSON, merged reports, directories and links to them, as show does.
-func TestDiff_ReadsEveryKind(t *testing.T) {
+func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	d := diffOutput(t, diffIn(t, dir, "--format", "json", "a", "b"))
 	for _, m := range d.Metrics {
@@ -322,7 +322,7 @@ func TestDiff_LeavesJournalsOut(t *testing.T) {
 }
 
 // Only a terminal gets colours, and not with NO_COLOR.
-func TestDiff_Colors(t *testing.T) {
+func TestDiff_ColorsOnlyOnTerminalWithoutNoColor(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	for _, test := range []struct {
 		env   string

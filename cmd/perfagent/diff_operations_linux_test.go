@@ -51,7 +51,7 @@ func slowWork(r *reporter.Report, factor float64) {
 	}
 }
 
-func TestDiff_Work(t *testing.T) {
+func TestDiff_ComparesOperations(t *testing.T) {
 	dir := workSets(t)
 	for _, c := range []struct {
 		gate  string
@@ -83,7 +83,7 @@ func TestDiff_Work(t *testing.T) {
 }
 
 // An operation that only one side has is null on the other, with the reason.
-func TestDiff_WorkAsJSON(t *testing.T) {
+func TestDiff_JSON_OperationOnOneSideOnlyIsNullWithReason(t *testing.T) {
 	o := diffIn(t, workSets(t), "--format", "json", "before", "after")
 	o.Want(t, 0)
 	var d struct {

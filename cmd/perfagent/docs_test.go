@@ -65,7 +65,7 @@ func documents(t *testing.T) []string {
 }
 
 // The README is short, with a picture at its top and the installation soon after.
-func TestDocs_Readme(t *testing.T) {
+func TestDocs_ReadmeIsShort(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(clitest.Read(t, readme), "\n")
 	at := func(prefix string) int {
@@ -77,7 +77,7 @@ func TestDocs_Readme(t *testing.T) {
 }
 
 // The index has every page.
-func TestDocs_Index(t *testing.T) {
+func TestDocs_IndexHasEveryPage(t *testing.T) {
 	t.Parallel()
 	index := clitest.Read(t, "../../docs/README.md")
 	for _, file := range documents(t) {
@@ -99,10 +99,14 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 }
 
 // The table of docs/metrics.md equals reporter.Metrics(). -update rewrites it.
-func TestDocs_MetricTable(t *testing.T) { generatedPart(t, metricsDoc, "metrics", metricRows()) }
+func TestDocs_MetricTableEqualsMetrics(t *testing.T) {
+	generatedPart(t, metricsDoc, "metrics", metricRows())
+}
 
 // The table of docs/mlflow.md has the series of pusher, with the labels and units of their columns.
-func TestDocs_SeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
+func TestDocs_SeriesTableEqualsPusher(t *testing.T) {
+	generatedPart(t, mlflowDoc, "series", seriesRows())
+}
 
 // generatedPart compares a part of a document with want. -update rewrites it.
 func generatedPart(t *testing.T, file, name, want string) {
@@ -174,7 +178,7 @@ func metricRows() string {
 }
 
 // The tables of docs/options.md list the flags, variables and defaults of the commands, each once and no others.
-func TestDocs_Options(t *testing.T) {
+func TestDocs_OptionTablesEqualFlags(t *testing.T) {
 	s := streams{out: new(bytes.Buffer), err: new(bytes.Buffer)}
 	for _, test := range []struct {
 		table string
@@ -291,8 +295,8 @@ func blocks(doc string) []block {
 
 // Every block that is fenced as sh runs, all blocks of a document in one new directory, with perfagent on PATH. Lines
 // "make TARGET" are only looked up in the Makefile. Blocks that must not be run are fenced as console or text; "sh
-// mlflow" is for TestDocs_MLflowCommands, and "sh s3" for TestStore_DocumentedS3.
-func TestDocs_Commands(t *testing.T) {
+// mlflow" is for TestDocs_MLflowCommandsRun, and "sh s3" for TestStore_S3CommandsOfTheDocsWork.
+func TestDocs_CommandsRun(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
 	}
@@ -337,7 +341,7 @@ const documentedServer = "http://127.0.0.1:5000"
 // Every block that is fenced as sh mlflow runs, each in a new directory, with a real server in place of the documents'
 // one, and the first Python block of docs/mlflow.md as train.py. In the end the server has a run for each report, the
 // same one for reports with one run ID.
-func TestDocs_MLflowCommands(t *testing.T) {
+func TestDocs_MLflowCommandsRun(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
 	}
@@ -410,7 +414,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 }
 
 // docs/mlflow.md has exactly the variables of MLflow that perfagent reads, and the tags that it sets.
-func TestDocs_MLflowNames(t *testing.T) {
+func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 	doc := clitest.Read(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
 	var want, got []string
@@ -471,7 +475,7 @@ func makeTargets(t *testing.T) []string {
 }
 
 // Every `make TARGET` in the running text exists.
-func TestDocs_MakeTargets(t *testing.T) {
+func TestDocs_MakeTargetsExist(t *testing.T) {
 	targets := makeTargets(t)
 	for _, file := range documents(t) {
 		for _, m := range regexp.MustCompile("`make ([a-z0-9-]+)").FindAllStringSubmatch(clitest.Read(t, file), -1) {
@@ -488,7 +492,7 @@ var (
 )
 
 // Relative links point to files of the project, and anchors to headlines.
-func TestDocs_Links(t *testing.T) {
+func TestDocs_LinksPointToFilesAndHeadlines(t *testing.T) {
 	for _, file := range documents(t) {
 		for _, m := range link.FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			u, err := url.Parse(m[1])
@@ -523,7 +527,7 @@ func anchors(doc string) []string {
 }
 
 // Files of the project in backquotes exist.
-func TestDocs_Files(t *testing.T) {
+func TestDocs_NamedFilesExist(t *testing.T) {
 	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|plotter|reporter|scripts|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(clitest.Read(t, file), -1) {
@@ -535,7 +539,7 @@ func TestDocs_Files(t *testing.T) {
 }
 
 // The benchmarks that docs/performance.md names exist in the given packages.
-func TestDocs_Benchmarks(t *testing.T) {
+func TestDocs_NamedBenchmarksExist(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z0-9/]+)` \\|")
 	rows := row.FindAllStringSubmatch(clitest.Read(t, "../../docs/performance.md"), -1)
 	if len(rows) == 0 {
@@ -552,7 +556,7 @@ func TestDocs_Benchmarks(t *testing.T) {
 }
 
 // docs/dependencies.md has each direct dependency of the program and of scripts/dist with the version of go.mod.
-func TestDocs_Dependencies(t *testing.T) {
+func TestDocs_DependenciesAreComplete(t *testing.T) {
 	doc := clitest.Read(t, "../../docs/dependencies.md")
 	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
 	modules := clitest.Read(t, "../../go.mod") + clitest.Read(t, "../../scripts/dist/go.mod")
@@ -633,7 +637,7 @@ func part(t *testing.T, doc map[string]any, path ...string) map[string]any {
 
 // The schema lists exactly the keys of the report's types, the metrics and the sample keys, with a unit for each
 // number. docs/report.md also has the types' keys.
-func TestSchema_Keys(t *testing.T) {
+func TestSchema_ListsTheKeysOfReports(t *testing.T) {
 	doc, tree := schemaDocument(t), clitest.Read(t, "../../docs/report.md")
 	node := part(t, doc, "$defs", "node", "properties")
 	for _, test := range []struct {
@@ -710,7 +714,7 @@ func wantKeys(t *testing.T, what string, want []string, props map[string]any) {
 }
 
 // Every property has a description.
-func TestSchema_Descriptions(t *testing.T) {
+func TestSchema_EveryPropertyHasDescription(t *testing.T) {
 	eachObject(schemaDocument(t), func(object map[string]any) {
 		props, _ := object["properties"].(map[string]any)
 		for key, value := range props {
@@ -840,7 +844,7 @@ func (d documented) start(file string, args ...string) *exec.Cmd {
 func (d documented) path(name string) string { return filepath.Join(d.dir, name) }
 
 // The reports that the binary writes match the schema.
-func TestDocs_Reports(t *testing.T) {
+func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs signals and sh: run the tests on Linux or macOS")
 	}
@@ -902,7 +906,7 @@ func TestDocs_Reports(t *testing.T) {
 }
 
 // The schema rejects invalid reports.
-func TestSchema_IsStrict(t *testing.T) {
+func TestSchema_RejectsInvalidReports(t *testing.T) {
 	schema := reportertest.Schema(t)
 	run := `"run":{"id":"a","start":"2026-01-31T12:00:00.5Z","end":"2026-01-31T12:00:01.5Z","wall_seconds":1}`
 	node := `"metrics":{},"samples":[],"missing":[],"origin":"perf.py"`

@@ -11,7 +11,7 @@ import (
 )
 
 // perfagent's exit code is the job's, or 128+n after signal n, and the report has the same.
-func TestRun_ExitCodeIsTheJobs(t *testing.T) {
+func TestRun_KeepsExitCode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -79,7 +79,7 @@ func furnish(t *testing.T, dir string) {
 const plainPath = "PATH=/usr/bin:/bin"
 
 // A command that cannot be started gives the conventional exit code and one line with its name, and leaves no files.
-func TestRun_CommandThatCannotBeStarted(t *testing.T) {
+func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

@@ -90,7 +90,7 @@ def busy(seconds):
 `
 
 // A real job under a real limit has exactly the finding for it, and a job that fits its limits has none.
-func TestFindings_OfRealJobs(t *testing.T) {
+func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 	t.Parallel()
 
 	const weight = "cpu/cpu.shares=262144" // the group gets its CPUs under any load

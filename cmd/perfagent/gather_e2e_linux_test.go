@@ -13,7 +13,7 @@ import (
 )
 
 // merge waits for a late node, for as many nodes as the reports have or --nodes gives, and only up to --wait.
-func TestE2E_Gather_Waits(t *testing.T) {
+func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {

@@ -82,7 +82,7 @@ func says(t *testing.T, o clitest.Outcome, words string) {
 
 // merge merges the available nodes, and the report lists the others: a node that never came, a damaged one, and one
 // with only a partial report. --evict deletes the merged objects.
-func TestGather(t *testing.T) {
+func TestMerge_StoreWithDamagedAndMissingNodes_MergesTheRest(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -134,7 +134,7 @@ func wantValid(t *testing.T, path string) {
 
 // Hosts without a node index share the name of node 0. Each of them counts, even a dead one, and a wait for them ends
 // when all have reported.
-func TestGather_HostsShareAName(t *testing.T) {
+func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestGather_HostsShareAName(t *testing.T) {
 }
 
 // Wrong use is reported, and no report is written.
-func TestGather_WrongUse(t *testing.T) {
+func TestMerge_WrongUseOfStoreWritesNoReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.json")
@@ -220,7 +220,7 @@ func TestGather_WrongUse(t *testing.T) {
 }
 
 // A file in the working directory is not taken for an object of the same name.
-func TestStore_NotTheWorkingDirectory(t *testing.T) {
+func TestMerge_DoesNotTakeFileInWorkingDirectoryForObject(t *testing.T) {
 	t.Parallel()
 	dir, address := t.TempDir(), "file://"+t.TempDir()
 	put(t, address, "job/node-0", 0, 1)
@@ -235,7 +235,7 @@ func TestStore_NotTheWorkingDirectory(t *testing.T) {
 
 // A report merged by reference has all numbers, and each node with requested series costs one GET, as the server
 // counts.
-func TestLazy(t *testing.T) {
+func TestMerge_LazyReportCostsOneGetPerNode(t *testing.T) {
 	t.Parallel()
 	redis, s3 := storetest.Redis(t), storetest.S3(t)
 	t.Run("Redis", func(t *testing.T) { testLazy(t, "redis://"+redis, func() int { return gets(t, redis) }) })
@@ -290,7 +290,7 @@ func testLazy(t *testing.T, address string, gets func() int) {
 }
 
 // Putting back a merged report finds it in the store, also if merged by reference.
-func TestGather_IsPutBack(t *testing.T) {
+func TestPush_MergedReportIsFoundInItsStore(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -327,7 +327,7 @@ func gets(t *testing.T, server string) int {
 }
 
 // Series that are gone or differ from the merged ones are missing; the rest is drawn.
-func TestLazy_Gone(t *testing.T) {
+func TestPlot_LazyReportWithSeriesGoneDrawsTheRest(t *testing.T) {
 	t.Parallel()
 	stored, dir := t.TempDir(), t.TempDir()
 	address := "file://" + stored

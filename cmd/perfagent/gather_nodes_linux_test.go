@@ -25,7 +25,7 @@ func onNode(t *testing.T, node int, dir string, args ...string) *exec.Cmd {
 
 // Four nodes share only the store; one dies in the middle, one is late. Their reports become one page, with three final
 // reports and a partial one, which is named; then the store is empty.
-func TestGather_FourNodes(t *testing.T) {
+func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		if kind == "ProxyStore" { // without partial reports
@@ -93,7 +93,7 @@ func TestGather_FourNodes(t *testing.T) {
 }
 
 // A store that is down for the whole run does not delay any node, and one command per node puts its report there later.
-func TestGather_StoreIsDown(t *testing.T) {
+func TestRun_StoreThatIsDownDelaysNoNode(t *testing.T) {
 	t.Parallel()
 	for kind, address := range stores(t) {
 		t.Run(kind, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 // A GPU (of the strict fake) that waits while the job keeps a CPU busy gives a finding with an estimate of its energy;
 // a busy GPU does not.
-func TestE2E_GPUStarved(t *testing.T) {
+func TestE2E_Finding_GPUThatWaitsForJobIsStarved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 7 s")
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // Without /proc all its values are missing, each with a reason.
-func TestRun_HostWithoutProc(t *testing.T) {
+func TestRun_WithoutProc_ReportsWhyValuesAreMissing(t *testing.T) {
 	cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
 	cmd.Env = append(cmd.Env, "HOST_PROC=/nonexistent", "HOST_SYS=/nonexistent")
 	o := cmd.perform(t)
@@ -38,7 +38,7 @@ func TestRun_HostWithoutProc(t *testing.T) {
 }
 
 // With a partial /proc the available values are reported, and damaged or absent ones are missing with a reason.
-func TestRun_HostWithPartOfProc(t *testing.T) {
+func TestRun_PartOfProc_ReportsTheValuesThatAreThere(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its runs")
 	good := "testdata/host/proc"
 	for _, c := range []struct {

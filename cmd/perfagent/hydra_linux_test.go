@@ -48,7 +48,7 @@ func hydraProxy() {
 
 // Only below Hydra, perfagent keeps the descriptor open until the report has been written, and dies of the signal that
 // killed its job.
-func TestHydra_EndOfRank(t *testing.T) {
+func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 	t.Parallel()
 	const (
 		segv  = "kill -SEGV $$"

@@ -17,7 +17,7 @@ import (
 )
 
 // The job inherits ignored signals and closed descriptors as it would without perfagent.
-func TestInherit_WhatWasIgnoredAndClosed(t *testing.T) {
+func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
@@ -52,7 +52,7 @@ func TestInherit_WhatWasIgnoredAndClosed(t *testing.T) {
 }
 
 // For each signal, both builds behave as their version and docs/limits.md state.
-func TestInherit_IgnoredSignalsOfBothBuilds(t *testing.T) {
+func TestRun_JobInheritsIgnoredSignalsAsItsBuildPromises(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
@@ -95,7 +95,7 @@ func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 }
 
 // The variables that the entry point sets for the Go runtime are not in the job's environment, but the user's are.
-func TestInherit_EnvironmentOfBothBuilds(t *testing.T) {
+func TestRun_EntryPointDoesNotChangeEnvironmentOfJob(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{clitest.Binary(t), clitest.PlainBinary(t)} {
 		for _, env := range [][]string{nil, {"A=1", "B=2"}, {"GOMAXPROCS=3", "A=1"}, {"GOMAXPRO=1", "GOMAXPROCSX=2", "G="}} {
@@ -119,7 +119,7 @@ func TestInherit_EnvironmentOfBothBuilds(t *testing.T) {
 
 // Under trap ” TERM PIPE a job of the release build survives both signals as it would without perfagent, and a job of
 // a plain build does not.
-func TestInherit_TrapsOfBothBuilds(t *testing.T) {
+func TestRun_JobInheritsSignalsIgnoredByTrapAsItsBuildPromises(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
@@ -140,7 +140,7 @@ func TestInherit_TrapsOfBothBuilds(t *testing.T) {
 }
 
 // A lock of fcntl(2), which belongs to the started process, stays locked while the job runs.
-func TestInherit_LockOfTheLauncher(t *testing.T) {
+func TestRun_KeepsLockOfTheLauncher(t *testing.T) {
 	t.Parallel()
 	const locks = `
 import fcntl, os, sys

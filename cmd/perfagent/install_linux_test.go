@@ -10,7 +10,7 @@ import (
 )
 
 // The copy is the program, executable for all users, and can be replaced while it runs.
-func TestInstall(t *testing.T) {
+func TestInstall_CopiesTheProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	copied := filepath.Join(dir, "perfagent")
@@ -30,7 +30,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-func TestInstall_Fails(t *testing.T) {
+func TestInstall_FailureHasExitCode(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, test := range []struct {

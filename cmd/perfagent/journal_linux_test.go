@@ -25,7 +25,7 @@ const kills, atOnce = 30, 10
 
 // A perfagent that is killed in the middle of the job leaves the job alone, and a journal readable up to the last
 // sample.
-func TestJournal_OfAKillInMidJob(t *testing.T) {
+func TestJournal_KillInMidJobLosesOnlyTheLastSample(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, atOnce)
@@ -131,7 +131,7 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 }
 
 // A perfagent that is killed while it writes the report leaves the complete report, or the journal, or both.
-func TestJournal_OfAKillAroundTheEnd(t *testing.T) {
+func TestJournal_KillAtTheEndLeavesReportOrJournal(t *testing.T) {
 	t.Parallel()
 	for i := range kills {
 		cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; read x")
@@ -206,7 +206,7 @@ func samplesShown(t *testing.T, path string) int64 {
 }
 
 // A journal that is cut off anywhere shows the samples before that.
-func TestJournal_Torn(t *testing.T) {
+func TestJournal_CutOffAnywhereShowsTheSamplesBefore(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 5)
 	ends := regexp.MustCompile(`\n`).FindAllStringIndex(text, -1)
@@ -241,7 +241,7 @@ func TestJournal_WithoutSamplesIsAValidReport(t *testing.T) {
 }
 
 // Damaged bytes only lose their lines.
-func TestJournal_Damaged(t *testing.T) {
+func TestJournal_DamagedByteLosesOnlyItsLine(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 8)
 	head := strings.Index(text, "\n") + 1

@@ -16,7 +16,7 @@ import (
 
 // A job that uses up the processes of its control group gets EAGAIN, as without perfagent, and perfagent still returns
 // its exit code.
-func TestE2E_Run_JobThatUsesUpItsProcesses(t *testing.T) {
+func TestE2E_Run_KeepsExitCodeIfJobUsesUpItsProcesses(t *testing.T) {
 	group := "/sys/fs/cgroup/pids/perfagent-test-" + strconv.Itoa(os.Getpid())
 	if err := os.Mkdir(group, 0o755); err != nil {
 		t.Skipf("no pids controller of cgroup v1 to write to (%v): run as root on such a host", err)

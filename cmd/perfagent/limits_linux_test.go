@@ -22,7 +22,7 @@ func underLimits(t *testing.T, limits, flags, job string) clitest.Outcome {
 }
 
 // Under any limit the job runs with its exit code and its limits, and perfagent reports its failures in few lines.
-func TestRun_TightLimits(t *testing.T) {
+func TestRun_JobRunsUnchangedUnderTightLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		limits, show, want string
@@ -75,7 +75,7 @@ func wantNoScraps(t *testing.T, dir string) {
 }
 
 // A file size limit ends the job by SIGXFSZ, as without perfagent.
-func TestRun_FileLimitOfTheJob(t *testing.T) {
+func TestRun_FileSizeLimitEndsJobBySIGXFSZ(t *testing.T) {
 	t.Parallel()
 	o := underLimits(t, "ulimit -f 1", "--summary never --out /proc/nowhere", "dd if=/dev/zero of=big bs=4096 count=1 status=none")
 	o.Want(t, 128+int(unix.SIGXFSZ))
@@ -83,7 +83,7 @@ func TestRun_FileLimitOfTheJob(t *testing.T) {
 
 // Without room for another process the job runs unmeasured, and one line reports that. The limit is not 1 because a Go
 // program needs a few threads.
-func TestRun_NoRoomForAnotherProcess(t *testing.T) {
+func TestRun_WithoutRoomForAnotherProcess_RunsJobUnmeasured(t *testing.T) {
 	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 9)
@@ -95,7 +95,7 @@ func TestRun_NoRoomForAnotherProcess(t *testing.T) {
 }
 
 // An unprivileged user in a directory that is not writable can run a job.
-func TestRun_OrdinaryUser(t *testing.T) {
+func TestRun_UnprivilegedUserInUnwritableDirectoryRunsJob(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "run", "--summary", "never", "--out", "/", "--", "sh", "-c", "exit 7"))
 	tmp := clitest.OpenTemp(t)

@@ -9,7 +9,7 @@ import (
 )
 
 // Off a terminal the line is printed after a failure, and after success only under a scheduler or CI.
-func TestLine_WhereSomebodyReadsIt(t *testing.T) {
+func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 	t.Parallel()
 	const good, bad = `^perfagent: exit 0 after [^;]+; CPU [0-9.]+ of [0-9.]+ \([<0-9]+ %\); (memory [^;]+; )?perfagent-out/\S+/node-0\.html\n$`,
 		`^perfagent: exited with code 9; perfagent-out/\S+/node-0\.html\n$`
@@ -48,7 +48,7 @@ func TestLine_WhereSomebodyReadsIt(t *testing.T) {
 }
 
 // On a terminal only the line is printed if requested.
-func TestLine_OnATerminal(t *testing.T) {
+func TestSummary_LineReplacesSummaryOnTerminalIfRequested(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--summary", "line", "--run-id", "r", "--", "sh", "-c", "exit 3")).End()
 	if code != 3 || screen != "perfagent: exited with code 3; perfagent-out/r/node-0.html\r\n" {
@@ -57,7 +57,7 @@ func TestLine_OnATerminal(t *testing.T) {
 }
 
 // A command that does not start gives an error and no line.
-func TestLine_NotOfACommandThatDoesNotStart(t *testing.T) {
+func TestSummary_CommandThatDoesNotStartHasNoLine(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "./nowhere")
 	cmd.Env = append(cmd.Env, "CI=true")
@@ -67,7 +67,7 @@ func TestLine_NotOfACommandThatDoesNotStart(t *testing.T) {
 }
 
 // After an OOM kill the line names the limit and what to request, even for a very short job.
-func TestLine_OfAKill(t *testing.T) {
+func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--run-id", "4711", "--disk-path", "/dev", "--", "sh", "-c", "exec "+verdictHog)
 	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711")
 	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
@@ -84,7 +84,7 @@ func TestLine_OfAKill(t *testing.T) {
 }
 
 // A job that continues after the kernel killed one of its processes counts as failed.
-func TestLine_OfAKillThatTheJobSurvived(t *testing.T) {
+func TestSummary_LineReportsKillThatTheJobSurvived(t *testing.T) {
 	cmd := clitest.Perfagent(t, "run", "--disk-path", "/dev", "--", "sh", "-c", verdictHog+"; exit 0")
 	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
 	o.Want(t, 0)

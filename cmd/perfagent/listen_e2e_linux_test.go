@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-func TestE2E_Listen_PromtoolTakesTheMetrics(t *testing.T) {
+func TestE2E_Listen_PromtoolAcceptsTheMetrics(t *testing.T) {
 	t.Parallel()
 	listenTool(t, "promtool")
 	l := listenRun(t, append([]string{"--interval", "100ms"}, holdOpen...)...)
@@ -42,7 +42,7 @@ func TestE2E_Listen_PromtoolTakesTheMetrics(t *testing.T) {
 // Prometheus returns the CPU seconds that a job used: at least those that the job measured (less 0.1 s and 3 %, because
 // the kernel samples the values in /proc/stat). Other processes count, too: the total lies between the growth of
 // /proc/stat just inside and just outside of the scrapes, to two ticks.
-func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
+func TestE2E_Listen_PrometheusReturnsCPUSeconds(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
 	before := listenSpent(t, 0, 1, 2)
@@ -93,7 +93,7 @@ func TestE2E_Listen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 
 // With hundreds of misbehaving clients the sampling keeps its times, a good client gets responses, and the end of the
 // job is not delayed.
-func TestE2E_Listen_BadClientsDisturbNobody(t *testing.T) {
+func TestE2E_Listen_BadClientsDoNotDelayJobOrGoodClients(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {
 		harm := listenBesieged(t)
@@ -108,7 +108,7 @@ func TestE2E_Listen_BadClientsDisturbNobody(t *testing.T) {
 }
 
 // Every block that is fenced as "sh curl" runs, each in a new directory, with a free port in place of the documents'.
-func TestE2E_Docs_ListenCommands(t *testing.T) {
+func TestE2E_Docs_ListenCommandsRun(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsTool(t, "curl", "apt-get install curl")
 	path := filepath.Dir(clitest.Binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
@@ -121,7 +121,7 @@ func TestE2E_Docs_ListenCommands(t *testing.T) {
 }
 
 // promtool accepts the configuration in docs/listen.md.
-func TestE2E_Docs_ListenPrometheus(t *testing.T) {
+func TestE2E_Docs_ListenPrometheusConfigurationIsValid(t *testing.T) {
 	t.Parallel()
 	promtool := listenTool(t, "promtool")
 	config := fenced(t, "../../docs/listen.md", "yaml")[0].text
@@ -136,7 +136,7 @@ func TestE2E_Docs_ListenPrometheus(t *testing.T) {
 }
 
 // The operations of a job are served while it runs, with names of any kind.
-func TestE2E_Listen_Work(t *testing.T) {
+func TestE2E_Listen_ServesOperationsWhileJobRuns(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, "--interval", "100ms", "--ops", "on", "--", testenv.NeedsTool(t, "bash", "apt-get install bash"), "-c", `exec 9> /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT
 		for i in 1 2 3; do echo '{"op":"get","ms":20,"tags":{"a":"\"\\\n</script>"}}' >&9; echo '{"op":"<b>","ok":false}' >&9; done

@@ -204,7 +204,7 @@ func (l *listened) port() string {
 // address returns HOST:PORT of the server.
 func (l *listened) address() string { return "127.0.0.1:" + l.port() }
 
-func TestListen_ShowsARunThatGoesOn(t *testing.T) {
+func TestListen_ServesRunThatIsGoingOn(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, append([]string{"--interval", "50ms", "--run-id", "live-1", "--node", "4", "--tag", "a=b"}, holdOpen...)...)
 	l.untilSampled(3)
@@ -258,7 +258,7 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 }
 
 // The Prometheus metrics equal the metrics of the report, in other units.
-func TestListen_MetricsAreTheReports(t *testing.T) {
+func TestListen_MetricsEqualTheReport(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its samples")
 	t.Parallel()
 	l := listenInside(t, "0", append([]string{"--interval", "1h"}, holdOpen...)...)
@@ -447,7 +447,7 @@ func listenEverywhere(name string) bool {
 		ok && slices.Contains([]string{"info", "cpu_seconds_total", "memory_bytes", "processes", "threads", "cpu_limit_cpus"}, rest)
 }
 
-func TestListen_ScrapeCost(t *testing.T) {
+func TestListen_ScrapeIsCheap(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, append([]string{"--interval", "1s"}, holdOpen...)...)
 	l.untilSampled(1)
@@ -484,7 +484,7 @@ func TestListen_ScrapeCost(t *testing.T) {
 }
 
 // A port that is in use gives one line and an entry in the report, and the job runs.
-func TestListen_PortThatIsTaken(t *testing.T) {
+func TestListen_PortInUseGivesOneLine(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -522,7 +522,7 @@ func wantListenMissing(t *testing.T, r *reporter.Report, word string) {
 }
 
 // A privileged port gives one line for other users.
-func TestListen_WithoutPermission(t *testing.T) {
+func TestListen_PrivilegedPortGivesOneLine(t *testing.T) {
 	t.Parallel()
 	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
 		t.Skip("everybody may open every port here: set net.ipv4.ip_unprivileged_port_start to 1024")
@@ -535,7 +535,7 @@ func TestListen_WithoutPermission(t *testing.T) {
 
 // A host name is resolved while the job runs: a name server that is slow or does not know it delays neither the start
 // nor the end.
-func TestListen_OnANameThatNobodyKnows(t *testing.T) {
+func TestListen_UnknownHostNameDelaysNothing(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
 	l.PID("ready")
@@ -558,7 +558,7 @@ func listenHeld(cmd *exec.Cmd) *exec.Cmd {
 }
 
 // The name of this host works as an address.
-func TestListen_OnAName(t *testing.T) {
+func TestListen_NameOfThisHostIsAnAddress(t *testing.T) {
 	t.Parallel()
 	name, err := os.Hostname()
 	if addresses, _ := net.LookupHost(name); err != nil || len(addresses) == 0 || !regexp.MustCompile(`^[a-zA-Z0-9._-]*[a-zA-Z][a-zA-Z0-9._-]*$`).MatchString(name) {
@@ -577,7 +577,7 @@ func TestListen_OnAName(t *testing.T) {
 
 // The address is printed on a terminal, if the user asked for any port, and in the log; otherwise a redirected stderr
 // only has the job's output.
-func TestListen_SaysWhere(t *testing.T) {
+func TestListen_PrintsAddressOnlyIfRequested(t *testing.T) {
 	port := freePort(t)
 	if o := inside(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
 		t.Errorf("a fixed port: %d, stderr %q", o.Code, o.Err)
@@ -610,7 +610,7 @@ func TestListen_SaysWhere(t *testing.T) {
 }
 
 // The address is printed on a terminal.
-func TestListen_SaysWhereOnATerminal(t *testing.T) {
+func TestListen_PrintsAddressOnTerminalInForeground(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--listen", port, "--summary", "never", "--", "echo", "done")).End()
@@ -626,7 +626,7 @@ func TestListen_SaysWhereOnATerminal(t *testing.T) {
 	}
 }
 
-func TestListen_HostHeader(t *testing.T) {
+func TestListen_ChecksHostHeader(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]int{"127.0.0.1:0": 403, "0.0.0.0:0": 200} {
 		l := listenInside(t, address, append([]string{"--interval", "20ms"}, holdOpen...)...)
@@ -649,7 +649,7 @@ func TestListen_HostHeader(t *testing.T) {
 
 // The job never inherits a descriptor of the server, even while a client is connected, and processes that it leaves
 // behind do not keep the port in use.
-func TestListen_SocketIsNotTheJobs(t *testing.T) {
+func TestListen_JobDoesNotInheritSocket(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, "--interval", "20ms", "--", "sh", "-c", `echo ready $$; read x; sleep 30 </dev/null >/dev/null 2>&1 & echo left $!
 ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
@@ -828,7 +828,7 @@ func TestListen_ExitIsNotDelayed(t *testing.T) {
 }
 
 // The server ends with the job, even during a long push to MLflow.
-func TestListen_EndsWithTheJob(t *testing.T) {
+func TestListen_ServerEndsWithTheJob(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never responds
 	if err != nil {
@@ -853,7 +853,7 @@ func TestListen_EndsWithTheJob(t *testing.T) {
 	o.Want(t, 7)
 }
 
-func TestListen_Sidecar(t *testing.T) {
+func TestListen_ServesSidecar(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "sidecar", "--listen", ":0", "--interval", "50ms", "--run-id", "side")
 	l := listenStart(t, cmd)
@@ -890,7 +890,7 @@ func TestListen_Sidecar(t *testing.T) {
 }
 
 // With --compat perf.py the page shows perf.py's numbers.
-func TestListen_Compat(t *testing.T) {
+func TestListen_CompatShowsPerfPyNumbers(t *testing.T) {
 	t.Parallel()
 	l := listenInside(t, "0", append([]string{"--interval", "50ms", "--compat", "perf.py"}, holdOpen...)...)
 	l.untilSampled(2)
@@ -905,7 +905,7 @@ func TestListen_Compat(t *testing.T) {
 }
 
 // The table of docs/listen.md equals exporter.Metrics().
-func TestDocs_ListenTable(t *testing.T) {
+func TestDocs_ListenTableEqualsMetrics(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| name | type | meaning |\n|---|---|---|\n")
 	for _, m := range exporter.Metrics() {

@@ -54,7 +54,7 @@ func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Nod
 }
 
 // A line appended by a shell becomes a mark, and in the end only the report is left on disk.
-func TestMarks_FromAShell(t *testing.T) {
+func TestMarks_LineOfShellBecomesMark(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--interval", "50ms", "--", "sh", "-c",
 		`printf '{"phase":"load","ts":%s}\n' $(date +%s.%N) >> "$PERFAGENT_MARKS"; sleep 0.4
@@ -104,7 +104,7 @@ time.sleep(0.2)
 `
 
 // The commands write consistent marks, pass on exit codes and streams, and the times of phases add up.
-func TestMarks_ByTheCommands(t *testing.T) {
+func TestMarks_CommandsWriteConsistentPhases(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "sh", `exec "$P" run --interval 50ms -- sh -c '
 		set -e
@@ -138,7 +138,7 @@ func TestMarks_ByTheCommands(t *testing.T) {
 }
 
 // A mark never fails a script: only wrong use does.
-func TestMarks_OutsideAndWrong(t *testing.T) {
+func TestMark_FailsOnlyForWrongUse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		args []string
@@ -189,7 +189,7 @@ func TestMarks_OutsideAndWrong(t *testing.T) {
 }
 
 // A hundred thousand lines cost little, are counted, and do not affect the job.
-func TestMarks_AHundredThousandLines(t *testing.T) {
+func TestMarks_HundredThousandLinesCostLittle(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{`{"phase":"p%d","ts":%d.5}`, "a mark with the number %d\\x1b[2J%d", `{"mark":"%d","ts":%d`} {
 		o := clitest.Run(t, "run", "--interval", "50ms", "--", testenv.Python(t), "-c", `
@@ -216,7 +216,7 @@ raise SystemExit(9)`)
 }
 
 // The journal of a killed perfagent has the marks and the phases so far.
-func TestMarks_SurviveAKill(t *testing.T) {
+func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
 	cmd := clitest.Perfagent(t, "run", "--run-id", "k", "--interval", "20ms", "--", "sh", "-c",
@@ -250,7 +250,7 @@ func TestMarks_SurviveAKill(t *testing.T) {
 }
 
 // A perfagent without a report file sets no marks file; a nested one with a report file replaces the outer one.
-func TestMarks_WhoseFile(t *testing.T) {
+func TestMarks_NestedPerfagentReplacesOuterFile(t *testing.T) {
 	t.Parallel()
 	show := []string{"sh", "-c", `echo "${PERFAGENT_MARKS-unset} ${PERFAGENT_PHASE-unset}"`}
 	dir := t.TempDir()
@@ -280,7 +280,7 @@ func TestMarks_WhoseFile(t *testing.T) {
 }
 
 // A marks file that the job replaced by something else is not read.
-func TestMarks_OfAFileThatIsNone(t *testing.T) {
+func TestMarks_ReplacedFileIsNotRead(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ job, want string }{
 		{`mkfifo "$PERFAGENT_MARKS"; sleep 0.3`, "it is not a regular file: p"},
@@ -299,7 +299,7 @@ func TestMarks_OfAFileThatIsNone(t *testing.T) {
 }
 
 // A sidecar reads the marks file of its node, no matter which process writes it.
-func TestMarks_OfASidecar(t *testing.T) {
+func TestMarks_SidecarReadsMarksOfAnyProcess(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
 	file := strings.TrimSuffix(path, ".json") + ".marks"
@@ -325,7 +325,7 @@ func TestMarks_OfASidecar(t *testing.T) {
 }
 
 // Names from the job are plain text on terminals, in tables and on pages.
-func TestMarks_HostileNames(t *testing.T) {
+func TestMarks_HostileNamesArePlainText(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--html", "always", "--", testenv.Python(t), "-c", `
 import json, os, time
@@ -366,7 +366,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 }
 
 // Without room for another process the command runs, and no phase begins that would never end.
-func TestMarks_NoRoomForAnotherProcess(t *testing.T) {
+func TestPhase_WithoutRoomForAnotherProcess_BeginsNoPhase(t *testing.T) {
 	cmd := clitest.AsLoneUser(t, clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
 		`ulimit -u 10; PERFAGENT_MARKS=$PWD/m $P phase a -- sh -c 'echo ran; exit 3'; echo $?; ls`))
 	o := clitest.RunCommand(t, cmd)

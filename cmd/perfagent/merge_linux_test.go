@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-func TestMerge_TwoNodes(t *testing.T) {
+func TestMerge_TwoNodesBecomeOneReport(t *testing.T) {
 	out := t.TempDir()
 	for _, args := range [][]string{{"0", "sleep 0.06; exit 0"}, {"1", "exit 4"}, {"1", "exit 0"}} {
 		call("run", "--out", out, "--run-id", "r", "--node", args[0], "--", "sh", "-c", args[1])

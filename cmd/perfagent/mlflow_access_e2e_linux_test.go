@@ -24,7 +24,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-func TestE2E_MLflow_Authentication(t *testing.T) {
+func TestE2E_MLflow_AuthenticatesWithEveryMethod(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, BasicAuth: true},
 		serverCase{"who may", testWhoMay},
@@ -33,7 +33,7 @@ func TestE2E_MLflow_Authentication(t *testing.T) {
 }
 
 // If the server does not serve artifacts, files go to its artifact store directly.
-func TestE2E_MLflow_WithoutServedArtifacts(t *testing.T) {
+func TestE2E_MLflow_UploadsToArtifactStoreDirectly(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}, serverCase{"run", func(t *testing.T, s *mlflowtest.Server) {
 		experiment := study(t)

@@ -70,7 +70,7 @@ func testWork(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-func TestE2E_MLflow_Work(t *testing.T) {
+func TestE2E_MLflow_PushesOperations(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]mlflowtest.Options{
 		"3": {Version: 3}, "2": {Version: 2}, "2 with files": {Version: 2, FileStore: true},

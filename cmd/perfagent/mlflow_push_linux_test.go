@@ -353,7 +353,7 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 
 // A node with a different clock than the server's prints the difference and records it in its report, and its times
 // stay unchanged.
-func TestMLflow_ClockOff(t *testing.T) {
+func TestMLflow_ReportsClockDifferenceAndKeepsTimes(t *testing.T) {
 	t.Parallel()
 	for off, which := range map[time.Duration]string{time.Hour: "behind", -time.Hour: "ahead of", 0: ""} {
 		site := newSite(t)

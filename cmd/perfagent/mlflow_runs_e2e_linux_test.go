@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 )
 
-func TestE2E_MLflow_Version3(t *testing.T) {
+func TestE2E_MLflow_EveryCaseWorksWithVersion3(t *testing.T) {
 	t.Parallel()
 	s := mlflowServers.Get(t, mlflowtest.Options{Version: 3})
 	long := startLongJob(t, s)
@@ -37,7 +37,7 @@ func testMLflow3(t *testing.T) {
 	)
 }
 
-func TestE2E_MLflow_Version2(t *testing.T) {
+func TestE2E_MLflow_EveryCaseWorksWithVersion2(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 2},
 		serverCase{"own run of the job", testJobsOwnRun},
@@ -55,7 +55,7 @@ func TestE2E_MLflow_Version2(t *testing.T) {
 }
 
 // A file store stores a repeated point twice, so the concurrent pushes here are those that a lock separates.
-func TestE2E_MLflow_Version2FileStore(t *testing.T) {
+func TestE2E_MLflow_WorksWithFileStoreOfVersion2(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 2, FileStore: true},
 		serverCase{"a run of our own", testOwnRuns},
@@ -65,7 +65,7 @@ func TestE2E_MLflow_Version2FileStore(t *testing.T) {
 }
 
 // The phases of a job are metrics of its run, under names that the server accepts.
-func TestE2E_MLflow_PhasesOfAJob(t *testing.T) {
+func TestE2E_MLflow_PhasesAreMetricsOfRun(t *testing.T) {
 	t.Parallel()
 	s := mlflowServers.Get(t, mlflowtest.Options{})
 	experiment := study(t)

@@ -21,7 +21,7 @@ import (
 )
 
 // The tests know the same series as the program.
-func TestMLflow_SystemSeries(t *testing.T) {
+func TestMLflow_SystemSeriesEqualProgram(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for _, s := range pusher.AllSeries() {
@@ -33,8 +33,8 @@ func TestMLflow_SystemSeries(t *testing.T) {
 	}
 }
 
-// The common cases work with the newest version. TestE2E_MLflow_Version3 has the others.
-func TestMLflow_Version3(t *testing.T) {
+// The common cases work with the newest version. TestE2E_MLflow_EveryCaseWorksWithVersion3 has the others.
+func TestMLflow_CommonCasesWorkWithVersion3(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3},
 		serverCase{"own run of the job", testJobsOwnRun},

@@ -21,7 +21,7 @@ import (
 
 // Whatever the server does at the job's end, the job is unaffected, one line has the command for later, and that
 // command pushes everything.
-func TestE2E_MLflow_ServerFailsAtTheEnd(t *testing.T) {
+func TestE2E_MLflow_ServerFailureAtTheEndLeavesTheJobAlone(t *testing.T) {
 	together(t, endFaults(), func(t *testing.T, f fault) {
 		s := newSite(t)
 		f.begin(t, s)
@@ -63,7 +63,7 @@ func TestE2E_MLflow_ServerFailsAtTheEnd(t *testing.T) {
 }
 
 // A server that recovers while perfagent waits gets everything, and nothing is printed.
-func TestE2E_MLflow_ServerRecoversAtTheEnd(t *testing.T) {
+func TestE2E_MLflow_RecoveredServerGetsEverything(t *testing.T) {
 	failing := mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`)
 	together(t, map[string]struct {
 		hook func(f *mlflowtest.Fake) mlflowtest.Hook
@@ -117,7 +117,7 @@ func TestE2E_MLflow_ServerRecoversAtTheEnd(t *testing.T) {
 }
 
 // With a push timeout of 0 there is no delay, and nothing is lost.
-func TestE2E_MLflow_NoTimeToPush(t *testing.T) {
+func TestE2E_MLflow_PushTimeoutZeroLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	start := time.Now()
@@ -130,7 +130,7 @@ func TestE2E_MLflow_NoTimeToPush(t *testing.T) {
 }
 
 // Bad MLflow settings do not stop a job, but they stop a push.
-func TestE2E_MLflow_BadSettings(t *testing.T) {
+func TestE2E_MLflow_BadSettingsStopPushButNotJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ variable, value string }{
 		{"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "junk"}, {"MLFLOW_HTTP_REQUEST_TIMEOUT", "-1"}, {"MLFLOW_TRACKING_AWS_SIGV4", "true"}, {"MLFLOW_TRACKING_TOKEN", "a\nb"},
@@ -152,7 +152,7 @@ func TestE2E_MLflow_BadSettings(t *testing.T) {
 }
 
 // A deleted experiment gets no push; once it is restored, the command in the hint works.
-func TestE2E_MLflow_DeletedExperiment(t *testing.T) {
+func TestE2E_MLflow_DeletedExperimentGetsPushOnceRestored(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	e, err := s.client(t).EnsureExperiment(t.Context(), "gone")
@@ -177,7 +177,7 @@ func TestE2E_MLflow_DeletedExperiment(t *testing.T) {
 }
 
 // A push that is killed anywhere resumes when it is started again.
-func TestE2E_Push_GoesOnAfterAKill(t *testing.T) {
+func TestE2E_Push_KilledPushResumes(t *testing.T) {
 	together(t, map[string]struct {
 		path string
 		n    int // requests that pass
@@ -216,7 +216,7 @@ func TestE2E_Push_GoesOnAfterAKill(t *testing.T) {
 }
 
 // Batches with lost responses are in the run once.
-func TestE2E_Push_LostAnswers(t *testing.T) {
+func TestE2E_Push_LostResponsesDuplicateNothing(t *testing.T) {
 	t.Parallel()
 	s, path := newSite(t), bigReport(t)
 	var n atomic.Int64
@@ -227,7 +227,7 @@ func TestE2E_Push_LostAnswers(t *testing.T) {
 }
 
 // A signal after the job's end ends the push; the report has been written before.
-func TestE2E_MLflow_SignalWhilePushing(t *testing.T) {
+func TestE2E_MLflow_SignalEndsPushAfterReport(t *testing.T) {
 	together(t, map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}, func(t *testing.T, sig syscall.Signal) {
 		s, came := newSite(t), make(chan struct{})
 		s.SetBefore(after(0, came))
@@ -254,7 +254,7 @@ func TestE2E_MLflow_SignalWhilePushing(t *testing.T) {
 }
 
 // A sidecar responds to TERM in time, whatever its server does.
-func TestE2E_Sidecar_ServerThatHangs(t *testing.T) {
+func TestE2E_Sidecar_HangingServerDoesNotDelayTERM(t *testing.T) {
 	together(t, map[string]func(t *testing.T, s *site){"hangs": hook(mlflowtest.Hang()), "silent": silent, "slow": hook(mlflowtest.Slow())},
 		func(t *testing.T, begin func(*testing.T, *site)) {
 			s := newSite(t)
@@ -281,7 +281,7 @@ func TestE2E_Sidecar_ServerThatHangs(t *testing.T) {
 
 // Whatever the server does while the job runs, all points are in the run at the end, each once, and are sent live again
 // as soon as the server recovers.
-func TestE2E_MLflow_ServerFailsWhileTheJobRuns(t *testing.T) {
+func TestE2E_MLflow_ServerFailureDuringJobLosesNoPoint(t *testing.T) {
 	together(t, map[string]func(t *testing.T){
 		"dies and comes back":     liveServerDies,
 		"500 for a while":         liveServerErrors,

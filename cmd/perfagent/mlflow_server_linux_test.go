@@ -341,7 +341,7 @@ var serverless = []string{"file:///tmp/mlruns", "./mlruns", "/tmp/mlruns", "sqli
 	"databricks", "databricks://profile", "plugin://x", "azureml://eastus.api.azureml.ms/mlflow/v1.0", "arn:aws:sagemaker:us-east-1:1:mlflow-tracking-server/x"}
 
 // A URI that perfagent cannot push to is reported once, at the end; the job is unaffected.
-func TestMLflow_URIWithoutAServer(t *testing.T) {
+func TestMLflow_UnusableURIIsReportedOnceAtTheEnd(t *testing.T) {
 	for _, uri := range serverless {
 		for name, o := range map[string]clitest.Outcome{
 			"by variable": insideFor(t, uri, "run", "--", "sh", "-c", "echo job; exit 7"),
@@ -364,7 +364,7 @@ func TestMLflow_URIWithoutAServer(t *testing.T) {
 }
 
 // A bad MLFLOW_TRACKING_URI does not prevent a job; a bad flag does.
-func TestMLflow_BadURI(t *testing.T) {
+func TestMLflow_BadVariableDoesNotPreventJob(t *testing.T) {
 	for _, uri := range []string{"http://", "http:// x", "https://:5000", "http://[::1", "http://a:b:c", "gopher://x", "http://me:geheim@", "\x1b[31m://", "http://x:99999"} {
 		o := insideFor(t, uri, "run", "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7")
 		o.Want(t, 7)
@@ -394,7 +394,7 @@ func TestMLflow_BadURI(t *testing.T) {
 }
 
 // If the disk fills up while the server is down, the report is in another directory, and the command names it.
-func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
+func TestMLflow_DiskFullAndServerDown_CommandNamesOtherDirectory(t *testing.T) {
 	t.Parallel()
 	for _, tmpFull := range []bool{false, true} {
 		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
@@ -442,7 +442,7 @@ func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
 }
 
 // Two agents that create the same experiment concurrently share it.
-func TestMLflow_SameExperimentAtOnce(t *testing.T) {
+func TestMLflow_ConcurrentAgentsShareANewExperiment(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var came atomic.Int32
@@ -541,7 +541,7 @@ func occurs(t testing.TB, what string, event <-chan struct{}) {
 }
 
 // Ctrl-C ends the push, too.
-func TestMLflow_CtrlCWhilePushing(t *testing.T) {
+func TestMLflow_CtrlCEndsPush(t *testing.T) {
 	t.Parallel()
 	s, came := newSite(t), make(chan struct{})
 	s.SetBefore(after(0, came))

@@ -19,7 +19,7 @@ import (
 )
 
 // A slow push without values, only with tags, succeeds.
-func TestE2E_Push_OnlyTagsToASlowServer(t *testing.T) {
+func TestE2E_Push_SlowPushOfTagsOnlySucceeds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
@@ -39,7 +39,7 @@ func TestE2E_Push_OnlyTagsToASlowServer(t *testing.T) {
 }
 
 // If two nodes end at once and one failed, the run has failed.
-func TestE2E_MLflow_FailureOfOneNodeStands(t *testing.T) {
+func TestE2E_MLflow_FailureOfOneNodeFailsRun(t *testing.T) {
 	t.Parallel()
 	for k := range 4 {
 		s := newSite(t)
@@ -55,7 +55,7 @@ func TestE2E_MLflow_FailureOfOneNodeStands(t *testing.T) {
 }
 
 // A file that replaced the report during a push is not overwritten; the report is written to another path.
-func TestE2E_MLflow_ReportReplacedWhilePushing(t *testing.T) {
+func TestE2E_MLflow_DoesNotOverwriteReportReplacedDuringPush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Hang())

@@ -28,7 +28,7 @@ func pendingReport(t testing.TB, uri string, args ...string) string {
 }
 
 // A dry run changes nothing, and a failed push with flags does not change the server recorded in a pending report.
-func TestPush_FailureForgetsNothing(t *testing.T) {
+func TestPush_FailureKeepsRecordedServer(t *testing.T) {
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
 	before := clitest.Read(t, path)
@@ -51,7 +51,7 @@ func TestPush_FailureForgetsNothing(t *testing.T) {
 }
 
 // The job's MLFLOW_RUN_CONTEXT never prevents its start, and is only changed if its meaning stays the same.
-func TestMLflow_OddRunContext(t *testing.T) {
+func TestMLflow_OddRunContextNeverPreventsStart(t *testing.T) {
 	for name, value := range map[string]string{
 		"as long as the kernel allows": `{"k":"` + strings.Repeat("x", 128<<10-len(`MLFLOW_RUN_CONTEXT={"k":""}`)-1) + `"}`,
 		"half a character":             `{"\ud800":"x"}`, "not UTF-8": "{\"\xff\":\"x\"}", "a list": `["a"]`, "null": "null", "junk": "{",
@@ -67,7 +67,7 @@ func TestMLflow_OddRunContext(t *testing.T) {
 }
 
 // Concurrent commands that share a run each have all their points there.
-func TestMLflow_ParallelCommandsInOneRun(t *testing.T) {
+func TestMLflow_ParallelCommandsShareOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.newRun(t)
@@ -96,7 +96,7 @@ func TestMLflow_ParallelCommandsInOneRun(t *testing.T) {
 }
 
 // Concurrent pushes of copies of a report, which share no lock, create one run.
-func TestPush_CopiesAtOnce(t *testing.T) {
+func TestPush_ConcurrentPushesOfCopiesCreateOneRun(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {
 		alive, late := copiesPushedAtOnce(t)
@@ -134,7 +134,7 @@ func copiesPushedAtOnce(t *testing.T) (alive []mlflowtest.RunData, apart time.Du
 }
 
 // Pushing the journal of a running run sends no point that changes later.
-func TestPush_WhileTheRunGoesOn(t *testing.T) {
+func TestPush_JournalOfRunningRunSendsOnlyFinalPoints(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	cmd := pushing(t, s.URL, "--run-id", "on", "--", "sh", "-c", "echo ready; read end")
@@ -164,7 +164,7 @@ func TestPush_WhileTheRunGoesOn(t *testing.T) {
 
 // The run of perf.py's file is found again, even after its run has pushed it; the metrics that --cpus adds are sent
 // later.
-func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
+func TestPush_FindsRunOfPerfPyFileAgain(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	t.Parallel()
 	s := newSite(t)
@@ -185,7 +185,7 @@ func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
 }
 
 // Merged nodes go to the runs of their jobs.
-func TestPush_MergedNodesGoToTheirJobsRuns(t *testing.T) {
+func TestPush_MergedNodesGoToRunsOfTheirJobs(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	t.Parallel()
 	s := newSite(t)

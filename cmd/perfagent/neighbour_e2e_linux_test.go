@@ -12,7 +12,7 @@ import (
 )
 
 // With twice as many busy loops as CPUs, a job with one loop gets less than a CPU and the finding.
-func TestE2E_Finding_Neighbour(t *testing.T) {
+func TestE2E_Finding_NamesNeighbourThatTakesCPU(t *testing.T) {
 	clitest.Binary(t) // built before the loops, which are short-lived
 	const loop = "while :; do :; done"
 	for range 2 * runtime.NumCPU() {

@@ -64,7 +64,7 @@ func opsMissing(n *reporter.Node, code reporter.Code) []string {
 var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_|DD_)' | sort; exit 7`}
 
 // A port in use gives a line and an entry in the report; the job runs normally.
-func TestOperations_PortIsTaken(t *testing.T) {
+func TestOperations_PortInUseGivesOneLine(t *testing.T) {
 	t.Parallel()
 	taken := testenv.FreePort(t) // its UDP port is held
 	for _, address := range []string{fmt.Sprintf("127.0.0.1:%d", taken), fmt.Sprint(taken), fmt.Sprint(taken - 1)} {
@@ -84,7 +84,7 @@ func TestOperations_PortIsTaken(t *testing.T) {
 }
 
 // perfagent opens the two requested ports, and the job knows them.
-func TestOperations_Ports(t *testing.T) {
+func TestOperations_ReceivesOnTheRequestedPorts(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
 	for host, warns := range map[string]bool{"": false, "localhost:": false, "127.0.0.1:": false, "0.0.0.0:": true} {
@@ -115,7 +115,7 @@ func TestOperations_Ports(t *testing.T) {
 }
 
 // A Unix socket is private to the user and is removed at the end.
-func TestOperations_UnixSocket(t *testing.T) {
+func TestOperations_UnixSocketIsPrivateAndRemoved(t *testing.T) {
 	t.Parallel()
 	python := opsPython(t)
 	path := filepath.Join(t.TempDir(), "s")
@@ -145,7 +145,7 @@ statsd.flush()`)
 }
 
 // An impossible address is a bad flag, and the job does not run.
-func TestOperations_BadFlags(t *testing.T) {
+func TestOperations_BadFlagPreventsJob(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		flags []string
@@ -181,7 +181,7 @@ func TestOperations_BadFlags(t *testing.T) {
 }
 
 // The user's variables stay, and the report names the destination of the job's StatsD. Variables set flags.
-func TestOperations_UsersVariables(t *testing.T) {
+func TestOperations_KeepsVariablesOfUser(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--"}, opsVariables...)...)
 	cmd.Env = append(cmd.Env, "PERFAGENT_OPS=on", "STATSD_HOST=graphite.example.org", "DD_AGENT_HOST=agent.example.org")
@@ -207,7 +207,7 @@ func TestOperations_UsersVariables(t *testing.T) {
 }
 
 // Without the flags there is no variable and no key in the report.
-func TestOperations_Off(t *testing.T) {
+func TestOperations_OffLeavesNoVariableAndNoKey(t *testing.T) {
 	t.Parallel()
 	plain := clitest.RunCommand(t, clitest.Command(t, "sh", "-c", "env | sort"))
 	for _, flags := range [][]string{nil, {"--ops", "off"}} {
@@ -236,7 +236,7 @@ func withoutDirectories(environ string) []string {
 }
 
 // With nested perfagents the innermost one that receives gets the events; one that does not passes the addresses on.
-func TestOperations_Nested(t *testing.T) {
+func TestOperations_InnermostReceiverGetsEvents(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "your system's package of it")
 	send := func(name string) string {
@@ -276,7 +276,7 @@ func TestOperations_Nested(t *testing.T) {
 }
 
 // A sidecar receives at the address that its job knows; a port in use gives a line, too.
-func TestOperations_OfASidecar(t *testing.T) {
+func TestOperations_SidecarReceives(t *testing.T) {
 	t.Parallel()
 	address := "127.0.0.1:" + strconv.Itoa(opsPorts(t))
 	l, path := beside(t, nil, "--ops", address)

@@ -16,7 +16,7 @@ import (
 )
 
 // The operations of gunicorn, started as documented, match its access log in number, status and time.
-func TestE2E_Operations_OfGunicorn(t *testing.T) {
+func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 	t.Parallel()
 	python, port := opsPython(t), freePort(t)
 	recipe := fenced(t, operationsDoc, "sh gunicorn")[0].text

@@ -74,7 +74,7 @@ type opsSaid struct {
 }
 
 // The report has exactly the events of clients that do not know perfagent.
-func TestOperations_OfClients(t *testing.T) {
+func TestOperations_ReportHasExactlyTheEventsOfClients(t *testing.T) {
 	t.Parallel()
 	python, bash := opsPython(t), testenv.NeedsTool(t, "bash", "your system's package of it")
 	var numbers []float64
@@ -194,7 +194,7 @@ def app(environ, start_response):
 `
 
 // The documents' programs send operations without a refused record.
-func TestDocs_OperationsInPython(t *testing.T) {
+func TestDocs_OperationsProgramsSendValidRecords(t *testing.T) {
 	t.Parallel()
 	python := opsPython(t)
 	for _, b := range fenced(t, operationsDoc, "python job") {

@@ -58,7 +58,7 @@ func lostAndFound(n *reporter.Node) (read, lost int64) {
 }
 
 // A job that floods a stopped perfagent does not block, and every lost datagram is counted.
-func TestOperations_StoppedUnderAFlood(t *testing.T) {
+func TestOperations_StoppedPerfagentCountsLostDatagrams(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--ops", "on", "--", os.Args[0]), "flood")
 	hold, err := cmd.StdinPipe()

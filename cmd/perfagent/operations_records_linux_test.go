@@ -57,7 +57,7 @@ print(json.dumps([{op: {'count': sum(s.calls for s in t),
 `
 
 // The metrics of a ProxyStore are in the report in milliseconds, although some of its times are in nanoseconds.
-func TestOperations_OfProxyStore(t *testing.T) {
+func TestOperations_ProxyStoreMetricsAreInMilliseconds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		environment, recipe, job string
@@ -143,7 +143,7 @@ with open('rank-%d.json' % rank, 'w') as f: json.dump(whole, f)
 `
 
 // The statistics of three ranks that send transfers per interval equal numpy's for one list of all.
-func TestOperations_OfThreeRanks(t *testing.T) {
+func TestOperations_TransfersOfThreeRanksEqualNumpy(t *testing.T) {
 	t.Parallel()
 	numpy := opsEnvironment(t, "OPS")
 	n, o := opsRun(t, testenv.Python(t), "-c", opsRanks)

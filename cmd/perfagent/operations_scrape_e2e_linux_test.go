@@ -14,7 +14,7 @@ import (
 
 // The growth of a server's counters across a restart equals that in Prometheus, and numpy's statistics of the
 // transfers.
-func TestE2E_Operations_ScrapedBesidePrometheus(t *testing.T) {
+func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 	t.Parallel()
 	transfers, numpy := opsTransfers(240), opsEnvironment(t, "OPS")
 	python, port := opsPython(t), freePort(t)
@@ -63,7 +63,7 @@ func TestE2E_Operations_ScrapedBesidePrometheus(t *testing.T) {
 }
 
 // For a server that is older than the sidecar only growth counts.
-func TestE2E_Operations_ScrapedBesideASidecar(t *testing.T) {
+func TestE2E_Operations_SidecarCountsOnlyGrowthOfOlderServer(t *testing.T) {
 	t.Parallel()
 	python, port := opsPython(t), freePort(t)
 	s := opsServe(t, clitest.Command(t, python, "server.py", port), opsTransfers(100))

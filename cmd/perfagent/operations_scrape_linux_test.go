@@ -213,7 +213,7 @@ func (p *prometheus) quantile90(name string) float64 {
 }
 
 // When TERM or INT is passed on, the server is scraped once more.
-func TestOperations_ScrapedAtTheEnd(t *testing.T) {
+func TestOperations_ScrapesOnceMoreAtSignal(t *testing.T) {
 	t.Parallel()
 	python, port := opsPython(t), freePort(t)
 	s := opsServe(t, clitest.Perfagent(t, "run", "--interval", "50ms", "--scrape", "http://127.0.0.1:"+port+"/metrics",

@@ -39,7 +39,7 @@ func rareTree(t *testing.T, name string) (proc, sys string) {
 }
 
 // The change of a host's counters while the job runs is in the report, exactly, and in the summary.
-func TestRare_CountersOfAHost(t *testing.T) {
+func TestOptionalDevices_ReportsGrowthOfCounters(t *testing.T) {
 	t.Parallel()
 	const sample = `"sample"`
 	for name, c := range map[string]struct {
@@ -83,7 +83,7 @@ func TestRare_CountersOfAHost(t *testing.T) {
 }
 
 // Counters that the user may not read are missing in the report with the reason, and not mentioned in the summary.
-func TestRare_RootOnly(t *testing.T) {
+func TestOptionalDevices_ReportsCountersThatUserMayNotRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		files  []string
@@ -131,7 +131,7 @@ func TestRare_RootOnly(t *testing.T) {
 }
 
 // Devices that the host lacks do not appear in the report, the journal or the summary.
-func TestRare_AbsentWithoutATrace(t *testing.T) {
+func TestOptionalDevices_AbsentDevicesAreNotMentioned(t *testing.T) {
 	t.Parallel()
 	proc, sys := rareTree(t, "amd")
 	if err := os.RemoveAll(filepath.Join(sys, "class", "hwmon")); err != nil {

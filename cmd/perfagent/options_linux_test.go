@@ -112,7 +112,7 @@ func TestRun_NamesABadOption(t *testing.T) {
 	}
 }
 
-func TestCommand_BadCommandLine(t *testing.T) {
+func TestCommand_RefusesBadCommandLine(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		word string
@@ -175,7 +175,7 @@ func TestEnvironment_BeatsDefaults(t *testing.T) {
 }
 
 // An empty variable counts as unset.
-func TestEnvironment_EmptyVariables(t *testing.T) {
+func TestEnvironment_EmptyVariableCountsAsUnset(t *testing.T) {
 	cmd := insideCommand(t, "run", "--", "true")
 	for _, e := range environment {
 		cmd.Env = append(cmd.Env, e.variable+"=")
@@ -186,7 +186,7 @@ func TestEnvironment_EmptyVariables(t *testing.T) {
 }
 
 // The job's environment gains four variables, and a fifth when pushing, and is otherwise the caller's.
-func TestEnvironment_OfTheJob(t *testing.T) {
+func TestEnvironment_JobGetsOnlyTheVariablesOfPerfagent(t *testing.T) {
 	t.Parallel()
 	own := []string{"MLFLOW_RUN_ID=abc", "MLFLOW_TRACKING_URI=http://127.0.0.1:1", "MLFLOW_EXPERIMENT_NAME=e", "ODD=a=b\nc", "EMPTY=", "no equals"}
 	for _, c := range []struct {

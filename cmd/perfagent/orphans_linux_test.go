@@ -11,7 +11,7 @@ import (
 )
 
 // perfagent neither waits for daemons of the job nor kills them.
-func TestRun_DaemonOutlivesTheJob(t *testing.T) {
+func TestRun_DoesNotWaitForDaemon(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
 	l := clitest.StartProcess(t, cmd)
@@ -63,7 +63,7 @@ func TestRun_CountsOrphans(t *testing.T) {
 }
 
 // A child that perfagent inherited from a shell by exec is not counted as the job's.
-func TestRun_CountsNoChildFromBefore(t *testing.T) {
+func TestRun_DoesNotCountChildInheritedFromShell(t *testing.T) {
 	t.Parallel()
 	const burn = `import time
 while time.process_time() < 0.5: pass`

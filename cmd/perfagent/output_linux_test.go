@@ -14,7 +14,7 @@ import (
 )
 
 // If OUT is not writable, one line has the reason and the path of the report instead.
-func TestRun_UnwritableDirectory(t *testing.T) {
+func TestRun_UnwritableDirectory_ReportGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -72,7 +72,7 @@ func TestRun_UnwritableDirectory(t *testing.T) {
 }
 
 // The summary is shown even if no report can be written.
-func TestSummary_WithoutAReport(t *testing.T) {
+func TestSummary_IsShownWithoutAReport(t *testing.T) {
 	cmd := insideCommand(t, "run", "--summary", "always", "--out", "/proc/nowhere", "--", "sh", "-c", "exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
 	o := cmd.perform(t)
@@ -83,7 +83,7 @@ func TestSummary_WithoutAReport(t *testing.T) {
 }
 
 // A sidecar without a place for a report fails at once.
-func TestSidecar_WithoutAPlace(t *testing.T) {
+func TestSidecar_WithoutPlaceForReportFails(t *testing.T) {
 	cmd := insideCommand(t, "sidecar", "--out", "/proc/nowhere")
 	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
 	o := cmd.perform(t)
@@ -99,7 +99,7 @@ func TestRun_MakesMissingDirectories(t *testing.T) {
 	}
 }
 
-func TestRun_DiskFullAtTheStart(t *testing.T) {
+func TestRun_DiskFullAtTheStart_ReportGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
 	clitest.Fill(t, out)
@@ -116,7 +116,7 @@ func TestRun_DiskFullAtTheStart(t *testing.T) {
 
 // If the disk fills up during the job, the report goes to the temporary directory; if that is full, too, the journal
 // remains.
-func TestRun_DiskFullInMidJob(t *testing.T) {
+func TestRun_DiskFullInMidJob_KeepsReportOrJournal(t *testing.T) {
 	t.Parallel()
 	for _, tmpFull := range []bool{false, true} {
 		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {

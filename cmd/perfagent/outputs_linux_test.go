@@ -137,7 +137,7 @@ func pathOf(t *testing.T, name string) string {
 }
 
 // Each output of each recording equals its golden file.
-func TestOutputs_OfRecordings(t *testing.T) {
+func TestOutputs_RecordingsEqualGoldenFiles(t *testing.T) {
 	names, goldens := layOutputs(t)
 	parts := map[string]string{}
 	for _, name := range names {
@@ -287,7 +287,7 @@ func checkMerged(t *testing.T, g goldenSet, path string) {
 }
 
 // Outputs about all recordings together, or none, equal the golden files.
-func TestOutputs_OfAll(t *testing.T) {
+func TestOutputs_ListsEqualGoldenFiles(t *testing.T) {
 	names, goldens := layOutputs(t)
 	g := goldens("all")
 	for output, args := range map[string][]string{
@@ -315,7 +315,7 @@ func TestOutputs_OfAll(t *testing.T) {
 }
 
 // Comparisons equal the golden files.
-func TestOutputs_OfComparisons(t *testing.T) {
+func TestOutputs_ComparisonsEqualGoldenFiles(t *testing.T) {
 	_, goldens := layOutputs(t)
 	g := goldens("diff")
 	olds, news := []string{"old-1", "old-2", "old-3", "old-4"}, []string{"new-1", "new-2", "new-3", "new-4"}
@@ -338,7 +338,7 @@ func TestOutputs_OfComparisons(t *testing.T) {
 
 // The data sent to an MLflow server for each recording equal the golden files. The pushes run concurrently because each
 // one waits for the server at times.
-func TestOutputs_ForMLflow(t *testing.T) {
+func TestOutputs_DataForMLflowEqualsGoldenFiles(t *testing.T) {
 	names, goldens := layOutputs(t)
 	var pushes sync.WaitGroup
 	for _, name := range names {

@@ -34,7 +34,7 @@ func perfpyRun(t *testing.T) (o clitest.Outcome, path string) {
 }
 
 // The file of --compat perf.py has the layout of json.dump(…, indent=4) and no other content.
-func TestCompat_FileIsPerfPys(t *testing.T) {
+func TestCompat_FileHasLayoutOfPerfPy(t *testing.T) {
 	_, path := perfpyRun(t)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func measured(summary string) string {
 }
 
 // The metrics of a recorded vector equal the real perf.py's, except the hours, which end with the last sample here.
-func TestCompat_GoldenVector(t *testing.T) {
+func TestCompat_MetricsEqualPerfPy(t *testing.T) {
 	file, err := filepath.Abs("testdata/perf.py.json")
 	if err != nil {
 		t.Fatal(err)

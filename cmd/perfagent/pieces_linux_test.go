@@ -128,7 +128,7 @@ func shownNumbers(t *testing.T, dir string, args ...string) map[string]reporter.
 }
 
 // A RUN-ID stands for all nodes and ranks, whether the ranks were combined or not.
-func TestPieces_OfARun(t *testing.T) {
+func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	pieces := eightRanks(t, run, nil)
@@ -225,7 +225,7 @@ func listed(t *testing.T, dir string, names ...string) []summary.Overview {
 }
 
 // Hosts without an index are numbered by their ranks, in all commands.
-func TestPieces_OfHostsWithoutAnIndex(t *testing.T) {
+func TestPieces_HostsWithoutIndexAreNumberedByRanks(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	eightRanks(t, run, func(m *madeRank) { m.host = []string{"z9", "a10"}[m.node] })
@@ -247,7 +247,7 @@ func TestPieces_OfHostsWithoutAnIndex(t *testing.T) {
 }
 
 // Of several launches the newest counts, and one line lists the others.
-func TestPieces_OfSeveralLaunches(t *testing.T) {
+func TestPieces_NewestLaunchCounts(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	for step := range 3 {
@@ -302,7 +302,7 @@ func TestPieces_OfSeveralLaunches(t *testing.T) {
 }
 
 // Journals of running ranks, and of ranks with a dead perfagent, count.
-func TestPieces_OfJournals(t *testing.T) {
+func TestPieces_RanksInJournalsAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	first := madeRank{launch: "s"}
@@ -347,7 +347,7 @@ func TestPieces_OfJournals(t *testing.T) {
 }
 
 // Separate ranks are pushed as one node, and each file records the push.
-func TestPieces_Push(t *testing.T) {
+func TestPush_SeparateRanksArePushedAsOneNode(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	site := newSite(t)
 	dir := t.TempDir()
@@ -378,7 +378,7 @@ func TestPieces_Push(t *testing.T) {
 }
 
 // watch has one line per node, for all of its ranks, and follows the node until its ranks have been combined.
-func TestPieces_Watch(t *testing.T) {
+func TestWatch_RanksOfNodeShareOneLine(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "perfagent-out", "4711")
 	rank := func(n int) madeRank {

@@ -15,7 +15,7 @@ import (
 )
 
 // plot draws a journal left by a killed perfagent.
-func TestE2E_Plot_Journal(t *testing.T) {
+func TestE2E_Plot_DrawsJournalOfKilledPerfagent(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")
 	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")

@@ -57,7 +57,7 @@ func plotWhole(t testing.TB, page string, n *reporter.Node) {
 	}
 }
 
-func TestPlot_PageBesideTheReport(t *testing.T) {
+func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	cmd := insideCommand(t, "run", "--run-id", "r", "--summary", "always", "--", "sh", "-c", "echo '<b>'; exit 3")
 	o := cmd.perform(t)
 	o.Want(t, 3)
@@ -97,7 +97,7 @@ func TestPlot_PageBesideTheReport(t *testing.T) {
 }
 
 // A run without a page has a report.
-func TestPlot_NoPageWhereNoneIsWanted(t *testing.T) {
+func TestRun_WritesNoPageIfNotWanted(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
 		env   string
@@ -122,7 +122,7 @@ func TestPlot_NoPageWhereNoneIsWanted(t *testing.T) {
 }
 
 // A run below 2 s has a page if it failed or with --html always; otherwise the summary names the plot command for it.
-func TestPlot_PageOfAShortRun(t *testing.T) {
+func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		html, script string
@@ -145,7 +145,7 @@ func TestPlot_PageOfAShortRun(t *testing.T) {
 	}
 }
 
-func TestPlot_PageOfASidecar(t *testing.T) {
+func TestSidecar_RefreshesItsPage(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms", "--html", "always"))
 	page := filepath.Join(l.Cmd.Dir, "perfagent-out", "r", "node-0.html")
@@ -183,7 +183,7 @@ func plotTwo(t testing.TB) string {
 	return filepath.Join(dir, "r")
 }
 
-func TestPlot_PageOfMergedNodes(t *testing.T) {
+func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 	reports := plotTwo(t)
 	one, two := filepath.Join(reports, "node-0.json"), filepath.Join(reports, "node-1.json")
 	merge := func(dir string, args ...string) clitest.Outcome {
@@ -232,7 +232,7 @@ func TestPlot_PageOfMergedNodes(t *testing.T) {
 }
 
 // If the disk has room for the report but not for its page, one line reports that, and nothing else changes.
-func TestPlot_DiskFullForThePage(t *testing.T) {
+func TestRun_FullDiskCostsOnlyThePage(t *testing.T) {
 	t.Parallel()
 	out := clitest.Mount(t, "size=80k", 0)
 	o := clitest.Run(t, "run", "--summary", "never", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
@@ -245,7 +245,7 @@ func TestPlot_DiskFullForThePage(t *testing.T) {
 }
 
 // An existing page is never overwritten: report and page get the next name.
-func TestPlot_PageNameIsTaken(t *testing.T) {
+func TestRun_ExistingPageIsNeverOverwritten(t *testing.T) {
 	for _, directory := range []bool{false, true} {
 		cmd := insideCommand(t, "run", "--summary", "never", "--run-id", "r", "--", "sh", "-c", "exit 7")
 		page := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.html")
@@ -273,7 +273,7 @@ func TestPlot_PageNameIsTaken(t *testing.T) {
 }
 
 // A file that takes the page's name while the job runs stays, and one line reports it.
-func TestPlot_PageNameIsTakenMeanwhile(t *testing.T) {
+func TestRun_PageWrittenByJobIsNotOverwritten(t *testing.T) {
 	o := inside(t, "run", "--summary", "never", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
 	o.Want(t, 7)
 	o.WantLine(t, "perfagent-out/r/node-0.html", "exists")
@@ -284,7 +284,7 @@ func TestPlot_PageNameIsTakenMeanwhile(t *testing.T) {
 }
 
 // The page of a perf.py file names its format and has its eighteen metrics.
-func TestPlot_PageOfPerfPy(t *testing.T) {
+func TestPlot_PageOfPerfPyHasItsMetrics(t *testing.T) {
 	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--html", "always", "--", "sleep", "0.3")
 	o.Want(t, 0)
 	dir := filepath.Join(o.Dir, "perfagent-out", "r")
@@ -302,7 +302,7 @@ func TestPlot_PageOfPerfPy(t *testing.T) {
 	}
 }
 
-func TestPlot_Pictures(t *testing.T) {
+func TestPlot_WritesSVGAndPNG(t *testing.T) {
 	testenv.SkipIfShort(t, "a second of CPU for its pictures")
 	week := plottertest.WeekFile(t)
 	plot := func(args ...string) []byte {
@@ -354,7 +354,7 @@ func plotXML(t testing.TB, data []byte) {
 }
 
 // An error of plot is one line with exit code 1, and leaves no file.
-func TestPlot_Errors(t *testing.T) {
+func TestPlot_ErrorLeavesNoFile(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	broken := clitest.Write(t, filepath.Join(t.TempDir(), "broken.json"), `{"schema":"perfagent.report/1","nodes":{`, 0o644)
 	newer := clitest.Write(t, filepath.Join(t.TempDir(), "newer.json"), `{"schema":"perfagent.report/2","nodes":{}}`, 0o644)
@@ -429,7 +429,7 @@ func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
 }
 
 // A file extension in capitals determines the format, too.
-func TestPlot_TakesCapitals(t *testing.T) {
+func TestPlot_AcceptsExtensionInCapitals(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for name, begin := range map[string]string{"x.HTML": "<!DOCTYPE html>", "x.Svg": "<", "x.PNG": "\x89PNG"} {
 		o := inside(t, "plot", good, "-o", name)
@@ -464,7 +464,7 @@ func TestPlot_KeepsItsInput(t *testing.T) {
 }
 
 // merge -o X.html fails with the hint to name the report.
-func TestPlot_MergeWantsTheReportsName(t *testing.T) {
+func TestMerge_RefusesNameOfAPage(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {
 		o := inside(t, "merge", good, "-o", name)

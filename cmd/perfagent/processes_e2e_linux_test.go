@@ -11,7 +11,7 @@ import (
 )
 
 // The rows of a job of up to twenty processes sum to its CPU time, which equals the kernel's.
-func TestE2E_Processes_AddUp(t *testing.T) {
+func TestE2E_Processes_RowsSumToCPUTimeOfJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, job string
@@ -69,7 +69,7 @@ os.execv(sys.executable, [sys.executable, "-c", "import time\nwhile time.process
 }
 
 // A row has the kernel's high-water mark of memory, and the maximum number of threads.
-func TestE2E_Processes_PeakAndThreads(t *testing.T) {
+func TestE2E_Processes_RowHasPeakMemoryAndThreads(t *testing.T) {
 	t.Parallel()
 	const job = `
 import threading

@@ -63,7 +63,7 @@ func processRow(t *testing.T, n *reporter.Node, pid int) reporter.Process {
 }
 
 // A job that ends before the first sample has the row of its main process, with secrets redacted.
-func TestProcesses_OfAShortJob(t *testing.T) {
+func TestProcesses_ShortJobHasRowOfMainProcess(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "sh", "-c", "exit 3", "sh", "--password", "hunter2")
 	o.Want(t, 3)
@@ -76,7 +76,7 @@ func TestProcesses_OfAShortJob(t *testing.T) {
 }
 
 // The journal of a killed perfagent has the table.
-func TestProcesses_OfAKilledAgent(t *testing.T) {
+func TestProcesses_JournalOfKilledPerfagentHasTable(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "50ms", "--", "sh", "-c", "echo $$; read x", "sh", "--token", "s3cret")
 	stdin, hold := clitest.Pipe(t)
@@ -105,7 +105,7 @@ func TestProcesses_OfAKilledAgent(t *testing.T) {
 }
 
 // show --processes fits a terminal, is not cut in a pipe, and gives the reason for an empty table.
-func TestShow_Processes(t *testing.T) {
+func TestShow_ProcessesFitTerminalAndAreWholeInPipe(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "sh", "-c", "true \x1b[31m"+strings.Repeat(" long", 50))
 	o.Want(t, 0)

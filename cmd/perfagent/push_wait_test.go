@@ -12,7 +12,7 @@ import (
 )
 
 // A dry run waits for one response, for 30 s or the user's timeout.
-func TestBeBrief(t *testing.T) {
+func TestLimitForDryRun_WaitsForOneResponse(t *testing.T) {
 	asked := 0
 	cfg := mlflow.Config{Timeout: 2 * time.Minute, OnRetry: func(error, time.Duration) bool { asked++; return true }}
 	t.Setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
@@ -34,7 +34,7 @@ func TestBeBrief(t *testing.T) {
 	}
 }
 
-func TestProgress_Wait(t *testing.T) {
+func TestProgress_WaitPrintsOperationAndLimit(t *testing.T) {
 	var out bytes.Buffer
 	p := &progress{to: &out}
 	p.wait("search experiments", 30*time.Second)

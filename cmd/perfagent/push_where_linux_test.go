@@ -41,7 +41,7 @@ func recorded(t *testing.T, path string) reporter.PushState {
 }
 
 // The flag takes precedence over the variable, and that over the server in the report.
-func TestPush_WhereItGoes(t *testing.T) {
+func TestPush_FlagBeatsVariableBeatsReport(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its pushes")
 	flag, shell, remembered := newSite(t), newSite(t), newSite(t)
 	withUser := strings.Replace(shell.URL, "http://", "http://me:secret@", 1)
@@ -73,7 +73,7 @@ func TestPush_WhereItGoes(t *testing.T) {
 }
 
 // A push to a dead server from the variable names it first, fails, and keeps the server in the report.
-func TestPush_DeadServerOfTheShell(t *testing.T) {
+func TestPush_DeadServerOfVariableKeepsServerOfReport(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its pushes")
 	remembered := newSite(t)
 	path := pendingReport(t, remembered.URL, "--", "true")

@@ -15,7 +15,7 @@ import (
 )
 
 // Monitor works with the interpreter as process 1 of a container without privileges.
-func TestE2E_Monitor_InContainers(t *testing.T) {
+func TestE2E_Monitor_WorksInContainers(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsRoot(t, "to make namespaces and to drop privileges")
 	unshare := testenv.NeedsTool(t, "unshare", "apt-get install util-linux")
@@ -57,7 +57,7 @@ with perfagent.Monitor(interval=0.05):
 	}
 }
 
-func TestE2E_Monitor_JupyterKernelRestarts(t *testing.T) {
+func TestE2E_Monitor_RecordsKernelThatRestarts(t *testing.T) {
 	t.Parallel()
 	environment := os.Getenv("PERFAGENT_TEST_JUPYTER")
 	python := filepath.Join(environment, "bin/python")

@@ -51,7 +51,7 @@ func wantMonitored(t *testing.T, o clitest.Outcome, seconds float64) *reporter.R
 	return r
 }
 
-func TestMonitor_Script(t *testing.T) {
+func TestMonitor_RecordsScript(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import json, perfagent
@@ -113,7 +113,7 @@ print(json.dumps([monitor.report_path, page, monitor.summary]))
 }
 
 // The module has the version of the program.
-func TestMonitor_Version(t *testing.T) {
+func TestMonitor_HasVersionOfProgram(t *testing.T) {
 	t.Parallel()
 	version := strings.TrimSpace(clitest.Read(t, testenv.Repository(t, "VERSION")))
 	if text := clitest.Read(t, testenv.Repository(t, "python/perfagent/__init__.py")); !strings.Contains(text, "\n__version__ = \""+version+"\"\n") {
@@ -141,7 +141,7 @@ assert m.report is report
 }
 
 // The summary equals the one in ls.
-func TestMonitor_Summary(t *testing.T) {
+func TestMonitor_SummaryEqualsLs(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
@@ -159,7 +159,7 @@ assert "CPU" in page and len(page.encode()) <= 64 << 10 and "<script" not in pag
 }
 
 // Children of multiprocessing are counted, and a forked copy of a Monitor does nothing in them.
-func TestMonitor_Multiprocessing(t *testing.T) {
+func TestMonitor_CountsChildrenOfMultiprocessing(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"fork", "spawn"} {
 		t.Run(method, func(t *testing.T) {
@@ -198,7 +198,7 @@ if __name__ == "__main__":
 }
 
 // The report is written without finalization, and even if the interpreter is killed.
-func TestMonitor_WithoutFinalize(t *testing.T) {
+func TestMonitor_WritesReportWithoutFinalization(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, end string }{
 		{"exit", "sys.exit()"}, {"exception", "raise ValueError"}, {"killed", "os.kill(os.getpid(), 9)"}, {"os._exit", "os._exit(3)"},
@@ -238,7 +238,7 @@ var impostors = map[string]string{
 }
 
 // A program that cannot be started gives a warning.
-func TestMonitor_CannotStart(t *testing.T) {
+func TestMonitor_ProgramThatCannotStartGivesWarning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, arguments, want string }{
 		{"no program", "", "no program perfagent"},
@@ -308,7 +308,7 @@ for before in (None, "before"):
 }
 
 // The name of a phase may be any text, in any locale.
-func TestMonitor_PhasesOfAnyText(t *testing.T) {
+func TestMonitor_PhaseNameMayBeAnyText(t *testing.T) {
 	t.Parallel()
 	cmd := moduleScript(t, nil, `
 import perfagent
@@ -325,7 +325,7 @@ assert "\u65e5\u672c" in names and "inner" in names, ascii(names)
 }
 
 // The summary is taken from the Monitor's report, in any directory.
-func TestMonitor_SummaryOfItsOwnReport(t *testing.T) {
+func TestMonitor_SummaryIsOfItsOwnReport(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
@@ -342,7 +342,7 @@ assert "r: ended" in elsewhere._repr_html_()
 }
 
 // A killed perfagent leaves no report, and Monitor reports that.
-func TestMonitor_IsKilled(t *testing.T) {
+func TestMonitor_ReportsKilledPerfagent(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent, warnings
@@ -361,7 +361,7 @@ print([str(w.message) for w in caught if w.category is RuntimeWarning])
 }
 
 // Messages of the program appear when it has ended.
-func TestMonitor_PassesOnWhatIsSaid(t *testing.T) {
+func TestMonitor_PassesOnMessages(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
@@ -374,7 +374,7 @@ with perfagent.Monitor(args=["--summary", "always"]): pass
 }
 
 // Ctrl-C goes to the Python program.
-func TestMonitor_Interrupt(t *testing.T) {
+func TestMonitor_CtrlCGoesToPython(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, moduleScript(t, nil, `
 import perfagent

@@ -21,7 +21,7 @@ import (
 
 // When perfagents of ranks are killed at any time, including the one that measures the host and the last one while it
 // combines the node, the others keep the exit codes of their jobs, and each rank's recording exists exactly once.
-func TestE2E_Ranks_RandomKills(t *testing.T) {
+func TestE2E_Ranks_RandomKillsLoseNoOtherRank(t *testing.T) {
 	t.Parallel()
 	const ranks, kills, each = 8, 100, 4 // kills of a running perfagent; at most each per step
 	seed := uint64(time.Now().UnixNano())
@@ -118,7 +118,7 @@ func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 }
 
 // When the last rank is killed at any moment while it combines the node, no rank is lost or duplicated.
-func TestE2E_Ranks_KilledWhileClosing(t *testing.T) {
+func TestE2E_Ranks_KillWhileCombiningLosesNoRank(t *testing.T) {
 	t.Parallel()
 	const ranks, tries = 8, 40
 	var f killFigures
@@ -142,7 +142,7 @@ func TestE2E_Ranks_KilledWhileClosing(t *testing.T) {
 }
 
 // 256 concurrent ranks become one node.
-func TestE2E_Ranks_Many(t *testing.T) {
+func TestE2E_Ranks_256RanksBecomeOneNode(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 256)
 	var cmds []*exec.Cmd

@@ -118,7 +118,7 @@ const spin = `i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; `
 
 // Of the ranks on a node one measures the host, each measures its job, and the last one combines them and prints the
 // line.
-func TestRanks_OneNode(t *testing.T) {
+func TestRanks_OfOneNodeAreCombinedByTheLast(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 4)
 	var ranks []rankProcess
@@ -154,7 +154,7 @@ func TestRanks_OneNode(t *testing.T) {
 }
 
 // When the rank that measures the host ends, another one continues, without a hole of more than two intervals.
-func TestRanks_Takeover(t *testing.T) {
+func TestRanks_AnotherRankTakesOverTheHost(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	first := s.launch(0, "sleep 0.7")
@@ -181,7 +181,7 @@ func TestRanks_Takeover(t *testing.T) {
 }
 
 // The first failed rank determines the run's failure, and no rank's exit code changes.
-func TestRanks_FirstFailure(t *testing.T) {
+func TestRanks_FirstFailureIsTheRuns(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 3)
 	a, b, c := s.launch(0, "exit 0"), s.launch(1, "exit 7"), s.launch(2, "kill -KILL $$")
@@ -199,7 +199,7 @@ func TestRanks_FirstFailure(t *testing.T) {
 }
 
 // If a rank is killed together with its perfagent, its journal and the other reports stay.
-func TestRanks_OneIsKilled(t *testing.T) {
+func TestRanks_KilledRankLeavesJournal(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 3)
 	ranks := []rankProcess{s.launch(0, "exit 0"), s.launch(1, "exit 0"), s.launch(2, "exit 0")}
@@ -212,7 +212,7 @@ func TestRanks_OneIsKilled(t *testing.T) {
 }
 
 // A rank that starts when the others have ended joins them.
-func TestRanks_Late(t *testing.T) {
+func TestRanks_RankStartedAfterOthersEndedJoinsThem(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	s.launch(1, "exit 0").finish().Want(t, 0)
@@ -222,7 +222,7 @@ func TestRanks_Late(t *testing.T) {
 }
 
 // A report in another rank's directory is never taken.
-func TestRanks_AnotherDirectory(t *testing.T) {
+func TestRanks_ReportOfAnotherDirectoryIsNeverTaken(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	elsewhere := filepath.Join(t.TempDir(), "out")
@@ -238,7 +238,7 @@ func TestRanks_AnotherDirectory(t *testing.T) {
 
 // A rank with a job that cannot be started takes part in the end of the others: nothing stays in shared memory, and
 // their reports stay separate, because the node is incomplete.
-func TestRanks_CannotStart(t *testing.T) {
+func TestRanks_RankThatCannotStartLeavesReportsSeparate(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	a := s.launch(0, "exit 0")
@@ -280,7 +280,7 @@ func openRosters(t *testing.T, pid int) (paths []string) {
 
 // Without a launcher, overlapping perfagents of one run ID are ranks in order of arrival. Others are separate
 // recordings.
-func TestRanks_WithoutLauncher(t *testing.T) {
+func TestRanks_WithoutLauncher_OverlappingPerfagentsAreRanks(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 0)
 	rank := func() rankProcess {
@@ -301,7 +301,7 @@ func TestRanks_WithoutLauncher(t *testing.T) {
 }
 
 // Without a launcher, runs with one ID in two directories are independent.
-func TestRanks_TwoDirectories(t *testing.T) {
+func TestRanks_WithoutLauncher_DirectoriesAreIndependent(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 0)
 	rank := func(out string) rankProcess {
@@ -321,7 +321,7 @@ func TestRanks_TwoDirectories(t *testing.T) {
 }
 
 // A perfagent in the job of a rank makes a separate recording.
-func TestRanks_Nested(t *testing.T) {
+func TestRanks_NestedPerfagentRecordsSeparately(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	inner := fmt.Sprintf("%s run --out %s --html always -- true", clitest.Binary(t), filepath.Dir(s.out))
@@ -333,7 +333,7 @@ func TestRanks_Nested(t *testing.T) {
 }
 
 // If the perfagents of a node cannot see each other, each measures the host, and reports the reason.
-func TestRanks_Unseen(t *testing.T) {
+func TestRanks_UnseenPerfagentsEachMeasureTheHost(t *testing.T) {
 	t.Parallel()
 	for why, temporary := range map[string]func(*testing.T) string{
 		"no such file or directory": func(*testing.T) string { return "/nonexistent" },
@@ -372,7 +372,7 @@ func (s *step) expectUnseen(why string) {
 }
 
 // The only rank of each of several nodes writes the report of the node at once, with its rank in it.
-func TestRanks_OneOnEachNode(t *testing.T) {
+func TestRanks_OnlyRankOfNodeWritesReportAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	for node := range 2 {
@@ -396,7 +396,7 @@ func TestRanks_OneOnEachNode(t *testing.T) {
 
 // The ranks of a launcher in the job of another perfagent have separate nodes: the outer one's variable only applies to
 // its job.
-func TestRanks_WithinAWrappedBatchScript(t *testing.T) {
+func TestRanks_InWrappedBatchScriptHaveSeparateNodes(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
 	inner := func(node int) string {

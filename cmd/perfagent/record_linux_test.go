@@ -91,7 +91,7 @@ func wantOperation(t *testing.T, b *inbox, name, key string, ok bool) (op operat
 }
 
 // record keeps a command's exit code and streams, and sends an operation.
-func TestRecord_Commands(t *testing.T) {
+func TestRecord_KeepsExitCodeAndSendsOperation(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 150)
 	for _, test := range []struct {
@@ -129,7 +129,7 @@ func TestRecord_Commands(t *testing.T) {
 }
 
 // The time is the command's; the streams are the script's.
-func TestRecord_TimeAndStreams(t *testing.T) {
+func TestRecord_TimesCommandAndPassesStreams(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
 	cmd := clitest.Script(t, "sh", `echo in | "$P" record --op nap -- sh -c 'cat; sleep 0.2; echo err >&2'`)
@@ -148,7 +148,7 @@ func TestRecord_TimeAndStreams(t *testing.T) {
 }
 
 // Signals reach the command, and their effect is recorded.
-func TestRecord_Signals(t *testing.T) {
+func TestRecord_SignalsReachCommand(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		job  string
@@ -168,7 +168,7 @@ func TestRecord_Signals(t *testing.T) {
 }
 
 // Ctrl-C ends the command and the shell's loop, and the command counts as failed.
-func TestRecord_CtrlC(t *testing.T) {
+func TestRecord_CtrlCEndsCommandAndLoop(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
 	cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
@@ -184,7 +184,7 @@ func TestRecord_CtrlC(t *testing.T) {
 }
 
 // Each line of stdin is a datagram, whatever its content.
-func TestRecord_Lines(t *testing.T) {
+func TestRecord_LinesBecomeDatagrams(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 65507)
 	for _, test := range []struct {
@@ -216,7 +216,7 @@ func TestRecord_Lines(t *testing.T) {
 }
 
 // A line is sent when it arrives, without waiting for a full buffer.
-func TestRecord_LinesAtOnce(t *testing.T) {
+func TestRecord_LineIsSentWhenItArrives(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
 	in, out := clitest.Pipe(t)
@@ -235,7 +235,7 @@ func TestRecord_LinesAtOnce(t *testing.T) {
 }
 
 // Without a receiver all lines can be written, and the exit code is 0.
-func TestRecord_LinesForNobody(t *testing.T) {
+func TestRecord_WithoutReceiver_AllLinesCanBeWritten(t *testing.T) {
 	t.Parallel()
 	closed, full := newInbox(t, "udp"), newInbox(t, "unixgram")
 	closed.conn.Close()
@@ -265,7 +265,7 @@ func TestRecord_LinesForNobody(t *testing.T) {
 }
 
 // Without a receiver the command only gets a line on stderr.
-func TestRecord_CommandForNobody(t *testing.T) {
+func TestRecord_WithoutReceiver_CommandGetsOnlyALine(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ env, line string }{
 		{"NONE=", ""},
@@ -284,7 +284,7 @@ func TestRecord_CommandForNobody(t *testing.T) {
 }
 
 // Only wrong use is an error, and then nothing is sent or read.
-func TestRecord_WrongUse(t *testing.T) {
+func TestRecord_OnlyWrongUseIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		args []string
@@ -314,7 +314,7 @@ func TestRecord_WrongUse(t *testing.T) {
 }
 
 // The report of a run has recorded commands with keys and failures, and each line as a datagram.
-func TestRecord_InARun(t *testing.T) {
+func TestRecord_ReportHasCommandsAndLines(t *testing.T) {
 	t.Parallel()
 	for _, ops := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "socket")} {
 		o := clitest.RunCommand(t, clitest.Script(t, "sh", `exec "$P" run --ops "$1" -- sh -c '

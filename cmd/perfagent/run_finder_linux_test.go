@@ -31,7 +31,7 @@ func runsOf(t *testing.T, dir string, runs ...string) {
 }
 
 // A run of three nodes with one failure is one entry under its name, and the failure is shown.
-func TestNames_MeanAllNodes(t *testing.T) {
+func TestNames_RunOfThreeNodesIsOneEntry(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "old:0", "three/0:0", "three/1:5", "three/2:0")
 
@@ -67,7 +67,7 @@ func TestNames_MeanAllNodes(t *testing.T) {
 }
 
 // For an unknown name the error lists the existing names.
-func TestNames_Unknown(t *testing.T) {
+func TestNames_UnknownNameListsTheExisting(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:0")
 	const runs = `no run or file "varied"; the runs in perfagent-out are b, a`
@@ -82,7 +82,7 @@ func TestNames_Unknown(t *testing.T) {
 }
 
 // plot without a name draws the newest run into the working directory, and never overwrites a file.
-func TestPlot_WithoutAName(t *testing.T) {
+func TestPlot_WithoutAName_DrawsNewestRun(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:0")
 	o := insideIn(t, dir, "plot")
@@ -106,7 +106,7 @@ func TestPlot_WithoutAName(t *testing.T) {
 	}
 }
 
-func TestLs(t *testing.T) {
+func TestLs_ListsRunsNewestFirst(t *testing.T) {
 	dir := t.TempDir()
 	if o := insideIn(t, dir, "ls"); o.Code != 0 || o.Out != "" || o.Err != "" {
 		t.Errorf("no runs: %+v", o)
@@ -143,7 +143,7 @@ func TestLs(t *testing.T) {
 }
 
 // An index has links to the pages from any directory, and replaces no file.
-func TestLs_Index(t *testing.T) {
+func TestLs_IndexLinksPages(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:3")
 	if err := os.Mkdir(filepath.Join(dir, "public"), 0o755); err != nil {
@@ -183,7 +183,7 @@ func TestLs_FitsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestPrune(t *testing.T) {
+func TestPrune_RemovesOldRuns(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "perfagent-out")
 	runsOf(t, dir, "one:0", "two:0", "three:1", "four:0")
@@ -228,7 +228,7 @@ func TestPrune(t *testing.T) {
 }
 
 // Runs with a pending push or without a report are kept and named.
-func TestPrune_KeepsWhatIsPendingOrLost(t *testing.T) {
+func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 	dir := t.TempDir()
 	insideIn(t, dir, "run", "--run-id", "pending", "--mlflow", "http://127.0.0.1:9", "--push-timeout", "0s", "--", "true").Want(t, 0)
 	runsOf(t, dir, "done:0", "lost:0")

@@ -14,7 +14,7 @@ import (
 )
 
 // The peak memory equals GNU time's for the same job.
-func TestE2E_Sampling_PeakMemoryIsGNUTimes(t *testing.T) {
+func TestE2E_Sampling_PeakMemoryEqualsGNUTime(t *testing.T) {
 	t.Parallel()
 	const gnuTime = "/usr/bin/time"
 	if out, err := exec.Command(gnuTime, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "GNU") {

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-func TestSampling_JobOf50Milliseconds(t *testing.T) {
+func TestSampling_JobOf50MillisecondsHasAllMetrics(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "sleep", "0.05")
 	o.Want(t, 0)
@@ -31,7 +31,7 @@ func TestSampling_JobOf50Milliseconds(t *testing.T) {
 }
 
 // A job of one syscall has a complete report; values that need more time are missing with that reason.
-func TestSampling_JobOfOneSyscall(t *testing.T) {
+func TestSampling_JobOfOneSyscallHasCompleteReport(t *testing.T) {
 	o := inside(t, "run", "--", "true")
 	o.Want(t, 0)
 	r := o.Report(t)

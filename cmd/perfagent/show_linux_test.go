@@ -95,7 +95,7 @@ func TestShow_Golden(t *testing.T) {
 
 // A burst of two seconds in a week is a full cell in the terminal and in Markdown, and a row of the CSV with a small
 // mean.
-func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
+func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 	week := plottertest.Week(t)
 	full := regexp.MustCompile(`(?m)^(node CPU|node disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
 	for _, args := range [][]string{nil, {"--format", "markdown"}} {
@@ -128,7 +128,7 @@ func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
 	}
 }
 
-func TestShow_Formats(t *testing.T) {
+func TestShow_ChecksFormats(t *testing.T) {
 	r := plottertest.Week(t)
 	same := func(a, b clitest.Outcome) {
 		t.Helper()
@@ -175,7 +175,7 @@ func TestShow_Formats(t *testing.T) {
 }
 
 // The first of the three locale variables that is set determines whether the terminal has UTF-8.
-func TestShow_Locale(t *testing.T) {
+func TestShow_LocaleDeterminesCharacters(t *testing.T) {
 	path := plottertest.Write(t, plottertest.Week(t))
 	for _, c := range []struct {
 		all, ctype, lang string
@@ -202,7 +202,7 @@ func TestShow_Locale(t *testing.T) {
 }
 
 // On a terminal the pictures have its width, and the summary names the page.
-func TestShow_OnTerminal(t *testing.T) {
+func TestShow_FitsTerminalAndNamesPage(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []int{50, 60, 80, 200} {
 		path := plottertest.Write(t, plottertest.Week(t))
@@ -230,7 +230,7 @@ func TestShow_OnTerminal(t *testing.T) {
 }
 
 // The summary of run has pictures, and stderr has nothing without a summary.
-func TestShow_PicturesOfARun(t *testing.T) {
+func TestSummary_HasPictures(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its samples")
 	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
 	cmd := insideCommand(t, args...)
@@ -249,7 +249,7 @@ func TestShow_PicturesOfARun(t *testing.T) {
 }
 
 // On a terminal the list of metrics fits its width.
-func TestMetrics_OnTerminal(t *testing.T) {
+func TestMetrics_FitTheTerminal(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "metrics")).End()
 	if code != 0 {
@@ -268,7 +268,7 @@ func TestMetrics_OnTerminal(t *testing.T) {
 }
 
 // A FIFO without a writer is an empty report, and show does not wait for it.
-func TestShow_FIFO(t *testing.T) {
+func TestShow_DoesNotWaitForFIFO(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // The JSON has the numbers of operations and transfers with the metrics, and nothing else about them.
-func TestShow_WorkNumbers(t *testing.T) {
+func TestShow_JSONHasNumbersOfOperations(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	o := showIn(t, r, "C", "--json")
 	o.Want(t, 0)
@@ -42,7 +42,7 @@ func TestShow_WorkNumbers(t *testing.T) {
 }
 
 // show --ops prints all operations, and --key ProxyStore's statistics of a key, even without --ops.
-func TestShow_Ops(t *testing.T) {
+func TestShow_OpsPrintsAllOperations(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	for _, c := range []struct {
 		args []string
@@ -64,7 +64,7 @@ func TestShow_Ops(t *testing.T) {
 }
 
 // An unknown key gives an empty table and no error.
-func TestShow_UnknownKey(t *testing.T) {
+func TestShow_UnknownKeyGivesEmptyTable(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ShortJob())
 	for _, key := range []string{"other", "", "\x1b[2J"} {
 		o := showIn(t, r, "C", "--ops", "--key", key)
@@ -79,7 +79,7 @@ func TestShow_UnknownKey(t *testing.T) {
 }
 
 // The JSON has the format of the report, by node.
-func TestShow_OpsAsJSON(t *testing.T) {
+func TestShow_OpsJSONHasFormatOfReport(t *testing.T) {
 	r := reportertest.AddOperations(reportertest.ThreeNodes())
 	o := showIn(t, r, "C", "--ops", "--json")
 	o.Want(t, 0)
@@ -109,7 +109,7 @@ func TestShow_OpsAsJSON(t *testing.T) {
 	}
 }
 
-func TestShow_OpsErrors(t *testing.T) {
+func TestShow_OpsRefusesWrongUse(t *testing.T) {
 	with, without := reportertest.AddOperations(reportertest.ShortJob()), reportertest.ShortJob()
 	for _, c := range []struct {
 		report *reporter.Report

@@ -47,7 +47,7 @@ func TestSignals_ReachTheJobOnce(t *testing.T) {
 
 // The witness process, started for some launchers, is bare: it has no memory, no command line that process searches
 // could match, and no descriptors. With perfagent's control group it is not counted as a process of the job.
-func TestSignals_WitnessIsBare(t *testing.T) {
+func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 	cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--interval", "100ms", "--"), "counter")
 	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 	cmd.Env = append(cmd.Env, "SLURM_PROCID=0")
@@ -119,7 +119,7 @@ func TestSignals_KillTheJob(t *testing.T) {
 	}
 }
 
-func TestSignals_JobThatTakesItsTimeAfterTerm(t *testing.T) {
+func TestSignals_JobMayTakeItsTimeAfterTerm(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--interval", "100ms", "--", "sh", "-c",
 		`trap 'echo caught; sleep 2; exit 3' TERM; echo ready $$; while :; do sleep 0.02; done`))
@@ -261,7 +261,7 @@ func shell(t *testing.T) *clitest.Terminal {
 }
 
 // Ctrl-Z returns the terminal to the shell; fg continues job and perfagent, and the job gets CONT once.
-func TestSignals_CtrlZAndForeground(t *testing.T) {
+func TestSignals_CtrlZGivesTerminalToShellAndFgContinues(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
 	m.Send(clitest.HelperEnv("counter") + " $P run -- $JOB\n")
@@ -287,7 +287,7 @@ func TestSignals_CtrlZAndForeground(t *testing.T) {
 }
 
 // At Ctrl-C a shell's loop over wrapped commands behaves as over plain ones.
-func TestSignals_CtrlCInALoop(t *testing.T) {
+func TestSignals_CtrlCEndsShellLoopAsWithoutPerfagent(t *testing.T) {
 	t.Parallel()
 	dies := `sh -c 'echo ready; exec sleep 5'`
 	handles := `sh -c 'trap "exit 0" INT; echo ready; while :; do sleep 0.02; done'`
@@ -359,7 +359,7 @@ func interruptReady(m *clitest.Terminal) {
 }
 
 // A job that stops itself, as an editor does, returns the terminal to the shell.
-func TestSignals_JobThatStopsItself(t *testing.T) {
+func TestSignals_JobThatStopsItselfGivesTerminalToShell(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
 	m.Send("$P run -- sh -c 'echo stopping $$; kill -STOP $$; echo continued; exit 6'\n")
@@ -378,7 +378,7 @@ func TestSignals_JobThatStopsItself(t *testing.T) {
 }
 
 // HUP that nohup ignores is ignored in the job.
-func TestSignals_Nohup(t *testing.T) {
+func TestSignals_HUPIgnoredByNohupIsIgnoredInJob(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
 	cmd := clitest.Script(t, "sh", `exec nohup $P run -- sh -c 'echo ready $$; read x; exit 4'`)
@@ -395,7 +395,7 @@ func TestSignals_Nohup(t *testing.T) {
 }
 
 // A TERM after the end of the job changes neither its exit code nor the report.
-func TestSignals_TermWhileTheReportIsWritten(t *testing.T) {
+func TestSignals_TermAfterJobChangesNothing(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))

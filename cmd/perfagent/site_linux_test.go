@@ -44,7 +44,7 @@ func withDefaults(t *testing.T, user, site string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func TestDefaults_Precedence(t *testing.T) {
+func TestDefaults_FlagBeatsVariableBeatsUserBeatsSite(t *testing.T) {
 	t.Parallel()
 	interval := func(o clitest.Outcome) float64 {
 		o.Want(t, 0)
@@ -77,7 +77,7 @@ func TestDefaults_Precedence(t *testing.T) {
 }
 
 // Bad lines give warnings, and the job runs with the other lines.
-func TestDefaults_BadLines(t *testing.T) {
+func TestDefaults_BadLinesGiveWarnings(t *testing.T) {
 	t.Parallel()
 	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NODES=1\nPERFAGENT_HTML=sometimes\nPERFAGENT_NODE=3\n" +
 		"PERFAGENT_DISK_PATH=/::/tmp\nPERFAGENT_LISTEN_TOKEN=\x01\n"
@@ -102,7 +102,7 @@ func TestDefaults_BadLines(t *testing.T) {
 	}
 }
 
-func TestDefaults_ManyBadLines(t *testing.T) {
+func TestDefaults_ManyBadLines_WarnsAboutTheFirstOnly(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, withDefaults(t, strings.Repeat("x\n", 100), "", "run", "--", "true"))
 	o.Want(t, 0)
@@ -113,7 +113,7 @@ func TestDefaults_ManyBadLines(t *testing.T) {
 }
 
 // An unreadable file gives one line, and a job never waits for a file.
-func TestDefaults_NoFile(t *testing.T) {
+func TestDefaults_UnreadableFileGivesOneLine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		put  func(path string) error
@@ -158,7 +158,7 @@ func TestDefaults_NoFile(t *testing.T) {
 }
 
 // The files do not change the job's environment.
-func TestDefaults_JobsEnvironment(t *testing.T) {
+func TestDefaults_FilesDoNotChangeEnvironmentOfJob(t *testing.T) {
 	t.Parallel()
 	cmd := withDefaults(t, "PERFAGENT_INTERVAL=200ms\nPERFAGENT_LISTEN_TOKEN=t0ken-of-a-file\nPERFAGENT_OUT=x\n", "", "run", "--", "env")
 	cmd.Env = append(cmd.Env, "PERFAGENT_MAX_LENGTH=20")
@@ -175,7 +175,7 @@ func TestDefaults_JobsEnvironment(t *testing.T) {
 }
 
 // PERFAGENT_OUT in a file applies to the commands that find runs, too.
-func TestDefaults_Show(t *testing.T) {
+func TestDefaults_ApplyToShow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const env = "PERFAGENT_OUT=%s\n"
@@ -187,7 +187,7 @@ func TestDefaults_Show(t *testing.T) {
 }
 
 // A secret in the command line is in no file and no output of perfagent, but the job gets it.
-func TestRedact_Everywhere(t *testing.T) {
+func TestRedact_SecretIsInNoOutput(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	server := newSite(t)
@@ -256,7 +256,7 @@ func wantNoFile(t *testing.T, dir, text string) {
 	}
 }
 
-func TestRedact_Options(t *testing.T) {
+func TestRedact_PatternsHideTheirMatches(t *testing.T) {
 	command := func(o clitest.Outcome) string {
 		o.Want(t, 0)
 		return strings.Join(o.Report(t).Run.Command[1:], " ")
@@ -332,7 +332,7 @@ func TestOnEnd_NeverHarms(t *testing.T) {
 }
 
 // The command's process group is killed after 10 s, or when perfagent gets a signal.
-func TestOnEnd_IsKilled(t *testing.T) {
+func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 	t.Parallel()
 	for _, signaled := range []bool{false, true} {
 		t.Run(fmt.Sprint("signaled ", signaled), func(t *testing.T) {
@@ -370,7 +370,7 @@ func TestOnEnd_IsKilled(t *testing.T) {
 }
 
 // An endless command does not count as the job's, whatever it uses.
-func TestOnEnd_IsNotTheJobs(t *testing.T) {
+func TestOnEnd_DoesNotCountAsJob(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--on-end", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", "--", "true")
 	o.Want(t, 0)
@@ -379,7 +379,7 @@ func TestOnEnd_IsNotTheJobs(t *testing.T) {
 	}
 }
 
-func TestOnEnd_Sidecar(t *testing.T) {
+func TestOnEnd_RunsAfterSidecar(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "sidecar", "--run-id", "s", "--interval", "50ms", "--on-end", "cat; exit 3")
 	var stderr strings.Builder
@@ -398,7 +398,7 @@ func TestOnEnd_Sidecar(t *testing.T) {
 	}
 }
 
-func TestListenToken(t *testing.T) {
+func TestListenToken_IsRequired(t *testing.T) {
 	t.Parallel()
 	const token = "s3cr3t-token"
 	file := clitest.Write(t, filepath.Join(t.TempDir(), "token"), token+"\n", 0o600)
@@ -440,7 +440,7 @@ func TestListenToken(t *testing.T) {
 	wantNoFile(t, l.Cmd.Dir, token)
 }
 
-func TestListenToken_Options(t *testing.T) {
+func TestListenToken_RefusesBadFiles(t *testing.T) {
 	dir := t.TempDir()
 	for content, want := range map[string]string{
 		"": "the token is empty", "\n": "the token is empty", "a\nb\n": "control character", "a\n\n": "control character",
@@ -463,7 +463,7 @@ func TestListenToken_Options(t *testing.T) {
 }
 
 // A page that other machines can reach without a token gives one warning.
-func TestListenToken_Warning(t *testing.T) {
+func TestListenToken_PageOpenToOthersGivesWarning(t *testing.T) {
 	for _, c := range []struct {
 		address, token string
 		warns          bool

@@ -9,7 +9,7 @@ import (
 )
 
 // The table of docs/stop-if.md has the columns of the samples.
-func TestDocs_StopKeys(t *testing.T) {
+func TestDocs_StopKeysEqualColumns(t *testing.T) {
 	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`)
 	var out strings.Builder
 	out.WriteString("| key | unit | meaning |\n|---|---|---|\n")

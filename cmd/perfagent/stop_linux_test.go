@@ -38,7 +38,7 @@ func wantStopped(t *testing.T, r *reporter.Report, rule, key string, killed bool
 // anyProcess is a rule that holds at the first sample.
 const anyProcess = "job_processes >= 1"
 
-func TestStopIf_Memory(t *testing.T) {
+func TestStopIf_StopsJobAboveMemory(t *testing.T) {
 	t.Parallel()
 	script := `exec python3 -c 'import time
 held = []
@@ -57,7 +57,7 @@ while True:
 }
 
 // A job that hangs after some activity is stopped.
-func TestStopIf_Hang(t *testing.T) {
+func TestStopIf_StopsJobThatHangs(t *testing.T) {
 	t.Parallel()
 	const rule = "job_cpu_cores < 0.2 for 400ms"
 	o := clitest.Run(t, stopArgs("10s", "head -c 300M /dev/zero >/dev/null; exec sleep 60", rule)...)
@@ -71,13 +71,13 @@ func TestStopIf_Hang(t *testing.T) {
 }
 
 // A rate, which has no value in some samples of a short interval, stops the job.
-func TestStopIf_HangAtAShortInterval(t *testing.T) {
+func TestStopIf_StopsByRateAtShortInterval(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--interval", "10ms", "--mlflow", "off", "--stop-if", "job_cpu_cores < 0.2 for 300ms", "--", "sleep", "60")
 	o.Want(t, 143)
 }
 
-func TestStopIf_TrueForTooShort(t *testing.T) {
+func TestStopIf_RuleTrueForTooShortStopsNothing(t *testing.T) {
 	t.Parallel()
 	script := `for i in 1 2 3; do sleep 60 & all="$all $!"; done; ` + untilSampledSo(3) + `; kill $all; exit 3`
 	o := clitest.Run(t, stopArgs("10s", script, "job_processes >= 3 for 30")...)
@@ -90,7 +90,7 @@ func TestStopIf_TrueForTooShort(t *testing.T) {
 }
 
 // The job chooses its exit code, and the verdict is the same.
-func TestStopIf_JobThatEndsItself(t *testing.T) {
+func TestStopIf_StoppedJobChoosesItsExitCode(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 5} {
 		script := fmt.Sprintf("trap 'exit %d' TERM; while :; do sleep 0.02; done", code)
@@ -105,7 +105,7 @@ func TestStopIf_JobThatEndsItself(t *testing.T) {
 
 // For a job that ignores TERM the main process is killed, and a child in another session, and a daemon with ended
 // parents.
-func TestStopIf_KillsAll(t *testing.T) {
+func TestStopIf_KillsAllProcessesThatIgnoreTerm(t *testing.T) {
 	t.Parallel()
 	script := `trap '' TERM
 setsid sh -c 'echo child $$; exec sleep 60' &
@@ -136,7 +136,7 @@ echo main $$; while :; do sleep 0.02; done`
 }
 
 // Processes that the main process leaves have the rest of the grace period.
-func TestStopIf_KillsWhatIsLeft(t *testing.T) {
+func TestStopIf_LeftProcessesHaveRestOfGrace(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; echo child $$; while :; do sleep 0.02; done' & echo main $$; wait`
 	l := clitest.StartProcess(t, clitest.Perfagent(t, stopArgs("400ms", script, anyProcess+" for 200ms")...))
@@ -160,7 +160,7 @@ func TestStopIf_KillsWhatIsLeft(t *testing.T) {
 }
 
 // A job that forks continuously is killed.
-func TestStopIf_KillsWhatForks(t *testing.T) {
+func TestStopIf_KillsJobThatForks(t *testing.T) {
 	t.Parallel()
 	script := `trap '' TERM; f() { trap '' TERM; sleep 0.01; f & }; f & f & f & while :; do sleep 0.02; done`
 	o := clitest.Run(t, stopArgs("100ms", script, anyProcess)...)
@@ -172,7 +172,7 @@ func TestStopIf_KillsWhatForks(t *testing.T) {
 }
 
 // All processes in the control group made for the job are killed, and the group is removed.
-func TestStopIf_MadeGroup(t *testing.T) {
+func TestStopIf_KillsAllInMadeGroup(t *testing.T) {
 	t.Parallel()
 	args := append([]string{"run", "--cgroup", "create"}, stopArgs("200ms",
 		`trap '' TERM; (setsid sleep 60 &); while :; do sleep 0.02; done`, anyProcess)[1:]...)
@@ -186,7 +186,7 @@ func TestStopIf_MadeGroup(t *testing.T) {
 }
 
 // The first rule that holds stops the job, without effect of the others.
-func TestStopIf_SeveralRules(t *testing.T) {
+func TestStopIf_FirstRuleThatHoldsStops(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, stopArgs("10s", "exec sleep 60",
 		"job_memory_mb > 1000000", "job_cpu_cores < 0.5 for 1h", "job_threads > 0", anyProcess)...)
@@ -194,7 +194,7 @@ func TestStopIf_SeveralRules(t *testing.T) {
 	wantStopped(t, o.Report(t), "job_threads > 0", "job_threads", false)
 }
 
-func TestStopIf_Variable(t *testing.T) {
+func TestStopIf_RulesOfVariableApply(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--mlflow", "off", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done")
 	cmd.Env = append(cmd.Env, "PERFAGENT_STOP_IF=job_memory_mb > 1000000; job_processes >= 1\n", "PERFAGENT_STOP_GRACE=0s")
@@ -204,7 +204,7 @@ func TestStopIf_Variable(t *testing.T) {
 }
 
 // Ctrl-C in the grace period ends the job, and the shell learns that.
-func TestStopIf_InterruptInTheGrace(t *testing.T) {
+func TestStopIf_CtrlCInGraceEndsJob(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo asked' TERM; while :; do sleep 0.02; done`
 	cmd := clitest.Perfagent(t, stopArgs("60s", script, anyProcess)...)
@@ -218,7 +218,7 @@ func TestStopIf_InterruptInTheGrace(t *testing.T) {
 }
 
 // A TERM to perfagent ends the wait for processes that the main process left.
-func TestStopIf_TermWhileItWaits(t *testing.T) {
+func TestStopIf_TermEndsWaitForLeftProcesses(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; while :; do sleep 0.02; done' & echo main $$; wait`
 	cmd := clitest.Perfagent(t, stopArgs("1h", script, anyProcess+" for 200ms")...)
@@ -232,7 +232,7 @@ func TestStopIf_TermWhileItWaits(t *testing.T) {
 }
 
 // An earlier kill by the kernel is the cause.
-func TestStopIf_KernelFirst(t *testing.T) {
+func TestStopIf_EarlierKillByKernelIsTheCause(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
 	// After the first sample the kernel's log is open. The rule holds only after the kill. Only the hog is in the
@@ -248,14 +248,14 @@ func TestStopIf_KernelFirst(t *testing.T) {
 }
 
 // Rules that never hold change nothing.
-func TestStopIf_NeverTrue(t *testing.T) {
+func TestStopIf_RulesThatNeverHoldChangeNothing(t *testing.T) {
 	o := inside(t, "run", "--interval", "50ms", "--stop-if", "job_memory_mb > 1e9", "--", "sh", "-c", "sleep 0.2; exit 4")
 	o.Want(t, 4)
 	reportertest.WantVerdict(t, o.Report(t), "exited", "exited with code 4")
 }
 
 // A perfagent that is killed in the grace period leaves the stop by a rule in the journal.
-func TestStopIf_Journal(t *testing.T) {
+func TestStopIf_JournalOfKilledPerfagentHasTheStop(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, stopArgs("1h", `trap 'echo asked' TERM; echo main $$; while :; do sleep 0.02; done`, anyProcess)...)
 	l := clitest.StartProcess(t, cmd)
@@ -277,7 +277,7 @@ func TestStopIf_Journal(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"rule": anyProcess, "sent_signal": "SIGTERM", "killed": false})
 }
 
-func TestStopIf_BadRules(t *testing.T) {
+func TestStopIf_RefusesBadRules(t *testing.T) {
 	for words, want := range map[string]string{
 		"job_memroy_mb > 8000":    `--stop-if: "job_memroy_mb > 8000": there is no key "job_memroy_mb"; did you mean job_memory_mb?`,
 		"job_memory_mb":           "--stop-if: \"job_memory_mb\": is not KEY OP NUMBER [for DURATION]",
@@ -295,7 +295,7 @@ func TestStopIf_BadRules(t *testing.T) {
 }
 
 // A job without remaining processes ends without a wait.
-func TestStopIf_NoWaitForNothing(t *testing.T) {
+func TestStopIf_DoesNotWaitWithoutLeftProcesses(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	clitest.Run(t, stopArgs("1h", "exec sleep 60", anyProcess)...).Want(t, 143)

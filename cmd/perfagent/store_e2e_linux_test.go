@@ -12,7 +12,7 @@ import (
 )
 
 // A node that dies leaves a partial report in the store.
-func TestE2E_Store_Partial(t *testing.T) {
+func TestE2E_Store_NodeThatDiesLeavesPartialReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	address := filepath.Join(dir, "store")
@@ -50,7 +50,7 @@ func TestE2E_Store_Partial(t *testing.T) {
 }
 
 // /metrics has the store's operations and failures while the job runs.
-func TestE2E_Store_Listen(t *testing.T) {
+func TestE2E_Store_MetricsHaveOperationsOfStore(t *testing.T) {
 	t.Parallel()
 	listenTool(t, "promtool")
 	for name, address := range map[string]string{

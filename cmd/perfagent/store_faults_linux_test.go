@@ -121,7 +121,7 @@ func answerSlowly(conn net.Conn, answer string, pause time.Duration) {
 
 // Whatever a store does, the job keeps its exit code and its time; the report is pending, one line has the reason and
 // the command for later, and permanent faults are not waited for. No output has the password.
-func TestStore_Faults(t *testing.T) {
+func TestStore_FaultsLeaveJobAlone(t *testing.T) {
 	t.Parallel()
 	faults := s3Faults(t)
 	for name, f := range redisFaults(t) {

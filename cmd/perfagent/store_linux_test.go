@@ -59,7 +59,7 @@ func storeState(t *testing.T, path, node string) *reporter.StoreState {
 
 // When run ends, the store has its report: the local one without the state of the store. The other commands take it by
 // reference, and leave no files.
-func TestStore_RunAndRead(t *testing.T) {
+func TestStore_HasReportOfRunForOtherCommands(t *testing.T) {
 	t.Parallel()
 	for kind, scheme := range map[string]string{"directory": "file://", "ProxyStore": "proxystore+file://"} {
 		t.Run(kind, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestStore_RunAndRead(t *testing.T) {
 }
 
 // A wrong reference gives one line with the reference.
-func TestStore_WrongReferences(t *testing.T) {
+func TestStore_WrongReferenceGivesOneLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	address := "proxystore+file://" + dir
@@ -171,7 +171,7 @@ func TestStore_WrongReferences(t *testing.T) {
 }
 
 // With a directory as a store, no name and no link gives access to files outside.
-func TestStore_LeadsNowhereElse(t *testing.T) {
+func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	dir, tmp := filepath.Join(outside, "store"), t.TempDir()
@@ -209,7 +209,7 @@ func TestStore_LeadsNowhereElse(t *testing.T) {
 }
 
 // If a part of a run is damaged, the rest is merged, and the exit code is 1.
-func TestStore_MergesTheRest(t *testing.T) {
+func TestStore_DamagedPart_MergesTheRest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, err := store.Open("proxystore+file://"+dir, store.Options{})
@@ -239,7 +239,7 @@ func TestStore_MergesTheRest(t *testing.T) {
 }
 
 // A failing store does not affect the job, and one command puts the report there later.
-func TestStore_Fails(t *testing.T) {
+func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	clitest.Write(t, filepath.Join(dir, "store"), "a file", 0o600)
@@ -273,7 +273,7 @@ func TestStore_Fails(t *testing.T) {
 }
 
 // A store on a hanging disk delays the end by at most the push timeout.
-func TestStore_Hangs(t *testing.T) {
+func TestStore_HangingDiskDelaysEndByPushTimeout(t *testing.T) {
 	t.Parallel()
 	dir, store := t.TempDir(), hangingDir(t)
 	begun := time.Now()
@@ -291,7 +291,7 @@ func TestStore_Hangs(t *testing.T) {
 }
 
 // Only with --log-level debug, operations in a store are logged in the format of ProxyStore.
-func TestStore_DebugLines(t *testing.T) {
+func TestStore_LogsOperationsOnlyAtDebug(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"run", "--out", dir, "--run-id", "job-7", "--store", "proxystore+file://" + dir + "/ps", "--summary", "never"}
@@ -309,7 +309,7 @@ func TestStore_DebugLines(t *testing.T) {
 }
 
 // The ranks of a host put one report, the node's.
-func TestStore_Ranks(t *testing.T) {
+func TestStore_RanksPutOneReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := `export PERFAGENT_RUN_ID=job PERFAGENT_STORE=` + dir + `/store
@@ -329,7 +329,7 @@ wait`
 }
 
 // A store that is the reports' directory has them already: nothing is written twice.
-func TestStore_IsOut(t *testing.T) {
+func TestStore_ReportsDirectoryAsStoreWritesNothingTwice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for range 2 {
@@ -347,7 +347,7 @@ func TestStore_IsOut(t *testing.T) {
 }
 
 // The Python program of docs/stores.md finds the objects that its commands have stored.
-func TestStore_DocumentedPython(t *testing.T) {
+func TestDocs_StorePythonFindsObjects(t *testing.T) {
 	t.Parallel()
 	python := filepath.Join(os.Getenv("PERFAGENT_TEST_OPS"), "bin", "python")
 	if !clitest.Exists(python) {
@@ -368,7 +368,7 @@ func TestStore_DocumentedPython(t *testing.T) {
 }
 
 // In a directory, the final report takes precedence over the partial one.
-func TestStore_PartialBesideTheLast(t *testing.T) {
+func TestStore_FinalReportBeatsPartial(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, node := range map[string]int{"node-0": 0, "node-0.partial": 0, "node-1.2.partial": 1} {
@@ -395,7 +395,7 @@ func TestStore_PartialBesideTheLast(t *testing.T) {
 }
 
 // An empty store gives a message, so that a wrong address is noticed.
-func TestStore_ListsNothing(t *testing.T) {
+func TestStore_EmptyStoreGivesMessage(t *testing.T) {
 	t.Parallel()
 	address := "file://" + filepath.Join(t.TempDir(), "none")
 	o := clitest.Run(t, "ls", "--json", address)
@@ -408,7 +408,7 @@ func TestStore_ListsNothing(t *testing.T) {
 
 // The password of Redis is in the environment, and in no output or file. The printed command puts the report that a
 // server missed while it was down.
-func TestStore_Redis(t *testing.T) {
+func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
 	server := storetest.Redis(t, "--requirepass", secret)
@@ -460,7 +460,7 @@ func TestStore_Redis(t *testing.T) {
 
 // No output or file of any command has the password of an address or a reference, even if the command cannot use it. An
 // address without a password uses the one in PERFAGENT_STORE, from the variable or a file.
-func TestStore_Passwords(t *testing.T) {
+func TestStore_PasswordsAreInNoOutput(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-redis"
 	server := storetest.Redis(t, "--requirepass", secret)
@@ -520,7 +520,7 @@ func TestStore_Passwords(t *testing.T) {
 }
 
 // No command prints the password of a misspelt address, whatever it takes the argument for.
-func TestStore_MisspeltAddresses(t *testing.T) {
+func TestStore_PasswordOfMisspeltAddressIsNotPrinted(t *testing.T) {
 	dir := t.TempDir()
 	for _, address := range []string{
 		"redis:/:hunter2@host", "redis::hunter2@host", "redis:hunter2@host#job", "redis;//:hunter2@host", "redis//:hunter2@host#job@2",
@@ -549,7 +549,7 @@ func TestStore_MisspeltAddresses(t *testing.T) {
 }
 
 // Wrong use is reported before the job starts.
-func TestStore_BadFlags(t *testing.T) {
+func TestStore_WrongUseIsReportedBeforeJob(t *testing.T) {
 	t.Parallel()
 	for words, args := range map[string][]string{
 		"--store: open store: ":     {"run", "--store", "dir", "--", "echo"},
@@ -572,7 +572,7 @@ func TestStore_BadFlags(t *testing.T) {
 }
 
 // The keys of S3 are in no output or file. The printed command puts the report that a server missed while it was down.
-func TestStore_S3(t *testing.T) {
+func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 	t.Parallel()
 	server := storetest.S3(t)
 	dir, address := t.TempDir(), server.Address("p")
@@ -629,7 +629,7 @@ func TestStore_S3(t *testing.T) {
 }
 
 // The commands of docs/stores.md for S3 work with a server of the test.
-func TestStore_DocumentedS3(t *testing.T) {
+func TestStore_S3CommandsOfTheDocsWork(t *testing.T) {
 	t.Parallel()
 	server := storetest.S3(t)
 	dir := t.TempDir()

@@ -45,7 +45,7 @@ func TestStreams_StdinPassesByteByByte(t *testing.T) {
 }
 
 // A shell sees the same of a command with and without perfagent.
-func TestStreams_ShellSeesTheSame(t *testing.T) {
+func TestStreams_ShellSeesTheSameAsWithoutPerfagent(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	for _, c := range []struct{ name, text, want string }{
@@ -86,7 +86,7 @@ func TestStreams_ShellSeesTheSame(t *testing.T) {
 
 // A command in a pipeline that dies because its reader has ended is not reported as a failure. Elsewhere it is, and in
 // the log of a batch job.
-func TestSummary_Pipeline(t *testing.T) {
+func TestSummary_SIGPIPEInPipelineIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	for _, c := range []struct {
@@ -107,7 +107,7 @@ func TestSummary_Pipeline(t *testing.T) {
 }
 
 // A redirected stderr has no output of perfagent unless requested; only terminals get colours.
-func TestSummary_GoesWhereItIsWanted(t *testing.T) {
+func TestSummary_RedirectedStderrHasNoneUnlessRequested(t *testing.T) {
 	t.Parallel()
 	job := []string{"--", "sh", "-c", "printf out; printf err >&2"}
 	for _, c := range []struct {
@@ -184,7 +184,7 @@ func TestSummary_FitsTheTerminal(t *testing.T) {
 }
 
 // A closed reader of stderr is not a failure.
-func TestStreams_StderrClosedByItsReader(t *testing.T) {
+func TestStreams_ClosedReaderOfStderrIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{{"--summary", "always"}, {"--summary", "always", "--log-level", "debug", "--out", "/proc/nowhere"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestStreams_StderrClosedByItsReader(t *testing.T) {
 	}
 }
 
-func TestStreams_JobClosesItsOwn(t *testing.T) {
+func TestStreams_JobMayCloseItsStreams(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.2; exit 6")
 	o := clitest.RunCommand(t, cmd)
@@ -251,7 +251,7 @@ func TestStreams_AreTheSameOpenFiles(t *testing.T) {
 }
 
 // perfagent keeps no stream open that the job closes.
-func TestStreams_PipeThatTheJobCloses(t *testing.T) {
+func TestStreams_StdoutClosedByJobReachesReader(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
 	in, err := cmd.StdinPipe()
@@ -277,7 +277,7 @@ func TestStreams_PipeThatTheJobCloses(t *testing.T) {
 }
 
 // A full stderr without a reader delays neither the start of the job nor the return of its exit code.
-func TestStreams_NobodyReadsStderr(t *testing.T) {
+func TestStreams_FullStderrDelaysNothing(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"run", "--out", "/proc/nowhere", "--", "sh", "-c", "echo ran >mark; exit 3"},

@@ -21,7 +21,7 @@ const awaitsTitle = `for i in $(seq 1000); do
 done`
 
 // A search for a job by its arguments, secrets among them, only finds the job, from the beginning.
-func TestTitle_OfWhatRunsACommand(t *testing.T) {
+func TestTitle_SearchByArgumentsFindsOnlyJob(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "--run-id", "train.py"}, {"phase", "train.py"}, {"record", "--key", "train.py"}} {
 		t.Run(args[0], func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestTitle_OfWhatRunsACommand(t *testing.T) {
 }
 
 // The command lines of attach and sidecar contain no flags, such as the address of a store with its password.
-func TestTitle_OfWhatRunsBeside(t *testing.T) {
+func TestTitle_AttachAndSidecarShowNoFlags(t *testing.T) {
 	t.Parallel()
 	job := exec.Command("sleep", "600")
 	if err := job.Start(); err != nil {

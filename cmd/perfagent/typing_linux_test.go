@@ -13,7 +13,7 @@ import (
 )
 
 // Wrong use gives one line with a suggestion, and the command's exit code. The texts are a contract.
-func TestTyping_WrongUse(t *testing.T) {
+func TestTyping_WrongUseGivesSuggestion(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		typed string
@@ -65,7 +65,7 @@ func TestTyping_WrongUse(t *testing.T) {
 	}
 }
 
-func TestMetrics_ThatContainAText(t *testing.T) {
+func TestMetrics_ListsNamesThatContainText(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(strings.TrimSpace(output(t, "metrics", "PSI")), "\n")
 	for i, line := range lines {
@@ -109,7 +109,7 @@ func TestShow_RemarksInOneLine(t *testing.T) {
 }
 
 // A probable mistake gives a line, and the job runs normally.
-func TestRun_DoubtsAboutTheEnvironment(t *testing.T) {
+func TestRun_ProbableMistakeGivesALine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		flags string
@@ -140,7 +140,7 @@ func TestRun_DoubtsAboutTheEnvironment(t *testing.T) {
 }
 
 // In an ASCII locale text for people is ASCII; formats for programs stay UTF-8.
-func TestLocale_WithoutUTF8(t *testing.T) {
+func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	perform := func(locale string, args ...string) clitest.Outcome {
@@ -186,7 +186,7 @@ func TestLocale_WithoutUTF8(t *testing.T) {
 }
 
 // The commands in docs/before-after.md give the documented output and exit code.
-func TestDocs_Typed(t *testing.T) {
+func TestDocs_BeforeAfterCommandsGiveTheirOutput(t *testing.T) {
 	dir := t.TempDir()
 	in := func(text string) clitest.Outcome {
 		cmd := clitest.Script(t, "sh", `PATH=$(dirname "$P"):$PATH; `+text)

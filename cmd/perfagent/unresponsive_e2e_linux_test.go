@@ -14,7 +14,7 @@ import (
 
 // If neither the directory of the reports nor the temporary one responds, the job runs, and a line reports that there
 // is no report.
-func TestE2E_Hang_NoDirectoryAnswers(t *testing.T) {
+func TestE2E_Hang_JobRunsIfNoDirectoryResponds(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR="+hangingDir(t))
@@ -29,7 +29,7 @@ func TestE2E_Hang_NoDirectoryAnswers(t *testing.T) {
 
 // If the directory of the reports begins to hang while the job runs, only time is lost: the report is in another
 // directory.
-func TestE2E_Hang_Reports(t *testing.T) {
+func TestE2E_Hang_ReportGoesToAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
 	goOn, err := cmd.StdinPipe()
@@ -49,7 +49,7 @@ func TestE2E_Hang_Reports(t *testing.T) {
 }
 
 // The last rank does not wait for the other reports if they have begun to hang.
-func TestE2E_Hang_LastRankOut(t *testing.T) {
+func TestE2E_Hang_LastRankDoesNotWaitForOtherReports(t *testing.T) {
 	t.Parallel()
 	for what, says := range map[string]string{"": "the report is ", "node-0.rank-0.json": "read report "} {
 		t.Run("hangs "+what, func(t *testing.T) {

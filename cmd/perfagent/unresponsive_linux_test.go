@@ -25,7 +25,7 @@ func hangingDir(t *testing.T) string {
 }
 
 // A hanging directory late in PATH, after the command's, does not delay the job, as in a shell.
-func TestHang_Path(t *testing.T) {
+func TestHang_DirectoryLateInPATHDoesNotDelayJob(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"run": {"run", "--", "sh", "-c", "sleep 1.5; trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done"}, "sidecar": {"sidecar"},
@@ -60,7 +60,7 @@ func TestHang_Path(t *testing.T) {
 
 // The thread that waits for a disk is never the one that the kernel prefers for signals, and an nvidia-smi that hangs
 // in exec, although a stat of it did not, stops nothing: signals reach the job at once.
-func TestHang_SignalMeanwhile(t *testing.T) {
+func TestHang_SignalsReachJobAtOnce(t *testing.T) {
 	t.Parallel()
 	hung := hangingDir(t)
 	for name, interpreters := range map[string][]string{"search": nil, "exec": {"second"}} {
@@ -98,7 +98,7 @@ func TestHang_SignalMeanwhile(t *testing.T) {
 
 // A job in a hanging working directory starts and ends as without perfagent: /bin/false does not access it, and
 // perfagent does not wait for it.
-func TestHang_WorkingDirectory(t *testing.T) {
+func TestHang_WorkingDirectoryDoesNotDelayJob(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	cmd := clitest.Script(t, "sh", `echo ready; read go; exec "$P" run --run-id x --out `+out+` -- /bin/false`)
@@ -127,7 +127,7 @@ const diskPatience = 5 * time.Second
 
 // A process with unreadable kernel files, like one that hangs in exec, costs only the job's numbers while it exists.
 // The hanging file system is mounted over the process's directory, only for perfagent and the job.
-func TestHang_Process(t *testing.T) {
+func TestHang_ProcessCostsOnlyTheJobsNumbers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"for a while", "to the end"} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // timeout(1) around perfagent is recognized by its name, and as the command of the job by its exit code.
-func TestE2E_Verdict_Timeout(t *testing.T) {
+func TestE2E_Verdict_RecognizesTimeoutCommand(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, clitest.Script(t, "sh", `timeout 3 "$P" run --out out -- sleep 60; exit 0`))
 	r, _ := reportertest.ReadSingle(t, filepath.Join(o.Dir, "out"))
@@ -31,7 +31,7 @@ while [ ! -e began ]; do sleep 0.01; done; kill $!; wait; exit 0`))
 
 // A job that removes the file that it could not finish leaves room, but the samples of the file system show that it was
 // full. They do not show root's reserve, if there is one: a tmpfs has none.
-func TestE2E_Verdict_DiskThatWasFull(t *testing.T) {
+func TestE2E_Verdict_NamesDiskThatWasFull(t *testing.T) {
 	t.Parallel()
 	for name, uid := range map[string]uint32{"root": 0, "nobody": 65534} {
 		t.Run(name, func(t *testing.T) {

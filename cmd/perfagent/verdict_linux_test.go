@@ -56,7 +56,7 @@ echo $$ >"$0/cgroup.procs" && exec "$@"`, group}, cmd.Path)
 // long it takes to free the memory.
 const verdictHog = `sh -c "echo 1000 >/proc/self/oom_score_adj; exec tail /dev/zero"`
 
-func TestVerdict_Exit(t *testing.T) {
+func TestVerdict_NamesExitCode(t *testing.T) {
 	v := reportertest.WantVerdict(t, inside(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 0})
 	v = reportertest.WantVerdict(t, inside(t, "run", "--", "sh", "-c", "exit 7").Report(t), "exited", "exited with code 7")
@@ -81,7 +81,7 @@ func TestVerdict_NamesTheSender(t *testing.T) {
 	reportertest.WantTimeInRun(t, r, "signal_time")
 }
 
-func TestVerdict_Terminal(t *testing.T) {
+func TestVerdict_NamesCtrlC(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60")
 	m := clitest.OnTerminal(t, cmd)
@@ -92,7 +92,7 @@ func TestVerdict_Terminal(t *testing.T) {
 	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "signal", "killed by SIGINT from the terminal (Ctrl-C)"), map[string]any{"signal": "SIGINT"})
 }
 
-func TestVerdict_Kill(t *testing.T) {
+func TestVerdict_NamesKill(t *testing.T) {
 	t.Parallel()
 	l := clitest.StartProcess(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
 	if err := unix.Kill(l.PID("pid"), syscall.SIGKILL); err != nil {
@@ -104,7 +104,7 @@ func TestVerdict_Kill(t *testing.T) {
 
 // A job that ignores TERM and is then killed hit its time limit if a scheduler's daemon sent the TERM. A user's shell
 // is not one, whatever a variable with a common name contains.
-func TestVerdict_TermThenKill(t *testing.T) {
+func TestVerdict_TermOfSchedulerThenKillIsTimeLimit(t *testing.T) {
 	t.Parallel()
 	bash := testenv.NeedsTool(t, "bash", "apt-get install bash")
 	for _, test := range []struct{ sender, scheduler, cause, text string }{
@@ -149,7 +149,7 @@ func TestVerdict_TermThenKill(t *testing.T) {
 }
 
 // A signal that a job has caught, such as a request for a checkpoint, does not explain every exit code above 126.
-func TestVerdict_OtherSignals(t *testing.T) {
+func TestVerdict_CaughtSignalDoesNotExplainExitCode(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ then, cause, text string }{
 		{"no-such-command", "exited", "exited with code 127"},
@@ -164,7 +164,7 @@ func TestVerdict_OtherSignals(t *testing.T) {
 }
 
 // An agent that is killed together with its job leaves a journal with the events before.
-func TestVerdict_Journal(t *testing.T) {
+func TestVerdict_JournalHasEventsBeforeKill(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "sh", `exec timeout 1000 "$P" run --out out --run-id r --interval 50ms -- sh -c "trap 'echo caught' TERM; echo ready; while :; do sleep 0.02; done"`)
 	l := clitest.StartProcess(t, cmd)
@@ -192,7 +192,7 @@ func TestVerdict_Journal(t *testing.T) {
 }
 
 // A signal is in the journal at once, however late the next sample is.
-func TestVerdict_JournalBetweenSamples(t *testing.T) {
+func TestVerdict_SignalIsInJournalAtOnce(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "5m", "--", "sh", "-c", "trap 'echo caught' TERM; echo ready; while :; do sleep 0.01; done")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
@@ -228,7 +228,7 @@ func TestVerdict_JournalBetweenSamples(t *testing.T) {
 
 // Of several nodes the run's cause comes first, even if it is only an exit code: a launcher kills the others when one
 // fails.
-func TestVerdict_SeveralNodes(t *testing.T) {
+func TestVerdict_RunsOwnCauseComesFirst(t *testing.T) {
 	out := t.TempDir()
 	merge := []string{"merge", "-o", filepath.Join(out, "all.json")}
 	for node, job := range []string{"exit 0", "exit 4", "kill -9 $$"} {
@@ -249,7 +249,7 @@ func TestVerdict_SeveralNodes(t *testing.T) {
 	}
 }
 
-func TestVerdict_MemoryLimit(t *testing.T) {
+func TestVerdict_NamesMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, script string
@@ -304,7 +304,7 @@ func verdictLogged(t *testing.T, text string) bool {
 }
 
 // If the job makes a group with a lower limit, that limit is named.
-func TestVerdict_LimitBelow(t *testing.T) {
+func TestVerdict_NamesLimitOfGroupMadeByJob(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 1024)
 	inner := filepath.Join(group, "inner")
@@ -340,7 +340,7 @@ func TestVerdict_ForgetsAnOldKill(t *testing.T) {
 
 // Kills in another group meanwhile are not attributed to the job, nor, if the kernel's log is readable, kills of other
 // processes in the same group or below it, however short-lived and however the job ends.
-func TestVerdict_AccusesNobodyOfAnothersKill(t *testing.T) {
+func TestVerdict_DoesNotAttributeKillsOfOthersToJob(t *testing.T) {
 	t.Parallel()
 	const beside = "; its control group had 1 out-of-memory kill, not of the job's processes"
 	for _, test := range []struct {
@@ -409,7 +409,7 @@ func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {
 
 // A killed process of the job is attributed to the job, however short-lived and whatever other processes are in the
 // group.
-func TestVerdict_ShortLivedChildBesideOthers(t *testing.T) {
+func TestVerdict_AttributesKillOfShortLivedChildToJob(t *testing.T) {
 	t.Parallel()
 	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
 		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
@@ -440,7 +440,7 @@ func TestVerdict_ShortLivedChildBesideOthers(t *testing.T) {
 }
 
 // A neighbour in the same group that was seen as another process is not named as the cause.
-func TestVerdict_KnowsANeighbour(t *testing.T) {
+func TestVerdict_NeighbourIsNotTheCause(t *testing.T) {
 	t.Parallel()
 	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
 		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
@@ -478,7 +478,7 @@ func TestVerdict_KnowsANeighbour(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 4, "oom_kills": nil})
 }
 
-func TestVerdict_FullDisk(t *testing.T) {
+func TestVerdict_NamesFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, options, script, text string }{
 		{"bytes", "size=1m", "head -c 2m /dev/zero >file", "no room was left on the file system of "},
@@ -497,7 +497,7 @@ func TestVerdict_FullDisk(t *testing.T) {
 }
 
 // A core file that fills a file system is not the cause of the failure, and a core file without room has not filled it.
-func TestVerdict_CoreFillsTheDisk(t *testing.T) {
+func TestVerdict_CoreFileIsNotTheCause(t *testing.T) {
 	t.Parallel()
 	if pattern := clitest.Read(t, "/proc/sys/kernel/core_pattern"); !strings.HasPrefix(pattern, "core") {
 		t.Skipf("cores are not written to the working directory: %s(sysctl kernel.core_pattern=core)", pattern)

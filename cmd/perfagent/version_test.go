@@ -19,7 +19,7 @@ func hasEntry() bool {
 	return runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64")
 }
 
-func TestVersion_OfBothBuilds(t *testing.T) {
+func TestVersion_NamesPlainBuild(t *testing.T) {
 	t.Parallel()
 	line := `^perfagent \S+ \(go1\.\S+, ` + runtime.GOOS + "/" + runtime.GOARCH + "\\)\n"
 	for name, c := range map[string]struct{ program, want string }{
@@ -38,7 +38,7 @@ func TestVersion_OfBothBuilds(t *testing.T) {
 	}
 }
 
-func TestVersion_JSON(t *testing.T) {
+func TestVersion_JSONHasTheRelease(t *testing.T) {
 	t.Parallel()
 	var got map[string]string
 	if err := json.Unmarshal([]byte(output(t, "version", "--json")), &got); err != nil {
@@ -52,7 +52,7 @@ func TestVersion_JSON(t *testing.T) {
 	}
 }
 
-func TestRelease_SaysWhatTheBuildKnows(t *testing.T) {
+func TestRelease_StringHasWhatTheBuildKnows(t *testing.T) {
 	r := release{Version: "1.2.3", Go: "go1.26.8", OS: "linux", Arch: "arm64"}
 	if got, want := r.String(), "perfagent 1.2.3 (go1.26.8, linux/arm64)"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -19,7 +19,7 @@ import (
 )
 
 // Of several nodes of a run one is shown in full, and the others in a line each.
-func TestE2E_Watch_OfManyNodes(t *testing.T) {
+func TestE2E_Watch_ShowsOneNodeInFullAndOthersInALine(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
 	dir := first.Cmd.Dir
@@ -50,7 +50,7 @@ func TestE2E_Watch_OfManyNodes(t *testing.T) {
 }
 
 // More nodes than lines are all watched to their ends.
-func TestE2E_Watch_OfMoreNodesThanLines(t *testing.T) {
+func TestE2E_Watch_WatchesMoreNodesThanLines(t *testing.T) {
 	t.Parallel()
 	nodes := []*watchRun{watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")}
 	dir := nodes[0].Cmd.Dir
@@ -75,7 +75,7 @@ func TestE2E_Watch_OfMoreNodesThanLines(t *testing.T) {
 }
 
 // Of several recordings of one node the running one is watched.
-func TestE2E_Watch_OfASecondRecording(t *testing.T) {
+func TestE2E_Watch_WatchesTheRunningRecording(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--run-id", "r", "--interval", "50ms")
 	dir := first.Cmd.Dir
@@ -99,7 +99,7 @@ func TestE2E_Watch_OfASecondRecording(t *testing.T) {
 
 // Watchers do not affect the job, even if they are killed and restarted continuously: it takes as long as without them,
 // and its report is complete.
-func TestE2E_Watch_TheJobDoesNotNotice(t *testing.T) {
+func TestE2E_Watch_DoesNotAffectJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	times, missed := make(map[bool][]time.Duration), make(map[bool][]float64)

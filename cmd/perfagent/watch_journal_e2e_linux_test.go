@@ -20,7 +20,7 @@ import (
 )
 
 // If the agent is killed, the view reports that, keeps its values, and q leaves.
-func TestE2E_Watch_OfAnAgentThatIsKilled(t *testing.T) {
+func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
 	w := watchOn(t, run.Cmd.Dir, nil)
@@ -56,7 +56,7 @@ func TestE2E_Watch_OfAnAgentThatIsKilled(t *testing.T) {
 }
 
 // A journal without a complete line or a writer belongs to an agent that was killed at its start.
-func TestE2E_Watch_OfAJournalWithoutABeginning(t *testing.T) {
+func TestE2E_Watch_EmptyJournalIsOfKilledAgent(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"empty": "", "half a head": `{"schema":"perf`} {
 		dir := t.TempDir()
@@ -84,7 +84,7 @@ func TestE2E_Watch_OfAJournalWithoutABeginning(t *testing.T) {
 }
 
 // A journal at its maximum size, which grows by a sample each second, costs the watcher almost nothing.
-func TestE2E_Watch_OfALongRunIsCheap(t *testing.T) {
+func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 	t.Parallel()
 	clitest.Binary(t)
 	dir := t.TempDir()

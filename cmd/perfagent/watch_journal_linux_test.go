@@ -19,7 +19,7 @@ import (
 )
 
 // For an ended run of several nodes the error has the command that shows all of them.
-func TestWatch_EndedOnSeveralNodes(t *testing.T) {
+func TestWatch_EndedRunOfSeveralNodesGivesShowCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, node := range []string{"0", "1"} {
@@ -35,7 +35,7 @@ func TestWatch_EndedOnSeveralNodes(t *testing.T) {
 }
 
 // A run that cannot be watched gives one line with its name, and exit code 1.
-func TestWatch_Refuses(t *testing.T) {
+func TestWatch_RefusesRunThatCannotBeWatched(t *testing.T) {
 	t.Parallel()
 	ended := watched(t, "", "--run-id", "ended", "--node", "3", "--interval", "50ms")
 	ended.ends(0)
@@ -95,7 +95,7 @@ func TestWatch_Refuses(t *testing.T) {
 }
 
 // A journal in the temporary directory is found where the agent reported it.
-func TestWatch_OfAJournalElsewhere(t *testing.T) {
+func TestWatch_FindsJournalInTemporaryDirectory(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
 	cmd := clitest.Perfagent(t, "run", "--out", "file/out", "--interval", "50ms", "--", "sh", "-c", "echo ready; read x")
@@ -119,7 +119,7 @@ func TestWatch_OfAJournalElsewhere(t *testing.T) {
 }
 
 // The journal disappears, and a report never comes, or an invalid one.
-func TestWatch_OfAJournalThatGoes(t *testing.T) {
+func TestWatch_ReportsJournalThatDisappears(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		instead string
@@ -153,7 +153,7 @@ func TestWatch_OfAJournalThatGoes(t *testing.T) {
 }
 
 // A journal that becomes unreadable is reported, and read again once it is readable.
-func TestWatch_OfAJournalThatIsReplaced(t *testing.T) {
+func TestWatch_ReportsUnreadableJournalAndReadsItAgain(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
 	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "100ms")
@@ -219,7 +219,7 @@ func watchSample(j *journal.Journal, rec *collector.Recording, n int) {
 
 // For any content of a journal, the terminal gets only perfagent's control characters, and no line wider than the
 // screen.
-func TestWatch_OfAHostileJournal(t *testing.T) {
+func TestWatch_EscapesHostileJournal(t *testing.T) {
 	t.Parallel()
 	evil := "\x1b]0;title\a\x1b[2J\x1b[31m\r\n\x9b5n\u202e日本語👩‍👩‍👧\xff"
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ func watchSeconds(f watchFrame) float64 {
 }
 
 // watch without a name finds a running run, shows it on 80 × 24, and q leaves.
-func TestWatch_ShowsARunThatGoesOn(t *testing.T) {
+func TestWatch_ShowsRunUntilQ(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "trial-7", "--interval", "100ms", "--tag", "a=b")
 	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "200ms")
@@ -57,7 +57,7 @@ func TestWatch_ShowsARunThatGoesOn(t *testing.T) {
 }
 
 // Every way to leave restores the terminal.
-func TestWatch_GivesTheTerminalBack(t *testing.T) {
+func TestWatch_EveryExitRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "100ms")
 	for name, c := range map[string]struct {
@@ -98,7 +98,7 @@ func TestWatch_GivesTheTerminalBack(t *testing.T) {
 }
 
 // Ctrl-Z stops the view and returns the terminal to the shell, fg restores it.
-func TestWatch_CtrlZAndForeground(t *testing.T) {
+func TestWatch_CtrlZRestoresTerminalAndFgContinues(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "100ms", "--run-id", "r")
 	m := shell(t)
@@ -156,7 +156,7 @@ func watchChild(t *testing.T, pid int) int {
 }
 
 // The view follows the size of the terminal, down to almost nothing.
-func TestWatch_FollowsTheTerminalsSize(t *testing.T) {
+func TestWatch_FollowsSizeOfTerminal(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms")
 	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "200ms")
@@ -200,7 +200,7 @@ func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
 }
 
 // When the run ends, the last picture stays on the screen with the end.
-func TestWatch_UntilTheEnd(t *testing.T) {
+func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 	t.Parallel()
 	for code, words := range map[int]string{0: "exit 0 after ", 7: "failed (exit 7) after "} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
@@ -217,7 +217,7 @@ func TestWatch_UntilTheEnd(t *testing.T) {
 }
 
 // Without a terminal, or on a dumb one, watch prints plain lines.
-func TestWatch_PlainLines(t *testing.T) {
+func TestWatch_WithoutTerminal_PrintsPlainLines(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): CPU ([0-9.]+ %|–) \(peak ([0-9.]+ %|–)\), memory ([0-9.]+ %|–), ` +
 		`disk read (\S+ [KMG]iB/s|–), written (\S+ [KMG]iB/s|–), network received (\S+ [KMG]iB/s|–), sent (\S+ [KMG]iB/s|–)` +
@@ -260,7 +260,7 @@ func TestWatch_PlainLines(t *testing.T) {
 }
 
 // Plain lines continue to the last node, and end with the ends of all nodes.
-func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
+func TestWatch_PlainLinesContinueToTheLastNode(t *testing.T) {
 	t.Parallel()
 	run := func(dir, node string) *watchRun {
 		return watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", node)
@@ -304,7 +304,7 @@ func watchLine(l *clitest.Process, prefix string) {
 }
 
 // A node with a dead agent does not end the others, but then the run has no end.
-func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
+func TestWatch_PlainLines_RunWithKilledNodeHasNoEnd(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
 	dir := first.Cmd.Dir
@@ -323,7 +323,7 @@ func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
 }
 
 // The end is noticed quickly even with a long --refresh.
-func TestWatch_SeesTheEndBetweenPictures(t *testing.T) {
+func TestWatch_NoticesEndBetweenUpdates(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "1h")
@@ -342,7 +342,7 @@ func TestWatch_SeesTheEndBetweenPictures(t *testing.T) {
 }
 
 // The poll interval divides --refresh, and is at most a second.
-func TestWatch_Pace(t *testing.T) {
+func TestPollInterval_DividesRefreshAndIsAtMostASecond(t *testing.T) {
 	t.Parallel()
 	for refresh, want := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: 100 * time.Millisecond, time.Second: time.Second, 1500 * time.Millisecond: 750 * time.Millisecond,
@@ -373,7 +373,7 @@ func TestWatch_TakesTheNewestRun(t *testing.T) {
 }
 
 // A sidecar is watched like any run.
-func TestWatch_OfASidecar(t *testing.T) {
+func TestWatch_FollowsSidecar(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "sidecar", "--run-id", "s", "--interval", "50ms")
 	if err := cmd.Start(); err != nil {
@@ -393,7 +393,7 @@ func TestWatch_OfASidecar(t *testing.T) {
 }
 
 // Without a terminal as stdin the view has no keys, and its footer reflects that.
-func TestWatch_WithoutKeys(t *testing.T) {
+func TestWatch_WithoutTerminalAsStdin_FooterNamesCtrlC(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	m := clitest.OnTerminal(t, clitest.Script(t, "sh", "cd "+run.Cmd.Dir+` && exec "$P" watch </dev/null`))
@@ -444,7 +444,7 @@ func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 }
 
 // With NO_COLOR the view has no colours but the same picture.
-func TestWatch_NoColor(t *testing.T) {
+func TestWatch_NoColorKeepsThePicture(t *testing.T) {
 	t.Parallel()
 	color := regexp.MustCompile("\x1b\\[[1-9][0-9;]*m")
 	for _, env := range [][]string{nil, {"NO_COLOR=1"}} {
