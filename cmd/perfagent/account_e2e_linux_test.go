@@ -60,11 +60,12 @@ func TestE2E_Account_CPUTimeEqualsKernelCounter(t *testing.T) {
 					t.Errorf("%.3f s of CPU, want %.3f (wait4: %.3f)", got, truth, n.Job.UserSeconds+n.Job.SystemSeconds)
 				}
 				if v := n.Metrics["job_cpu_seconds"]; v != n.Job.CPUSeconds {
-					t.Errorf("job_cpu_seconds %v, job.cpu_seconds %v", v, n.Job.CPUSeconds)
+					t.Errorf("job_cpu_seconds is %v, want job.cpu_seconds, %v", v, n.Job.CPUSeconds)
 				}
 				if c.name == "sharing" {
 					if n.Job.PeakMemoryMB < 300 || n.Job.PeakMemoryMB > 345 {
-						t.Errorf("peak of four processes that share 300 MiB: %v MiB (%s); %v", n.Job.PeakMemoryMB, n.Job.MemoryKind, n.Missing)
+						t.Errorf("four processes that share 300 MiB: peak %v MiB (%s), want 300 to 345; missing %v",
+							n.Job.PeakMemoryMB, n.Job.MemoryKind, n.Missing)
 					}
 					if got := n.Metrics["max_t_job_processes"]; got != 4 {
 						t.Errorf("%v processes, want 4", got)
@@ -101,11 +102,11 @@ func TestE2E_Account_HangingFinalSampleKeepsJournalAndGroup(t *testing.T) {
 		t.Skipf("no control group of v1 can be made here: %s%s", o.Out, o.Err)
 	}
 	if groups := stays(t, found[1]); len(groups) == 0 {
-		t.Error("the group was removed, though it may be being read")
+		t.Errorf("no group %q is left, want it kept: the hanging sample may be reading it", found[1])
 	}
 	o.WantLine(t, "final sample", "journal", found[1]+" stays", "rmdir")
 	if !clitest.Exists(filepath.Join(o.Dir, "perfagent-out/hangs/node-0.jsonl")) {
-		t.Error("there is no journal")
+		t.Error("the directory has no journal perfagent-out/hangs/node-0.jsonl, want it kept for the run")
 	}
 }
 
@@ -120,12 +121,12 @@ func TestE2E_Account_HangingGroupRemovalDoesNotDelayExit(t *testing.T) {
 		t.Skipf("no control group can be made here: %v", n.Missing)
 	}
 	if len(stays(t, filepath.Base(n.Job.Cgroup))) == 0 || !n.Job.CgroupStays {
-		t.Errorf("the group was removed, or nothing is said of it: cgroup_stays %v", n.Job.CgroupStays)
+		t.Errorf("group %q: cgroup_stays %v, want true and the group left in place", n.Job.Cgroup, n.Job.CgroupStays)
 	}
 	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return m.What == "cgroup" && strings.Contains(m.Why, "no answer within")
 	}) {
-		t.Errorf("no reason is given: %v", n.Missing)
+		t.Errorf("missing %v, want an entry cgroup with the reason \"no answer within\"", n.Missing)
 	}
 }
 
@@ -148,12 +149,12 @@ func TestE2E_Account_FailingGPUDriverDoesNotAffectJob(t *testing.T) {
 			o.Want(t, 3)
 			r := o.Report(t)
 			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // a hanging one takes 60 s
-				t.Errorf("the job took %v s; gpus %v", r.Run.WallSeconds, r.Nodes["0"].GPUs)
+				t.Errorf("the job took %v s, want at most 30; GPUs %v, want none", r.Run.WallSeconds, r.Nodes["0"].GPUs)
 			}
 			if c.why != "" && !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool {
 				return strings.Contains(m.What, "gpu") && strings.Contains(m.Why, c.why)
 			}) {
-				t.Errorf("missing has no reason: %v", r.Nodes["0"].Missing)
+				t.Errorf("missing %v, want an entry about the GPU with the reason %q", r.Nodes["0"].Missing, c.why)
 			}
 		})
 	}
@@ -175,7 +176,8 @@ for i in range(2):
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	if cpu := n.Job.CPUSeconds; cpu < 1.5 || cpu > 2.3 {
-		t.Errorf("%v s of CPU, of which the kernel accounts %v; 2 s were used, and seen", cpu, n.Job.UserSeconds+n.Job.SystemSeconds)
+		t.Errorf("CPU time %v s, want 1.5 to 2.3 (2 s were used); the kernel accounts %v",
+			cpu, n.Job.UserSeconds+n.Job.SystemSeconds)
 	}
 }
 
@@ -197,15 +199,16 @@ func TestE2E_Account_DoesNotCountNvidiaSMIInOwnGroup(t *testing.T) {
 	wantSource(t, n, "cgroup")
 	memory, processes := n.Samples.Column("job_memory_mb"), n.Envelope["job_processes"].Max
 	if len(memory) < 4 || len(processes) != len(memory) {
-		t.Fatalf("%d samples", len(memory))
+		t.Fatalf("%d samples of memory, %d of processes, want at least 4 of both", len(memory), len(processes))
 	}
 	half := len(memory) / 2 // before that, processes of nvidia-smi end while they are counted
 	low := slices.ContainsFunc(memory[half:len(memory)-1], func(v float64) bool { return v <= 30 })
 	if n.Job.CPUSeconds > 0.3 || !low || slices.Max(processes[half:]) > 1 {
-		t.Errorf("nvidia-smi was counted (%s): %v s, %v MiB, %v processes", n.Job.Source, n.Job.CPUSeconds, memory, processes)
+		t.Errorf("source %s: CPU time %v s, memory %v MiB, processes %v; want none of nvidia-smi's",
+			n.Job.Source, n.Job.CPUSeconds, memory, processes)
 	}
 	if len(n.GPUs) != 2 {
-		t.Errorf("%d GPUs; missing: %v", len(n.GPUs), n.Missing)
+		t.Errorf("%d GPUs, want 2; missing %v", len(n.GPUs), n.Missing)
 	}
 }
 
@@ -249,10 +252,11 @@ os.killpg(0, 9)
 	cores, times := n.Envelope["job_cpu_cores"].Mean, n.Envelope["timestamp"].Mean
 	last := len(cores) - 1
 	if last < 5 {
-		t.Fatalf("%d windows", len(cores))
+		t.Fatalf("the report has %d windows, want at least 6", len(cores))
 	}
 	// 0.76 s are cut off. Ending many processes takes CPU, too. NaN: the window was too short.
 	if spent := cores[last] * (times[last] - times[last-1]); spent > 0.4 {
-		t.Errorf("a job that sleeps at its end used %.2f s there; CPUs %v", spent, cores)
+		t.Errorf("the last window has %.2f s of CPU time, want at most 0.4: the job slept; CPUs by window %v",
+			spent, cores)
 	}
 }

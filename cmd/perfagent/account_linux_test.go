@@ -50,7 +50,7 @@ func TestAccount_PeakMemoryCountsUnsharedPages(t *testing.T) {
 	line := l.Next()
 	var truth float64
 	if _, err := fmt.Sscan(line, &truth); err != nil || truth < 600 {
-		t.Fatalf("%q, %v", line, err)
+		t.Fatalf("the job printed %q (%v), want at least 600 MiB", line, err)
 	}
 
 	// On a busy machine the memory of all processes is read less often.
@@ -63,7 +63,8 @@ func TestAccount_PeakMemoryCountsUnsharedPages(t *testing.T) {
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	if got := n.Job.PeakMemoryMB; math.Abs(got-truth) > 0.02*truth || n.Job.MemoryKind != "pss" {
-		t.Errorf("peak %.1f MiB (%s), the kernel says %.1f; samples %.1f", got, n.Job.MemoryKind, truth, n.Envelope["job_memory_mb"].Max)
+		t.Errorf("peak %.1f MiB (%s), want the kernel's %.1f as pss; samples %.1f",
+			got, n.Job.MemoryKind, truth, n.Envelope["job_memory_mb"].Max)
 	}
 }
 
@@ -141,10 +142,10 @@ func TestAccount_MadeGroupStaysWhileDaemonIsInIt(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	groups := groupsNamed(t, filepath.Base(n.Job.Cgroup))
 	if !n.Job.CgroupStays || len(groups) == 0 {
-		t.Errorf("cgroup_stays %v, groups %v", n.Job.CgroupStays, groups)
+		t.Errorf("cgroup_stays %v, groups %v; want true and a group with the daemon in it", n.Job.CgroupStays, groups)
 	}
 	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "not empty") }) {
-		t.Errorf("nothing is said of the group that stays: %v", n.Missing)
+		t.Errorf("missing %v, want an entry cgroup with the reason \"not empty\"", n.Missing)
 	}
 	w.Close() // the daemon ends
 	clitest.WaitUntil(t, "the groups are gone", func() bool {
@@ -166,7 +167,7 @@ func groupsNamed(t *testing.T, name string) []string {
 		return nil
 	})
 	if err != nil || name == "" || name == "/" {
-		t.Fatalf("groups named %q: %v", name, err)
+		t.Fatalf("find groups named %q: error %v, want a name other than / and no error", name, err)
 	}
 	return found
 }
@@ -179,10 +180,10 @@ func TestAccount_MadeGroupIsRemovedAfterJob(t *testing.T) {
 	wantSource(t, n, "created")
 	name := filepath.Base(n.Job.Cgroup)
 	if !strings.HasPrefix(name, "perfagent-") || !strings.Contains(o.Out, "/"+name+"\n") {
-		t.Errorf("the job was not in the group %q:\n%s", n.Job.Cgroup, o.Out)
+		t.Errorf("the job was in the group %q, want a perfagent- group; it saw:\n%s", n.Job.Cgroup, o.Out)
 	}
 	if left := groupsNamed(t, name); len(left) > 0 || n.Job.CgroupStays {
-		t.Errorf("left behind: %v (cgroup_stays %v)", left, n.Job.CgroupStays)
+		t.Errorf("groups left %v, cgroup_stays %v; want none, false", left, n.Job.CgroupStays)
 	}
 }
 
@@ -248,7 +249,7 @@ func TestAccount_FallsBackToProcessesWithoutCgroups(t *testing.T) {
 			n := o.Report(t).Nodes["0"]
 			wantSource(t, n, "tree")
 			if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "--cgroup create") }) {
-				t.Errorf("no reason is given: %v", n.Missing)
+				t.Errorf("missing %v, want an entry cgroup that names --cgroup create", n.Missing)
 			}
 		})
 	}
@@ -331,7 +332,7 @@ func TestAccount_ReportsGPUsOfJobWithoutNvidiaSMI(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	if len(n.GPUs) != 2 || n.GPUs[0].OfJob || !n.GPUs[1].OfJob || n.GPUs[1].Index != 1 || n.GPUs[1].MemoryMB != 81920 ||
 		n.GPUs[1].PowerLimitWatts != 400 || !strings.HasPrefix(n.GPUs[1].UUID, "GPU-a1b2c301") {
-		t.Errorf("gpus %+v", n.GPUs)
+		t.Errorf("GPUs %+v, want 2, only GPU 1 (GPU-a1b2c301, 81920 MiB, 400 W) used by the job", n.GPUs)
 	}
 	for name, want := range map[string]float64{"gpu_0_avg_utilization_pct": 75, "gpu_1_avg_utilization_pct": 75,
 		"max_t_gpu_1_memory_used_mb": 40960, "max_t_gpu_0_power_watts": 300.5, "max_t_gpu_1_temperature_celsius": 61} {
@@ -340,10 +341,11 @@ func TestAccount_ReportsGPUsOfJobWithoutNvidiaSMI(t *testing.T) {
 		}
 	}
 	if band := n.Envelope["gpu_1_power_watts"]; len(band.Max) != n.Samples.Len() || !slices.Contains(band.Max, 300.5) {
-		t.Errorf("envelope of gpu_1_power_watts: %v", band.Max)
+		t.Errorf("envelope of gpu_1_power_watts %v, want %d values with a maximum of 300.5", band.Max, n.Samples.Len())
 	}
 	if n.Job.Orphans != 0 || n.Job.CPUSeconds > 0.1 || n.Metrics["max_t_job_processes"] != 1 {
-		t.Errorf("nvidia-smi was counted: %d orphans, %v s, %v processes", n.Job.Orphans, n.Job.CPUSeconds, n.Metrics["max_t_job_processes"])
+		t.Errorf("%d orphans, %v s of CPU time, %v processes; want 0, at most 0.1, 1 without nvidia-smi",
+			n.Job.Orphans, n.Job.CPUSeconds, n.Metrics["max_t_job_processes"])
 	}
 	wantGone(t, pidFile)
 }
@@ -410,10 +412,11 @@ func TestAccount_DoesNotCountProcessesOfAnotherPIDNamespace(t *testing.T) {
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	if _, there := n.Metrics["max_t_job_processes"]; there || n.Job.PeakMemoryMB > 100 {
-		t.Errorf("processes of the host were counted: %v, %v MiB", n.Metrics["max_t_job_processes"], n.Job.PeakMemoryMB)
+		t.Errorf("max_t_job_processes %v, peak %v MiB; want no count, at most 100: the host's processes do not count",
+			n.Metrics["max_t_job_processes"], n.Job.PeakMemoryMB)
 	}
 	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "job" && strings.Contains(m.Why, "pid namespace") }) {
-		t.Errorf("no reason is given: %v", n.Missing)
+		t.Errorf("missing %v, want an entry job with the reason \"pid namespace\"", n.Missing)
 	}
 }
 
@@ -425,7 +428,7 @@ func TestAccount_SampleAfterEndIsNotReportedAsZero(t *testing.T) {
 		n := o.Report(t).Nodes["0"]
 		for _, name := range []string{"max_t_job_processes", "max_t_job_threads", "job_peak_memory_mb"} {
 			if v, there := n.Metrics[name]; there && v == 0 {
-				t.Errorf("%s: %s is 0", mode, name)
+				t.Errorf("%s: %s is 0, want a value or none", mode, name)
 			}
 		}
 	}
@@ -446,7 +449,8 @@ ctypes.CDLL(None).pthread_exit(None)
 	n := o.Report(t).Nodes["0"]
 	memory := n.Envelope["job_memory_mb"].Max
 	if len(memory) < 4 || memory[len(memory)-2] < 100 || n.Job.PeakMemoryMB < 100 || n.Job.MemoryKind != "pss" {
-		t.Errorf("memory %v, peak %v (%s)", memory, n.Job.PeakMemoryMB, n.Job.MemoryKind)
+		t.Errorf("memory %v MiB, peak %v MiB (%s); want 4 samples or more with at least 100 MiB, as pss",
+			memory, n.Job.PeakMemoryMB, n.Job.MemoryKind)
 	}
 }
 
@@ -456,7 +460,7 @@ func TestAccount_SampleAfterEndDoesNotCountAsNoProcesses(t *testing.T) {
 		n := inside(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
 		for _, metric := range []string{"max_t_job_processes", "max_t_job_threads"} {
 			if v, there := n.Metrics[metric]; there && v < 1 {
-				t.Errorf("%s is %v", metric, v)
+				t.Errorf("%s is %v, want at least 1 or none", metric, v)
 			}
 		}
 	}
@@ -472,7 +476,7 @@ func TestAccount_CountsReadAndWriteCallsOfReapedChild(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	for _, name := range []string{"total_job_read_calls", "total_job_write_calls"} {
 		if v := clitest.Metric(t, n, name); v < calls || v > calls+500 {
-			t.Errorf("%s: %v, dd alone has %d", name, v, calls)
+			t.Errorf("%s is %v, want %d to %d: dd alone makes %[3]d calls", name, v, calls, calls+500)
 		}
 	}
 }
@@ -483,6 +487,6 @@ func TestAccount_IOCallsAreMissingForShortJob(t *testing.T) {
 	o := clitest.Run(t, "run", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100")
 	o.Want(t, 0)
 	if v, known := o.Report(t).Nodes["0"].Metrics["total_job_read_calls"]; known && v < 100 {
-		t.Errorf("%v calls, dd has 100", v)
+		t.Errorf("total_job_read_calls is %v, want at least 100, which dd made, or none", v)
 	}
 }

@@ -19,7 +19,7 @@ func TestE2E_Attach_CountsCPUTimeSinceAttachment(t *testing.T) {
 	l, ready := attach(t, "--run-id", "a", p.pid())
 	if ready.RunID != "a" || ready.PID != l.Cmd.Process.Pid || ready.Dir != filepath.Join(l.Cmd.Dir, "perfagent-out/a") ||
 		ready.Marks != ready.Dir+"/node-0.marks" {
-		t.Errorf("ready %+v", ready)
+		t.Errorf("ready %+v, want run a of process %d in %s", ready, l.Cmd.Process.Pid, l.Cmd.Dir)
 	}
 
 	p.do("burn(0.2)")
@@ -32,17 +32,19 @@ func TestE2E_Attach_CountsCPUTimeSinceAttachment(t *testing.T) {
 
 	n := r.Nodes["0"]
 	if exited(r) != 7 || r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v, verdict %+v; want exit code 7, cause exited", r.Run, r.Run.Verdict)
 	}
 	if r.Run.Command[0] != p.Cmd.Args[0] || !slices.Equal(n.Job.PIDs, []int{p.Cmd.Process.Pid}) || !n.Job.Attached {
-		t.Errorf("command %q, job %+v", r.Run.Command, n.Job)
+		t.Errorf("command %q, job %+v; want the attached process %d, %q",
+			r.Run.Command, n.Job, p.Cmd.Process.Pid, p.Cmd.Args)
 	}
 	if !r.Run.Start.Equal(n.Sampling.Start.Time) || !r.Run.Start.Equal(n.Job.Start.Time) {
-		t.Errorf("start %v, of the samples %v, of the job %v", r.Run.Start, n.Sampling.Start, n.Job.Start)
+		t.Errorf("run starts at %v, samples at %v, job at %v; want the same time",
+			r.Run.Start, n.Sampling.Start, n.Job.Start)
 	}
 	wantCPU(t, r, 0.7)
 	if len(n.Marks) != 1 || n.Marks[0].Text != "begun" {
-		t.Errorf("marks %+v", n.Marks)
+		t.Errorf("marks %+v, want only \"begun\"", n.Marks)
 	}
 	if most := n.Metrics["max_t_job_processes"]; most != 3 {
 		t.Errorf("at most %v processes, want 3", most)
@@ -81,7 +83,7 @@ func TestE2E_Attach_CountsByGroupOfProcesses(t *testing.T) {
 			r := attachedReport(t, l)
 			n := r.Nodes["0"]
 			if n.Job.Source != "cgroup" || exited(r) != 0 {
-				t.Errorf("job %+v, run %+v", n.Job, r.Run)
+				t.Errorf("source %q, run %+v; want source cgroup, exit code 0", n.Job.Source, r.Run)
 			}
 			wantCPU(t, r, 0.3)
 			if mb := n.Metrics["job_peak_memory_mb"]; mb < 60 || mb > 110 {

@@ -103,7 +103,7 @@ func attachedReport(t *testing.T, l *clitest.Process) *reporter.Report {
 	o, _ := l.End()
 	o.Want(t, 0)
 	if o.Out != "" || o.Err != "" {
-		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+		t.Errorf("stdout %q, stderr %q; want none", o.Out, o.Err)
 	}
 	return o.Report(t)
 }
@@ -168,7 +168,7 @@ func TestAttach_EndsWithItsProcessAndReportsSignal(t *testing.T) {
 	p.Signal(syscall.SIGKILL)
 	p.End()
 	if r := attachedReport(t, l); exited(r) != 137 || r.Run.Signal != "SIGKILL" || r.Run.Verdict.Cause != "signal" {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v, want exit code 137, SIGKILL and a verdict with the cause signal", r.Run)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestAttach_StaysUntilAllProcessesEnded(t *testing.T) {
 	r := attachedReport(t, l)
 	want := []int{a.Cmd.Process.Pid, b.Cmd.Process.Pid}
 	if exited(r) != 3 || !slices.Equal(r.Nodes["0"].Job.PIDs, want) || r.Nodes["0"].Job.PID != want[0] {
-		t.Errorf("run %+v, job %+v", r.Run, r.Nodes["0"].Job)
+		t.Errorf("run %+v, job %+v; want exit code 3, processes %v", r.Run, r.Nodes["0"].Job, want)
 	}
 	wantCPU(t, r, 0.6)
 }
@@ -208,7 +208,8 @@ func TestAttach_SignalEndsRecordingButNotProcesses(t *testing.T) {
 		}
 		r := attachedReport(t, l)
 		if exited(r) != -1 || r.Run.Verdict != nil || missingOf(r, "exit_code").Code != reporter.JobGoesOn {
-			t.Errorf("%v: run %+v, missing %+v", sig, r.Run, r.Nodes["0"].Missing)
+			t.Errorf("attach ended by %v: run %+v, missing %+v; want no exit code, no verdict and the code job_goes_on",
+				sig, r.Run, r.Nodes["0"].Missing)
 		}
 	}
 	p.do("pass")
@@ -248,7 +249,7 @@ func TestAttach_RefusesMissingProcess(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, c.want)
 		if clitest.Exists(filepath.Join(o.Dir, "perfagent-out")) {
-			t.Errorf("%q: something was written", c.args)
+			t.Errorf("%q: perfagent-out exists, want nothing written", c.args)
 		}
 	}
 	_ = zombie.Wait()
@@ -268,19 +269,19 @@ func TestAttach_ReportsWhyMemoryOfAnotherUserIsMissing(t *testing.T) {
 	r := attachedReport(t, l)
 	n := r.Nodes["0"]
 	if n.Job.MemoryKind != "rss" || !(n.Metrics["job_peak_memory_mb"] > 1) {
-		t.Errorf("job %+v", n.Job)
+		t.Errorf("job %+v, want memory kind rss and a peak above 1 MiB", n.Job)
 	}
 	if _, there := n.Metrics["total_job_io_read_mb"]; there || missingOf(r, "total_job_io_read_mb").Why == "" {
-		t.Errorf("metrics %v, missing %+v", n.Metrics, n.Missing)
+		t.Errorf("metrics %v, missing %+v; want total_job_io_read_mb missing with a reason", n.Metrics, n.Missing)
 	}
 	if m := missingOf(r, "job"); !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return strings.Contains(m.Why, "smaps_rollup")
 	}) {
-		t.Errorf("missing %+v: no word of the memory; %+v", n.Missing, m)
+		t.Errorf("missing %+v, want a reason with smaps_rollup; the one of job is %+v", n.Missing, m)
 	}
 	wantCPU(t, r, 0.3)
 	if exited(r) != 143 {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v, want exit code 143", r.Run)
 	}
 }
 
@@ -303,7 +304,7 @@ func TestAttach_DoesNotCountItselfAsChildOfJob(t *testing.T) {
 	r = o.Report(t)
 	// The shell, its sleep, and the other perfagent, which counts like any process.
 	if most := r.Nodes["0"].Metrics["max_t_job_processes"]; most > 3 || exited(r) != 5 {
-		t.Errorf("at most %v processes, run %+v", most, r.Run)
+		t.Errorf("at most %v processes, want at most 3; run %+v, want exit code 5", most, r.Run)
 	}
 	clitest.WaitUntil(t, "the other report is there", func() bool {
 		return clitest.Exists(filepath.Join(o.Dir, "other/b/node-0.json"))
@@ -326,21 +327,22 @@ func TestAttach_WithoutPidfd_NoticesEndButNotExitCode(t *testing.T) {
 	p.End()
 	r := attachedReport(t, l)
 	if m := missingOf(r, "exit_code"); exited(r) != -1 || m.Code != reporter.ParentOnly || !strings.Contains(m.Why, "pidfd") {
-		t.Errorf("run %+v, missing %+v", r.Run, m)
+		t.Errorf("run %+v, missing %+v; want no exit code, code %s and the reason pidfd", r.Run, m, reporter.ParentOnly)
 	}
 	if v := r.Run.Verdict; v == nil || v.Cause != "unknown" {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("verdict %+v, want cause unknown", v)
 	}
 	wantCPU(t, r, 0.2)
 
 	// The test waits for the process, so the sampled figure replaces wait4's.
 	n := r.Nodes["0"]
 	if heaviest, _ := n.LargestProcess(); !(heaviest.PeakMemoryMB > 1) || n.Metrics["job_max_rss_mb"] != heaviest.PeakMemoryMB {
-		t.Errorf("job_max_rss_mb %v, the heaviest process %+v", n.Metrics["job_max_rss_mb"], heaviest)
+		t.Errorf("job_max_rss_mb %v, want the peak of the largest process, above 1 MiB: %+v",
+			n.Metrics["job_max_rss_mb"], heaviest)
 	}
 	o := clitest.Run(t, "ls", "--json", ready.Dir)
 	if !strings.Contains(o.Out, `"failed_nodes": []`) {
-		t.Errorf("perfagent ls: %s", o.Out)
+		t.Errorf("perfagent ls --json prints no empty failed_nodes: %s", o.Out)
 	}
 }
 
@@ -373,6 +375,6 @@ func TestSidecar_EndsAfterFor(t *testing.T) {
 	o := clitest.Run(t, "sidecar", "--interval", "20ms", "--for", "200ms")
 	o.Want(t, 0)
 	if r := o.Report(t); r.Run.WallSeconds <= 0 || r.Run.End.Sub(begin) < 200*time.Millisecond {
-		t.Errorf("run %+v, begun at %v", r.Run, begin)
+		t.Errorf("run %+v began at %v, want a length of at least 200ms", r.Run, begin)
 	}
 }

@@ -23,7 +23,7 @@ func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 
 	paths := reportertest.InDir(t, out)
 	if len(paths) != 1 {
-		t.Fatalf("%q", paths)
+		t.Fatalf("reports %q, want exactly one", paths)
 	}
 	path = filepath.Join(out, paths[0])
 	data, err := os.ReadFile(path)
@@ -39,7 +39,7 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 	_, good := sampleReport(t)
 	edit := func(old, new string) string {
 		if !bytes.Contains(good, []byte(old)) {
-			t.Fatalf("the report has no %q", old)
+			t.Fatalf("the report lacks %q, which the test replaces", old)
 		}
 		return strings.ReplaceAll(string(good), old, new)
 	}
@@ -130,10 +130,10 @@ func wantRefused(t *testing.T, path string) {
 		o.Want(t, 1)
 		o.WantLine(t, path)
 		if o.Out != "" {
-			t.Errorf("%v: stdout %q", args, o.Out)
+			t.Errorf("%v: stdout %q, want none", args, o.Out)
 		}
 		if clitest.Exists(merged) {
-			t.Errorf("%v: something was written", args)
+			t.Errorf("%v: %s was written, want nothing written", args, merged)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestShow_RefusesReportCutOffAnywhere(t *testing.T) {
 			clitest.Write(t, path, string(data[:cut]), 0o644)
 			o := inside(t, "show", path)
 			if o.Code != 1 {
-				t.Errorf("%s cut off at %d: exit code %d", name, cut, o.Code)
+				t.Errorf("show %s cut off at byte %d: exit code %d, want 1", name, cut, o.Code)
 			}
 			o.WantLine(t, path)
 		}
@@ -176,7 +176,7 @@ func TestShow_AcceptsReportOfNewerMinorSchema(t *testing.T) {
 	o.Want(t, 0)
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"]["future_metric"] != 7 {
-		t.Errorf("%v: %s", err, o.Out)
+		t.Errorf("show --json: %v, want future_metric 7 of node 0: %s", err, o.Out)
 	}
 }
 
@@ -190,12 +190,12 @@ func TestCommand_EscapesControlCharacters(t *testing.T) {
 		o.Want(t, code)
 		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {
 			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
-				t.Errorf("%s: raw on %s: %q", name, stream, text)
+				t.Errorf("%s: %s has raw control characters, want them escaped: %q", name, stream, text)
 			}
 		}
 		for _, w := range words {
 			if !strings.Contains(o.Out+o.Err, w) {
-				t.Errorf("%s: no %q in %q %q", name, w, o.Out, o.Err)
+				t.Errorf("%s: the output lacks %q: stdout %q, stderr %q", name, w, o.Out, o.Err)
 			}
 		}
 	}
@@ -283,12 +283,12 @@ func TestShow_EscapesHostileReport(t *testing.T) {
 		o.Want(t, 0)
 		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {
 			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
-				t.Errorf("%v: raw on %s: %q", args, stream, text)
+				t.Errorf("%v: %s has raw control characters, want them escaped: %q", args, stream, text)
 			}
 		}
 		var nodes map[string]map[string]float64
 		if args[1] == "--json" && (json.Unmarshal([]byte(o.Out), &nodes) != nil || nodes["0"][hostile] != 1.5) {
-			t.Errorf("show --json does not give the metric back: %s", o.Out)
+			t.Errorf("show --json lacks the metric %q with 1.5: %s", hostile, o.Out)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestCommand_FailedWriteToStdoutIsAnError(t *testing.T) {
 		o.Want(t, 1)
 		clitest.WantLines(t, o.Err, 1, 100) // show --json also prints remarks
 		if !strings.HasSuffix(o.Err, "no space left on device\n") {
-			t.Errorf("%v: stderr %q", args, o.Err)
+			t.Errorf("%v > /dev/full: stderr %q, want \"no space left on device\" at its end", args, o.Err)
 		}
 	}
 }
@@ -325,11 +325,11 @@ func TestShow_DoesNotCrashOnAbsurdNumbers(t *testing.T) {
 		for _, args := range [][]string{{"show", path}, {"show", "--json", path}} {
 			o := inside(t, args...)
 			if o.Code != 0 && o.Code != 1 || strings.Contains(o.Out, "NaN") || strings.Contains(o.Out, "Inf") {
-				t.Errorf("%s: %v: %+v", number, args[0], o)
+				t.Errorf("number %s: %v gave %+v, want exit code 0 or 1, and no NaN or Inf", number, args[0], o)
 			}
 			for line := range strings.Lines(o.Out) {
 				if n := len([]rune(line)); args[1] != "--json" && n > 82 && !strings.Contains(line, path) {
-					t.Errorf("%s: a line of %d characters: %s", number, n, line)
+					t.Errorf("number %s: a line of %d characters, want at most 82: %s", number, n, line)
 				}
 			}
 		}
@@ -341,7 +341,7 @@ func numberOf(t *testing.T, text, key, number string) string {
 	t.Helper()
 	before, after, ok := strings.Cut(text, fmt.Sprintf("%q: ", key))
 	if !ok {
-		t.Fatalf("no %s", key)
+		t.Fatalf("the report has no key %s, which the test replaces", key)
 	}
 	return before + fmt.Sprintf("%q: ", key) + number + strings.TrimLeft(after, "-+.eE0123456789")
 }

@@ -26,7 +26,7 @@ func TestE2E_Make_InstallsTheReleasedProgram(t *testing.T) {
 
 	got, err := exec.Command(filepath.Join(dir, "opt/some/bin/perfagent"), "version").Output()
 	if err != nil || strings.Contains(string(got), "plain go build") {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("version of the installed program: %q, %v; want no plain go build", got, err)
 	}
 	head, err := exec.Command("git", "rev-parse", "--verify", "HEAD").Output()
 	if err != nil {

@@ -21,7 +21,7 @@ func output(t *testing.T, args ...string) string {
 	t.Helper()
 	o := call(args...)
 	if o.Code != 0 || o.Err != "" {
-		t.Fatalf("%v: exit code %d, stderr %q", args, o.Code, o.Err)
+		t.Fatalf("%v: exit code %d, stderr %q; want 0 and none", args, o.Code, o.Err)
 	}
 	return o.Out
 }
@@ -55,7 +55,7 @@ func TestHelp_Golden(t *testing.T) {
 				t.Errorf("%s is not current (go test ./cmd/perfagent -run Help -update):\n%s", golden, diff)
 			}
 			if args[0] == name && name != "help" && !strings.Contains(got, "\nExamples:\n") {
-				t.Error("no example")
+				t.Errorf("help of %s has no section Examples", name)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestNewRoot_MakesOnlyTheCalledCommand(t *testing.T) {
 	s := streams{out: io.Discard, err: io.Discard}
 	for _, all := range []string{"", "help", "completion", "rnu", "--version", "--", "__complete"} {
 		if called := calledIn([]string{all, "run"}); called != "" {
-			t.Errorf("%q: only %s is made", all, called)
+			t.Errorf("args %q, run: calledIn returns %q, want all commands made", all, called)
 		}
 	}
 
@@ -90,7 +90,7 @@ func TestNewRoot_MakesOnlyTheCalledCommand(t *testing.T) {
 		want := []string{"help", name}
 		slices.Sort(want)
 		if diff := cmp.Diff(want, made); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("commands made for %s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -106,18 +106,19 @@ func TestHelp_FitsATerminal(t *testing.T) {
 		}
 		for line := range strings.Lines(out.String()) {
 			if line = strings.TrimSuffix(line, "\n"); text.Width(line) > 80 || strings.TrimRight(line, " ") != line {
-				t.Errorf("%s, %d columns: %q", cmd.Name(), text.Width(line), line)
+				t.Errorf("help of %s: %d columns, want at most 80 and no space at the end: %q",
+					cmd.Name(), text.Width(line), line)
 			}
 			if !strings.HasPrefix(line, " ") && text.ASCII(line) != line {
-				t.Errorf("%s: not plain: %q", cmd.Name(), line)
+				t.Errorf("help of %s: running text is not ASCII: %q", cmd.Name(), line)
 			}
 		}
 		if cmd.HasParent() && cmd.GroupID == "" {
-			t.Errorf("%s is in no group: help does not list it", cmd.Name())
+			t.Errorf("command %s has no group, so that help does not list it", cmd.Name())
 		}
 		for _, foreign := range []string{"[command]", "help for", "Available Commands", "Global Flags"} {
 			if strings.Contains(out.String(), foreign) {
-				t.Errorf("%s: %q is not perfagent's own word", cmd.Name(), foreign)
+				t.Errorf("help of %s has %q, a word of cobra", cmd.Name(), foreign)
 			}
 		}
 	}
@@ -142,15 +143,15 @@ func TestMetrics_ListsTheMetricsInOrder(t *testing.T) {
 	for _, m := range table {
 		names = append(names, m.Name)
 		if m.Unit == "" || m.Meaning == "" || m.How == "" {
-			t.Errorf("incomplete: %+v", m)
+			t.Errorf("metric lacks a unit, a meaning or how it is computed: %+v", m)
 		}
 	}
 	if diff := cmp.Diff(metricOrder, names[:min(len(metricOrder), len(names))]); diff != "" {
-		t.Error(diff)
+		t.Errorf("the first metrics (-want +got):\n%s", diff)
 	}
 	rest := names[len(metricOrder):]
 	if len(rest) < 30 || !strings.HasPrefix(rest[0], "boot_") || !strings.Contains(rest[len(rest)-1], "gpu_{i}_") {
-		t.Errorf("after them: %q", rest)
+		t.Errorf("metrics after the ordered ones: %q; want at least 30, from boot_ to gpu_{i}_", rest)
 	}
 	all := allMetrics()
 	slices.SortStableFunc(all, reporter.ByGroup) // the order for people
@@ -159,7 +160,7 @@ func TestMetrics_ListsTheMetricsInOrder(t *testing.T) {
 	for _, m := range all {
 		next := strings.Index(printed[at:], "\n"+m.Name+" ")
 		if next < 0 {
-			t.Fatalf("%s does not follow in:\n%s", m.Name, printed)
+			t.Fatalf("metric %s is missing from, or not in order in:\n%s", m.Name, printed)
 		}
 		at += next
 	}
@@ -170,7 +171,7 @@ func TestCompletion_ScriptOfEveryShellIsValid(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		script := output(t, "completion", shell)
 		if !strings.Contains(script, "perfagent") || output(t, "completion", shell, "--no-descriptions") == script {
-			t.Errorf("%s: %q", shell, script)
+			t.Errorf("script for %s lacks perfagent, or has descriptions with --no-descriptions: %q", shell, script)
 		}
 		if path, err := exec.LookPath(shell); err == nil && shell != "powershell" && !testing.Short() {
 			cmd := exec.Command(path, "-n")
@@ -182,6 +183,6 @@ func TestCompletion_ScriptOfEveryShellIsValid(t *testing.T) {
 	}
 	// __complete also writes to stderr.
 	if got := call("__complete", "sh"); got.Code != 0 || !strings.HasPrefix(got.Out, "show\t") {
-		t.Errorf("sh completes to %+v", got)
+		t.Errorf("\"sh\" completes to %+v, want show first", got)
 	}
 }

@@ -56,7 +56,7 @@ func TestE2E_Docs_CookbookRecipesWork(t *testing.T) {
 		commands := slices.ContainsFunc(r.blocks, func(b block) bool { return b.language == "sh" })
 		marked := strings.Contains(strings.ToLower(text), "*tested")
 		if tested := cook != nil || commands || title == testedElsewhere; marked != tested {
-			t.Errorf("%s: marked as tested: %v, and a test runs it: %v", title, marked, tested)
+			t.Errorf("recipe %s: marked as tested %v, but run by a test %v", title, marked, tested)
 		}
 		if cook != nil {
 			t.Run(title, func(t *testing.T) {
@@ -81,13 +81,13 @@ func TestE2E_Docs_PythonBlocksRun(t *testing.T) {
 		cmd := withModule(t, clitest.Command(t, python, "-c", b.text))
 		cmd.Dir = dir
 		if o := clitest.RunCommand(t, cmd); o.Code != 0 || o.Err != "" {
-			t.Errorf("line %d: exit code %d, stderr %q", b.line, o.Code, o.Err)
+			t.Errorf("block in line %d: exit code %d, stderr %q; want 0 and none", b.line, o.Code, o.Err)
 		}
 	}
 
 	n := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/training/node-0.json")).Nodes["0"]
 	if len(n.Phases) != 1 || n.Phases[0].Name != "load" || len(n.Marks) != 1 || n.Marks[0].Text != "summed" {
-		t.Errorf("phases %+v, marks %+v", n.Phases, n.Marks)
+		t.Errorf("phases %+v, marks %+v; want load, summed", n.Phases, n.Marks)
 	}
 	reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/notebook/node-0.json"))
 }
@@ -97,7 +97,7 @@ func (r recipe) block(t *testing.T, language string) string {
 	t.Helper()
 	found := slices.DeleteFunc(slices.Clone(r.blocks), func(b block) bool { return b.language != language })
 	if len(found) != 1 {
-		t.Fatalf("%d blocks are fenced as %s", len(found), language)
+		t.Fatalf("%d blocks are fenced as %s, want 1", len(found), language)
 	}
 	return found[0].text
 }
@@ -122,7 +122,7 @@ func perform(t *testing.T, dir, bin, script string, env ...string) clitest.Outco
 		"PATH="+strings.Join([]string{bin, filepath.Dir(clitest.Binary(t)), os.Getenv("PATH")}, ":"))
 	o := clitest.RunCommand(t, cmd)
 	if o.Code != 0 {
-		t.Fatalf("exit code %d\n%s\n%s\n%s", o.Code, script, o.Out, o.Err)
+		t.Fatalf("exit code %d, want 0, of the script\n%s\nstdout %s\nstderr %s", o.Code, script, o.Out, o.Err)
 	}
 	return o
 }
@@ -134,7 +134,7 @@ func cookPandas(t *testing.T, r recipe) {
 	clitest.Write(t, filepath.Join(dir, "table.py"), r.block(t, "python"), 0o644)
 	o := perform(t, dir, bin, "for id in a b; do perfagent run --run-id $id -- sleep 0.1; done; python table.py")
 	if !regexp.MustCompile(`(?m)^count +2\.0+ +2\.0+$`).MatchString(o.Out) || !strings.Contains(o.Out, "job_cpu_seconds") {
-		t.Errorf("printed %q", o.Out)
+		t.Errorf("pandas printed %q, want a count of 2 and job_cpu_seconds", o.Out)
 	}
 }
 
@@ -147,7 +147,7 @@ func cookSnakemake(t *testing.T, r recipe) {
 	perform(t, dir, bin, "snakemake --cores 1")
 	clitest.Read(t, filepath.Join(dir, "model.bin"))
 	if run := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/train-0/node-0.json")).Run; run.Tags["rule"] != "train" {
-		t.Errorf("tags %v", run.Tags)
+		t.Errorf("tags %v, want rule train", run.Tags)
 	}
 }
 
@@ -170,10 +170,11 @@ func cookDask(t *testing.T, r recipe) {
 		"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP=2m")
 	report := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/worker-1/node-0.json"))
 	if code := exited(report); code != 0 || clitest.Metric(t, report.Nodes["0"], "job_cpu_seconds") < 0.1 {
-		t.Errorf("exit code %d, processes %+v", code, report.Nodes["0"].Processes)
+		t.Errorf("exit code %d, want 0; processes %+v, want at least 0.1 s of CPU time",
+			code, report.Nodes["0"].Processes)
 	}
 	if !strings.Contains(o.Out, "dask worker tcp://") {
-		t.Errorf("show prints %q", o.Out)
+		t.Errorf("show prints %q, want a line of \"dask worker tcp://\"", o.Out)
 	}
 }
 
@@ -203,7 +204,7 @@ func cookJupyter(t *testing.T, r recipe) {
 	perform(t, dir, bin, "python session.py", "JUPYTER_PLATFORM_DIRS=1", "JUPYTER_PATH="+dir, "PERFAGENT_RUN_ID=kernel")
 	report := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/kernel/node-0.json"))
 	if exited(report) != 0 || !slices.Contains(report.Run.Command, "ipykernel_launcher") {
-		t.Errorf("run %+v", report.Run)
+		t.Errorf("run %+v, want exit code 0 of ipykernel_launcher", report.Run)
 	}
 }
 
@@ -217,13 +218,13 @@ func cookActions(t *testing.T, r recipe) {
 		commands = append(commands, m[1])
 	}
 	if len(commands) != 3 || !strings.HasPrefix(commands[0], "pip install ") {
-		t.Fatalf("commands %q", commands)
+		t.Fatalf("commands of the workflow %q, want 3, first pip install", commands)
 	}
 
 	summary := filepath.Join(dir, "summary.md")
 	perform(t, dir, "", strings.Join(commands[1:], "\n"), "GITHUB_STEP_SUMMARY="+summary)
 	if text := clitest.Read(t, summary); !strings.HasPrefix(text, "### perfagent: exit 0 after ") || !strings.Contains(text, "make test") {
-		t.Errorf("the step's summary is %q", text)
+		t.Errorf("summary of the step %q, want exit 0 and make test", text)
 	}
 }
 
@@ -248,10 +249,10 @@ func cookMessage(t *testing.T, r recipe) {
 			ExitCode *int   `json:"exit_code"`
 		}
 		if err := json.Unmarshal(body, &summary); err != nil || summary.Schema != "perfagent.summary/1" || summary.ExitCode == nil {
-			t.Errorf("the server got %s: %v", body, err)
+			t.Errorf("the server got %s (%v), want a perfagent.summary/1 with an exit code", body, err)
 		}
 	default:
-		t.Error("the server got nothing")
+		t.Error("the server got no request, want the summary of the run")
 	}
 }
 
@@ -274,9 +275,9 @@ func cookPool(t *testing.T, r recipe) {
 	o := perform(t, dir, "", strings.ReplaceAll(r.block(t, "bash"), "-- python ", "-- "+testenv.Python(t)+" "))
 	pid := regexp.MustCompile(`(?m)^large (\d+)$`).FindStringSubmatch(o.Out)
 	if pid == nil {
-		t.Fatalf("printed %q", o.Out)
+		t.Fatalf("the pool printed %q, want the ID of the process that grew", o.Out)
 	}
 	if !regexp.MustCompile(`(?m)^` + pid[1] + ` .* 2\d\d MiB `).MatchString(o.Out) {
-		t.Errorf("process %s does not stand out:\n%s", pid[1], o.Out)
+		t.Errorf("no line with about 200 MiB for process %s in:\n%s", pid[1], o.Out)
 	}
 }

@@ -59,7 +59,7 @@ func end(t *testing.T, p *clitest.Process) string {
 	t.Helper()
 	o, _ := p.End()
 	if o.Code != 0 {
-		t.Errorf("exit code %d: %s%s", o.Code, o.Out, o.Err)
+		t.Errorf("the script ended with exit code %d, want 0: stdout %s, stderr %s", o.Code, o.Out, o.Err)
 	}
 	return o.Out
 }
@@ -79,11 +79,12 @@ func TestE2E_Docs_DaskOnOneMachineWorks(t *testing.T) {
 	clitest.Write(t, filepath.Join(d.dir, "job.py"), d.block(t, "python job.py"), 0o600)
 	out := end(t, d.sh(t, d.block(t, "sh one")))
 	if !strings.Contains(out, "799999960000000") || !strings.Contains(out, "python job.py") {
-		t.Errorf("%s", out)
+		t.Errorf("output lacks the sum 799999960000000 or \"python job.py\":\n%s", out)
 	}
 	n := readReport(t, filepath.Join(d.dir, "perfagent-out", "one", "node-0.json")).Nodes["0"]
 	if len(n.Processes) < 3 || clitest.Metric(t, n, "job_cpu_seconds") < 0.5 { // the program and two workers
-		t.Errorf("%d processes, %v s", len(n.Processes), clitest.Metric(t, n, "job_cpu_seconds"))
+		t.Errorf("%d processes, %v s of CPU time; want at least 3 (the program and two workers) and 0.5 s",
+			len(n.Processes), clitest.Metric(t, n, "job_cpu_seconds"))
 	}
 
 	script := d.block(t, "python jobqueue") + "\nprint(cluster.job_script())\n"
@@ -93,7 +94,7 @@ func TestE2E_Docs_DaskOnOneMachineWorks(t *testing.T) {
 	o.Want(t, 0)
 	job := regexp.MustCompile(`(?m)^export PERFAGENT_RUN_ID=job-8 PERFAGENT_STORE=.*\nperfagent run --node \$SLURM_JOB_ID -- python3 -m distributed\.cli\.dask_worker `)
 	if !job.MatchString(o.Out) {
-		t.Errorf("the script of a job: %s", o.Out)
+		t.Errorf("script of a Dask job does not match %v:\n%s", job, o.Out)
 	}
 }
 
@@ -126,18 +127,18 @@ if __name__ == "__main__":
 	for _, p := range append(workers, head) {
 		p.Signal(syscall.SIGTERM)
 		if o, _ := p.End(); o.Code != 0 && o.Code != 128+int(syscall.SIGTERM) {
-			t.Errorf("exit code %d: %s", o.Code, o.Err)
+			t.Errorf("exit code %d, want 0 or that of TERM: %s", o.Code, o.Err)
 		}
 	}
 
 	end(t, d.sh(t, d.block(t, "sh merge")))
 	r := readReport(t, filepath.Join(d.dir, "job-7.json"))
 	if len(r.Nodes) != 3 || r.Run.Gather.NodesFound != 3 || !strings.Contains(clitest.Read(t, filepath.Join(d.dir, "job-7.html")), "node2") {
-		t.Errorf("%d nodes, %+v", len(r.Nodes), r.Run.Gather)
+		t.Errorf("%d nodes, gathered %+v; want 3 nodes, and node2 on the page", len(r.Nodes), r.Run.Gather)
 	}
 	for _, worker := range []string{"1", "2"} {
 		if cpu := clitest.Metric(t, r.Nodes[worker], "job_cpu_seconds"); cpu < 0.2 {
-			t.Errorf("worker %s has used %v s", worker, cpu)
+			t.Errorf("worker %s used %v s of CPU time, want at least 0.2", worker, cpu)
 		}
 	}
 
@@ -145,9 +146,9 @@ if __name__ == "__main__":
 	out := d.python(t, "refer.py")
 	said := regexp.MustCompile(`^job CPU [\d.]+ s\ngets: tasks \[1, 1, 1\] client 0\nbytes a task: (\d{3})\n$`).FindStringSubmatch(out)
 	if said == nil {
-		t.Errorf("by reference: %s", out)
+		t.Errorf("program that reads by reference printed %s", out)
 	}
 	if out := d.python(t, "proxies.py"); out != "gets: client 4\n" {
-		t.Errorf("by proxies: %s", out)
+		t.Errorf("proxies.py printed %q, want \"gets: client 4\\n\"", out)
 	}
 }

@@ -18,7 +18,7 @@ func TestE2E_Deploy_GrafanaHasData(t *testing.T) {
 			t.Parallel()
 			queries := readDashboard(t, name).queries(t)
 			if len(queries) < 8 {
-				t.Fatalf("%d queries", len(queries))
+				t.Fatalf("the dashboards have %d queries, want at least 8", len(queries))
 			}
 
 			cmd := clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0", "--interval", "200ms"}, holdOpen...)...)

@@ -55,7 +55,8 @@ func (d dashboard) queries(t *testing.T) map[string]string {
 		}
 		ids[p.ID] = true
 		if (p.Type == "row") != (len(p.Targets) == 0) {
-			t.Errorf("%s: %d queries in the %s %q", d.Title, len(p.Targets), p.Type, p.Title)
+			t.Errorf("dashboard %s: the %[3]s %[4]q has %[2]d queries, want none in a row and some in a panel",
+				d.Title, len(p.Targets), p.Type, p.Title)
 		}
 		for i, target := range p.Targets {
 			all[fmt.Sprintf("%d %s, query %d", p.ID, p.Title, i+1)] = variables.Replace(target.Expr)
@@ -85,7 +86,7 @@ func TestDeploy_SlurmBatchScriptReportsUnderItsStepName(t *testing.T) {
 		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 0)
 		if o.Out+o.Err != "" {
-			t.Errorf("%s prints %q, %q", name, o.Out, o.Err)
+			t.Errorf("%s prints %q on stdout and %q on stderr, want nothing", name, o.Out, o.Err)
 		}
 	}
 
@@ -94,9 +95,9 @@ func TestDeploy_SlurmBatchScriptReportsUnderItsStepName(t *testing.T) {
 	task.End()
 	script("taskepilog.sh")
 	if r := reportertest.ReadFile(t, filepath.Join(out, "4711.batch", "node-0.json")); r.Run.ID != "4711.batch" || r.Run.Incomplete != "" {
-		t.Errorf("%+v", r.Run)
+		t.Errorf("run %+v, want the complete run 4711.batch", r.Run)
 	}
 	if left := reportertest.InDir(t, out); len(left) != 1 {
-		t.Errorf("reports %q", left)
+		t.Errorf("reports %q, want one", left)
 	}
 }

@@ -47,11 +47,11 @@ func TestE2E_Diff_GateFiresOnlyForSlowerJob(t *testing.T) {
 		if moreChanged && morePct < 50 && more.Code == 1 && !sameChanged && same.Code == 0 {
 			clitest.WantLines(t, more.Err, 1, 1)
 			if same.Err != "" {
-				t.Errorf("equal sets: %q on stderr", same.Err)
+				t.Errorf("equal sets: stderr %q, want none", same.Err)
 			}
 			return
 		}
 		t.Logf("attempt %d did not come out", attempt+1)
 	}
-	t.Errorf("not in any of %d attempts", attempts)
+	t.Errorf("no attempt of %d told the slower job from equal ones", attempts)
 }

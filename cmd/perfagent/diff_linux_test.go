@@ -102,7 +102,7 @@ func diffOutput(t *testing.T, o clitest.Outcome) (d diffJSON) {
 		return ok && m.OfDevice() && !slices.Contains(names, name)
 	})
 	if !slices.Equal(names, everywhere) {
-		t.Errorf("metrics %q", names)
+		t.Errorf("metrics %q, want %q", names, everywhere)
 	}
 	return d
 }
@@ -115,7 +115,7 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 			return *m.ChangePct, *m.Changed
 		}
 	}
-	t.Fatalf("no change of job_cpu_seconds is known:\n%s", o.Out)
+	t.Fatalf("stdout lacks the change of job_cpu_seconds:\n%s", o.Out)
 	return 0, false
 }
 
@@ -216,12 +216,12 @@ func TestDiff_ExitCodes(t *testing.T) {
 			clitest.WantLines(t, o.Err, test.lines, test.lines)
 			for _, w := range test.words {
 				if !strings.Contains(o.Err, w) {
-					t.Errorf("stderr does not name %q: %s", w, o.Err)
+					t.Errorf("stderr lacks %q: %s", w, o.Err)
 				}
 			}
 			// The comparison is printed even if a gate cannot be judged.
 			if compared := test.code != 2 || strings.Contains(o.Err, "cannot be judged"); compared != (o.Out != "") {
-				t.Errorf("stdout: %q", o.Out)
+				t.Errorf("exit code %d: stdout %q, want the comparison only if it was made", test.code, o.Out)
 			}
 		})
 	}
@@ -236,7 +236,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 			t.Errorf("%s has no unit", m.Name)
 		}
 		if m.Name == "job_cpu_seconds" && (m.A == nil || *m.A != 2.5 || *m.B != 6.5 || *m.ChangePct != 160 || !*m.Changed || *m.P > 0.0286 || *m.P < 0.0285) {
-			t.Errorf("%+v", m)
+			t.Errorf("job_cpu_seconds: %+v, want 2.5, 6.5, 160 %%, changed, p 0.0286", m)
 		}
 	}
 
@@ -244,7 +244,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := diffIn(t, dir, "link", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, link") {
-		t.Errorf("a link to a directory: exit %d\n%s%s", o.Code, o.Out, o.Err)
+		t.Errorf("link to a directory: exit code %d, want 0 with 4 runs of link\n%s%s", o.Code, o.Out, o.Err)
 	}
 
 	// A directory without node-*.json stands for all its reports of other names.
@@ -260,7 +260,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
 	}
 	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json below it; took all *.json in it: 4") {
-		t.Errorf("reports of other names: exit %d\n%s%s", o.Code, o.Out, o.Err)
+		t.Errorf("reports of other names: exit code %d, want 0 with 4 runs and a note\n%s%s", o.Code, o.Out, o.Err)
 	}
 
 	sample := func(second int) string {
@@ -275,11 +275,11 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 		switch m.Name {
 		case "node_cpu_hours":
 			if m.A == nil || *m.A != 8 {
-				t.Errorf("perf.py's hours with --cpus 8: %v", m.A)
+				t.Errorf("node_cpu_hours of perf.py's JSON with --cpus 8: %v, want 8", m.A)
 			}
 		case "total_disk_io_read_mb":
 			if m.A != nil || m.Changed != nil {
-				t.Errorf("perf.py's total since boot is compared: %+v", m)
+				t.Errorf("total since boot of perf.py: %+v, want no value and no comparison", m)
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 	o = diffIn(t, dir, "--all", "two", "two.json")
 	if !strings.HasPrefix(o.Out, "B took as long as A (one run a side: the noise is unknown)\n\nA: 1 run in 2 reports, two\nB: 1 run, two.json\n") ||
 		strings.Contains(o.Out, "+") || strings.Contains(o.Out, "~") || !strings.Contains(o.Out, "0 % ?") {
-		t.Errorf("two nodes, and the same merged:\n%s%s", o.Out, o.Err)
+		t.Errorf("two nodes and the same merged: want no change\n%s%s", o.Out, o.Err)
 	}
 }
 
@@ -313,11 +313,12 @@ func TestDiff_LeavesJournalsOut(t *testing.T) {
 	}
 	clitest.Wait(t, cmd)
 	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of unfinished runs left out: 1") != 2 {
-		t.Errorf("exit %d\n%s%s", o.Code, o.Out, o.Err)
+		t.Errorf("directories with a journal: exit code %d, want 0 and a note for each side\n%s%s",
+			o.Code, o.Out, o.Err)
 	}
 	o := diffIn(t, dir, "a/node-1.jsonl", "a")
 	if o.Code != 0 || !strings.Contains(o.Out, "A: 1 of 1 runs have no end") {
-		t.Errorf("exit %d\n%s%s", o.Code, o.Out, o.Err)
+		t.Errorf("named journal: exit code %d, want 0 and \"1 of 1 runs have no end\"\n%s%s", o.Code, o.Out, o.Err)
 	}
 }
 
@@ -333,15 +334,15 @@ func TestDiff_ColorsOnlyOnTerminalWithoutNoColor(t *testing.T) {
 		cmd.Env = append(cmd.Env, test.env)
 		screen, code := clitest.OnTerminal(t, cmd).End()
 		if got := strings.Contains(screen, "\x1b[1mjob_cpu_seconds"); code != 0 || got != test.color {
-			t.Errorf("%s: exit %d, colours: %v\n%s", test.env, code, got, screen)
+			t.Errorf("%s: exit code %d, want 0; colours %v, want %v\n%s", test.env, code, got, test.color, screen)
 		}
 		for line := range strings.Lines(screen) {
 			if cells := len([]rune(strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "", "\r\n", "").Replace(line))); cells > 80 && !strings.Contains(line, dir) {
-				t.Errorf("%d cells: %q", cells, line)
+				t.Errorf("a line of %d cells, want at most 80: %q", cells, line)
 			}
 		}
 	}
 	if o := diffIn(t, dir, "a", "b"); strings.Contains(o.Out, "\x1b") {
-		t.Errorf("colours in a pipe: %q", o.Out)
+		t.Errorf("a pipe got colours: %q", o.Out)
 	}
 }

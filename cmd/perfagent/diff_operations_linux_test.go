@@ -78,7 +78,8 @@ func TestDiff_ComparesOperations(t *testing.T) {
 		}
 	}
 	if o := diffIn(t, dir, "--fail-if", "op.a.count > 1", "bare", "bare"); o.Code != 2 || !strings.Contains(o.Err, "operations were not recorded: perfagent run --ops on") {
-		t.Errorf("exit %d, stderr %q", o.Code, o.Err)
+		t.Errorf("gate on operations that no run has: exit code %d, stderr %q; want 2 and the hint --ops on",
+			o.Code, o.Err)
 	}
 }
 
@@ -102,16 +103,16 @@ func TestDiff_JSON_OperationOnOneSideOnlyIsNullWithReason(t *testing.T) {
 		case "op.new.count":
 			found++
 			if m.A != nil || m.B == nil || *m.B != 3702 || m.NA != 0 || m.Why != "A: the job recorded no such operation" {
-				t.Errorf("%+v", m)
+				t.Errorf("%+v, want only B with 3702 and the reason that A has no such operation", m)
 			}
 		case "op.store.get.count":
 			found++
 			if m.A == nil || *m.A != 3702 || m.Why != "" {
-				t.Errorf("%+v", m)
+				t.Errorf("%+v, want A with 3702 and no reason", m)
 			}
 		}
 	}
 	if found != 2 {
-		t.Errorf("%d of 2 metrics in\n%s", found, o.Out)
+		t.Errorf("%d metrics found, want 2, in\n%s", found, o.Out)
 	}
 }

@@ -24,11 +24,11 @@ func TestDiff_PageHasTheSentenceAndIsNotReplaced(t *testing.T) {
 	second, _, _ := strings.Cut(rest, "\n")
 	if !strings.HasPrefix(first, "B took ") || !strings.HasSuffix(first, " (one run a side: the noise is unknown)") ||
 		second != "the commands differ: A sleep 0.1 | B sleep 0.5" {
-		t.Errorf("stdout begins with\n%s\n%s", first, second)
+		t.Errorf("stdout begins with\n%s\n%s\nwant how long B took, and both commands", first, second)
 	}
 	page := clitest.Read(t, filepath.Join(dir, "diff.html"))
 	if !strings.Contains(html.UnescapeString(page), "<h1 data-verdict>"+first+"</h1>") {
-		t.Errorf("the page does not say %q:\n%s", first, page)
+		t.Errorf("the page lacks the verdict %q:\n%s", first, page)
 	}
 
 	clitest.Write(t, filepath.Join(dir, "diff.html"), "mine", 0o644)
@@ -36,11 +36,12 @@ func TestDiff_PageHasTheSentenceAndIsNotReplaced(t *testing.T) {
 	o.Want(t, 2)
 	if !strings.Contains(o.Err, "diff.html exists: use --force to replace it") || o.Out != "" ||
 		clitest.Read(t, filepath.Join(dir, "diff.html")) != "mine" {
-		t.Errorf("a file that is there: %s%s", o.Out, o.Err)
+		t.Errorf("existing page without --force: stdout %s, stderr %s; want only the hint, and the page kept",
+			o.Out, o.Err)
 	}
 	diffIn(t, dir, append([]string{"--force"}, args...)...).Want(t, 0)
 	if clitest.Read(t, filepath.Join(dir, "diff.html")) == "mine" {
-		t.Error("--force replaced nothing")
+		t.Error("the existing page was kept with --force, want it replaced")
 	}
 	diffIn(t, dir, "--html", filepath.Join("no", "such", "diff.html"), "before", "after").Want(t, 2)
 }

@@ -55,11 +55,11 @@ func documents(t *testing.T) []string {
 	t.Helper()
 	docs, err := filepath.Glob(docPattern)
 	if err != nil || len(docs) == 0 {
-		t.Fatalf("no documents match %s: %v", docPattern, err)
+		t.Fatalf("documents that match %s: %d (%v), want at least one", docPattern, len(docs), err)
 	}
 	top, err := filepath.Glob("../../*.md")
 	if err != nil || !slices.Contains(top, readme) {
-		t.Fatalf("no README: %v", err)
+		t.Fatalf("files at the top %q (%v), want %s", top, err, readme)
 	}
 	return append(top, docs...)
 }
@@ -72,7 +72,8 @@ func TestDocs_ReadmeIsShort(t *testing.T) {
 		return 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
 	}
 	if picture, install := at("!["), at("## Install"); len(lines) > 180 || picture == 0 || picture > 12 || install == 0 || install > 45 {
-		t.Errorf("%d lines, the picture in line %d, Install in line %d", len(lines), picture, install)
+		t.Errorf("README: %d lines, picture in line %d, Install in line %d; want at most 180, 12 and 45",
+			len(lines), picture, install)
 	}
 }
 
@@ -93,7 +94,7 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 	before, rest, found := strings.Cut(doc, "<!-- "+name+":begin -->\n")
 	part, after, ended := strings.Cut(rest, "<!-- "+name+":end -->")
 	if !found || !ended {
-		t.Fatalf("no part marked %q", name)
+		t.Fatalf("the document has no part marked %q", name)
 	}
 	return before, part, after
 }
@@ -372,7 +373,7 @@ func fenced(t *testing.T, file, language string) []block {
 	all := blocks(clitest.Read(t, file))
 	all = slices.DeleteFunc(all, func(b block) bool { return b.language != language })
 	if len(all) == 0 {
-		t.Fatalf("%s: no block is fenced as %s", file, language)
+		t.Fatalf("%s: no block is fenced as %s, want at least one", file, language)
 	}
 	return all
 }
@@ -388,7 +389,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "perfagent-out", "*", "node-*.json"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no report in %s: %v", dir, err)
+		t.Fatalf("reports in %s: %d (%v), want at least one", dir, len(files), err)
 	}
 	runs := make(map[string]string) // by perfagent's run ID
 	for _, file := range files {
@@ -399,16 +400,16 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 		node := r.NodeNames()[0]
 		state := r.Nodes[node].Push.MLflow
 		if state.State != reporter.PushDone || state.URI != s.URL {
-			t.Errorf("%s: the push is %+v", file, state)
+			t.Errorf("%s: push %+v, want done to %s", file, state, s.URL)
 			continue
 		}
 		if run := runs[r.Run.ID]; run != "" && run != state.RunID {
-			t.Errorf("%s: run %s, and another node's is %s", file, state.RunID, run)
+			t.Errorf("%s: pushed to run %s, want %s, the run of another node", file, state.RunID, run)
 		}
 		runs[r.Run.ID] = state.RunID
 		line := s.ReadBack(t, state.RunID).Metrics["system/"+node+"/system_memory_usage_percentage"]
 		if r.Run.WallSeconds >= 1 && r.Nodes[node].Samples.Len() > 1 && (len(line) < 2 || line[len(line)-1].Step < 1) {
-			t.Errorf("%s: the chart has the points %v, too few for a line", file, line)
+			t.Errorf("%s: the chart has the points %v, want at least 2 for a line", file, line)
 		}
 	}
 }
@@ -434,7 +435,7 @@ func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 	}
 	tags := regexp.MustCompile(`(?m)^\t[Tt]ag\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(clitest.Read(t, "../../agent/pusher/tags.go"), -1)
 	if len(tags) == 0 {
-		t.Error("agent/pusher/tags.go has no tags")
+		t.Error("agent/pusher/tags.go has no tag, want those that docs/mlflow.md names")
 	}
 	for _, m := range tags {
 		if !strings.Contains(doc, "`"+m[1]) {
@@ -580,7 +581,7 @@ func pythonRows(t *testing.T, doc string) {
 	t.Helper()
 	files, err := filepath.Glob("../../scripts/requirements*.txt")
 	if err != nil || len(files) < 3 {
-		t.Fatalf("requirements of Python: %q, %v", files, err)
+		t.Fatalf("requirements of Python: %q (%v), want at least 3 files", files, err)
 	}
 	installed := make(map[string][]string)
 	for _, file := range files {
@@ -628,7 +629,7 @@ func part(t *testing.T, doc map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		next, ok := doc[key].(map[string]any)
 		if !ok {
-			t.Fatalf("the schema has no %s of %v", key, path)
+			t.Fatalf("the schema has no key %s below %v", key, path)
 		}
 		doc = next
 	}
@@ -695,7 +696,7 @@ func TestSchema_ListsTheKeysOfReports(t *testing.T) {
 	for _, props := range []map[string]any{part(t, node, "metrics", "properties"), rows, part(t, node, "envelope", "properties")} {
 		for key := range props {
 			if text, _ := part(t, props, key)["description"].(string); !strings.Contains(text, "Unit: "+units[key]) {
-				t.Errorf("%s: the description does not say its unit, %s: %s", key, units[key], text)
+				t.Errorf("%s: the description lacks its unit %s: %s", key, units[key], text)
 			}
 		}
 	}
@@ -782,7 +783,7 @@ func validFile(t *testing.T, path string) {
 		t.Fatalf("%s: %v", path, err)
 	}
 	if err := strict.Validate(doc); err != nil {
-		t.Errorf("%s has what the schema does not tell: %v", path, err)
+		t.Errorf("%s has something that the schema does not describe: %v", path, err)
 	}
 	r, err := reportfile.Read(path, 0)
 	if err != nil {
@@ -792,7 +793,8 @@ func validFile(t *testing.T, path string) {
 	for name, n := range r.Nodes {
 		for key, band := range n.Envelope {
 			if len(band.Min) != n.Samples.Len() || len(band.Mean) != n.Samples.Len() || len(band.Max) != n.Samples.Len() {
-				t.Errorf("%s: node %s: the envelope of %s is not as long as the %d samples", path, name, key, n.Samples.Len())
+				t.Errorf("%s: node %s: the envelope of %s is not as long as the %d samples",
+					path, name, key, n.Samples.Len())
 			}
 		}
 	}
@@ -890,7 +892,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	}
 	_ = killed.Wait()
 	if out := d.run(0, "show", "--json", journal); !json.Valid([]byte(out)) {
-		t.Errorf("show --json of a journal: %s", out)
+		t.Errorf("show --json of a journal prints no valid JSON: %s", out)
 	}
 	d.run(0, "run", "--run-id", "p", "--node", "3", "--compat", "perf.py", "--interval", "20ms", "--", "sleep", "0.2")
 	d.run(0, "merge", "perfagent-out/j/node-0.json", "perfagent-out/j/node-1.json", journal, "perfagent-out/j/node-4.json",
@@ -901,7 +903,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4"}, merged.NodeNames()); diff != "" {
-		t.Error(diff)
+		t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
 	}
 }
 
@@ -931,10 +933,11 @@ func TestSchema_RejectsInvalidReports(t *testing.T) {
 	} {
 		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(good, test.old, test.new, 1)))
 		if err != nil {
-			t.Fatalf("%s: %v", test.name, err)
+			t.Fatalf("%s: the changed report is not JSON: %v", test.name, err)
 		}
 		if err := schema.Validate(doc); (err == nil) != (test.old == "") {
-			t.Errorf("%s: %v", test.name, err)
+			t.Errorf("%s: the schema returns %v, want an error for each change and none for the report as it is",
+				test.name, err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ ignored:
 
 	var out, errs bytes.Buffer
 	if code := execute([]string{"env"}, streams{out: &out, err: &errs}); code != 0 || errs.Len() > 0 {
-		t.Fatalf("exit %d: %s", code, &errs)
+		t.Fatalf("env: exit code %d, want 0; stderr %s, want none", code, &errs)
 	}
 	if out.String() != want {
 		t.Errorf("got:\n%swant:\n%s", &out, want)
@@ -54,7 +54,7 @@ func TestEnv_JSON(t *testing.T) {
 
 	var out, errs bytes.Buffer
 	if code := execute([]string{"env", "--json"}, streams{out: &out, err: &errs}); code != 0 {
-		t.Fatalf("exit %d: %s", code, &errs)
+		t.Fatalf("env --json: exit code %d, want 0; stderr %s", code, &errs)
 	}
 	var found agent.Detection
 	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
@@ -65,9 +65,9 @@ func TestEnv_JSON(t *testing.T) {
 	if found.RunID != "mine" || found.From["run_id"] != "PERFAGENT_RUN_ID" || id.Node == nil || *id.Node != 7 ||
 		id.NodeFrom != "PERFAGENT_NODE" || id.Rank == nil || *id.Rank != 3 || id.RanksOnNode != 1 || id.Nodes != 2 ||
 		found.From["rank"] != "SLURM_PROCID" || len(found.Ignored) != 1 || found.Ignored[0].Name != "RANK" {
-		t.Errorf("%s", &out)
+		t.Errorf("env --json lacks node 7 from PERFAGENT_NODE, rank 3 of SLURM_PROCID, or RANK as ignored: %s", &out)
 	}
 	if strings.Contains(out.String(), "s3cret") {
-		t.Errorf("the value of a variable that does not count is printed: %s", &out)
+		t.Errorf("env --json prints the value of an ignored variable: %s", &out)
 	}
 }

@@ -47,7 +47,7 @@ func TestRun_KeepsExitCode(t *testing.T) {
 				lines = 0
 			}
 			if o.Out != "" || strings.Count(o.Err, "\n") != lines {
-				t.Errorf("stdout %q, stderr %q: nothing of ours belongs there but a line after a failure", o.Out, o.Err)
+				t.Errorf("stdout %q, stderr %q; want none and %d lines", o.Out, o.Err, lines)
 			}
 			r := o.Report(t)
 			job := r.Nodes["0"].Job
@@ -106,7 +106,7 @@ func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 			o.Want(t, c.code)
 			o.WantLine(t, c.word)
 			if o.Out != "" {
-				t.Errorf("stdout %q", o.Out)
+				t.Errorf("stdout %q, want none", o.Out)
 			}
 			wantNothing(t, o.Dir)
 		})
@@ -124,7 +124,8 @@ func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 func wantNothing(t *testing.T, dir string) {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(dir, "perfagent-out")); err == nil {
-		t.Errorf("left behind: perfagent-out with %q", reportertest.InDir(t, filepath.Join(dir, "perfagent-out")))
+		t.Errorf("perfagent-out is left with %q, want nothing",
+			reportertest.InDir(t, filepath.Join(dir, "perfagent-out")))
 	}
 }
 
@@ -139,6 +140,6 @@ func TestRun_LeavesNothingInAnExistingDirectory(t *testing.T) {
 	clitest.Write(t, other, "{}", 0o644)
 	cmd.perform(t).Want(t, 126)
 	if got := reportertest.InDir(t, filepath.Join(cmd.Dir, "o")); len(got) != 1 || got[0] != "r/node-1.json" {
-		t.Errorf("left: %q", got)
+		t.Errorf("--out has %q, want only r/node-1.json", got)
 	}
 }

@@ -66,7 +66,7 @@ func wantFinding(t *testing.T, n *reporter.Node, id string, words ...string) rep
 	f := n.Findings[0]
 	for _, w := range words {
 		if !strings.Contains(f.Text, w) {
-			t.Errorf("%s does not say %q: %s", id, w, f.Text)
+			t.Errorf("finding %s lacks %q: %s", id, w, f.Text)
 		}
 	}
 	return f
@@ -76,7 +76,7 @@ func findingNumber(t *testing.T, f reporter.Finding, key string) float64 {
 	t.Helper()
 	v, ok := f.Evidence[key].(float64)
 	if !ok {
-		t.Errorf("%s: the evidence has no number %s: %v", f.ID, key, f.Evidence)
+		t.Errorf("evidence of finding %s lacks the number %s: %v", f.ID, key, f.Evidence)
 	}
 	return v
 }
@@ -115,7 +115,7 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 		}
 		f := wantFinding(t, n, "one_busy_thread", fmt.Sprintf(" of its %v CPUs", n.Limits.CPUs), "in parallel")
 		if v := findingNumber(t, f, "avg_cpus"); v < 0.85 || v > 1.15 {
-			t.Errorf("%v CPUs busy on average", v)
+			t.Errorf("avg_cpus %v, want 0.85 to 1.15", v)
 		}
 	})
 
@@ -126,7 +126,8 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 		f := wantFinding(t, n, "memory_unused", "ask for ", " instead of 1 GiB")
 		peak, ask := findingNumber(t, f, "peak_mb"), findingNumber(t, f, "ask_mb")
 		if limit := findingNumber(t, f, "limit_mb"); limit != 1024 || peak < 40 || ask < 2*peak || ask >= limit/2*1.25 {
-			t.Errorf("peak %v, ask for %v of %v MiB", peak, ask, limit)
+			t.Errorf("peak %v MiB, ask %v, limit %v; want limit 1024, peak >= 40, ask between 2x peak and 640",
+				peak, ask, limit)
 		}
 	})
 
@@ -141,12 +142,13 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 		}
 		halves := strings.SplitAfterN(out, "\n\n", 2) // print adds an empty line
 		if len(halves) != 2 {
-			t.Fatalf("the job printed %q", out)
+			t.Fatalf("the job printed %q, want its counters in two halves", out)
 		}
 		clitest.WantThrottled(t, n, findingCounters(t, halves[0]), findingCounters(t, halves[1]), findingCounters(t, string(whole)))
 		f := wantFinding(t, n, "throttled", "quota of 0.5 CPUs", "ask for more CPUs")
 		if got := findingNumber(t, f, "throttled_periods_pct"); math.Abs(got-n.Metrics["job_throttled_periods_pct"]) > 0.001 || got < 50 {
-			t.Errorf("%v %% of the periods, the metric is %v", got, n.Metrics["job_throttled_periods_pct"])
+			t.Errorf("throttled_periods_pct %v, want the metric, %v, and at least 50",
+				got, n.Metrics["job_throttled_periods_pct"])
 		}
 	})
 
@@ -155,7 +157,7 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 		enter, _ := findingGroups(t, weight, "cpuset/cpuset.mems=0", "cpuset/cpuset.cpus=0", "memory/memory.limit_in_bytes=268435456")
 		n, _ := findingJob(t, enter, busy, "held = bytearray(150 << 20)", "for i in range(6):", "    busy(0.3)", "    time.sleep(0.7)")
 		if n.Limits.CPUs != 1 || n.Limits.MemoryMB != 256 || n.Findings == nil || len(n.Findings) > 0 {
-			t.Errorf("limits %+v, findings %#v", n.Limits, n.Findings)
+			t.Errorf("limits %+v, findings %#v; want 1 CPU, 256 MiB, and an empty list", n.Limits, n.Findings)
 		}
 	})
 }
@@ -172,7 +174,7 @@ func findingCounters(t *testing.T, stat string) clitest.Counters {
 		}
 	}
 	if len(value) < 3 {
-		t.Fatalf("no cpu.stat: %q", stat)
+		t.Fatalf("counters of cpu.stat lack usage, periods or throttled time: %q", stat)
 	}
 	return clitest.Counters{Periods: value["nr_periods"], Throttled: value["nr_throttled"], ThrottledFor: value["throttled_time"] / 1e9}
 }

@@ -35,14 +35,14 @@ func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 			heard(first, "1 of 2 nodes of job are there")
 			put(t, address, "job/node-1", 1, 2)
 			if o, _ := first.End(); o.Code != 0 {
-				t.Errorf("%d: %s", o.Code, o.Out)
+				t.Errorf("merge that waits for the reported nodes: exit code %d, want 0: %s", o.Code, o.Out)
 			}
 			put(t, address, "job/node-2", 2, 2)
 			if o, _ := second.End(); o.Code != 0 {
-				t.Errorf("%d: %s", o.Code, o.Out)
+				t.Errorf("merge that waits for --nodes: exit code %d, want 0: %s", o.Code, o.Out)
 			}
 			if g := readReport(t, filepath.Join(dir, "b.json")).Run.Gather; g.NodesFound != 3 || g.WaitedSeconds <= 0 {
-				t.Errorf("%+v", g)
+				t.Errorf("gathered %+v, want 3 nodes after a wait", g)
 			}
 
 			begun := time.Now()
@@ -50,12 +50,12 @@ func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 			o.Want(t, 1)
 			says(t, o, "1 of 4 nodes missing: 3 (no object job/node-3 in ")
 			if took := time.Since(begun); took < time.Second {
-				t.Errorf("it waited for %v", took)
+				t.Errorf("merge --wait ended after %v, want at least 1s", took)
 			}
 			o = clitest.Run(t, "merge", address+"#none", "-o", dir+"/d.json", "--wait", "100ms")
 			o.Want(t, 1)
 			if !strings.Contains(o.Err, "no run none in "+address) || clitest.Exists(dir+"/d.json") {
-				t.Errorf("%s", o.Err)
+				t.Errorf("stderr %s, want \"no run none in\" and no report written", o.Err)
 			}
 		})
 	}

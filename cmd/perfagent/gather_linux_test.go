@@ -102,22 +102,22 @@ func TestMerge_StoreWithDamagedAndMissingNodes_MergesTheRest(t *testing.T) {
 			g := readReport(t, out).Run.Gather
 			if g.Store != address || g.NodesExpected != 5 || g.NodesFound != 2 || len(g.Partial) != 1 || g.Partial[0] != 3 ||
 				len(g.Missing) != 2 || g.Missing[0].What != "4" || g.Missing[1].What != "2" {
-				t.Errorf("%+v", g)
+				t.Errorf("gathered %+v, want 2 of 5 nodes, node 3 partial, nodes 4 and 2 missing", g)
 			}
 			if gets := g.Metrics.Times["store.get"].Count; gets != 5 || g.Metrics.Times["store.list"].Count != 1 {
-				t.Errorf("%v gets", gets)
+				t.Errorf("%v gets, %v lists; want 5, 1", gets, g.Metrics.Times["store.list"].Count)
 			}
 			if diff := cmp.Diff([]string{"0", "1", "3"}, readReport(t, out).NodeNames()); diff != "" {
-				t.Error(diff)
+				t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"job/node-1.partial", "job/node-4", "other/node-0"}, names(t, address)); diff != "" {
-				t.Errorf("in the store: %s", diff)
+				t.Errorf("objects left in the store (-want +got):\n%s", diff)
 			}
 			wantValid(t, out)
 			shown := clitest.Run(t, "show", out)
 			shown.Want(t, 0)
 			if !strings.Contains(shown.Out, "3 of 5 nodes") || !strings.Contains(shown.Out, "missing     node 4, node 2: ") {
-				t.Errorf("%s", shown.Out)
+				t.Errorf("show lacks \"3 of 5 nodes\" or the missing nodes 4 and 2:\n%s", shown.Out)
 			}
 		})
 	}
@@ -155,11 +155,11 @@ func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 			o := clitest.Run(t, "merge", address+"#job", "--nodes", "2", "--wait", "1m", "-o", out, "--html", "never")
 			o.Want(t, 0)
 			if took := time.Since(begun); took > 30*time.Second {
-				t.Errorf("it waited for %v", took)
+				t.Errorf("merge --wait ended after %v, want at most 30s", took)
 			}
 			says(t, o, address+"#job/node-0.2.partial is what was known while the node ran")
 			if strings.Contains(o.Err, "#job/node-0.partial") {
-				t.Errorf("%s", o.Err)
+				t.Errorf("stderr names the partial report of node-0, which has a final one: %s", o.Err)
 			}
 			r := readReport(t, out)
 			hosts := make(map[string]bool)
@@ -167,7 +167,8 @@ func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 				hosts[n.Host.Hostname] = true
 			}
 			if g := r.Run.Gather; g.NodesFound != 2 || len(g.Partial) != 1 || len(r.Nodes) != 3 || len(hosts) != 3 {
-				t.Errorf("%+v; %v", g, hosts)
+				t.Errorf("gathered %+v, hosts %v, %d nodes; want 2 and a partial one, 3 hosts, 3 nodes",
+					g, hosts, len(r.Nodes))
 			}
 
 			o = clitest.Run(t, "show", address+"#job")
@@ -214,7 +215,7 @@ func TestMerge_WrongUseOfStoreWritesNoReport(t *testing.T) {
 		o := clitest.Run(t, append([]string{"merge", "-o", out}, args...)...)
 		o.Want(t, 1)
 		if !strings.Contains(o.Err, words) || clitest.Exists(out) {
-			t.Errorf("%q: %q", args, o.Err)
+			t.Errorf("%q: stderr %q, want %q, and no report written", args, o.Err, words)
 		}
 	}
 }
@@ -253,7 +254,8 @@ func testLazy(t *testing.T, address string, gets func() int) {
 	wantValid(t, lazy)
 	n := readReport(t, lazy).Nodes["3"]
 	if n.Reference != address+"#job/node-3" || n.Bytes == 0 || len(n.SHA256) != 64 || n.Samples.Len() > 0 || len(n.Envelope) > 0 {
-		t.Errorf("%q, %d bytes, %q; %d samples", n.Reference, n.Bytes, n.SHA256, n.Samples.Len())
+		t.Errorf("reference %q, %d bytes, SHA-256 %q, %d samples; want a reference to job/node-3 and no series",
+			n.Reference, n.Bytes, n.SHA256, n.Samples.Len())
 	}
 
 	before := gets()
@@ -279,12 +281,13 @@ func testLazy(t *testing.T, address string, gets func() int) {
 	}
 	whole, again := readReport(t, full), readReport(t, dir+"/again.json")
 	if diff := cmp.Diff(whole.Nodes, again.Nodes); diff != "" {
-		t.Errorf("merged again: %s", diff)
+		t.Errorf("nodes after merging the merged report again (-want +got):\n%s", diff)
 	}
 	for node, n := range whole.Nodes {
 		elsewhere := readReport(t, filepath.Join(dir, "other", whole.Run.ID, "node-"+node+".json")).Nodes[node]
 		if diff := cmp.Diff(n.Samples, elsewhere.Samples); diff != "" || elsewhere.Reference != "" {
-			t.Errorf("node %s was put elsewhere with the reference %q: %s", node, elsewhere.Reference, diff)
+			t.Errorf("node %s in another store: reference %q, want none; samples (-want +got):\n%s",
+				node, elsewhere.Reference, diff)
 		}
 	}
 }
@@ -305,7 +308,7 @@ func TestPush_MergedReportIsFoundInItsStore(t *testing.T) {
 				clitest.Run(t, "push", merged, "--store", address).Want(t, 0)
 			}
 			if diff := cmp.Diff(want, names(t, address)); diff != "" {
-				t.Error(diff)
+				t.Errorf("objects in the store (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -347,6 +350,6 @@ func TestPlot_LazyReportWithSeriesGoneDrawsTheRest(t *testing.T) {
 	says(t, o, "plot: "+address+"#job/node-2: it is not what was merged")
 	page := clitest.Read(t, dir+"/page.html")
 	if !strings.Contains(page, "it is not what was merged") {
-		t.Error("the page does not say what is missing")
+		t.Error("the page lacks \"it is not what was merged\", the reason for the missing series")
 	}
 }

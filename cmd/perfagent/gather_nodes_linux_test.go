@@ -53,7 +53,7 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 			clitest.Write(t, filepath.Join(dir, "done"), "", 0o600)
 			for _, i := range []int{0, 2} {
 				if o, _ := nodes[i].End(); o.Code != 0 {
-					t.Errorf("node %d: %d: %s", i, o.Code, o.Err)
+					t.Errorf("node %d: exit code %d, want 0: %s", i, o.Code, o.Err)
 				}
 			}
 
@@ -65,7 +65,7 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 			}
 			clitest.RunCommand(t, node(3, "--", "true")).Want(t, 0)
 			if o, _ := waiting.End(); o.Code != 0 {
-				t.Errorf("%d: %s", o.Code, o.Out)
+				t.Errorf("merge --wait: exit code %d, want 0: %s", o.Code, o.Out)
 			}
 
 			cmd = clitest.Perfagent(t, "merge", address+"#job-7", "--nodes", "4", "--evict", "-o", "job.json")
@@ -75,18 +75,19 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 			says(t, o, address+"#job-7/node-1.partial is what was known while the node ran")
 			r := readReport(t, filepath.Join(dir, "job.json"))
 			if g := r.Run.Gather; g.NodesFound != 3 || !slices.Equal(g.Partial, []int{1}) || len(g.Missing) != 0 || len(r.Nodes) != 4 {
-				t.Errorf("%+v of %d nodes", g, len(r.Nodes))
+				t.Errorf("gathered %+v of %d nodes, want 3 of 4 nodes, node 1 partial, none missing", g, len(r.Nodes))
 			}
 			for name, n := range r.Nodes {
 				if n.Host.Hostname != "node"+name || n.Sampling.Samples == 0 {
-					t.Errorf("node %s is on %s, with %d samples", name, n.Host.Hostname, n.Sampling.Samples)
+					t.Errorf("node %s: host %s with %d samples, want node%[1]s with some",
+						name, n.Host.Hostname, n.Sampling.Samples)
 				}
 			}
 			if page := clitest.Read(t, filepath.Join(dir, "job.html")); !strings.Contains(page, "node3") || r.Run.Incomplete == "" {
-				t.Errorf("incomplete %q", r.Run.Incomplete)
+				t.Errorf("incomplete %q, want a reason, and node3 on the page", r.Run.Incomplete)
 			}
 			if left := names(t, address); len(left) != 0 {
-				t.Errorf("left: %q", left)
+				t.Errorf("objects left in the store %q, want none", left)
 			}
 		})
 	}
@@ -108,7 +109,8 @@ func TestRun_StoreThatIsDownDelaysNoNode(t *testing.T) {
 			for i, p := range nodes {
 				o, _ := p.End()
 				if o.Code != i || !strings.Contains(o.Err, "put it there with: ") {
-					t.Errorf("node %d ended with %d: %s", i, o.Code, o.Err)
+					t.Errorf("node %d: exit code %d, want %d, and the hint \"put it there with\"; stderr: %s",
+						i, o.Code, i, o.Err)
 				}
 			}
 
@@ -119,7 +121,7 @@ func TestRun_StoreThatIsDownDelaysNoNode(t *testing.T) {
 			out := filepath.Join(dir, "job.json")
 			clitest.Run(t, "merge", address+"#job-7", "--nodes", "4", "-o", out).Want(t, 0)
 			if g := readReport(t, out).Run.Gather; g.NodesFound != 4 {
-				t.Errorf("%+v", g)
+				t.Errorf("gathered %+v, want 4 nodes", g)
 			}
 		})
 	}

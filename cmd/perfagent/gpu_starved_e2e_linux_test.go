@@ -43,16 +43,16 @@ func TestE2E_Finding_GPUThatWaitsForJobIsStarved(t *testing.T) {
 				idle, _ := f.Evidence["idle_pct"].(float64)
 				gaps, _ := f.Evidence["gaps"].(float64)
 				if idle < 30 || idle > 90 || gaps < 1 || gaps > 4 {
-					t.Errorf("%s %v", f.Text, f.Evidence)
+					t.Errorf("finding %q: want idle 30 to 90 and gaps 1 to 4 in the evidence %v", f.Text, f.Evidence)
 				}
 			}
 			idle := n.GPUs[1].Idle
 			if starves != (idle != nil) || starves && !(idle.Seconds > 0.3*n.Metric("wall_seconds") && idle.JobCPUs > 0) {
-				t.Fatalf("idle %+v", idle)
+				t.Fatalf("starving %v: idle %+v, want values only then, for most of the run", starves, idle)
 			}
 			// On a busy machine no job keeps a CPU busy.
 			if busy := starves && (idle.JobCPUs >= 0.8 || idle.WaitingForStorePct >= 50 || idle.DiskMBPerSecond >= 50); found != busy {
-				t.Errorf("gpu_starved: %v, findings %+v, idle %+v", found, n.Findings, idle)
+				t.Errorf("finding gpu_starved %v, want %v; findings %+v, idle %+v", found, busy, n.Findings, idle)
 			}
 			if found { // on the page and in the terminal, too
 				_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
@@ -62,12 +62,12 @@ func TestE2E_Finding_GPUThatWaitsForJobIsStarved(t *testing.T) {
 				shown := strings.Join(strings.Fields(clitest.RunCommand(t, show).Out), " ")
 				for where, words := range map[string]string{"page": page, "terminal": shown} {
 					if !strings.Contains(words, " idle for ") || !strings.Contains(words, " of up to ") {
-						t.Errorf("the %s does not say that a GPU starved", where)
+						t.Errorf("the %s lacks \"idle for\" or \"of up to\", the report of a starved GPU", where)
 					}
 				}
 			}
 			if joules, wall := n.Metric("gpu_1_energy_joules"), n.Metric("wall_seconds"); !(math.Abs(joules-300.5*wall) < 0.3*300.5*wall) {
-				t.Errorf("%v J in %v s of 300.5 W", joules, wall)
+				t.Errorf("gpu_1_energy_joules %v in %v s, want 300.5 W times the seconds, to 30 %%", joules, wall)
 			}
 		})
 	}

@@ -26,14 +26,15 @@ func TestRun_WithoutProc_ReportsWhyValuesAreMissing(t *testing.T) {
 	reportertest.WantEveryMetric(t, n)
 	for _, source := range []string{"cpu", "memory", "disk_io", "network"} {
 		if why := reportertest.Reasons(n, source); !strings.Contains(why, "/nonexistent/") {
-			t.Errorf("%s: why is %q in %v", source, why, n.Missing)
+			t.Errorf("source %s: reason %q, want one with /nonexistent/; missing %v", source, why, n.Missing)
 		}
 	}
 	if _, there := n.Metrics["job_cpu_seconds"]; !there || *n.Job.ExitCode != 7 || n.Metrics["max_t_disk_usage_percent"] == 0 {
-		t.Errorf("the rest is not there: %v, job %+v", n.Metrics, n.Job)
+		t.Errorf("metrics %v, job %+v; want job_cpu_seconds, exit code 7 and the disk's usage without /proc",
+			n.Metrics, n.Job)
 	}
 	if !strings.Contains(o.Err, "missing") || strings.Contains(o.Err, "NaN") {
-		t.Errorf("summary: %s", o.Err)
+		t.Errorf("summary lacks \"missing\" or has NaN: %s", o.Err)
 	}
 }
 
@@ -106,10 +107,11 @@ func TestSidecar_ReadsTheHostsTree(t *testing.T) {
 		n := r.Nodes["0"]
 		if n.Host.Hostname != "fixture-host" || n.Host.CPUs != 4 || n.Host.MemoryMB != 8192 || n.Host.CPUModel != "Fixture CPU" ||
 			n.Host.Kernel != "6.1.0-fixture" || n.Host.BootID != "11111111-2222-3333-4444-555555555555" {
-			t.Errorf("host %+v", n.Host)
+			t.Errorf("host %+v, want fixture-host with 4 CPUs, 8192 MiB, Fixture CPU, kernel 6.1.0-fixture", n.Host)
 		}
 		if !slices.Equal(n.Sampling.Disks, []string{"sda"}) || !slices.Equal(n.Sampling.NICs, []string{"lo", "eth0"}) {
-			t.Errorf("disks %q, interfaces %q: a byte must be counted once", n.Sampling.Disks, n.Sampling.NICs)
+			t.Errorf("disks %q, interfaces %q; want sda, and lo and eth0: a byte must be counted once",
+				n.Sampling.Disks, n.Sampling.NICs)
 		}
 		for name, want := range map[string]float64{"max_t_mem_percent": 25, "boot_total_disk_io_read_mb": 1024, "boot_total_disk_io_write_mb": 2048,
 			"boot_total_net_io_lo_sent_mb": 1, "boot_total_net_io_ext_sent_mb": 2, "boot_total_net_io_lo_recv_mb": 1, "boot_total_net_io_ext_recv_mb": 3,
@@ -123,7 +125,7 @@ func TestSidecar_ReadsTheHostsTree(t *testing.T) {
 		}
 		// The clocks in the tree stand still, so there is no measurement rather than 0 %.
 		if got, there := n.Metrics["cpu_avg_utilization_pct"]; there {
-			t.Errorf("cpu_avg_utilization_pct is %v of a CPU whose time does not pass", got)
+			t.Errorf("cpu_avg_utilization_pct is %v, want none: the CPU time of the tree stands still", got)
 		}
 	}
 	l, _ := beside(t, env)

@@ -95,7 +95,7 @@ func TestRun_UnderHydra_DiesOfTheSignalThatKilledJob(t *testing.T) {
 
 			r := o.Report(t)
 			if r.Run.ExitCode == nil || r.Run.Signal == "" && strings.HasPrefix(c.end, "kill") {
-				t.Errorf("run %+v", r.Run)
+				t.Errorf("end by %q: run %+v, want an exit code, and a signal after a kill", c.end, r.Run)
 			}
 		})
 	}

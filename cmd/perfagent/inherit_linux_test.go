@@ -162,6 +162,6 @@ except BlockingIOError:
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if o.Out != "locked\n" {
-		t.Errorf("the lock is %q", o.Out)
+		t.Errorf("the job found the lock %q, want \"locked\\n\"", o.Out)
 	}
 }

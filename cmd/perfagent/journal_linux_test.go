@@ -116,11 +116,11 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 	o.Want(t, 0)
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"] == nil {
-		t.Errorf("show --json: %v: %s", err, o.Out)
+		t.Errorf("show --json of the journal: error %v, want node 0: %s", err, o.Out)
 	}
 	m := knownUpTo.FindStringSubmatch(o.Err)
 	if m == nil {
-		t.Errorf("show does not say that it is incomplete: %q", o.Err)
+		t.Errorf("stderr of show lacks that the run is incomplete: %q", o.Err)
 		return 0, o.Err
 	}
 	seen, err := time.ParseDuration(m[1])
@@ -155,7 +155,7 @@ func TestJournal_KillAtTheEndLeavesReportOrJournal(t *testing.T) {
 			}
 		}
 		if whole == 0 {
-			t.Errorf("kill %d: nothing is left", i)
+			t.Errorf("kill %d left neither journal nor report", i)
 		}
 	}
 }
@@ -194,13 +194,13 @@ func samplesShown(t *testing.T, path string) int64 {
 	o.Want(t, 0)
 	clitest.WantPrintable(t, o.Out)
 	if !strings.Contains(o.Out, "incomplete") {
-		t.Errorf("show does not say that it is incomplete: %q", o.Out)
+		t.Errorf("show lacks \"incomplete\": %q", o.Out)
 	}
 	merged := filepath.Join(t.TempDir(), "merged.json")
 	call("merge", path, "-o", merged).Want(t, 0)
 	r := reportertest.ReadFile(t, merged)
 	if r.Run.Incomplete == "" {
-		t.Error("merged, it seems to be complete")
+		t.Error("the merged report is complete, want the reason why it is not")
 	}
 	return r.Nodes["0"].Sampling.Samples
 }
@@ -235,7 +235,7 @@ func TestJournal_WithoutSamplesIsAValidReport(t *testing.T) {
 	for _, cut := range []int{head - 1, head, head + 10} {
 		clitest.Write(t, path, text[:cut], 0o644)
 		if got := samplesShown(t, path); got != 0 {
-			t.Errorf("cut off at %d: %d samples", cut, got)
+			t.Errorf("journal cut off at byte %d: %d samples shown, want 0", cut, got)
 		}
 	}
 }
@@ -254,7 +254,8 @@ func TestJournal_DamagedByteLosesOnlyItsLine(t *testing.T) {
 		damaged[at] ^= byte(1 + source.IntN(255))
 		clitest.Write(t, path, string(damaged), 0o644)
 		if got := samplesShown(t, path); got < all-2 || got > all {
-			t.Errorf("byte %d is %q instead of %q: %d samples of %d", at, damaged[at], text[at], got, all)
+			t.Errorf("byte %d is %q instead of %q: %d samples shown, want %d to %d",
+				at, damaged[at], text[at], got, all-2, all)
 		}
 	}
 	// A journal without a head gives one line with the reason.

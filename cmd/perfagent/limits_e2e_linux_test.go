@@ -45,7 +45,7 @@ sys.exit(6)`
 		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 6)
 		if o.Err != "" {
-			t.Errorf("stderr %q", o.Err)
+			t.Errorf("stderr %q, want none", o.Err)
 		}
 		clitest.WaitUntil(t, "the control group is empty", func() bool {
 			n, err := os.ReadFile(group + "/pids.current")

@@ -52,7 +52,7 @@ func TestRun_JobRunsUnchangedUnderTightLimits(t *testing.T) {
 			if c.reported {
 				o.Report(t)
 			} else if o.Err == "" && !anyReport(t, o.Dir) {
-				t.Error("no report and no word about it")
+				t.Error("stderr is empty and there is no report, want one of the two")
 			}
 			wantNoScraps(t, o.Dir)
 		})
@@ -69,7 +69,7 @@ func wantNoScraps(t *testing.T, dir string) {
 	t.Helper()
 	for _, p := range reportertest.InDir(t, filepath.Join(dir, "perfagent-out")) {
 		if strings.HasSuffix(p, ".tmp") {
-			t.Errorf("left: %s", p)
+			t.Errorf("temporary file %s is left, want none", p)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestRun_WithoutRoomForAnotherProcess_RunsJobUnmeasured(t *testing.T) {
 	o.Want(t, 9)
 	o.WantLine(t, "ulimit -u", "without being measured")
 	if o.Out != "job 0\n" {
-		t.Errorf("stdout %q", o.Out)
+		t.Errorf("stdout %q, want \"job 0\\n\"", o.Out)
 	}
 	wantNothing(t, o.Dir)
 }

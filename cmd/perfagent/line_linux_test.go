@@ -52,7 +52,7 @@ func TestSummary_LineReplacesSummaryOnTerminalIfRequested(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--summary", "line", "--run-id", "r", "--", "sh", "-c", "exit 3")).End()
 	if code != 3 || screen != "perfagent: exited with code 3; perfagent-out/r/node-0.html\r\n" {
-		t.Errorf("exit code %d: %q", code, screen)
+		t.Errorf("exit code %d, screen %q; want 3 and only the line", code, screen)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 
 	shown := insideIn(t, o.Dir, "show", "perfagent-out/4711/node-0.json")
 	if !regexp.MustCompile(`(?m)^memory   \S{10}  +(100|9\d) %  of 64 MiB\nadvice   #SBATCH --mem=96M$`).MatchString(shown.Out) {
-		t.Errorf("%s", shown.Out)
+		t.Errorf("show lacks 64 MiB in full and the advice --mem=96M:\n%s", shown.Out)
 	}
 }
 
@@ -90,6 +90,7 @@ func TestSummary_LineReportsKillThatTheJobSurvived(t *testing.T) {
 	o.Want(t, 0)
 	_, line, _ := strings.Cut("\n"+o.Err, "\nperfagent: ")
 	if !regexp.MustCompile(`^exited with code 0, although its control group had \d out-of-memory kills?; ask for 96 MiB; \S+\n$`).MatchString(line) {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want one line: exited with code 0, although its control group had out-of-memory kills",
+			o.Err)
 	}
 }

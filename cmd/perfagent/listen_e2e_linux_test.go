@@ -25,16 +25,16 @@ func TestE2E_Listen_PromtoolAcceptsTheMetrics(t *testing.T) {
 	_, _, text := l.get("/metrics")
 	for _, m := range exporter.Metrics() {
 		if listenEverywhere(m.Name) && !strings.Contains(text, "\n"+m.Name+"{") {
-			t.Errorf("%s is missing", m.Name)
+			t.Errorf("/metrics lacks %s", m.Name)
 		}
 	}
 	check := func(text string) (string, error) { return promtoolCheck(t, text) }
 	if out, err := check(text); err != nil || out != "" {
-		t.Errorf("promtool: %v\n%s\n%s", err, out, text)
+		t.Errorf("promtool rejects /metrics: %v\n%s\n%s", err, out, text)
 	}
 	// promtool notices a violation.
 	if out, err := check(strings.ReplaceAll(text, "perfagent_samples_total", "perfagent_samples")); err == nil {
-		t.Errorf("promtool takes a counter without _total: %s", out)
+		t.Errorf("promtool accepts a counter without _total, want an error: %s", out)
 	}
 	l.finish().Want(t, 7)
 }
@@ -76,10 +76,10 @@ func TestE2E_Listen_PrometheusReturnsCPUSeconds(t *testing.T) {
 	t.Logf("Prometheus: %.2f s, then %.2f s; the job burned %.2f s, the node %.2f to %.2f s", idle, after, burnt, least, most)
 	// While a virtual machine is stopped, the clocks of its processes go on, but not the ticks.
 	if after-idle < min(burnt*0.97-0.1, now-from-0.02) {
-		t.Errorf("Prometheus says that %.2f s went by while the job burned %.2f s", after-idle, burnt)
+		t.Errorf("Prometheus counts %.2f s of CPU time, want nearly the %.2f s that the job burned", after-idle, burnt)
 	}
 	if after < least-0.02 || after > most+0.02 {
-		t.Errorf("Prometheus says %.2f s, /proc/stat %.2f to %.2f s", after, least, most)
+		t.Errorf("Prometheus counts %.2f s of CPU time, want %.2f to %.2f s as /proc/stat", after, least, most)
 	}
 	clitest.WaitUntil(t, "Prometheus says that it is up", func() bool { up, _ := p.query(`up{job="perfagent"}`); return up == 1 })
 	for _, m := range exporter.Metrics() {
@@ -128,10 +128,10 @@ func TestE2E_Docs_ListenPrometheusConfigurationIsValid(t *testing.T) {
 	cmd := clitest.Command(t, promtool, "check", "config", "--lint-fatal", "prometheus.yml")
 	clitest.Write(t, filepath.Join(cmd.Dir, "prometheus.yml"), config, 0o644)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("promtool rejects the configuration of docs/listen.md: %v\n%s", err, out)
 	}
 	if diff := cmp.Diff(true, strings.Contains(config, "static_configs")); diff != "" {
-		t.Error(diff)
+		t.Errorf("the configuration of docs/listen.md has no static_configs:\n%s", diff)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestE2E_Listen_ServesOperationsWhileJobRuns(t *testing.T) {
 
 	_, _, text := l.get("/metrics")
 	if out, err := promtoolCheck(t, text); err != nil || out != "" {
-		t.Errorf("promtool: %v\n%s\n%s", err, out, text)
+		t.Errorf("promtool rejects /metrics: %v\n%s\n%s", err, out, text)
 	}
 	l.finish().Want(t, 7)
 }

@@ -209,21 +209,21 @@ func TestListen_ServesRunThatIsGoingOn(t *testing.T) {
 	l := listenRun(t, append([]string{"--interval", "50ms", "--run-id", "live-1", "--node", "4", "--tag", "a=b"}, holdOpen...)...)
 	l.untilSampled(3)
 	if code, _, body := l.get("/healthz"); code != 200 || body != "ok\n" {
-		t.Errorf("/healthz: %d %q", code, body)
+		t.Errorf("GET /healthz: status %d, %q; want 200, \"ok\\n\"", code, body)
 	}
 	code, header, page := l.get("/")
 	if code != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.HasPrefix(strings.ToLower(page), "<!doctype html>") {
-		t.Errorf("/: %d %v %.80q", code, header, page)
+		t.Errorf("GET /: status %d, header %v, page %.80q; want 200, UTF-8 HTML", code, header, page)
 	}
 	_, _, text := l.get("/report.json")
 	reportertest.Validate(t, []byte(text))
 	first := listenReport(t, text)
 	if r := first.Run; r.ID != "live-1" || r.Incomplete != "the job is still running" || r.Command[0] != "sh" || r.Tags["a"] != "b" || r.ExitCode != nil || r.WallSeconds <= 0 {
-		t.Errorf("run %+v", r)
+		t.Errorf("run %+v, want live-1 of sh with the tag a=b, still running", r)
 	}
 	n := first.Nodes["4"]
 	if n == nil || n.Job != nil || n.Sampling.Samples < 3 || n.Metrics["max_t_mem_percent"] <= 0 || n.Agent.CPUSeconds <= 0 {
-		t.Fatalf("node %+v", n)
+		t.Fatalf("node %+v, want at least 3 samples, memory, and CPU time of the agent, but no job", n)
 	}
 	clitest.WaitUntil(t, "the report grows", func() bool {
 		_, _, text := l.get("/report.json")
@@ -237,14 +237,14 @@ func TestListen_ServesRunThatIsGoingOn(t *testing.T) {
 	o := l.finish()
 	o.Want(t, 7)
 	if o.Err != "perfagent: exited with code 7; perfagent-out/live-1/node-4.html\n" || o.Out != "" {
-		t.Errorf("more is said: %q, %q", o.Out, o.Err)
+		t.Errorf("stderr %q, stdout %q; want only the line of the exit code 7", o.Err, o.Out)
 	}
 	if c, err := net.Dial("tcp", l.address()); err == nil {
 		c.Close()
-		t.Error("somebody listens after perfagent ended")
+		t.Error("a connection to perfagent's port succeeds after its end, want it refused")
 	}
 	if n := o.Report(t).Nodes["4"]; slices.ContainsFunc(n.Missing, reportertest.WentWrong) {
-		t.Errorf("missing: %v", n.Missing)
+		t.Errorf("report lists failures in missing: %v, want none", n.Missing)
 	}
 }
 
@@ -252,7 +252,7 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 	t.Helper()
 	r := new(reporter.Report)
 	if err := json.Unmarshal([]byte(text), r); err != nil {
-		t.Fatalf("%v: %.200q", err, text)
+		t.Fatalf("/report.json is not a report: %v: %.200q", err, text)
 	}
 	return r
 }
@@ -266,18 +266,20 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 	for _, name := range []string{"cpu_seconds_total{mode=idle}", "disk_read_bytes_total", "disk_written_bytes_total", "network_receive_bytes_total",
 		"network_transmit_bytes_total", "loopback_receive_bytes_total", "loopback_transmit_bytes_total"} {
 		if v, there := l.series("perfagent_" + name); !there || v != 0 {
-			t.Errorf("before the first sample %s is %v, there %v", name, v, there)
+			t.Errorf("before the first sample perfagent_%s is %v (there: %v), want 0", name, v, there)
 		}
 	}
 	if v, there := l.series("perfagent_memory_used_ratio"); there {
-		t.Errorf("before the first sample the memory's ratio is %v", v)
+		t.Errorf("before the first sample perfagent_memory_used_ratio is %v, want none", v)
 	}
 	// A response that waited for a sample would take an hour.
 	if code, _, page := l.get("/"); code != 200 || !strings.Contains(page, "no sample has been taken yet; the first one is taken 1h0m0s after the start") || !strings.Contains(page, "read x; exit 7") {
-		t.Errorf("without a sample the page is %d %.3000q", code, page)
+		t.Errorf("page before the first sample: status %d, want 200, the time of that sample and the command: %.3000q",
+			code, page)
 	}
 	if code, header, text := l.get("/report.json"); code != 503 || header.Get("Retry-After") == "" || text != "no sample has been taken yet\n" {
-		t.Errorf("without a sample the report is %d, %v %q", code, header, text)
+		t.Errorf("/report.json before the first sample: status %d, header %v, %q; want 503 with Retry-After",
+			code, header, text)
 	}
 	l.finish().Want(t, 7)
 
@@ -313,7 +315,7 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 		}
 		m := regexp.MustCompile(`(?m)^perfagent_` + name + `\{run_id="same",node="2"\} (\S+)$`).FindStringSubmatch(text)
 		if m == nil {
-			t.Errorf("%s is missing:\n%s", name, text)
+			t.Errorf("/metrics lacks %s:\n%s", name, text)
 			continue
 		}
 		if got, err := strconv.ParseFloat(m[1], 64); err != nil || got < want-tolerance || got > want+tolerance {
@@ -322,7 +324,7 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 	}
 	used, _ := l.series("perfagent_memory_used_bytes")
 	if total, ok := l.series("perfagent_memory_total_bytes"); !ok || total <= used {
-		t.Errorf("memory of %v bytes, %v are used", total, used)
+		t.Errorf("perfagent_memory_total_bytes %v (there: %v), want more than the %v in use", total, ok, used)
 	}
 	l.finish().Want(t, 7)
 }
@@ -402,7 +404,7 @@ func (p *prometheus) query(q string) (float64, bool) {
 		Data          struct{ Result []struct{ Value [2]any } }
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&a); err != nil || a.Status != "success" || len(a.Data.Result) > 1 {
-		p.t.Fatalf("%s: %v %+v", q, err, a)
+		p.t.Fatalf("query %s: error %v, answer %+v; want success with at most one result", q, err, a)
 	}
 	if len(a.Data.Result) == 0 {
 		return 0, false
@@ -502,7 +504,7 @@ func TestListen_PortInUseGivesOneLine(t *testing.T) {
 		line, rest, _ := strings.Cut(o.Err, "\n")
 		if o.Out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
 			strings.Contains(line, "--listen 0") != (c.word == "address already in use") {
-			t.Errorf("%s: stdout %q, stderr %q", c.address, o.Out, o.Err)
+			t.Errorf("--listen %s: stdout %q, stderr %q; want a line with %q", c.address, o.Out, o.Err, c.word)
 		}
 		wantListenMissing(t, o.Report(t), c.word)
 	}
@@ -517,7 +519,7 @@ func wantListenMissing(t *testing.T, r *reporter.Report, word string) {
 	t.Helper()
 	n := r.Nodes["0"]
 	if len(n.Missing) == 0 || n.Missing[0].What != "listen" || !strings.Contains(n.Missing[0].Why, word) {
-		t.Errorf("missing: %v", n.Missing)
+		t.Errorf("missing %v, want listen first, with the reason %q", n.Missing, word)
 	}
 }
 
@@ -545,7 +547,7 @@ func TestListen_UnknownHostNameDelaysNothing(t *testing.T) {
 	if o.Err != "" {
 		o.WantLine(t, "nowhere.invalid")
 		if strings.Contains(o.Err, "--listen 0") {
-			t.Errorf("no port helps a name that nobody knows: %s", o.Err)
+			t.Errorf("stderr proposes --listen 0, which does not help with an unknown name: %s", o.Err)
 		}
 		wantListenMissing(t, o.Report(t), "nowhere.invalid")
 	}
@@ -567,10 +569,10 @@ func TestListen_NameOfThisHostIsAnAddress(t *testing.T) {
 	l := listenInside(t, name+":0", holdOpen...)
 	l.PID("ready")
 	if !strings.HasPrefix(l.url, "http://"+name+":") {
-		t.Errorf("it listens on %s", l.url)
+		t.Errorf("perfagent listens on %s, want http://%s:", l.url, name)
 	}
 	if code, _, body := l.get("/healthz"); code != 200 {
-		t.Errorf("%d %q", code, body)
+		t.Errorf("GET /healthz: status %d, %q; want 200", code, body)
 	}
 	l.finish().Want(t, 7)
 }
@@ -580,11 +582,11 @@ func TestListen_NameOfThisHostIsAnAddress(t *testing.T) {
 func TestListen_PrintsAddressOnlyIfRequested(t *testing.T) {
 	port := freePort(t)
 	if o := inside(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
-		t.Errorf("a fixed port: %d, stderr %q", o.Code, o.Err)
+		t.Errorf("fixed port: exit code %d, want 0; stderr %q, want none", o.Code, o.Err)
 	}
 	port = freePort(t)
 	if o := inside(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "perfagent: info: listening on http://127.0.0.1:"+port+"/\n" {
-		t.Errorf("--log-level info: stderr %q", o.Err)
+		t.Errorf("--log-level info: stderr %q, want only the address with port %s", o.Err, port)
 	}
 	for _, c := range []struct {
 		flags, env, want string
@@ -622,7 +624,7 @@ func TestListen_PrintsAddressOnTerminalInForeground(t *testing.T) {
 	m.Expect("code 0")
 	screen, _ = m.End()
 	if strings.Contains(screen, "listening") {
-		t.Errorf("in the background: %q", screen)
+		t.Errorf("in the background the screen has the address, want none: %q", screen)
 	}
 }
 
@@ -665,7 +667,7 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 	defer func() { _ = unix.Kill(left, unix.SIGKILL) }()
 	for line := l.Next(); line != "end"; line = l.Next() {
 		if strings.Contains(line, "socket:") || strings.Contains(line, "anon_inode") {
-			t.Errorf("the job has %s", line)
+			t.Errorf("the job inherited %s, want no descriptor of the server", line)
 		}
 	}
 	l.finish().Want(t, 7)
@@ -729,7 +731,8 @@ func listenBesieged(t *testing.T) (harm string) {
 			code = answer.StatusCode
 		}
 		if code != 200 || time.Since(begin) > 20*time.Second || resets > 6 {
-			t.Errorf("a good client got %d after %v, %d times nothing", code, time.Since(begin), resets)
+			t.Errorf("good client: status %d after %v, %d times no response; want 200 within 20s, at most 6",
+				code, time.Since(begin), resets)
 		}
 		time.Sleep(250 * time.Millisecond)
 	}
@@ -744,7 +747,7 @@ func listenBesieged(t *testing.T) (harm string) {
 	all.Wait()
 	o.Want(t, 7)
 	if o.Err != "" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want none", o.Err)
 	}
 	s, quiet := o.Report(t).Nodes["0"].Sampling, c.Report(t).Nodes["0"].Sampling
 	t.Logf("%d samples, %d missed ticks, longest gap %.3f s, end after %v", s.Samples, s.MissedTicks, s.LongestGapSeconds, took)
@@ -823,7 +826,8 @@ func TestListen_ExitIsNotDelayed(t *testing.T) {
 	t.Logf("the end with clients: %.3f s, without: %.3f s", clitest.Median(with), clitest.Median(without))
 	// A delay by clients would occur each time.
 	if slices.Min(with) > clitest.Median(without)+0.25 {
-		t.Errorf("the end takes %.3f s with clients, %.3f s without", clitest.Median(with), clitest.Median(without))
+		t.Errorf("the end takes %.3f s with clients, want at most 0.25 s more than the %.3f s without",
+			clitest.Median(with), clitest.Median(without))
 	}
 }
 
@@ -846,7 +850,7 @@ func TestListen_ServerEndsWithTheJob(t *testing.T) {
 		return err != nil
 	})
 	if state := clitest.ProcessState(l.Cmd.Process.Pid); state == "" || state == "Z" {
-		t.Error("perfagent has ended: nothing was tested")
+		t.Error("perfagent has ended before the push was over, so the test tests nothing")
 	}
 	l.Signal(syscall.SIGTERM) // ends the push
 	o, _ := l.End()
@@ -861,17 +865,17 @@ func TestListen_ServesSidecar(t *testing.T) {
 	_, _, text := l.get("/report.json")
 	reportertest.Validate(t, []byte(text))
 	if r := listenReport(t, text); r.Run.Incomplete != "the sidecar is still running" || r.Run.Command != nil || r.Nodes["0"].Sampling.Samples < 3 {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v, want a sidecar that is still running, with at least 3 samples and no command", r.Run)
 	}
 	if code, _, _ := l.get("/"); code != 200 {
-		t.Errorf("/: %d", code)
+		t.Errorf("GET /: status %d, want 200", code)
 	}
 	listenConn(t, l) // TestListen_ExitIsNotDelayed measures the delay by a connection
 	l.Signal(syscall.SIGTERM)
 	o := l.finish()
 	o.Want(t, 0)
 	if o.Err != "" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want none", o.Err)
 	}
 	reportertest.ReadSingle(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 
@@ -895,11 +899,11 @@ func TestListen_CompatShowsPerfPyNumbers(t *testing.T) {
 	l := listenInside(t, "0", append([]string{"--interval", "50ms", "--compat", "perf.py"}, holdOpen...)...)
 	l.untilSampled(2)
 	if code, _, _ := l.get("/"); code != 200 {
-		t.Errorf("/: %d", code)
+		t.Errorf("GET /: status %d, want 200", code)
 	}
 	_, _, text := l.get("/report.json")
 	if n := listenReport(t, text).Nodes["0"]; n.Origin != reporter.OriginPerfPy || n.Samples.Len() < 1 {
-		t.Errorf("node %+v", n)
+		t.Errorf("node %+v, want perf.py's numbers with at least one sample", n)
 	}
 	l.finish().Want(t, 7)
 }

@@ -28,7 +28,7 @@ func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 		var name string
 		var now numbers
 		if _, err := fmt.Sscan(line, &name, &now.cpu, &now.written, &now.seconds); err != nil {
-			t.Fatalf("%q: %v", line, err)
+			t.Fatalf("line %q: %v, want a name and three numbers", line, err)
 		}
 		k := kernel[of]
 		kernel[of] = numbers{k.cpu + now.cpu - last.cpu, k.written + now.written - last.written, k.seconds + now.seconds - last.seconds}
@@ -58,7 +58,7 @@ func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 
 	train, wait := n.Phase("train").Metrics["job_peak_memory_mb"], n.Phase("wait").Metrics["job_peak_memory_mb"]
 	if train < 200 || wait > 100 {
-		t.Errorf("peak memory: %v MiB in train, %v MiB in wait", train, wait)
+		t.Errorf("peak memory %v MiB in train, %v MiB in wait; want at least 200, at most 100", train, wait)
 	}
 	whole := n.Metrics["job_cpu_seconds"]
 	sum := 0.0
@@ -66,6 +66,6 @@ func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 		sum += p.Metrics["job_cpu_seconds"]
 	}
 	if sum > whole+1e-3 || sum < whole-0.5 {
-		t.Errorf("the phases have %v CPU seconds together, the job %v", sum, whole)
+		t.Errorf("the phases sum to %v CPU seconds, want at most 0.5 less than the job's %v", sum, whole)
 	}
 }

@@ -42,12 +42,12 @@ func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Nod
 	end := float64(n.Sampling.Start.UnixMilli()) / 1000
 	for _, st := range all {
 		if st[0] < end-1e-3 || st[1] < 0 {
-			t.Errorf("stretch %v begins before %v", st, end)
+			t.Errorf("span %v of a phase begins before %v, the end of the one before", st, end)
 		}
 		end = st[0] + st[1]
 	}
 	if last := float64(r.Run.End.UnixMicro()) / 1e6; end > last+1e-3 {
-		t.Errorf("a phase ends at %v, the run at %v", end, last)
+		t.Errorf("a phase ends at %v, after the run's end %v", end, last)
 	}
 
 	return n
@@ -68,7 +68,7 @@ func TestMarks_LineOfShellBecomesMark(t *testing.T) {
 		texts = append(texts, m.Text)
 	}
 	if !slices.Equal(texts, []string{"epoch 1", "no-line-end"}) {
-		t.Errorf("marks %v", n.Marks)
+		t.Errorf("marks %v, want \"epoch 1\" and \"no-line-end\"", n.Marks)
 	}
 	if load := n.Phases[0].Seconds; load < 0.35 || load > 0.4+0.5 {
 		t.Errorf("load took %v s, want 0.4 s and at most a sample more", load)
@@ -126,14 +126,14 @@ func TestMarks_CommandsWriteConsistentPhases(t *testing.T) {
 	n := wantPhases(t, o.Report(t), "build", "link", "test", "pack")
 	build, link := n.Phase("build"), n.Phase("link")
 	if build.Count != 2 || link.Count != 1 || n.Phase("test").Count != 2 {
-		t.Errorf("began: build %d, link %d, test %d", build.Count, link.Count, n.Phase("test").Count)
+		t.Errorf("begins: build %d, link %d, test %d; want 2, 1, 2", build.Count, link.Count, n.Phase("test").Count)
 	}
 	// The nested phase begins where the outer one is interrupted.
 	if before := build.Spans[0]; math.Abs(before[0]+before[1]-link.Start) > 1e-5 {
-		t.Errorf("link begins at %v, build is interrupted at %v", link.Start, before[0]+before[1])
+		t.Errorf("link begins at %v, want %v, when build is interrupted", link.Start, before[0]+before[1])
 	}
 	if len(n.Marks) != 1 || n.Marks[0].Text != "compiling a lot" {
-		t.Errorf("marks %v", n.Marks)
+		t.Errorf("marks %v, want only \"compiling a lot\"", n.Marks)
 	}
 }
 
@@ -178,11 +178,11 @@ func TestMark_FailsOnlyForWrongUse(t *testing.T) {
 			o.Want(t, test.code)
 			switch {
 			case test.line == "" && o.Err != "":
-				t.Errorf("stderr %q", o.Err)
+				t.Errorf("stderr %q, want none", o.Err)
 			case test.line != "" && !strings.Contains(o.Err, test.line):
 				t.Errorf("stderr %q, want %q", o.Err, test.line)
 			case test.file != "" && strings.Count(o.Err, "\n") > 2: // one for the begin, one for the end
-				t.Errorf("stderr %q", o.Err)
+				t.Errorf("stderr %q, want at most 2 lines, for the begin and the end", o.Err)
 			}
 		})
 	}
@@ -203,14 +203,15 @@ raise SystemExit(9)`)
 		r := o.Report(t)
 		n := r.Nodes["0"]
 		if len(n.Marks) > 1000 || len(n.Phases) > 200 || len(n.Marks)+len(n.Phases) == 0 {
-			t.Errorf("%s: %d marks, %d phases", line, len(n.Marks), len(n.Phases))
+			t.Errorf("%s: %d marks, %d phases; want some, but at most 1000 and 200", line, len(n.Marks), len(n.Phases))
 		}
 		at := slices.IndexFunc(n.Missing, func(m reporter.Missing) bool { return m.Code == reporter.MarksBeyond })
 		if at < 0 || n.Missing[at].What != "marks" || n.Missing[at].Count < 1000 {
-			t.Errorf("%s: missing %v", line, n.Missing)
+			t.Errorf("%s: missing %v, want marks with a count of at least 1000", line, n.Missing)
 		}
 		if n.Agent.CPUSeconds > 1.5 || n.Agent.MaxRSSMB > 60 {
-			t.Errorf("%s: perfagent took %v s of CPU, %v MiB", line, n.Agent.CPUSeconds, n.Agent.MaxRSSMB)
+			t.Errorf("%s: perfagent used %v s of CPU time, %v MiB; want at most 1.5 s, 60 MiB",
+				line, n.Agent.CPUSeconds, n.Agent.MaxRSSMB)
 		}
 	}
 }
@@ -240,7 +241,7 @@ func TestMarks_AreInJournalOfKilledPerfagent(t *testing.T) {
 	}
 	n := wantPhases(t, r, "load", "train")
 	if n.Phases[0].Seconds < 0.4 || n.Phases[1].Seconds <= 0 || len(n.Marks) != 1 || n.Marks[0].Text != "early" {
-		t.Errorf("phases %v, marks %v", n.Phases, n.Marks)
+		t.Errorf("phases %v, marks %v; want two phases, the first of 0.4 s or more, and \"early\"", n.Phases, n.Marks)
 	}
 	data, err := reporter.Encode(r)
 	if err != nil {
@@ -317,10 +318,11 @@ func TestMarks_SidecarReadsMarksOfAnyProcess(t *testing.T) {
 
 	n := reportertest.ReadFile(t, path).Nodes["0"]
 	if !slices.Equal(phaseNames(n), []string{"nightly"}) || len(n.Marks) != 1 || clitest.Exists(file) {
-		t.Errorf("phases %v, marks %v, the file is there: %v", n.Phases, n.Marks, clitest.Exists(file))
+		t.Errorf("phases %v, marks %v, marks file left %v; want nightly, one mark, false",
+			n.Phases, n.Marks, clitest.Exists(file))
 	}
 	if _, ok := n.Phases[0].Metrics["cpu_avg_utilization_pct"]; !ok && n.Phases[0].Seconds > 0.1 {
-		t.Errorf("metrics %v", n.Phases[0].Metrics)
+		t.Errorf("metrics of the phase %v, want cpu_avg_utilization_pct", n.Phases[0].Metrics)
 	}
 }
 
@@ -338,7 +340,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 	o.Want(t, 0)
 	clitest.WantPrintable(t, o.Err)
 	if n := o.Report(t).Nodes["0"]; len(n.Phases) != 7 || len(n.Phases[6].Name) != 200 {
-		t.Errorf("phases %q", phaseNames(n))
+		t.Errorf("phases %q, want 7, the last name cut to 200 bytes", phaseNames(n))
 	}
 
 	for _, args := range [][]string{{"show"}, {"show", "--format", "markdown"}, {"show", "--format", "csv"}, {"show", "--json"},
@@ -349,7 +351,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		out.Want(t, 0)
 		clitest.WantPrintable(t, out.Out)
 		if strings.Contains(out.Out, ",=cmd") || strings.Contains(out.Out, "\n=cmd") {
-			t.Errorf("%v writes a formula", args)
+			t.Errorf("%v prints a field that begins with =, a formula in a spreadsheet", args)
 		}
 	}
 	for _, name := range []string{"node-0.html", "picture.svg"} {
@@ -360,7 +362,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		}
 		page := clitest.Read(t, path)
 		if strings.Contains(page, "<script>alert") || !strings.Contains(page, `data-phase="&lt;/script&gt;`) {
-			t.Errorf("%s has the name of a phase as HTML, or not at all", name)
+			t.Errorf("%s has the name of a phase as raw HTML, or not at all", name)
 		}
 	}
 }
@@ -371,6 +373,6 @@ func TestPhase_WithoutRoomForAnotherProcess_BeginsNoPhase(t *testing.T) {
 		`ulimit -u 10; PERFAGENT_MARKS=$PWD/m $P phase a -- sh -c 'echo ran; exit 3'; echo $?; ls`))
 	o := clitest.RunCommand(t, cmd)
 	if !strings.HasPrefix(o.Out, "ran\n3\n") || strings.Contains(o.Out, "m\n") {
-		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+		t.Errorf("stdout %q, want the command's; stderr %q", o.Out, o.Err)
 	}
 }

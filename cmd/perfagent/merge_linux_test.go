@@ -35,17 +35,18 @@ func TestMerge_TwoNodesBecomeOneReport(t *testing.T) {
 	}
 	text := call("show", "--json", filepath.Join(dir, "both.json")).Out
 	if _, err := os.Stat(filepath.Join(dir, "bad.json")); err == nil {
-		t.Error("bad.json was written")
+		t.Error("bad.json was written, want no file after an error")
 	}
 	r := reportertest.ReadFile(t, filepath.Join(dir, "both.json"))
 	zero, one := reportertest.ReadFile(t, filepath.Join(dir, "node-0.json")), reportertest.ReadFile(t, filepath.Join(dir, "node-1.json"))
 	if len(r.Nodes) != 2 || *r.Run.ExitCode != 4 || !r.Run.Start.Equal(zero.Run.Start.Time) || !r.Run.End.Equal(one.Run.End.Time) {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v of %d nodes, want 2 nodes, exit code 4, from the first start to the last end",
+			r.Run, len(r.Nodes))
 	}
 	again, _ := os.ReadFile(filepath.Join(dir, "again.json"))
 	both, _ := os.ReadFile(filepath.Join(dir, "both.json"))
 	if string(again) != string(both) {
-		t.Error("merging a node again makes a difference")
+		t.Error("merging a node that is already there changes the report")
 	}
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(text), &nodes); err != nil || len(nodes) != 2 ||
@@ -53,6 +54,6 @@ func TestMerge_TwoNodesBecomeOneReport(t *testing.T) {
 		t.Errorf("show --json: %v: %s; want %v and %v s", err, text, zero.Run.WallSeconds, one.Run.WallSeconds)
 	}
 	if shown := call("show", filepath.Join(dir, "both.json")).Out; !strings.Contains(shown, "2 nodes") {
-		t.Errorf("show: %s", shown)
+		t.Errorf("show of the merged report lacks \"2 nodes\": %s", shown)
 	}
 }

@@ -41,7 +41,7 @@ func TestE2E_MLflow_UploadsToArtifactStoreDirectly(t *testing.T) {
 		o.Want(t, 0)
 		run, path := onlyRun(t, s, experiment), theReport(t, o)
 		if strings.HasPrefix(run.Info.ArtifactURI, "mlflow-artifacts:") {
-			t.Fatalf("the run's store is the server's own: %s", run.Info.ArtifactURI)
+			t.Fatalf("artifact URI %s goes through the tracking server, want a direct one", run.Info.ArtifactURI)
 		}
 		wantHistories(t, run, path)
 		wantDone(t, path, run.Info.RunID)
@@ -57,7 +57,7 @@ func runAfterwards(o clitest.Outcome, t *testing.T, env []string) clitest.Outcom
 	t.Helper()
 	m := afterwards.FindStringSubmatch(o.Err)
 	if m == nil {
-		t.Fatalf("stderr names no command: %q", o.Err)
+		t.Fatalf("stderr names no command to push later: %q", o.Err)
 	}
 	cmd := clitest.Command(t, "sh", "-c", m[1])
 	cmd.Env = append(clitest.Env(), env...)
@@ -86,12 +86,12 @@ func testTLS(t *testing.T, s *mlflowtest.Server) {
 			if c.known == "" {
 				o.WantLine(t, "MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS=true", path)
 				if state := pushState(t, path, "0"); state.State != reporter.PushPending || !strings.Contains(state.Error, "certificate") {
-					t.Errorf("the push stands at %+v", state)
+					t.Errorf("push state %+v, want pending with an error about the certificate", state)
 				}
 				runAfterwards(o, t, nil).Want(t, 1)
 				runAfterwards(o, t, []string{"MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca}).Want(t, 0)
 			} else if o.Err != "" {
-				t.Errorf("stderr %q", o.Err)
+				t.Errorf("stderr %q, want none", o.Err)
 			}
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, path)
@@ -130,7 +130,7 @@ func newUser(t *testing.T, s *mlflowtest.Server) keys {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("make a user: %s", resp.Status)
+		t.Fatalf("create a user on the server: %s, want 200", resp.Status)
 	}
 	s.Run(t, weakHash, filepath.Join(s.Dir, "basic_auth.db"), s.User, s.Password, k.user, k.password)
 	return k
@@ -208,7 +208,7 @@ func testWhoMay(t *testing.T, s *mlflowtest.Server) {
 			path := theReport(t, o)
 			o.WantLine(t, append(c.words, path)...)
 			if state := pushState(t, path, "0"); state.State != reporter.PushPending || strings.Contains(o.Err, "wr0ng-key") {
-				t.Errorf("the push stands at %+v; stderr %q", state, o.Err)
+				t.Errorf("push state %+v, want pending; stderr %q, want no key in it", state, o.Err)
 			}
 			runAfterwards(o, t, k.env()).Want(t, 0)
 			run := onlyRun(t, s, experiment)
@@ -310,11 +310,11 @@ func (c *cast) search() {
 		return err
 	})
 	if err != nil || files < 20 {
-		c.t.Errorf("%d files were searched: %v", files, err)
+		c.t.Errorf("%d files were searched (%v), want at least 20", files, err)
 	}
 	runs := c.s.Runs(c.t, c.experiment)
 	if len(runs) < 5 {
-		c.t.Errorf("%d runs on the server: %s", len(runs), runList(runs))
+		c.t.Errorf("%d runs on the server, want at least 5: %s", len(runs), runList(runs))
 	}
 	for _, run := range runs {
 		text, err := json.Marshal(map[string]any{"tags": run.Tags, "params": run.Params, "artifacts": run.Artifacts, "name": run.Info.RunName})

@@ -96,7 +96,7 @@ func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...stri
 	o := clitest.RunCommand(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
 	o.Want(t, 0)
 	if said := pushProgress.ReplaceAllString(o.Err, ""); said != "" {
-		t.Errorf("perfagent push %q says %q", args, said)
+		t.Errorf("perfagent push %q: stderr %q, want none", args, said)
 	}
 	return o
 }
@@ -168,7 +168,7 @@ func pushState(t testing.TB, path, node string) reporter.PushState {
 	t.Helper()
 	n := reportertest.ReadFile(t, path).Nodes[node]
 	if n == nil || n.Push == nil {
-		t.Fatalf("%s tells nothing of the push of node %s", path, node)
+		t.Fatalf("%s records no push of node %s", path, node)
 	}
 	return n.Push.MLflow
 }
@@ -553,7 +553,7 @@ func wantHistories(t testing.TB, run mlflowtest.RunData, reports ...string) {
 	}
 	for key := range run.Metrics {
 		if _, known := want[key]; !known && strings.HasPrefix(key, "system/") {
-			t.Errorf("the run has %s, which is not in the report", key)
+			t.Errorf("the run has the series %s, which is not in the report", key)
 		}
 	}
 }

@@ -59,14 +59,14 @@ func testWork(t *testing.T, s *mlflowtest.Server) {
 	} {
 		points := run.Metrics["system/0/"+key]
 		if len(points) != 2 || points[0].Step != 0 || points[1].Step != 1 || points[0].Value <= 0 || points[1].Value > most {
-			t.Errorf("system/0/%s: %v", key, points)
+			t.Errorf("system/0/%s: points %v, want steps 0 and 1, above 0 and at most %v", key, points, most)
 		}
 	}
 
 	before := strings.Join(slices.Sorted(maps.Keys(run.Metrics)), "\n")
 	pushNow(t, s, experiment, theReport(t, o))
 	if after := strings.Join(slices.Sorted(maps.Keys(onlyRun(t, s, experiment).Metrics)), "\n"); after != before {
-		t.Errorf("pushed again, the run has %s, and had %s", after, before)
+		t.Errorf("metrics after a second push %s, want the same as before: %s", after, before)
 	}
 }
 

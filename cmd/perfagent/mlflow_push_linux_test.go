@@ -37,7 +37,7 @@ func testPushedAgain(t *testing.T, s *mlflowtest.Server) {
 			}
 			said := pushNow(t, s, experiment, path).Out
 			if !strings.Contains(said, "0 metrics and 0 points sent") {
-				t.Errorf("the third push says %q", said)
+				t.Errorf("third push prints %q, want 0 metrics and 0 points sent", said)
 			}
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, path)
@@ -52,7 +52,7 @@ func wantSteps(t *testing.T, run mlflowtest.RunData, node, n int) {
 	t.Helper()
 	for i, step := range steps(run, node) {
 		if step != int64(i) {
-			t.Errorf("step %d follows %d steps", step, i)
+			t.Errorf("step %d follows %d steps, want %[2]d", step, i)
 		}
 	}
 	if got := len(steps(run, node)); got != n {
@@ -65,7 +65,7 @@ func wantSame(t *testing.T, got, want mlflowtest.RunData) {
 	t.Helper()
 	for key, points := range want.Metrics {
 		if !slices.Equal(byTime(got.Metrics[key]), byTime(points)) {
-			t.Errorf("%s is\n%v, was\n%v", key, got.Metrics[key], points)
+			t.Errorf("points of %s are\n%v, want\n%v", key, got.Metrics[key], points)
 		}
 	}
 	if len(got.Metrics) != len(want.Metrics) {
@@ -106,7 +106,7 @@ func testAnswerIsLost(t *testing.T, s *mlflowtest.Server) {
 	wantHistories(t, run, path)
 	wantDone(t, path, run.Info.RunID)
 	if f.lose.Load() {
-		t.Error("no answer was lost")
+		t.Error("the server lost no response, so the test tests nothing")
 	}
 }
 
@@ -131,7 +131,7 @@ func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
 	run := onlyRun(t, s, experiment)
 	wantHistories(t, run, path)
 	if run.Info.Status != "FINISHED" {
-		t.Errorf("run %+v", run.Info)
+		t.Errorf("run %+v, want status FINISHED", run.Info)
 	}
 }
 
@@ -152,10 +152,10 @@ func testPushPerfPy(t *testing.T, s *mlflowtest.Server) {
 	run := onlyRun(t, s, experiment)
 	wantSame(t, run, first)
 	if after, err := os.ReadFile(path); err != nil || string(after) != text {
-		t.Errorf("the file has changed (%v):\n%s", err, after)
+		t.Errorf("the file was changed by the push (%v):\n%s", err, after)
 	}
 	if got := artifact(t, s, run.Info.RunID, "perfagent/perf.json"); string(got) != text {
-		t.Errorf("the artifact is\n%s", got)
+		t.Errorf("artifact perf.json differs from the file:\n%s", got)
 	}
 	for _, name := range metricOrder[:18] {
 		points := run.Metrics[name]
@@ -164,7 +164,7 @@ func testPushPerfPy(t *testing.T, s *mlflowtest.Server) {
 		}
 	}
 	if len(steps(run, 3)) == 0 || run.Info.Status != "FINISHED" {
-		t.Errorf("steps %v, run %+v", steps(run, 3), run.Info)
+		t.Errorf("steps %v of node 3, run %+v; want some steps, status FINISHED", steps(run, 3), run.Info)
 	}
 }
 
@@ -181,7 +181,7 @@ func testPushMerged(t *testing.T, s *mlflowtest.Server) {
 	wantSteps(t, got, 1, 4)
 	wantDone(t, path, got.Info.RunID)
 	if got.Info.Status != "FAILED" || got.Tags["perfagent.node.0.host"] != "host-0" || got.Tags["perfagent.node.1.host"] != "host-1" {
-		t.Errorf("run %+v, tags %v", got.Info, got.Tags)
+		t.Errorf("run %+v, tags %v; want FAILED, host-0 and host-1", got.Info, got.Tags)
 	}
 	wantArtifact(t, s, got.Info.RunID, "perfagent/merged.json", path)
 }
@@ -207,7 +207,7 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, paths...)
 			if r := reportertest.ReadFile(t, paths[strings.Index(order, "1")]); run.Info.Status != "FAILED" || run.Info.EndTime != r.Run.End.UnixMilli() {
-				t.Errorf("run %+v, node 1 ended at %v", run.Info, r.Run.End)
+				t.Errorf("run %+v, want FAILED at the end of node 1, %v", run.Info, r.Run.End)
 			}
 		})
 	}
@@ -234,14 +234,14 @@ func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	}
 	run := onlyRun(t, s, experiment)
 	if run.Info.Status != "KILLED" || run.Tags["perfagent.incomplete"] != "true" || run.Info.EndTime == 0 || run.Info.RunName != "sh -c 'echo ready; exec sleep 60'" {
-		t.Errorf("run %+v, tags %v", run.Info, run.Tags)
+		t.Errorf("run %+v, tags %v; want KILLED, incomplete, and named for the command", run.Info, run.Tags)
 	}
 	if got := steps(run, 0); !slices.Equal(got, []int64{0, 1}) {
-		t.Errorf("steps %v", got)
+		t.Errorf("steps %v, want 0 and 1", got)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || string(artifact(t, s, run.Info.RunID, "perfagent/node-0.jsonl")) != string(text) {
-		t.Errorf("the artifact is not the journal (%v)", err)
+		t.Errorf("the artifact differs from the journal (%v)", err)
 	}
 }
 
@@ -291,16 +291,17 @@ func (j *longJob) testLivePushing(t *testing.T, s *mlflowtest.Server) {
 	// Three for each full window before the job made its run, and two to find it.
 	most := 2 + 3*int(1+max(0, early.Info.StartTime-j.begun.UnixMilli())/10_000)
 	if first := len(asked) - batches; first > most || !strings.HasSuffix(asked[first], "/runs/log-batch") {
-		t.Errorf("until the run is known a few requests are due, then one for each window: %q", asked)
+		t.Errorf("%d requests before the first batch, want at most %d: %q", first, most, asked)
 	}
 	n := len(steps(early, 0))
 	if wantSteps(t, early, 0, n); n < batches || early.Info.Status != "RUNNING" {
-		t.Errorf("%d windows were sent, %d are there; run %+v", batches, n, early.Info)
+		t.Errorf("%d windows sent, %d in the run; want all of them there; run %+v, want RUNNING",
+			batches, n, early.Info)
 	}
 	j.end.Close()
 	o, _ := j.process.End()
 	if o.Want(t, 0); strings.Contains(o.Err, "perfagent:") {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want nothing of perfagent", o.Err)
 	}
 	run, path := onlyRun(t, s, j.experiment), theReport(t, o)
 	wantHistories(t, run, path)
@@ -309,7 +310,7 @@ func (j *longJob) testLivePushing(t *testing.T, s *mlflowtest.Server) {
 	}
 	wantDone(t, path, id)
 	if rest := j.front.rest(); len(rest) > 16 {
-		t.Errorf("requests at the end: %q", rest)
+		t.Errorf("%d requests at the end, want at most 16: %q", len(rest), rest)
 	}
 	fresh := givenRun(t, s, study(t))
 	pushNow(t, s, "", "--mlflow-run-id", fresh, path)
@@ -370,17 +371,17 @@ func TestMLflow_ReportsClockDifferenceAndKeepsTimes(t *testing.T) {
 		got := r.Nodes["0"].Push.MLflow.Error
 		if which == "" {
 			if got != "" {
-				t.Errorf("the same time: the report says %q", got)
+				t.Errorf("same clock: the report records the difference %q, want none", got)
 			}
 			continue
 		}
 		says := regexp.MustCompile(`the clock of this node is at least 3[56]\d\d\.\d s ` + which + ` that of the server: ` +
 			`times are by the node's clock`)
 		if !says.MatchString(got) || !says.MatchString(o.Err) {
-			t.Errorf("%s: the report says %q, and the command\n%s", which, got, o.Err)
+			t.Errorf("%s: the report records %q and stderr is\n%s\nwant %v in both", which, got, o.Err, says)
 		}
 		if r.Run.Start.Before(begin.Add(-noise)) || r.Run.Start.After(begin.Add(noise)) {
-			t.Errorf("%s: the run began at %v, and not %v", which, r.Run.Start, begin)
+			t.Errorf("%s: the run began at %v, want %v", which, r.Run.Start, begin)
 		}
 	}
 }
