@@ -77,7 +77,7 @@ func TestE2E_MLflow_PhasesAreMetricsOfRun(t *testing.T) {
 	for phase, prefix := range map[string]string{"load <1>": "phase/load _1_/", "train": "phase/train/"} {
 		p := n.Phase(phase)
 		if p == nil {
-			t.Fatalf("phases %+v", n.Phases)
+			t.Fatalf("phases %+v lack the one that the run has as a metric", n.Phases)
 		}
 		for key, want := range map[string]float64{
 			"seconds": p.Seconds, "job_avg_cpu_cores": p.Metrics["job_avg_cpu_cores"],

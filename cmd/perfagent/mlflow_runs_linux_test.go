@@ -29,7 +29,7 @@ func TestMLflow_SystemSeriesEqualProgram(t *testing.T) {
 	}
 	slices.Sort(names)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(systemSeries)), names); diff != "" {
-		t.Error(diff)
+		t.Errorf("system series of the program (-want +got):\n%s", diff)
 	}
 }
 
@@ -65,15 +65,15 @@ func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 		s.Python, "-c", trains, experiment))
 	o.Want(t, 0)
 	if strings.Contains(o.Out+o.Err, "perfagent") {
-		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+		t.Errorf("stdout %q, stderr %q; want nothing of perfagent", o.Out, o.Err)
 	}
 	run, path := onlyRun(t, s, experiment), theReport(t, o)
 	r := reportertest.ReadFile(t, path)
 	if run.Info.RunName != "training" || run.Info.Status != "FINISHED" || run.Tags["of"] != "the job" || run.Latest["loss"] != 0.5 {
-		t.Errorf("the job's run is not as it left it: %+v %v", run.Info, run.Tags)
+		t.Errorf("the run of the job is %+v with the tags %v, want it as the job left it", run.Info, run.Tags)
 	}
 	if by, there := run.Tags["perfagent.created_by"]; there {
-		t.Errorf("the job's run is said to be made by %q", by)
+		t.Errorf("perfagent.created_by is %q, want no such tag: the job created the run", by)
 	}
 	wantHistories(t, run, path)
 	wantNames(t, run, r, "2")
@@ -102,17 +102,17 @@ func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node st
 	for _, name := range metricOrder {
 		missing := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == name })
 		if _, there := run.Latest[name]; there == missing {
-			t.Errorf("the run has the metric %s: %v; not measured: %v", name, there, missing)
+			t.Errorf("metric %s in the run: %v; missing from the report: %v", name, there, missing)
 		}
 	}
 	for name := range systemSeries {
 		points := byTime(run.Metrics["system/"+node+"/"+name])
 		for i, p := range points {
 			if at := time.UnixMilli(p.Timestamp); at.Before(r.Run.Start.Add(-time.Second)) || at.After(r.Run.End.Add(time.Second)) {
-				t.Errorf("%s has a point at %v, the job ran from %v to %v", name, at, r.Run.Start, r.Run.End)
+				t.Errorf("%s has a point at %v, want it between %v and %v", name, at, r.Run.Start, r.Run.End)
 			}
 			if p.Step != int64(i) && r.Run.WallSeconds < 10 {
-				t.Errorf("%s has step %d as its point %d", name, p.Step, i)
+				t.Errorf("%s: point %d has step %d, want %[2]d", name, i, p.Step)
 			}
 		}
 		if wall := r.Run.WallSeconds; wall > 1.2 && wall < 9.9 && len(points) != 2 && isHostSeries(name) && !anySourceFailed(n) {
@@ -150,7 +150,7 @@ func (c ownJob) check(t *testing.T, s *mlflowtest.Server) {
 	o := clitest.RunCommand(t, tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--tag", "team=blue", "--"}, c.words...)...))
 	o.Want(t, c.code)
 	if o.Out != "" || o.Err != "" {
-		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+		t.Errorf("stdout %q, stderr %q; want none", o.Out, o.Err)
 	}
 	run, path := onlyRun(t, s, experiment), theReport(t, o)
 	r := reportertest.ReadFile(t, path)
@@ -158,7 +158,7 @@ func (c ownJob) check(t *testing.T, s *mlflowtest.Server) {
 		t.Errorf("run %+v, want %q, %s, from %v to %v", i, c.runName, c.status, r.Run.Start, r.Run.End)
 	}
 	if run.Tags["perfagent.created_by"] != "perfagent" {
-		t.Errorf("made by %q", run.Tags["perfagent.created_by"])
+		t.Errorf("perfagent.created_by is %q, want perfagent", run.Tags["perfagent.created_by"])
 	}
 	wantHistories(t, run, path)
 	wantNames(t, run, r, "0")
@@ -234,17 +234,18 @@ func (c jobShape) check(t *testing.T, s *mlflowtest.Server) {
 		run = runNamed(t, runs, c.run)
 	}
 	if i := run.Info; i.Status != c.status || i.EndTime >= r.Run.End.UnixMilli() {
-		t.Errorf("the run is not as the job left it: %+v; the job ended at %v", i, r.Run.End)
+		t.Errorf("run %+v, want status %s and an end before the job's, %v", i, c.status, r.Run.End)
 	}
 	wantHistories(t, run, path)
 	wantDone(t, path, run.Info.RunID)
 	wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
 	for _, other := range runs {
 		if other.Tags["perfagent.run_id"] != r.Run.ID || other.Tags["perfagent.invocation"] == "" {
-			t.Errorf("the tags of the run %q do not tell that it is the job's: %v", other.Info.RunName, other.Tags)
+			t.Errorf("run %q has the tags %v, want the run ID %s and an invocation",
+				other.Info.RunName, other.Tags, r.Run.ID)
 		}
 		if other.Info.RunID != run.Info.RunID && len(steps(other, 0)) > 0 {
-			t.Errorf("the run %q has the numbers, too", other.Info.RunName)
+			t.Errorf("run %q has the numbers, too, want them only in the run of the job", other.Info.RunName)
 		}
 	}
 }
@@ -263,7 +264,7 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 		o.Want(t, 0)
 		run, path := onlyRun(t, s, experiment), theReport(t, o)
 		if run.Tags["team"] != "blue <&> é" || run.Tags["perfagent.run_id"] != reportertest.ReadFile(t, path).Run.ID {
-			t.Errorf("tags %v", run.Tags)
+			t.Errorf("tags %v, want the team and the run ID of the report", run.Tags)
 		}
 		wantHistories(t, run, path)
 	})
@@ -287,7 +288,7 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 			}
 			wantHistories(t, run, path)
 			if run.Tags["perfagent.created_by"] != "perfagent" || o.Err != "" {
-				t.Errorf("tags %v, stderr %q", run.Tags, o.Err)
+				t.Errorf("tags %v, want created_by perfagent; stderr %q, want none", run.Tags, o.Err)
 			}
 		})
 	}
@@ -303,13 +304,13 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
 		o := clitest.RunCommand(t, cmd)
 		if o.Want(t, 3*len(paths)); o.Out != "given "+id+"\n" || o.Err != "" {
-			t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+			t.Errorf("stdout %q, stderr %q; want given %s, and none", o.Out, o.Err, id)
 		}
 		paths = append(paths, theReport(t, o))
 	}
 	run := onlyRun(t, s, experiment)
 	if i := run.Info; i.RunID != id || i.Status != "RUNNING" || i.EndTime != 0 || i.RunName != "given" {
-		t.Errorf("run %+v", i)
+		t.Errorf("run %+v, want the given run %s, still RUNNING", i, id)
 	}
 	wantHistories(t, run, paths...)
 	wantArtifact(t, s, id, "perfagent/node-0.json", paths[0])
@@ -320,7 +321,7 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	second := slices.IndexFunc(run.Artifacts, func(a mlflowtest.Artifact) bool { return a.Path != "perfagent/node-0.json" })
 	wantArtifact(t, s, id, run.Artifacts[second].Path, paths[1])
 	if len(s.Runs(t, "not looked at")) != 0 {
-		t.Error("another run was made")
+		t.Error("a run was created in another experiment, want only the given run")
 	}
 }
 
@@ -401,14 +402,14 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	var paths []string
 	for i, o := range sideBySide(t, cmds...) {
 		if o.Want(t, 1-i); o.Err != "" {
-			t.Errorf("stderr %q", o.Err)
+			t.Errorf("stderr %q, want none", o.Err)
 		}
 		paths = append(paths, theReport(t, o))
 	}
 	run := onlyRun(t, s, experiment)
 	wantHistories(t, run, paths...)
 	if run.Info.Status != "FAILED" || run.Tags["perfagent.node.0.host"] == "" || run.Tags["perfagent.node.1.host"] == "" {
-		t.Errorf("run %+v, tags %v", run.Info, run.Tags)
+		t.Errorf("run %+v, tags %v; want FAILED, with the hosts of both nodes", run.Info, run.Tags)
 	}
 	for node, path := range map[string]string{"1": paths[0], "0": paths[1]} {
 		wantArtifact(t, s, run.Info.RunID, "perfagent/node-"+node+".json", path)
@@ -471,7 +472,7 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 			o, _ := l.End()
 			o.Want(t, 0)
 			if state := pushState(t, path, "0"); state.State != c.state {
-				t.Errorf("the push stands at %+v", state)
+				t.Errorf("push state %+v, want %s", state, c.state)
 			}
 			if c.state == reporter.PushPending {
 				o.WantLine(t, "perfagent push ", path)
@@ -479,10 +480,11 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 			}
 			run := onlyRun(t, s, experiment)
 			if o.Err != "" || run.Info.Status != "FINISHED" || run.Info.RunName != "perfagent s" || run.Tags["perfagent.created_by"] != "perfagent" {
-				t.Errorf("stderr %q, run %+v, tags %v", o.Err, run.Info, run.Tags)
+				t.Errorf("stderr %q, run %+v, tags %v; want none, the finished run perfagent s, created_by perfagent",
+					o.Err, run.Info, run.Tags)
 			}
 			if len(steps(run, 0)) == 0 {
-				t.Error("no series")
+				t.Error("the run has no time series, want those of the sidecar")
 			}
 			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
 		})

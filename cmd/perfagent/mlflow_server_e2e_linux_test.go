@@ -42,10 +42,10 @@ func TestE2E_MLflow_ServerFailureAtTheEndLeavesTheJobAlone(t *testing.T) {
 		why, line := pendingLine(o, t, jobSays)
 		path := wantPending(o, t, f.words...)
 		if state := reportertest.ReadFile(t, path).Nodes["0"].Push.MLflow; state.Error != why {
-			t.Errorf("stderr gives the error %q, the report %q", why, state.Error)
+			t.Errorf("the report records the error %q, want that of stderr, %q", state.Error, why)
 		}
 		if n := len(s.Runs()); n != 0 {
-			t.Errorf("the broken server has %d runs", n)
+			t.Errorf("the broken server has %d runs, want 0", n)
 		}
 		if f.lost {
 			pushElsewhere(t, s, line)
@@ -102,7 +102,7 @@ func TestE2E_MLflow_RecoveredServerGetsEverything(t *testing.T) {
 		o := clitest.RunCommand(t, cmd)
 		wantUnharmed(t, o, time.Since(start), 10*time.Second)
 		if o.Err != jobSays {
-			t.Errorf("stderr %q", o.Err)
+			t.Errorf("stderr %q, want %q", o.Err, jobSays)
 		}
 		_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 		wantWhole(t, s.only(t), path)
@@ -172,7 +172,7 @@ func TestE2E_MLflow_DeletedExperimentGetsPushOnceRestored(t *testing.T) {
 	later(t, line).Want(t, 0)
 	wantWhole(t, s.only(t), path)
 	if name := s.only(t).Info.ExperimentName; name != "gone" {
-		t.Errorf("the run is in %q", name)
+		t.Errorf("the run is in experiment %q, want \"gone\"", name)
 	}
 }
 
@@ -239,11 +239,11 @@ func TestE2E_MLflow_SignalEndsPushAfterReport(t *testing.T) {
 		l.Signal(sig)
 		o, rest := l.End()
 		if took := time.Since(start); took > noise {
-			t.Errorf("it took %v to give up", took)
+			t.Errorf("perfagent ended %v after the signal, want at most %v", took, noise)
 		}
 		o.Want(t, 7)
 		if strings.Join(rest, "\n")+"\n" != jobSays {
-			t.Errorf("stdout %q", rest)
+			t.Errorf("stdout %q, want %q", rest, jobSays)
 		}
 		_, line := pendingLine(o, t, jobSays)
 		wantPending(o, t)
@@ -269,7 +269,7 @@ func TestE2E_Sidecar_HangingServerDoesNotDelayTERM(t *testing.T) {
 			o, _ := l.End()
 			o.Want(t, 0)
 			if took := time.Since(start); took > time.Second+noise {
-				t.Errorf("TERM was answered after %v", took)
+				t.Errorf("perfagent ended %v after TERM, want at most %v", took, time.Second+noise)
 			}
 			_, line := pendingLine(o, t, "")
 			wantPending(o, t)

@@ -126,7 +126,7 @@ func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string)
 	after, ok := strings.CutPrefix(o.Err, job)
 	m := ourLine.FindStringSubmatch(after)
 	if !ok || m == nil {
-		t.Fatalf("stderr is not the job's %q and then one line of ours:\n%s", job, o.Err)
+		t.Fatalf("stderr is not the job's %q and then one line of perfagent:\n%s", job, o.Err)
 	}
 	clitest.WantPrintable(t, m[0])
 	return m[1], m[2]
@@ -144,11 +144,11 @@ func wantPendingIn(t testing.TB, r *reporter.Report, words ...string) {
 	t.Helper()
 	state := r.Nodes["0"].Push.MLflow
 	if state.State != reporter.PushPending {
-		t.Errorf("push state %+v", state)
+		t.Errorf("push state %+v, want pending", state)
 	}
 	for _, w := range words {
 		if !strings.Contains(state.Error, w) {
-			t.Errorf("the error does not name %q: %s", w, state.Error)
+			t.Errorf("push error %q lacks %q", state.Error, w)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
 	for key, points := range got.Metrics {
 		for i := 1; i < len(points); i++ {
 			if points[i].Step <= points[i-1].Step {
-				t.Errorf("%s: step %d after step %d", key, points[i].Step, points[i-1].Step)
+				t.Errorf("%s: step %d follows step %d, want increasing steps", key, points[i].Step, points[i-1].Step)
 			}
 		}
 	}
@@ -349,15 +349,15 @@ func TestMLflow_UnusableURIIsReportedOnceAtTheEnd(t *testing.T) {
 		} {
 			o.Want(t, 7)
 			if o.Out != "job\n" {
-				t.Errorf("%s, %s: stdout %q", uri, name, o.Out)
+				t.Errorf("%s, %s: stdout %q, want \"job\\n\"", uri, name, o.Out)
 			}
 			o.WantLine(t, "MLflow")
 			state := o.Report(t).Nodes["0"].Push.MLflow
 			if state.State != reporter.PushOff || state.Error == "" || !strings.Contains(o.Err, state.Error) {
-				t.Errorf("%s, %s: push state %+v; stderr %s", uri, name, state, o.Err)
+				t.Errorf("%s, %s: push state %+v, want off with the error of stderr: %s", uri, name, state, o.Err)
 			}
 			if strings.Contains(o.Err+state.URI+state.Error, "geheim") {
-				t.Errorf("%s, %s: a password is shown: %s, %+v", uri, name, o.Err, state)
+				t.Errorf("%s, %s: a password is shown: stderr %s, push state %+v", uri, name, o.Err, state)
 			}
 		}
 	}
@@ -369,14 +369,14 @@ func TestMLflow_BadVariableDoesNotPreventJob(t *testing.T) {
 		o := insideFor(t, uri, "run", "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7")
 		o.Want(t, 7)
 		if o.Out != "job\n" {
-			t.Errorf("%q: stdout %q", uri, o.Out)
+			t.Errorf("%q: stdout %q, want \"job\\n\"", uri, o.Out)
 		}
 		o.WantLine(t, "MLflow")
 		if state := o.Report(t).Nodes["0"].Push.MLflow; state.State == reporter.PushDone || state.Error == "" {
-			t.Errorf("%q: push state %+v", uri, state)
+			t.Errorf("%q: push state %+v, want one that is not done, with an error", uri, state)
 		}
 		if strings.Contains(o.Err, "geheim") {
-			t.Errorf("%q: a password is shown: %s", uri, o.Err)
+			t.Errorf("%q: stderr has the password: %s", uri, o.Err)
 		}
 	}
 	for _, uri := range []string{"nonsense", "AUTO", "http://", "http://[::1", "http://x y", "http:x"} {
@@ -385,10 +385,10 @@ func TestMLflow_BadVariableDoesNotPreventJob(t *testing.T) {
 		o.Want(t, 125)
 		o.WantLine(t, "--mlflow")
 		if _, err := os.Stat(filepath.Join(o.Dir, "mark")); err == nil {
-			t.Errorf("--mlflow %q: the job ran", uri)
+			t.Errorf("--mlflow %q: the job ran, want it not started", uri)
 		}
 		if len(reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))) != 0 {
-			t.Errorf("--mlflow %q: there is a report", uri)
+			t.Errorf("--mlflow %q: a report was written, want none", uri)
 		}
 	}
 }
@@ -426,13 +426,13 @@ func TestMLflow_DiskFullAndServerDown_CommandNamesOtherDirectory(t *testing.T) {
 			clitest.WantLines(t, o.Err, 2, 2)
 			first, rest, _ := strings.Cut(o.Err, "\n")
 			if !strings.Contains(first, "no space") {
-				t.Errorf("stderr %q", first)
+				t.Errorf("stderr %q lacks \"no space\"", first)
 			}
 			o.Err = rest
 			_, line := pendingLine(o, t, "")
 			path := strings.Fields(line)[2]
 			if want := map[bool]string{false: ".json", true: ".jsonl"}[tmpFull]; filepath.Ext(path) != want || !strings.HasPrefix(path, tmp) {
-				t.Errorf("the command is to push %s", path)
+				t.Errorf("the command names %s, want a %s file below %s", path, want, tmp)
 			}
 			s.Reopen()
 			later(t, line).Want(t, 0)
@@ -467,15 +467,15 @@ func TestMLflow_ConcurrentAgentsShareANewExperiment(t *testing.T) {
 		o, _ := a.End()
 		o.Want(t, 7)
 		if o.Err != "" {
-			t.Errorf("stderr %q", o.Err)
+			t.Errorf("stderr %q, want none", o.Err)
 		}
 		if state := o.Report(t).Nodes["0"].Push.MLflow; state.State != reporter.PushDone {
-			t.Errorf("push state %+v", state)
+			t.Errorf("push state %+v, want done", state)
 		}
 	}
 	runs := s.Runs()
 	if len(runs) != 2 || runs[0].Info.ExperimentName != "shared" || runs[1].Info.ExperimentID != runs[0].Info.ExperimentID {
-		t.Errorf("runs %+v", runs)
+		t.Errorf("runs %+v, want 2 in the experiment shared", runs)
 	}
 }
 
@@ -488,7 +488,7 @@ func (s *site) post(t testing.TB, name, body string) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s", name, resp.Status)
+		t.Fatalf("POST %s: %s, want 200", name, resp.Status)
 	}
 }
 
@@ -552,10 +552,10 @@ func TestMLflow_CtrlCEndsPush(t *testing.T) {
 	m.Send("\x03")
 	screen, code := m.End()
 	if took := time.Since(start); took > noise || code != 7 {
-		t.Errorf("exit code %d after %v", code, took)
+		t.Errorf("exit code %d after %v, want 7 within %v", code, took, noise)
 	}
 	if !strings.Contains(screen, "push them with: ") || !strings.Contains(screen, "exit 7") {
-		t.Errorf("on the screen: %s", screen)
+		t.Errorf("screen lacks \"push them with: \" or \"exit 7\": %s", screen)
 	}
 	wantPending(clitest.Outcome{Dir: cmd.Dir}, t)
 }
@@ -607,7 +607,8 @@ func (r *liveRun) end(seconds float64) clitest.Outcome {
 	j := o.Report(r.t).Nodes["0"].Job
 	planned := time.Duration(seconds * float64(time.Second))
 	if wall := j.End.Sub(j.Start.Time); wall < planned || wall > released.Sub(r.begun)+noise || took > livePatience+noise {
-		r.t.Errorf("the job took %v, planned %v; it all ended %v after we let it", wall, planned, took)
+		r.t.Errorf("the job took %v, want at least %v; perfagent ended after %v, want at most %v",
+			wall, planned, took, livePatience+noise)
 	}
 	return o
 }
@@ -620,7 +621,7 @@ func (r *liveRun) whole(o clitest.Outcome) {
 		if run.Info.RunID == r.id {
 			wantWhole(r.t, run, path)
 			if run.Info.Status != "RUNNING" {
-				r.t.Errorf("a given run was ended: %s", run.Info.Status)
+				r.t.Errorf("status of the given run %s, want RUNNING: the push must not end it", run.Info.Status)
 			}
 		}
 	}
@@ -638,11 +639,11 @@ func liveServerDies(t *testing.T) {
 	r.Reopen()
 	r.reach(2)
 	if got := r.steps(r.id); !slices.Equal(got, []int64{0, 1, 2}) {
-		t.Errorf("windows %v while the job runs", got)
+		t.Errorf("windows in the run while the job runs %v, want 0, 1, 2", got)
 	}
 	o := r.end(21.5)
 	if o.Err != "ends\n" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want \"ends\\n\"", o.Err)
 	}
 	r.whole(o)
 }
@@ -655,10 +656,10 @@ func liveServerErrors(t *testing.T) {
 	r.l.Expect("12")
 	clitest.WaitUntil(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
 	if len(s.steps(r.id)) != 0 {
-		t.Errorf("windows %v from a server that fails", s.steps(r.id))
+		t.Errorf("windows %v from a server that fails, want none", s.steps(r.id))
 	}
 	if n := len(r.since(1)); n > 3 {
-		t.Errorf("%d requests in a window in which the server fails", n)
+		t.Errorf("%d requests in a window in which the server fails, want at most 3", n)
 	}
 	s.SetBefore(nil)
 	r.reach(1)
@@ -666,7 +667,7 @@ func liveServerErrors(t *testing.T) {
 	r.l.Expect("21.5")
 	o := r.end(21.5)
 	if o.Err != "ends\n" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want \"ends\\n\"", o.Err)
 	}
 	r.whole(o)
 }
@@ -690,7 +691,7 @@ func liveTooMany(t *testing.T) {
 	r.whole(r.end(21.5))
 	requests := r.since(before)
 	if gap := requests[1].Time.Sub(requests[0].Time); gap < 4*time.Second {
-		t.Errorf("the server asked for 4 s, we came after %v", gap)
+		t.Errorf("next request after %v, want at least the 4 s that the server asked for", gap)
 	}
 }
 
@@ -704,7 +705,7 @@ func liveServerHangs(t *testing.T) {
 	_, line := pendingLine(o, t, "ends\n")
 	wantPending(o, t, "no answer")
 	if n := len(r.since(1)); n < 2 {
-		t.Errorf("%d requests: nothing was tried while the job ran", n)
+		t.Errorf("%d requests while the job ran, want at least 2 although the server hangs", n)
 	}
 	s.SetBefore(nil)
 	later(t, line).Want(t, 0)
@@ -742,18 +743,18 @@ func ownRun(t *testing.T, s *site, live func()) (path string) {
 	l := clitest.StartProcess(t, cmd)
 	l.Expect("15")
 	if n := len(s.Runs()); n != 0 {
-		t.Errorf("%d runs before the job's own was waited for", n)
+		t.Errorf("%d runs while the push waits for the job's own run, want 0", n)
 	}
 	clitest.WaitUntil(t, "there is a run", func() bool { return len(s.Runs()) > 0 })
 	live()
 	if status := s.only(t).Info.Status; status != "RUNNING" {
-		t.Errorf("status %s while the job runs", status)
+		t.Errorf("run status %s while the job runs, want RUNNING", status)
 	}
 	hold.Close()
 	o, _ := l.End()
 	o.Want(t, 7)
 	if o.Err != "" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want none", o.Err)
 	}
 	_, path = reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 	wantWhole(t, s.only(t), path)
@@ -769,7 +770,7 @@ func liveOwnRun(t *testing.T) {
 	// Looking for the job's run takes three requests a window, a batch one; at the end the run is read and the rest is
 	// sent.
 	if n := len(s.Requests()); n > 20 {
-		t.Errorf("%d requests in all", n)
+		t.Errorf("%d requests for three windows, want at most 20", n)
 	}
 }
 
@@ -792,7 +793,7 @@ func liveNeverThere(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 7)
 	if took := time.Since(start); took > time.Second+noise {
-		t.Errorf("%v from the job's end to ours", took)
+		t.Errorf("perfagent ended %v after the job, want at most %v", took, time.Second+noise)
 	}
 	_, line := pendingLine(o, t, "")
 	path := wantPending(o, t, "refused")
@@ -800,7 +801,7 @@ func liveNeverThere(t *testing.T) {
 	later(t, line).Want(t, 0)
 	wantWhole(t, s.only(t), path)
 	if got := s.steps(""); !slices.Equal(got, []int64{0, 1, 2}) {
-		t.Errorf("windows %v", got)
+		t.Errorf("windows in the run %v, want 0, 1, 2", got)
 	}
 }
 
@@ -815,7 +816,7 @@ func liveRefused(t *testing.T) {
 	_, line := pendingLine(o, t, "")
 	path := wantPending(o, t, "401", "MLFLOW_TRACKING_USERNAME")
 	if n := len(s.Requests()); n > 3 {
-		t.Errorf("%d requests with a wrong password", n)
+		t.Errorf("%d requests with a wrong password, want at most 3", n)
 	}
 	s.SetBefore(nil)
 	later(t, line).Want(t, 0)

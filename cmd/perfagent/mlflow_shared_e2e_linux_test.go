@@ -34,7 +34,7 @@ func TestE2E_Push_SlowPushOfTagsOnlySucceeds(t *testing.T) {
 	})
 	call("push", other).Want(t, 0)
 	if got := s.only(t); len(got.Artifacts) != 2 {
-		t.Errorf("artifacts %+v", got.Artifacts)
+		t.Errorf("artifacts %+v, want 2", got.Artifacts)
 	}
 }
 
@@ -49,7 +49,8 @@ func TestE2E_MLflow_FailureOfOneNodeFailsRun(t *testing.T) {
 		sideBySide(t, job(0, 5*(k%2)), job(1, 5*((k+1)%2)))
 		got := s.only(t)
 		if got.Info.Status != mlflow.Failed || got.Tags[pusher.TagExitCode] != "5" {
-			t.Errorf("status %s, exit code %s", got.Info.Status, got.Tags[pusher.TagExitCode])
+			t.Errorf("status %s, exit code tag %s; want %s, 5",
+				got.Info.Status, got.Tags[pusher.TagExitCode], mlflow.Failed)
 		}
 	}
 }
@@ -73,16 +74,16 @@ func TestE2E_MLflow_DoesNotOverwriteReportReplacedDuringPush(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 5)
 	if got := clitest.Read(t, precious); got != "mine" {
-		t.Errorf("it was replaced by %q", got)
+		t.Errorf("the file that replaced the report is now %q, want \"mine\"", got)
 	}
 	said := o.Err[strings.Index(o.Err, "perfagent: MLflow"):]
 	line := ourLine.FindStringSubmatch(said)
 	if line == nil {
-		t.Fatalf("said %q", o.Err)
+		t.Fatalf("stderr does not name where the report is: %q", o.Err)
 	}
 	s.SetBefore(nil)
 	later(t, line[2]).Want(t, 0)
 	if s.only(t).Tags[pusher.TagExitCode] != "5" {
-		t.Error("what was kept is not the report")
+		t.Error("the report that was written elsewhere lacks exit code 5")
 	}
 }

@@ -40,11 +40,11 @@ func TestPush_FailureKeepsRecordedServer(t *testing.T) {
 		cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
 		cmd.perform(t)
 		if after := clitest.Read(t, path); after != before {
-			t.Fatalf("%v changed the report", args)
+			t.Fatalf("%v changed the report, want it unchanged", args)
 		}
 	}
 	if n := len(s.Runs()); n != 0 {
-		t.Errorf("%d runs were made", n)
+		t.Errorf("%d runs on the server, want 0", n)
 	}
 	call("push", path).Want(t, 0)
 	s.only(t)
@@ -86,12 +86,13 @@ func TestMLflow_ParallelCommandsShareOneRun(t *testing.T) {
 			if !slices.ContainsFunc(got.Metrics[oneSeries], func(p mlflowtest.Point) bool {
 				return p.Step == int64(step) && slices.Contains(own, float64(p.Timestamp)/1000)
 			}) {
-				t.Errorf("step %d of %v is not in %v", step, samples, got.Metrics[oneSeries])
+				t.Errorf("step %d of a command with the samples %v is missing from %v",
+					step, samples, got.Metrics[oneSeries])
 			}
 		}
 	}
 	if n := len(got.Metrics["node_cpu_hours"]); n != 6 || len(got.Artifacts) != 6 {
-		t.Errorf("%d metrics, %d artifacts", n, len(got.Artifacts))
+		t.Errorf("%d points of node_cpu_hours and %d artifacts, want 6 of each", n, len(got.Artifacts))
 	}
 }
 
@@ -104,7 +105,7 @@ func TestPush_ConcurrentPushesOfCopiesCreateOneRun(t *testing.T) {
 		case one:
 			return
 		case late < 250*time.Millisecond || try == 5: // they wait 300 ms for each other
-			t.Fatalf("%d runs: %+v", len(alive), alive)
+			t.Fatalf("%d runs of concurrent pushes, want 1: %+v", len(alive), alive)
 		}
 		t.Logf("try %d: the copies made their runs %v apart", try, late)
 	}
@@ -149,7 +150,8 @@ func TestPush_JournalOfRunningRunSendsOnlyFinalPoints(t *testing.T) {
 	clitest.WaitUntil(t, "samples are in the journal", func() bool { return strings.Count(clitest.Read(t, journal), "\n") > 12 })
 	call("push", journal).Want(t, 0)
 	if got := s.only(t); len(got.Metrics[oneSeries]) > int(time.Since(begun)/(10*time.Second)) || got.Info.Status != mlflow.Running {
-		t.Errorf("%d points, %s", len(got.Metrics[oneSeries]), got.Info.Status)
+		t.Errorf("%d points, status %s; want at most one per 10 s, %s",
+			len(got.Metrics[oneSeries]), got.Info.Status, mlflow.Running)
 	}
 	end.Close()
 	o, _ := l.End()
@@ -158,7 +160,7 @@ func TestPush_JournalOfRunningRunSendsOnlyFinalPoints(t *testing.T) {
 		want = append(want, k)
 	}
 	if steps := s.steps(""); !slices.Equal(steps, want) || got.Info.Status != mlflow.Finished && got.Info.Status != mlflow.Failed {
-		t.Errorf("steps %v, %s", steps, got.Info.Status)
+		t.Errorf("steps %v, status %s; want %v, and FINISHED or FAILED", steps, got.Info.Status, want)
 	}
 }
 
@@ -172,7 +174,8 @@ func TestPush_FindsRunOfPerfPyFileAgain(t *testing.T) {
 	call("run", "--out", out, "--interval", "100ms", "--mlflow", s.URL, "--compat", "perf.py", "--run-id", "p", "--", "sleep", "0.5").Want(t, 0)
 	path := filepath.Join(out, "p/node-0.json")
 	if len(s.only(t).Metrics["max_t_mem_percent"]) != 1 {
-		t.Fatal("nothing was pushed at the end")
+		t.Fatalf("%d points of max_t_mem_percent, want 1 from the push at the end",
+			len(s.only(t).Metrics["max_t_mem_percent"]))
 	}
 	call("push", "--mlflow", s.URL, path).Want(t, 0)
 	s.only(t)
@@ -180,7 +183,7 @@ func TestPush_FindsRunOfPerfPyFileAgain(t *testing.T) {
 	call("push", "--mlflow", other.URL, path).Want(t, 0)
 	call("push", "--mlflow", other.URL, "--cpus", "8", path).Want(t, 0)
 	if hours := other.only(t).Metrics["node_cpu_hours"]; len(hours) != 1 {
-		t.Errorf("hours: %v", hours)
+		t.Errorf("points of node_cpu_hours %v, want 1 from --cpus", hours)
 	}
 }
 
@@ -213,7 +216,8 @@ func TestPush_MergedNodesGoToRunsOfTheirJobs(t *testing.T) {
 	}
 	for _, r := range s.Runs() {
 		if len(r.Metrics["max_t_mem_percent"]) != 1 || len(r.Artifacts) != 1 {
-			t.Errorf("run %s: %d metrics, artifacts %v", r.Info.RunID, len(r.Metrics), r.Artifacts)
+			t.Errorf("run %s: %d points of max_t_mem_percent, artifacts %v; want 1 of each",
+				r.Info.RunID, len(r.Metrics["max_t_mem_percent"]), r.Artifacts)
 		}
 	}
 }

@@ -26,12 +26,13 @@ func TestE2E_Finding_NamesNeighbourThatTakesCPU(t *testing.T) {
 	n := clitest.Run(t, "run", "--summary", "never", "--", "sh", "-c", "timeout 6 sh -c '"+loop+"'; true").Report(t).Nodes["0"]
 	at := slices.IndexFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == "neighbour" })
 	if at < 0 {
-		t.Fatalf("no neighbour: metrics %v, findings %+v", n.Metrics, n.Findings)
+		t.Fatalf("no finding about a neighbour: metrics %v, findings %+v", n.Metrics, n.Findings)
 	}
 	f := n.Findings[at]
 	cpus := float64(runtime.NumCPU())
 	if others := findingNumber(t, f, "others_cpus"); f.Evidence["resource"] != "cpu" || others < cpus/4 || others > cpus ||
 		findingNumber(t, f, "cpus") != cpus || findingNumber(t, f, "job_cpus") > 1 || findingNumber(t, f, "waiting_pct") < 20 {
-		t.Errorf("evidence %v", f.Evidence)
+		t.Errorf("evidence %v, want resource cpu, %v CPUs, at most 1 for the job, at least a quarter for others",
+			f.Evidence, cpus)
 	}
 }

@@ -28,7 +28,7 @@ func opsPorts(t testing.TB) int {
 			return port
 		}
 	}
-	t.Fatal("no two free ports follow each other")
+	t.Fatal("no two consecutive ports are free, want a port for --ops and the next one")
 	return 0
 }
 
@@ -75,10 +75,10 @@ func TestOperations_PortInUseGivesOneLine(t *testing.T) {
 		n := o.Report(t).Nodes["0"]
 		why := opsMissing(n, reporter.OperationsNotReceived)
 		if len(why) != 1 || !strings.Contains(why[0], "address already in use") {
-			t.Errorf("%s: missing %v", address, n.Missing)
+			t.Errorf("%s: missing %v, want one entry with \"address already in use\"", address, n.Missing)
 		}
 		if o.Out != "" || n.Operations == nil || len(n.Operations.Sources) > 0 {
-			t.Errorf("%s: the job has %q, the report %+v", address, o.Out, n.Operations)
+			t.Errorf("%s: stdout %q, operations %+v; want no variables and no sources", address, o.Out, n.Operations)
 		}
 	}
 }
@@ -105,10 +105,10 @@ func TestOperations_ReceivesOnTheRequestedPorts(t *testing.T) {
 			if warns {
 				o.WantLine(t, "--ops 0.0.0.0:"+strconv.Itoa(port), "everybody")
 			} else if o.Err != "" {
-				t.Errorf("stderr %q", o.Err)
+				t.Errorf("stderr %q, want none: a loopback address needs no warning", o.Err)
 			}
 			if n := o.Report(t).Nodes["0"]; n.Operations.Gauges["a"].Last != -2 || n.Operations.Gauges["b"].Last != -2 {
-				t.Errorf("%+v", n.Operations)
+				t.Errorf("gauges %+v, want a and b last at -2", n.Operations.Gauges)
 			}
 		})
 	}
@@ -137,10 +137,10 @@ statsd.flush()`)
 	n := o.Report(t).Nodes["0"]
 	ops := n.Operations
 	if ops.Times["get"].Count != 500 || ops.Counters["rows"] != 503 || ops.Sources[0].Kind != "unix" {
-		t.Errorf("%+v", ops)
+		t.Errorf("operations %+v, want get 500 times, 503 rows, source unix", ops)
 	}
 	if clitest.Exists(path) {
-		t.Errorf("%s is left behind", path)
+		t.Errorf("socket %s is left, want it removed", path)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestOperations_BadFlagPreventsJob(t *testing.T) {
 			o.Want(t, 125)
 			o.WantLine(t, test.flags[0], test.words)
 			if clitest.Exists(filepath.Join(o.Dir, "ran")) {
-				t.Error("the job ran")
+				t.Error("the job ran, want it not started")
 			}
 		})
 	}
@@ -189,20 +189,21 @@ func TestOperations_KeepsVariablesOfUser(t *testing.T) {
 	o.Want(t, 7)
 	for _, name := range []string{"STATSD_PORT", "DD_DOGSTATSD_URL"} {
 		if strings.Contains(o.Out, name) {
-			t.Errorf("the job has %s:\n%s", name, o.Out)
+			t.Errorf("the job's environment has %s, want it unset because the user set another address:\n%s",
+				name, o.Out)
 		}
 	}
 	for _, line := range []string{
 		"STATSD_HOST=graphite.example.org\n", "DD_AGENT_HOST=agent.example.org\n", "PERFAGENT_OPS_ADDR=127.0.0.1:",
 	} {
 		if !strings.Contains(o.Out, line) {
-			t.Errorf("the job lacks %s:\n%s", line, o.Out)
+			t.Errorf("the job's environment lacks %s:\n%s", line, o.Out)
 		}
 	}
 	why := opsMissing(o.Report(t).Nodes["0"], reporter.OperationsElsewhere)
 	if len(why) != 2 || !strings.Contains(why[0], "STATSD_HOST=graphite.example.org") ||
 		!strings.Contains(why[1], "DD_AGENT_HOST=agent.example.org") {
-		t.Errorf("missing %q", why)
+		t.Errorf("reasons %q, want one for STATSD_HOST and one for DD_AGENT_HOST", why)
 	}
 }
 
@@ -221,7 +222,7 @@ func TestOperations_OffLeavesNoVariableAndNoKey(t *testing.T) {
 		text := clitest.Read(t, path)
 		for _, word := range []string{`"operations"`, `"transfers"`} {
 			if strings.Contains(text, word) {
-				t.Errorf("%v: the report has %s", flags, word)
+				t.Errorf("%v: the report has %s, want nothing about operations", flags, word)
 			}
 		}
 	}
@@ -262,7 +263,7 @@ func TestOperations_InnermostReceiverGetsEvents(t *testing.T) {
 		n := r.Nodes["0"]
 		if want == nil {
 			if n.Operations != nil {
-				t.Errorf("%s: %+v", id, n.Operations)
+				t.Errorf("run %s: operations %+v, want none: it does not receive", id, n.Operations)
 			}
 			continue
 		}
@@ -270,7 +271,7 @@ func TestOperations_InnermostReceiverGetsEvents(t *testing.T) {
 			t.Errorf("%s has %v, want %v", id, got, want)
 		}
 		if why := opsMissing(n, reporter.OperationsElsewhere); len(why) > 0 {
-			t.Errorf("%s: %q", id, why)
+			t.Errorf("run %s: reasons %q, want none", id, why)
 		}
 	}
 }
@@ -308,7 +309,7 @@ func TestOperations_SidecarReceives(t *testing.T) {
 	ops := n.Operations
 	read, lost := lostAndFound(n)
 	if ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
-		t.Errorf("%+v", ops)
+		t.Errorf("operations %+v, %d datagrams read, %d lost; want 100 rows, 100 of get, 100, 0", ops, read, lost)
 	}
 }
 
@@ -329,10 +330,10 @@ statsd.event('third\nof two lines', 'more text', tags=['a:b'])
 	for i, m := range n.Marks {
 		texts = append(texts, m.Text)
 		if i > 0 && m.Timestamp-n.Marks[i-1].Timestamp < 0.2 {
-			t.Errorf("marks %v are not 0.3 s from each other", n.Marks)
+			t.Errorf("marks %v, want 0.2 s or more between two", n.Marks)
 		}
 	}
 	if !slices.Equal(texts, []string{"first", "second", `third\nof two lines`}) {
-		t.Errorf("marks %q, %+v", texts, n.Operations)
+		t.Errorf("marks %q, want first, second and the one of two lines; operations %+v", texts, n.Operations)
 	}
 }

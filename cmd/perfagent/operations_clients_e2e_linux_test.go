@@ -59,7 +59,7 @@ func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 		var status string
 		var us float64
 		if _, err := fmt.Sscan(line, &status, &us); err != nil {
-			t.Fatalf("%q: %v", line, err)
+			t.Fatalf("line %q of the access log: %v, want a status and a time", line, err)
 		}
 		logged["gunicorn.requests"]++
 		logged["gunicorn.request.status."+status]++
@@ -71,11 +71,11 @@ func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 		}
 	}
 	if len(times) < 301 || logged["gunicorn.request.status.404"] != 30 {
-		t.Errorf("the access log has %v", logged)
+		t.Errorf("%d requests in the access log, want at least 301 and 30 of status 404: %v", len(times), logged)
 	}
 	took, ok := n.Operations.Times["gunicorn.request.duration"]
 	if !ok {
-		t.Fatalf("no duration: %+v", n.Operations)
+		t.Fatalf("operations %+v lack the duration of requests", n.Operations)
 	}
 	last := &times[len(times)-1] // two workers write the log, so the last line may be of another request
 	wantNumbers(t, "gunicorn.request.duration", times, took.Count, took.Avg, took.Min, took.Max, last, took.P90)

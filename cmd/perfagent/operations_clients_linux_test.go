@@ -104,7 +104,7 @@ func TestOperations_ReportHasExactlyTheEventsOfClients(t *testing.T) {
 			said := test.said
 			if said == nil {
 				if err := json.Unmarshal([]byte(o.Out), &said); err != nil {
-					t.Fatalf("%v: %s", err, o.Out)
+					t.Fatalf("the job printed no JSON: %v: %s", err, o.Out)
 				}
 			}
 			wantSaid(t, n, said)
@@ -117,28 +117,28 @@ func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
 	t.Helper()
 	ops := n.Operations
 	if read, lost := lostAndFound(n); said.Datagrams > 0 && read+lost != said.Datagrams {
-		t.Errorf("%d datagrams were read, and %d lost, of %d", read, lost, said.Datagrams)
+		t.Errorf("%d datagrams read and %d lost, want %d together", read, lost, said.Datagrams)
 	}
 	dropped := ops.Dropped
 	dropped.Ignored = 0 // telemetry of a client
 	if dropped != (aggregate.Dropped{}) || len(ops.Examples) > 0 {
-		t.Errorf("dropped %+v, such as %v", ops.Dropped, ops.Examples)
+		t.Errorf("dropped %+v, examples %v; want none", ops.Dropped, ops.Examples)
 	}
 	if !maps.Equal(ops.Counters, said.Counters) {
-		t.Errorf("counters %v, the job sent %v", ops.Counters, said.Counters)
+		t.Errorf("counters %v, want %v as the job sent", ops.Counters, said.Counters)
 	}
 	if len(ops.Gauges) != len(said.Gauges) || len(ops.Sets) != len(said.Sets) ||
 		len(ops.Times) != len(said.Times) || len(ops.Values) != len(said.Values) {
-		t.Errorf("%+v, the job sent %+v", ops, said)
+		t.Errorf("operations %+v, want as many as the job sent: %+v", ops, said)
 	}
 	for name, last := range said.Gauges {
 		if g := ops.Gauges[name]; g.Last != last {
-			t.Errorf("gauge %s is %+v, the job sent %v last", name, g, last)
+			t.Errorf("gauge %s is %+v, want %v last", name, g, last)
 		}
 	}
 	for name, members := range said.Sets {
 		if s := ops.Sets[name]; s.Count != members || s.AtLeast {
-			t.Errorf("set %s is %+v, the job sent %d", name, s, members)
+			t.Errorf("set %s is %+v, want %d members exactly", name, s, members)
 		}
 	}
 	for name, sent := range said.Times {
@@ -155,7 +155,7 @@ func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
 		marks = append(marks, m.Text)
 	}
 	if !slices.Equal(marks, said.Events) {
-		t.Errorf("marks %q, the job sent the events %q", marks, said.Events)
+		t.Errorf("marks %q, want the events that the job sent, %q", marks, said.Events)
 	}
 }
 
@@ -163,7 +163,7 @@ func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
 func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, low, high, last, p90 *float64) {
 	t.Helper()
 	if avg == nil || low == nil || high == nil || last == nil || p90 == nil {
-		t.Errorf("%s lacks numbers, %v were sent", name, len(sent))
+		t.Errorf("%s lacks the average, minimum, maximum, last or P90 of %v values sent", name, len(sent))
 		return
 	}
 	sum := 0.0
@@ -179,7 +179,7 @@ func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, 
 	slices.Sort(sent)
 	exact := sent[int(math.Ceil(0.9*float64(len(sent))))-1]
 	if math.Abs(*p90-exact) > 0.0101*math.Abs(exact) {
-		t.Errorf("%s: p90 %v, of what was sent %v", name, *p90, exact)
+		t.Errorf("%s: P90 %v, want %v to 1.01 %%", name, *p90, exact)
 	}
 }
 
@@ -204,7 +204,8 @@ func TestDocs_OperationsProgramsSendValidRecords(t *testing.T) {
 			ops := n.Operations
 			if o.Out != "" || o.Err != "" || len(ops.Times) != 1 || len(ops.Counters) != 1 ||
 				ops.Dropped != (aggregate.Dropped{}) {
-				t.Errorf("%+v, %+v", ops, o)
+				t.Errorf("operations %+v, outcome %+v; want one time, one counter, nothing dropped and no output",
+					ops, o)
 			}
 			clitest.RunCommand(t, clitest.Command(t, python, "-c", b.text)).Want(t, 0) // without perfagent
 		})

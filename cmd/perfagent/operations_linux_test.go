@@ -43,7 +43,7 @@ func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	if n.Operations == nil {
-		t.Fatalf("the report has no operations; missing %v", n.Missing)
+		t.Fatalf("the report has no operations, want the job's; missing %v", n.Missing)
 	}
 
 	return n, o
@@ -63,7 +63,7 @@ func numpyReduces(t *testing.T, python string, lists map[string][]float64) []flo
 
 	var out [][]float64
 	if err := json.Unmarshal([]byte(o.Out), &out); err != nil || len(out) != 1 || len(out[0]) != 8 {
-		t.Fatalf("%v: %s%s", err, o.Out, o.Err)
+		t.Fatalf("numpy printed no list of 8 numbers: %v: %s%s", err, o.Out, o.Err)
 	}
 	return out[0]
 }

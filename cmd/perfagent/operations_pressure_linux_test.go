@@ -86,12 +86,12 @@ func TestOperations_StoppedPerfagentCountsLostDatagrams(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	read, lost := lostAndFound(n)
 	if read+lost != sent || lost == 0 {
-		t.Errorf("%d were read and %d are known to be lost, of %d sent", read, lost, sent)
+		t.Errorf("%d datagrams read, %d lost; want %d together, and some lost", read, lost, sent)
 	}
 	if got := n.Operations.Counters["flood"]; got != float64(read) {
-		t.Errorf("%v were counted of %d that were read", got, read)
+		t.Errorf("counter flood is %v, want %v, the datagrams read", got, read)
 	}
 	if longest > 1_000_000 {
-		t.Errorf("one datagram took %d µs to send while perfagent was stopped for 2 s", longest)
+		t.Errorf("one datagram took %d µs to send, want at most 1 s while perfagent was stopped for 2 s", longest)
 	}
 }

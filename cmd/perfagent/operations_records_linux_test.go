@@ -79,7 +79,7 @@ func TestOperations_ProxyStoreMetricsAreInMilliseconds(t *testing.T) {
 				Max   float64 `json:"max_time_ms"`
 			}
 			if err := json.Unmarshal([]byte(o.Out), &stores); err != nil {
-				t.Fatalf("%v: %s", err, o.Out)
+				t.Fatalf("the job printed no JSON: %v: %s", err, o.Out)
 			}
 			for _, name := range test.operations {
 				divisor := 1.0
@@ -94,17 +94,18 @@ func TestOperations_ProxyStoreMetricsAreInMilliseconds(t *testing.T) {
 				}
 				got := n.Operations.Times[name]
 				if count == 0 || got.Count != count || got.Avg == nil {
-					t.Errorf("%s: %+v, the stores have %v", name, got, stores)
+					t.Errorf("%s: %+v, want a count of %v with an average; the stores have %v",
+						name, got, count, stores)
 					continue
 				}
 				if math.Abs(*got.Avg-total/count) > 1e-9*total/count || *got.Min != low || *got.Max != high || got.P90 != nil {
-					t.Errorf("%s: avg %v, %v to %v; the stores have %v, %v to %v", name, *got.Avg, *got.Min, *got.Max,
-						total/count, low, high)
+					t.Errorf("%s: avg %v, %v to %v, P90 %v; want %v, %v to %v, no P90",
+						name, *got.Avg, *got.Min, *got.Max, got.P90, total/count, low, high)
 				}
 			}
 			// Each resolve takes 20 ms, which a wrong unit would change.
 			if r := n.Operations.Times["factory.resolve"]; r.Avg != nil && (*r.Min < 20 || *r.Min > 2000) {
-				t.Errorf("factory.resolve took %v ms at least, and not 20", *r.Min)
+				t.Errorf("factory.resolve: minimum %v ms, want 20 to 2000", *r.Min)
 			}
 		})
 	}
@@ -162,7 +163,7 @@ func TestOperations_TransfersOfThreeRanksEqualNumpy(t *testing.T) {
 
 	nixl, ok := n.Transfers["nixl"]
 	if !ok {
-		t.Fatalf("transfers %v, dropped %+v", n.Transfers, n.Operations.Dropped)
+		t.Fatalf("transfers %v lack the connector's; dropped %+v", n.Transfers, n.Operations.Dropped)
 	}
 	wantReduced(t, nixl.Summary, numpyReduces(t, numpy, all), false)
 	sum := 0.0
@@ -173,6 +174,6 @@ func TestOperations_TransfersOfThreeRanksEqualNumpy(t *testing.T) {
 		nixl.FailedTransfers != float64(len(all["num_failed_transfers"])) ||
 		nixl.FailedNotifications != float64(len(all["num_failed_notifications"])) ||
 		nixl.KVExpired != float64(len(all["num_kv_expired_reqs"])) {
-		t.Errorf("%+v of %v", nixl, all)
+		t.Errorf("transfers %+v, want the counts of all records: %v", nixl, all)
 	}
 }

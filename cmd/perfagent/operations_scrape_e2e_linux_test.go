@@ -44,21 +44,21 @@ func TestE2E_Operations_ScrapedGrowthEqualsPrometheus(t *testing.T) {
 
 	n := o.Report(t).Nodes["0"]
 	if got := n.Operations.Counters["rows_total"]; got != 240 || got != increase {
-		t.Errorf("the counter grew by %v, Prometheus says %v, the server counted 240", got, increase)
+		t.Errorf("counter rows_total grew by %v, want 240 as in the server, and %v as in Prometheus", got, increase)
 	}
 	nixl := n.Transfers["nixl"]
 	wantReduced(t, nixl.Summary, numpyReduces(t, numpy, transfers), true)
 	if got := []float64{nixl.FailedTransfers, nixl.FailedNotifications, nixl.KVExpired}; !slices.Equal(got, failures) ||
 		!slices.Equal(got, []float64{2, 4, 6}) {
-		t.Errorf("failures %v, Prometheus says %v, the server counted 2, 4 and 6", got, failures)
+		t.Errorf("failures %v, want 2, 4 and 6 as in the server, and %v as in Prometheus", got, failures)
 	}
 	if math.Abs(nixl.Summary.P90Xfer-xfer90*1000) > 0.00051 || math.Abs(nixl.Summary.P90Post-post90*1000) > 0.00051 ||
 		len(nixl.Estimated) != 2 || nixl.Source != "scrape" {
-		t.Errorf("Prometheus has the P90 %v and %v s; %+v", xfer90, post90, nixl)
+		t.Errorf("transfers %+v, want the P90 %v and %v s of numpy, from scrapes", nixl, xfer90, post90)
 	}
 	source := n.Operations.Sources[0]
 	if source.Kind != "scrape" || source.Failures == 0 || source.Why == "" || *source.Scrapes-source.Failures < 5 {
-		t.Errorf("the server was not there at first, and then five times: %+v", source)
+		t.Errorf("source %+v, want a failed scrape at first and at least 5 good ones", source)
 	}
 }
 

@@ -157,7 +157,7 @@ func (p *prometheus) span(name string) (length, end string) {
 	}
 	p.ask(url.Values{"query": {name + "[10m]"}}, &a)
 	if len(a.Data.Result) == 0 || len(a.Data.Result[0].Values) < 2 {
-		p.t.Fatalf("Prometheus has no samples of %s: %+v", name, a)
+		p.t.Fatalf("Prometheus has no two samples of %s: %+v", name, a)
 	}
 	samples := a.Data.Result[0].Values
 	first, last := samples[0][0].(float64), samples[len(samples)-1][0].(float64)
@@ -174,7 +174,7 @@ func (p *prometheus) ask(parameters url.Values, out any) {
 	}
 	defer answer.Body.Close()
 	if err := json.NewDecoder(answer.Body).Decode(out); err != nil || answer.StatusCode != http.StatusOK {
-		p.t.Fatalf("%v: status %s, %v", parameters, answer.Status, err)
+		p.t.Fatalf("query %v: status %s, %v; want 200 and JSON", parameters, answer.Status, err)
 	}
 }
 
@@ -188,7 +188,7 @@ func (p *prometheus) valueAt(query, at string) float64 {
 	}
 	p.ask(url.Values{"query": {query}, "time": {at}}, &a)
 	if len(a.Data.Result) != 1 {
-		p.t.Fatalf("%s: %+v", query, a)
+		p.t.Fatalf("query %s: %d results, want 1: %+v", query, len(a.Data.Result), a)
 	}
 	v, err := strconv.ParseFloat(a.Data.Result[0].Value[1].(string), 64)
 	if err != nil {
@@ -230,6 +230,6 @@ func TestOperations_ScrapesOnceMoreAtSignal(t *testing.T) {
 		t.Errorf("the counter grew by %v, want 70; %+v", got, n.Operations.Sources)
 	}
 	if before := n.Operations.Sources[0].SecondsBeforeEnd; before == nil || *before > 60 {
-		t.Errorf("the last scrape: %+v", n.Operations.Sources[0])
+		t.Errorf("source %+v, want a scrape at most 60 s before the end", n.Operations.Sources[0])
 	}
 }

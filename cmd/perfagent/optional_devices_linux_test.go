@@ -69,14 +69,14 @@ func TestOptionalDevices_ReportsGrowthOfCounters(t *testing.T) {
 				}
 			}
 			if !strings.Contains(o.Err, c.says) {
-				t.Errorf("the summary does not say %q:\n%s", c.says, o.Err)
+				t.Errorf("the summary lacks %q:\n%s", c.says, o.Err)
 			}
 			if name != "nfs-4.1" {
 				return
 			}
 			if len(n.Mounts) != 1 || n.Mounts[0].Calls != 100 || n.Mounts[0].ExecuteSeconds != 2.5 || *n.Mounts[0].Retransmissions != 1 ||
 				*n.Mounts[0].QueueSeconds != 0.4 || *n.Mounts[0].RTTSeconds != 2 || n.Mounts[0].Operations[0].Name != "GETATTR" {
-				t.Errorf("mounts %+v", n.Mounts)
+				t.Errorf("mounts %+v, want one with 100 calls of 2.5 s and 1 retransmission, GETATTR first", n.Mounts)
 			}
 		})
 	}
@@ -117,14 +117,14 @@ func TestOptionalDevices_ReportsCountersThatUserMayNotRead(t *testing.T) {
 					continue
 				}
 				if got = append(got, m.What); strings.Contains(said, m.Why) {
-					t.Errorf("the summary speaks of %s:\n%s", m.What, o.Err)
+					t.Errorf("the summary mentions why %s is missing, want no word of it:\n%s", m.What, o.Err)
 				}
 			}
 			if want := append([]string{c.source}, c.lacks...); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
 				t.Errorf("missing as root_only: %q, want %q; all: %+v", got, want, n.Missing)
 			}
 			if strings.Contains(o.Err, c.source) {
-				t.Errorf("the summary speaks of it:\n%s", o.Err)
+				t.Errorf("the summary mentions %s, want no word of it:\n%s", c.source, o.Err)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestOptionalDevices_AbsentDevicesAreNotMentioned(t *testing.T) {
 	for _, word := range []string{"nfs", "lustre", "energy", "temperature", "throttle_", "mounts", "thermal", "NFS", "Lustre"} {
 		if all := string(data) + journal + o.Err; strings.Contains(all, word) {
 			at := strings.Index(all, word)
-			t.Errorf("%s: …%s…", word, all[max(0, at-60):min(len(all), at+60)])
+			t.Errorf("output mentions %s, which the host lacks: …%s…", word, all[max(0, at-60):min(len(all), at+60)])
 		}
 	}
 }

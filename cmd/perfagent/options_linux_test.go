@@ -98,13 +98,13 @@ func TestRun_NamesABadOption(t *testing.T) {
 				o.Want(t, code)
 				o.WantLine(t, c.word)
 				if _, value, _ := strings.Cut(c.env, "="); !strings.Contains(o.Err, value) && !strings.Contains(o.Err, "empty") {
-					t.Errorf("%s: the value is not told: %s", command, o.Err)
+					t.Errorf("%s: stderr lacks the value %q: %s", command, value, o.Err)
 				}
 				if _, err := os.Stat(filepath.Join(o.Dir, "marker")); err == nil {
-					t.Errorf("%s: the job was started", command)
+					t.Errorf("%s: the job was started, want only the error", command)
 				}
 				if o.Out != "" {
-					t.Errorf("%s: stdout %q", command, o.Out)
+					t.Errorf("%s: stdout %q, want none", command, o.Out)
 				}
 				wantNothing(t, o.Dir)
 			}
@@ -137,7 +137,7 @@ func TestCommand_RefusesBadCommandLine(t *testing.T) {
 			o.Want(t, 1)
 			o.WantLine(t, c.word)
 			if o.Out != "" {
-				t.Errorf("stdout %q", o.Out)
+				t.Errorf("stdout %q, want none", o.Out)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestEnvironment_IsBeatenByFlags(t *testing.T) {
 	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "o"))
 	n := r.Nodes["3"]
 	if !strings.HasSuffix(path, "/mine/node-3.json") || r.Run.ID != "mine" || n == nil || n.Sampling.IntervalSeconds != 0.02 || n.Sampling.MaxLength != 8 {
-		t.Errorf("%s: %+v", path, r.Run)
+		t.Errorf("%s: run %+v, node %+v; want mine/node-3.json, every 0.02 s, at most 8 samples", path, r.Run, n)
 	}
 }
 
@@ -167,10 +167,10 @@ func TestEnvironment_BeatsDefaults(t *testing.T) {
 	r, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "deep/er"))
 	n := r.Nodes["3"]
 	if !strings.HasSuffix(path, "/mine/node-3.json") || n == nil || n.Sampling.IntervalSeconds != 0.02 || n.Sampling.MaxLength != 8 {
-		t.Errorf("%s: %+v", path, r.Run)
+		t.Errorf("%s: run %+v, node %+v; want mine/node-3.json, every 0.02 s, at most 8 samples", path, r.Run, n)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "1", "b": "=x y"}, r.Run.Tags); diff != "" {
-		t.Error(diff)
+		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 }
 
@@ -214,7 +214,8 @@ func TestEnvironment_JobGetsOnlyTheVariablesOfPerfagent(t *testing.T) {
 			got := entries(clitest.RunCommand(t, wrapped).Out)
 			pushing := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "MLFLOW_RUN_CONTEXT=") })
 			if pushing < 0 != slices.Contains(c.flags, "off") {
-				t.Errorf("MLFLOW_RUN_CONTEXT: entry %d", pushing)
+				t.Errorf("MLFLOW_RUN_CONTEXT is entry %d of the environment with %v, want it only when pushing",
+					pushing, c.flags)
 			}
 			if pushing >= 0 {
 				got = slices.Delete(got, pushing, pushing+1)
@@ -225,7 +226,8 @@ func TestEnvironment_JobGetsOnlyTheVariablesOfPerfagent(t *testing.T) {
 			}
 			parent := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "PERFAGENT_PARENT=") })
 			if parent < 0 || !strings.HasSuffix(got[parent], " "+node+" "+host) {
-				t.Fatalf("PERFAGENT_PARENT: entry %d", parent)
+				t.Fatalf("PERFAGENT_PARENT is entry %d of %q, want one that ends with node %s and host %s",
+					parent, got, node, host)
 			}
 			got = slices.Delete(got, parent, parent+1)
 			if len(c.env) > 0 {

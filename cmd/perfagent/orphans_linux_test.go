@@ -19,10 +19,10 @@ func TestRun_DoesNotWaitForDaemon(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 3)
 	if r := o.Report(t); r.Run.WallSeconds > 60 {
-		t.Errorf("it was waited for: %v s", r.Run.WallSeconds)
+		t.Errorf("the run took %v s, want at most 60: perfagent must not wait for a daemon", r.Run.WallSeconds)
 	}
 	if _, err := os.Stat("/proc/" + line); err != nil {
-		t.Errorf("the daemon: %v", err)
+		t.Errorf("the daemon is gone: %v, want it still running", err)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestRun_CountsOrphans(t *testing.T) {
 			o.Want(t, 5)
 			r := o.Report(t)
 			if j := r.Nodes["0"].Job; j.Orphans < 1 || j.UserSeconds+j.SystemSeconds < 0.01 || c.args != nil && j.PID > 100 {
-				t.Errorf("job %+v", j)
+				t.Errorf("job %+v, want at least 1 orphan and 0.01 s of CPU time", j)
 			}
 		})
 	}
@@ -72,6 +72,7 @@ while time.process_time() < 0.5: pass`
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if job := o.Report(t).Nodes["0"].Job; job.UserSeconds > 0.4 || job.Orphans != 0 {
-		t.Errorf("user_seconds %v, orphans %d: that was the child from before", job.UserSeconds, job.Orphans)
+		t.Errorf("user_seconds %v, orphans %d; want at most 0.4, 0 without the child of the shell",
+			job.UserSeconds, job.Orphans)
 	}
 }

@@ -45,15 +45,15 @@ func TestRun_UnwritableDirectory_ReportGoesElsewhere(t *testing.T) {
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 7)
 			if o.Out != "job\n" {
-				t.Errorf("stdout %q", o.Out)
+				t.Errorf("stdout %q, want \"job\\n\"", o.Out)
 			}
 			r, path := reportertest.ReadSingle(t, tmp)
 			o.WantLine(t, path)
 			if !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool { return m.What == "report" }) {
-				t.Errorf("the report does not say why it is not in OUT: %v", r.Nodes["0"].Missing)
+				t.Errorf("missing %v, want an entry report with the reason why it is not in OUT", r.Nodes["0"].Missing)
 			}
 			if text, err := os.ReadFile(filepath.Join(cmd.Dir, "file")); err == nil && string(text) != "mine" {
-				t.Errorf("the file in the way holds %q", text)
+				t.Errorf("the file in the way of OUT has %q, want \"mine\"", text)
 			}
 		})
 		t.Run(c.name+"/nor the temporary directory", func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestRun_UnwritableDirectory_ReportGoesElsewhere(t *testing.T) {
 			o.Want(t, 7)
 			o.WantLine(t, "no report file", "/proc/nowhere")
 			if o.Out != "job\n" {
-				t.Errorf("stdout %q", o.Out)
+				t.Errorf("stdout %q, want \"job\\n\"", o.Out)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestSummary_IsShownWithoutAReport(t *testing.T) {
 	o := cmd.perform(t)
 	o.Want(t, 7)
 	if !strings.Contains(o.Err, "exit 7") || !strings.Contains(o.Err, "no report file") {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q lacks \"exit 7\" or \"no report file\"", o.Err)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestRun_MakesMissingDirectories(t *testing.T) {
 	o := inside(t, "run", "--out", "a/b/c", "--run-id", "r", "--", "true")
 	o.Want(t, 0)
 	if _, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "a/b/c")); !strings.HasSuffix(path, "a/b/c/r/node-0.json") {
-		t.Error(path)
+		t.Errorf("report at %s, want it in a/b/c/r/node-0.json", path)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestRun_DiskFullAtTheStart_ReportGoesElsewhere(t *testing.T) {
 	_, path := reportertest.ReadSingle(t, tmp)
 	o.WantLine(t, path, "no space")
 	if left, _ := os.ReadDir(out); len(left) != 1 {
-		t.Errorf("left on the full disk: %v", left)
+		t.Errorf("files on the full disk: %v, want only the filler", left)
 	}
 }
 
@@ -150,14 +150,15 @@ func TestRun_DiskFullInMidJob_KeepsReportOrJournal(t *testing.T) {
 				o = call("show", journal)
 				o.Want(t, 0)
 				if !strings.Contains(o.Out, "incomplete") {
-					t.Errorf("show: %q", o.Out)
+					t.Errorf("show lacks \"incomplete\": %q", o.Out)
 				}
 				return
 			}
 			report, path := reportertest.ReadSingle(t, tmp)
 			o.WantLine(t, "no space", path)
 			if n := report.Nodes["0"]; n.Sampling.Samples < 10 || n.Sampling.Samples+n.Sampling.MissedTicks < 100 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "journal" }) {
-				t.Errorf("sampling %+v, missing %v", n.Sampling, n.Missing)
+				t.Errorf("sampling %+v, want at least 10 samples and 100 ticks; missing %v, want journal",
+					n.Sampling, n.Missing)
 			}
 		})
 	}
@@ -171,11 +172,11 @@ func TestRun_NestedHasItsOwnReport(t *testing.T) {
 	paths := reportertest.InDir(t, out)
 	if len(paths) != 2 || filepath.Base(paths[0]) != "node-0.2.json" || filepath.Base(paths[1]) != "node-0.json" ||
 		filepath.Dir(paths[0]) != filepath.Dir(paths[1]) {
-		t.Fatalf("%q", paths)
+		t.Fatalf("reports %q, want node-0.2.json and node-0.json of one run", paths)
 	}
 	inner, outer := reportertest.ReadFile(t, filepath.Join(out, paths[0])), reportertest.ReadFile(t, filepath.Join(out, paths[1]))
 	if inner.Run.Command[0] != "sh" || outer.Run.Command[0] == "sh" || *inner.Run.ExitCode != 5 || *outer.Run.ExitCode != 5 || inner.Run.ID != outer.Run.ID {
-		t.Errorf("inner %+v, outer %+v", inner.Run, outer.Run)
+		t.Errorf("inner run %+v, outer %+v; want the same ID and exit code 5, sh inside", inner.Run, outer.Run)
 	}
 }
 
@@ -204,7 +205,7 @@ func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 	ranks := r0.Nodes["0"].Ranks
 	for name, rank := range ranks {
 		if !want[rank.PID] {
-			t.Errorf("rank %s is process %d, which another rank is, or nobody", name, rank.PID)
+			t.Errorf("rank %s is process %d, want one of the processes, each for one rank", name, rank.PID)
 		}
 		delete(want, rank.PID)
 	}
@@ -220,7 +221,7 @@ func TestRun_NeverOverwritesAReport(t *testing.T) {
 		insideIn(t, dir, "run", "--run-id", "r", "--", "sh", "-c", fmt.Sprintf("exit %d", i+1)).Want(t, i+1)
 		r := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/r", name))
 		if *r.Run.ExitCode != i+1 {
-			t.Errorf("%s has exit code %d", name, *r.Run.ExitCode)
+			t.Errorf("%s: exit code %d, want %d", name, *r.Run.ExitCode, i+1)
 		}
 	}
 }
@@ -230,6 +231,6 @@ func TestRun_ReportFollowsTheUmask(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
 	if o.Want(t, 0); o.Out != "700\n600\n" {
-		t.Errorf("modes %q", o.Out)
+		t.Errorf("modes %q, want 700 for the directory, 600 for the report", o.Out)
 	}
 }

@@ -169,7 +169,7 @@ func checkPage(t *testing.T, g goldenSet, path string, parts map[string]string) 
 	t.Helper()
 	for _, name := range []string{"page.html", "picture.svg"} {
 		if o := callTo(nil, "plot", path, "--cpus", "4", "-o", name, "--force"); o.Code != 0 || o.Err != "" {
-			t.Fatalf("%s: %+v", name, o)
+			t.Fatalf("%s: %+v, want exit code 0 and no stderr", name, o)
 		}
 	}
 	page, err := os.ReadFile("page.html")
@@ -296,7 +296,7 @@ func TestOutputs_ListsEqualGoldenFiles(t *testing.T) {
 		g.run(t, output, args...)
 	}
 	if o := callTo(nil, "ls", "--html", "index.html"); o.Code != 0 {
-		t.Fatal(o)
+		t.Fatalf("ls --html: %+v, want exit code 0", o)
 	}
 	index, err := os.ReadFile("index.html")
 	if err != nil {
@@ -310,7 +310,7 @@ func TestOutputs_ListsEqualGoldenFiles(t *testing.T) {
 		goldens(name).run(t, "show-ascii.txt", "show", pathOf(t, name))
 	}
 	if len(names) < 20 {
-		t.Errorf("%d recordings", len(names))
+		t.Errorf("%d recordings in testdata, want at least 20", len(names))
 	}
 }
 
@@ -351,7 +351,7 @@ func TestOutputs_DataForMLflowEqualsGoldenFiles(t *testing.T) {
 		pushes.Go(func() {
 			defer server.Close()
 			if o := callTo(nil, "push", "--mlflow", server.URL, "--cpus", "4", path); o.Code != 0 {
-				t.Errorf("%s: %+v", name, o)
+				t.Errorf("push of %s: %+v, want exit code 0", name, o)
 			}
 			var out strings.Builder
 			for _, run := range fake.Runs() {

@@ -28,7 +28,7 @@ func perfpyRun(t *testing.T) (o clitest.Outcome, path string) {
 	o.Want(t, 2)
 	paths := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))
 	if len(paths) != 1 || filepath.Base(paths[0]) != "node-3.json" {
-		t.Fatalf("%q", paths)
+		t.Fatalf("reports %q, want only node-3.json", paths)
 	}
 	return o, filepath.Join(o.Dir, "perfagent-out", paths[0])
 }
@@ -67,7 +67,7 @@ func TestCompat_FileHasLayoutOfPerfPy(t *testing.T) {
 			if depth--; depth == 2 {
 				samples++
 				if diff := cmp.Diff(perfpyKeys, keys); diff != "" {
-					t.Errorf("sample %d: %s", samples, diff)
+					t.Errorf("keys of sample %d (-want +got):\n%s", samples, diff)
 				}
 			}
 			continue
@@ -80,11 +80,11 @@ func TestCompat_FileHasLayoutOfPerfPy(t *testing.T) {
 		}
 	}
 	if !slices.Equal(tokens, []string{"3"}) || samples < 4 {
-		t.Errorf("nodes %q, %d samples", tokens, samples)
+		t.Errorf("nodes %q with %d samples, want node 3 with at least 4", tokens, samples)
 	}
 	for line := range strings.Lines(string(data)) { // Python's floats have a point
 		if _, value, ok := strings.Cut(strings.TrimRight(line, ",\n"), `": `); ok && value != "[" && !strings.ContainsAny(value, ".e") {
-			t.Errorf("not as Python writes a float: %q", line)
+			t.Errorf("line %q has an integer, want a float as Python writes it", line)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestCompat_SummaryHasTheNumbersOfTheFile(t *testing.T) {
 	values.Want(t, 0)
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(values.Out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != 18 {
-		t.Fatalf("%v: %s", err, values.Out)
+		t.Fatalf("show --json: %v, want 18 metrics of node 3: %s", err, values.Out)
 	}
 	for _, number := range []string{
 		fmt.Sprintf("%.1f %%     mean", nodes["3"]["cpu_avg_utilization_pct"]),
@@ -111,11 +111,11 @@ func TestCompat_SummaryHasTheNumbersOfTheFile(t *testing.T) {
 		fmt.Sprintf("%.1f %%     of the disk, peak\n", nodes["3"]["max_t_disk_usage_percent"]),
 	} {
 		if !strings.Contains(o.Err, number) {
-			t.Errorf("no %q in the summary:\n%s", number, o.Err)
+			t.Errorf("the summary lacks %q:\n%s", number, o.Err)
 		}
 	}
 	if !strings.Contains(values.Err, "since boot") || !strings.Contains(o.Err, "since boot") {
-		t.Errorf("it is not said that totals are since boot: %q", values.Err)
+		t.Errorf("stderr of show %q, summary %q; want both to have \"since boot\"", values.Err, o.Err)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestCompat_MetricsEqualPerfPy(t *testing.T) {
 			got, there := nodes["3"][name]
 			if !there && cpus == "0" && strings.HasSuffix(name, "cpu_hours") {
 				if !strings.Contains(o.Err, name) || !strings.Contains(o.Err, "--cpus") {
-					t.Errorf("it is not said why %s is absent: %q", name, o.Err)
+					t.Errorf("stderr lacks the reason why %s is absent: %q", name, o.Err)
 				}
 				continue
 			}
@@ -155,12 +155,12 @@ func TestCompat_MetricsEqualPerfPy(t *testing.T) {
 			}
 			next := strings.Index(o.Out, `"`+name+`"`)
 			if next < at {
-				t.Errorf("%s is out of order", name)
+				t.Errorf("%s is out of order, want the order of perf.py", name)
 			}
 			at = next
 		}
 		if !strings.Contains(o.Err, "since boot") {
-			t.Errorf("it is not said that totals are since boot: %q", o.Err)
+			t.Errorf("stderr lacks \"since boot\": %q", o.Err)
 		}
 	}
 }
