@@ -135,7 +135,7 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 
 	nodes := shownNumbers(t, dir, "4711")
 	if len(nodes) != 2 {
-		t.Fatalf("nodes: %v", nodes)
+		t.Fatalf("%d nodes, want 2: %v", len(nodes), nodes)
 	}
 	// Each rank keeps its CPUs busy for 10 s, rank 6 for 8 s.
 	for name, want := range map[string]float64{"0": 10 * 0.25 * (1 + 2 + 3 + 4), "1": 0.25 * (10*(5+6+8) + 8*7)} {
@@ -146,18 +146,18 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 	o := insideIn(t, dir, "show", "4711")
 	o.Want(t, 0)
 	if o.Err != "" {
-		t.Errorf("stderr: %s", o.Err)
+		t.Errorf("stderr %s, want none", o.Err)
 	}
 
 	objects := listed(t, dir)
 	if len(objects) != 1 {
-		t.Fatalf("%+v", objects)
+		t.Fatalf("%d runs listed, want 1: %+v", len(objects), objects)
 	}
 	if r := objects[0]; r.ID != "4711" || r.Nodes != 2 || r.Ranks != 8 || r.State != summary.StateEnded || *r.ExitCode != 7 || !slices.Equal(r.FailedNodes, []int{1}) {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want the ended run 4711 of 2 nodes and 8 ranks, exit code 7, node 1 failed", r)
 	}
 	if o := insideIn(t, dir, "ls"); !strings.Contains(o.Out, " 2 (8 ranks) ") || !strings.Contains(o.Out, "exit 7") {
-		t.Errorf("ls:\n%s", o.Out)
+		t.Errorf("ls lacks \"2 (8 ranks)\" or \"exit 7\":\n%s", o.Out)
 	}
 
 	// The named parts, the run, and its directory give the same report.
@@ -181,7 +181,7 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 	}
 	insideIn(t, dir, "merge", "4711", "-o", "closed.json").Want(t, 0)
 	if data, err := os.ReadFile(filepath.Join(dir, "closed.json")); err != nil || string(data) != string(whole) {
-		t.Errorf("a closed node makes a difference (%v)", err)
+		t.Errorf("the merged report differs if one node was combined before (%v)", err)
 	}
 
 	for _, args := range [][]string{{"plot", "4711", "-o", "all.html"}, {"plot", "4711", "-o", "one.svg", "--node", "1"}, {"diff", "4711", "4711"},
@@ -189,12 +189,12 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 		insideIn(t, dir, args...).Want(t, 0)
 	}
 	if page, err := os.ReadFile(filepath.Join(dir, "all.html")); err != nil || !strings.Contains(string(page), "4711") {
-		t.Errorf("the page: %v", err)
+		t.Errorf("page of the run: %v, want one that names 4711", err)
 	}
 
 	insideIn(t, dir, "prune", "--keep", "0").Want(t, 0)
 	if _, err := os.Stat(run); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("after prune: %v", err)
+		t.Errorf("the directory of the run after prune: %v, want it removed", err)
 	}
 }
 
@@ -232,17 +232,18 @@ func TestPieces_HostsWithoutIndexAreNumberedByRanks(t *testing.T) {
 
 	nodes := shownNumbers(t, dir, "4711")
 	if nodes["0"]["job_cpu_seconds"] != 25 || nodes["1"]["job_cpu_seconds"] != 61.5 {
-		t.Errorf("%v, %v", nodes["0"]["job_cpu_seconds"], nodes["1"]["job_cpu_seconds"])
+		t.Errorf("job_cpu_seconds %v and %v, want 25 and 61.5",
+			nodes["0"]["job_cpu_seconds"], nodes["1"]["job_cpu_seconds"])
 	}
 	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
 	r := reportertest.ReadFile(t, filepath.Join(dir, "run.json"))
 	if len(r.Nodes) != 2 || r.Nodes["0"].Host.Hostname != "z9" || r.Nodes["1"].Host.Hostname != "a10" || len(r.Nodes["1"].Ranks) != 4 {
-		t.Errorf("nodes %q", r.NodeNames())
+		t.Errorf("nodes %q, want 0 on z9 and 1 on a10 with 4 ranks", r.NodeNames())
 	}
 	insideIn(t, dir, "plot", "4711", "-o", "one.svg", "--node", "1").Want(t, 0)
 	insideIn(t, dir, "plot", "4711", "-o", "none.svg", "--node", "2").Want(t, 1)
 	if r := listed(t, dir)[0]; !slices.Equal(r.FailedNodes, []int{1}) || !strings.Contains(r.Report, "node-a10.rank-") {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want node 1 failed, and a report of a rank of node-a10", r)
 	}
 }
 
@@ -268,7 +269,7 @@ func TestPieces_NewestLaunchCounts(t *testing.T) {
 			t.Errorf("%s: %v CPU seconds, want %v", name, got, 40*want)
 		}
 		if lines := strings.Count(o.Err, "launches"); lines != 1 || !strings.Contains(o.Err, fmt.Sprintf("this is 4711@%v; the others are ", want)) {
-			t.Errorf("%s: stderr %s", name, o.Err)
+			t.Errorf("%s: %d lines on launches, want one with 4711@%v: %s", name, lines, want, o.Err)
 		}
 	}
 
@@ -276,14 +277,14 @@ func TestPieces_NewestLaunchCounts(t *testing.T) {
 	for _, r := range listed(t, dir) {
 		ids = append(ids, r.ID)
 		if r.RunID != "4711" || r.Ranks != 8 {
-			t.Errorf("%+v", r)
+			t.Errorf("%+v, want run 4711 with 8 ranks", r)
 		}
 	}
 	if !slices.Equal(ids, []string{"4711@3", "4711@2", "4711@1"}) {
-		t.Errorf("%q", ids)
+		t.Errorf("launches %q, want 4711@3, 4711@2, 4711@1", ids)
 	}
 	if one := listed(t, dir, "4711@2"); len(one) != 1 || one[0].ID != "4711@2" {
-		t.Errorf("%+v", one)
+		t.Errorf("ls of 4711@2 lists %+v, want only that launch", one)
 	}
 
 	// diff takes all launches of a RUN-ID, or one by name.
@@ -291,7 +292,7 @@ func TestPieces_NewestLaunchCounts(t *testing.T) {
 	o.Want(t, 0)
 	var c struct{ A, B struct{ Runs int } }
 	if err := json.Unmarshal([]byte(o.Out), &c); err != nil || c.A.Runs != 1 || c.B.Runs != 3 {
-		t.Errorf("%v: %+v of %.300s", err, c, o.Out)
+		t.Errorf("diff of one launch and three runs: %v: %+v, want 1 and 3 runs: %.300s", err, c, o.Out)
 	}
 	insideIn(t, dir, "merge", "4711@1", "4711@2", "-o", "x.json").Want(t, 1)
 	insideIn(t, dir, "plot", "4711@2").Want(t, 0)
@@ -313,7 +314,7 @@ func TestPieces_RanksInJournalsAreCounted(t *testing.T) {
 	j := second.journal(t, run)
 
 	if r := listed(t, dir)[0]; r.State != summary.StateRunning || r.Ranks != 2 || r.Nodes != 1 {
-		t.Errorf("while it is written: %+v", r)
+		t.Errorf("while the journals are written: %+v, want a running node with 2 ranks", r)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
@@ -328,21 +329,21 @@ func TestPieces_RanksInJournalsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := listed(t, dir)[0]; r.State != summary.StateIncomplete || r.Ranks != 2 {
-		t.Errorf("when its perfagent is gone: %+v", r)
+		t.Errorf("after the kill of perfagent: %+v, want an incomplete run with 2 ranks", r)
 	}
 	o := insideIn(t, dir, "show", "4711")
 	if o.Want(t, 0); !strings.Contains(o.Out, "rank 1") {
-		t.Errorf("show does not name the rank without an end:\n%s", o.Out)
+		t.Errorf("show does not name rank 1, which has no end:\n%s", o.Out)
 	}
 	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
 	r := reportertest.ReadFile(t, filepath.Join(dir, "run.json"))
 	if ranks := r.Nodes["0"].Ranks; len(ranks) != 2 || ranks["1"].Incomplete == "" || ranks["0"].Incomplete != "" {
-		t.Errorf("%+v", ranks)
+		t.Errorf("ranks %+v, want 2, only rank 1 incomplete", ranks)
 	}
 
 	insideIn(t, dir, "prune", "--keep", "0").Want(t, 0)
 	if _, err := os.Stat(path); err != nil {
-		t.Errorf("prune without --force: %v", err)
+		t.Errorf("prune without --force removed %s (%v), want it kept", path, err)
 	}
 }
 
@@ -357,7 +358,7 @@ func TestPush_SeparateRanksArePushedAsOneNode(t *testing.T) {
 		m.push = reporter.PushState{State: reporter.PushPending, URI: site.URL}
 	})
 	if r := listed(t, dir)[0]; r.Push != reporter.PushPending {
-		t.Errorf("before: %+v", r)
+		t.Errorf("push of the run before: %+v, want pending", r)
 	}
 	insideIn(t, dir, "prune", "--keep", "0").WantLine(t, "its push is pending")
 
@@ -365,15 +366,15 @@ func TestPush_SeparateRanksArePushedAsOneNode(t *testing.T) {
 	site.only(t)
 	for _, path := range pieces {
 		if state := recorded(t, path); state.State != reporter.PushDone || state.RunID == "" {
-			t.Errorf("%s records %+v", path, state)
+			t.Errorf("%s records the push %+v, want done with a run ID", path, state)
 		}
 	}
 	o := insideIn(t, dir, "push", "4711")
 	if o.Want(t, 0); strings.Count(o.Out, "0 metrics and 0 points sent") != 2 {
-		t.Errorf("the second push says:\n%s", o.Out)
+		t.Errorf("the second push sends something, want 0 metrics and 0 points twice:\n%s", o.Out)
 	}
 	if r := listed(t, dir)[0]; r.Push != reporter.PushDone {
-		t.Errorf("after: %+v", r)
+		t.Errorf("push of the run afterwards: %+v, want done", r)
 	}
 }
 
@@ -409,7 +410,7 @@ func TestWatch_RanksOfNodeShareOneLine(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("watch does not say %q", words)
+		t.Fatalf("watch prints no %q:\n%s", words, lines.Text())
 	}
 
 	next(", 3 ranks")
@@ -433,6 +434,6 @@ func TestWatch_RanksOfNodeShareOneLine(t *testing.T) {
 	for lines.Scan() { // until EOF
 	}
 	if o := <-said; o.Code != 0 {
-		t.Errorf("%+v", o)
+		t.Errorf("watch ended with %+v, want exit code 0", o)
 	}
 }

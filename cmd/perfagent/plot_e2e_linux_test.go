@@ -27,14 +27,14 @@ func TestE2E_Plot_DrawsJournalOfKilledPerfagent(t *testing.T) {
 	l.Signal(unix.SIGKILL)
 	l.End()
 	if got := plotPages(t, filepath.Join(cmd.Dir, "perfagent-out")); len(got) != 0 {
-		t.Errorf("a killed perfagent left %q", got)
+		t.Errorf("a killed perfagent left the pages %q, want none", got)
 	}
 	for _, name := range []string{"x.html", "x.svg"} {
 		o := clitest.Run(t, "plot", journal, "-o", name)
 		o.Want(t, 0)
 		text, err := os.ReadFile(filepath.Join(o.Dir, name))
 		if err != nil || !regexp.MustCompile(`still running or lost; last sample at`).Match(text) {
-			t.Errorf("%s does not say that the end is missing: %v", name, err)
+			t.Errorf("%s lacks \"still running or lost; last sample at\" (%v)", name, err)
 		}
 	}
 }

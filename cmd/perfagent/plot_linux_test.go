@@ -66,14 +66,14 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	page := filepath.Join(out, "r", "node-0.html")
 	plotWhole(t, page, report.Nodes["0"])
 	if words := strings.Join(strings.Fields(o.Err), " "); !strings.HasSuffix(words, " page "+page) {
-		t.Errorf("the summary does not have the page %s:\n%s", page, o.Err)
+		t.Errorf("the summary does not end with the page %s:\n%s", page, o.Err)
 	}
 	html, _ := os.ReadFile(page)
 	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("failed (exit 3)")) {
-		t.Error("the page does not say which command it was and how it ended")
+		t.Error("the page lacks the escaped command or \"failed (exit 3)\"")
 	}
 	if st, err := os.Stat(page); err != nil || st.Mode().Perm() != 0o644 {
-		t.Errorf("%v %v", st.Mode(), err)
+		t.Errorf("mode of the page %v (%v), want 0644", st.Mode(), err)
 	}
 
 	// The second recording of the same name gets the second page.
@@ -84,14 +84,14 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	plotWhole(t, filepath.Join(out, "r", "node-0.2.html"), second.Nodes["0"])
 	plotWhole(t, page, report.Nodes["0"])
 	if got := plotPages(t, out); !slices.Equal(got, []string{"r/node-0.2.html", "r/node-0.html"}) {
-		t.Errorf("pages: %q", got)
+		t.Errorf("pages %q, want r/node-0.2.html and r/node-0.html", got)
 	}
 	// plot draws the same from the report.
 	third := insideCommand(t, "plot", path, "-o", "again.html")
 	o = third.perform(t)
 	o.Want(t, 0)
 	if o.Out != "" || o.Err != "" {
-		t.Errorf("plot says %q and %q", o.Out, o.Err)
+		t.Errorf("plot: stdout %q, stderr %q; want none", o.Out, o.Err)
 	}
 	plotWhole(t, filepath.Join(o.Dir, "again.html"), report.Nodes["0"])
 }
@@ -116,7 +116,7 @@ func TestRun_WritesNoPageIfNotWanted(t *testing.T) {
 		o.Report(t)
 		pages := plotPages(t, filepath.Join(o.Dir, "perfagent-out"))
 		if len(pages) != c.pages || strings.Contains(o.Err, ".html") != (c.pages == 1) {
-			t.Errorf("%v %s: pages %q, stderr:\n%s", c.flags, c.env, pages, o.Err)
+			t.Errorf("%v %s: pages %q, want %d, named in stderr:\n%s", c.flags, c.env, pages, c.pages, o.Err)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 		pages := plotPages(t, filepath.Join(o.Dir, "perfagent-out"))
 		const hint = "none below 2 s; perfagent plot REPORT -o FILE.html makes one"
 		if len(pages) != c.pages || strings.Contains(o.Err, hint) != (c.script == "true" && c.pages == 0) {
-			t.Errorf("--html %s, %s: pages %q, stderr:\n%s", c.html, c.script, pages, o.Err)
+			t.Errorf("--html %s, %s: pages %q, want %d; stderr:\n%s", c.html, c.script, pages, c.pages, o.Err)
 		}
 		if c.pages > 0 {
 			continue
@@ -155,17 +155,17 @@ func TestSidecar_RefreshesItsPage(t *testing.T) {
 	})
 	early, err := os.ReadFile(page)
 	if err != nil || !bytes.Contains(early, []byte("still running")) {
-		t.Errorf("the page does not say that it is not the end: %v", err)
+		t.Errorf("the page of a running sidecar lacks \"still running\" (%v)", err)
 	}
 	l.Signal(unix.SIGTERM)
 	o, _ := l.End()
 	o.Want(t, 0)
 	plotWhole(t, page, o.Report(t).Nodes["0"])
 	if late, _ := os.ReadFile(page); bytes.Contains(late, []byte("still running")) {
-		t.Error("at the end the page says that the end is not there")
+		t.Error("the page of an ended sidecar has \"still running\"")
 	}
 	if got := plotPages(t, filepath.Join(o.Dir, "perfagent-out")); len(got) != 1 {
-		t.Errorf("pages: %q", got)
+		t.Errorf("pages %q, want one", got)
 	}
 }
 
@@ -177,7 +177,7 @@ func plotTwo(t testing.TB) string {
 		cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--node", strconv.Itoa(node), "--html", "never", "--out", dir, "--", "sh", "-c", "exit "+code)
 		o := clitest.RunCommand(t, cmd)
 		if o.Code != node*4 {
-			t.Fatal(o.Err)
+			t.Fatalf("node %d: exit code %d, want %d: %s", node, o.Code, node*4, o.Err)
 		}
 	}
 	return filepath.Join(dir, "r")
@@ -197,13 +197,13 @@ func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 	plotWhole(t, filepath.Join(dir, "job.html"), merged.Nodes["0"])
 	html, _ := os.ReadFile(filepath.Join(dir, "job.html"))
 	if !bytes.Contains(html, []byte(`data-heatmap="cpu"`)) || !bytes.Contains(html, []byte(`id="node-1"`)) {
-		t.Error("the page is not of two nodes")
+		t.Error("the page lacks the heat map or node 1, want both nodes")
 	}
 	merge(dir, "-o", "only.json", "--html", "never").Want(t, 0)
 	merge(dir, "-o", "no-extension").Want(t, 0)
 	for name, there := range map[string]bool{"only.html": false, "no-extension.html": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want it to exist: %v", name, err, there)
 		}
 	}
 
@@ -215,10 +215,10 @@ func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, taken, "--force")
 		if files, _ := os.ReadDir(dir); len(files) != 1 {
-			t.Errorf("%s was taken, and there are %v", taken, files)
+			t.Errorf("with the existing %s: files %v, want no other", taken, files)
 		}
 		if text, _ := os.ReadFile(filepath.Join(dir, taken)); string(text) != "precious" {
-			t.Errorf("%s is now %.40q", taken, text)
+			t.Errorf("%s is now %.40q, want \"precious\"", taken, text)
 		}
 		if taken == "job.html" { // without a page there is no conflict
 			merge(dir, "-o", "job.json", "--html", "never").Want(t, 0)
@@ -240,7 +240,7 @@ func TestRun_FullDiskCostsOnlyThePage(t *testing.T) {
 	_, path := reportertest.ReadSingle(t, out)
 	o.WantLine(t, "no space", filepath.Join(out, "r", "node-0.html"))
 	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
-		t.Errorf("beside the report there are %v", files)
+		t.Errorf("files in the directory of the report %v, want only the report", files)
 	}
 }
 
@@ -262,12 +262,12 @@ func TestRun_ExistingPageIsNeverOverwritten(t *testing.T) {
 		o := cmd.perform(t)
 		o.Want(t, 7)
 		if o.Err != "" {
-			t.Errorf("stderr: %q", o.Err)
+			t.Errorf("stderr %q, want none", o.Err)
 		}
 		second := filepath.Join(filepath.Dir(page), "node-0.2")
 		plotWhole(t, second+".html", reportertest.ReadFile(t, second+".json").Nodes["0"])
 		if text, err := os.ReadFile(page); !directory && string(text) != "precious" {
-			t.Errorf("%s is now %.40q, %v", page, text, err)
+			t.Errorf("%s is now %.40q (%v), want \"precious\"", page, text, err)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestRun_PageWrittenByJobIsNotOverwritten(t *testing.T) {
 	o.Want(t, 7)
 	o.WantLine(t, "perfagent-out/r/node-0.html", "exists")
 	if text, err := os.ReadFile(filepath.Join(o.Dir, "perfagent-out", "r", "node-0.html")); string(text) != "precious\n" {
-		t.Errorf("the page is now %.40q, %v", text, err)
+		t.Errorf("the page is now %.40q (%v), want \"precious\\n\"", text, err)
 	}
 	o.Report(t)
 }
@@ -293,12 +293,12 @@ func TestPlot_PageOfPerfPyHasItsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(page, []byte("since boot")) || !bytes.Contains(page, []byte(`data-metric="max_t_mem_percent" data-value="`)) {
-		t.Error("the page does not say that the totals are since boot, or has no metrics")
+		t.Error("the page lacks \"since boot\" or max_t_mem_percent")
 	}
 	again := insideCommand(t, "plot", filepath.Join(dir, "node-0.json"), "--cpus", "6", "-o", "again.html")
 	again.perform(t).Want(t, 0)
 	if html, err := os.ReadFile(filepath.Join(again.Dir, "again.html")); err != nil || !bytes.Contains(html, []byte(`data-metric="node_cpu_hours" data-value="`)) {
-		t.Errorf("with --cpus there are no CPU hours: %v", err)
+		t.Errorf("the page with --cpus lacks node_cpu_hours (%v)", err)
 	}
 }
 
@@ -311,11 +311,11 @@ func TestPlot_WritesSVGAndPNG(t *testing.T) {
 		o := cmd.perform(t)
 		o.Want(t, 0)
 		if o.Out != "" || o.Err != "" {
-			t.Errorf("%v: plot says %q and %q", args, o.Out, o.Err)
+			t.Errorf("plot %v: stdout %q, stderr %q; want none", args, o.Out, o.Err)
 		}
 		files, _ := filepath.Glob(filepath.Join(cmd.Dir, "picture.*"))
 		if len(files) != 1 {
-			t.Fatalf("%v: there is %q", args, files)
+			t.Fatalf("plot %v left the files %q, want one", args, files)
 		}
 		data, err := os.ReadFile(files[0])
 		if err != nil {
@@ -326,18 +326,18 @@ func TestPlot_WritesSVGAndPNG(t *testing.T) {
 	svg, image := plot("-o", "picture.svg"), plot("-o", "picture.png")
 	plotXML(t, svg)
 	if c, err := png.DecodeConfig(bytes.NewReader(image)); err != nil || c.Width != 800 {
-		t.Errorf("%+v %v", c, err)
+		t.Errorf("picture.png: %+v (%v), want a width of 800", c, err)
 	}
 	if !bytes.Equal(svg, plot("-o", "picture.svg")) || !bytes.Equal(image, plot("-o", "picture.png")) {
-		t.Error("the same report makes other pictures in another process")
+		t.Error("another process draws other pictures of the same report")
 	}
 	if c, err := png.DecodeConfig(bytes.NewReader(plot("-o", "picture.png", "--width", "1234", "--metric", "mem_used_mb", "--node", "0"))); err != nil || c.Width != 1234 {
-		t.Errorf("%+v %v", c, err)
+		t.Errorf("picture.png: %+v (%v), want a width of 1234", c, err)
 	}
 	metric := plot("--metric", "disk_io_read_mb_per_second", "--output", "picture.svg")
 	plotXML(t, metric)
 	if !bytes.Contains(metric, []byte("disk_io_read_mb_per_second, MiB/s")) || bytes.Contains(metric, []byte("Memory")) {
-		t.Error("--metric does not draw the one key")
+		t.Error("picture with --metric lacks its key, or has the chart Memory")
 	}
 }
 
@@ -392,7 +392,7 @@ func TestPlot_ErrorLeavesNoFile(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, c.words...)
 		if files, _ := os.ReadDir(o.Dir); len(files) != 0 || o.Out != "" {
-			t.Errorf("%v: there are %v, stdout %q", c.args, files, o.Out)
+			t.Errorf("plot %v: files %v, stdout %q; want none", c.args, files, o.Out)
 		}
 	}
 }
@@ -412,11 +412,11 @@ func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, name, "--force")
 		if text, _ := os.ReadFile(filepath.Join(dir, name)); string(text) != "precious" {
-			t.Errorf("%s is now %.40q", name, text)
+			t.Errorf("%s is now %.40q, want \"precious\": --force was not given", name, text)
 		}
 		plot("--force").Want(t, 0)
 		if text, _ := os.ReadFile(filepath.Join(dir, name)); len(text) < 1000 {
-			t.Errorf("%s is still %.40q", name, text)
+			t.Errorf("%s is %.40q, want it replaced", name, text)
 		}
 		if err := errors.Join(os.Remove(filepath.Join(dir, name)), os.Symlink(good, filepath.Join(dir, name))); err != nil {
 			t.Fatal(err)
@@ -435,7 +435,7 @@ func TestPlot_AcceptsExtensionInCapitals(t *testing.T) {
 		o := inside(t, "plot", good, "-o", name)
 		o.Want(t, 0)
 		if text, err := os.ReadFile(filepath.Join(o.Dir, name)); err != nil || !strings.HasPrefix(string(text), begin) {
-			t.Errorf("%s: %v, %.40q", name, err, text)
+			t.Errorf("%s: %v, %.40q; want a file that begins with %q", name, err, text, begin)
 		}
 	}
 }
@@ -458,7 +458,7 @@ func TestPlot_KeepsItsInput(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, names[1], "is the report itself")
 		if now, _ := os.ReadFile(same); !bytes.Equal(now, text) {
-			t.Fatalf("%q: the report is now %.40q", names, now)
+			t.Fatalf("plot with %q: the report is now %.40q, want it unchanged", names, now)
 		}
 	}
 }
@@ -471,7 +471,7 @@ func TestMerge_RefusesNameOfAPage(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, "-o "+name, "m3.json", "page is written beside it")
 		if files, _ := os.ReadDir(o.Dir); len(files) != 0 {
-			t.Errorf("%s: there are %v", name, files)
+			t.Errorf("merge -o %s left the files %v, want none", name, files)
 		}
 	}
 }

@@ -58,10 +58,10 @@ os.execv(sys.executable, [sys.executable, "-c", "import time\nwhile time.process
 				}
 				wantSum(t, n)
 				if main := processRow(t, n, n.Job.PID); !main.End.Equal(n.Job.End.Time) && n.Job.End.Sub(main.End.Time).Abs() > 50e6 {
-					t.Errorf("the main process ended at %v, the job at %v", main.End, n.Job.End)
+					t.Errorf("the main process ended at %v, want %v, the end of the job", main.End, n.Job.End)
 				}
 				if main := processRow(t, n, n.Job.PID); c.name == "another program" && (len(n.Processes) != 1 || !strings.HasSuffix(main.Command, " second")) {
-					t.Errorf("%+v", n.Processes)
+					t.Errorf("processes %+v, want one with the command of the last exec, \"… second\"", n.Processes)
 				}
 			})
 		}
@@ -87,6 +87,6 @@ time.sleep(4)
 	n := o.Report(t).Nodes["0"]
 	p := processRow(t, n, n.Job.PID)
 	if math.Abs(p.PeakMemoryMB-n.Job.MaxRSSMB) > 1 || p.PeakMemoryMB < 200 || p.Threads != 6 {
-		t.Errorf("%+v; wait4: %v MiB", p, n.Job.MaxRSSMB)
+		t.Errorf("process %+v, want 6 threads and a peak of wait4's %v MiB, at least 200", p, n.Job.MaxRSSMB)
 	}
 }

@@ -44,7 +44,8 @@ func wantSum(t *testing.T, n *reporter.Node) {
 	for i, p := range n.Processes {
 		sum += p.CPUSeconds + p.EndedChildrenCPUSeconds
 		if i > 0 && p.CPUSeconds > n.Processes[i-1].CPUSeconds {
-			t.Errorf("row %d has more CPU time than the one before", i)
+			t.Errorf("row %d has %v s of CPU time, more than the row before with %v",
+				i, p.CPUSeconds, n.Processes[i-1].CPUSeconds)
 		}
 	}
 	if want := n.Metrics["job_cpu_seconds"]; math.Abs(sum-want) > 0.01*want+0.03 || len(n.Processes) == 0 {
@@ -70,7 +71,7 @@ func TestProcesses_ShortJobHasRowOfMainProcess(t *testing.T) {
 	n := o.Report(t).Nodes["0"]
 	p := processRow(t, n, n.Job.PID)
 	if len(n.Processes) != 1 || p.Command != "sh -c exit 3 sh --password ***" || p.Start.Before(n.Job.Start.Add(-20e6)) || p.Start.After(n.Job.End.Time) {
-		t.Errorf("%+v, job %+v", n.Processes, n.Job)
+		t.Errorf("processes %+v, job %+v; want one row, redacted, within the time of the job", n.Processes, n.Job)
 	}
 	wantSum(t, n)
 }
@@ -100,7 +101,7 @@ func TestProcesses_JournalOfKilledPerfagentHasTable(t *testing.T) {
 	}
 	rows := nodes["0"]
 	if len(rows) != 1 || strconv.Itoa(rows[0].PID) != pid || rows[0].Command != "sh -c echo $$; read x sh --token ***" || !rows[0].End.IsZero() {
-		t.Errorf("job %s: %+v", pid, rows)
+		t.Errorf("processes %+v, want one row of process %s, redacted and without an end", rows, pid)
 	}
 }
 
@@ -114,12 +115,12 @@ func TestShow_ProcessesFitTerminalAndAreWholeInPipe(t *testing.T) {
 	shown.Want(t, 0)
 	clitest.WantPrintable(t, shown.Out)
 	if !strings.Contains(shown.Out, strings.Repeat(" long", 30)) {
-		t.Errorf("cut in a pipe:\n%s", shown.Out)
+		t.Errorf("the command is cut in a pipe, want it whole:\n%s", shown.Out)
 	}
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "show", "--processes", "--out", report)).End()
 	for line := range strings.Lines(screen) {
 		if w := text.Width(strings.TrimRight(line, "\r\n")); w > 80 || code != 0 {
-			t.Errorf("exit code %d, %d columns: %q", code, w, line)
+			t.Errorf("exit code %d, a line of %d columns; want 0, at most 80: %q", code, w, line)
 		}
 	}
 
@@ -133,7 +134,7 @@ func TestShow_ProcessesFitTerminalAndAreWholeInPipe(t *testing.T) {
 		refused := clitest.Run(t, append([]string{"show", "--out", report}, c.args...)...)
 		refused.Want(t, 1)
 		if !strings.Contains(refused.Err, c.say) {
-			t.Errorf("%v: %s", c.args, refused.Err)
+			t.Errorf("%v: stderr lacks %q: %s", c.args, c.say, refused.Err)
 		}
 	}
 }

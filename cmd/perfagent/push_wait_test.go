@@ -18,19 +18,19 @@ func TestLimitForDryRun_WaitsForOneResponse(t *testing.T) {
 	t.Setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
 	limitForDryRun(&cfg)
 	if cfg.Timeout != 2*time.Minute {
-		t.Errorf("the user's time is %v", cfg.Timeout)
+		t.Errorf("timeout %v, want the user's 2m", cfg.Timeout)
 	}
 
 	t.Setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "")
 	limitForDryRun(&cfg)
 	if cfg.Timeout != dryRunTimeout {
-		t.Errorf("it waits for %v", cfg.Timeout)
+		t.Errorf("timeout %v, want %v", cfg.Timeout, dryRunTimeout)
 	}
 	if cfg.OnRetry(fmt.Errorf("search: %w", context.DeadlineExceeded), 0) || asked != 0 {
-		t.Error("a server that did not answer is asked again")
+		t.Errorf("OnRetry after a timeout asked %d times or returned true, want no retry", asked)
 	}
 	if !cfg.OnRetry(errors.New("status 503"), 0) || asked != 1 {
-		t.Error("a server that is starting is not asked again")
+		t.Errorf("OnRetry after status 503 asked %d times, want one retry", asked)
 	}
 }
 
@@ -39,6 +39,6 @@ func TestProgress_WaitPrintsOperationAndLimit(t *testing.T) {
 	p := &progress{to: &out}
 	p.wait("search experiments", 30*time.Second)
 	if want := "perfagent: waiting for the server to search experiments, for 30s at most\n"; out.String() != want {
-		t.Errorf("%q", out.String())
+		t.Errorf("printed %q, want %q", out.String(), want)
 	}
 }

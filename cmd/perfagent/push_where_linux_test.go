@@ -56,10 +56,10 @@ func TestPush_FlagBeatsVariableBeatsReport(t *testing.T) {
 	o.Want(t, 0)
 	wantFirst(t, o, "pushing to "+shell.URL+" (MLFLOW_TRACKING_URI)")
 	if shell.only(t); strings.Contains(o.Out+o.Err, "secret") {
-		t.Errorf("the password is said: %s%s", o.Out, o.Err)
+		t.Errorf("output has the password: stdout %s, stderr %s", o.Out, o.Err)
 	}
 	if state := recorded(t, path); state.State != reporter.PushDone || state.URI != shell.URL {
-		t.Errorf("the report records %+v", state)
+		t.Errorf("the report records the push %+v, want done to %s", state, shell.URL)
 	}
 
 	for _, uri := range []string{"", "./mlruns", "sqlite:///mlflow.db"} {
@@ -84,7 +84,7 @@ func TestPush_DeadServerOfVariableKeepsServerOfReport(t *testing.T) {
 		t.Errorf("stdout %q, want %q", o.Out, want)
 	}
 	if state := recorded(t, path); state.State != reporter.PushPending || state.URI != remembered.URL {
-		t.Errorf("the report records %+v", state)
+		t.Errorf("the report records the push %+v, want pending to %s", state, remembered.URL)
 	}
 
 	pushIn(t, "", path).Want(t, 0)

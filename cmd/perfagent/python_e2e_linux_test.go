@@ -44,11 +44,11 @@ with perfagent.Monitor(interval=0.05):
 			cmd.Dir = clitest.OpenTemp(t)
 			o := clitest.RunCommand(t, cmd)
 			if has := o.Out != "\n"; has == slices.Contains(wrap, setpriv) {
-				t.Errorf("capabilities %q", o.Out)
+				t.Errorf("%v: capabilities %q, want none only below setpriv", wrap, o.Out)
 			}
 			r := wantMonitored(t, o, 0.3)
 			if kind := r.Nodes["0"].Job.MemoryKind; kind != "pss" && kind != "cgroup" {
-				t.Errorf("memory kind %q", kind)
+				t.Errorf("memory kind %q, want pss or cgroup", kind)
 			}
 			if pid := r.Nodes["0"].Job.PID; slices.Contains(wrap, unshare) && pid != 1 {
 				t.Errorf("process %d, want 1", pid)
@@ -75,10 +75,10 @@ func TestE2E_Monitor_RecordsKernelThatRestarts(t *testing.T) {
 			clitest.WaitUntil(t, "there is a report of the kernel before", func() bool { return clitest.Exists(first) })
 			r := reportertest.ReadFile(t, first)
 			if n := r.Nodes["0"]; len(n.Phases) != 1 || n.Phases[0].Name != "cell" || n.Sampling.Samples < 4 {
-				t.Errorf("phases %+v, sampling %+v", n.Phases, n.Sampling)
+				t.Errorf("phases %+v, sampling %+v; want the phase cell and at least 4 samples", n.Phases, n.Sampling)
 			}
 			if c.name == "killed" && exited(r) != 137 {
-				t.Errorf("run %+v", r.Run)
+				t.Errorf("run %+v, want exit code 137", r.Run)
 			}
 			reportertest.ReadFile(t, filepath.Join(o.Dir, "perfagent-out/second/node-0.json"))
 		})

@@ -41,11 +41,11 @@ func wantMonitored(t *testing.T, o clitest.Outcome, seconds float64) *reporter.R
 	t.Helper()
 	o.Want(t, 0)
 	if o.Err != "" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want none", o.Err)
 	}
 	r := o.Report(t)
 	if !r.Nodes["0"].Job.Attached || exited(r) != -1 {
-		t.Errorf("run %+v, job %+v", r.Run, r.Nodes["0"].Job)
+		t.Errorf("run %+v, job %+v; want an attached job without an exit code", r.Run, r.Nodes["0"].Job)
 	}
 	wantCPU(t, r, seconds)
 	return r
@@ -91,15 +91,15 @@ print(json.dumps([monitor.report_path, page, monitor.summary]))
 		t.Errorf("report_path %v, want %v", said[0], want)
 	}
 	if page := said[1].(string); !strings.Contains(page, "script") || strings.Contains(page, "<script") || strings.Contains(page, "://") {
-		t.Errorf("_repr_html_ %q", page)
+		t.Errorf("_repr_html_ returns %q, want the name script without markup or links", page)
 	}
 	if r.Run.Tags["stage"] != "3" {
-		t.Errorf("tags %v", r.Run.Tags)
+		t.Errorf("tags %v, want stage 3", r.Run.Tags)
 	}
 
 	n := r.Nodes["0"]
 	if len(n.Marks) != 1 || n.Marks[0].Text != "done ✓" {
-		t.Errorf("marks %+v", n.Marks)
+		t.Errorf("marks %+v, want only \"done ✓\"", n.Marks)
 	}
 	want := []struct {
 		name  string
@@ -117,7 +117,7 @@ func TestMonitor_HasVersionOfProgram(t *testing.T) {
 	t.Parallel()
 	version := strings.TrimSpace(clitest.Read(t, testenv.Repository(t, "VERSION")))
 	if text := clitest.Read(t, testenv.Repository(t, "python/perfagent/__init__.py")); !strings.Contains(text, "\n__version__ = \""+version+"\"\n") {
-		t.Errorf("python/perfagent/__init__.py does not say that it is version %s", version)
+		t.Errorf("python/perfagent/__init__.py lacks __version__ = %q", version)
 	}
 }
 
@@ -136,7 +136,7 @@ assert m.report is report
 `))
 	o.Want(t, 0)
 	if o.Err != "" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want none", o.Err)
 	}
 }
 
@@ -154,7 +154,7 @@ assert "CPU" in page and len(page.encode()) <= 64 << 10 and "<script" not in pag
 `))
 	o.Want(t, 0)
 	if o.Err != "" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want none", o.Err)
 	}
 }
 
@@ -356,7 +356,7 @@ print([str(w.message) for w in caught if w.category is RuntimeWarning])
 `))
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "exit code -9") || !strings.Contains(o.Out, "perfagent-out/r has what is known") {
-		t.Errorf("it warns of %s", o.Out)
+		t.Errorf("the warning lacks \"exit code -9\" or the directory with what is known: %s", o.Out)
 	}
 }
 
@@ -369,7 +369,7 @@ with perfagent.Monitor(args=["--summary", "always"]): pass
 `))
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Err, "perfagent: ") || !strings.Contains(o.Err, "node-0.json") {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want a line of perfagent that names node-0.json", o.Err)
 	}
 }
 

@@ -65,7 +65,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 	for rank, cmd := range cmds {
 		clitest.Wait(s.t, cmd)
 		if code := cmd.ProcessState.ExitCode(); code != rank && !(killed[rank] && code == -1) {
-			s.t.Errorf("rank %d: exit code %d", rank, code)
+			s.t.Errorf("rank %d: exit code %d, want %[1]d, or -1 if killed", rank, code)
 		}
 		if cmd.ProcessState.ExitCode() == rank {
 			delete(killed, rank)
@@ -109,7 +109,8 @@ func (s *step) expectRanks(killed map[int]bool, f *killFigures) {
 	for rank := range s.ranks {
 		n := seen[fmt.Sprint(rank)]
 		if n > 1 || n == 0 && !killed[rank] {
-			s.t.Errorf("rank %d is there %d times (killed: %v); %s", rank, n, killed, strings.Join(found.Paths(), " "))
+			s.t.Errorf("rank %d is in %d files (killed: %v), want exactly 1: %s",
+				rank, n, killed, strings.Join(found.Paths(), " "))
 		}
 		if n == 0 {
 			f.nothing++
@@ -156,12 +157,12 @@ func TestE2E_Ranks_256RanksBecomeOneNode(t *testing.T) {
 	for rank, cmd := range cmds {
 		clitest.Wait(t, cmd)
 		if code := cmd.ProcessState.ExitCode(); code != 0 {
-			t.Errorf("rank %d: exit code %d", rank, code)
+			t.Errorf("rank %d: exit code %d, want 0", rank, code)
 		}
 	}
 
 	s.expect("node-0.json")
 	if _, n := s.node(); len(n.Ranks) != s.ranks {
-		t.Errorf("%d ranks", len(n.Ranks))
+		t.Errorf("the node has %d ranks, want %d", len(n.Ranks), s.ranks)
 	}
 }

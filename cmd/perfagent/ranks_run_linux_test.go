@@ -131,7 +131,7 @@ func TestRanks_OfOneNodeAreCombinedByTheLast(t *testing.T) {
 		o := p.finish()
 		o.Want(t, 0)
 		if last := i == s.ranks-1; strings.Contains(o.Err, "node-0.html") != last || !last && o.Err != "" {
-			t.Errorf("rank %d said %q", i, o.Err)
+			t.Errorf("rank %d: stderr %q, want the line only from the last of %d", i, o.Err, s.ranks)
 		}
 	}
 
@@ -141,15 +141,16 @@ func TestRanks_OfOneNodeAreCombinedByTheLast(t *testing.T) {
 	for rank := range s.ranks {
 		r := n.Ranks[strconv.Itoa(rank)]
 		if r == nil || r.ExitCode == nil || r.Rank != rank || r.Job.CPUSeconds <= 0 {
-			t.Fatalf("rank %d: %+v", rank, r)
+			t.Fatalf("rank %d: %+v, want this rank with an exit code and CPU time", rank, r)
 		}
 		sum += r.Job.CPUSeconds
 	}
 	if math.Abs(sum-n.Job.CPUSeconds) > 1e-6 || len(n.Ranks) != s.ranks {
-		t.Errorf("the node used %v s, its %d ranks %v s", n.Job.CPUSeconds, len(n.Ranks), sum)
+		t.Errorf("the node used %v s, its %d ranks %v s; want the sum of %d ranks",
+			n.Job.CPUSeconds, len(n.Ranks), sum, s.ranks)
 	}
 	if _, ok := n.Metrics[reporter.MetricMemoryPeak]; !ok || len(n.Sampling.HostSpans) == 0 {
-		t.Errorf("nobody measured the host: %+v", n.Sampling)
+		t.Errorf("no rank measured the host: sampling %+v", n.Sampling)
 	}
 }
 
@@ -166,7 +167,7 @@ func TestRanks_AnotherRankTakesOverTheHost(t *testing.T) {
 
 	_, n := s.node()
 	if h := n.Sampling.HostSpans; len(h) != 2 || h[0].Rank != 0 || h[1].Rank != 1 {
-		t.Fatalf("the host was measured by %+v", n.Sampling.HostSpans)
+		t.Fatalf("the host was measured by %+v, want rank 0 and then rank 1", n.Sampling.HostSpans)
 	}
 	gap, longest, mean := 0, 0, n.Envelope["cpu_pct_per_cpu_avg"].Mean
 	for i := range mean {
@@ -176,7 +177,7 @@ func TestRanks_AnotherRankTakesOverTheHost(t *testing.T) {
 		longest = max(longest, gap)
 	}
 	if longest > 3 {
-		t.Errorf("the host was not measured in %d samples in a row: %v", longest, mean)
+		t.Errorf("the host was not measured in %d samples in a row, want at most 3: %v", longest, mean)
 	}
 }
 
@@ -191,10 +192,10 @@ func TestRanks_FirstFailureIsTheRuns(t *testing.T) {
 
 	r, n := s.node()
 	if r.Run.ExitCode == nil || *r.Run.ExitCode != 7 || n.Verdict == nil || n.Verdict.Evidence["rank"] != 1. {
-		t.Errorf("the run ended with %v: %+v", r.Run.ExitCode, n.Verdict)
+		t.Errorf("run %+v, verdict %+v; want exit code 7 because of rank 1", r.Run, n.Verdict)
 	}
 	if n.Ranks["2"].Signal != "SIGKILL" {
-		t.Errorf("rank 2: %+v", n.Ranks["2"])
+		t.Errorf("rank 2: %+v, want SIGKILL", n.Ranks["2"])
 	}
 }
 
@@ -253,7 +254,7 @@ func TestRanks_RankThatCannotStartLeavesReportsSeparate(t *testing.T) {
 	s.expect("node-0.rank-0.json")
 	for _, path := range rosters {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s stays: %v", path, err)
+			t.Errorf("%s is left (%v), want nothing in shared memory", path, err)
 		}
 	}
 }
@@ -272,7 +273,7 @@ func openRosters(t *testing.T, pid int) (paths []string) {
 		}
 	}
 	if len(paths) == 0 {
-		t.Fatalf("perfagent %d has joined no others", pid)
+		t.Fatalf("perfagent %d has no roster in shared memory open", pid)
 	}
 
 	return paths
@@ -296,7 +297,7 @@ func TestRanks_WithoutLauncher_OverlappingPerfagentsAreRanks(t *testing.T) {
 	rank().finish().Want(t, 0)
 	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json")
 	if r, err := reportfile.Read(filepath.Join(s.out, "node-0.2.json"), 0); err != nil || r.Nodes["0"].Ranks != nil {
-		t.Errorf("a perfagent alone: %v", err)
+		t.Errorf("node-0.2.json: error %v, want the report of a perfagent alone, without ranks", err)
 	}
 }
 
@@ -312,7 +313,7 @@ func TestRanks_WithoutLauncher_DirectoriesAreIndependent(t *testing.T) {
 	first, second := rank(filepath.Dir(s.out)), rank(other)
 	for _, p := range []rankProcess{first, second} {
 		if o := p.finish(); o.Code != 0 || !strings.Contains(o.Err, "node-0.html") {
-			t.Errorf("exit code %d, %q", o.Code, o.Err)
+			t.Errorf("exit code %d, stderr %q; want 0 and the line with node-0.html", o.Code, o.Err)
 		}
 	}
 
@@ -367,7 +368,7 @@ func (s *step) expectUnseen(why string) {
 		return m.Code == reporter.RanksUnseen && strings.Contains(m.Why, why) && !strings.Contains(m.Why, "\n")
 	})
 	if _, host := n.Metrics[reporter.MetricMemoryPeak]; !host || !said {
-		s.t.Errorf("measured the host: %v, said so: %v", host, n.Missing)
+		s.t.Errorf("measured the host %v, missing %v; want true, and the reason %q", host, n.Missing, why)
 	}
 }
 
@@ -389,7 +390,7 @@ func TestRanks_OnlyRankOfNodeWritesReportAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := r.Nodes[strconv.Itoa(node)]; len(n.Ranks) != 1 || n.Ranks[strconv.Itoa(node)] == nil {
-			t.Errorf("node %d has the ranks %v", node, n.Ranks)
+			t.Errorf("node %d has the ranks %v, want only rank %[1]d", node, n.Ranks)
 		}
 	}
 }

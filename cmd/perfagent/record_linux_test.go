@@ -76,16 +76,16 @@ func wantOperation(t *testing.T, b *inbox, name, key string, ok bool) (op operat
 	t.Helper()
 	got := b.datagrams(t, 1)
 	if len(got) != 1 {
-		t.Fatalf("datagrams %q", got)
+		t.Fatalf("inbox has the datagrams %q, want exactly one", got)
 	}
 	if err := json.Unmarshal([]byte(got[0]), &op); err != nil {
-		t.Fatalf("%q: %v", got[0], err)
+		t.Fatalf("datagram %q is not a JSON record: %v", got[0], err)
 	}
 	if op.Name != name || op.Key != key || op.OK != ok {
 		t.Errorf("%s: want op %q, key %q, ok %t", got[0], name, key, ok)
 	}
 	if now := float64(time.Now().UnixMicro()) / 1e6; op.At > now || op.At < now-60 {
-		t.Errorf("%s: it is %f", got[0], now)
+		t.Errorf("datagram %s: its time is not within the minute before %f", got[0], now)
 	}
 	return op
 }
@@ -139,7 +139,7 @@ func TestRecord_TimesCommandAndPassesStreams(t *testing.T) {
 	took := time.Since(start)
 	o.Want(t, 0)
 	if o.Out != "in\n" || o.Err != "err\n" {
-		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+		t.Errorf("stdout %q, stderr %q; want \"in\\n\", \"err\\n\"", o.Out, o.Err)
 	}
 	op := wantOperation(t, b, "nap", "", true)
 	if op.Millis < 200 || op.Millis > float64(took.Milliseconds()) {
@@ -178,7 +178,7 @@ func TestRecord_CtrlCEndsCommandAndLoop(t *testing.T) {
 	m.Expect("ready")
 	m.Send("\x03")
 	if screen, code := m.End(); code != -1 || strings.Contains(screen, "reached") {
-		t.Errorf("exit code %d, screen %q", code, screen)
+		t.Errorf("exit code %d, screen %q; want -1 (SIGINT), and the loop ended", code, screen)
 	}
 	wantOperation(t, b, "sh", "", false)
 }
@@ -208,7 +208,8 @@ func TestRecord_LinesBecomeDatagrams(t *testing.T) {
 				o := clitest.RunCommand(t, cmd)
 				o.Want(t, 0)
 				if got := b.datagrams(t, len(test.want)); !slices.Equal(got, test.want) || o.Out+o.Err != "" {
-					t.Errorf("%s: %.200q, stdout %q, stderr %q", network, got, o.Out, o.Err)
+					t.Errorf("%s: datagrams %.200q, want %.200q; stdout %q, stderr %q, want none",
+						network, got, test.want, o.Out, o.Err)
 				}
 			}
 		})
@@ -254,7 +255,7 @@ func TestRecord_WithoutReceiver_AllLinesCanBeWritten(t *testing.T) {
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
 			if o.Out != "exit 0\n" {
-				t.Errorf("stdout %q", o.Out)
+				t.Errorf("stdout %q, want \"exit 0\\n\"", o.Out)
 			}
 			if test.line == "" && o.Err != "" || !strings.Contains(o.Err, test.line) || strings.Count(o.Err, "\n") > 1 {
 				t.Errorf("stderr %q, want one line with %q", o.Err, test.line)
@@ -307,7 +308,7 @@ func TestRecord_OnlyWrongUseIsAnError(t *testing.T) {
 			o.Want(t, 125)
 			o.WantLine(t, test.line)
 			if got := b.datagrams(t, 0); len(got) > 0 {
-				t.Errorf("datagrams %q", got)
+				t.Errorf("datagrams %q, want none", got)
 			}
 		})
 	}
@@ -323,18 +324,19 @@ func TestRecord_ReportHasCommandsAndLines(t *testing.T) {
 			for i in 1 2 3 4 5; do echo "rows:$i|c"; done | "$P" record'`, ops))
 		o.Want(t, 0)
 		if o.Out != "exit 1\n" || o.Err != "" {
-			t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+			t.Errorf("stdout %q, stderr %q; want \"exit 1\\n\" and none", o.Out, o.Err)
 		}
 		w := o.Report(t).Nodes["0"].Operations
 		nap := w.Times["nap"]
 		if nap.Count != 1 || nap.Avg == nil || *nap.Avg < 200 || w.Keys["nap"]["k 1"].Count != 1 {
-			t.Errorf("nap: %+v, keys %v", nap, w.Keys)
+			t.Errorf("nap %+v, keys %v; want once, at least 200 ms, with the key k 1", nap, w.Keys)
 		}
 		if failed := w.Times["false"]; failed.Count != 0 || failed.Errors != 1 {
-			t.Errorf("false: %+v", failed)
+			t.Errorf("false %+v, want only 1 error", failed)
 		}
 		if w.Counters["rows"] != 15 || *w.Sources[0].Datagrams != 7 || w.Dropped != (aggregate.Dropped{}) {
-			t.Errorf("rows %v, sources %+v, dropped %+v", w.Counters, w.Sources, w.Dropped)
+			t.Errorf("counters %v, sources %+v, dropped %+v; want 15 rows, 7 datagrams, none dropped",
+				w.Counters, w.Sources, w.Dropped)
 		}
 	}
 }

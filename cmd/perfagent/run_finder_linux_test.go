@@ -44,22 +44,22 @@ func TestNames_RunOfThreeNodesIsOneEntry(t *testing.T) {
 		o.Want(t, 0)
 		first, _, _ := strings.Cut(o.Out, "\n")
 		if !strings.Contains(first, "5") || strings.Contains(first, "exit 0 after") {
-			t.Errorf("%q begins with %q", name, first)
+			t.Errorf("show of %q begins with %q, want the failure with code 5", name, first)
 		}
 	}
 
 	o := insideIn(t, dir, "show", "--json", "three")
 	var nodes map[string]reporter.Values
 	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || len(nodes) != 3 {
-		t.Errorf("%v: %d nodes in %s", err, len(nodes), o.Out)
+		t.Errorf("%d nodes, want 3 (%v): %s", len(nodes), err, o.Out)
 	}
 	if o := insideIn(t, dir, "diff", "old", "@latest"); o.Code != 0 {
-		t.Errorf("diff: %+v", o)
+		t.Errorf("diff old @latest: %+v, want exit code 0", o)
 	}
 
 	insideIn(t, dir, "merge", "three", "-o", "three.json").Want(t, 0)
 	if r, err := reportfile.Read(filepath.Join(dir, "three.json"), 0); err != nil || len(r.Nodes) != 3 || *r.Run.ExitCode != 5 {
-		t.Errorf("merge: %v, %+v", err, r)
+		t.Errorf("three.json: %v, %+v; want 3 nodes, exit code 5", err, r)
 	}
 	insideIn(t, dir, "plot", "three", "-o", "all.html").Want(t, 0)
 	insideIn(t, dir, "plot", "three", "-o", "one.svg", "--node", "1").Want(t, 0)
@@ -88,11 +88,11 @@ func TestPlot_WithoutAName_DrawsNewestRun(t *testing.T) {
 	o := insideIn(t, dir, "plot")
 	o.Want(t, 0)
 	if o.Out != "b.png\n" {
-		t.Errorf("stdout %q", o.Out)
+		t.Errorf("stdout %q, want \"b.png\\n\"", o.Out)
 	}
 	before, err := os.ReadFile(filepath.Join(dir, "b.png"))
 	if err != nil || !strings.HasPrefix(string(before), "\x89PNG") {
-		t.Fatalf("%v, %.10q", err, before)
+		t.Fatalf("b.png begins with %.10[2]q (%[1]v), want a PNG", err, before)
 	}
 
 	clitest.Write(t, filepath.Join(dir, "b.png"), "precious", 0o644)
@@ -102,17 +102,17 @@ func TestPlot_WithoutAName_DrawsNewestRun(t *testing.T) {
 		o.WantLine(t, "b.png exists")
 	}
 	if data, _ := os.ReadFile(filepath.Join(dir, "b.png")); string(data) != "precious" {
-		t.Errorf("b.png is now %.20q", data)
+		t.Errorf("b.png is now %.20q, want \"precious\"", data)
 	}
 }
 
 func TestLs_ListsRunsNewestFirst(t *testing.T) {
 	dir := t.TempDir()
 	if o := insideIn(t, dir, "ls"); o.Code != 0 || o.Out != "" || o.Err != "" {
-		t.Errorf("no runs: %+v", o)
+		t.Errorf("ls without runs: %+v, want exit code 0 and no output", o)
 	}
 	if o := insideIn(t, dir, "ls", "--json"); o.Code != 0 || o.Out != "[]\n" {
-		t.Errorf("no runs: %+v", o)
+		t.Errorf("ls --json without runs: %+v, want exit code 0 and []", o)
 	}
 	runsOf(t, dir, "a:0", "b/0:0", "b/1:7")
 
@@ -120,25 +120,25 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 	o.Want(t, 0)
 	lines := strings.Split(strings.TrimSpace(o.Out), "\n")
 	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "RUN START LENGTH NODES END CPU MEMORY COMMAND" {
-		t.Fatalf("%s", o.Out)
+		t.Fatalf("ls prints %d lines, want the header and 2 runs:\n%s", len(lines), o.Out)
 	}
 	if b := strings.Fields(lines[1]); b[0] != "b" || !strings.Contains(lines[1], " 2 ") || !strings.Contains(lines[1], "exit 7") {
-		t.Errorf("the newest run: %s", lines[1])
+		t.Errorf("the newest run is %s, want b with 2 nodes and exit 7", lines[1])
 	}
 	if !strings.Contains(lines[2], " of ") || strings.Contains(lines[2], text.Absent) || !strings.Contains(lines[2], "iB  sh -c") {
-		t.Errorf("a number is absent: %s", lines[2])
+		t.Errorf("the line lacks CPUs or memory: %s", lines[2])
 	}
 	if !strings.HasPrefix(lines[2], "a ") || !strings.HasSuffix(lines[2], "sh -c 'exit 0'") {
-		t.Errorf("the oldest run: %s", lines[2])
+		t.Errorf("the oldest run is %s, want a with sh -c 'exit 0'", lines[2])
 	}
 
 	o = insideIn(t, dir, "ls", "--json", "@latest")
 	var objects []summary.Overview
 	if err := json.Unmarshal([]byte(o.Out), &objects); err != nil || len(objects) != 1 {
-		t.Fatalf("%v: %s", err, o.Out)
+		t.Fatalf("ls --json lists %d runs, want 1 (%v): %s", len(objects), err, o.Out)
 	}
 	if b := objects[0]; b.Schema != summary.OverviewSchema || b.RunID != "b" || b.Nodes != 2 || len(b.FailedNodes) != 1 || b.FailedNodes[0] != 1 || *b.ExitCode != 7 {
-		t.Errorf("%+v", b)
+		t.Errorf("%+v, want run b of 2 nodes, node 1 failed with exit code 7", b)
 	}
 }
 
@@ -173,12 +173,12 @@ func TestLs_FitsTheTerminal(t *testing.T) {
 	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", "PERFAGENT_SUMMARY=never")
 	screen, code := clitest.OnTerminal(t, cmd).End()
 	if code != 0 || !strings.Contains(screen, "exit 3") {
-		t.Fatalf("exit code %d:\n%s", code, screen)
+		t.Fatalf("exit code %d, want 0 and a run with exit 3:\n%s", code, screen)
 	}
 	for line := range strings.Lines(screen) {
 		line = strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "", "\r", "", "\n", "").Replace(line)
 		if n := len([]rune(line)); n > 80 {
-			t.Errorf("%d cells: %s", n, line)
+			t.Errorf("a line of %d cells, want at most 80: %s", n, line)
 		}
 	}
 }
@@ -207,23 +207,23 @@ func TestPrune_RemovesOldRuns(t *testing.T) {
 	o := insideIn(t, dir, "prune", "--keep", "1", "--dry-run")
 	o.Want(t, 0)
 	if got := left(); got != "four one three two" || strings.Count(o.Out, "would remove") != 3 {
-		t.Errorf("after a dry run: %s\n%s", got, o.Out)
+		t.Errorf("runs after a dry run %s, want all four, and 3 lines \"would remove\":\n%s", got, o.Out)
 	}
 	insideIn(t, dir, "prune", "--older", "1h").Want(t, 0)
 	insideIn(t, dir, "prune", "--keep", "1", "--older", "2w").Want(t, 0)
 	if got := left(); got != "four one three two" {
-		t.Errorf("nothing is that old: %s", got)
+		t.Errorf("runs after prune --older %s, want all four: none is that old", got)
 	}
 
 	insideIn(t, dir, "prune", "--keep", "2").Want(t, 0)
 	if got := left(); got != "four three two" { // with the notes
-		t.Errorf("left: %s", got)
+		t.Errorf("runs after prune %s, want four, three, and two with its notes", got)
 	}
 	if entries, _ := os.ReadDir(filepath.Join(out, "two")); len(entries) != 1 || entries[0].Name() != "notes.txt" {
-		t.Errorf("left of two: %v", entries)
+		t.Errorf("run two has the files %v, want only notes.txt", entries)
 	}
 	if o := insideIn(t, dir, "ls"); strings.Contains(o.Out, "two") {
-		t.Errorf("two is still a run:\n%s", o.Out)
+		t.Errorf("ls lists the removed run two:\n%s", o.Out)
 	}
 }
 
@@ -250,12 +250,12 @@ func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 		}
 	}
 	if strings.Count(o.Out, "\n") != 1 || !strings.Contains(o.Out, "removed done") {
-		t.Errorf("removed:\n%s", o.Out)
+		t.Errorf("prune prints\n%s\nwant only \"removed done\"", o.Out)
 	}
 
 	insideIn(t, dir, "prune", "--keep", "0", "--force").Want(t, 0)
 	entries, _ := os.ReadDir(filepath.Join(dir, "perfagent-out"))
 	if len(entries) != 1 || entries[0].Name() != ".gitignore" {
-		t.Errorf("left: %v", entries)
+		t.Errorf("files left %v, want only .gitignore", entries)
 	}
 }

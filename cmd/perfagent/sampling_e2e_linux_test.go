@@ -32,6 +32,6 @@ func TestE2E_Sampling_PeakMemoryEqualsGNUTime(t *testing.T) {
 		t.Errorf("%.1f MiB, GNU time says %.1f MiB", got, want)
 	}
 	if w := r.Run.WallSeconds; w < 0.3 || w > 60 {
-		t.Errorf("%v s", w)
+		t.Errorf("the run took %v s, want 0.3 to 60", w)
 	}
 }

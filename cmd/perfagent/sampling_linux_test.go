@@ -17,16 +17,16 @@ func TestSampling_JobOf50MillisecondsHasAllMetrics(t *testing.T) {
 	reportertest.WantEveryMetric(t, n)
 	for _, m := range n.Missing {
 		if reportertest.WentWrong(m) {
-			t.Errorf("%s is missing: %s", m.What, m.Why)
+			t.Errorf("missing has a failure: %s: %s", m.What, m.Why)
 		}
 	}
 	for _, name := range []string{"cpu_avg_utilization_pct", "max_t_mem_percent", "job_cpu_seconds", "job_max_rss_mb", "job_avg_cpu_cores", "limit_cpu_utilization_pct"} {
 		if _, there := n.Metrics[name]; !there {
-			t.Errorf("%s is missing: %v", name, n.Missing)
+			t.Errorf("metric %s is missing: %v", name, n.Missing)
 		}
 	}
 	if w := r.Run.WallSeconds; w < 0.05 || w > 60 || n.Sampling.Samples != 1 && w < 0.5 { // the machine may have stood still
-		t.Errorf("%v s, %d samples", w, n.Sampling.Samples)
+		t.Errorf("%v s with %d samples, want 0.05 to 60 s, and 1 sample below 0.5 s", w, n.Sampling.Samples)
 	}
 }
 
@@ -40,13 +40,13 @@ func TestSampling_JobOfOneSyscallHasCompleteReport(t *testing.T) {
 	for _, name := range []string{"node_cpu_hours", "max_t_mem_percent", "max_t_disk_usage_percent", "total_disk_io_read_mb",
 		"total_net_io_lo_sent_mb", "wall_seconds", "job_cpu_seconds", "job_max_rss_mb"} {
 		if _, there := n.Metrics[name]; !there {
-			t.Errorf("%s is missing: %v", name, n.Missing)
+			t.Errorf("metric %s is missing: %v", name, n.Missing)
 		}
 	}
 	short := r.Run.WallSeconds < 0.5 // unless the machine stood still
 	if n.Samples.Len() < 1 || n.Host == nil || n.Host.CPUs == 0 || n.Host.Hostname == "" || n.Job == nil || n.Job.PID == 0 ||
 		n.Sampling.Samples != 1 && short || n.Agent.Version == "" || r.Run.ID == "" || len(r.Run.Command) != 1 || r.Run.End.Before(r.Run.Start.Time) {
-		t.Errorf("incomplete: %+v %+v", r.Run, n)
+		t.Errorf("the report lacks parts of the run, the host, the job or the agent: run %+v, node %+v", r.Run, n)
 	}
 }
 
@@ -59,6 +59,7 @@ func TestSampling_KeptSamplesAreBounded(t *testing.T) {
 	s := n.Sampling
 	if s.MaxLength != 8 || n.Samples.Len() > 8 || n.Samples.Len() < 4 || s.Samples < 10 || s.Stride < 2 ||
 		s.Samples+s.MissedTicks < 190 || int64(n.Samples.Len()) != (s.Samples+s.Stride-1)/s.Stride {
-		t.Errorf("%d kept, sampling %+v", n.Samples.Len(), s)
+		t.Errorf("%d samples kept, sampling %+v; want 4 to 8 of at least 10, and their number times the stride",
+			n.Samples.Len(), s)
 	}
 }

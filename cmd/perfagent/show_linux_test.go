@@ -100,7 +100,7 @@ func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 	full := regexp.MustCompile(`(?m)^(node CPU|node disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
 	for _, args := range [][]string{nil, {"--format", "markdown"}} {
 		if o := showIn(t, week, "C.UTF-8", args...); len(full.FindAllString(o.Out, -1)) != 2 {
-			t.Errorf("%q: no burst in CPU and disk:\n%s", args, o.Out)
+			t.Errorf("show %q lacks the burst in CPU or disk, want a full cell in both:\n%s", args, o.Out)
 		}
 	}
 	rows, err := csv.NewReader(strings.NewReader(showIn(t, week, "C", "--format", "csv").Out)).ReadAll()
@@ -108,7 +108,7 @@ func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(rows) != 1+week.Nodes["0"].Samples.Len() || rows[0][0] != "timestamp [s]" {
-		t.Fatalf("%d rows, the first %q", len(rows), rows[0])
+		t.Fatalf("%d rows, the first %q; want a header with timestamp [s] and one per sample", len(rows), rows[0])
 	}
 	for key, mean := range map[string]float64{"cpu_pct_per_cpu_avg%s [%%]": 45, "disk_io_write_mb_per_second%s [MiB/s]": 1} {
 		var bursts []int
@@ -118,12 +118,13 @@ func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 			if row[most] == "100" {
 				bursts = append(bursts, i)
 				if v, err := strconv.ParseFloat(row[middle], 64); err != nil || v > mean {
-					t.Errorf("%s: the mean of the burst's row is %s", key, row[middle])
+					t.Errorf("%s: the mean in the row of the burst is %s (%v), want at most %v",
+						key, row[middle], err, mean)
 				}
 			}
 		}
 		if !slices.Equal(bursts, []int{plottertest.BurstAt / 1024}) {
-			t.Errorf("%s: the burst is in rows %d", key, bursts)
+			t.Errorf("%s: the burst is in the rows %d, want only %d", key, bursts, plottertest.BurstAt/1024)
 		}
 	}
 }
@@ -154,7 +155,7 @@ func TestShow_ChecksFormats(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, c.want)
 		if o.Out != "" {
-			t.Errorf("%s: stdout %q", c.args, o.Out)
+			t.Errorf("%s: stdout %q, want none", c.args, o.Out)
 		}
 	}
 	path := plottertest.Write(t, r)
@@ -169,7 +170,7 @@ func TestShow_ChecksFormats(t *testing.T) {
 		o := cmd.perform(t)
 		o.Want(t, 1)
 		if !strings.HasSuffix(o.Err, "no space left on device\n") {
-			t.Errorf("%s: stderr %q", format, o.Err)
+			t.Errorf("--format %s: stderr %q, want \"no space left on device\" at its end", format, o.Err)
 		}
 	}
 }
@@ -196,7 +197,7 @@ func TestShow_LocaleDeterminesCharacters(t *testing.T) {
 		o := cmd.perform(t)
 		o.Want(t, 0)
 		if strings.Contains(o.Out, "█") != c.utf8 || strings.Contains(o.Out, "@") == c.utf8 {
-			t.Errorf("%+v:\n%s", c, o.Out)
+			t.Errorf("%+v: want blocks only with UTF-8, and @ only without:\n%s", c, o.Out)
 		}
 	}
 }
@@ -215,7 +216,7 @@ func TestShow_FitsTerminalAndNamesPage(t *testing.T) {
 		m.Send("\n")
 		screen, code := m.End()
 		if code != 0 || !strings.Contains(screen, "page") || !strings.HasSuffix(strings.TrimSpace(screen), ".html") {
-			t.Errorf("%d columns: exit code %d:\n%s", columns, code, screen)
+			t.Errorf("%d columns: exit code %d, want 0 and the page at the end:\n%s", columns, code, screen)
 		}
 		widest := 0
 		for line := range strings.Lines(screen) {
@@ -224,7 +225,8 @@ func TestShow_FitsTerminalAndNamesPage(t *testing.T) {
 			}
 		}
 		if want := min(columns, summary.Width); widest > want || widest < want-5 || strings.Count(screen, "  0 to 100 %\r\n") != 2 {
-			t.Errorf("%d columns: the pictures take %d:\n%s", columns, widest, screen)
+			t.Errorf("%d columns: the pictures take %d, want %d to %d, with 2 scales:\n%s",
+				columns, widest, want-5, want, screen)
 		}
 	}
 }
@@ -240,11 +242,11 @@ func TestSummary_HasPictures(t *testing.T) {
 	o.Want(t, 0)
 	picture := regexp.MustCompile(`(?m)^node CPU    [▁-█ ]{8,}  0 to 100 %\nnode memory [▁-█ ]{8,}  0 to 100 %\n`)
 	if !picture.MatchString(o.Err) || !regexp.MustCompile(`(?m)^time        0 +\d+\.\d+ s`).MatchString(o.Err) {
-		t.Errorf("after %v:\n%s", time.Since(begin), o.Err)
+		t.Errorf("summary after %v lacks the picture or its time axis:\n%s", time.Since(begin), o.Err)
 	}
 	args[4] = "never"
 	if o := inside(t, args...); o.Err != "" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want none", o.Err)
 	}
 }
 
@@ -253,16 +255,16 @@ func TestMetrics_FitTheTerminal(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "metrics")).End()
 	if code != 0 {
-		t.Errorf("exit code %d:\n%.2000s", code, screen)
+		t.Errorf("exit code %d, want 0:\n%.2000s", code, screen)
 	}
 	for _, m := range allMetrics() {
 		if !strings.Contains("\n"+screen, "\n"+m.Name+", "+string(m.Unit)+"\r\n    "+m.Meaning[:10]) {
-			t.Errorf("no %s", m.Name)
+			t.Errorf("the list lacks the metric %s with its unit and meaning", m.Name)
 		}
 	}
 	for line := range strings.Lines(screen) {
 		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > summary.Width {
-			t.Errorf("%d columns: %q", n, line)
+			t.Errorf("a line of %d columns, want at most %d: %q", n, summary.Width, line)
 		}
 	}
 }
@@ -276,7 +278,7 @@ func TestShow_DoesNotWaitForFIFO(t *testing.T) {
 	o := insideCommand(t, "show", fifo).perform(t)
 	o.Want(t, 1)
 	if !strings.Contains(o.Err, fifo+" is empty") {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want \"%s is empty\"", o.Err, fifo)
 	}
 }
 

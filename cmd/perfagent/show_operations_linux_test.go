@@ -32,12 +32,13 @@ func TestShow_JSONHasNumbersOfOperations(t *testing.T) {
 		}
 	}
 	if _, ok := nodes["1"]["op.only.failed.avg_time_ms"]; ok {
-		t.Error("an operation that only failed has an average")
+		t.Errorf("op.only.failed.avg_time_ms is %v, want none: every call failed",
+			nodes["1"]["op.only.failed.avg_time_ms"])
 	}
 
 	bare := showIn(t, reportertest.ThreeNodes(), "C", "--json")
 	if strings.Contains(bare.Out, `"op.`) || strings.Contains(bare.Out, `"transfer.`) {
-		t.Errorf("a report without operations has some:\n%s", bare.Out)
+		t.Errorf("a report without operations prints some:\n%s", bare.Out)
 	}
 }
 
@@ -70,11 +71,11 @@ func TestShow_UnknownKeyGivesEmptyTable(t *testing.T) {
 		o := showIn(t, r, "C", "--ops", "--key", key)
 		o.Want(t, 0)
 		if o.Out != "operation  calls  avg ms  min ms  max ms  size B\n" || o.Err != "" {
-			t.Errorf("%q: stdout %q, stderr %q", key, o.Out, o.Err)
+			t.Errorf("--key %q: stdout %q, stderr %q; want only the header, none", key, o.Out, o.Err)
 		}
 	}
 	if o := showIn(t, r, "C", "--key", "other", "--json"); o.Code != 0 || o.Out != "{\n  \"0\": {}\n}\n" {
-		t.Errorf("exit %d, stdout %q", o.Code, o.Out)
+		t.Errorf("--key other --json: exit code %d, stdout %q; want 0 and an empty node", o.Code, o.Out)
 	}
 }
 
@@ -94,18 +95,18 @@ func TestShow_OpsJSONHasFormatOfReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(wanted, got[name]); diff != "" || len(got) != 3 {
-			t.Errorf("%d nodes; node %s: %s", len(got), name, diff)
+			t.Errorf("%d nodes, want 3; node %s (-want +got):\n%s", len(got), name, diff)
 		}
 	}
 	if strings.Contains(o.Out, "\x1b") {
-		t.Error("a control character")
+		t.Error("--ops --json prints the raw control character ESC")
 	}
 
 	o = showIn(t, r, "C", "--key", "k2", "--format", "json")
 	o.Want(t, 0)
 	var keys map[string]map[string]map[string]float64
 	if err := json.Unmarshal([]byte(o.Out), &keys); err != nil || keys["2"]["store.get"]["count"] != 234 || len(keys["2"]) != 1 {
-		t.Errorf("%v: %s", err, o.Out)
+		t.Errorf("--key --json: %v, want only store.get with a count of 234 in node 2: %s", err, o.Out)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestShow_OpsRefusesWrongUse(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, c.want)
 		if o.Out != "" {
-			t.Errorf("%s: stdout %q", c.args, o.Out)
+			t.Errorf("%s: stdout %q, want none", c.args, o.Out)
 		}
 	}
 }

@@ -35,7 +35,8 @@ func TestSidecar_ReportsAtASignal(t *testing.T) {
 			l, path := beside(t, nil, "--tag", "a=b")
 			early := reportertest.ReadFile(t, path)
 			if early.Run.Incomplete == "" || early.Nodes["0"].Sampling.Samples == 0 {
-				t.Errorf("while it runs: %+v", early.Run)
+				t.Errorf("report of a running sidecar: %+v, %d samples; want incomplete, with samples",
+					early.Run, early.Nodes["0"].Sampling.Samples)
 			}
 			journal := strings.TrimSuffix(path, ".json") + ".jsonl"
 			clitest.WaitUntil(t, "samples are in the journal", func() bool {
@@ -46,7 +47,7 @@ func TestSidecar_ReportsAtASignal(t *testing.T) {
 			o, _ := l.End()
 			o.Want(t, 0)
 			if o.Out != "" || o.Err != "" {
-				t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+				t.Errorf("stdout %q, stderr %q; want none", o.Out, o.Err)
 			}
 			wantSidecarReport(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 		})
@@ -58,7 +59,7 @@ func wantSidecarReport(t *testing.T, out string) {
 	r, path := reportertest.ReadSingle(t, out)
 	n := r.Nodes["0"]
 	if r.Run.Command != nil || r.Run.ExitCode != nil || r.Run.Signal != "" || r.Run.Incomplete != "" || n.Job != nil || r.Run.Tags["a"] != "b" {
-		t.Errorf("run %+v, job %+v", r.Run, n.Job)
+		t.Errorf("run %+v, job %+v; want the tag a=b, no job and no end of one", r.Run, n.Job)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -66,7 +67,7 @@ func wantSidecarReport(t *testing.T, out string) {
 	}
 	for _, key := range []string{`"command"`, `"exit_code"`, `"job"`, `"job_cpu_seconds":`, `"wall_seconds": 0,`} {
 		if strings.Contains(string(text), key) {
-			t.Errorf("a sidecar's report has %s", key)
+			t.Errorf("the report of a sidecar has the key %s, want nothing about a job", key)
 		}
 	}
 	for name, there := range map[string]bool{"node_cpu_hours": true, "cpu_avg_utilization_pct": true, "job_cpu_seconds": false,
@@ -76,7 +77,7 @@ func wantSidecarReport(t *testing.T, out string) {
 		}
 	}
 	if n.Sampling.Samples < 5 || r.Run.WallSeconds < 0.08 {
-		t.Errorf("run %+v, sampling %+v", r.Run, n.Sampling)
+		t.Errorf("run %+v, sampling %+v; want at least 5 samples in 0.08 s", r.Run, n.Sampling)
 	}
 }
 
@@ -92,10 +93,10 @@ func TestSidecar_KeepsOtherReports(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 0)
 	if r := reportertest.ReadFile(t, path); r.Run.Command != nil || !r.Run.Start.Equal(first.Run.Start.Time) {
-		t.Errorf("run %+v, at first %+v", r.Run, first.Run)
+		t.Errorf("%s has the run %+v, want the first, %+v", path, r.Run, first.Run)
 	}
 	if r := reportertest.ReadFile(t, strings.TrimSuffix(path, ".json")+".2.json"); r.Run.Command == nil {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("the second report has the run %+v, want one with a command", r.Run)
 	}
 }
 
@@ -106,7 +107,7 @@ func TestSidecar_ShowsASummaryWhenAsked(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 0)
 	if o.Out != "" || !strings.Contains(o.Err, "sampled for") {
-		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+		t.Errorf("stdout %q, want none; stderr %q, want \"sampled for\"", o.Out, o.Err)
 	}
 }
 
@@ -120,7 +121,7 @@ func TestSidecar_LeavesItsJournalWhenKilled(t *testing.T) {
 		o := call("show", p)
 		o.Want(t, 0)
 		if !strings.Contains(o.Out, "incomplete") {
-			t.Errorf("%s: %q", p, o.Out)
+			t.Errorf("show %s lacks \"incomplete\": %q", p, o.Out)
 		}
 	}
 }

@@ -38,10 +38,10 @@ func TestSignals_ReachTheJobOnce(t *testing.T) {
 	o, rest := l.End()
 	o.Want(t, 9)
 	if len(rest) > 0 {
-		t.Errorf("the job saw more: %q", rest)
+		t.Errorf("the job received more than the signal: %q", rest)
 	}
 	if r := o.Report(t); *r.Run.ExitCode != 9 || r.Run.Signal != "" {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v, want exit code 9 and no signal", r.Run)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 		return resident < 64
 	})
 	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", witness)); err != nil || len(line) > 0 {
-		t.Errorf("command line %q, %v", line, err)
+		t.Errorf("command line of the witness %q (%v), want an empty one", line, err)
 	}
 	names := func(pid int) string {
 		entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -96,7 +96,7 @@ func TestSignals_WitnessIsInvisibleToSearches(t *testing.T) {
 		t.Errorf("%v processes, %d orphans, want the job alone", most, n.Job.Orphans)
 	}
 	if state := clitest.ProcessState(witness); state != "" {
-		t.Errorf("the witness is left in state %s", state)
+		t.Errorf("the witness is left in state %s, want it gone", state)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestSignals_KillTheJob(t *testing.T) {
 			o, _ := l.End()
 			o.Want(t, 128+int(sig))
 			if r := o.Report(t); r.Run.Signal != unix.SignalName(sig) || *r.Run.ExitCode != 128+int(sig) {
-				t.Errorf("run %+v", r.Run)
+				t.Errorf("run %+v, want signal %s and exit code %d", r.Run, unix.SignalName(sig), 128+int(sig))
 			}
 		})
 	}
@@ -129,7 +129,8 @@ func TestSignals_JobMayTakeItsTimeAfterTerm(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 3)
 	if r := o.Report(t); *r.Run.ExitCode != 3 || r.Run.Signal != "" || r.Run.WallSeconds < 2 || r.Nodes["0"].Sampling.Samples+r.Nodes["0"].Sampling.MissedTicks < 10 {
-		t.Errorf("run %+v, sampling %+v", r.Run, r.Nodes["0"].Sampling)
+		t.Errorf("run %+v, sampling %+v; want exit code 3 after 2 s or more, 10 ticks or more",
+			r.Run, r.Nodes["0"].Sampling)
 	}
 }
 
@@ -151,7 +152,7 @@ func TestSignals_JobThatIgnoresTermIsLeftAlone(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 4)
 	if r := o.Report(t); *r.Run.ExitCode != 4 || r.Run.Signal != "" {
-		t.Errorf("run %+v", r.Run)
+		t.Errorf("run %+v, want exit code 4 and no signal", r.Run)
 	}
 }
 
@@ -199,7 +200,7 @@ func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
 	killTo(m, agent, syscall.SIGTERM)
 	m.Expect("SIGTERM")
 	if screen, code := m.End(); code != 9 || strings.Count(screen, "\nSIGTERM\r\n") != 1 { // the verdict contains it, too
-		t.Errorf("exit code %d, screen %q", code, screen)
+		t.Errorf("exit code %d, screen %q; want 9 and one line SIGTERM", code, screen)
 	}
 	reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 }
@@ -241,11 +242,11 @@ func TestSignals_HangUpReachesTheJobOnce(t *testing.T) {
 		}
 	}
 	if hups != 1 {
-		t.Errorf("the job saw %d SIGHUP", hups)
+		t.Errorf("the job received SIGHUP %d times, want once", hups)
 	}
 	clitest.Wait(t, cmd)
 	if code := cmd.ProcessState.ExitCode(); code != 9 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("exit code %d, want 9", code)
 	}
 	reportertest.ReadSingle(t, filepath.Join(cmd.Dir, "perfagent-out"))
 }
@@ -368,7 +369,7 @@ func TestSignals_JobThatStopsItselfGivesTerminalToShell(t *testing.T) {
 	m.Expect("Stopped")
 	m.Expect("prompt-$ ")
 	if s := clitest.ProcessState(pid); s != "T" {
-		t.Errorf("state of the job: %q", s)
+		t.Errorf("state of the job %q, want T (stopped)", s)
 	}
 	m.Send("fg\n")
 	m.Expect("continued\r\n")

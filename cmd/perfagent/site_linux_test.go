@@ -53,26 +53,26 @@ func TestDefaults_FlagBeatsVariableBeatsUserBeatsSite(t *testing.T) {
 	const user, site = "PERFAGENT_INTERVAL=200ms", "PERFAGENT_INTERVAL='300ms'\nPERFAGENT_RUN_ID=site\nPERFAGENT_CGROUP=off"
 
 	if got := interval(clitest.RunCommand(t, withDefaults(t, "", site, "run", "--", "true"))); got != 0.3 {
-		t.Errorf("the site's file: %v", got)
+		t.Errorf("interval %v with the site's file, want 0.3", got)
 	}
 	if got := interval(clitest.RunCommand(t, withDefaults(t, user, site, "run", "--", "true"))); got != 0.2 {
-		t.Errorf("the user's file above the site's: %v", got)
+		t.Errorf("interval %v with the user's and the site's file, want the user's 0.2", got)
 	}
 
 	cmd := withDefaults(t, user, site, "run", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=400ms", "SLURM_JOB_ID=77")
 	o := clitest.RunCommand(t, cmd)
 	if got := interval(o); got != 0.4 {
-		t.Errorf("the variable above the files: %v", got)
+		t.Errorf("interval %v with the variable and files, want the variable's 0.4", got)
 	}
 	if id := o.Report(t).Run.ID; id != "site" {
-		t.Errorf("a file above the scheduler: %q", id)
+		t.Errorf("run ID %q with a file and a scheduler, want the file's \"site\"", id)
 	}
 
 	cmd = withDefaults(t, user, site, "run", "--interval", "500ms", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=400ms")
 	if got := interval(clitest.RunCommand(t, cmd)); got != 0.5 {
-		t.Errorf("the flag above all: %v", got)
+		t.Errorf("interval %v with the flag and all others, want the flag's 0.5", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestDefaults_BadLinesGiveWarnings(t *testing.T) {
 
 	n := o.Report(t).Nodes["3"]
 	if n == nil || n.Sampling.IntervalSeconds != 1 || !clitest.Exists(filepath.Join(o.Dir, "perfagent-out", o.Report(t).Run.ID, "node-3.html")) {
-		t.Errorf("the job did not run with the good lines and the program's defaults: %+v", n)
+		t.Errorf("node %+v, want it with the good lines, an interval of 1 s and a page", n)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestDefaults_ManyBadLines_WarnsAboutTheFirstOnly(t *testing.T) {
 	o.Want(t, 0)
 	clitest.WantLines(t, o.Err, 9, 9)
 	if !strings.Contains(o.Err, "and 92 more bad lines") {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q lacks \"and 92 more bad lines\"", o.Err)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestDefaults_UnreadableFileGivesOneLine(t *testing.T) {
 
 		o := clitest.RunCommand(t, cmd)
 		if o.Want(t, 5); c.want == "" && o.Err != "" || c.want != "" && !strings.Contains(o.Err, "perfagent.env: ") {
-			t.Errorf("%s: stderr %q", name, o.Err)
+			t.Errorf("%s: stderr %q, want one line about perfagent.env or, if nothing is wrong, none", name, o.Err)
 		}
 		if c.want != "" {
 			o.WantLine(t, c.want)
@@ -166,11 +166,11 @@ func TestDefaults_FilesDoNotChangeEnvironmentOfJob(t *testing.T) {
 	o.Want(t, 0)
 	for _, name := range []string{"PERFAGENT_INTERVAL", "PERFAGENT_LISTEN_TOKEN", "PERFAGENT_OUT", "t0ken-of-a-file"} {
 		if strings.Contains(o.Out, name) {
-			t.Errorf("the job has %s", name)
+			t.Errorf("the job's environment has %s, want no variable of a file", name)
 		}
 	}
 	if !strings.Contains(o.Out, "PERFAGENT_MAX_LENGTH=20\n") {
-		t.Error("the job's own variable is gone")
+		t.Errorf("the job's environment lacks its own PERFAGENT_MAX_LENGTH=20:\n%s", o.Out)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestDefaults_ApplyToShow(t *testing.T) {
 	clitest.RunCommand(t, withDefaults(t, fmt.Sprintf(env, dir), "", "run", "--", "true")).Want(t, 0)
 	o := clitest.RunCommand(t, withDefaults(t, fmt.Sprintf(env, dir)+"bad\n", "", "show"))
 	if o.Want(t, 0); !strings.Contains(o.Out, "exit") || o.Err != "" {
-		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+		t.Errorf("stdout %q, want the run; stderr %q, want none", o.Out, o.Err)
 	}
 }
 
@@ -197,43 +197,43 @@ func TestRedact_SecretIsInNoOutput(t *testing.T) {
 		"X-Token: "+secret, "https://me:"+secret+"@host/", "id-"+secret)
 	l.PID("ready")
 	if line := l.Next(); strings.Count(line, secret) != 4 && strings.Count(line, secret) != 5 {
-		t.Errorf("the job got %q", line)
+		t.Errorf("the job printed %q, want the secret 4 or 5 times", line)
 	}
 	l.untilSampled(2)
 
 	for _, path := range []string{"/", "/metrics", "/report.json"} {
 		if _, _, body := l.get(path); strings.Contains(body, secret) {
-			t.Errorf("%s has the secret", path)
+			t.Errorf("%s of the live page has the secret", path)
 		}
 	}
 	watch := clitest.OnTerminal(t, clitest.Perfagent(t, "watch", "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"), "r"))
 	if before := watch.Expect("API_KEY=***"); strings.Contains(before, secret) {
-		t.Errorf("watch shows %q", before)
+		t.Errorf("screen of watch has the secret: %q", before)
 	}
 	watch.Send("q")
 	if screen, _ := watch.End(); strings.Contains(screen, secret) {
-		t.Errorf("watch shows %q", screen)
+		t.Errorf("screen of watch has the secret: %q", screen)
 	}
 	wantNoFile(t, l.Cmd.Dir, secret)
 
 	o := l.finish()
 	if o.Want(t, 7); strings.Contains(o.Err, secret) || strings.Count(o.Err, "API_KEY=***") < 2 {
-		t.Errorf("stderr:\n%s", o.Err)
+		t.Errorf("stderr has the secret, or fewer than 2 of API_KEY=***:\n%s", o.Err)
 	}
 	wantNoFile(t, l.Cmd.Dir, secret)
 	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"show", "r"}} {
 		cmd := clitest.Perfagent(t, append(args, "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"))...)
 		if o := clitest.RunCommand(t, cmd); !strings.Contains(o.Out, "API_KEY=***") || strings.Contains(o.Out+o.Err, secret) {
-			t.Errorf("%v: %q %q", args, o.Out, o.Err)
+			t.Errorf("%v: want API_KEY=*** and no secret: stdout %q, stderr %q", args, o.Out, o.Err)
 		}
 	}
 	debug := clitest.Run(t, "run", "--log-level", "debug", "--log-format", "json", "--", "true", "--password", secret)
 	if debug.Want(t, 0); strings.Contains(debug.Err, secret) {
-		t.Errorf("the log:\n%s", debug.Err)
+		t.Errorf("the debug log has the secret:\n%s", debug.Err)
 	}
 	for _, request := range server.Requests() {
 		if strings.Contains(fmt.Sprintf("%s %s", request.Path, request.Body), secret) {
-			t.Errorf("the MLflow server got %s %.300s", request.Path, request.Body)
+			t.Errorf("the MLflow server got the secret: %s %.300s", request.Path, request.Body)
 		}
 	}
 }
@@ -246,13 +246,13 @@ func wantNoFile(t *testing.T, dir, text string) {
 		if err == nil && d.Type().IsRegular() {
 			files++
 			if strings.Contains(clitest.Read(t, path), text) {
-				t.Errorf("%s has %q", path, text)
+				t.Errorf("%s has %q, want it in no file", path, text)
 			}
 		}
 		return nil
 	})
 	if err != nil || files == 0 {
-		t.Errorf("%d files, %v", files, err)
+		t.Errorf("%d files searched (%v), want at least one", files, err)
 	}
 }
 
@@ -262,15 +262,15 @@ func TestRedact_PatternsHideTheirMatches(t *testing.T) {
 		return strings.Join(o.Report(t).Run.Command[1:], " ")
 	}
 	if got := command(inside(t, "run", "--redact", "off", "--", "true", "--token", "abc")); got != "--token abc" {
-		t.Errorf("off: %q", got)
+		t.Errorf("--redact off: the report has %q, want --token abc", got)
 	}
 	if got := command(inside(t, "run", "--redact", "ab+", "--redact", `-p(\S+)`, "--", "true", "xabbx", "-psecret")); got != "x***x -p***" {
-		t.Errorf("two patterns: %q", got)
+		t.Errorf("two patterns: the report has %q, want \"x***x -p***\"", got)
 	}
 	cmd := insideCommand(t, "run", "--", "true", "abc", "def")
 	cmd.Env = []string{"PERFAGENT_REDACT=^a d(e)"}
 	if got := command(cmd.perform(t)); got != "***bc d***f" {
-		t.Errorf("the variable: %q", got)
+		t.Errorf("PERFAGENT_REDACT: the report has %q, want \"***bc d***f\"", got)
 	}
 
 	o := inside(t, "run", "--redact", "(", "--", "true")
@@ -292,15 +292,15 @@ func TestOnEnd_GetsTheSummary(t *testing.T) {
 		ExitCode int    `json:"exit_code"`
 	}
 	if err := json.Unmarshal([]byte(o.Err), &object); err != nil {
-		t.Fatalf("%v: %q", err, o.Err)
+		t.Fatalf("the command got no JSON: %v: %q", err, o.Err)
 	}
 	if object.Schema != "perfagent.summary/1" || object.State != "ended" || object.ExitCode != 7 || object.RunID == "" ||
 		object.Verdict == "" || object.Push != reporter.PushDone {
-		t.Errorf("got %+v", object)
+		t.Errorf("the command got %+v, want the ended run with exit code 7, a verdict and a push", object)
 	}
 	for _, path := range []string{object.Dir, object.Report, object.Page} {
 		if !filepath.IsAbs(path) || !clitest.Exists(path) {
-			t.Errorf("there is no %q", path)
+			t.Errorf("the path %q is not an absolute path of an existing file", path)
 		}
 	}
 }
@@ -321,13 +321,13 @@ func TestOnEnd_NeverHarms(t *testing.T) {
 		o := clitest.Run(t, "run", "--summary", "never", "--tag", "a="+big, "--tag", "b="+big, "--on-end", command,
 			"--", "sh", "-c", "exit 7")
 		if o.Want(t, 7); !strings.Contains(o.Err, want) || want == "" && o.Err != "" || o.Out != "" {
-			t.Errorf("%q: stdout %q, stderr %q", command, o.Out, o.Err)
+			t.Errorf("--on-end %q: stdout %q, want none; stderr %q, want %q", command, o.Out, o.Err, want)
 		}
 	}
 
 	o := clitest.Run(t, "run", "--on-end", "echo ran", "--", "no-such-command-")
 	if o.Want(t, 127); strings.Contains(o.Err, "ran\n") {
-		t.Errorf("it ran without a job: %q", o.Err)
+		t.Errorf("--on-end ran although no job was started: %q", o.Err)
 	}
 }
 
@@ -356,10 +356,11 @@ func TestOnEnd_IsKilledAfterLimitOrAtSignal(t *testing.T) {
 			}
 			clitest.Wait(t, cmd)
 			if code := cmd.ProcessState.ExitCode(); code != 7 {
-				t.Errorf("exit code %d", code)
+				t.Errorf("exit code %d, want 7", code)
 			}
 			if took := time.Since(began); signaled != (took < endLimit) || took > 3*endLimit {
-				t.Errorf("it took %v", took)
+				t.Errorf("signaled %v: perfagent ended after %v, want before the limit of %v only with a signal",
+					signaled, took, endLimit)
 			}
 			clitest.WaitUntil(t, "the child is gone", func() bool {
 				state := clitest.ProcessState(pid)
@@ -375,7 +376,7 @@ func TestOnEnd_DoesNotCountAsJob(t *testing.T) {
 	o := clitest.Run(t, "run", "--on-end", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done", "--", "true")
 	o.Want(t, 0)
 	if j := o.Report(t).Nodes["0"].Job; j.UserSeconds+j.SystemSeconds > 0.1 || j.Orphans != 0 {
-		t.Errorf("job %+v", j)
+		t.Errorf("job %+v, want no orphans and at most 0.1 s of CPU time", j)
 	}
 }
 
@@ -394,7 +395,7 @@ func TestOnEnd_RunsAfterSidecar(t *testing.T) {
 	clitest.Wait(t, cmd)
 	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(stderr.String(), `"run_id":"s"`) ||
 		strings.Count(stderr.String(), "--on-end: exit status 3") != 1 {
-		t.Errorf("%d %q", code, stderr.String())
+		t.Errorf("exit code %d, stderr %q; want 0, the summary of s and one failure of --on-end", code, stderr.String())
 	}
 }
 
@@ -418,24 +419,24 @@ func TestListenToken_IsRequired(t *testing.T) {
 	}
 
 	if code := ask(func(*http.Request) {}); code != 401 {
-		t.Errorf("without the token: %d", code)
+		t.Errorf("GET without the token: status %d, want 401", code)
 	}
 	if code := ask(func(r *http.Request) { r.URL.RawQuery = "token=" + token }); code != 401 {
-		t.Errorf("in the query: %d", code)
+		t.Errorf("GET with the token in the query: status %d, want 401", code)
 	}
 	if code := ask(func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }); code != 200 {
-		t.Errorf("as a bearer token: %d", code)
+		t.Errorf("GET with the bearer token: status %d, want 200", code)
 	}
 	if code := ask(func(r *http.Request) { r.SetBasicAuth("me", token) }); code != 200 {
-		t.Errorf("as a password: %d", code)
+		t.Errorf("GET with the token as a password: status %d, want 200", code)
 	}
 	if env := clitest.Read(t, fmt.Sprintf("/proc/%d/environ", l.Cmd.Process.Pid)); strings.Contains(env, token) {
-		t.Error("the token is in the environment")
+		t.Error("perfagent's environment has the token")
 	}
 
 	o := l.finish()
 	if o.Want(t, 7); strings.Contains(o.Err, token) {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr has the token: %q", o.Err)
 	}
 	wantNoFile(t, l.Cmd.Dir, token)
 }
@@ -475,7 +476,8 @@ func TestListenToken_PageOpenToOthersGivesWarning(t *testing.T) {
 		o := cmd.perform(t)
 		o.Want(t, 0)
 		if warned := len(regexp.MustCompile(`(?m)--listen-token-file`).FindAllString(o.Err, -1)); warned > 1 || (warned == 1) != c.warns {
-			t.Errorf("%s with the token %q: stderr %q", c.address, c.token, o.Err)
+			t.Errorf("--listen %s with the token %q: %d warnings, want one: %v; stderr %q",
+				c.address, c.token, warned, c.warns, o.Err)
 		}
 	}
 }
