@@ -48,11 +48,11 @@ while True:
 	o.Want(t, 143)
 	v := wantStopped(t, o.Report(t), "job_memory_mb > 100", "job_memory_mb", false)
 	if mb, _ := v.Evidence["value"].(float64); mb <= 100 || mb > 8000 {
-		t.Errorf("stopped at %v MiB", mb)
+		t.Errorf("stopped at %v MiB, want above 100, at most 8000", mb)
 	}
 	reportertest.WantEvidence(t, v, map[string]any{"for_seconds": 0, "exit_code": 143, "signal": "SIGTERM"})
 	if !strings.Contains(v.Text, "; the job died of SIGTERM") {
-		t.Error(v.Text)
+		t.Errorf("verdict %q lacks \"; the job died of SIGTERM\"", v.Text)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestStopIf_StopsJobThatHangs(t *testing.T) {
 	v := wantStopped(t, r, rule, "job_cpu_cores", false)
 	reportertest.WantEvidence(t, v, map[string]any{"for_seconds": 0.4})
 	if r.Run.WallSeconds < 0.4 {
-		t.Errorf("stopped after %v s", r.Run.WallSeconds)
+		t.Errorf("the job was stopped after %v s, want at least 0.4", r.Run.WallSeconds)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestStopIf_RuleTrueForTooShortStopsNothing(t *testing.T) {
 	r := o.Report(t)
 	reportertest.WantVerdict(t, r, "exited", "exited with code 3")
 	if most := r.Nodes["0"].Summaries["job_processes"].Max; most < 3 {
-		t.Errorf("the rule was never true: at most %v processes were seen", most)
+		t.Errorf("at most %v processes were seen, want 3 or more: otherwise the rule was never true", most)
 	}
 }
 
@@ -126,12 +126,12 @@ echo main $$; while :; do sleep 0.02; done`
 	o.Want(t, 137)
 	for word, pid := range pids {
 		if state := clitest.ProcessState(pid); state != "" && state != "Z" {
-			t.Errorf("%s (%d) is left, in state %s", word, pid, state)
+			t.Errorf("%s (%d) is left in state %s, want it killed", word, pid, state)
 		}
 	}
 	v := wantStopped(t, o.Report(t), anyProcess+" for 300ms", "job_processes", true)
 	if !strings.Contains(v.Text, "; SIGTERM did not end the job, SIGKILL did ") {
-		t.Error(v.Text)
+		t.Errorf("verdict %q lacks \"; SIGTERM did not end the job, SIGKILL did \"", v.Text)
 	}
 }
 
@@ -150,12 +150,12 @@ func TestStopIf_LeftProcessesHaveRestOfGrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if state := clitest.ProcessState(pid); state != "" && state != "Z" {
-			t.Errorf("%s (%d) is left, in state %s", word, pid, state)
+			t.Errorf("%s (%d) is left in state %s, want it killed", word, pid, state)
 		}
 	}
 	v := wantStopped(t, o.Report(t), anyProcess+" for 200ms", "job_processes", true)
 	if !strings.HasSuffix(v.Text, "; the job died of SIGTERM, and what it left running was killed") {
-		t.Error(v.Text)
+		t.Errorf("verdict %q does not end with the death by SIGTERM and the kill of what was left", v.Text)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestStopIf_KillsJobThatForks(t *testing.T) {
 	o.Want(t, 137)
 	wantStopped(t, o.Report(t), anyProcess, "job_processes", true)
 	if left := reportertest.Reasons(o.Report(t).Nodes["0"], "job"); strings.Contains(left, "left") || strings.Contains(o.Err, "--stop-if") {
-		t.Errorf("%q, stderr %q", left, o.Err)
+		t.Errorf("missing for job %q, stderr %q; want no process left", left, o.Err)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestStopIf_KillsAllInMadeGroup(t *testing.T) {
 	r := o.Report(t)
 	wantStopped(t, r, anyProcess, "job_processes", true)
 	if j := r.Nodes["0"].Job; j.CgroupStays {
-		t.Error("the control group stays")
+		t.Error("cgroup_stays is true, want the control group removed")
 	}
 }
 
@@ -287,7 +287,7 @@ func TestStopIf_RefusesBadRules(t *testing.T) {
 		o := inside(t, "run", "--stop-if", words, "--", "touch", "started")
 		o.Want(t, 125)
 		if !strings.Contains(o.Err, want) || clitest.Exists(filepath.Join(o.Dir, "started")) {
-			t.Errorf("%q: %s", words, o.Err)
+			t.Errorf("--stop-if %q: stderr %s, want %q, and the job not started", words, o.Err, want)
 		}
 	}
 	inside(t, "run", "--stop-grace", "-1s", "--", "true").Want(t, 125)
@@ -300,6 +300,6 @@ func TestStopIf_DoesNotWaitWithoutLeftProcesses(t *testing.T) {
 	begin := time.Now()
 	clitest.Run(t, stopArgs("1h", "exec sleep 60", anyProcess)...).Want(t, 143)
 	if took := time.Since(begin); took > clitest.Longest/2 {
-		t.Errorf("it took %v", took)
+		t.Errorf("perfagent ended after %v, want at most %v", took, clitest.Longest/2)
 	}
 }

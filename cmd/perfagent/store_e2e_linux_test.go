@@ -31,21 +31,24 @@ func TestE2E_Store_NodeThatDiesLeavesPartialReport(t *testing.T) {
 	}
 	dying.End()
 	if o, _ := ending.End(); o.Code != 0 {
-		t.Errorf("the job ended with %d", o.Code)
+		t.Errorf("exit code %d, want 0", o.Code)
 	}
 	if clitest.Exists(partial("ending")) || !clitest.Exists(filepath.Join(address, "ending", "node-0.json")) {
-		t.Error("after the end the partial report is there, or the last one is not")
+		t.Errorf("partial report left: %v; want it gone, and the final report ending/node-0.json there",
+			clitest.Exists(partial("ending")))
 	}
 	metrics := storeState(t, filepath.Join(dir, "out", "ending", "node-0.json"), "0").Metrics
 	if puts := metrics.Keys["ending/node-0.partial.json"].Times["store.put"].Count; puts < 1 || metrics.Times["store.put"].Count != puts+1 {
-		t.Errorf("%v puts of the partial report, %v of all", puts, metrics.Times["store.put"].Count)
+		t.Errorf("%v puts of the partial report, %v of all; want at least 1, and one more",
+			puts, metrics.Times["store.put"].Count)
 	}
 	r := readReport(t, partial("dying"))
 	if r.Run.Incomplete == "" || r.Nodes["0"].Sampling.Samples < 5 {
-		t.Errorf("incomplete %q, %d samples", r.Run.Incomplete, r.Nodes["0"].Sampling.Samples)
+		t.Errorf("incomplete %q, %d samples; want a reason and at least 5",
+			r.Run.Incomplete, r.Nodes["0"].Sampling.Samples)
 	}
 	if o := clitest.Run(t, "ls", "file://"+address); !strings.Contains(o.Out, "1 (1 partial)") {
-		t.Errorf("ls: %s", o.Out)
+		t.Errorf("ls lacks \"1 (1 partial)\": %s", o.Out)
 	}
 }
 
@@ -62,7 +65,7 @@ func TestE2E_Store_MetricsHaveOperationsOfStore(t *testing.T) {
 		clitest.WaitUntil(t, name+" is 1 or more", func() bool { v, there := l.series(name); return there && v >= 1 })
 		_, _, text := l.get("/metrics")
 		if out, err := promtoolCheck(t, text); err != nil || out != "" {
-			t.Errorf("promtool: %v\n%s\n%s", err, out, text)
+			t.Errorf("promtool rejects /metrics: %v\n%s\n%s", err, out, text)
 		}
 		l.finish().Want(t, 7)
 	}

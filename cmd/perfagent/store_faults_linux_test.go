@@ -143,14 +143,15 @@ func TestStore_FaultsLeaveJobAlone(t *testing.T) {
 			}
 			says(t, o, "the report is safe, put it there with: ")
 			if lines := strings.Count(o.Err, "\n"); lines > 2 { // the other one is the end of the job
-				t.Errorf("%d lines: %s", lines, o.Err)
+				t.Errorf("stderr has %d lines, want at most 2, for the store and the end of the job: %s", lines, o.Err)
 			}
 
 			if r.Run.WallSeconds > 5 || took > 20*time.Second || f.again && took < 900*time.Millisecond {
-				t.Errorf("the job took %v s, all of it %v", r.Run.WallSeconds, took)
+				t.Errorf("the job took %v s, want at most 5; perfagent took %v, want at most 20s, and 0.9s or more "+
+					"if it tries again (%v)", r.Run.WallSeconds, took, f.again)
 			}
 			if all := o.Out + o.Err + clitest.Read(t, filepath.Join(dir, "a", "node-0.json")); strings.Contains(all, "s3cr3t") {
-				t.Errorf("a password is told: %s", all)
+				t.Errorf("the output or the report has the password: %s", all)
 			}
 			t.Logf("%-12s exit %d, job %.2f s, in all %.2f s: %s", name, o.Code, r.Run.WallSeconds, took.Seconds(), state.Error)
 		})

@@ -52,7 +52,7 @@ func storeState(t *testing.T, path, node string) *reporter.StoreState {
 	t.Helper()
 	push := readReport(t, path).Nodes[node].Push
 	if push == nil || push.Store == nil {
-		t.Fatalf("%s says nothing of a store", path)
+		t.Fatalf("%s records no put into a store", path)
 	}
 	return push.Store
 }
@@ -76,7 +76,8 @@ func TestStore_HasReportOfRunForOtherCommands(t *testing.T) {
 				o := perfagent("run", "--run-id", id, "--store", address, "--summary", "always", "--", "sh", "-c", "echo out; exit 3")
 				o.Want(t, 3)
 				if o.Out != "out\n" || !strings.Contains(o.Err, "perfagent: store: "+address+"#"+id+"/node-0, ") {
-					t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+					t.Errorf("stdout %q, want \"out\\n\"; stderr %q, want the reference %s#%s/node-0",
+						o.Out, o.Err, address, id)
 				}
 			}
 
@@ -84,7 +85,7 @@ func TestStore_HasReportOfRunForOtherCommands(t *testing.T) {
 			state := storeState(t, local, "0")
 			if state.State != reporter.PushDone || state.URI != address || state.Reference != address+"#before/node-0" ||
 				state.Metrics.Times["store.put"].Count != 1 {
-				t.Errorf("%+v", state)
+				t.Errorf("state %+v, want done with the reference %s#before/node-0 after 1 put", state, address)
 			}
 			v, err := jsonschema.UnmarshalJSON(strings.NewReader(clitest.Read(t, local)))
 			if err = errors.Join(err, reportertest.Schema(t).Validate(v)); err != nil {
@@ -92,25 +93,25 @@ func TestStore_HasReportOfRunForOtherCommands(t *testing.T) {
 			}
 			inStore := storedReport(t, address, "before/node-0")
 			if !reporter.SameRecording(inStore, []byte(clitest.Read(t, local))) || strings.Contains(string(inStore), `"store"`) {
-				t.Error("the store has something else than the file")
+				t.Error("the report in the store differs from the file, or has the state of the store")
 			}
 
 			shown := perfagent("show", "--json", address+"#before")
 			shown.Want(t, 0)
 			if own := perfagent("show", "--json", "before"); own.Out != shown.Out {
-				t.Errorf("by reference:\n%s\nby name:\n%s", shown.Out, own.Out)
+				t.Errorf("show by reference prints\n%s\nwant what it prints by name\n%s", shown.Out, own.Out)
 			}
 			for _, format := range []string{"text", "jsonl"} {
 				o := perfagent("show", "--format", format, address+"#before/node-0")
 				if !strings.Contains(o.Out, "before/node-0") || strings.Contains(o.Out, tmp) {
-					t.Errorf("show of a node as %s: %s", format, o.Out)
+					t.Errorf("show --format %s lacks before/node-0, or names a temporary file: %s", format, o.Out)
 				}
 			}
 			perfagent("diff", address+"#before", "--", address+"#after").Want(t, 0)
 			perfagent("plot", address+"#before", "-o", "p.html").Want(t, 0)
 			perfagent("merge", address+"#before", "-o", "m.json", "--html", "never").Want(t, 0)
 			if got := readReport(t, filepath.Join(dir, "m.json")).Run.ID; got != "before" {
-				t.Errorf("merged %q", got)
+				t.Errorf("merged run %q, want before", got)
 			}
 
 			var runs []struct {
@@ -119,13 +120,13 @@ func TestStore_HasReportOfRunForOtherCommands(t *testing.T) {
 			}
 			listed := perfagent("ls", "--json", address)
 			if err := json.Unmarshal([]byte(listed.Out), &runs); err != nil || len(runs) != 2 || runs[0].Nodes != 1 {
-				t.Errorf("ls: %v: %s", err, listed.Out)
+				t.Errorf("ls --json lists %d runs, want 2 with 1 node each (%v): %s", len(runs), err, listed.Out)
 			}
 			if o := perfagent("ls", address, "before"); !strings.Contains(o.Out, " "+address+"#before/node-0\n") {
-				t.Errorf("ls of a run: %s", o.Out)
+				t.Errorf("ls of a run lacks %s#before/node-0: %s", address, o.Out)
 			}
 			if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
-				t.Errorf("left behind: %v, %v", left, err)
+				t.Errorf("temporary files left %v (%v), want none", left, err)
 			}
 		})
 	}
@@ -193,18 +194,18 @@ func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 		} {
 			o := call(append(args, dir+"#"+name)...)
 			if o.Code == 0 || o.Out != "" {
-				t.Errorf("%s %s: %d, %s", args[0], name, o.Code, o.Out)
+				t.Errorf("%s %s: exit code %d, stdout %s; want a failure without output", args[0], name, o.Code, o.Out)
 			}
 		}
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("written: %v, %v", left, err)
+		t.Errorf("temporary files written %v (%v), want none", left, err)
 	}
 
 	o := call("merge", "-o", merged, dir+"#job")
 	o.Want(t, 0)
 	if r := readReport(t, merged); len(r.Nodes) != 1 || !strings.Contains(o.Err, "left out: file://"+dir+"#job/node-1: a link leads out") {
-		t.Errorf("%d nodes, %q", len(r.Nodes), o.Err)
+		t.Errorf("%d nodes merged, want 1; stderr %q, want a line on the link that leads out", len(r.Nodes), o.Err)
 	}
 }
 
@@ -234,7 +235,7 @@ func TestStore_DamagedPart_MergesTheRest(t *testing.T) {
 	o.Want(t, 1)
 	o.WantLine(t, s.URL()+"#job/node-1: it is not JSON")
 	if diff := cmp.Diff([]string{"0", "2"}, readReport(t, out).NodeNames()); diff != "" {
-		t.Error(diff)
+		t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
 	}
 }
 
@@ -249,12 +250,12 @@ func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 	o.Want(t, 4)
 	local := filepath.Join(dir, "perfagent-out", "a", "node-0.json")
 	if state := storeState(t, local, "0"); state.State != reporter.PushPending || state.Error == "" || state.Reference != "" {
-		t.Errorf("%+v", state)
+		t.Errorf("state %+v, want pending with an error and no reference", state)
 	}
 	_, command, found := strings.Cut(o.Err, "put it there with: ")
 	command, _, _ = strings.Cut(command, "\n")
 	if !found || !strings.Contains(o.Err, "perfagent: store: put a/node-0.json in file://") {
-		t.Fatalf("stderr %q", o.Err)
+		t.Fatalf("stderr %q, want the failed put of a/node-0.json and a command", o.Err)
 	}
 
 	clitest.RunCommand(t, clitest.Script(t, "sh", command)).Want(t, 1)
@@ -265,10 +266,10 @@ func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 		clitest.RunCommand(t, clitest.Script(t, "sh", command)).Want(t, 0)
 	}
 	if state := storeState(t, local, "0"); state.State != reporter.PushDone || state.Error != "" {
-		t.Errorf("%+v", state)
+		t.Errorf("state %+v, want done without an error", state)
 	}
 	if files, err := os.ReadDir(filepath.Join(dir, "store", "a")); err != nil || len(files) != 1 {
-		t.Errorf("%v, %v", files, err)
+		t.Errorf("files in the store %v (%v), want one", files, err)
 	}
 }
 
@@ -280,13 +281,13 @@ func TestStore_HangingDiskDelaysEndByPushTimeout(t *testing.T) {
 	o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", store, "--push-timeout", "1s", "--", "sh", "-c", "exit 5")
 	o.Want(t, 5)
 	if !strings.Contains(o.Err, "not done within the --push-timeout of 1s; the report is safe") {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q, want that the put is not done within 1s and the report is safe", o.Err)
 	}
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("perfagent ended after %v, want at most 20s", took)
 	}
 	if state := storeState(t, filepath.Join(dir, "a", "node-0.json"), "0"); state.State != reporter.PushPending {
-		t.Errorf("%+v", state)
+		t.Errorf("state %+v, want pending", state)
 	}
 }
 
@@ -298,13 +299,13 @@ func TestStore_LogsOperationsOnlyAtDebug(t *testing.T) {
 	o := clitest.Run(t, append(args, "--", "true")...)
 	o.Want(t, 0)
 	if o.Err != "" {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q without --log-level debug, want nothing", o.Err)
 	}
 	o = clitest.Run(t, append(args, "--log-level", "debug", "--", "true")...)
 	o.Want(t, 0)
 	line := regexp.MustCompile(`Store\(name="job-7"\): PUT perfagent\.job-7\.node-0\.2\.json in \d+\.\d{3} ms`)
 	if !line.MatchString(o.Err) {
-		t.Errorf("stderr %q", o.Err)
+		t.Errorf("stderr %q with --log-level debug, want a line that matches %v", o.Err, line)
 	}
 }
 
@@ -318,13 +319,13 @@ wait`
 	clitest.RunCommand(t, clitest.Script(t, "sh", script)).Want(t, 0)
 	files, err := filepath.Glob(filepath.Join(dir, "store", "job", "*"))
 	if err != nil || len(files) != 1 || filepath.Base(files[0]) != "node-0.json" {
-		t.Fatalf("%v, %v", files, err)
+		t.Fatalf("objects in the store %v (%v), want only node-0.json", files, err)
 	}
 	if ranks := readReport(t, files[0]).Nodes["0"].Ranks; len(ranks) != 3 {
-		t.Errorf("%d ranks", len(ranks))
+		t.Errorf("%d ranks in the stored report, want 3", len(ranks))
 	}
 	if state := storeState(t, filepath.Join(dir, "out", "job", "node-0.json"), "0"); state.State != reporter.PushDone {
-		t.Errorf("%+v", state)
+		t.Errorf("state %+v, want done", state)
 	}
 }
 
@@ -337,11 +338,11 @@ func TestStore_ReportsDirectoryAsStoreWritesNothingTwice(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "a", "*"))
 	if err != nil || len(files) != 2 {
-		t.Fatalf("%v, %v", files, err)
+		t.Fatalf("files in the directory %v (%v), want 2", files, err)
 	}
 	for i, name := range []string{"node-0.2", "node-0"} {
 		if state := storeState(t, files[i], "0"); !strings.HasSuffix(state.Reference, "#a/"+name) {
-			t.Errorf("%s: %+v", files[i], state)
+			t.Errorf("%s: state %+v, want the reference #a/%s", files[i], state, name)
 		}
 	}
 }
@@ -363,7 +364,7 @@ func TestDocs_StorePythonFindsObjects(t *testing.T) {
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if o.Out != "job-9 0\n" {
-		t.Errorf("%q", o.Out)
+		t.Errorf("the program printed %q, want \"job-9 0\\n\"", o.Out)
 	}
 }
 
@@ -386,10 +387,10 @@ func TestStore_FinalReportBeatsPartial(t *testing.T) {
 	o.Want(t, 0)
 	o.WantLine(t, "file://"+dir+"#job/node-1.2.partial is what was known while the node ran")
 	if strings.Contains(o.Err, "node-0") {
-		t.Errorf("a node with a last report is named: %s", o.Err)
+		t.Errorf("stderr names node-0, which has a final report: %s", o.Err)
 	}
 	if diff := cmp.Diff([]string{"0", "1"}, readReport(t, out).NodeNames()); diff != "" {
-		t.Error(diff)
+		t.Errorf("nodes of the merged report (-want +got):\n%s", diff)
 	}
 	clitest.Run(t, "show", "file://"+dir+"#job/node-1.2.partial").Want(t, 0)
 }
@@ -402,7 +403,7 @@ func TestStore_EmptyStoreGivesMessage(t *testing.T) {
 	o.Want(t, 0)
 	o.WantLine(t, "no report is in "+address)
 	if o.Out != "[]\n" {
-		t.Errorf("%q", o.Out)
+		t.Errorf("ls --json of an empty store prints %q, want \"[]\\n\"", o.Out)
 	}
 }
 
@@ -428,7 +429,7 @@ func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 	reference := "redis://" + server + "#a"
 	state := storeState(t, filepath.Join(dir, "perfagent-out", "a", "node-0.json"), "0")
 	if state.State != reporter.PushDone || state.Reference != reference+"/node-0" {
-		t.Errorf("%+v", state)
+		t.Errorf("state %+v, want done with the reference %s/node-0", state, reference)
 	}
 	for _, args := range [][]string{
 		{"ls", "redis://" + server}, {"ls", "--json", "redis://" + server, "a"}, {"show", reference}, {"show", "--json", reference + "/node-0"},
@@ -442,7 +443,7 @@ func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 	o := perfagent(down, "run", "--run-id", "b", "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
 	o.Want(t, 4)
 	if took := time.Since(begun); took > 20*time.Second || !strings.Contains(o.Err, "connection refused") {
-		t.Errorf("it took %v: %s", took, o.Err)
+		t.Errorf("perfagent ended after %v, want at most 20s; stderr %s, want \"connection refused\"", took, o.Err)
 	}
 	perfagent(server, "push", "--store", "redis://"+server, "b").Want(t, 0)
 	perfagent(server, "show", "redis://"+server+"#b").Want(t, 0)
@@ -454,7 +455,7 @@ func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 		return err
 	})
 	if err != nil || strings.Contains(said.String(), secret) {
-		t.Errorf("the password is somewhere (%v)", err)
+		t.Errorf("an output or a file has the password (%v)", err)
 	}
 }
 
@@ -514,7 +515,7 @@ func TestStore_PasswordsAreInNoOutput(t *testing.T) {
 	})
 	for _, line := range strings.Split(said.String(), "\n") {
 		if strings.Contains(line, secret) || strings.Contains(line, "hugo") {
-			t.Errorf("it is told (%v): %.300s", err, line)
+			t.Errorf("output has the password or the user (%v): %.300s", err, line)
 		}
 	}
 }
@@ -537,12 +538,13 @@ func TestStore_PasswordOfMisspeltAddressIsNotPrinted(t *testing.T) {
 			{"completion", address}, {"metrics", address}, {address}, {"--" + address},
 		} {
 			if o := call(args...); o.Code == 0 && o.Err != "" || strings.Contains(o.Out+o.Err, "hunter2") {
-				t.Errorf("%q: %d, %s%s", args, o.Code, o.Out, o.Err)
+				t.Errorf("%q: exit code %d, want no password and no stderr after success: stdout %s, stderr %s",
+					args, o.Code, o.Out, o.Err)
 			}
 		}
 		t.Setenv("PERFAGENT_SCRAPE", address)
 		if o := call("run", "--out", dir, "--", "true"); strings.Contains(o.Out+o.Err, "hunter2") {
-			t.Errorf("PERFAGENT_SCRAPE: %s", o.Err)
+			t.Errorf("with PERFAGENT_SCRAPE the output has the password: stdout %s, stderr %s", o.Out, o.Err)
 		}
 		t.Setenv("PERFAGENT_SCRAPE", "")
 	}
@@ -589,10 +591,10 @@ func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 	perfagent("run", "--run-id", "a", "--store", address, "--summary", "always", "--", "sh", "-c", "exit 3").Want(t, 3)
 	state := storeState(t, filepath.Join(dir, "perfagent-out", "a", "node-0.json"), "0")
 	if state.State != reporter.PushDone || state.Reference != address+"#a/node-0" || state.Unconditional {
-		t.Errorf("%+v", state)
+		t.Errorf("state %+v, want done with the reference %s#a/node-0 and a conditional put", state, address)
 	}
 	if key := state.Metrics.Keys["p/a/node-0.json"]; key.Times["store.put"].Count != 1 {
-		t.Errorf("keys %v", state.Metrics.Keys)
+		t.Errorf("keys %v, want 1 put of p/a/node-0.json", state.Metrics.Keys)
 	}
 	for _, args := range [][]string{
 		{"ls", address}, {"ls", "--json", address, "a"}, {"show", address + "#a"}, {"show", "--json", address + "#a/node-0"},
@@ -608,7 +610,7 @@ func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 	o := perfagent("run", "--run-id", "b", "--store", down, "--push-timeout", "1s", "--", "sh", "-c", "exit 4")
 	o.Want(t, 4)
 	if !strings.Contains(o.Err, "connection refused") || !strings.Contains(o.Err, "push --store '"+down+"' ") {
-		t.Errorf("%s", o.Err)
+		t.Errorf("stderr lacks \"connection refused\" or the command push --store '%s': %s", down, o.Err)
 	}
 	for range 2 {
 		perfagent("push", "--store", address, "b").Want(t, 0)
@@ -623,7 +625,7 @@ func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 	})
 	for _, secret := range []string{storetest.S3KeyID, storetest.S3Secret} {
 		if err != nil || strings.Contains(said.String(), secret) {
-			t.Errorf("the key %s is somewhere (%v)", secret, err)
+			t.Errorf("an output or a file has the key %s (%v)", secret, err)
 		}
 	}
 }
@@ -638,6 +640,6 @@ func TestStore_S3CommandsOfTheDocsWork(t *testing.T) {
 			"AWS_ENDPOINT_URL="+server.Endpoint, "AWS_ACCESS_KEY_ID="+storetest.S3KeyID, "AWS_SECRET_ACCESS_KEY="+storetest.S3Secret)
 	}
 	if got := readReport(t, filepath.Join(dir, "ten.json")).Run.ID; got != "job-10" {
-		t.Errorf("merged %q", got)
+		t.Errorf("merged run %q, want job-10", got)
 	}
 }

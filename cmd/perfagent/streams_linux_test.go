@@ -25,7 +25,8 @@ func TestStreams_JobIsOnTheTerminal(t *testing.T) {
 		`for fd in 0 1 2; do test -t $fd && echo tty $fd; done; stty size; ps -o stat= -p $$ 2>/dev/null | tr -d '\n'`)
 	screen, code := clitest.OnTerminal(t, cmd).End()
 	if code != 0 || !strings.HasPrefix(screen, "tty 0\r\ntty 1\r\ntty 2\r\n24 80\r\n") {
-		t.Errorf("exit code %d, screen %q", code, screen)
+		t.Errorf("exit code %d, screen %q; want 0, all three streams on a terminal of 24 rows and 80 columns",
+			code, screen)
 	}
 }
 
@@ -39,7 +40,7 @@ func TestStreams_StdinPassesByteByByte(t *testing.T) {
 	o.Want(t, 0)
 	for _, name := range []string{"copy", "copy2"} {
 		if got, err := os.ReadFile(filepath.Join(cmd.Dir, name)); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(data), err)
+			t.Errorf("%s: %d bytes of %d (%v), want the same bytes", name, len(got), len(data), err)
 		}
 	}
 }
@@ -78,7 +79,7 @@ func TestStreams_ShellSeesTheSameAsWithoutPerfagent(t *testing.T) {
 				}
 			}
 			if got[0].Code != got[1].Code || got[0].Err != got[1].Err {
-				t.Errorf("without us %+v, with us %+v", got[0], got[1])
+				t.Errorf("without perfagent %+v, with perfagent %+v; want the same", got[0], got[1])
 			}
 		})
 	}
@@ -101,7 +102,7 @@ func TestSummary_SIGPIPEInPipelineIsNotAFailure(t *testing.T) {
 		o := clitest.RunCommand(t, clitest.Script(t, bash, c.script))
 		o.Want(t, 141)
 		if spoken := strings.Contains(o.Err, "killed by SIG"); spoken != c.spoken {
-			t.Errorf("%s: stderr %q", c.script, o.Err)
+			t.Errorf("%s: stderr %q, want the kill by a signal reported: %v", c.script, o.Err, c.spoken)
 		}
 	}
 }
@@ -128,11 +129,12 @@ func TestSummary_RedirectedStderrHasNoneUnlessRequested(t *testing.T) {
 			o := clitest.RunCommand(t, cmd)
 			rest, found := strings.CutPrefix(o.Err, "err")
 			if o.Code != 0 || o.Out != "out" || !found || (rest != "") != c.wanted {
-				t.Errorf("exit code %d, stdout %q, stderr %q", o.Code, o.Out, o.Err)
+				t.Errorf("exit code %d, stdout %q, stderr %q; want 0, \"out\", a summary: %v",
+					o.Code, o.Out, o.Err, c.wanted)
 			}
 			clitest.WantPrintable(t, rest)
 			if _, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out")); c.wanted && !strings.Contains(rest, relative(t, o.Dir, path)) {
-				t.Errorf("the summary does not say where the report is: %q", rest)
+				t.Errorf("the summary lacks the path of the report, %s: %q", path, rest)
 			}
 		})
 	}
@@ -153,7 +155,8 @@ func TestSummary_RedirectedStderrHasNoneUnlessRequested(t *testing.T) {
 			screen, code := clitest.OnTerminal(t, cmd).End()
 			rest, found := strings.CutPrefix(screen, "outerr")
 			if code != 0 || !found || (rest != "") != c.wanted || strings.Contains(rest, "\x1b[") != c.colours {
-				t.Errorf("exit code %d, screen %q", code, screen)
+				t.Errorf("exit code %d, screen %q; want 0, a summary: %v, colours: %v",
+					code, screen, c.wanted, c.colours)
 			}
 		})
 	}
@@ -178,7 +181,7 @@ func TestSummary_FitsTheTerminal(t *testing.T) {
 	screen, _ := m.End()
 	for line := range strings.Lines(screen) {
 		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > 80 {
-			t.Errorf("a line of %d characters: %q", n, line)
+			t.Errorf("a line of %d cells, want at most 80: %q", n, line)
 		}
 	}
 }
@@ -205,7 +208,8 @@ func TestStreams_JobMayCloseItsStreams(t *testing.T) {
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 6)
 	if r := o.Report(t); *r.Run.ExitCode != 6 || r.Nodes["0"].Sampling.Samples+r.Nodes["0"].Sampling.MissedTicks < 2 || r.Run.WallSeconds < 0.2 {
-		t.Errorf("run %+v, sampling %+v", r.Run, r.Nodes["0"].Sampling)
+		t.Errorf("run %+v, sampling %+v; want exit code 6 after 0.2 s or more, 2 ticks or more",
+			r.Run, r.Nodes["0"].Sampling)
 	}
 }
 
@@ -241,7 +245,7 @@ func TestStreams_AreTheSameOpenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
-		t.Errorf("without us (-), with us (+):\n%s", diff)
+		t.Errorf("open files of the job without perfagent (-) and with it (+):\n%s", diff)
 	}
 	for fd, offset := range []int64{4, 6, 7} {
 		if at, err := files[fd].Seek(0, io.SeekCurrent); err != nil || at != offset {
@@ -295,10 +299,10 @@ func TestStreams_FullStderrDelaysNothing(t *testing.T) {
 		err = cmd.Run()
 		w.Close()
 		if code := cmd.ProcessState.ExitCode(); code != 3 || time.Since(start) > 20*time.Second {
-			t.Errorf("%v: exit code %d (%v) after %v", args, code, err, time.Since(start))
+			t.Errorf("%v: exit code %d (%v) after %v, want 3 within 20s", args, code, err, time.Since(start))
 		}
 		if _, err := os.Stat(filepath.Join(cmd.Dir, "mark")); err != nil {
-			t.Errorf("%v: the job did not run", args)
+			t.Errorf("%v: the job did not run: %v", args, err)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestTitle_SearchByArgumentsFindsOnlyJob(t *testing.T) {
 			title := "perfagent: " + args[0]
 			for _, line := range lines {
 				if strings.TrimSpace(line) != title && !strings.HasPrefix(line, title+" of process ") {
-					t.Errorf("the command line was %q", line)
+					t.Errorf("command line %q, want %q, perhaps with the process", line, title)
 				}
 			}
 		})

@@ -71,11 +71,11 @@ func TestMetrics_ListsNamesThatContainText(t *testing.T) {
 	for i, line := range lines {
 		name, _, _ := strings.Cut(line, " ")
 		if i > 0 && !strings.Contains(name, "psi") || i == 1 && !strings.HasPrefix(name, "job_") {
-			t.Errorf("line %d is %q", i, line)
+			t.Errorf("line %d is %q, want a metric with psi in its name, job_ first", i, line)
 		}
 	}
 	if len(lines) != 7 {
-		t.Errorf("%q", lines)
+		t.Errorf("%d lines, want 7: %q", len(lines), lines)
 	}
 }
 
@@ -104,7 +104,8 @@ func TestShow_RemarksInOneLine(t *testing.T) {
 	clitest.WantLines(t, long.Err, 2, 50)
 	n, _, _ := strings.Cut(strings.TrimPrefix(short.Err, "perfagent: "), " ")
 	if short.Out != long.Out || short.Code != 0 || long.Code != 0 || n != strconv.Itoa(strings.Count(long.Err, "\n")) {
-		t.Errorf("%s remarks, printed:\n%s", n, long.Err)
+		t.Errorf("show --json says %s remarks, exit codes %d and %d; want 0, and as many lines with -v:\n%s",
+			n, short.Code, long.Code, long.Err)
 	}
 }
 
@@ -155,7 +156,7 @@ func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 	run := []string{"run", "-i", "20ms", "--summary", "always", "--run-id", "r", "--tag", "k=" + name, "--", "sh", "-c", "echo é; sleep 0.2", name}
 	first := perform("LC_ALL=C", run...)
 	if first.Code != 0 || first.Out != "é\n" || !plain(first.Err) || !strings.Contains(first.Err, shown) {
-		t.Errorf("run: %+v", first)
+		t.Errorf("run in an ASCII locale: %+v, want exit code 0, stdout é, and stderr in ASCII with %q", first, shown)
 	}
 	if err := os.Rename(filepath.Join(dir, "perfagent-out", "r"), filepath.Join(dir, "perfagent-out", name)); err != nil {
 		t.Fatal(err)
@@ -169,18 +170,18 @@ func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 			"LC_ALL=C": true, "LC_ALL= LC_CTYPE=POSIX LANG=de_DE.UTF-8": true, "LC_ALL= LC_CTYPE= LANG=C": true,
 		} {
 			if o := perform(locale, args...); plain(o.Out+o.Err) != want {
-				t.Errorf("%s, %q:\n%s%s", locale, args, o.Out, o.Err)
+				t.Errorf("%s, %q: text in ASCII %v, want %v:\n%s%s", locale, args, !want, want, o.Out, o.Err)
 			}
 		}
 	}
 	for _, locale := range []string{"LC_ALL=C.UTF-8 LANG=C", "LC_ALL= LC_CTYPE=de_DE.UTF-8 LANG=C"} {
 		if o := perform(locale, "show", report); plain(o.Out) || !strings.Contains(o.Out, name) {
-			t.Errorf("%s: %s", locale, o.Out)
+			t.Errorf("%s: show lacks %q in UTF-8: %s", locale, name, o.Out)
 		}
 	}
 	for _, args := range [][]string{{"show", "--format", "markdown", report}, {"diff", "--format", "json", report, report}} {
 		if in, out := perform("LC_ALL=C", args...), perform("LC_ALL=C.UTF-8", args...); in.Out != out.Out || plain(in.Out) {
-			t.Errorf("%q depends on the locale:\n%s", args, in.Out)
+			t.Errorf("%q prints other text in the C locale, or no UTF-8:\n%s", args, in.Out)
 		}
 	}
 }
@@ -198,7 +199,7 @@ func TestDocs_BeforeAfterCommandsGiveTheirOutput(t *testing.T) {
 
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\| (?:`([^`]*)`|nothing) \\| (\\d+) \\|$").FindAllStringSubmatch(clitest.Read(t, "../../docs/before-after.md"), -1)
 	if len(rows) < 30 {
-		t.Fatalf("%d rows", len(rows))
+		t.Fatalf("docs/before-after.md has %d commands, want at least 30", len(rows))
 	}
 	for _, row := range rows {
 		typed, want := row[1], row[2]

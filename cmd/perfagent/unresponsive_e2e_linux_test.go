@@ -22,7 +22,7 @@ func TestE2E_Hang_JobRunsIfNoDirectoryResponds(t *testing.T) {
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 7)
 	if took := time.Since(begin); o.Out != "job\n" || took > 4*diskPatience+noise {
-		t.Errorf("stdout %q after %v", o.Out, took)
+		t.Errorf("stdout %q after %v, want \"job\\n\" within %v", o.Out, took, 4*diskPatience+noise)
 	}
 	o.WantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")
 }
@@ -65,12 +65,12 @@ func TestE2E_Hang_LastRankDoesNotWaitForOtherReports(t *testing.T) {
 			begin := time.Now()
 			o := last.finish()
 			if took := time.Since(begin); took > 2*diskPatience+noise {
-				t.Errorf("its end took %v", took)
+				t.Errorf("the last rank ended after %v, want at most %v", took, 2*diskPatience+noise)
 			}
 			o.Want(t, 7)
 			for _, words := range []string{says, "no answer within 5s", "their reports stay as they are"} {
 				if !strings.Contains(o.Err, words) {
-					t.Errorf("it does not say %q: %s", words, o.Err)
+					t.Errorf("stderr lacks %q: %s", words, o.Err)
 				}
 			}
 		})

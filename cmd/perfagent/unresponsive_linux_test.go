@@ -48,11 +48,11 @@ func TestHang_DirectoryLateInPATHDoesNotDelayJob(t *testing.T) {
 			l.Signal(syscall.SIGTERM)
 			o, _ := l.End()
 			if took := time.Since(begin); took > noise {
-				t.Errorf("its end took %v", took)
+				t.Errorf("perfagent ended after %v, want at most %v", took, noise)
 			}
 			o.Want(t, code)
 			if why := reportertest.Reasons(o.Report(t).Nodes["0"], "gpu"); !strings.Contains(why, "find nvidia-smi on the PATH") {
-				t.Errorf("missing says %q of the GPUs", why)
+				t.Errorf("the reason why GPUs are missing is %q, want \"find nvidia-smi on the PATH\"", why)
 			}
 		})
 	}
@@ -82,13 +82,13 @@ func TestHang_SignalsReachJobAtOnce(t *testing.T) {
 				l.Expect("ready")
 				time.Sleep(1500 * time.Millisecond) // meanwhile the runtime has stopped the world, or tried to
 				if s := clitest.ProcessState(cmd.Process.Pid); s == "D" {
-					t.Error("the first thread waits for a disk")
+					t.Errorf("the first thread of perfagent waits for a disk (state %s), want another one", s)
 				}
 				begin := time.Now()
 				l.Signal(syscall.SIGTERM)
 				o, _ := l.End()
 				if took := time.Since(begin); took > noise {
-					t.Errorf("its end took %v", took)
+					t.Errorf("perfagent ended %v after the signal, want at most %v", took, noise)
 				}
 				o.Want(t, 7)
 			}
@@ -114,11 +114,11 @@ func TestHang_WorkingDirectoryDoesNotDelayJob(t *testing.T) {
 	goOn.Close()
 	o, _ := l.End()
 	if took := time.Since(begin); took > noise {
-		t.Errorf("it took %v", took)
+		t.Errorf("perfagent took %v, want at most %v", took, noise)
 	}
 	o.Want(t, 1)
 	if r := reportertest.ReadFile(t, filepath.Join(out, "x/node-0.json")); r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
-		t.Errorf("verdict %+v", r.Run.Verdict)
+		t.Errorf("verdict %+v, want cause exited", r.Run.Verdict)
 	}
 }
 
@@ -168,18 +168,20 @@ func TestHang_ProcessCostsOnlyTheJobsNumbers(t *testing.T) {
 			goOn.Close()
 			o, _ := l.End()
 			if took := time.Since(begin); took > 2*time.Second+noise {
-				t.Errorf("its end took %v", took)
+				t.Errorf("perfagent ended %v after the job, want at most %v", took, 2*time.Second+noise)
 			}
 			o.Want(t, 7)
 			n := o.Report(t).Nodes["0"]
 			if why := reportertest.Reasons(n, "job"); !strings.Contains(why, "read the job's processes: no answer within 2s") {
-				t.Errorf("missing says %q of the job", why)
+				t.Errorf("the reason why values of the job are missing is %q, want \"no answer within 2s\"", why)
 			}
 			if n.Job.UserSeconds < 0.05 || n.Job.CPUSeconds < n.Job.UserSeconds {
-				t.Errorf("the job %+v", n.Job)
+				t.Errorf("job %+v, want user_seconds of at least 0.05, and cpu_seconds no less", n.Job)
 			}
 			if _, told := n.Metrics["job_cpu_seconds"]; told != (name == "for a while") || n.Job.CPUAtLeast == told {
-				t.Errorf("job_cpu_seconds %v, %+v, missing says %q", n.Metrics["job_cpu_seconds"], n.Job, reportertest.Reasons(n, "job_cpu_seconds"))
+				t.Errorf("%s: job_cpu_seconds %v, job %+v, missing %q; want the metric or cpu_at_least, and it only "+
+					"for a while",
+					name, n.Metrics["job_cpu_seconds"], n.Job, reportertest.Reasons(n, "job_cpu_seconds"))
 			}
 			known := func(key string) (count int) {
 				for _, v := range n.Envelope[key].Mean {
@@ -190,7 +192,8 @@ func TestHang_ProcessCostsOnlyTheJobsNumbers(t *testing.T) {
 				return count
 			}
 			if host, job := known("cpu_pct_per_cpu_avg"), known("job_processes"); host < 8 || job > 2 && name == "to the end" || job < 2 && name == "for a while" {
-				t.Errorf("%d samples of the host, %d of the job's processes: %v", host, job, n.Envelope["job_processes"])
+				t.Errorf("%s: %d samples of the host, want at least 8; %d of the job's processes: %v",
+					name, host, job, n.Envelope["job_processes"])
 			}
 		})
 	}

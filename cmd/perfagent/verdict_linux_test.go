@@ -244,7 +244,7 @@ func TestVerdict_RunsOwnCauseComesFirst(t *testing.T) {
 	} {
 		own := regexp.MustCompile(`node 1(: exited with code| failed: exit) 4`).FindStringIndex(text)
 		if other := strings.Index(text, "node 2: killed by SIGKILL"); own == nil || other < own[0] {
-			t.Errorf("%s: node 1's verdict at %v, node 2's at %d", name, own, other)
+			t.Errorf("%s: node 1's verdict is at %v, want it before node 2's at %d", name, own, other)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func TestVerdict_NamesMemoryLimit(t *testing.T) {
 			}
 			reportertest.WantEvidence(t, v, map[string]any{"limit_mb": 64, "process": "tail"})
 			if peak, _ := v.Evidence["peak_mb"].(float64); peak < 63 || peak > 64.64 { // the kernel may charge a few pages more
-				t.Errorf("peak %v MiB", peak)
+				t.Errorf("peak %v MiB, want 63 to 64.64", peak)
 			}
 			reportertest.WantTimeInRun(t, r, "time")
 		})
@@ -330,7 +330,7 @@ func TestVerdict_ForgetsAnOldKill(t *testing.T) {
 	clitest.RunCommand(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", verdictHog), group))
 	control, err := os.ReadFile(filepath.Join(group, "memory.oom_control"))
 	if err != nil || !strings.Contains(string(control), "oom_kill 1\n") {
-		t.Fatalf("no kill was counted: %q, %v", control, err)
+		t.Fatalf("memory events of the group %q (%v), want oom_kill 1", control, err)
 	}
 	r := clitest.RunCommand(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "exit 3"), group)).Report(t)
 	reportertest.WantVerdict(t, r, "exited", "exited with code 3")
@@ -370,7 +370,7 @@ func TestVerdict_DoesNotAttributeKillsOfOthersToJob(t *testing.T) {
 			v := reportertest.WantVerdict(t, o.Report(t), test.cause, test.text)
 			reportertest.WantEvidence(t, v, map[string]any{"exit_code": test.code, "oom_kills": nil, "limit_kills": nil})
 			if n, _ := v.Evidence["host_oom_kills"].(float64); test.name == "another group" && n < 1 {
-				t.Errorf("the test's kill was not seen: %v", v.Evidence)
+				t.Errorf("evidence %v, want a kill on the host", v.Evidence)
 			}
 		})
 	}
@@ -469,7 +469,7 @@ func TestVerdict_NeighbourIsNotTheCause(t *testing.T) {
 	})
 	release.Close()
 	if err := neighbour.Wait(); err == nil {
-		t.Fatal("the neighbour was not killed")
+		t.Fatal("the neighbour ended without an error, want it killed by the kernel")
 	}
 	clitest.Write(t, filepath.Join(cmd.Dir, "go"), "", 0o644)
 	o, _ := l.End()
@@ -520,7 +520,7 @@ func TestVerdict_CoreFileIsNotTheCause(t *testing.T) {
 			r, _ := reportertest.ReadSingle(t, cmd.Args[3])
 			v := reportertest.WantVerdict(t, r, test.cause, test.text, cmd.Dir)
 			if mb, _ := v.Evidence["core_mb"].(float64); test.name != "no room" && (mb <= 0 || mb > 1) {
-				t.Errorf("a core of %v MiB", v.Evidence["core_mb"])
+				t.Errorf("core of %v MiB, want more than 0, at most 1", v.Evidence["core_mb"])
 			}
 		})
 	}

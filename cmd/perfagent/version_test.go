@@ -32,7 +32,7 @@ func TestVersion_NamesPlainBuild(t *testing.T) {
 		for _, args := range []string{"version", "--version", "-V"} {
 			got, err := exec.Command(c.program, args).Output()
 			if err != nil || !regexp.MustCompile(c.want).Match(got) {
-				t.Errorf("%s, %s: %q, %v", name, args, got, err)
+				t.Errorf("%s %s prints %q (%v), want a match of %s", name, args, got, err, c.want)
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func TestVersion_JSONHasTheRelease(t *testing.T) {
 		"version": agent.Version(), "commit": got["commit"], "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("version --json (-want +got):\n%s", diff)
 	}
 }
 

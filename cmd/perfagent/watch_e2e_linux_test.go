@@ -42,10 +42,10 @@ func TestE2E_Watch_ShowsOneNodeInFullAndOthersInALine(t *testing.T) {
 	picked.shows("run r, node 2", "q quits")
 	late.ends(0)
 	if left := w.leaves(0); !strings.HasSuffix(left, "\r\nperfagent: run r: 4 nodes, 1 failed (node 1 exit 5); perfagent show perfagent-out/r/node-1.json\r\n") {
-		t.Errorf("on the screen: %s", left)
+		t.Errorf("left on the screen: %s\nwant at its end 4 nodes, 1 failed, and the command for node 1", left)
 	}
 	if left := picked.leaves(0); !strings.Contains(left, "run r, node 2: exit 0 after") || !strings.Contains(left, "perfagent show perfagent-out/r/node-2.json") {
-		t.Errorf("on the screen of --node 2: %s", left)
+		t.Errorf("left on the screen of --node 2: %s\nwant exit 0 and the command for node 2", left)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestE2E_Watch_WatchesMoreNodesThanLines(t *testing.T) {
 		}
 	}
 	if left := w.leaves(0); !strings.Contains(left, "run r: 4 nodes, 3 failed (node 1 exit 1, node 2 exit 2, node 3 exit 3); ") {
-		t.Errorf("on the screen: %s", left)
+		t.Errorf("left on the screen: %s\nwant 4 nodes, 3 failed with their exit codes", left)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestE2E_Watch_WatchesTheRunningRecording(t *testing.T) {
 	w.shows("running for", "run r, node 0")
 	again.ends(4)
 	if left := w.leaves(0); !strings.Contains(left, "perf.py's samples of ") || !strings.Contains(left, "perfagent show perfagent-out/r/node-0.3.json") {
-		t.Errorf("on the screen: %s", left)
+		t.Errorf("left on the screen: %s\nwant perf.py's samples and the command for node-0.3.json", left)
 	}
 	w = watchOn(t, dir, nil, "r") // the journal of the killed one remains
 	w.shows("perfagent is gone")
@@ -121,12 +121,13 @@ func TestE2E_Watch_DoesNotAffectJob(t *testing.T) {
 			stop()
 			times[watchers] = append(times[watchers], took)
 			if code := cmd.ProcessState.ExitCode(); code != 6 {
-				t.Errorf("exit code %d", code)
+				t.Errorf("exit code %d, want 6", code)
 			}
 			r := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out", id, "node-0.json"))
 			s := r.Nodes["0"].Sampling
 			if s.Samples+s.MissedTicks < int64(r.Run.WallSeconds*10)-1 {
-				t.Errorf("watchers %v: %d samples, %d missed in %v s", watchers, s.Samples, s.MissedTicks, r.Run.WallSeconds)
+				t.Errorf("watchers %v: %d samples, %d missed in %v s; want 10 ticks a second",
+					watchers, s.Samples, s.MissedTicks, r.Run.WallSeconds)
 			}
 			missed[watchers] = append(missed[watchers], float64(s.MissedTicks)/float64(s.Samples+s.MissedTicks))
 		}
@@ -137,9 +138,9 @@ func TestE2E_Watch_DoesNotAffectJob(t *testing.T) {
 	}
 	t.Logf("the job took %v without watchers, %v with three of them: ratio %.3f", times[false], times[true], ratio)
 	if share := slices.Min(missed[true]); share > 0.5 {
-		t.Errorf("with watchers %.0f %% of the ticks were missed at best", 100*share)
+		t.Errorf("with watchers %.0f %% of the ticks were missed, want at most 50 %%", 100*share)
 	}
 	if ratio > 2 { // other tests run concurrently
-		t.Errorf("ratio %.2f", ratio)
+		t.Errorf("the job took %.2f times as long with watchers, want at most 2", ratio)
 	}
 }

@@ -34,13 +34,13 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	gone := regexp.MustCompile(`^perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ s   run r, node 0`)
 	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
 	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
-		t.Errorf("what is known is not shown:\n%s", f)
+		t.Errorf("the view of a killed agent lacks the last values or the row CPU:\n%s", f)
 	}
 	o, lines := plain.End()
 	o.Want(t, 1)
 	o.WantLine(t, `run "r" has no end`, "perfagent show perfagent-out/r/node-0.jsonl")
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "perfagent is gone since ") {
-		t.Errorf("the last line: %q", last)
+		t.Errorf("the last line is %q, want \"perfagent is gone since \"", last)
 	}
 	w.Send("q")
 	w.leaves(0)
@@ -78,7 +78,7 @@ func TestE2E_Watch_EmptyJournalIsOfKilledAgent(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, `run "r" has no end: its perfagent is gone`)
 		if !strings.HasPrefix(o.Out, "perfagent is gone: ") {
-			t.Errorf("%s: on stdout: %q", name, o.Out)
+			t.Errorf("%s: stdout %q, want \"perfagent is gone: \"", name, o.Out)
 		}
 	}
 }
@@ -119,6 +119,6 @@ func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 	cpu := state.UserTime() + state.SystemTime()
 	t.Logf("journal of %d bytes: %v of CPU in %v, start included", st.Size(), cpu.Round(time.Millisecond), wall.Round(time.Millisecond))
 	if cpu > wall/4 {
-		t.Errorf("the watcher took %v of CPU in %v", cpu, wall)
+		t.Errorf("the watcher used %v of CPU time in %v, want at most a quarter", cpu, wall)
 	}
 }

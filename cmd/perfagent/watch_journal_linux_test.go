@@ -85,7 +85,7 @@ func TestWatch_RefusesRunThatCannotBeWatched(t *testing.T) {
 		o.Want(t, 1)
 		o.WantLine(t, c.words...)
 		if o.Out != "" {
-			t.Errorf("%q: on stdout: %q", c.args, o.Out)
+			t.Errorf("watch %q: stdout %q, want none", c.args, o.Out)
 		}
 	}
 	cmd := watchCommand(t, dir, []string{"PERFAGENT_OUT=elsewhere"})
@@ -107,13 +107,13 @@ func TestWatch_FindsJournalInTemporaryDirectory(t *testing.T) {
 	l.Expect("ready")
 	there, err := filepath.Glob(filepath.Join(tmp, "perfagent-*", "node-0.jsonl"))
 	if err != nil || len(there) != 1 {
-		t.Fatalf("journals in the temporary directory: %q, %v", there, err)
+		t.Fatalf("journals in the temporary directory %q (%v), want one", there, err)
 	}
 	w := watchOn(t, cmd.Dir, nil, "--out", tmp, filepath.Base(filepath.Dir(there[0])))
 	w.shows("running for", "CPU")
 	goOn.Close()
 	if left := w.leaves(0); !strings.Contains(left, "perfagent show "+filepath.Dir(there[0])) {
-		t.Errorf("on the screen: %s", left)
+		t.Errorf("left on the screen: %s\nwant the command for %s", left, filepath.Dir(there[0]))
 	}
 	l.End()
 }
@@ -146,7 +146,8 @@ func TestWatch_ReportsJournalThatDisappears(t *testing.T) {
 			o.Want(t, 1)
 			o.WantLine(t, c.words...)
 			if !strings.Contains(left, "ended without a report here") || !strings.Contains(left, "no report in its place") {
-				t.Errorf("on the screen: %s", left)
+				t.Errorf("left on the screen: %s\nwant \"ended without a report here\" and \"no report in its place\"",
+					left)
 			}
 		})
 	}
@@ -175,7 +176,7 @@ func TestWatch_ReportsUnreadableJournalAndReadsItAgain(t *testing.T) {
 	replace(func(tmp string) error { return os.WriteFile(tmp, []byte("\x1b[31m\n"), 0o644) })
 	f := w.shows("cannot be read", "the head is damaged", "q quits")
 	if f.row("CPU") == "" {
-		t.Errorf("what was known is gone:\n%s", f)
+		t.Errorf("the view lacks the row CPU after the journal became unreadable:\n%s", f)
 	}
 	replace(func(tmp string) error { return unix.Mkfifo(tmp, 0o644) })
 	w.shows("cannot be read", "not a file")
@@ -242,10 +243,10 @@ func TestWatch_EscapesHostileJournal(t *testing.T) {
 		w.Send("q")
 		w.leaves(0)
 		if len(w.vt.wrong) > 0 {
-			t.Errorf("the terminal was told %q", w.vt.wrong)
+			t.Errorf("the terminal got control sequences that are not perfagent's: %q", w.vt.wrong)
 		}
 		if command := f.row("command"); !strings.Contains(command, `\x1b]0;title\a`) && !strings.Contains(command, `\x1b]0;title\x07`) {
-			t.Errorf("the command is not shown: %q", command)
+			t.Errorf("row of the command %q, want the escaped title", command)
 		}
 	}
 	plain := clitest.StartProcess(t, watchCommand(t, dir, nil, "--refresh", "100ms", "evil"))

@@ -38,21 +38,21 @@ func TestWatch_ShowsRunUntilQ(t *testing.T) {
 	f := w.next("the CPU's picture and numbers", func(f watchFrame) bool { return row.MatchString(f.row("CPU")) })
 	first := watchSeconds(f)
 	if command := f.row("command"); !strings.Contains(command, "sh -c") || len(f.lines) > 24 {
-		t.Errorf("the frame has %d lines, and of the command %q", len(f.lines), command)
+		t.Errorf("the frame has %d lines, want at most 24; its command is %q, want sh -c", len(f.lines), command)
 	}
 	if mode := watchTermios(t, w.TTY); mode.Lflag&(unix.ICANON|unix.ECHO) != 0 {
-		t.Error("keys are not read one by one")
+		t.Errorf("mode of the terminal %#x, want no ICANON and no ECHO, to read keys one by one", mode.Lflag)
 	}
 	w.next("a second more", func(f watchFrame) bool { return watchSeconds(f) >= first+1 })
 	w.Send("\x1b[A\x1bOQ\x1b[1;5Q\x1bqx") // Up, F2, Ctrl-F2, Alt-q, x: none leaves
 	w.next("a second more", func(f watchFrame) bool { return watchSeconds(f) >= first+2 })
 	w.Send("q")
 	if left := w.leaves(0); left != "" {
-		t.Errorf("q leaves on the screen: %q", left)
+		t.Errorf("left on the screen after q: %q, want nothing", left)
 	}
 	o := run.ends(3)
 	if r := reportertest.ReadFile(t, filepath.Join(o.Dir, "perfagent-out/trial-7/node-0.json")); *r.Run.ExitCode != 3 {
-		t.Errorf("the report: exit code %d", *r.Run.ExitCode)
+		t.Errorf("exit code %d in the report, want 3", *r.Run.ExitCode)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestWatch_EveryExitRestoresTheTerminal(t *testing.T) {
 			slave, before := watchSlave(t, w.TTY)
 			w.shows("q quits")
 			if cmp.Equal(before, watchTermios(t, w.TTY)) {
-				t.Error("the terminal is as it was while keys are to be read")
+				t.Error("the mode of the terminal did not change, want raw mode to read keys")
 			}
 			if c.keys != "" {
 				w.Send(c.keys)
@@ -90,7 +90,7 @@ func TestWatch_EveryExitRestoresTheTerminal(t *testing.T) {
 			clitest.WaitUntil(t, "the settings of before", func() bool { return cmp.Equal(before, watchTermios(t, w.TTY)) })
 			slave.Close()
 			if left := w.leaves(c.code); left != "" {
-				t.Errorf("on the screen: %q", left)
+				t.Errorf("left on the screen: %q, want nothing", left)
 			}
 		})
 	}
@@ -113,7 +113,7 @@ func TestWatch_CtrlZRestoresTerminalAndFgContinues(t *testing.T) {
 		m.Expect("Stopped")
 		m.Expect("prompt-$ ")
 		if mode := watchTermios(t, m.TTY); mode.Lflag&unix.ISIG == 0 {
-			t.Error("the shell has a terminal without Ctrl-C")
+			t.Errorf("mode of the terminal of the shell %#x, want ISIG, so that Ctrl-C works", mode.Lflag)
 		}
 		m.Send("fg\n")
 	}
@@ -150,7 +150,7 @@ func watchChild(t *testing.T, pid int) int {
 	}
 	child, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil {
-		t.Fatalf("children of %d: %q", pid, data)
+		t.Fatalf("children of process %d: %q, want one", pid, data)
 	}
 	return child
 }
@@ -193,7 +193,7 @@ func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
 		w.Send("q")
 		w.leaves(0)
 		if at := strings.IndexFunc(f.String(), func(r rune) bool { return r > '~' }); at >= 0 {
-			t.Errorf("%q: %q", env, f.String()[at:])
+			t.Errorf("%q: the view has characters other than ASCII, from %q", env, f.String()[at:])
 		}
 	}
 	run.ends(0)
@@ -211,7 +211,8 @@ func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 		want := "\r\nperfagent: run r: " + words
 		if !strings.Contains(left, want) || !strings.HasSuffix(left, " s; perfagent show perfagent-out/r/node-0.json\r\n") ||
 			!strings.Contains(left, "\r\nCPU ") || strings.Contains(left, "q quits") || !strings.Contains(left, "mean") {
-			t.Errorf("code %d: on the screen:\n%s", code, left)
+			t.Errorf("exit code %d, left on the screen:\n%s\nwant the last picture, %q and the command",
+				code, left, want)
 		}
 	}
 }
@@ -243,18 +244,18 @@ func TestWatch_WithoutTerminal_PrintsPlainLines(t *testing.T) {
 			run.ends(0)
 			screen, code := m.End()
 			if code != 0 || strings.Contains(screen, "\x1b") {
-				t.Errorf("%s: code %d, %q", name, code, screen)
+				t.Errorf("%s: exit code %d, screen %q; want 0 and no control sequence", name, code, screen)
 			}
 			text = strings.TrimSpace(strings.ReplaceAll(screen, "\r", ""))
 		}
 		all := strings.Split(text, "\n")
 		for _, l := range all[:len(all)-1] {
 			if !line.MatchString(l) {
-				t.Errorf("%s: line %q", name, l)
+				t.Errorf("%s: line %q does not match %v", name, l, line)
 			}
 		}
 		if !end.MatchString(all[len(all)-1]) {
-			t.Errorf("%s: the last line: %q", name, all[len(all)-1])
+			t.Errorf("%s: the last line %q does not match %v", name, all[len(all)-1], end)
 		}
 	}
 }
@@ -282,7 +283,7 @@ func TestWatch_PlainLinesContinueToTheLastNode(t *testing.T) {
 	o, rest := picked.End()
 	o.Want(t, 0)
 	if last := rest[len(rest)-1]; !strings.HasPrefix(last, "perfagent: run r, node 1: failed (exit 3) after ") {
-		t.Errorf("the last line of --node 1: %q", last)
+		t.Errorf("the last line of --node 1 is %q, want the failure with exit 3", last)
 	}
 	third.ends(0)
 	o, rest = l.End()
@@ -332,12 +333,12 @@ func TestWatch_NoticesEndBetweenUpdates(t *testing.T) {
 	plain.Next()
 	run.ends(0)
 	if left := w.leaves(0); !strings.Contains(left, "run r: exit 0 after ") {
-		t.Errorf("on the screen: %s", left)
+		t.Errorf("left on the screen: %s\nwant \"run r: exit 0 after \"", left)
 	}
 	o, lines := plain.End()
 	o.Want(t, 0)
 	if len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "perfagent: run r: exit 0 after ") {
-		t.Errorf("lines: %q", lines)
+		t.Errorf("lines %q, want the last to be the end with exit 0", lines)
 	}
 }
 
@@ -388,7 +389,7 @@ func TestWatch_FollowsSidecar(t *testing.T) {
 	}
 	clitest.Wait(t, cmd)
 	if left := w.leaves(0); !strings.Contains(left, "sampled for ") {
-		t.Errorf("on the screen: %s", left)
+		t.Errorf("left on the screen: %s\nwant \"sampled for \"", left)
 	}
 }
 
@@ -454,10 +455,10 @@ func TestWatch_NoColorKeepsThePicture(t *testing.T) {
 		m.Send("q")
 		rest, code := m.End()
 		if code != 0 || !strings.Contains(screen, "\x1b[?1049h") {
-			t.Errorf("%q: code %d, %q", env, code, screen)
+			t.Errorf("%q: exit code %d, screen %q; want 0 and the alternate screen", env, code, screen)
 		}
 		if got := color.MatchString(screen + rest); got != (env == nil) {
-			t.Errorf("%q: colours: %v", env, got)
+			t.Errorf("%q: colours %v, want %v", env, got, env == nil)
 		}
 		run.ends(0)
 	}
