@@ -16,6 +16,6 @@ func TestSize_IsInTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("go", "run", "scripts/loc.go", "-check").CombinedOutput(); err != nil {
-		t.Errorf("%v:\n%s", err, out)
+		t.Errorf("scripts/loc.go -check: %v:\n%s", err, out)
 	}
 }

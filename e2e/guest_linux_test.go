@@ -48,7 +48,7 @@ func guestTruth(t *testing.T, out string) (before, after clitest.Counters) {
 		}
 		return both[0], both[1]
 	}
-	t.Fatalf("the job did not say what the kernel counted: %q", out)
+	t.Fatalf("the job printed no counters of the kernel: %q", out)
 	return before, after
 }
 
@@ -99,7 +99,7 @@ func guestKilled(t *testing.T, n *reporter.Node, run reporter.Run, limit float64
 	text, _ := v.Evidence["time"].(string)
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Before(run.Start.Add(-time.Millisecond)) || at.After(run.End.Add(time.Second)) {
-		t.Errorf("time %q (%v), the run was from %v to %v", text, err, run.Start, run.End)
+		t.Errorf("time of the kill %q (%v), want it between %v and %v", text, err, run.Start, run.End)
 	}
 }
 
@@ -126,6 +126,6 @@ func guestMissing(t *testing.T, n *reporter.Node, what string, words ...string) 
 		return m.What == what && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(m.Why, w) })
 	})
 	if !found {
-		t.Errorf("nothing is missing as %q with %q: %+v", what, words, n.Missing)
+		t.Errorf("no entry %q with %q in missing %+v", what, words, n.Missing)
 	}
 }

@@ -223,11 +223,11 @@ func podmanKilled(t *testing.T, s *podmanStore, flags string) {
 	r := s.run(t, podmanRun{code: 137, flags: flags + "--memory=64m --memory-swap=64m", args: strings.Fields("/perfagent run -- /guest hog 200 0")})
 	guestSource(t, r.node, "cgroup")
 	if m := r.node.Limits.MemoryMB; m != 64 {
-		t.Errorf("limit %v MiB", m)
+		t.Errorf("memory limit %v MiB, want 64", m)
 	}
 	guestKilled(t, r.node, r.run, 64)
 	if got := r.node.Verdict.Evidence["process"]; got != "guest" {
-		t.Errorf("process %v", got)
+		t.Errorf("killed process %v, want guest", got)
 	}
 }
 
@@ -253,7 +253,7 @@ func podmanCPUSet(t *testing.T, s *podmanStore) {
 	guestSource(t, r.node, "cgroup")
 	guestLimits(t, r.node, 1, 0)
 	if l := r.node.Limits; l.CPUSetCPUs != 1 || l.AffinityCPUs != 1 {
-		t.Errorf("limits %+v", l)
+		t.Errorf("limits %+v, want 1 CPU by cpuset and by affinity", l)
 	}
 }
 
@@ -270,12 +270,12 @@ func podmanPermitted(t *testing.T, s *podmanStore) {
 		args: strings.Fields("/perfagent run --cgroup create -- /guest truth children 3 0.4")})
 	guestSource(t, r.node, "created")
 	if m := r.node.Limits.MemoryMB; m != 200 {
-		t.Errorf("limit %v MiB", m)
+		t.Errorf("memory limit %v MiB, want 200", m)
 	}
 	_, after := guestTruth(t, r.out) // of the group made for the job: the job printed it shortly before its end
 	guestCPU(t, r.node.Job.CPUSeconds, after.CPU)
 	if r.node.Job.CgroupStays {
-		t.Error("the group stays")
+		t.Error("cgroup_stays is true, want the control group removed")
 	}
 }
 
@@ -286,7 +286,7 @@ func podmanHidden(t *testing.T, s *podmanStore) {
 	guestSource(t, r.node, "tree")
 	guestMissing(t, r.node, host.SourceCgroup, "no control groups")
 	if used := clitest.Metric(t, r.node, "job_cpu_seconds"); used < 0.2 {
-		t.Errorf("job_cpu_seconds %v", used)
+		t.Errorf("job_cpu_seconds %v, want at least 0.2", used)
 	}
 }
 
@@ -308,7 +308,7 @@ func podmanChange(t *testing.T, s *podmanStore) {
 	o.Want(t, 0)
 	report, _ := reportertest.ReadSingle(t, out)
 	if m := report.Nodes["0"].Limits.MemoryMB; m != 100 {
-		t.Errorf("limit %v MiB, it was changed to 100", m)
+		t.Errorf("memory limit %v MiB, want 100, to which it was changed", m)
 	}
 }
 

@@ -82,7 +82,7 @@ func newSlurm(t *testing.T) *slurm {
 	s.start("slurmd", append([]string{"-D", "-N", s.node}, s.programs.Stepd()...)...)
 	for begin := time.Now(); s.state() != "idle"; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
-			t.Fatalf("no idle node within %v, but %q", clitest.Longest, s.state())
+			t.Fatalf("no node is idle within %v: %q", clitest.Longest, s.state())
 		}
 	}
 	return s
@@ -217,7 +217,7 @@ func (s *slurm) killJobs() {
 		return len(pids) == 0
 	})
 	if !gone {
-		s.t.Errorf("processes of Slurm's jobs live on in %q", s.groups())
+		s.t.Errorf("processes of Slurm's jobs are left in %q", s.groups())
 	}
 }
 
@@ -282,7 +282,7 @@ func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
 	}
 	for _, m := range n.Missing {
 		if reportertest.WentWrong(m) {
-			t.Errorf("missing: %+v", m)
+			t.Errorf("missing has a failure: %+v", m)
 		}
 	}
 }
@@ -297,11 +297,11 @@ func slurmCPU(t *testing.T, s *slurm) {
 	truth := after.CPU - before.CPU - (after.Agent - before.Agent) + before.Own
 	guestCPU(t, n.Job.CPUSeconds, truth)
 	if truth < 1.2 {
-		t.Errorf("the kernel counted %v s only, the job was to take 1.2", truth)
+		t.Errorf("the kernel counted %v s of CPU time, want at least 1.2 from the job", truth)
 	}
 	t.Logf("CPU: the report %.4f s, the kernel %.4f s", n.Job.CPUSeconds, truth)
 	if !strings.HasSuffix(n.Job.Cgroup, "/step_0/task_0") {
-		t.Errorf("group %q", n.Job.Cgroup)
+		t.Errorf("control group %q, want one that ends with /step_0/task_0", n.Job.Cgroup)
 	}
 	reportertest.WantVerdict(t, r, "exited", "exited with code 0")
 }
@@ -315,12 +315,12 @@ func slurmMemory(t *testing.T, s *slurm) {
 	_, after := guestTruth(t, o.Out)
 	most := after.Peak / guestMiB
 	if peak := n.Job.PeakMemoryMB; peak < 100 || peak > most {
-		t.Errorf("peak of a job of 100 MiB: %v MiB, of its group: %v", peak, most)
+		t.Errorf("peak of a job of 100 MiB: %v MiB, want 100 to %v, the peak of its group", peak, most)
 	}
 	guestNear(t, "cgroup_peak_mb", n.Job.CgroupPeakMB, most, 0.01)
 	// slurmstepd uses a part of the step's limit.
 	if tight := clitest.Metric(t, n, "max_t_limit_memory_pct"); tight < 100*100.0/300 || tight > 100*(most+30)/300 {
-		t.Errorf("%v %% of the limit of 300 MiB, the job had %v", tight, most)
+		t.Errorf("max_t_limit_memory_pct %v of 300 MiB, want %v to %v", tight, 100*100.0/300, 100*(most+30)/300)
 	}
 }
 
@@ -333,7 +333,7 @@ func slurmCreate(t *testing.T, s *slurm) {
 	_, after := guestTruth(t, o.Out) // of the group made for the job
 	guestCPU(t, n.Job.CPUSeconds, after.CPU)
 	if n.Job.CgroupStays {
-		t.Error("the group stays")
+		t.Error("cgroup_stays is true, want the control group removed")
 	}
 	for _, controller := range []string{"memory", "cpuacct"} {
 		clitest.WaitUntil(t, "Slurm removes the step's group", func() bool { return !clitest.Exists("/sys/fs/cgroup/" + controller + n.Limits.MemoryGroup) })
@@ -466,7 +466,7 @@ func slurmTerm(t *testing.T, s *slurm) {
 		reportertest.WantEvidence(t, v, map[string]any{"signal": "SIGTERM", "sent_signal": "SIGTERM", "sender": "slurmstepd", "exit_code": 143})
 	}
 	if codes[0] != codes[1] {
-		t.Errorf("srun's exit codes without and with perfagent: %v", codes)
+		t.Errorf("exit codes of srun without and with perfagent %v, want the same", codes)
 	}
 }
 
@@ -498,10 +498,10 @@ func slurmKilled(t *testing.T, s *slurm) {
 	text, _ := v.Evidence["signal_time"].(string)
 	at, _ := time.Parse(time.RFC3339, text)
 	if since := r.Run.End.Sub(at); since < time.Second {
-		t.Errorf("the journal ends %v after SIGTERM, KILL comes after 5 s", since)
+		t.Errorf("the journal ends %v after SIGTERM, want at least 1s: KILL comes after 5 s", since)
 	}
 	if n := r.Nodes["0"]; n.Limits == nil || n.Limits.MemoryMB != 100 {
-		t.Errorf("limits %+v", n.Limits)
+		t.Errorf("limits %+v, want 100 MiB of memory", n.Limits)
 	}
 }
 
@@ -516,11 +516,11 @@ func slurmExits(t *testing.T, s *slurm) {
 			codes = append(codes, o.Code)
 			// srun may lose the last output of a task that a signal ends.
 			if strings.HasPrefix(job, "exit") && (o.Out != "in\nout\n" || !strings.Contains(o.Err, "err\n")) {
-				t.Errorf("%s: stdout %q, stderr %q", job, o.Out, o.Err)
+				t.Errorf("%s: stdout %q, want \"in\\nout\\n\"; stderr %q, want \"err\\n\" in it", job, o.Out, o.Err)
 			}
 		}
 		if codes[0] != codes[1] || codes[0] == 0 {
-			t.Errorf("%s: srun's exit codes without and with perfagent: %v", job, codes)
+			t.Errorf("%s: exit codes of srun without and with perfagent %v, want the same, not 0", job, codes)
 		}
 	}
 }

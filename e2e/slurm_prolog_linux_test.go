@@ -15,7 +15,7 @@ import (
 
 // The scripts of deploy/slurm record every task of a step that does not know perfagent, to its end. The task keeps its
 // exit code, and only reports are left.
-func TestSlurm_TaskProlog(t *testing.T) {
+func TestSlurm_TaskPrologRecordsEveryTask(t *testing.T) {
 	t.Parallel()
 	s := newSlurm(t)
 	bin := filepath.Dir(clitest.Binary(t))
@@ -37,17 +37,17 @@ func TestSlurm_TaskProlog(t *testing.T) {
 	}
 	for name, rank := range ranks {
 		if rank.Incomplete != "" || rank.Job == nil || rank.Job.CPUSeconds == 0 {
-			t.Errorf("%s: rank %s: %+v", path, name, rank)
+			t.Errorf("%s: rank %s is %+v, want a complete one with CPU time", path, name, rank)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(out, "*", "task-*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left: %q, %v", left, err)
+		t.Errorf("files left: %q (%v), want none", left, err)
 	}
 
 	o, out = steps(t, "NO_PERFAGENT=1")
 	o.Want(t, 5)
 	if reports := reportertest.InDir(t, out); len(reports) > 0 || strings.Contains(o.Err, "perfagent") {
-		t.Errorf("recorded although it was not to: %q, %s", reports, o.Err)
+		t.Errorf("reports %q, stderr %s; want nothing recorded", reports, o.Err)
 	}
 }

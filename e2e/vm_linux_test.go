@@ -71,11 +71,11 @@ func TestVM_ControlGroupsV2(t *testing.T) {
 		t.Run(trial.Name, func(t *testing.T) {
 			r := results[trial.Name]
 			if r == nil {
-				t.Fatal("the machine told nothing of it")
+				t.Fatal("the machine returned no result of this trial")
 			}
 			t.Logf("%.1f s in the machine", r.Took)
 			if r.Error != "" {
-				t.Fatalf("%s; exit code %d, stderr: %s, groups: %v", r.Error, r.Code, r.Err, r.After)
+				t.Fatalf("trial failed: %s; exit code %d, stderr: %s, groups: %v", r.Error, r.Code, r.Err, r.After)
 			}
 			report := reportertest.ReadFile(t, clitest.Write(t, filepath.Join(t.TempDir(), "report.json"), r.Report, 0o600))
 			r.node, r.run = report.Nodes["0"], report.Run
@@ -106,7 +106,7 @@ func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 		case err == nil && vmAgentKilled(results) != "" && try == 1:
 			t.Logf("%s: the kernel killed perfagent, too; the machine is booted once more", vmAgentKilled(results))
 		case err != nil || !bytes.Contains(serial, []byte("guest: PASSED")):
-			t.Errorf("qemu: %v; the machine said:\n%s", err, serial)
+			t.Errorf("qemu: %v; want \"guest: PASSED\" on the console:\n%s", err, serial)
 			return results
 		default:
 			if bytes.Contains(serial, []byte("is not over after")) {
@@ -228,7 +228,7 @@ func vmResults(t *testing.T, disk string) map[string]*vmResult {
 	for line := range bytes.Lines(data) {
 		r := new(vmResult)
 		if err := json.Unmarshal(line, r); err != nil {
-			t.Errorf("%v: %s", err, line)
+			t.Errorf("result of the machine is not JSON: %v: %s", err, line)
 			continue
 		}
 		results[r.Name] = r

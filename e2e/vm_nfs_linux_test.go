@@ -22,32 +22,33 @@ const vmUseNFS = "busybox sleep 1; /init usenfs 4 100 && /init hangnfs 3 && busy
 // server hangs, although the usage of this file system is requested.
 func vmNFS(t *testing.T, r *vmResult) {
 	if r.Code != 0 {
-		t.Fatalf("exit code %d", r.Code)
+		t.Fatalf("exit code %d, want 0", r.Code)
 	}
 	m := r.node.Metrics
 	if m[reporter.MetricNFSRead] != 4 || m[reporter.MetricNFSWritten] != 4 {
 		t.Errorf("%v MiB read, %v written, want 4 each", m[reporter.MetricNFSRead], m[reporter.MetricNFSWritten])
 	}
 	if len(r.node.Mounts) != 1 {
-		t.Fatalf("mounts %+v", r.node.Mounts)
+		t.Fatalf("mounts %+v, want 1", r.node.Mounts)
 	}
 	mount := r.node.Mounts[0]
 	if mount.Type != "nfs4" || mount.Source != "127.0.0.1:/" || !slices.Equal(mount.MountedOn, []string{"/mnt/nfs", "/mnt/bound"}) {
-		t.Errorf("mount %+v", mount)
+		t.Errorf("mount %+v, want 127.0.0.1:/ as nfs4 on /mnt/nfs and /mnt/bound", mount)
 	}
 	calls := map[string]float64{}
 	for _, op := range mount.Operations {
 		calls[op.Name] = op.Calls
 	}
 	if calls["LOOKUP"] < 101 || calls["LOOKUP"] > 110 || calls["WRITE"] < 4 || calls["READ"] < 4 || mount.ExecuteSeconds < 3 {
-		t.Errorf("calls %v, %v s", calls, mount.ExecuteSeconds)
+		t.Errorf("calls %v in %v s; want 101 to 110 of LOOKUP, 4 or more of READ and WRITE, 3 s or more",
+			calls, mount.ExecuteSeconds)
 	}
 	if gap := r.node.Sampling.LongestGapSeconds; gap >= 2.5 {
-		t.Errorf("no sample for %v s: the server hung for 3 s", gap)
+		t.Errorf("longest gap %v s, want less than 2.5 although the server hung for 3 s", gap)
 	}
 	for _, source := range []string{"nfs", "lustre", "energy", "thermal"} {
 		if i := slices.IndexFunc(r.node.Missing, func(m reporter.Missing) bool { return m.What == source }); i >= 0 {
-			t.Errorf("missing %+v", r.node.Missing[i])
+			t.Errorf("missing %+v, want no entry for %s", r.node.Missing[i], source)
 		}
 	}
 }

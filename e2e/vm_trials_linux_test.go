@@ -120,14 +120,14 @@ func vmKilled(t *testing.T, r *vmResult) {
 	guestLimits(t, r.node, 2, 48)
 	guestKilled(t, r.node, r.run, 48)
 	if got := r.node.Verdict.Evidence["process"]; got != "init" {
-		t.Errorf("process %v", got)
+		t.Errorf("killed process %v, want init", got)
 	}
 	if pid := r.node.Verdict.Evidence["pid"]; pid != float64(r.node.Job.PID) {
-		t.Errorf("pid %v, the job was %d", pid, r.node.Job.PID)
+		t.Errorf("killed process %v, want the job's, %d", pid, r.node.Job.PID)
 	}
 	guestNear(t, "peak_mb", r.node.Verdict.Evidence["peak_mb"].(float64), r.number(t, r.After, "kill/memory.peak", "")/guestMiB, 0)
 	if n := r.number(t, r.After, "kill/memory.events", "oom_kill"); n != 1 {
-		t.Errorf("the kernel killed %v", n)
+		t.Errorf("oom_kill of the kernel is %v, want 1", n)
 	}
 }
 
@@ -135,7 +135,7 @@ func vmKilled(t *testing.T, r *vmResult) {
 func vmKilledNoLog(t *testing.T, r *vmResult) {
 	guestKilled(t, r.node, r.run, 48)
 	if n := r.number(t, r.After, "nolog/memory.events", "oom"); n < 1 {
-		t.Errorf("the kernel was at the limit %v times", n)
+		t.Errorf("oom of the kernel is %v, want at least 1", n)
 	}
 }
 
@@ -143,7 +143,7 @@ func vmKilledNoLog(t *testing.T, r *vmResult) {
 func vmHost(t *testing.T, r *vmResult) {
 	v := r.node.Verdict
 	if r.Code != 137 || v.Cause != "oom_host" || v.Evidence["limit_mb"] != nil || v.Evidence["limit_kills"] != 0.0 || v.Evidence["pid"] != float64(r.node.Job.PID) {
-		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+		t.Errorf("exit code %d, verdict %+v; want 137, oom_host of process %d", r.Code, v, r.node.Job.PID)
 	}
 	vmNotAtLimit(t, r, "host/memory.events")
 }
@@ -152,7 +152,7 @@ func vmHost(t *testing.T, r *vmResult) {
 func vmHostNoLog(t *testing.T, r *vmResult) {
 	v := r.node.Verdict
 	if r.Code != 137 || v.Cause != "oom" || !strings.Contains(v.Text, "or of the host: which is not known") || v.Evidence["limit_kills"] != 0.0 {
-		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+		t.Errorf("exit code %d, verdict %+v; want 137, oom of the group or the host", r.Code, v)
 	}
 	vmNotAtLimit(t, r, "hostless/memory.events")
 }
@@ -171,7 +171,7 @@ func vmNode(t *testing.T, r *vmResult) {
 	v := r.node.Verdict
 	if r.Code != 137 || v.Cause != "oom_cpuset" || v.Evidence["nodes"] != "1" || v.Evidence["pid"] != float64(r.node.Job.PID) ||
 		!strings.Contains(v.Text, "was killed because NUMA node 1, all that its cpuset allows, was out of memory") {
-		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+		t.Errorf("exit code %d, verdict %+v; want 137, oom_cpuset on NUMA node 1", r.Code, v)
 	}
 }
 
@@ -182,31 +182,31 @@ func vmKilledChild(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "cgroup")
 	guestKilled(t, r.node, r.run, 48)
 	if got := r.node.Verdict.Evidence["process"]; got != "init" {
-		t.Errorf("process %v", got)
+		t.Errorf("killed process %v, want init", got)
 	}
 	if pid, ok := r.node.Verdict.Evidence["pid"].(float64); !ok || pid == float64(r.node.Job.PID) {
-		t.Errorf("pid %v: it was a child that was killed, the job was %d", pid, r.node.Job.PID)
+		t.Errorf("killed process %v, want a child of the job %d", pid, r.node.Job.PID)
 	}
 }
 
 func vmSpared(t *testing.T, r *vmResult) {
 	if v := r.node.Verdict; r.Code != 0 || v.Cause != "exited" || v.Evidence["exit_code"] != 0.0 {
-		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+		t.Errorf("exit code %d, verdict %+v; want 0, cause exited", r.Code, v)
 	}
 	if n := clitest.Metric(t, r.node, "job_oom_kills"); n != 1 {
-		t.Errorf("job_oom_kills %v", n)
+		t.Errorf("job_oom_kills %v, want 1", n)
 	}
 }
 
 func vmOldKill(t *testing.T, r *vmResult) {
 	if v := r.node.Verdict; r.Code != 7 || v.Cause != "exited" || v.Evidence["exit_code"] != 7.0 {
-		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+		t.Errorf("exit code %d, verdict %+v; want 7, cause exited", r.Code, v)
 	}
 	if n := clitest.Metric(t, r.node, "job_oom_kills"); n != 0 {
-		t.Errorf("job_oom_kills %v", n)
+		t.Errorf("job_oom_kills %v, want 0", n)
 	}
 	if n := r.number(t, r.After, "old/memory.events", "oom_kill"); n != 1 {
-		t.Errorf("the kernel killed %v before it", n)
+		t.Errorf("oom_kill of the kernel is %v, want 1 from before the job", n)
 	}
 }
 
@@ -218,7 +218,7 @@ func vmFits(t *testing.T, r *vmResult) {
 	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 65, 0.08)
 	guestNear(t, "max_t_limit_memory_pct", clitest.Metric(t, r.node, "max_t_limit_memory_pct"), 100*r.node.Job.CgroupPeakMB/300, 0.05)
 	if v := r.node.Verdict; v.Cause != "exited" {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("verdict %+v, want cause exited", v)
 	}
 }
 
@@ -229,15 +229,15 @@ func vmThrottled(t *testing.T, r *vmResult) {
 	told := map[string]string{"start": r.Out, "end": r.After["slow/cpu.stat"]}
 	grown := func(key string) float64 { return r.number(t, told, "end", key) - r.number(t, told, "start", key) }
 	if old := r.number(t, told, "start", "nr_throttled"); old < 1 {
-		t.Errorf("throttled in %v periods before the job", old)
+		t.Errorf("%v throttled periods before the job, want at least 1", old)
 	}
 	around := clitest.Counters{Periods: grown("nr_periods"), Throttled: grown("nr_throttled"), ThrottledFor: grown("throttled_usec") / 1e6}
 	clitest.WantThrottled(t, r.node, before, after, around)
 	if !slices.Contains(r.node.Verdict.Conditions, "throttled") {
-		t.Errorf("conditions %v", r.node.Verdict.Conditions)
+		t.Errorf("conditions %v, want throttled", r.node.Verdict.Conditions)
 	}
 	if v := clitest.Metric(t, r.node, "job_psi_cpu_some_avg_pct"); !(v > 5 && v <= 100) {
-		t.Errorf("a throttled job waited for the CPU %v %% of the time", v)
+		t.Errorf("job_psi_cpu_some_avg_pct %v, want above 5, at most 100: the job was throttled", v)
 	}
 	guestNear(t, "limit_cpu_utilization_pct", clitest.Metric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.5), 0.001)
 }
@@ -246,7 +246,7 @@ func vmNested(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "cgroup")
 	guestLimits(t, r.node, 1.5, 64)
 	if l := r.node.Limits; l.MemoryGroup != "/above" || l.CPUGroup != "/above" {
-		t.Errorf("groups that limit: %+v", l)
+		t.Errorf("limits %+v, want /above as the group of both", l)
 	}
 	guestKilled(t, r.node, r.run, 64)
 }
@@ -256,24 +256,24 @@ func vmFull(t *testing.T, r *vmResult) {
 		t.Errorf("exit code %d, want 5", r.Code)
 	}
 	if n := r.number(t, r.After, "full/pids.events", "max"); n < 1 {
-		t.Errorf("the kernel refused %v processes: pids.max was not reached", n)
+		t.Errorf("max of pids.events is %v, want at least 1: pids.max was not reached", n)
 	}
 	guestSource(t, r.node, "cgroup")
 	if v := r.node.Verdict; v.Cause != "exited" || v.Evidence["exit_code"] != 5.0 {
-		t.Errorf("verdict %+v", v)
+		t.Errorf("verdict %+v, want cause exited with code 5", v)
 	}
 	if s := r.node.Sampling; s.Samples < 3 {
-		t.Errorf("%d samples in two seconds", s.Samples)
+		t.Errorf("%d samples in two seconds, want at least 3", s.Samples)
 	}
 	if n := clitest.Metric(t, r.node, "max_t_job_processes"); n < 15 || n > 40 {
-		t.Errorf("%v processes", n)
+		t.Errorf("max_t_job_processes %v, want 15 to 40", n)
 	}
 }
 
 func vmBytes(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "cgroup")
 	if got := clitest.Metric(t, r.node, "total_job_io_write_mb"); got != 8 {
-		t.Errorf("written: %v MiB, the kernel: %s", got, r.After["io/io.stat"])
+		t.Errorf("total_job_io_write_mb %v, want 8; the kernel's io.stat: %s", got, r.After["io/io.stat"])
 	}
 }
 
@@ -284,21 +284,22 @@ func vmCreated(t *testing.T, r *vmResult) {
 	rusage := r.node.Job.UserSeconds + r.node.Job.SystemSeconds
 	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, rusage, 0.01)
 	if after.CPU > r.node.Job.CPUSeconds || after.CPU < 0.9*rusage {
-		t.Errorf("cpu_seconds %v, wait4 %v; the group had %v shortly before", r.node.Job.CPUSeconds, rusage, after.CPU)
+		t.Errorf("cpu_seconds %v, want at least the group's %v shortly before, which is %v by wait4",
+			r.node.Job.CPUSeconds, after.CPU, rusage)
 	}
 	if whole := r.number(t, r.After, "make/cpu.stat", "usage_usec") / 1e6; r.node.Job.CPUSeconds > whole {
-		t.Errorf("cpu_seconds %v, of us and the job together %v", r.node.Job.CPUSeconds, whole)
+		t.Errorf("cpu_seconds %v, want at most %v, of perfagent and the job together", r.node.Job.CPUSeconds, whole)
 	}
 	for file := range r.After {
 		if strings.Count(file, "/") > 1 {
-			t.Errorf("a group stays: %s", file)
+			t.Errorf("control group left: %s", file)
 		}
 	}
 	if left := r.After["make/cgroup.subtree_control"]; left != "\n" && left != "" {
-		t.Errorf("controllers stay enabled: %q", left)
+		t.Errorf("controllers left enabled: %q, want none", left)
 	}
 	if r.node.Job.CgroupStays {
-		t.Error("the report says that the group stays")
+		t.Error("cgroup_stays is true, want the control group removed")
 	}
 }
 
@@ -321,7 +322,7 @@ func vmDivides(code int) func(*testing.T, *vmResult) {
 func vmStays(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "created")
 	if !r.node.Job.CgroupStays {
-		t.Errorf("the report does not say that the group stays: %+v", r.node.Job)
+		t.Errorf("job %+v, want cgroup_stays true", r.node.Job)
 	}
 	pid, held := strings.TrimSpace(r.Out), false
 	for file, text := range r.After {
@@ -337,7 +338,7 @@ func vmStays(t *testing.T, r *vmResult) {
 // then from the group made for the job, memory from the processes.
 func vmShared(t *testing.T, r *vmResult) {
 	if j := r.node.Job; j.Source != "created" || j.MemoryKind != "pss" && j.MemoryKind != "rss" {
-		t.Errorf("source %q, memory %q", j.Source, j.MemoryKind)
+		t.Errorf("source %q, memory kind %q; want created, and pss or rss", j.Source, j.MemoryKind)
 	}
 	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 43, 0.1)
 	guestMissing(t, r.node, host.SourceCgroup, "--cgroup create", "subtree_control", "busy")

@@ -167,7 +167,7 @@ func (b *tab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) 
 	b.do(chromedp.MouseEvent(input.MouseMoved, x, at.Y+0.4*at.Height))
 }
 
-func TestBrowser_HoverTellsExactValues(t *testing.T) {
+func TestBrowser_HoverShowsExactValues(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		report  *reporter.Report
@@ -273,7 +273,7 @@ func (b *tab) focus() string {
 	return eval[string](b, `document.activeElement.dataset.chart || (document.activeElement.dataset.heatmap ? "map " + document.activeElement.dataset.heatmap : "")`)
 }
 
-func TestBrowser_KeysDoAll(t *testing.T) {
+func TestBrowser_KeysReachEveryFunction(t *testing.T) {
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
 	b := openReport(t, r, "")
@@ -406,7 +406,7 @@ func TestBrowser_ShowsTheNodeThatIsChosen(t *testing.T) {
 }
 
 // With an unknown node in the address the page opens with the first node.
-func TestBrowser_UnknownNodeInTheAddress(t *testing.T) {
+func TestBrowser_UnknownNodeInAddressOpensFirstNode(t *testing.T) {
 	r := plottertest.Few()
 	for _, address := range []string{"#node=12", "#node=x", "#"} {
 		openReport(t, r, address).shows(r, "0")

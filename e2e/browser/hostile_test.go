@@ -21,7 +21,7 @@ import (
 )
 
 // No text of a report runs or becomes an element, and all of it can be read.
-func TestBrowser_HostileReports(t *testing.T) {
+func TestBrowser_HostileReportAddsNoElement(t *testing.T) {
 	harmless, _ := plottertest.HostileReport("x")
 	elements, _ := walk(newTab(t), harmless)
 	evil := plottertest.HostileStrings()
@@ -135,7 +135,7 @@ func openFromFile(t *testing.T, r *reporter.Report) {
 
 // A command line of a megabyte and a host name of 100 kB can be read to their ends, and make the page neither wide nor
 // slow.
-func TestBrowser_LongTexts(t *testing.T) {
+func TestBrowser_LongTextsAreReadableToTheirEnds(t *testing.T) {
 	for name, letters := range map[string]string{"letters": "a", "tags": "<b>", "spaces": "x ", "wide": "漢"} {
 		t.Run(name, func(t *testing.T) {
 			r := plottertest.Minute(0)
@@ -165,7 +165,7 @@ func TestBrowser_LongTexts(t *testing.T) {
 }
 
 // No number makes the page fail.
-func TestBrowser_HostileNumbers(t *testing.T) {
+func TestBrowser_NoNumberMakesPageFail(t *testing.T) {
 	huge, tiny, nan := 1.7e308, 5e-324, math.NaN()
 	usual := []float64{1, 2, 3}
 	for name, c := range map[string]struct{ values, times []float64 }{

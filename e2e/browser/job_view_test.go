@@ -15,7 +15,7 @@ import (
 )
 
 // A page with all possible values of a job shows each value and text, and omits charts that a node does not have.
-func TestJobView_Browser(t *testing.T) {
+func TestBrowser_JobViewShowsEveryValue(t *testing.T) {
 	t.Run("one node", func(t *testing.T) {
 		r := plottertest.Limited(0, 60, 3)
 		n := r.Nodes["0"]
@@ -70,7 +70,7 @@ func TestJobView_Browser(t *testing.T) {
 }
 
 // A series that is first measured during the run, of a GPU that was slow to respond, gets its chart.
-func TestJobView_LivePageGetsCharts(t *testing.T) {
+func TestBrowser_LivePageGetsChartOfLateSeries(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(2)
 	soFar := func(n int) *reporter.Report {

@@ -175,7 +175,7 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 }
 
 // Responses of another run or server at the same address do not get into the page, and end its requests.
-func TestBrowser_LivePageIsOfOneRun(t *testing.T) {
+func TestBrowser_LiveUpdateIgnoresOtherRuns(t *testing.T) {
 	for name, other := range map[string]func(w http.ResponseWriter){
 		"another run": func(w http.ResponseWriter) {
 			r := soFar(9)

@@ -22,7 +22,7 @@ import (
 const manySeconds = 3.0
 
 // The page of a thousand nodes is small, opens quickly, and shows the node and the time of the burst.
-func TestBrowser_ThousandNodes(t *testing.T) {
+func TestBrowser_PageOfThousandNodesOpensQuickly(t *testing.T) {
 	html := manyPage(t)
 	if len(html) > plottertest.ManyBytes {
 		t.Errorf("the page has %d bytes, more than %d", len(html), plottertest.ManyBytes)

@@ -30,7 +30,7 @@ func working(seconds int) *reporter.Report {
 const calls = `document.querySelector("[data-operations] [data-series='store.get']").cells[1].innerText`
 
 // The charts of operations are read and zoomed like others, and their table follows the run.
-func TestBrowser_Operations(t *testing.T) {
+func TestBrowser_OperationChartsAreReadAndZoomed(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(10)
 	server := serving(t, func() *reporter.Report { return working(int(seconds.Load())) })
@@ -49,7 +49,7 @@ func TestBrowser_Operations(t *testing.T) {
 }
 
 // An operation in only one bucket is drawn as wide as the bucket.
-func TestBrowser_LoneOperation(t *testing.T) {
+func TestBrowser_OperationOfOneBucketIsDrawnAsWide(t *testing.T) {
 	r := working(20)
 	n := r.Nodes["0"]
 	lone := reporter.Band{}
@@ -79,7 +79,7 @@ func TestBrowser_LoneOperation(t *testing.T) {
 }
 
 // The tables have the full names of series, whatever they contain, without new elements.
-func TestBrowser_HostileOperations(t *testing.T) {
+func TestBrowser_HostileOperationNamesAreShown(t *testing.T) {
 	evil := strings.Join(slices.Sorted(maps.Values(plottertest.HostileStrings())), "")
 	r := working(10)
 	n := r.Nodes["0"]

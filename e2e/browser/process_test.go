@@ -36,7 +36,7 @@ func TestBrowser_SortsProcesses(t *testing.T) {
 }
 
 // Without scripts the table is sorted by CPU time.
-func TestBrowser_ProcessesWithoutScripts(t *testing.T) {
+func TestBrowser_WithoutScripts_ProcessesAreSortedByCPUTime(t *testing.T) {
 	b := newTab(t)
 	b.scripts(false)
 	b.visit(fileOf(t, pageOf(t, reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil)))))

@@ -23,7 +23,7 @@ func (b *tab) count(selector string) (n int) {
 
 // Of many nodes, ranks are rows in their node, unfolded only in the one that failed first, with JavaScript and without;
 // of one node they are shown immediately.
-func TestBrowser_Ranks(t *testing.T) {
+func TestBrowser_RanksUnfoldOnlyWhereOneFailed(t *testing.T) {
 	html := pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank()))
 	wantSelfContained(t, html)
 	address := fileOf(t, html)
@@ -60,7 +60,7 @@ func TestBrowser_Ranks(t *testing.T) {
 }
 
 // No view of a page with ranks is wider than its window, and the rows have their pictures.
-func TestBrowser_RanksFit(t *testing.T) {
+func TestBrowser_RanksFitEveryWindow(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{
 		"ranks": plottertest.WithVerdict(t, reportertest.KilledRank()), "ranks-one": plottertest.WithVerdict(t, reportertest.Ranks(1, 4, 60)),
 	} {

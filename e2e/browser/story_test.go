@@ -26,7 +26,7 @@ func (b *tab) story(chart, kind string) []said {
 }
 
 // Phases and marks are at their places on every chart, even in a part of it.
-func TestBrowser_PhasesAndMarks(t *testing.T) {
+func TestBrowser_PhasesAndMarksAreAtTheirPlaces(t *testing.T) {
 	r := plottertest.Job()
 	n := r.Nodes["0"]
 	b := newTab(t)

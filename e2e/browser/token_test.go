@@ -11,7 +11,7 @@ import (
 )
 
 // A live page with a password in its address keeps updating, although fetch rejects such addresses.
-func TestBrowser_LivePageWithAToken(t *testing.T) {
+func TestBrowser_PasswordInAddressKeepsLiveUpdates(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(1)
 	page := growing(t, &seconds).Config.Handler

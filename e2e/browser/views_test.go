@@ -29,7 +29,7 @@ func (b *tab) scripts(on bool) {
 }
 
 // Without JavaScript everything is there as words, tables and pictures.
-func TestBrowser_WithoutJavaScript(t *testing.T) {
+func TestBrowser_WithoutJavaScript_ShowsEverything(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		report *reporter.Report
@@ -73,7 +73,7 @@ func TestBrowser_StaticPictureHasTheBurst(t *testing.T) {
 }
 
 // A print has the pictures, not the canvases, and no controls of a screen.
-func TestBrowser_Print(t *testing.T) {
+func TestBrowser_PrintHasPicturesInsteadOfCanvases(t *testing.T) {
 	b := openReport(t, plottertest.Few(), "")
 	b.media("print", "light")
 	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => ` + shown(`e.querySelector("svg")`) + ` && !(` + shown(`e.querySelector("canvas")`) + `))`)
@@ -128,7 +128,7 @@ func (b *tab) contrast() {
 	}
 }
 
-func TestBrowser_LightAndDark(t *testing.T) {
+func TestBrowser_FollowsColorScheme(t *testing.T) {
 	failed := plottertest.Minute(0)
 	exit := 1
 	failed.Run.ExitCode, failed.Run.Incomplete = &exit, "the end is missing"
@@ -158,7 +158,7 @@ func TestBrowser_LightAndDark(t *testing.T) {
 }
 
 // Nothing is wider than the screen of a phone, and a tap shows the same as a mouse.
-func TestBrowser_Phone(t *testing.T) {
+func TestBrowser_FitsPhone(t *testing.T) {
 	r := plottertest.Few()
 	b := newTab(t)
 	b.do(emulation.SetDeviceMetricsOverride(390, 844, 3, true), emulation.SetTouchEmulationEnabled(true))
@@ -196,7 +196,7 @@ func (b *tab) narrow() {
 	}
 }
 
-func TestBrowser_Resize(t *testing.T) {
+func TestBrowser_ResizeKeepsZoom(t *testing.T) {
 	r := plottertest.Minute(0)
 	b := openReport(t, r, "")
 	b.tabTo("disk_io")

@@ -64,7 +64,7 @@ func variant(t *testing.T, file, name string) string {
 }
 
 // The variants can be made of the manifests. The test on a cluster would notice too late: it is started by hand.
-func TestVariants(t *testing.T) {
+func TestVariants_CanBeMadeOfManifests(t *testing.T) {
 	for name, words := range variants {
 		file := "indexed-job.yaml"
 		if name == "hungry" {
@@ -80,7 +80,7 @@ func TestVariants(t *testing.T) {
 }
 
 // docs/clusters.md shows what the test on a cluster wrote, and no manifest has been added or renamed since.
-func TestTranscripts(t *testing.T) {
+func TestTranscripts_AreCurrent(t *testing.T) {
 	doc := clitest.Read(t, testenv.Repository(t, clustersDoc))
 	for _, name := range transcripts {
 		_, rest, _ := strings.Cut(doc, "<!-- "+name+":begin -->\n```console\n$ ")

@@ -34,7 +34,7 @@ func kept(t *testing.T, name, language, text string) string {
 }
 
 // The script in docs/clusters.md equals the example.
-func TestDocs_Script(t *testing.T) {
+func TestDocs_ScriptEqualsExample(t *testing.T) {
 	script := clitest.Read(t, testenv.Repository(t, "examples/slurm/oom.sh"))
 	if part := kept(t, "slurm-oom-script", "bash", script); !strings.Contains(part, script) {
 		t.Errorf("%s has another script: go test -tags e2e ./e2e/slurm -transcripts rewrites it\n%s", clustersDoc, part)

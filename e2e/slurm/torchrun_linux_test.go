@@ -65,7 +65,7 @@ func wantWorkers(t *testing.T, n *reporter.Node) {
 }
 
 // With perfagent around the worker, every rank is in the report, and the one that failed first is named.
-func TestTorchrun_Workers(t *testing.T) {
+func TestTorchrun_AroundWorkers_ReportHasEveryRank(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "workers.sh")
 	if code != 0 || len(reports) != 1 {
@@ -84,7 +84,7 @@ func TestTorchrun_Workers(t *testing.T) {
 }
 
 // With perfagent around torchrun, there is one job without ranks, with the CPU time of all workers.
-func TestTorchrun_Agent(t *testing.T) {
+func TestTorchrun_AroundAgent_IsOneJobWithoutRanks(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "agent.sh")
 	if code != 0 || len(reports) != 1 {
@@ -96,7 +96,7 @@ func TestTorchrun_Agent(t *testing.T) {
 }
 
 // With perfagent around both, the workers are ranks of a separate launch in the same run, and the two are not added.
-func TestTorchrun_Both(t *testing.T) {
+func TestTorchrun_AroundBoth_WorkersAreSeparateLaunch(t *testing.T) {
 	t.Parallel()
 	code, reports := torch(t, "both.sh")
 	if code != 0 || len(reports) != 2 {
