@@ -39,7 +39,7 @@ func (b *tab) metrics(n *reporter.Node) {
 		v, has := n.Metrics[r.Name]
 		if !has {
 			if r.Value != nil || r.Unit != nil || r.Text != "–" {
-				b.t.Errorf("%s was not measured, and the page says %+v", r.Name, r)
+				b.t.Errorf("%s was not measured, but the page has %+v, want no value and \"–\"", r.Name, r)
 			}
 			continue
 		}
@@ -51,7 +51,7 @@ func (b *tab) metrics(n *reporter.Node) {
 		}
 	}
 	if seen != len(n.Metrics) {
-		b.t.Errorf("the page has %d of %d metrics", seen, len(n.Metrics))
+		b.t.Errorf("the page has %d metrics, want %d", seen, len(n.Metrics))
 	}
 }
 
@@ -116,7 +116,7 @@ func reading(t testing.TB, n *reporter.Node, chart string, i int) []string {
 		}
 	}
 	if len(out) == 0 {
-		t.Fatalf("nothing to be read of %s", chart)
+		t.Fatalf("the report has no value of %s to read", chart)
 	}
 	return out
 }
@@ -162,7 +162,7 @@ func (b *tab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) 
 	at := b.plot(chart)
 	x := pixel(at, r, n, i)
 	if x < 0 {
-		b.t.Fatalf("no pixel is in bucket %d alone", i)
+		b.t.Fatalf("no pixel of %s belongs to bucket %d alone", chart, i)
 	}
 	b.do(chromedp.MouseEvent(input.MouseMoved, x, at.Y+0.4*at.Height))
 }
@@ -181,7 +181,7 @@ func TestBrowser_HoverShowsExactValues(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b, n := openReport(t, c.report, ""), c.report.Nodes["0"]
 			if got := b.tip(); got != "" {
-				t.Errorf("a tooltip without a mouse: %q", got)
+				t.Errorf("tooltip %q before the mouse moved, want none", got)
 			}
 			for _, chart := range plottertest.HostCharts() {
 				for _, i := range c.buckets {
@@ -191,7 +191,7 @@ func TestBrowser_HoverShowsExactValues(t *testing.T) {
 			}
 			b.do(chromedp.MouseEvent(input.MouseMoved, 1, 1))
 			if got := b.tip(); got != "" {
-				t.Errorf("the mouse left, and the tooltip says %q", got)
+				t.Errorf("tooltip %q after the mouse left, want none", got)
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 	for chart, burst := range want {
 		reading := reading(t, n, chart, i)
 		if !slices.ContainsFunc(reading, func(line string) bool { return strings.Contains(line, "mean") && strings.HasSuffix(line, burst) }) {
-			t.Errorf("%s: the burst is not in %q", chart, reading)
+			t.Errorf("%s: reading %q, want a mean with the burst, %s", chart, reading, burst)
 		}
 		b.bucket(chart, r, n, i)
 		b.says(reading...)
@@ -217,7 +217,8 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 	for chart := range want {
 		color := b.colorAtTheTop(chart)
 		if len(color) == 0 || slices.Min(color) < begin-0.004 || slices.Max(color) > end+0.004 {
-			t.Errorf("%s: the burst is at %v to %v of the time axis, and at the top of the chart there is colour at %.200s", chart, begin, end, fmt.Sprint(color))
+			t.Errorf("%s: colour at the top of the chart at %.200s, want it between %v and %v of the time axis",
+				chart, fmt.Sprint(color), begin, end)
 		}
 	}
 	// With the keyboard: to the end, and back.
@@ -229,7 +230,7 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 	b.says(reading(t, n, "cpu", i)...)
 	b.keys("++++++++")
 	if from, to := b.span(); to-from > 7*24*3600/200 {
-		t.Errorf("eight times nearer, and %v to %v s are shown", from, to)
+		t.Errorf("after zooming eight times: %v to %v s shown, want a 200th of the week at most", from, to)
 	}
 	b.point(b.plot("cpu"), 0.5, 0.2)
 	b.says(reading(t, n, "cpu", i)...)
@@ -264,7 +265,7 @@ func (b *tab) tabTo(chart string) {
 		b.keys(kb.Tab)
 		b.frames()
 	}
-	b.t.Fatalf("Tab does not reach %s", chart)
+	b.t.Fatalf("Tab never reaches the chart %s", chart)
 }
 
 // focus returns the chart or map that has the focus, "" = none.
@@ -285,7 +286,7 @@ func TestBrowser_KeysReachEveryFunction(t *testing.T) {
 			t.Fatalf("the focus is on %q, want %s", got, chart)
 		}
 		if outline := eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline != "solid" {
-			t.Errorf("%s has the focus, and its outline is %q", chart, outline)
+			t.Errorf("chart %s has the focus with the outline %q, want solid", chart, outline)
 		}
 		b.keys(kb.Home)
 		b.says(reading(t, n, chart, 0)...)
@@ -300,20 +301,20 @@ func TestBrowser_KeysReachEveryFunction(t *testing.T) {
 
 		b.keys("+")
 		if from, to := b.span(); from < 30 || to != 60 {
-			t.Errorf("%s: + shows %v to %v s", chart, from, to)
+			t.Errorf("%s: + shows %v to %v s, want 30 or later to 60", chart, from, to)
 		}
 		b.keys(kb.Home) // the bucket at the cursor is always shown
 		if from, to := b.span(); from != 0 || to > 30 {
-			t.Errorf("%s: the reading is at the start, and %v to %v s are shown", chart, from, to)
+			t.Errorf("%s: reading at the start: %v to %v s shown, want 0 to 30 at most", chart, from, to)
 		}
 		b.says(reading(t, n, chart, 0)...)
 		b.keys("-")
 		b.keys(kb.Escape)
 		if from, to := b.span(); from != 0 || to != 60 {
-			t.Errorf("%s: Esc shows %v to %v s", chart, from, to)
+			t.Errorf("%s: Esc shows %v to %v s, want 0 to 60", chart, from, to)
 		}
 		if got := b.tip(); got != "" {
-			t.Errorf("%s: Esc leaves the tooltip %q", chart, got)
+			t.Errorf("%s: tooltip after Esc %q, want none", chart, got)
 		}
 	}
 }
@@ -323,25 +324,25 @@ func TestBrowser_DragZoomsAllCharts(t *testing.T) {
 	n := r.Nodes["0"]
 	b := openReport(t, r, "")
 	if from, to := b.span(); from != 0 || to != 60 {
-		t.Errorf("at first %v to %v s are shown", from, to)
+		t.Errorf("at first %v to %v s shown, want 0 to 60", from, to)
 	}
 	for _, chart := range plottertest.HostCharts() {
 		at := b.plot(chart)
 		b.drag(at, 0.25, 0.5)
 		from, to := b.span()
 		if second := 60 / at.Width; math.Abs(from-15) > second || math.Abs(to-30) > second { // a pixel
-			t.Errorf("%s: dragged from 15 to 30 s, and %v to %v s are shown", chart, from, to)
+			t.Errorf("%s: after dragging from 15 to 30 s, %v to %v s shown", chart, from, to)
 		}
 		b.point(at, 0.5, 0.3)
 		b.says(reading(t, n, chart, 22)...)
 		b.drag(at, 0.8, 0.2) // from right to left, within the present range
 		if from, to := b.span(); math.Abs(from-18) > 0.2 || math.Abs(to-27) > 0.2 {
-			t.Errorf("%s: dragged from 27 to 18 s, and %v to %v s are shown", chart, from, to)
+			t.Errorf("%s: after dragging from 27 to 18 s, %v to %v s shown, want 18 to 27", chart, from, to)
 		}
 		b.click(at, 0.5, 0.5)
 		b.click(at, 0.5, 0.5, chromedp.ClickCount(2))
 		if from, to := b.span(); from != 0 || to != 60 {
-			t.Errorf("%s: a double click shows %v to %v s", chart, from, to)
+			t.Errorf("%s: after a double click %v to %v s shown, want 0 to 60", chart, from, to)
 		}
 	}
 }
@@ -359,7 +360,7 @@ func (b *tab) shows(r *reporter.Report, name string) {
 		}
 	}
 	if got := eval[string](b, `document.getElementById("choose").value`); got != name {
-		b.t.Errorf("node %s is shown, and the list says %s", name, got)
+		b.t.Errorf("list of nodes has %s chosen, want %s", got, name)
 	}
 	// With more buckets than pixels the mouse finds the highest one nearby.
 	i, top, at := len(plotter.NewTimeline(&r.Run, n).Ends)/3, n.Envelope[collector.CPUMax.Key()].Max, b.plot("cpu")
@@ -437,10 +438,10 @@ func TestBrowser_MapFindsTheBurst(t *testing.T) {
 			return g.getImageData(Math.floor(%v * c.width), Math.floor(%v * c.height), 1, 1).data[0]; })()`, kind, x, y))
 	}
 	if got := at("peak"); got != darkest {
-		t.Errorf("the burst is not in the map of the peaks: red is %d", got)
+		t.Errorf("red in the map of the peaks is %d, want %d at the burst", got, darkest)
 	}
 	if got := at("mean"); got == darkest {
-		t.Error("the map of the means has the burst: it would be found without the envelope")
+		t.Error("the map of the means has the burst, so the test does not show that the envelope is used")
 	}
 }
 
@@ -472,7 +473,7 @@ func TestBrowser_ShowsEveryPeakAtEveryWidth(t *testing.T) {
 				last = x
 			}
 			if stripes != len(spikes) {
-				t.Errorf("%d pixels wide: %d of %d peaks are drawn in %s", width, stripes, len(spikes), chart)
+				t.Errorf("%d pixels wide: %d peaks drawn in %s, want %d", width, stripes, chart, len(spikes))
 			}
 		}
 		at := b.plot("memory")
@@ -480,7 +481,7 @@ func TestBrowser_ShowsEveryPeakAtEveryWidth(t *testing.T) {
 			begin, end := edges(r, n, i)
 			b.point(at, (begin+end)/2, 0.4)
 			if got := b.tip(); !strings.Contains(got, "used: 100 %") {
-				t.Errorf("%d pixels wide: at the peak in second %d the mouse reads %q", width, i, got)
+				t.Errorf("%d pixels wide: tooltip at the peak in second %d is %q, want \"used: 100 %%\"", width, i, got)
 			}
 		}
 	}

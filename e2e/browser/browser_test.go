@@ -142,7 +142,7 @@ func (b *tab) noTrouble() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, trouble := range b.troubles {
-		b.t.Errorf("in the browser: %.600s", trouble)
+		b.t.Errorf("error in the browser: %.600s", trouble)
 	}
 	b.troubles = nil
 }
@@ -176,7 +176,7 @@ func eval[T any](b *tab, js string) T {
 func (b *tab) is(js string) {
 	b.t.Helper()
 	if !eval[bool](b, "!!("+js+")") {
-		b.t.Errorf("not true in the page: %s", js)
+		b.t.Errorf("false in the page, want true: %s", js)
 	}
 }
 
@@ -185,7 +185,7 @@ func (b *tab) until(js string) {
 	b.t.Helper()
 	for begin := time.Now(); !eval[bool](b, "!!("+js+")"); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > patience {
-			b.t.Fatalf("not true in the page within %v: %s", patience, js)
+			b.t.Fatalf("still false in the page after %v, want true: %s", patience, js)
 		}
 	}
 }
@@ -263,13 +263,13 @@ func (b *tab) whole() {
 	names := eval[[]string](b, `[...document.querySelectorAll("[data-metric]")].map(e => e.dataset.metric)`)
 	for _, m := range reporter.Metrics() { // only nodes with devices have their metrics
 		if !slices.Contains(names, m.Name) && !m.OfDevice() {
-			b.t.Errorf("the metrics lack %s", m.Name)
+			b.t.Errorf("the page lacks the metric %s", m.Name)
 		}
 	}
 	groups := eval[[]string](b, `[...document.querySelectorAll("#metrics .group")].map(e => e.innerText)`)
 	order := slices.DeleteFunc([]string{"Job", "Limits", "GPU", "Node", "Since boot"}, func(g string) bool { return !slices.Contains(groups, g) })
 	if !slices.Equal(groups, order) || len(groups) < 3 {
-		b.t.Errorf("the groups of metrics are %q", groups)
+		b.t.Errorf("groups of metrics %q, want %q", groups, order)
 	}
 	// The head comes first: verdict, usage, advice; then the rest, folded.
 	b.is(`[...document.querySelectorAll("[data-verdict], [data-bar], [data-advice]")].every(e => e.compareDocumentPosition(document.querySelector("details[data-details]")) === Node.DOCUMENT_POSITION_FOLLOWING)`)
@@ -278,7 +278,7 @@ func (b *tab) whole() {
 	if eval[bool](b, `JSON.parse(document.getElementById("plan").textContent).nodes.length > 1`) {
 		maps := eval[[]string](b, `[...document.querySelectorAll("[data-heatmap]")].map(e => e.dataset.heatmap)`)
 		if !slices.Equal(slices.DeleteFunc(maps, func(id string) bool { return id == "job_cpu" }), []string{"cpu", "memory"}) {
-			b.t.Errorf("the heat maps are %q", maps)
+			b.t.Errorf("heat maps %q, want cpu and memory", maps)
 		}
 	}
 }
@@ -367,7 +367,7 @@ func (b *tab) said(got string, words ...string) {
 	b.t.Helper()
 	for _, w := range words {
 		if !slices.Contains(strings.Split(got, "\n"), w) {
-			b.t.Errorf("no line of the tooltip is %q: %q", w, got)
+			b.t.Errorf("the tooltip lacks the line %q: %q", w, got)
 		}
 	}
 }
@@ -384,7 +384,7 @@ func (b *tab) span() (from, to float64) {
 	all := b.spans()
 	for _, s := range all {
 		if s != all[0] {
-			b.t.Errorf("the charts show different stretches of time: %v", all)
+			b.t.Errorf("the charts show different spans of time: %v", all)
 		}
 	}
 	return all[0][0], all[0][1]

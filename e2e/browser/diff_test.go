@@ -54,7 +54,7 @@ func TestBrowser_DiffPage(t *testing.T) {
 		b.contrast()
 		b.narrow()
 		if got := b.asked(); len(got) != 1 {
-			t.Errorf("%s: the page asked for %q", v.name, got)
+			t.Errorf("%s: the page requested %q, want only itself", v.name, got)
 		}
 		if *pictures != "" {
 			savePicture(t, "diff-"+v.name+".png", b.picture(), marginOf(v.media))

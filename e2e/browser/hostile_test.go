@@ -32,16 +32,16 @@ func TestBrowser_HostileReportAddsNoElement(t *testing.T) {
 			b := newTab(t)
 			got, seen := walk(b, r)
 			if got != elements {
-				t.Errorf("there are other elements than of a harmless report:\n%s\n%s", got, elements)
+				t.Errorf("elements of the page\n%s\nwant those of a harmless report\n%s", got, elements)
 			}
 			for where, words := range marks {
 				if !strings.Contains(seen, words) {
-					t.Errorf("%s is lost from view: %q", where, words)
+					t.Errorf("%s cannot be seen: %q", where, words)
 				}
 			}
 			b.is(`window.pwned === undefined && document.title.length > 0`)
 			if got := b.asked(); len(got) != 1 {
-				t.Errorf("the page asked for %q", got)
+				t.Errorf("the page requested %q, want only itself", got)
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func TestBrowser_HostileReportAddsNoElement(t *testing.T) {
 		b.visit(fileOf(t, pageOf(t, r)))
 		for where, words := range marks {
 			if !strings.Contains(where, "node 1") && !strings.Contains(b.readable(), words) {
-				t.Errorf("%s is lost from view", where)
+				t.Errorf("%s cannot be read: %q", where, words)
 			}
 		}
 	})
@@ -81,7 +81,7 @@ func walk(b *tab, r *reporter.Report) (elements, seen string) {
 	b.keys(kb.ArrowUp)
 	b.until(`document.getElementById("node").dataset.node === "0"`)
 	if again := b.readable(); again != first {
-		b.t.Error("the first node does not look as before after another one was shown")
+		b.t.Error("the first node looks different after another one was shown")
 	}
 	return elements, seen
 }
@@ -147,11 +147,11 @@ func TestBrowser_LongTextsAreReadableToTheirEnds(t *testing.T) {
 			b := openReport(t, r, "")
 			words := b.readable()
 			if !strings.Contains(words, long[:1<<19]) {
-				t.Error("the command is not all there")
+				t.Error("the page lacks half of the long command")
 			}
 			for _, end := range []string{"command", "host", "tag", "reason"} {
 				if !strings.Contains(words, "·the end of the "+end) {
-					t.Errorf("the end of the %s is lost", end)
+					t.Errorf("the page lacks the end of the %s", end)
 				}
 			}
 			b.narrow()

@@ -57,7 +57,7 @@ func TestBrowser_JobViewShowsEveryValue(t *testing.T) {
 		at := b.box("[data-heatmap=job_cpu] .map")
 		b.point(at, 0.4, 0.1)
 		if tip := b.tip(); !strings.Contains(tip, "job: ") || !strings.Contains(tip, "CPUs") {
-			t.Errorf("the map tells %q", tip)
+			t.Errorf("tooltip of the map %q, want the job's CPUs", tip)
 		}
 	})
 	t.Run("JavaScript off", func(t *testing.T) {

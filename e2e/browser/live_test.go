@@ -75,7 +75,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	b.is(`document.body.innerText.includes("running for") && !document.body.innerText.includes("still running")`)
 	eval[int](b, `window.same = 1`) // lost if the page is loaded again
 	if _, to := b.span(); to != 1 {
-		t.Errorf("at first the charts end at %v s", to)
+		t.Errorf("at first the charts end at %v s, want 1", to)
 	}
 	for _, s := range []int64{2, 30, 100} {
 		seconds.Store(s)
@@ -95,25 +95,25 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	seconds.Store(160)
 	b.until(`document.getElementById("about").innerText.includes("2 min 40 s")`)
 	if f, l := b.span(); f != from || l != to || to > 30 {
-		t.Errorf("zoomed to %v to %v s, and after more was measured %v to %v s are shown", from, to, f, l)
+		t.Errorf("after an update %v to %v s shown, want still %v to %v, at most 30", f, l, from, to)
 	}
 	if got := eval[float64](b, `scrollY`); got != bottom {
-		t.Errorf("the page was scrolled to %v and is at %v", bottom, got)
+		t.Errorf("scroll position %v after an update, want %v", got, bottom)
 	}
 	if got := b.focus(); got != "network" {
-		t.Errorf("the focus went from network to %q", got)
+		t.Errorf("focus on %q after an update, want network", got)
 	}
 	b.keys(kb.ArrowRight)
 	b.says(reading(t, soFar(160).Nodes["0"], "network", 3)...)
 	b.keys(kb.Escape)
 	if f, l := b.span(); f != 0 || l != 160 {
-		t.Errorf("Esc shows %v to %v s of 160", f, l)
+		t.Errorf("Esc shows %v to %v s, want 0 to 160", f, l)
 	}
 	b.is(`window.same === 1`)
 	b.is(`[...document.querySelectorAll("#stale")].every(e => e.hidden)`)
 	for _, address := range b.asked() {
 		if !strings.HasPrefix(address, server.URL+"/") {
-			t.Errorf("the page asked %s", address)
+			t.Errorf("the page requested %s, want only %s", address, server.URL)
 		}
 	}
 	b.noTrouble()
@@ -125,7 +125,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	b.contrast()
 	b.metrics(soFar(160).Nodes["0"])
 	if _, to := b.span(); to != 160 {
-		t.Errorf("the charts end at %v s", to)
+		t.Errorf("the charts end at %v s, want 160", to)
 	}
 	b.visit("about:blank") // ends the page's requests
 	b.mu.Lock()
@@ -200,7 +200,7 @@ func TestBrowser_LiveUpdateIgnoresOtherRuns(t *testing.T) {
 		b.until(shown(`document.getElementById("stale")`))
 		b.is(`!document.body.innerText.includes("OTHER") && document.body.innerText.includes("last seen running for 5.0 s")`)
 		if _, to := b.span(); to != 5 || asked.Load() != 1 {
-			t.Errorf("%s: the charts end at %v s, asked %d times", name, to, asked.Load())
+			t.Errorf("%s: the charts end at %v s after %d requests, want 5 after 1", name, to, asked.Load())
 		}
 		server.Close()
 	}

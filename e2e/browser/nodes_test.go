@@ -25,7 +25,7 @@ const manySeconds = 3.0
 func TestBrowser_PageOfThousandNodesOpensQuickly(t *testing.T) {
 	html := manyPage(t)
 	if len(html) > plottertest.ManyBytes {
-		t.Errorf("the page has %d bytes, more than %d", len(html), plottertest.ManyBytes)
+		t.Errorf("the page has %d bytes, want at most %d", len(html), plottertest.ManyBytes)
 	}
 	wantSelfContained(t, html)
 	address := fileOf(t, html)
@@ -40,7 +40,7 @@ func TestBrowser_PageOfThousandNodesOpensQuickly(t *testing.T) {
 	}
 	t.Logf("%d bytes, drawn %.2f s after the visit began", len(html), best)
 	if best > manySeconds {
-		t.Errorf("the page took %.2f s, more than %v s", best, manySeconds)
+		t.Errorf("the page took %.2f s, want at most %v", best, manySeconds)
 	}
 	b := newTab(t)
 	b.open(address, "#node=517")
@@ -60,7 +60,7 @@ func TestBrowser_PageOfThousandNodesOpensQuickly(t *testing.T) {
 	}
 	b.point(at, (begin+end)/2, 516.5/plottertest.ManyNodes)
 	if tip := b.tip(); !strings.Contains(tip, "node 516 ") || strings.Contains(tip, "mean of all CPUs: 100") || strings.Contains(tip, " to 100 %") {
-		t.Errorf("the map tells %q of the node above", tip)
+		t.Errorf("tooltip of the map %q, want node 516 without a burst", tip)
 	}
 	b.click(at, 0.5, 300.5/plottertest.ManyNodes)
 	b.showsMany(nodes, 300)

@@ -46,7 +46,7 @@ func wantSelfContained(t testing.TB, html []byte) {
 		`(?i)\b(?:importScripts|WebSocket|EventSource|XMLHttpRequest|sendBeacon)\b`,
 	} {
 		if got := regexp.MustCompile(fetched).Find(html); got != nil {
-			t.Errorf("the page would fetch something: %.200q", got)
+			t.Errorf("the page has a part that it would request: %.200q", got)
 		}
 	}
 }

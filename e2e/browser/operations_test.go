@@ -69,11 +69,11 @@ func TestBrowser_OperationOfOneBucketIsDrawnAsWide(t *testing.T) {
 	b := openReport(t, r, "")
 	inked := b.colorAtTheTop("operation_time")
 	if len(inked) < 10 {
-		t.Errorf("a bucket of a twentieth of the time has %d columns of pixels", len(inked))
+		t.Errorf("a bucket of a twentieth of the time has %d columns of pixels, want at least 10", len(inked))
 	}
 	for _, x := range inked {
 		if x < 0.4 || x > 0.65 {
-			t.Errorf("something is drawn at %v of the time", x)
+			t.Errorf("ink at %v of the time, want it only from 0.4 to 0.65", x)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestBrowser_HostileOperationNamesAreShown(t *testing.T) {
 	for _, table := range []string{"operations", "counters", "transfers"} {
 		names := eval[[]string](b, `[...document.querySelectorAll("[data-`+table+`] tr[data-series]")].map(r => r.dataset.series)`)
 		if !slices.Contains(names, text.Printable(evil)) {
-			t.Errorf("the table of %s has %q", table, names)
+			t.Errorf("table %s has %q, want %q", table, names, text.Printable(evil))
 		}
 	}
 }

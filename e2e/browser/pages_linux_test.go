@@ -29,7 +29,7 @@ func TestBrowser_LivePage(t *testing.T) {
 		b.narrow()
 		for _, address := range b.asked() {
 			if address != server.URL+"/" {
-				t.Errorf("%s: the page asked %s", v.name, address)
+				t.Errorf("%s: the page requested %s, want only %s/", v.name, address, server.URL)
 			}
 		}
 		if *pictures != "" {
@@ -129,7 +129,7 @@ func TestBrowser_IndexPage(t *testing.T) {
 		b.contrast()
 		b.narrow()
 		if got := b.asked(); len(got) != 1 {
-			t.Errorf("%s: the page asked for %q", v.name, got)
+			t.Errorf("%s: the page requested %q, want only itself", v.name, got)
 		}
 		if *pictures != "" {
 			sheet = append(sheet, b.picture())
@@ -144,6 +144,6 @@ func TestBrowser_IndexPage(t *testing.T) {
 	b.click(b.box(`a[href$="trial-8/node-0.html"]`), 0.5, 0.5)
 	b.until(`(document.querySelector("[data-verdict]") || {textContent: ""}).textContent.includes("killed by the kernel")`)
 	if got := b.asked(); len(got) != 2 || !strings.HasSuffix(got[1], "/perfagent-out/trial-8/node-0.html") {
-		t.Errorf("the link leads to %q", got)
+		t.Errorf("the link leads to %q, want the page of trial-8", got)
 	}
 }

@@ -44,18 +44,19 @@ func TestBrowser_RanksUnfoldOnlyWhereOneFailed(t *testing.T) {
 			return yes
 		}
 		if !visible(3) || visible(4) {
-			t.Errorf("scripts %v: rank 3 is to be seen: %v, rank 4: %v", scripts, visible(3), visible(4))
+			t.Errorf("scripts %v: rank 3 visible %v, rank 4 visible %v; want true, false",
+				scripts, visible(3), visible(4))
 		}
 		b.do(chromedp.Click("tr:has([data-ranks='1']) summary", chromedp.ByQuery))
 		if !visible(4) {
-			t.Error("a click does not open the ranks of node 1")
+			t.Error("rank 4 is hidden after a click on node 1, want it shown")
 		}
 	}
 
 	b := newTab(t)
 	b.visit(fileOf(t, pageOf(t, plottertest.WithVerdict(t, reportertest.Ranks(1, 4, 60)))))
 	if n := b.count("[data-ranks='0'] tr[data-rank]"); n != 4 || b.count(".ranks") != 0 {
-		t.Errorf("%d ranks of one node", n)
+		t.Errorf("%d ranks of one node and %d folded parts, want 4 and 0", n, b.count(".ranks"))
 	}
 }
 
@@ -73,7 +74,7 @@ func TestBrowser_RanksFitEveryWindow(t *testing.T) {
 			var image string
 			b.do(chromedp.Evaluate(`getComputedStyle(document.querySelector(".strip")).backgroundImage`, &image))
 			if !strings.HasPrefix(image, `url("data:image/png;base64,`) {
-				t.Errorf("%s, %s: the picture of a rank is %.40q", name, v.name, image)
+				t.Errorf("%s, %s: the picture of a rank is %.40q, want a PNG", name, v.name, image)
 			}
 		}
 	}

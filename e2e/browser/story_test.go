@@ -65,7 +65,7 @@ func TestBrowser_PhasesAndMarksAreAtTheirPlaces(t *testing.T) {
 				if !slices.ContainsFunc(b.story(chart, "mark"), func(s said) bool {
 					return s.Name == m.Text && math.Abs(s.From-at(m.At)) < 0.01
 				}) {
-					t.Errorf("%s: no mark %q at %v in %v", chart, m.Text, at(m.At), b.story(chart, "mark"))
+					t.Errorf("%s: marks %v lack %q at %v", chart, b.story(chart, "mark"), m.Text, at(m.At))
 				}
 			}
 			if got := len(b.story(chart, "mark")); got != marks || marks == 0 {
@@ -76,7 +76,7 @@ func TestBrowser_PhasesAndMarksAreAtTheirPlaces(t *testing.T) {
 
 	rows := eval[[][]string](b, `[...document.querySelectorAll("[data-phases] tbody tr")].map(r => [...r.cells].map(c => c.innerText))`)
 	if len(rows) != len(n.Phases) || rows[2][0] != "train" || rows[2][1] != "5 ×" {
-		t.Errorf("the table of phases has %q", rows)
+		t.Errorf("table of phases %q, want %d rows with train 5 × third", rows, len(n.Phases))
 	}
 	b.noTrouble()
 }

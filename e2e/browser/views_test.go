@@ -143,7 +143,7 @@ func TestBrowser_FollowsColorScheme(t *testing.T) {
 			b.contrast()
 			bright := eval[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every(v => v > 200)`)
 			if bright != (scheme == "light") {
-				t.Errorf("%s: the background is bright: %v", scheme, bright)
+				t.Errorf("%s: bright background %v, want %v", scheme, bright, scheme == "light")
 			}
 		}
 		// The canvases follow a change of the scheme.
@@ -192,7 +192,7 @@ func (b *tab) narrow() {
 	wide := eval[[]string](b, `(() => { const w = document.documentElement.clientWidth; return document.documentElement.scrollWidth <= Math.min(w, innerWidth) ? [] :
 		[document.documentElement.scrollWidth + " of " + innerWidth].concat([...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > w + 1).map(e => e.tagName + "." + e.className).slice(0, 8)); })()`)
 	if len(wide) > 0 {
-		b.t.Errorf("wider than the window: %q", wide)
+		b.t.Errorf("elements wider than the window: %q", wide)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestBrowser_ResizeKeepsZoom(t *testing.T) {
 		b.until(`[...document.querySelectorAll("[data-chart]")].every(e => Math.abs(e.querySelector("canvas").getBoundingClientRect().width - e.clientWidth) < 2)`)
 		b.narrow()
 		if f, l := b.span(); f != from || l != to || from == 0 && to == 60 {
-			t.Errorf("at a width of %d: from %v to %v s, before %v to %v s", width, f, l, from, to)
+			t.Errorf("width %d: %v to %v s shown, want %v to %v as before", width, f, l, from, to)
 		}
 	}
 	b.keys("0")

@@ -32,7 +32,7 @@ func wantReport(t testing.TB, path string, s story, code int, killed bool) *repo
 	r := reportertest.ReadFile(t, path)
 	n := r.Nodes["0"]
 	if n == nil || n.Job == nil || r.Run.ExitCode == nil || r.Run.Incomplete != "" {
-		t.Errorf("%s is not that of a job which has ended: %+v", path, r.Run)
+		t.Errorf("%s: run %+v, want the complete report of a job that has ended", path, r.Run)
 		return r
 	}
 	if killed {
@@ -52,23 +52,23 @@ func wantJob(t testing.TB, got *reporter.Job, s story, path string) {
 		return // killed before its first output
 	}
 	if got.PID != s.pid || got.Start.After(s.begin.Add(rounding)) {
-		t.Errorf("%s: process %d, begun at %v; the job: %d at %v", path, got.PID, got.Start, s.pid, s.begin)
+		t.Errorf("%s: process %d started at %v, want %d at %v", path, got.PID, got.Start, s.pid, s.begin)
 	}
 	if s.ended == 0 {
 		return
 	}
 	if got.End.Before(s.end.Add(-rounding)) {
-		t.Errorf("%s: ended at %v; the job: %v", path, got.End, s.end)
+		t.Errorf("%s: the job ended at %v, want %v", path, got.End, s.end)
 	}
 	used := time.Duration((got.UserSeconds + got.SystemSeconds) * float64(time.Second))
 	if used < s.cpu-rounding || used > s.cpu+beside {
-		t.Errorf("%s: %v of CPU; the job: %v", path, used, s.cpu)
+		t.Errorf("%s: main process used %v of CPU time, want %v, at most %v more", path, used, s.cpu, beside)
 	}
 	if all := time.Duration(got.CPUSeconds * float64(time.Second)); all < s.cpu-rounding || all > s.cpu+beside {
-		t.Errorf("%s: %v of CPU in all; the job: %v", path, all, s.cpu)
+		t.Errorf("%s: job used %v of CPU time, want %v, at most %v more", path, all, s.cpu, beside)
 	}
 	if wrote := int64(got.BlockWriteMB * (1 << 20) / 512); wrote < s.blocks || wrote > s.blocks+lastLine {
-		t.Errorf("%s: %d blocks written; the job: %d", path, wrote, s.blocks)
+		t.Errorf("%s: %d blocks written, want %d, at most %d more", path, wrote, s.blocks, lastLine)
 	}
 }
 

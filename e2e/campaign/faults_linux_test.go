@@ -59,7 +59,7 @@ func callsOfARun(t *testing.T) map[string]int {
 	for range 5 {
 		p := tracer(t, faultJob(t))
 		if code := p.wait(t); code != 7 {
-			t.Fatalf("exit code %d under strace: %s", code, p.stderr.String())
+			t.Fatalf("exit code %d under strace, want 7: %s", code, p.stderr.String())
 		}
 		made := make(map[string]int) // by thread and call
 		for text := range strings.Lines(clitest.Read(t, filepath.Join(p.Dir, "trace"))) {
@@ -191,12 +191,13 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 		return begunNever(t, name, code, said)
 	}
 	if s.begun != 1 || s.ended != 1 || s.signals > 0 || p.stdout.String() != "said\n" {
-		t.Errorf("the job was harmed")
+		t.Errorf("job %+v, stdout %q; want it begun and ended once without signals, and \"said\\n\"",
+			s, p.stdout.String())
 	}
 	switch {
 	case (slices.Contains(fatal, name) || strings.Contains(said, "netpollBreak write")) && gaveUp.MatchString(said):
 		if status, orphan := p.statuses[s.pid]; orphan && status.ExitStatus() != j.end {
-			t.Errorf("the job ended with %v", status)
+			t.Errorf("the job ended with %v, want exit code %d", status, j.end)
 		}
 		return lost
 	case name == "wait4" && code == 255 && strings.Contains(said, "how the job ended is not known"),
@@ -212,7 +213,7 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 	case strings.Contains(said, "without being measured"):
 		return bare
 	case !strings.Contains(said, "perfagent: "):
-		t.Errorf("there is no report, and nothing says why")
+		t.Errorf("stderr %q has no line of perfagent, and there is no report", said)
 	}
 	for _, elsewhere := range reportsSaid(p.Dir, said) {
 		wantReport(t, elsewhere, s, j.end, false)
@@ -229,7 +230,7 @@ func begunNever(t *testing.T, name string, code int, said string) faultOutcome {
 	case slices.Contains(fatal, name) && (code == -1 || gaveUp.MatchString(said)):
 		return aborted
 	}
-	t.Errorf("the job was not started")
+	t.Errorf("the job was not started: exit code %d, stderr %q", code, said)
 	return refused
 }
 

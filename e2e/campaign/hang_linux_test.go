@@ -45,7 +45,7 @@ while True: signal.pause()
 	select {
 	case <-closes:
 	case <-time.After(noise):
-		t.Fatal("the job's process does not close the file")
+		t.Fatalf("the job did not close the file within %v", noise)
 	}
 	samples := func() int {
 		data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
@@ -58,11 +58,11 @@ while True: signal.pause()
 	l.Signal(syscall.SIGTERM)
 	l.Expect("told")
 	if took := time.Since(begin); took > noise {
-		t.Errorf("the signal took %v", took)
+		t.Errorf("the signal reached the job after %v, want at most %v", took, noise)
 	}
 	o, _ := l.End()
 	if took := time.Since(begin); took > 4*time.Second+noise {
-		t.Errorf("its end took %v", took)
+		t.Errorf("perfagent ended after %v, want at most %v", took, 4*time.Second+noise)
 	}
 	o.Want(t, 7)
 }

@@ -48,7 +48,7 @@ func TestHour(t *testing.T) {
 	}
 	path := filepath.Join(p.Dir, "out/hour/node-0.json")
 	if code != j.end {
-		t.Fatalf("exit code %d: %s", code, p.stderr.String())
+		t.Fatalf("exit code %d, want %d: %s", code, j.end, p.stderr.String())
 	}
 
 	r := reportertest.ReadFile(t, path)
@@ -58,6 +58,7 @@ func TestHour(t *testing.T) {
 		n.Sampling.Samples, n.Sampling.MissedTicks, n.Sampling.LongestGapSeconds,
 		strconv.FormatFloat(n.Agent.MaxRSSMB, 'f', 1, 64), n.Agent.CPUSeconds, largest)
 	if float64(n.Sampling.Samples) < 0.999*want || n.Agent.MaxRSSMB > mostResident || largest > mostJournal || largest == 0 {
-		t.Error("that is not what was promised")
+		t.Errorf("%d samples of %.0f, %.1f MiB resident, journal of %d bytes; want 99.9 %%, %v MiB, %d",
+			n.Sampling.Samples, want, n.Agent.MaxRSSMB, largest, mostResident, mostJournal)
 	}
 }

@@ -82,7 +82,7 @@ func (j job) story(t testing.TB) (s story) {
 			s.signals++
 		}
 		if err != nil {
-			t.Errorf("the job's line %q: %v", line, err)
+			t.Errorf("line of the job %q cannot be parsed: %v", line, err)
 		}
 	}
 	return s
@@ -144,7 +144,7 @@ func (p *process) waitFor(t testing.TB, longest time.Duration) int {
 		case pid > 0:
 			p.statuses[pid] = status
 		case time.Now().After(deadline):
-			t.Errorf("a process of %v does not end", p.Args)
+			t.Errorf("a process of %v is still running", p.Args)
 			return p.ProcessState.ExitCode()
 		}
 	}

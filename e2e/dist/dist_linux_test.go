@@ -158,11 +158,11 @@ func (d distribution) list(t *testing.T) []string {
 
 func sameBytes(t *testing.T, a, b distribution) {
 	if !slices.Equal(a.list(t), b.list(t)) {
-		t.Errorf("%q, then %q", a.list(t), b.list(t))
+		t.Errorf("files %q, want %q as in the first build", b.list(t), a.list(t))
 	}
 	for _, name := range a.list(t) {
 		if !bytes.Equal(a.read(t, name), b.read(t, name)) {
-			t.Errorf("%s has other bytes", name)
+			t.Errorf("%s differs between two builds", name)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func (d distribution) use(t *testing.T, path string) {
 	o := clitest.RunCommand(t, clitest.Command(t, path, "version"))
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") || strings.Contains(o.Out, "plain go build") {
-		t.Errorf("%s version: %q", path, o.Out)
+		t.Errorf("%s version prints %q, want version %s of the release build", path, o.Out, d.version)
 	}
 
 	job := clitest.Command(t, path, "run", "--summary", "never", "--out", t.TempDir(), "--", "sh", "-c", "exit 7")
@@ -251,17 +251,17 @@ func archive(t *testing.T, d distribution) {
 			"completions/perfagent.zsh", "completions/perfagent.fish", "README.md", "CHANGELOG.md", "LICENSE", "NOTICE",
 		} {
 			if len(files[folder+"/"+name]) == 0 {
-				t.Errorf("%s has no %s", folder, name)
+				t.Errorf("archive %s lacks %s", folder, name)
 			}
 		}
 		for name := range files {
 			if !strings.HasPrefix(name, folder+"/") {
-				t.Errorf("%s has %s", folder, name)
+				t.Errorf("archive %s has %s, want all files below its folder", folder, name)
 			}
 		}
 		for _, words := range []string{"github.com/spf13/cobra", "SIL OPEN FONT LICENSE", "The FreeType Project LICENSE", "uPlot", "Go standard library"} {
 			if !bytes.Contains(files[folder+"/NOTICE"], []byte(words)) {
-				t.Errorf("NOTICE of %s has no %q", arch, words)
+				t.Errorf("NOTICE of %s lacks %q", arch, words)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func completes(t *testing.T, folder string) {
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "perfagent") {
-		t.Errorf("bash completes %q", o.Out)
+		t.Errorf("bash completes to %q, want perfagent", o.Out)
 	}
 }
 
@@ -299,7 +299,7 @@ func (d distribution) installed(t *testing.T, root string, more ...string) {
 	t.Helper()
 	for _, name := range append(slices.Clone(installedFiles), more...) {
 		if !clitest.Exists(filepath.Join(root, name)) {
-			t.Errorf("there is no /%s", name)
+			t.Errorf("package lacks /%s", name)
 		}
 	}
 	if wanted, _ := filepath.Glob(filepath.Join(root, "etc/systemd/system/*.wants/*")); len(wanted) > 0 {
@@ -336,15 +336,15 @@ func deb(t *testing.T, d distribution) {
 	run("--install", d.path("perfagent_%s_%s.deb", d.version, arch))
 	d.installed(t, root, "usr/share/zsh/vendor-completions/_perfagent", "usr/share/doc/perfagent/copyright")
 	if out := run("--verify", "perfagent"); out != "" {
-		t.Errorf("dpkg --verify: %s", out)
+		t.Errorf("dpkg --verify prints %q, want nothing", out)
 	}
 	if out := run("--status", "perfagent"); !strings.Contains(out, "Version: "+d.version+"\n") || strings.Contains(out, "Depends:") {
-		t.Errorf("dpkg --status: %s", out)
+		t.Errorf("dpkg --status lacks version %s or has dependencies: %s", d.version, out)
 	}
 
 	run("--purge", "perfagent")
 	if clitest.Exists(filepath.Join(root, "usr")) {
-		t.Error("something is left below /usr")
+		t.Error("files are left below /usr after the removal of the package")
 	}
 }
 
@@ -372,7 +372,7 @@ func rpm(t *testing.T, d distribution) {
 	list.Want(t, 0)
 	for name := range strings.Lines(list.Out) {
 		if !strings.HasPrefix(name, "./usr/") {
-			t.Fatalf("a name in the package is %q", name)
+			t.Fatalf("the package has the file %q, want all below ./usr/", name)
 		}
 	}
 	root := t.TempDir()
@@ -392,7 +392,7 @@ func (d distribution) environment(t *testing.T) (venv string, pip func(args ...s
 	}
 	found, err := filepath.Glob(d.path("perfagent-%s-py3-none-*%s.whl", d.version, machine))
 	if err != nil || len(found) != 1 {
-		t.Fatalf("wheels %q, %v", found, err)
+		t.Fatalf("wheels %q (%v), want one", found, err)
 	}
 
 	pip = func(args ...string) {
@@ -420,12 +420,12 @@ print(monitor.report["run"]["id"] == monitor.run_id)
 	o := clitest.RunCommand(t, cmd)
 	o.Want(t, 0)
 	if o.Out != d.version+"\nTrue\n" {
-		t.Errorf("the module says %q", o.Out)
+		t.Errorf("the module printed %q, want version %s and True", o.Out, d.version)
 	}
 
 	pip("uninstall", "--yes", "perfagent")
 	if clitest.Exists(venv + "/bin/perfagent") {
-		t.Error("perfagent is left")
+		t.Error("bin/perfagent is left after pip uninstall")
 	}
 }
 
@@ -438,10 +438,10 @@ func static(t *testing.T, path string, machine elf.Machine) {
 	}
 	defer f.Close()
 	if libraries, err := f.ImportedLibraries(); err != nil || len(libraries) > 0 || machine != elf.EM_NONE && f.Machine != machine {
-		t.Errorf("%s: machine %v, libraries %q, %v", path, f.Machine, libraries, err)
+		t.Errorf("%s: machine %v, libraries %q (%v); want %v and none", path, f.Machine, libraries, err, machine)
 	}
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
-		t.Errorf("%s needs a loader", path)
+		t.Errorf("%s needs a dynamic loader, want a static program", path)
 	}
 }
 
@@ -456,7 +456,7 @@ func arm64(t *testing.T, d distribution) {
 	o := clitest.RunCommand(t, clitest.Command(t, qemu, path, "version"))
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") || !strings.Contains(o.Out, "linux/arm64") {
-		t.Errorf("under qemu: %q", o.Out)
+		t.Errorf("under qemu version prints %q, want %s on linux/arm64", o.Out, d.version)
 	}
 	job := clitest.Command(t, qemu, path, "run", "--summary", "never", "--out", root, "--", "/bin/sh", "-c", "exit 7")
 	clitest.RunCommand(t, job).Want(t, 7)
@@ -488,7 +488,7 @@ func image(t *testing.T, d distribution) {
 
 	var top, index struct{ Manifests []descriptor }
 	if err := json.Unmarshal(files["index.json"], &top); err != nil || len(top.Manifests) != 1 {
-		t.Fatalf("index.json: %v, %+v", err, top)
+		t.Fatalf("index.json: %v, %+v; want one manifest", err, top)
 	}
 	blob(top.Manifests[0], &index)
 	var platforms []string
@@ -507,12 +507,13 @@ func image(t *testing.T, d distribution) {
 			blob(layer, nil)
 		}
 		if len(manifest.Layers) != 1 || config.Architecture != m.Platform.Architecture || !slices.Equal(config.Config.Entrypoint, []string{"/perfagent"}) {
-			t.Errorf("%+v has the config %+v and %d layers", m, config, len(manifest.Layers))
+			t.Errorf("manifest %+v: config %+v, %d layers; want 1 layer and the entry point /perfagent",
+				m, config, len(manifest.Layers))
 		}
 		platforms = append(platforms, config.OS+"/"+config.Architecture)
 	}
 	if !slices.Equal(platforms, []string{"linux/amd64", "linux/arm64"}) {
-		t.Errorf("platforms %q", platforms)
+		t.Errorf("platforms %q, want linux/amd64 and linux/arm64", platforms)
 	}
 
 	podman(t, d, filepath.Join(d.dir, name))
@@ -551,7 +552,7 @@ func podman(t *testing.T, d distribution, path string) {
 	}
 	o.Want(t, 0)
 	if !strings.HasPrefix(o.Out, "perfagent "+d.version+" ") {
-		t.Errorf("in a container: %q", o.Out)
+		t.Errorf("version in a container prints %q, want %s", o.Out, d.version)
 	}
 	// The image has no other program, so perfagent is the job.
 	run("run", "--rm", "--network=none", tag, "run", "--out", "/out", "--", "/perfagent", "show", "/nothing").Want(t, 1)
@@ -592,7 +593,7 @@ print(monitor.report_path == summary["report"])
 `)...)
 	o.Want(t, 0)
 	if o.Out != "True\n" || o.Err != "" {
-		t.Errorf("it prints %q, %q", o.Out, o.Err)
+		t.Errorf("the program printed %q, stderr %q; want \"True\\n\" and none", o.Out, o.Err)
 	}
 }
 
@@ -617,7 +618,7 @@ func billOfMaterials(t *testing.T, d distribution) {
 			named[c.ChecksumValue] = true
 		}
 		if p.LicenseConcluded == "" || p.LicenseConcluded == "NOASSERTION" {
-			t.Errorf("%s has no licence", p.Name)
+			t.Errorf("package %s has no licence in the bill of materials", p.Name)
 		}
 	}
 
@@ -631,7 +632,7 @@ func billOfMaterials(t *testing.T, d distribution) {
 			t.Fatal(err)
 		}
 		if !named[fmt.Sprintf("%x", sha256.Sum256(data))] {
-			t.Errorf("the program for %s is not named by its sum", arch)
+			t.Errorf("the bill of materials lacks the checksum of the program for %s", arch)
 		}
 	}
 }
@@ -649,10 +650,10 @@ func linkedModules(t *testing.T, path string, named map[string]bool) {
 		}
 		count++
 		if !named[fields[1]+" "+fields[2]] {
-			t.Errorf("%s %s is linked and not named", fields[1], fields[2])
+			t.Errorf("module %s %s is linked, but not in the bill of materials", fields[1], fields[2])
 		}
 	}
 	if count < 10 {
-		t.Errorf("only %d modules: %s", count, o.Out)
+		t.Errorf("%d modules, want at least 10: %s", count, o.Out)
 	}
 }

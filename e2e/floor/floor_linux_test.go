@@ -69,7 +69,7 @@ func within(t *testing.T, what string, limit float64, ratio func() float64) {
 			return
 		}
 	}
-	t.Errorf("%s: above %.1f %d times", what, limit, tries)
+	t.Errorf("%s: above %.1f in all of %d tries", what, limit, tries)
 }
 
 // Measures perfagent and other tools, and writes the table.

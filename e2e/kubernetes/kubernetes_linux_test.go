@@ -31,7 +31,8 @@ func TestKubernetes(t *testing.T) {
 	} {
 		o := clitest.RunCommand(t, c.command("kubectl", args...))
 		if o.Code != 0 {
-			t.Fatalf("%s%s%s", o.Err, o.Out, clitest.RunCommand(t, c.command("kubectl", "describe", "pods")).Out)
+			t.Fatalf("kubectl apply: exit code %d, want 0: %s%s%s",
+				o.Code, o.Err, o.Out, clitest.RunCommand(t, c.command("kubectl", "describe", "pods")).Out)
 		}
 	}
 
@@ -53,7 +54,7 @@ func restricted(t *testing.T, c *cluster) {
 	o.Want(t, 0)
 	if strings.Count(o.Err, "Warning:") != 1 || strings.Count(o.Err, "(") != 1 ||
 		!strings.Contains(o.Err, `(volumes "proc", "sys" use restricted volume type "hostPath")`) {
-		t.Errorf("it warns: %s", o.Err)
+		t.Errorf("warnings %s, want only the one on the host paths proc and sys", o.Err)
 	}
 	clitest.RunCommand(t, c.command("kubectl", "label", "namespace", "default", label+"-")).Want(t, 0)
 }
@@ -100,19 +101,20 @@ func indexed(t *testing.T, c *cluster, applied string) {
 	for i := range 2 {
 		r, id := c.report(t, "perfagent-indexed", i)
 		if r.Run.ID != "perfagent-indexed" || id.NodeFrom != "JOB_COMPLETION_INDEX" || id.Scheduler != "Kubernetes" {
-			t.Errorf("run %s, %+v", r.Run.ID, id)
+			t.Errorf("run %s, identity %+v; want perfagent-indexed, node from JOB_COMPLETION_INDEX under Kubernetes",
+				r.Run.ID, id)
 		}
 		names[id.NodeName] = true
 	}
 	if !names["node1"] || !names["node2"] {
-		t.Errorf("the nodes are %v", names)
+		t.Errorf("nodes %v, want node1 and node2", names)
 	}
 
 	text := c.run(t, "kubectl get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,STATUS:.status.phase") +
 		c.run(t, "perfagent ls --out /srv") + c.run(t, "perfagent show --out /srv perfagent-indexed | head -n 12")
 	keep(t, "kubernetes", applied+text)
 	if !strings.Contains(text, "\nperfagent-indexed ") || strings.Count(text, "\nperfagent-indexed-") != 2 {
-		t.Errorf("the transcript is %s", text)
+		t.Errorf("transcript lacks the Job or its two Pods: %s", text)
 	}
 }
 
@@ -139,7 +141,7 @@ func readReport(t *testing.T, path, index string) (r reporter.Report, id reporte
 // sidecar checks that the sidecar ends after the job, by TERM, with a summary.
 func sidecar(t *testing.T, c *cluster) {
 	if text := c.log(t, "perfagent-sidecar", "-c", "perfagent"); !strings.Contains(text, "/reports/perfagent-sidecar/node-0.json") {
-		t.Errorf("the sidecar's log is %s", text)
+		t.Errorf("log of the sidecar lacks the path of its report: %s", text)
 	}
 	o := clitest.RunCommand(t, c.command("kubectl", "get", "pod", "perfagent-sidecar", "-o", "json"))
 	o.Want(t, 0)
@@ -155,11 +157,11 @@ func sidecar(t *testing.T, c *cluster) {
 		Status struct{ InitContainerStatuses, ContainerStatuses statuses }
 	}
 	if err := json.Unmarshal([]byte(o.Out), &pod); err != nil || len(pod.Status.InitContainerStatuses) != 1 || len(pod.Status.ContainerStatuses) != 1 {
-		t.Fatalf("%v, %+v", err, pod)
+		t.Fatalf("pod %+v (%v), want one init container and one container", pod, err)
 	}
 	beside, job := pod.Status.InitContainerStatuses[0].State.Terminated, pod.Status.ContainerStatuses[0].State.Terminated
 	if beside.ExitCode != 0 || beside.StartedAt.After(job.StartedAt) || beside.FinishedAt.Before(job.FinishedAt) {
-		t.Errorf("the sidecar %+v, the job %+v", beside, job)
+		t.Errorf("sidecar %+v, want exit code 0, started before and ended after the job %+v", beside, job)
 	}
 }
 
@@ -171,13 +173,14 @@ func daemons(t *testing.T, c *cluster) {
 	o.Want(t, 0)
 	lines := strings.Split(strings.TrimSpace(o.Out), "\n")
 	if len(lines) != len(c.nodes) {
-		t.Fatalf("the DaemonSet's Pods are %q", lines)
+		t.Fatalf("%d Pods of the DaemonSet, want %d: %q", len(lines), len(c.nodes), lines)
 	}
 	for _, line := range lines {
 		name, address, _ := strings.Cut(line, " ")
 		r, id := c.daemonReport(t, name) // it exists after the first sample, like the metrics
 		if network := r.Nodes["0"].Metrics["boot_total_net_io_ext_recv_mb"]; id.NodeName != name || network < 0.05 {
-			t.Errorf("the report of %s is of %q, with a network of %v MiB since its start", name, id.NodeName, network)
+			t.Errorf("report of %s: node %q, %v MiB received since boot; want that node, at least 0.05",
+				name, id.NodeName, network)
 		}
 
 		o := clitest.RunCommand(t, c.host(t, name).Command(t, c.dir, "busybox", "wget", "-qO-", "http://"+address+":9123/metrics"))
@@ -228,7 +231,7 @@ func failing(t *testing.T, c *cluster) {
 	_, first := c.report(t, "failing", 1)
 	wantWords(t, said, " "+first.NodeName+" 7", "node 1 failed: exit 7", "node 0: killed by SIGTERM")
 	if r, _ := c.report(t, "failing", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 143 || r.Run.Incomplete != "" {
-		t.Errorf("the report of the Pod that Kubernetes ended is %+v", r.Run)
+		t.Errorf("run %+v of the Pod that Kubernetes ended, want complete with exit code 143", r.Run)
 	}
 }
 
@@ -253,7 +256,7 @@ func lost(t *testing.T, c *cluster) {
 	keep(t, "kubernetes-lost", said)
 	wantWords(t, said, " 2 lost ", "on node 1: the job's end is not known")
 	if r, _ := c.report(t, "lost", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 0 || r.Run.Incomplete != "" {
-		t.Errorf("the report of the node that went on is %+v", r.Run)
+		t.Errorf("run %+v of the node that continued, want complete with exit code 0", r.Run)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestEngines_AreNotMixedUp(t *testing.T) {
 		o := clitest.RunCommand(t, script(t, c.asked, `LD_LIBRARY_PATH="$LD_LIBRARY_PATH:`+decoy+
 			`" python3 -c 'from mpi4py import MPI; print(MPI.Get_library_version())'`))
 		if o.Want(t, 0); !strings.Contains(o.Out, c.name) {
-			t.Errorf("asked for %s, got %s", c.name, o.Out)
+			t.Errorf("program runs with another engine, want %s: %s", c.name, o.Out)
 		}
 	}
 }

@@ -70,12 +70,14 @@ func wantFailures(t *testing.T, e mpitest.Engine, failures []failure) {
 			program := "python3 " + testenv.Repository(t, "e2e/mpi/testdata/fail.py") + " 1 " + f.how
 			bare := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 "+program))
 			if !f.returns(bare.Code) {
-				t.Errorf("exit code %d without perfagent", bare.Code)
+				t.Errorf("exit code %d without perfagent, want one that the engine returns after this failure",
+					bare.Code)
 			}
 
 			o := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
 			if !f.returns(o.Code) {
-				t.Errorf("exit code %d with perfagent: %s", o.Code, o.Err)
+				t.Errorf("exit code %d with perfagent, want one that the engine returns after this failure: %s",
+					o.Code, o.Err)
 			}
 			if met := strings.Count(o.Out, "has met the others"); met != 3 {
 				t.Errorf("%d ranks have met, want 3: %s", met, o.Out)
@@ -113,7 +115,7 @@ func wantFailedRank(t *testing.T, dir string, f failure) {
 	}
 	for _, rank := range []string{"rank-0", "rank-1", "rank-2"} {
 		if !seen[rank] {
-			t.Errorf("nothing of %s, only %q", rank, slices.Sorted(maps.Keys(seen)))
+			t.Errorf("no report or journal of %s, only of %q", rank, slices.Sorted(maps.Keys(seen)))
 		}
 	}
 	if len(runs) != 1 {
@@ -154,7 +156,7 @@ func wantSignalsOnce(t *testing.T, e mpitest.Engine, signals ...syscall.Signal) 
 			case "SIGCONT", "": // Open MPI sends it first
 			default:
 				if strings.HasPrefix(line, "SIG") {
-					t.Errorf("%sat the end the ranks got %q", agent, rest)
+					t.Errorf("%sthe ranks received a signal again at the end: %q", agent, rest)
 				}
 			}
 		}
@@ -197,7 +199,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 	o, dir := onHosts(t, hosts, e, examples, "sh", name+"-hosts.sh")
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "by 4 ranks") {
-		t.Errorf("the ranks said %q", o.Out)
+		t.Errorf("output lacks \"by 4 ranks\": %q", o.Out)
 	}
 
 	all := reports(t, dir)
@@ -213,7 +215,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 				t.Errorf("%s has the ranks %q, want %q", file, got, ranks)
 			}
 			if host := strings.TrimSuffix(strings.TrimPrefix(file, "node-"), ".json"); n.Host.Hostname != host {
-				t.Errorf("%s is of host %s", file, n.Host.Hostname)
+				t.Errorf("%s is of host %s, want %s", file, n.Host.Hostname, host)
 			}
 		}
 	}
@@ -221,7 +223,7 @@ func wantTwoHosts(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, name s
 	o = clitest.RunCommand(t, hosts[0].Command(t, dir, e.Bin+"/perfagent", "show", filepath.Base(only(t, dir))))
 	o.Want(t, 0)
 	if !strings.Contains(o.Out, "node1") || !strings.Contains(o.Out, "node2") {
-		t.Errorf("show of the run does not have both nodes:\n%s%s", o.Out, o.Err)
+		t.Errorf("show of the run lacks node1 or node2:\n%s%s", o.Out, o.Err)
 	}
 }
 
@@ -243,7 +245,7 @@ func wantAbort(t *testing.T, e mpitest.Engine) {
 	bare := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 "+program))
 	o := clitest.RunCommand(t, script(t, e, e.Launcher+" -n 3 perfagent run -- "+program))
 	if bare.Code != 5 || o.Code != bare.Code {
-		t.Errorf("exit code %d without perfagent, %d with it: %s", bare.Code, o.Code, o.Err)
+		t.Errorf("exit code %d without perfagent, %d with perfagent; want 5: %s", bare.Code, o.Code, o.Err)
 	}
 	if files := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out")); len(files) != 3 {
 		t.Errorf("files %q, want one of each rank", files)

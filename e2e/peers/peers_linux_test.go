@@ -48,10 +48,10 @@ func TestPeers_Table(t *testing.T) {
 		for _, name := range names[:2] { // perfagent
 			f := found[name][i]
 			if math.Abs(f.cpu-f.kernelCPU) > 0.01*f.kernelCPU+0.01 {
-				t.Errorf("%s, %s: %.3f s of CPU, the kernel says %.3f", job.name, name, f.cpu, f.kernelCPU)
+				t.Errorf("%s, %s: %.3f s of CPU time, want the kernel's %.3f", job.name, name, f.cpu, f.kernelCPU)
 			}
 			if job.program == clitest.Sharing && (f.memory < 300 || f.memory > 345) {
-				t.Errorf("%s, %s: %.0f MiB", job.name, name, f.memory)
+				t.Errorf("%s, %s: %.0f MiB, want 300 to 345", job.name, name, f.memory)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func peerStressRow(t *testing.T, job *peerStress, mode string) string {
 	n := r.node()
 	seen, cpu := n.Metrics["max_t_job_processes"], n.Job.CPUSeconds
 	if math.Abs(cpu-kernel) > 0.01*kernel+0.02 {
-		t.Errorf("%.3f s of CPU, the kernel says %.3f", cpu, kernel)
+		t.Errorf("%.3f s of CPU time, want the kernel's %.3f", cpu, kernel)
 	}
 	if seen < job.least || n.Job.Orphans != job.orphans || *n.Job.ExitCode != 0 {
 		t.Errorf("%v processes at once, want %v; %d orphans, want %d; exit code %d; missing %v",
@@ -247,7 +247,7 @@ func (r *peerRun) steady(settle, window time.Duration) float64 {
 	r.t.Helper()
 	for begin := time.Now(); !clitest.Exists(r.dir + "/ready"); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > peerLongest {
-			r.t.Fatalf("the job is not whole after %v", peerLongest)
+			r.t.Fatalf("the job has not started all processes after %v", peerLongest)
 		}
 	}
 	time.Sleep(settle)

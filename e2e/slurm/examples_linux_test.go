@@ -94,7 +94,7 @@ func (j *job) reports(t *testing.T, run string) map[string]*reporter.Node {
 			continue
 		}
 		if filepath.Ext(path) != ".json" {
-			t.Errorf("%s is left", path)
+			t.Errorf("%s is left, want only reports", path)
 			continue
 		}
 		for _, n := range reportertest.ReadFile(t, filepath.Join(j.dir, "perfagent-out", path)).Nodes {
@@ -169,11 +169,11 @@ func exampleRanks(t *testing.T, c *slurmtest.Cluster) {
 	for _, words := range said {
 		n := nodes[map[string]string{"node1": "node-0.json", "node2": "node-1.json"}[words[2]]]
 		if n == nil || n.Ranks[words[1]] == nil {
-			t.Fatalf("no rank %s of %s: %v", words[1], words[2], n)
+			t.Fatalf("rank %s of %s is missing: %v", words[1], words[2], n)
 		}
 		seconds, _ := strconv.ParseFloat(words[3], 64)
 		if got := n.Ranks[words[1]].Job.CPUSeconds; got < seconds-0.01 || got > seconds+0.3 { // Python ends after its measurement
-			t.Errorf("rank %s: %v s of CPU time, it says %v", words[1], got, seconds)
+			t.Errorf("rank %s: %v s of CPU time, want %v", words[1], got, seconds)
 		}
 	}
 	j.wantList(t, c, "JOB: 2 x 8, exit code 0")
@@ -192,10 +192,10 @@ func exampleSteps(t *testing.T, c *slurmtest.Cluster) {
 	}
 	j.wantList(t, c, "JOB@2: 2 x 2, exit code 0", "JOB@1: 2 x 4, exit code 0")
 	if said := j.perfagent(t, c, "show", j.id+"@1"); !strings.Contains(said, "rank.py 0.2") {
-		t.Errorf("show of the first launch: %s", said)
+		t.Errorf("show of the first launch lacks rank.py 0.2: %s", said)
 	}
 	if said := j.perfagent(t, c, "show", j.id); !strings.Contains(said, "rank.py 0.3") || !strings.Contains(said, j.id+"@1") {
-		t.Errorf("show of the run is not of its newest launch, or does not name the other: %s", said)
+		t.Errorf("show of the run lacks its newest launch, rank.py 0.3, or the name of the first: %s", said)
 	}
 }
 
@@ -224,7 +224,7 @@ func exampleArray(t *testing.T, c *slurmtest.Cluster) {
 	}
 	lines := j.list(t, c)
 	if slices.Sort(lines); fmt.Sprint(lines) != fmt.Sprintf("[%[1]s_1: 1 x 2, exit code 0 %[1]s_2: 1 x 2, exit code 0]", j.id) {
-		t.Errorf("perfagent ls: %q", lines)
+		t.Errorf("perfagent ls: %q, want both tasks of the array with exit code 0", lines)
 	}
 }
 
@@ -309,7 +309,7 @@ func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 	j.wantList(t, c, "JOB: 2 x 8, exit code 137")
 	j.perfagent(t, c, "plot", j.id, "-o", "run.html")
 	if page := clitest.Read(t, filepath.Join(j.dir, "run.html")); !strings.Contains(page, first) {
-		t.Error("the page does not name the rank")
+		t.Errorf("the page lacks the rank that failed first: %q", first)
 	}
 	wantOneRun(t, server, j)
 }
@@ -324,7 +324,8 @@ func wantOneRun(t *testing.T, server *mlflowtest.Server, j job) {
 	run := runs[0]
 	if run.Info.Status != "KILLED" || run.Tags["perfagent.exit_code"] != "137" ||
 		run.Tags["perfagent.node.0.host"] != "node1" || run.Tags["perfagent.node.1.host"] != "node2" {
-		t.Errorf("MLflow's run is %s with tags %v", run.Info.Status, run.Tags)
+		t.Errorf("run in MLflow: status %s, tags %v; want KILLED, exit code 137, node1 and node2",
+			run.Info.Status, run.Tags)
 	}
 	var files []string
 	for _, a := range run.Artifacts {
@@ -344,7 +345,7 @@ func wantOneRun(t *testing.T, server *mlflowtest.Server, j job) {
 	}
 	for _, name := range []string{"system/0/cpu_utilization_percentage", "system/1/cpu_utilization_percentage"} {
 		if len(run.Metrics[name]) == 0 {
-			t.Errorf("no series %s", name)
+			t.Errorf("the run lacks the series %s", name)
 		}
 	}
 	part := kept(t, "slurm-oom-mlflow", "text", tableOf(run))

@@ -61,7 +61,7 @@ func exactSums(t *testing.T, c *slurmtest.Cluster) {
 			sum += took
 			got := n.Ranks[strconv.Itoa(r)]
 			if got == nil || got.Job == nil {
-				t.Fatalf("no rank %d with a job on %s: %v", r, host, got)
+				t.Fatalf("rank %d with a job on %s is missing: %v", r, host, got)
 			}
 			wantCPU(t, fmt.Sprintf("rank %d", r), got.Job.CPUSeconds, took)
 		}
@@ -74,7 +74,7 @@ func exactSums(t *testing.T, c *slurmtest.Cluster) {
 func wantCPU(t *testing.T, who string, got, truth float64) {
 	t.Helper()
 	if over := got - truth; over < -0.001 || over > 0.05+truth/100 {
-		t.Errorf("%s: %.4f s of CPU time, the kernel counted %.4f s", who, got, truth)
+		t.Errorf("%s: %.4f s of CPU time, want the kernel's %.4f s", who, got, truth)
 	}
 	t.Logf("%s: the report %.4f s, the kernel %.4f s", who, got, truth)
 }
@@ -84,19 +84,19 @@ func wantOneSeries(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	holders := n.Sampling.HostSpans
 	if len(holders) == 0 {
-		t.Fatalf("nobody measured the host: %+v", n.Sampling)
+		t.Fatalf("no rank measured the host: %+v", n.Sampling)
 	}
 	for i, h := range holders {
 		if i > 0 && h.Start.Before(holders[i-1].End.Time) {
-			t.Errorf("two ranks measured the host at a time: %+v", holders)
+			t.Errorf("two ranks measured the host at the same time: %+v", holders)
 		}
 	}
 	if n.Sampling.LongestGapSeconds > 1 {
-		t.Errorf("a gap of %v s in the host's series", n.Sampling.LongestGapSeconds)
+		t.Errorf("longest gap in the host's series %v s, want at most 1", n.Sampling.LongestGapSeconds)
 	}
 	host := clitest.Metric(t, n, "cpu_avg_utilization_pct")
 	if host <= 0 {
-		t.Errorf("the host's CPU is %v", host)
+		t.Errorf("CPU usage of the host %v, want above 0", host)
 	}
 }
 
@@ -125,7 +125,7 @@ func cancelled(t *testing.T, c *slurmtest.Cluster) {
 	for i, n := range closedNodes(t, out, 2) {
 		for name, r := range n.Ranks {
 			if r.Verdict == nil || r.Verdict.Cause != "signal" || r.Verdict.Evidence["sender"] != "slurmstepd" {
-				t.Errorf("node %d, rank %s: verdict %+v", i, name, r.Verdict)
+				t.Errorf("node %d, rank %s: verdict %+v, want a signal from slurmstepd", i, name, r.Verdict)
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 	r := reportertest.ReadFile(t, filepath.Join(out, files[0]))
 	for name, rank := range r.Nodes["0"].Ranks {
 		if rank.Verdict == nil || rank.Verdict.Cause != "signal" || rank.Verdict.Evidence["sender"] != "slurmstepd" {
-			t.Errorf("rank %s: verdict %+v", name, rank.Verdict)
+			t.Errorf("rank %s: verdict %+v, want a signal from slurmstepd", name, rank.Verdict)
 		}
 	}
 	show := clitest.RunCommand(t, c.Command(t, "perfagent", "show", "--out", out, "lost"))
@@ -167,7 +167,7 @@ func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 	}
 	list := clitest.RunCommand(t, c.Command(t, "perfagent", "ls", "--out", out, "--json"))
 	if !strings.Contains(list.Out, `"state": "incomplete"`) || !strings.Contains(list.Out, `"ranks": 4`) {
-		t.Errorf("ls does not say that the run of four ranks is incomplete:\n%s%s", list.Out, list.Err)
+		t.Errorf("ls lacks the incomplete run of four ranks:\n%s%s", list.Out, list.Err)
 	}
 
 	c.StartNode(1)

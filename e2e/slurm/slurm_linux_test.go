@@ -109,7 +109,8 @@ func wantRanks(t *testing.T, name, dir string, want []string) {
 			run = r.RunID
 		}
 		if r.RunID != run || r.RunID != r.Identity.JobID || r.Identity.NodeFrom != "SLURM_JOB_NODELIST" {
-			t.Errorf("%s: run %q of job %q, node from %s; rank 0 is of run %q", name, r.RunID, r.Identity.JobID, r.Identity.NodeFrom, run)
+			t.Errorf("%s: run %q, want %q and job %q; node from %s, want SLURM_JOB_NODELIST",
+				name, r.RunID, run, r.Identity.JobID, r.Identity.NodeFrom)
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -137,7 +138,8 @@ func exitCodes(t *testing.T, c *slurmtest.Cluster) {
 		without := clitest.RunCommand(t, c.Command(t, "srun", append(append([]string{"--quiet"}, flags...), shell...)...))
 		with, _ := srun(t, c, flags, shell)
 		if with.Code != without.Code || without.Code == 0 {
-			t.Errorf("%s: srun's exit code is %d, without perfagent %d", job, with.Code, without.Code)
+			t.Errorf("%s: exit code of srun %d with perfagent, %d without; want the same, not 0",
+				job, with.Code, without.Code)
 		}
 	}
 }

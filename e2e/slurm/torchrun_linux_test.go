@@ -38,7 +38,7 @@ func torch(t *testing.T, script string, env ...string) (int, []*reporter.Report)
 	var reports []*reporter.Report
 	for _, path := range reportertest.InDir(t, out) {
 		if filepath.Ext(path) != ".json" {
-			t.Errorf("%s is left; it said %s%s", path, o.Out, o.Err)
+			t.Errorf("%s is left, want only reports; stdout %s, stderr %s", path, o.Out, o.Err)
 			continue
 		}
 		reports = append(reports, reportertest.ReadFile(t, filepath.Join(out, path)))
@@ -60,7 +60,7 @@ func wantWorkers(t *testing.T, n *reporter.Node) {
 		}
 	}
 	if d := n.Job.CPUSeconds - sum; d < -1e-6 || d > 1e-6 {
-		t.Errorf("the node's job took %v s, its ranks %v", n.Job.CPUSeconds, sum)
+		t.Errorf("job of the node used %v s of CPU time, want %v, the sum of its ranks", n.Job.CPUSeconds, sum)
 	}
 }
 
@@ -105,11 +105,12 @@ func TestTorchrun_AroundBoth_WorkersAreSeparateLaunch(t *testing.T) {
 	slices.SortFunc(reports, func(a, b *reporter.Report) int { return a.Run.Start.Compare(b.Run.Start.Time) })
 	outer, inner := reports[0], reports[1]
 	if outer.Run.ID != inner.Run.ID || len(outer.Nodes["0"].Ranks) != 0 {
-		t.Errorf("runs %s and %s, the outer one with %d ranks", outer.Run.ID, inner.Run.ID, len(outer.Nodes["0"].Ranks))
+		t.Errorf("runs %s and %s, want the same; %d ranks in the outer one, want 0",
+			outer.Run.ID, inner.Run.ID, len(outer.Nodes["0"].Ranks))
 	}
 	wantWorkers(t, inner.Nodes["0"])
 	if o, i := outer.Nodes["0"].Job.CPUSeconds, inner.Nodes["0"].Job.CPUSeconds; o < i {
-		t.Errorf("torchrun with its workers took %v s, the workers %v", o, i)
+		t.Errorf("torchrun with its workers used %v s, want at least the workers' %v", o, i)
 	}
 }
 
@@ -125,7 +126,8 @@ func torchOnSlurm(t *testing.T, c *slurmtest.Cluster) {
 		}
 		wantWorkers(t, n)
 		if n.Identity.NodeName != fmt.Sprintf("node%d", i+1) || n.Identity.WorldSize != 4 || n.Ranks[fmt.Sprint(2*i)] == nil {
-			t.Errorf("node %d: %+v with ranks %v", i, n.Identity, n.Ranks)
+			t.Errorf("node %d: identity %+v, ranks %v; want node%d of world size 4 with rank %d",
+				i, n.Identity, n.Ranks, i+1, 2*i)
 		}
 	}
 	j.wantList(t, c, "JOB: 2 x 4, exit code 0")

@@ -38,7 +38,7 @@ func WantThrottled(t *testing.T, n *reporter.Node, before, after, around Counter
 	in := Counters{Periods: after.Periods - before.Periods, Throttled: after.Throttled - before.Throttled,
 		ThrottledFor: after.ThrottledFor - before.ThrottledFor}
 	if in.Throttled < 3 {
-		t.Errorf("throttled in %v periods only: the job was to be slowed", in.Throttled)
+		t.Errorf("throttled in %v periods, want at least 3: otherwise the job was not slowed", in.Throttled)
 	}
 
 	share, found := Metric(t, n, "job_throttled_periods_pct"), false
@@ -51,11 +51,12 @@ func WantThrottled(t *testing.T, n *reporter.Node, before, after, around Counter
 	t.Logf("throttled in %.2f %% of the periods; the kernel: %v of %v in the job, %v of %v around the run",
 		share, in.Throttled, in.Periods, around.Throttled, around.Periods)
 	if !found {
-		t.Errorf("throttled in %v %% of the periods; the kernel: %v of %v periods in the job, %v of %v around it",
-			share, in.Throttled, in.Periods, around.Throttled, around.Periods)
+		t.Errorf("throttled in %v %% of the periods, want between the kernel's %v of %v in the job and %v of %v "+
+			"around it", share, in.Throttled, in.Periods, around.Throttled, around.Periods)
 	}
 
 	if v := Metric(t, n, "job_throttled_seconds"); v < in.ThrottledFor || v > around.ThrottledFor {
-		t.Errorf("throttled for %v s; the kernel: %v s in the job, %v s around it", v, in.ThrottledFor, around.ThrottledFor)
+		t.Errorf("job_throttled_seconds %v, want the kernel's %v in the job to %v around it",
+			v, in.ThrottledFor, around.ThrottledFor)
 	}
 }

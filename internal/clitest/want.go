@@ -14,7 +14,7 @@ func WantLines(t testing.TB, text string, least, most int) {
 	}
 	for line := range strings.Lines(text) {
 		if !ours.MatchString(line) {
-			t.Errorf("a line on stderr does not say that it is perfagent's: %q", line)
+			t.Errorf("line on stderr has no prefix of perfagent: %q", line)
 		}
 	}
 	WantPrintable(t, text)
@@ -27,7 +27,7 @@ var ours = regexp.MustCompile(`^perfagent( [a-z]+)?: `)
 func WantPrintable(t testing.TB, text string) {
 	t.Helper()
 	if bad := regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}]`).FindString(text); bad != "" {
-		t.Errorf("a raw control character %q in %q", bad, text)
+		t.Errorf("text has the raw control character %q, want it escaped: %q", bad, text)
 	}
 }
 
@@ -52,7 +52,7 @@ func (o Outcome) WantLine(t testing.TB, words ...string) {
 	WantLines(t, o.Err, 1, 1)
 	for _, w := range words {
 		if !strings.Contains(o.Err, w) {
-			t.Errorf("stderr does not name %q:\n%s", w, o.Err)
+			t.Errorf("stderr lacks %q:\n%s", w, o.Err)
 		}
 	}
 }

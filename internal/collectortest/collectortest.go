@@ -72,7 +72,7 @@ func OptionalDevices(t testing.TB, name string) (proc, sys string) {
 		path, text, ok := strings.Cut(file, " --\n")
 		root, path, below := strings.Cut(path, "/")
 		if !ok || !below || roots[root] == "" {
-			t.Fatalf("%s: a file %q", name, path)
+			t.Fatalf("archive %s has the file %q, want all below proc or sys", name, path)
 		}
 		Write(t, roots[root], path, []byte(strings.TrimSuffix(text, "\n")+"\n"))
 	}

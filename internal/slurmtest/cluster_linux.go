@@ -205,7 +205,7 @@ func (c *Cluster) WaitIdle(t *testing.T) {
 	state := ""
 	for begin := time.Now(); state != "idle 2"; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > clitest.Longest {
-			t.Fatalf("not two idle nodes within %v, but %q", clitest.Longest, state)
+			t.Fatalf("no two idle nodes within %v: %q", clitest.Longest, state)
 		}
 		o := clitest.RunCommand(t, c.Command(t, "sinfo", "-h", "-o", "%T %D"))
 		state = strings.TrimSpace(o.Out + o.Err)

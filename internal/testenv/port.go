@@ -26,6 +26,6 @@ func FreePort(t testing.TB) int {
 		t.Cleanup(func() { ours.Close() })
 		return port
 	}
-	t.Fatal("no free port")
+	t.Fatal("no free port found on the loopback interface")
 	return 0
 }
