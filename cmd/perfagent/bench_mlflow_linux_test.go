@@ -100,7 +100,7 @@ func (j *heldJob) release(b *testing.B) float64 {
 	out, _ := j.End()
 	now := float64(time.Now().UnixNano()) / 1e9
 	if out.Code != 0 {
-		b.Fatalf("exit code %d: %s", out.Code, out.Err)
+		b.Fatalf("exit code %d, want 0: %s", out.Code, out.Err)
 	}
 	ended, err := strconv.ParseFloat(lastWord(out.Out), 64)
 	if err != nil {
@@ -164,7 +164,7 @@ func BenchmarkPushNodes(b *testing.B) {
 		out := clitest.Run(b, "push", "--mlflow", server.URL, path)
 		took := time.Since(begin)
 		if out.Code != 0 {
-			b.Fatalf("exit code %d: %s", out.Code, out.Err)
+			b.Fatalf("exit code %d, want 0: %s", out.Code, out.Err)
 		}
 		b.ReportMetric(nodes/took.Minutes(), "nodes/min")
 		b.ReportMetric(took.Seconds(), "s/push")

@@ -180,7 +180,7 @@ func outputSeconds(b *testing.B, to string, args []string) float64 {
 	}
 	n, _ := io.Copy(io.Discard, pipe)
 	if err := cmd.Wait(); err != nil || n != 2<<30 {
-		b.Fatalf("%d bytes: %v", n, err)
+		b.Fatalf("%d bytes (%v), want %d", n, err, 2<<30)
 	}
 	return time.Since(start).Seconds()
 }

@@ -32,6 +32,6 @@ func TestE2E_Make_InstallsTheReleasedProgram(t *testing.T) {
 	if err != nil {
 		t.Logf("the commit is not looked at: needs a checkout that git reads: %v", err)
 	} else if !strings.Contains(string(got), "("+strings.TrimSpace(string(head))) {
-		t.Errorf("%q does not name the commit %s", got, head)
+		t.Errorf("version %q lacks the commit %s", got, head)
 	}
 }

@@ -177,7 +177,7 @@ func TestCompletion_ScriptOfEveryShellIsValid(t *testing.T) {
 			cmd := exec.Command(path, "-n")
 			cmd.Stdin = strings.NewReader(script)
 			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s -n: %v: %s", shell, err, out)
+				t.Errorf("%s -n rejects the script: %v: %s", shell, err, out)
 			}
 		}
 	}

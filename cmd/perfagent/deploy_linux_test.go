@@ -37,7 +37,7 @@ func readDashboard(t *testing.T, name string) dashboard {
 	}
 	var d dashboard
 	if err := json.Unmarshal(data, &d); err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("dashboard %s is not valid JSON: %v", name, err)
 	}
 
 	return d

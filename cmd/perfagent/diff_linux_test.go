@@ -233,7 +233,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 	d := diffOutput(t, diffIn(t, dir, "--format", "json", "a", "b"))
 	for _, m := range d.Metrics {
 		if m.Unit == "" {
-			t.Errorf("%s has no unit", m.Name)
+			t.Errorf("metric %s has no unit", m.Name)
 		}
 		if m.Name == "job_cpu_seconds" && (m.A == nil || *m.A != 2.5 || *m.B != 6.5 || *m.ChangePct != 160 || !*m.Changed || *m.P > 0.0286 || *m.P < 0.0285) {
 			t.Errorf("job_cpu_seconds: %+v, want 2.5, 6.5, 160 %%, changed, p 0.0286", m)

@@ -332,7 +332,7 @@ func runBlock(t *testing.T, line int, script, dir string, env ...string) {
 		err = fmt.Errorf("not done within %v", blockLimit)
 	}
 	if err != nil {
-		t.Errorf("line %d: %v\n%s\n%s", line, err, script, out)
+		t.Errorf("block in line %d failed: %v\n%s\n%s", line, err, script, out)
 	}
 }
 
@@ -431,7 +431,7 @@ func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
-		t.Errorf("the variables of docs/mlflow.md (-code +table):\n%s", diff)
+		t.Errorf("variables of docs/mlflow.md (-code +table):\n%s", diff)
 	}
 	tags := regexp.MustCompile(`(?m)^\t[Tt]ag\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(clitest.Read(t, "../../agent/pusher/tags.go"), -1)
 	if len(tags) == 0 {
@@ -498,7 +498,7 @@ func TestDocs_LinksPointToFilesAndHeadlines(t *testing.T) {
 		for _, m := range link.FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			u, err := url.Parse(m[1])
 			if err != nil {
-				t.Errorf("%s: link %s: %v", file, m[1], err)
+				t.Errorf("%s: link %s is not a URL: %v", file, m[1], err)
 				continue
 			}
 			if u.Scheme != "" {
@@ -509,9 +509,9 @@ func TestDocs_LinksPointToFilesAndHeadlines(t *testing.T) {
 				to = filepath.Join(filepath.Dir(file), filepath.FromSlash(u.Path))
 			}
 			if _, err := os.Stat(to); err != nil {
-				t.Errorf("%s: link %s: %v", file, m[1], err)
+				t.Errorf("%s: link %s leads to no file: %v", file, m[1], err)
 			} else if u.Fragment != "" && !slices.Contains(anchors(clitest.Read(t, to)), u.Fragment) {
-				t.Errorf("%s: link %s: no such headline", file, m[1])
+				t.Errorf("%s: link %s leads to no headline of %s", file, m[1], to)
 			}
 		}
 	}
@@ -533,7 +533,7 @@ func TestDocs_NamedFilesExist(t *testing.T) {
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
-				t.Errorf("%s: %v", file, err)
+				t.Errorf("%s names a file that does not exist: %v", file, err)
 			}
 		}
 	}
@@ -551,7 +551,7 @@ func TestDocs_NamedBenchmarksExist(t *testing.T) {
 		if !slices.ContainsFunc(files, func(file string) bool {
 			return strings.Contains(clitest.Read(t, file), "func "+m[1]+"(b *testing.B)")
 		}) {
-			t.Errorf("docs/performance.md: %s has no %s", m[2], m[1])
+			t.Errorf("docs/performance.md: package %s has no benchmark %s", m[2], m[1])
 		}
 	}
 }
@@ -596,7 +596,7 @@ func pythonRows(t *testing.T, doc string) {
 		rows[m[1]] = m[2]
 		for version := range strings.SplitSeq(m[2], ", ") {
 			if !slices.Contains(installed[m[1]], version) {
-				t.Errorf("docs/dependencies.md: %s %s is in none of %q", m[1], version, files)
+				t.Errorf("docs/dependencies.md: %s %s is not a version in %q", m[1], version, files)
 			}
 		}
 	}
@@ -710,7 +710,7 @@ func wantKeys(t *testing.T, what string, want []string, props map[string]any) {
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
-		t.Errorf("%s (-code +schema):\n%s", what, diff)
+		t.Errorf("keys of %s (-code +schema):\n%s", what, diff)
 	}
 }
 
@@ -720,7 +720,7 @@ func TestSchema_EveryPropertyHasDescription(t *testing.T) {
 		props, _ := object["properties"].(map[string]any)
 		for key, value := range props {
 			if property, ok := value.(map[string]any); !ok || property["description"] == nil {
-				t.Errorf("%s has no description", key)
+				t.Errorf("property %s has no description", key)
 			}
 		}
 	})
@@ -880,7 +880,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sidecar.Wait(); err != nil {
-		t.Errorf("sidecar: %v", err)
+		t.Errorf("sidecar ended with %v, want exit code 0", err)
 	}
 	validFile(t, d.path("perfagent-out/j/node-1.json"))
 

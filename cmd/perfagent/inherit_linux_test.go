@@ -45,7 +45,7 @@ func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
 			}
 			want, got := run("sh", "-c", job), run(clitest.Binary(t), "run", "--", "sh", "-c", job)
 			if got != want {
-				t.Errorf("with perfagent:\n%swithout:\n%s", got, want)
+				t.Errorf("with perfagent the job inherits\n%swant as without\n%s", got, want)
 			}
 		})
 	}

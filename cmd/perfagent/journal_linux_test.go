@@ -120,7 +120,7 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 	}
 	m := knownUpTo.FindStringSubmatch(o.Err)
 	if m == nil {
-		t.Errorf("stderr of show lacks that the run is incomplete: %q", o.Err)
+		t.Errorf("stderr of show does not tell that the run is incomplete: %q", o.Err)
 		return 0, o.Err
 	}
 	seen, err := time.ParseDuration(m[1])

@@ -319,7 +319,7 @@ func TestListen_MetricsEqualTheReport(t *testing.T) {
 			continue
 		}
 		if got, err := strconv.ParseFloat(m[1], 64); err != nil || got < want-tolerance || got > want+tolerance {
-			t.Errorf("%s is %v, the sample's %s says %v", name, m[1], key, want)
+			t.Errorf("%s is %v, want %v, the sample's %s", name, m[1], want, key)
 		}
 	}
 	used, _ := l.series("perfagent_memory_used_bytes")

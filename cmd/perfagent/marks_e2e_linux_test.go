@@ -51,7 +51,8 @@ func TestE2E_Marks_AgreeWithTheKernel(t *testing.T) {
 				continue // a late sample may have all of it
 			}
 			if math.Abs(c.got-c.want) > c.slack {
-				t.Errorf("%s: %v %s, the kernel has %v (longest gap %v s)", p.Name, c.got, c.what, c.want, gap)
+				t.Errorf("phase %s: %v %s, want the kernel's %v, give or take %v (longest gap %v s)",
+					p.Name, c.got, c.what, c.want, c.slack, gap)
 			}
 		}
 	}

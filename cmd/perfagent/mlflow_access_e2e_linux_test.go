@@ -334,7 +334,8 @@ func (c *cast) holds(where string, text []byte) {
 	for _, k := range c.keys {
 		for _, form := range k.forms() {
 			if i := bytes.Index(text, []byte(form)); i >= 0 {
-				c.t.Errorf("%s holds %q: …%s…", where, form, text[max(0, i-200):min(len(text), i+len(form)+100)])
+				c.t.Errorf("%s has the secret %q: …%s…",
+					where, form, text[max(0, i-200):min(len(text), i+len(form)+100)])
 			}
 		}
 	}

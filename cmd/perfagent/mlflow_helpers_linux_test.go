@@ -143,7 +143,7 @@ func runNamed(t testing.TB, runs []mlflowtest.RunData, name string) mlflowtest.R
 	t.Helper()
 	i := slices.IndexFunc(runs, func(r mlflowtest.RunData) bool { return r.Info.RunName == name })
 	if i < 0 {
-		t.Fatalf("no run %q, there are: %s", name, runList(runs))
+		t.Fatalf("the server has no run %q, only %s", name, runList(runs))
 	}
 	return runs[i]
 }
@@ -200,7 +200,7 @@ func artifact(t testing.TB, s *mlflowtest.Server, runID, path string) []byte {
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("get artifact %s: %v, %s: %s", path, err, resp.Status, data)
+		t.Fatalf("GET of artifact %s: %v, %s, want 200: %s", path, err, resp.Status, data)
 	}
 	return data
 }
@@ -210,7 +210,7 @@ func wantArtifact(t testing.TB, s *mlflowtest.Server, runID, name, file string) 
 	t.Helper()
 	got := artifact(t, s, runID, name)
 	if want, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("the artifact %s is not %s (%v):\n%.600s\n%.600s", name, file, err, got, want)
+		t.Errorf("artifact %s differs from %s (%v):\n%.600s\nwant\n%.600s", name, file, err, got, want)
 	}
 	if filepath.Ext(file) == ".json" {
 		wantDone(t, clitest.Write(t, filepath.Join(t.TempDir(), "artifact.json"), string(got), 0o600), runID)

@@ -69,7 +69,7 @@ func wantSame(t *testing.T, got, want mlflowtest.RunData) {
 		}
 	}
 	if len(got.Metrics) != len(want.Metrics) {
-		t.Errorf("%d metrics, were %d", len(got.Metrics), len(want.Metrics))
+		t.Errorf("%d series in the run, want %d as before", len(got.Metrics), len(want.Metrics))
 	}
 }
 

@@ -179,7 +179,8 @@ func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
 	t.Helper()
 	want := undisturbed(t, path)
 	if len(want.Metrics) < 30 || len(want.Metrics[oneSeries]) == 0 {
-		t.Errorf("an undisturbed push brings only %d metrics, %d windows", len(want.Metrics), len(want.Metrics[oneSeries]))
+		t.Errorf("an undisturbed push sends %d series with %d windows, want at least 30 and some",
+			len(want.Metrics), len(want.Metrics[oneSeries]))
 	}
 	if d := cmp.Diff(want.Metrics, got.Metrics); d != "" {
 		t.Errorf("histories, undisturbed and here (-want +got):\n%s", d)
@@ -536,7 +537,7 @@ func occurs(t testing.TB, what string, event <-chan struct{}) {
 	select {
 	case <-event:
 	case <-time.After(clitest.Longest):
-		t.Fatalf("not within %v: %s", clitest.Longest, what)
+		t.Fatalf("did not happen within %v: %s", clitest.Longest, what)
 	}
 }
 

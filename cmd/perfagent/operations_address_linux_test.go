@@ -216,7 +216,7 @@ func TestOperations_OffLeavesNoVariableAndNoKey(t *testing.T) {
 		o := clitest.Run(t, append(args, "--", "sh", "-c", "env | sort")...)
 		o.Want(t, 0)
 		if got, want := withoutDirectories(o.Out), withoutDirectories(plain.Out); !slices.Equal(got, want) {
-			t.Errorf("%v: the job has\n%q\nwithout perfagent\n%q", flags, got, want)
+			t.Errorf("%v: environment of the job\n%q\nwant as without perfagent\n%q", flags, got, want)
 		}
 		_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 		text := clitest.Read(t, path)

@@ -67,7 +67,7 @@ func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 	}
 	for name, want := range logged {
 		if got := n.Operations.Counters[name]; got != want {
-			t.Errorf("%s is %v, the access log has %v", name, got, want)
+			t.Errorf("counter %s is %v, want %v as in the access log", name, got, want)
 		}
 	}
 	if len(times) < 301 || logged["gunicorn.request.status.404"] != 30 {

@@ -173,8 +173,9 @@ func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, 
 	want := sum / float64(len(sent))
 	if count != float64(len(sent)) || math.Abs(*avg-want) > 1e-9*math.Abs(want) ||
 		*low != slices.Min(sent) || *high != slices.Max(sent) || *last != sent[len(sent)-1] {
-		t.Errorf("%s: %v, avg %v, %v to %v, last %v; sent %d, avg %v, %v to %v", name, count, *avg, *low, *high, *last,
-			len(sent), want, slices.Min(sent), slices.Max(sent))
+		t.Errorf("%s: count %v, avg %v, %v to %v, last %v; want %d, avg %v, %v to %v, last %v",
+			name, count, *avg, *low, *high, *last, len(sent), want, slices.Min(sent), slices.Max(sent),
+			sent[len(sent)-1])
 	}
 	slices.Sort(sent)
 	exact := sent[int(math.Ceil(0.9*float64(len(sent))))-1]

@@ -76,7 +76,7 @@ func wantReduced(t *testing.T, got opstats.TransferSummary, want []float64, scra
 	for name, v := range got.All() {
 		p90 := name == opstats.P90XferName || name == opstats.P90PostName
 		if v != want[place] && !(scraped && p90) {
-			t.Errorf("%s is %v, numpy has %v", name, v, want[place])
+			t.Errorf("%s is %v, want numpy's %v", name, v, want[place])
 		}
 		place++
 	}

@@ -210,7 +210,7 @@ func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
 		delete(want, rank.PID)
 	}
 	if len(ranks) != agents || len(want) != 0 {
-		t.Errorf("%s has %d ranks; nothing of %v", path, len(ranks), want)
+		t.Errorf("%s has %d ranks, want %d; no rank of the processes %v", path, len(ranks), agents, want)
 	}
 }
 

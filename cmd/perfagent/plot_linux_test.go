@@ -52,7 +52,7 @@ func plotWhole(t testing.TB, page string, n *reporter.Node) {
 	for name, v := range n.Metrics {
 		want := fmt.Sprintf(`data-metric="%s" data-value="%s"`, name, strconv.FormatFloat(v, 'f', -1, 64))
 		if !bytes.Contains(data, []byte(want)) {
-			t.Errorf("%s does not say %s", page, want)
+			t.Errorf("page %s lacks %s", page, want)
 		}
 	}
 }

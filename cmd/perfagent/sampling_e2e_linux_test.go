@@ -29,7 +29,8 @@ func TestE2E_Sampling_PeakMemoryEqualsGNUTime(t *testing.T) {
 	r := o.Report(t)
 	got, want := r.Nodes["0"].Metrics["job_max_rss_mb"], kib/1024
 	if math.Abs(got-want) > want/100 || r.Nodes["0"].Job.MaxRSSAtMost {
-		t.Errorf("%.1f MiB, GNU time says %.1f MiB", got, want)
+		t.Errorf("peak %.1f MiB (at most: %v), want GNU time's %.1f MiB to 1 %%",
+			got, r.Nodes["0"].Job.MaxRSSAtMost, want)
 	}
 	if w := r.Run.WallSeconds; w < 0.3 || w > 60 {
 		t.Errorf("the run took %v s, want 0.3 to 60", w)

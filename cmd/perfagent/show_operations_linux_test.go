@@ -58,7 +58,7 @@ func TestShow_OpsPrintsAllOperations(t *testing.T) {
 		o.Want(t, 0)
 		for _, want := range c.want {
 			if !strings.Contains(o.Out, want) || o.Err != "" {
-				t.Errorf("%q: no %q in\n%s%s", c.args, want, o.Out, o.Err)
+				t.Errorf("show %q lacks %q, or has stderr %q:\n%s", c.args, want, o.Err, o.Out)
 			}
 		}
 	}

@@ -214,7 +214,7 @@ func TestSignals_NewWindowSizeReachesTheJobOnce(t *testing.T) {
 		clitest.Resize(t, m.TTY, 30+i, 100+i)
 		seenOnce(m, cmd.Process.Pid, syscall.SIGWINCH)
 		if want := fmt.Sprintf("SIGWINCH %d %d\r\n", 30+i, 100+i); !strings.Contains(m.All.String(), want) {
-			t.Errorf("the job did not see the size: no %q in %q", want, m.All.String())
+			t.Errorf("the job did not get the new size %q: %q", want, m.All.String())
 		}
 	}
 }

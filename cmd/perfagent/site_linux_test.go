@@ -91,7 +91,7 @@ func TestDefaults_BadLinesGiveWarnings(t *testing.T) {
 		`/etc/perfagent.env:9: PERFAGENT_LISTEN_TOKEN: the token has a control character`,
 	} {
 		if strings.Count(o.Err, want) != 1 {
-			t.Errorf("%q is not said once:\n%s", want, o.Err)
+			t.Errorf("stderr has %q %d times, want once:\n%s", want, strings.Count(o.Err, want), o.Err)
 		}
 	}
 	clitest.WantLines(t, o.Err, 7, 7)

@@ -47,7 +47,7 @@ func (b *tab) metrics(n *reporter.Node) {
 		m, _ := reporter.MetricByName(r.Name)
 		want := strconv.FormatFloat(v, 'f', -1, 64)
 		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != string(m.Unit) || r.Title != want || !four(r.Text, v) {
-			b.t.Errorf("%s: value and unit on the page are not %s %s: %+v", r.Name, want, m.Unit, r)
+			b.t.Errorf("%s on the page: %+v, want the value %s and the unit %s", r.Name, r, want, m.Unit)
 		}
 	}
 	if seen != len(n.Metrics) {
@@ -331,7 +331,7 @@ func TestBrowser_DragZoomsAllCharts(t *testing.T) {
 		b.drag(at, 0.25, 0.5)
 		from, to := b.span()
 		if second := 60 / at.Width; math.Abs(from-15) > second || math.Abs(to-30) > second { // a pixel
-			t.Errorf("%s: after dragging from 15 to 30 s, %v to %v s shown", chart, from, to)
+			t.Errorf("%s: after dragging from 15 to 30 s, %v to %v s shown, want 15 to 30", chart, from, to)
 		}
 		b.point(at, 0.5, 0.3)
 		b.says(reading(t, n, chart, 22)...)

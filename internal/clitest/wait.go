@@ -11,7 +11,7 @@ func WaitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begin) > Longest {
-			t.Fatalf("still not true after %v: %s", Longest, what)
+			t.Fatalf("did not happen within %v: %s", Longest, what)
 		}
 	}
 }
