@@ -107,7 +107,7 @@ func guestKilled(t *testing.T, n *reporter.Node, run reporter.Run, limit float64
 func guestNear(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= share*want) {
-		t.Errorf("%s: %v, the kernel says %v", what, got, want)
+		t.Errorf("%s is %v, want the kernel's %v", what, got, want)
 	}
 }
 
@@ -115,7 +115,7 @@ func guestNear(t *testing.T, what string, got, want, share float64) {
 func guestCPU(t *testing.T, got, want float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= 0.01*want+0.02) {
-		t.Errorf("%v s of CPU, the kernel says %v", got, want)
+		t.Errorf("%v s of CPU time, want the kernel's %v", got, want)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestRun_JobRunsUnchangedUnderTightLimits(t *testing.T) {
 			o := underLimits(t, c.limits, "", "sh -c '"+c.show+"; exit 9'")
 			o.Want(t, 9)
 			if o.Out != c.want {
-				t.Errorf("the job says %q, want %q", o.Out, c.want)
+				t.Errorf("stdout %q, want %q", o.Out, c.want)
 			}
 			clitest.WantLines(t, o.Err, 0, c.most)
 			if c.reported {

@@ -76,7 +76,7 @@ func TestMarks_LineOfShellBecomesMark(t *testing.T) {
 
 	want := filepath.Join(o.Dir, "perfagent-out", r.Run.ID, "node-0.marks")
 	if path := strings.TrimSpace(o.Out); path != want || clitest.Exists(path) {
-		t.Errorf("the file was %s, want %s; it is there: %v", path, want, clitest.Exists(path))
+		t.Errorf("marks file %s, want %s; left: %v, want false", path, want, clitest.Exists(path))
 	}
 }
 

@@ -306,7 +306,8 @@ func (j *longJob) testLivePushing(t *testing.T, s *mlflowtest.Server) {
 	run, path := onlyRun(t, s, j.experiment), theReport(t, o)
 	wantHistories(t, run, path)
 	if wantSteps(t, run, 0, len(steps(run, 0))); len(steps(run, 0)) <= n || run.Info.RunID != id || run.Info.Status != "FINISHED" {
-		t.Errorf("%d windows, in the midst there were %d; run %+v, want %s", len(steps(run, 0)), n, run.Info, id)
+		t.Errorf("%d windows at the end and %d while the job ran, want more at the end; run %+v, want %s, FINISHED",
+			len(steps(run, 0)), n, run.Info, id)
 	}
 	wantDone(t, path, id)
 	if rest := j.front.rest(); len(rest) > 16 {

@@ -53,7 +53,7 @@ func TestImages(t *testing.T) {
 		clitest.RunCommand(t, clitest.Command(t, podman, append(store, "load", "-q", "-i", path)...)).Want(t, 0)
 		o := clitest.RunCommand(t, clitest.Command(t, podman, append(store, "image", "inspect", "-f", "{{.Config.Entrypoint}} {{.RepoTags}}", i.name)...))
 		if want := fmt.Sprintf("%v [%s]\n", i.entrypoint, i.name); o.Out != want {
-			t.Errorf("podman says %q%s, want %q", o.Out, o.Err, want)
+			t.Errorf("podman: stdout %q, stderr %s; want %q", o.Out, o.Err, want)
 		}
 	}
 }

@@ -51,6 +51,6 @@ func wantTranscript(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, titl
 
 	o, _ := onHosts(t, hosts, e, examples, "sh", "-c", script)
 	if got := comparable(o.Out); got != comparable(want) {
-		t.Errorf("the commands say\n%s\nwant what docs/clusters.md has:\n%s\nstderr: %s", o.Out, want, o.Err)
+		t.Errorf("the commands print\n%s\nwant as in docs/clusters.md\n%s\nstderr: %s", o.Out, want, o.Err)
 	}
 }

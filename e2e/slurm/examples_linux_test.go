@@ -164,7 +164,7 @@ func exampleRanks(t *testing.T, c *slurmtest.Cluster) {
 	}
 	said := took.FindAllStringSubmatch(j.out, -1)
 	if len(said) != 8 {
-		t.Fatalf("%d ranks said something, want 8", len(said))
+		t.Fatalf("%d ranks printed something, want 8", len(said))
 	}
 	for _, words := range said {
 		n := nodes[map[string]string{"node1": "node-0.json", "node2": "node-1.json"}[words[2]]]
@@ -235,7 +235,7 @@ func exampleHetero(t *testing.T, c *slurmtest.Cluster) {
 	o.Want(t, 0)
 	files := reportertest.InDir(t, filepath.Join(j.dir, "perfagent-out"))
 	if len(files) != 2 {
-		t.Fatalf("files %q, want two reports; it said %s%s", files, o.Out, o.Err)
+		t.Fatalf("files %q, want two reports; stdout %s, stderr %s", files, o.Out, o.Err)
 	}
 	j.id = filepath.Dir(files[0])
 	nodes := j.reports(t, j.id)
@@ -302,7 +302,7 @@ func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 		said := strings.Join(strings.Fields(text), " ") // lines are wrapped
 		for _, want := range []string{first, "hit the memory limit of 400 MiB", "7 others were ended by SIGTERM of the launcher within"} {
 			if !strings.Contains(said, want) {
-				t.Errorf("%s does not say %q", where, want)
+				t.Errorf("%s lacks %q", where, want)
 			}
 		}
 	}
@@ -351,7 +351,7 @@ func wantOneRun(t *testing.T, server *mlflowtest.Server, j job) {
 	part := kept(t, "slurm-oom-mlflow", "text", tableOf(run))
 	for _, want := range []string{"status", "KILLED", "rank/3/exit_code", "137"} {
 		if !strings.Contains(part, want) {
-			t.Errorf("%s does not say %q of MLflow's run", clustersDoc, want)
+			t.Errorf("%s lacks %q about the run in MLflow", clustersDoc, want)
 		}
 	}
 	if t.Failed() {

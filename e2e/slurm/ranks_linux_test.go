@@ -162,7 +162,7 @@ func nodeLost(t *testing.T, c *slurmtest.Cluster) {
 	show := clitest.RunCommand(t, c.Command(t, "perfagent", "show", "--out", out, "lost"))
 	for _, want := range []string{"node1", "node2", "2 nodes"} {
 		if !strings.Contains(show.Out, want) {
-			t.Errorf("show does not say %q:\n%s%s", want, show.Out, show.Err)
+			t.Errorf("show lacks %q:\n%s%s", want, show.Out, show.Err)
 		}
 	}
 	list := clitest.RunCommand(t, c.Command(t, "perfagent", "ls", "--out", out, "--json"))

@@ -122,7 +122,7 @@ func torchOnSlurm(t *testing.T, c *slurmtest.Cluster) {
 	for i := range 2 {
 		n := nodes[fmt.Sprintf("node-%d.json", i)]
 		if n == nil {
-			t.Fatalf("reports %v, want two nodes; the job said\n%s", nodes, j.out)
+			t.Fatalf("reports %v, want two nodes; the job printed\n%s", nodes, j.out)
 		}
 		wantWorkers(t, n)
 		if n.Identity.NodeName != fmt.Sprintf("node%d", i+1) || n.Identity.WorldSize != 4 || n.Ranks[fmt.Sprint(2*i)] == nil {
