@@ -402,7 +402,7 @@ func (s *pssSum) why(other error) error {
 		maxPSS.Seconds()*1e3, s.guessed, s.alive)
 }
 
-// pss sets the counted memory of p. If p is in uninterruptible sleep, it may hold the lock of its memory map for long, so
+// pss sets the counted memory of p. If p is in uninterruptible sleep, it may hold the lock of its memory map for long:
 // its last PSS or its RSS counts. late means that the pass has taken too long, so that RSS must do. An error means that
 // the process has released its memory.
 func (t *Tree) pss(p *proc, late bool) error {
