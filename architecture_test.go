@@ -173,7 +173,7 @@ func violations(rules []rule, imports map[string][]string) []string {
 }
 
 // Packages only import packages below them in the table of docs/architecture.md.
-func TestImports(t *testing.T) {
+func TestImports_FollowTheTableOfArchitectureDoc(t *testing.T) {
 	files := sources(t)
 	all, table := imports(files), rules(t)
 

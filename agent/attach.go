@@ -36,8 +36,8 @@ type ReadyInfo struct {
 
 // Attach records running processes and their descendants until the last of them has ended or ctx is done, and then
 // writes a report. Only their usage from then on counts. This process and its children are always excluded. A done ctx
-// is not an error. A process that does not exist is an error, returned before anything is written. So is a report that
-// cannot be written (ErrNoReport).
+// is not an error. A process that does not exist is an error, returned before anything is written. If the
+// report cannot be written, the error is ErrNoReport.
 func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -211,7 +211,8 @@ func (o *output) removeOut(out string) {
 }
 
 // save writes the report with fill, removes the journal, and returns the report's path. If the disk is full or hangs,
-// the report goes to a temporary directory. The error is the reason why it could not be written there either.
+// the report goes to a temporary directory. If that fails, too, the error says why it could not be
+// written to its own place.
 func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	if o.journal == nil {
 		return "", o.createErr

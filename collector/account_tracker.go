@@ -85,8 +85,8 @@ func (t accountTracker) next(a Account, r *host.Reading, in trackerInput) (accou
 	return t, a
 }
 
-// noteMemory updates leastMemory. It begins again only after a Reading that counted the kills: some Readings skip
-// /proc/vmstat or the job's group.
+// noteMemory updates leastMemory. It restarts the minimum only after a Reading that counted kills: some Readings
+// skip /proc/vmstat or the job's group.
 func (t *accountTracker) noteMemory(r *host.Reading, groupCounts bool) {
 	counted := r.VM == nil || !r.VM.Stale
 	if counted && (!groupCounts || r.Job != nil && r.Job.Group != nil) {

@@ -12,7 +12,7 @@ type limitKillDetector struct {
 
 	own, limit       oomCounter // of the job's group, and of the group with the memory limit
 	underOOM         bool       // v1: since the last kill
-	unreclaimablePct float64    // percent of the limit, at the newest Reading
+	unreclaimablePct float64    // percent of the limit, at the previous Reading
 }
 
 func newLimitKillDetector() limitKillDetector {

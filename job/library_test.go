@@ -157,7 +157,7 @@ func TestStart_CountsOnlyItsJob(t *testing.T) {
 	}
 }
 
-func TestJob_Signal(t *testing.T) {
+func TestJob_SignalEndsJobAndIsInItsStatus(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGKILL": syscall.SIGKILL} {
 		j := library(t, shellCommand(nil, "exec sleep 60"))

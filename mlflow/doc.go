@@ -32,9 +32,10 @@
 //
 // # Sizes
 //
-// Everything that a server sends is limited. A response has at most 64 MiB ([Config].MaxResponse); decoded, it takes at
-// most about 32 MiB of memory, and a list at most 256 MiB. A history has at most 2,000,000 points, a list no more items
-// than requested, and the number of pages is limited. Exceeding a limit is a permanent error.
+// Everything that a server sends is limited. A response body may be at most 64 MiB ([Config].MaxResponse). Its decoded
+// form may take about 32 MiB of memory; a list of all runs or experiments, or a history, 256 MiB. A history has at most
+// 2,000,000 points, a list no more items than requested, and the number of pages is limited. Exceeding a limit is a
+// permanent error.
 //
 // # Secrets
 //

@@ -382,7 +382,8 @@ func (c *combiner) addJobColumn(n *Node, column collector.Column) {
 	}
 }
 
-// addRankColumn sets the column key of p's ranks on the time axis of the node. If p has one rank, the column is band.
+// addRankColumn sets the envelopes of p's ranks for key, on the time axis of the node. If p has one rank, its envelope
+// is band.
 func (c *combiner) addRankColumn(p *rankPart, key string, band Band) {
 	if len(p.ranks) == 1 {
 		p.ranks[0].Envelope[key] = band

@@ -327,8 +327,8 @@ func (w *Operations) Value(m *Metric) (v float64, ok bool) {
 	return *p, true
 }
 
-// OperationValues returns all known numbers of the node's series in OutputCompare, by their names from
-// [OperationMetricName].
+// OperationValues returns the known numbers of all operations of the node that comparisons use (OutputCompare), by
+// metric name (see [OperationMetricName]).
 func (n *Node) OperationValues() Values {
 	w, out := n.PooledOperations(), make(Values)
 	for _, m := range w.Metrics() {

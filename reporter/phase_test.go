@@ -167,7 +167,7 @@ func mustEncode(t *testing.T, r *reporter.Report) []byte {
 	return data
 }
 
-func TestPhaseMetric(t *testing.T) {
+func TestPhaseMetric_AggregatesAsItsNumberAndRejectsOtherNames(t *testing.T) {
 	for name, want := range map[string]collector.Aggregation{
 		"phase.train.seconds": collector.Max, "phase.a.b.count": collector.Max,
 		"phase.a.b.job_cpu_seconds": collector.Sum, "phase.x.cpu_avg_utilization_pct": collector.Mean,

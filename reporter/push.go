@@ -15,8 +15,8 @@ func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 	return withSinks(data, states, sink{name: "mlflow"})
 }
 
-// WithStore returns data, a perfagent report, with new states of the push to a store, given by node. It keeps every
-// other byte.
+// WithStore returns data, a perfagent report, with new states of the push to a store, given by node. It leaves all
+// other bytes unchanged.
 func WithStore(data []byte, states map[string]*StoreState) ([]byte, error) {
 	return withSinks(data, states, sink{name: "store", before: `"mlflow":{"state":"off"},`})
 }

@@ -1,6 +1,6 @@
-// Package store stores objects, which are bytes under names, in existing places: a directory, a Redis server, an S3
-// bucket, or a directory or a Redis server with ProxyStore's layout. Its Store has the operations and the metrics of
-// ProxyStore's class Store, so Python programs find objects from perfagent, and perfagent finds theirs.
+// Package store keeps named objects (byte strings) in existing storage: a directory, a Redis server, an S3 bucket, or a
+// directory or a Redis server with ProxyStore's layout. Its Store has the operations and the metrics of ProxyStore's
+// class Store, so Python programs find objects from perfagent, and perfagent finds theirs.
 //
 // A store has an address, and each object a name; together they form a reference, STORE#NAME. The addresses:
 //

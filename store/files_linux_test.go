@@ -52,7 +52,7 @@ func TestStore_StrangeFilesTakeNamesButAreNotListed(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "perfagent.job.node-1.json.ready"), nil, 0o600))
 	for _, name := range []string{"job/node-0", "job/node-1"} {
 		if there, err := s.Exists(t.Context(), name); there || err != nil {
-			t.Errorf("half of %s: Exists = %v, %v, want false", name, there, err)
+			t.Errorf("%s with one of its two files: Exists = %v, %v, want false, nil", name, there, err)
 		}
 		if _, err := s.Get(t.Context(), name); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("half of %s: Get: %v, want ErrNotFound", name, err)

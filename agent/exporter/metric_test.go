@@ -218,7 +218,7 @@ func TestMetrics_StaleCPUTimeDisappears(t *testing.T) {
 		f.rec.End.Mono += time.Second
 		f.Observe(&s, f.rec)
 		if _, there := parsed(t, string(f.metrics()))[idle]; there != (n < 2) {
-			t.Errorf("%d s after the CPUs were last read: their time has a line: %v, want %v", n+1, there, n < 2)
+			t.Errorf("%d s after the last reading of the CPUs: CPU time exported = %v, want %v", n+1, there, n < 2)
 		}
 	}
 }

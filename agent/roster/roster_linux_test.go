@@ -182,12 +182,12 @@ func TestTakeHost_OneAgentAtATime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a, b := enterAs(t, dir, key(t), 0), enterAs(t, dir, key(t), 1)
-	if !a.TakeHost() || b.TakeHost() || !a.TakeHost() {
-		t.Fatal("TakeHost of first, second, first agent is not true, false, true")
+	if got := []bool{a.TakeHost(), b.TakeHost(), a.TakeHost()}; !slices.Equal(got, []bool{true, false, true}) {
+		t.Fatalf("TakeHost of first, second, first agent = %v, want true, false, true", got)
 	}
 	a.ReleaseHost()
-	if !b.TakeHost() || a.TakeHost() {
-		t.Error("after ReleaseHost, TakeHost of second and first agent is not true, false")
+	if got := []bool{b.TakeHost(), a.TakeHost()}; !slices.Equal(got, []bool{true, false}) {
+		t.Errorf("after ReleaseHost, TakeHost of second, first agent = %v, want true, false", got)
 	}
 	b.file.Close() // as the kernel does when it dies
 	if !a.TakeHost() {

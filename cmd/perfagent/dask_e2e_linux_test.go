@@ -146,7 +146,7 @@ if __name__ == "__main__":
 	out := d.python(t, "refer.py")
 	said := regexp.MustCompile(`^job CPU [\d.]+ s\ngets: tasks \[1, 1, 1\] client 0\nbytes a task: (\d{3})\n$`).FindStringSubmatch(out)
 	if said == nil {
-		t.Errorf("program that reads by reference printed %s", out)
+		t.Errorf("refer.py printed %q, want CPU seconds of the job, one get per task and the bytes of a task", out)
 	}
 	if out := d.python(t, "proxies.py"); out != "gets: client 4\n" {
 		t.Errorf("proxies.py printed %q, want \"gets: client 4\\n\"", out)

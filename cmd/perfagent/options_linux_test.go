@@ -238,7 +238,7 @@ func TestEnvironment_JobGetsOnlyTheVariablesOfPerfagent(t *testing.T) {
 			slices.Sort(want)
 			slices.Sort(got)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("want (-), got (+):\n%s", diff)
+				t.Errorf("environment of the job (-want +got):\n%s", diff)
 			}
 		})
 	}

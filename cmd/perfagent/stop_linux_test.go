@@ -218,7 +218,7 @@ func TestStopIf_CtrlCInGraceEndsJob(t *testing.T) {
 }
 
 // A TERM to perfagent ends the wait for processes that the main process left.
-func TestStopIf_TermEndsWaitForLeftProcesses(t *testing.T) {
+func TestStopIf_SIGTERMStopsWaitingForLeftoverProcesses(t *testing.T) {
 	t.Parallel()
 	script := `sh -c 'trap "" TERM; while :; do sleep 0.02; done' & echo main $$; wait`
 	cmd := clitest.Perfagent(t, stopArgs("1h", script, anyProcess+" for 200ms")...)

@@ -59,7 +59,7 @@ func storeState(t *testing.T, path, node string) *reporter.StoreState {
 
 // When run ends, the store has its report: the local one without the state of the store. The other commands take it by
 // reference, and leave no files.
-func TestStore_HasReportOfRunForOtherCommands(t *testing.T) {
+func TestStore_RunPutsReportThatOtherCommandsReadByReference(t *testing.T) {
 	t.Parallel()
 	for kind, scheme := range map[string]string{"directory": "file://", "ProxyStore": "proxystore+file://"} {
 		t.Run(kind, func(t *testing.T) {

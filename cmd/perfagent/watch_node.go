@@ -59,7 +59,8 @@ func (n *watchedNode) poll(now time.Time) {
 	}
 }
 
-// lead returns the part that represents the node: the first one that runs, else the first.
+// lead returns the part that represents the node: the first that is still running or, if all have
+// stopped, the first.
 func (n *watchedNode) lead() *watchedPart {
 	if i := slices.IndexFunc(n.parts, func(p *watchedPart) bool { return !p.stopped() }); i >= 0 {
 		return n.parts[i]

@@ -210,7 +210,7 @@ func TestParent(t *testing.T) {
 	}
 }
 
-func TestGroup_Limits(t *testing.T) {
+func TestGroup_LimitsAreTheLowestOfGroupAndAncestors(t *testing.T) {
 	t.Parallel()
 	n := math.NaN()
 	podman := groupTree{

@@ -178,8 +178,8 @@ func TestPollTimer_BoundsTheShareOfTime(t *testing.T) {
 	same(t, "later, at the end", p.due(2*time.Second, true), true)
 }
 
-// A host without the NFS client costs one look-up of one file per minute.
-func TestReader_FollowsLoadingOfNFSClient(t *testing.T) {
+// A client that is loaded during the run is found within a minute.
+func TestReader_FindsNFSClientLoadedDuringRunWithinAMinute(t *testing.T) {
 	h := openRare(t, "nfs-4.1")
 	client := filepath.Join(h.proc, "fs", "nfsfs")
 	hidden := client + "-hidden"

@@ -76,7 +76,7 @@ func (in *Intake) begin() error {
 	return nil
 }
 
-// watch arms the epoll instance: it becomes readable when a socket does, and only one time.
+// watch arms the epoll instance to become readable once, when a socket does.
 func (in *Intake) watch(raw syscall.RawConn, operation int) error {
 	var err error
 	errControl := raw.Control(func(poll uintptr) {

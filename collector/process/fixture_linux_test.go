@@ -479,12 +479,12 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 			clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
 			tree.clock = clock.now
 			if u := treeRead(t, tree); u.Memory != c.before*1024 {
-				t.Errorf("first pass: %v KiB, want %v", u.Memory/1024, c.before)
+				t.Errorf("memory after the first pass is %v KiB, want %v", u.Memory/1024, c.before)
 			}
 			p.put(c.then)
 			clock.at.mono += maxInterval
 			if u := treeRead(t, tree); u.Memory != c.want*1024 || u.MemoryKind != "pss" || !u.MemoryFresh || u.Failed["memory"] != nil {
-				t.Errorf("second pass: %v KiB, want %v: %+v", u.Memory/1024, c.want, u)
+				t.Errorf("memory after the second pass is %v KiB, want %v: %+v", u.Memory/1024, c.want, u)
 			}
 		})
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxInspections is the most inspections in one scan, because reading a command line and a peak costs about 30 µs.
-	// Later scans inspect the rest.
+	// maxInspections limits the inspections per scan: reading a command line and a peak costs about 30 µs. Later scans
+	// inspect the rest.
 	maxInspections = 128
 	// inspectInterval is how long the peak of a process is not read again while its resident size stays below that
 	// peak. Without page faults the peak cannot have risen, so it is not read again at all.

@@ -116,8 +116,8 @@ func (a argument) wordEnd(from, begin int, around string) int {
 	return i
 }
 
-// headerEnd returns the end of the value of a header, which is the rest of the header. The parameters are as for
-// wordEnd.
+// headerEnd returns where the value of a header ends: at the end of the quotes around it, of the line, or of the
+// argument. The parameters are as for wordEnd.
 func (a argument) headerEnd(from, begin int, around string) int {
 	s := a.text
 	switch {

@@ -378,7 +378,7 @@ func TestLine(t *testing.T) {
 }
 
 // The screen and the line show the job's GPUs, or all if it has none.
-func TestScreen_ShowsGPUsOfJobOrAll(t *testing.T) {
+func TestScreen_ShowsGPUsOfJobOrAllIfItHasNone(t *testing.T) {
 	rec := screenRecording(1)
 	for i := range 10 {
 		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i}})

@@ -17,7 +17,8 @@ type Gate struct {
 	Metric string
 	Op     string  // one of > >= < <=
 	Value  float64 // a change in percent, or an amount in the metric's unit
-	// Percent reports whether Value is the change from A to B. Otherwise it is an amount for B's median.
+	// Percent reports whether Value is the change from A to B. If false, Value is an absolute
+	// bound on B's median, in the metric's unit.
 	Percent bool
 }
 

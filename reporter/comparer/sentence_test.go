@@ -144,7 +144,7 @@ func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 	}
 }
 
-func TestRows(t *testing.T) {
+func TestRows_SeparatesChangedMetricsFromTheRest(t *testing.T) {
 	c := Compare(several(10, reporter.Values{"wall_seconds": 100, "job_cpu_seconds": 5}), several(10, reporter.Values{"wall_seconds": 80, "job_cpu_seconds": 5}))
 	changed, rest := c.Rows()
 	if len(changed) != 1 || changed[0].Name != "wall_seconds" || !changed[0].Changed || fmt.Sprintf("%.0f", changed[0].ChangePct) != "-20" {

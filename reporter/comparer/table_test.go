@@ -118,7 +118,7 @@ func cases(t *testing.T) map[string]*Comparison {
 	}
 }
 
-func TestWriteTable_Golden(t *testing.T) {
+func TestWriteTable_MatchesGoldenFiles(t *testing.T) {
 	for name, c := range cases(t) {
 		var out bytes.Buffer
 		if err := WriteTable(&out, c, Options{All: true}); err != nil {
@@ -136,7 +136,7 @@ func TestWriteTable_Golden(t *testing.T) {
 	}
 }
 
-func TestWriteMarkdown_Golden(t *testing.T) {
+func TestWriteMarkdown_MatchesGoldenFiles(t *testing.T) {
 	for name, c := range cases(t) {
 		var out bytes.Buffer
 		if err := WriteMarkdown(&out, c, Options{All: true}); err != nil {

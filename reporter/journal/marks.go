@@ -85,16 +85,16 @@ func pack[T any](v *T) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// unpack is the inverse of pack. It reads at most the number of bytes in most. Errors contain what, the name of the
-// value.
-func unpack[T any](data []byte, most int64, what string) (*T, error) {
+// unpack is the inverse of pack. It reads at most limit bytes of uncompressed JSON. Errors contain what, the name of
+// the value.
+func unpack[T any](data []byte, limit int64, what string) (*T, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
 	v := new(T)
 	packed, err := gzip.NewReader(bytes.NewReader(data))
 	if err == nil {
-		err = json.NewDecoder(io.LimitReader(packed, most)).Decode(v)
+		err = json.NewDecoder(io.LimitReader(packed, limit)).Decode(v)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("packed %s: %w", what, err)

@@ -28,7 +28,7 @@ func showMarkdown(t testing.TB, r *reporter.Report, pictures ...string) string {
 	return out.String()
 }
 
-func TestWriteMarkdown_Golden(t *testing.T) {
+func TestWriteMarkdown_MatchesGoldenFiles(t *testing.T) {
 	reports := reportertest.Golden()
 	for _, name := range []string{"good", "failed", "signal", "short", "sidecar", "incomplete", "perfpy", "nodes", "nodes-mixed", "nothing",
 		"job", "job-nodes"} {

@@ -115,7 +115,7 @@ func Restore(packed []byte) (*Aggregator, error) {
 	return b, nil
 }
 
-// unpack reads a state of limited size.
+// unpack decodes a state, gzipped or plain. It decompresses at most maxState bytes.
 func unpack(data []byte, s *state) error {
 	if len(data) == 0 || data[0] != '{' {
 		packed, err := gzip.NewReader(bytes.NewReader(data))
