@@ -211,8 +211,8 @@ func (o *output) removeOut(out string) {
 }
 
 // save writes the report with fill, removes the journal, and returns the report's path. If the disk is full or hangs,
-// the report goes to a temporary directory. If that fails, too, the error says why it could not be
-// written to its own place.
+// the report goes to a temporary directory. If that fails, too, the error is the reason of the
+// first failure.
 func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 	if o.journal == nil {
 		return "", o.createErr

@@ -490,6 +490,104 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 	}
 }
 
+// A round in which processes ended is followed by another one at once: those that are left may have shared pages with
+// them.
+func TestTree_MeasuresAgainAfterProcessesEndedInARound(t *testing.T) {
+	p := treeFixture(t)
+	for pid := 200; pid < 205; pid++ {
+		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400})
+	}
+	tree := p.tree(nil)
+	clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
+	tree.clock = clock.now
+	treeRead(t, tree) // measures 200 to 203
+	for pid := 201; pid < 205; pid++ {
+		p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
+	}
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 2000})
+	clock.at.mono += maxInterval
+	treeRead(t, tree)
+	clock.at.mono += maxInterval
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 2000<<10 {
+		t.Errorf("memory of the process that is left is %v KiB, want 2000: %+v", u.Memory/1024, u)
+	}
+}
+
+// Processes that move in each pass, and take all of its time, do not keep the others from being measured.
+func TestTree_MeasuresIdleProcessesBesideBusyOnes(t *testing.T) {
+	p := treeFixture(t)
+	busy := func(pass int) {
+		for pid := 200; pid < 206; pid++ {
+			p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400, faults: 10_000 * pass})
+		}
+	}
+	busy(1)
+	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 400})
+	tree := p.tree(nil)
+	clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
+	tree.clock = clock.now
+	treeRead(t, tree)
+	clock.at.mono += maxInterval
+	treeRead(t, tree)
+	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 4000}) // without a sign of it
+	var u TreeUsage
+	for pass := range int(maxIdleScanInterval/maxInterval) + 2 {
+		busy(pass + 2)
+		clock.at.mono += maxInterval
+		u = treeRead(t, tree)
+	}
+	if u.Memory != (6*400+4000)<<10 {
+		t.Errorf("memory is %v KiB after more than a minute, want %v: %+v", u.Memory/1024, 6*400+4000, u)
+	}
+}
+
+// A process that grew while it was in uninterruptible sleep is measured once it wakes up.
+func TestTree_MeasuresProcessAfterUninterruptibleSleep(t *testing.T) {
+	p := treeFixture(t)
+	line := treeLine{pid: 200, parent: 100, start: 60, pages: 1, pssKB: 4}
+	p.put(line)
+	p.put(treeLine{pid: 201, parent: 100, start: 60, pages: 1, pssKB: 4})
+	tree := p.tree(nil)
+	clock := &treeClock{at: clockReading{mono: time.Hour}, look: time.Millisecond}
+	tree.clock = clock.now
+	treeRead(t, tree)
+	line.state, line.pages, line.pssKB, line.faults = "D", 1000, 2000, 1000
+	p.put(line)
+	clock.at.mono += maxInterval
+	if u := treeRead(t, tree); u.Memory != 8<<10 {
+		t.Errorf("memory is %v KiB during the sleep, want 8, as before: %+v", u.Memory/1024, u)
+	}
+	line.state = "S"
+	p.put(line)
+	clock.at.mono += maxInterval
+	if u := treeRead(t, tree); u.Memory != 2004<<10 {
+		t.Errorf("memory is %v KiB after the sleep, want 2004: %+v", u.Memory/1024, u)
+	}
+}
+
+// A zombie has no memory, and the memory of the others can still be steady.
+func TestTree_IsSteadyBesideAZombie(t *testing.T) {
+	p := treeFixture(t)
+	for pid := 200; pid < 202; pid++ {
+		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400, faults: 1000})
+	}
+	tree := p.tree(nil)
+	clock := &treeClock{at: clockReading{mono: time.Hour}, look: time.Millisecond}
+	tree.clock = clock.now
+	treeRead(t, tree)
+	p.put(treeLine{pid: 201, parent: 100, start: 60, state: "Z", faults: 2000})
+	passes := 0
+	for range 4 {
+		clock.at.mono += maxInterval / 2
+		if u := treeRead(t, tree); u.MemoryFresh {
+			passes++
+		}
+	}
+	if u := treeRead(t, tree); passes > 2 || u.Memory != 400<<10 || !u.MemoryUpToDate {
+		t.Errorf("%d passes, want at most 2; memory %v KiB, want 400; up to date %v", passes, u.Memory/1024, u.MemoryUpToDate)
+	}
+}
+
 // A process that a pass could not read counts as unread in every other pass, too.
 func TestTree_UnreadProcessCountsInEachPass(t *testing.T) {
 	p := treeFixture(t)

@@ -93,7 +93,7 @@ func (t *Tree) measurePSS(begin clockReading) {
 	}
 
 	if !t.round.open || begin.mono > t.measured+2*maxInterval {
-		t.round = round{began: begin.mono, swapped: t.host.swap}
+		t.round = round{began: begin.mono, processes: len(t.jobProcs), swapped: t.host.swap}
 	}
 	whole, raced := t.readPSS(begin)
 	t.repeatPass = raced && !t.repeatPass
@@ -102,6 +102,7 @@ func (t *Tree) measurePSS(begin clockReading) {
 	t.round.cost += end.cpu - begin.cpu
 	t.due.memory, t.idleScanFor = t.afterPSS(begin, end), idleScanInterval(t.round.cost)
 	t.measuredResidency, t.swapped, t.measured = t.residencyAtMeasure(), t.round.swapped, begin.mono
+	t.measuredResidency.processes = t.round.processes // those that left since then shared pages with the others
 	if !whole || raced {
 		t.measuredResidency.processes = 0 // another pass is due as soon as allowed
 	}
@@ -109,10 +110,11 @@ func (t *Tree) measurePSS(begin clockReading) {
 
 // A round measures every process at least once, in one or several passes.
 type round struct {
-	open    bool          // a pass has left some processes to the next one
-	began   time.Duration // start of its first pass
-	cost    time.Duration // CPU time of its passes
-	swapped float64       // the host's swap in use, at its start
+	open      bool          // a pass has left some processes to the next one
+	began     time.Duration // start of the first pass
+	processes int           // number of the job's processes at the start of the round
+	cost      time.Duration // CPU time of all passes
+	swapped   float64       // the host's swap in use, at the start of the round
 }
 
 // residency is the number of processes and their total resident pages.
@@ -134,7 +136,9 @@ func (t *Tree) resident() residency {
 func (t *Tree) residencyAtMeasure() residency {
 	r := residency{processes: len(t.jobProcs)}
 	for _, p := range t.jobProcs {
-		r.pages += p.pagesAtMeasure
+		if !p.dead() {
+			r.pages += p.pagesAtMeasure
+		}
 	}
 	return r
 }
@@ -177,7 +181,9 @@ func hasHugePages() bool {
 func (t *Tree) faults() uint64 {
 	var n uint64
 	for _, p := range t.jobProcs {
-		n += p.faults - min(p.faults, p.faultsAtMeasure)
+		if !p.dead() {
+			n += p.faults - min(p.faults, p.faultsAtMeasure)
+		}
 	}
 	return n
 }
@@ -230,7 +236,7 @@ func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 	var unread failure
 	last, whole := begin, true
 	t.pass = t.pass[:0]
-	for _, p := range t.measureOrder() {
+	for _, p := range t.measureOrder(begin.mono) {
 		if p.dead() {
 			continue
 		}
@@ -248,14 +254,17 @@ func (t *Tree) readPSS(begin clockReading) (whole, raced bool) {
 		}
 		if err == nil {
 			t.pass = append(t.pass, passEntry{p, p.counted, !read && p.pssAt == 0})
+		} else {
+			raced, p.counted = true, 0
 		}
-		raced = raced || err != nil
 		if !read {
 			whole = whole && inRound
 			continue
 		}
 		at := t.clock()
-		p.pssAt, p.faultsAtMeasure, p.pagesAtMeasure = at.mono, p.faults, p.pages
+		if p.pssAt = at.mono; p.state != 'D' { // else it was not measured
+			p.faultsAtMeasure, p.pagesAtMeasure = p.faults, p.pages
+		}
 		if p.pages >= minCostPages && p.measured {
 			t.pageCost = pageCost(float64(at.cpu-last.cpu) / float64(p.pages))
 		}
@@ -331,13 +340,14 @@ func (t *Tree) raiseToLowerBound(sum *pssSum, raced bool) bool {
 }
 
 // measureOrder returns the job's processes in the order in which to measure them: processes that were never measured,
-// then those with page faults since, then the rest. Within each group, the one measured longest ago comes first.
-func (t *Tree) measureOrder() []*proc {
+// then those that have moved since or were not measured for a minute, then the rest. Within each group, the one
+// measured longest ago comes first.
+func (t *Tree) measureOrder(now time.Duration) []*proc {
 	need := func(p *proc) int {
 		switch {
 		case p.pss == 0:
 			return 0
-		case p.hasMoved():
+		case p.hasMoved(), now-p.pssAt > maxIdleScanInterval:
 			return 1
 		}
 		return 2
@@ -403,13 +413,15 @@ func (s *pssSum) why(other error) error {
 }
 
 // pss sets the counted memory of p. If p is in uninterruptible sleep, it may hold the lock of its memory map for long:
-// its last PSS or its RSS counts. late means that the pass has taken too long, so that RSS must do. An error means that
-// the process has released its memory.
+// it counts as it did last, though not with more than its RSS. late means that the pass has taken too long, so that RSS
+// must do. An error means that the process has released its memory.
 func (t *Tree) pss(p *proc, late bool) error {
-	p.exact, p.unread = false, nil
+	p.exact = false
 	switch cost := t.pageCost.of(p.pages); {
+	case p.state == 'D' && p.hasMoved():
+		p.counted = cmp.Or(min(p.counted, p.rss()), p.rss())
+		return nil
 	case p.state == 'D':
-		p.counted = cmp.Or(p.pss, p.rss())
 		return nil
 	case late:
 		p.counted, p.unread = p.rss(), contentError("those before it took more than 1 s")
@@ -420,6 +432,7 @@ func (t *Tree) pss(p *proc, late bool) error {
 		return nil
 	}
 
+	p.unread = nil
 	file := "smaps_rollup"
 	if p.state == 'Z' { // the first thread has ended, but not all, see dead
 		var err error
