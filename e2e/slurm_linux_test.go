@@ -67,11 +67,12 @@ func TestSlurm_Kill(t *testing.T) {
 func newSlurm(t *testing.T) *slurm {
 	t.Helper()
 	slurmtest.NeedGroups(t)
-	s := &slurm{t: t, node: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())}
+	s := &slurm{t: t}
 	var err error
 	if s.dir, err = os.MkdirTemp("", "perfagent-slurm-"); err != nil { // the length of a socket's path is limited
 		t.Fatal(err)
 	}
+	s.node = "node-" + strings.TrimPrefix(filepath.Base(s.dir), "perfagent-slurm-") // unique: it names control groups
 	t.Cleanup(func() { os.RemoveAll(s.dir) })
 	t.Cleanup(s.stop)
 	s.configure()
