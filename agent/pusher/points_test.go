@@ -226,13 +226,13 @@ func TestWindows_OddFilesGiveValidPoints(t *testing.T) {
 		}
 		at := int64(math.MinInt64)
 		for _, m := range newNodeSeries("0", &reporter.Node{Samples: s}).windows() {
-			if m.end < at || m.end < 0 || m.step < 0 {
-				t.Errorf("%s: window with step %d at %d, want none negative or before %d", name, m.step, m.end, at)
+			if m.end < at || m.end <= 0 || m.step < 0 {
+				t.Errorf("%s: window with step %d at %d, want a step of at least 0, and a time above 0 and not before %d", name, m.step, m.end, at)
 			}
 			at = m.end
 			for _, p := range m.points {
-				if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || p.Timestamp < 0 {
-					t.Errorf("%s: point %+v, want a finite value and a time that is not negative", name, p)
+				if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || p.Timestamp <= 0 {
+					t.Errorf("%s: point %+v, want a finite value and a time above 0", name, p)
 				}
 			}
 		}
