@@ -1,6 +1,7 @@
 package perfagent_test
 
 import (
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 )
+
+var update = flag.Bool("update", false, "draw the picture of docs/architecture.md")
 
 // module is the path of the module. Packages are named relative to it; its root package is ".".
 const module = "github.com/perfagent/perfagent"
@@ -297,7 +300,7 @@ func exportedType(t ast.Expr) []ast.Node {
 	return parts
 }
 
-// The document names functions in the files in which they are, and only files that exist.
+// The document names functions in the files that declare them.
 func TestWayOfOneNumber(t *testing.T) {
 	doc, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
@@ -317,9 +320,52 @@ func TestWayOfOneNumber(t *testing.T) {
 			t.Errorf("%s does not declare %s", s[2], s[1])
 		}
 	}
-	for _, s := range regexp.MustCompile("`(\\w[\\w/]*/\\w+\\.go)`").FindAllStringSubmatch(string(doc), -1) {
-		if _, err := os.Stat(s[1]); err != nil {
+}
+
+// The picture of docs/architecture.md shows which package of the program imports which, without internal/ and without
+// arrows that a longer way implies.
+func TestPackages_PictureShowsImports(t *testing.T) {
+	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
+	data, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(data), begin)
+	got, after, foundEnd := strings.Cut(rest, end)
+	if !found || !foundEnd {
+		t.Fatal("docs/architecture.md has no picture of packages")
+	}
+
+	want := mermaid(imports(sources(t)))
+	if *update {
+		if err := os.WriteFile("docs/architecture.md", []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Error(err)
 		}
+	} else if got != want {
+		t.Errorf("the picture is not current (go test . -run Packages -update):\n%s\nwant:\n%s", got, want)
 	}
+}
+
+// mermaid returns the packages of the program as a Mermaid flowchart.
+func mermaid(all map[string][]string) string {
+	isDrawn := func(pkg string) bool {
+		return pkg != "." && !strings.HasPrefix(pkg, "internal/") && !strings.HasPrefix(pkg, "e2e")
+	}
+	var reaches func(from, to string) bool
+	reaches = func(from, to string) bool {
+		return slices.ContainsFunc(all[from], func(next string) bool { return next == to || reaches(next, to) })
+	}
+
+	var b strings.Builder
+	b.WriteString("```mermaid\nflowchart TD\n")
+	for _, from := range slices.Sorted(maps.Keys(all)) {
+		for _, to := range slices.Sorted(slices.Values(all[from])) {
+			isImplied := slices.ContainsFunc(all[from], func(via string) bool { return via != to && reaches(via, to) })
+			if isDrawn(from) && isDrawn(to) && !isImplied {
+				fmt.Fprintf(&b, "    %s --> %s\n", from, to)
+			}
+		}
+	}
+	b.WriteString("```\n")
+	return b.String()
 }

@@ -24,7 +24,7 @@ var (
 )
 
 // registerRun admits a run. A run with TakeOver must be the only run, now and later, because it waits for all children
-// of the process, those of other runs included. leave must be called when the run has ended.
+// of the process, including those of other runs. leave must be called when the run has ended.
 func registerRun(o Options) (leave func(), err error) {
 	runs.mu.Lock()
 	defer runs.mu.Unlock()

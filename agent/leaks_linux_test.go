@@ -25,7 +25,7 @@ func held(t *testing.T) (descriptors, goroutines int) {
 	return len(entries), runtime.NumGoroutine()
 }
 
-// A program may run perfagent repeatedly: no descriptor stays open, and no goroutine goes on.
+// A program may run perfagent repeatedly: no descriptor stays open, and no goroutine stays behind.
 func TestAgent_LeavesNoDescriptorAndNoGoroutine(t *testing.T) {
 	testenv.SkipIfShort(t, "seconds for its many runs")
 	const rounds = 10

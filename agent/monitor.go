@@ -94,7 +94,7 @@ func (s *session) ownJobOptions() host.JobOptions {
 
 // MarksPath returns the file for the program's marks. Append lines to it as a job of Run does, for example with
 // marks.Append of collector/marks. Start sets no environment variable; set PERFAGENT_MARKS to this path in the
-// environment of children, so that they can mark, too. MarksPath returns "" if Out cannot be written.
+// environment of children to let them add marks. MarksPath returns "" if Out cannot be written.
 func (m *Monitor) MarksPath() string { return m.session.output.marks }
 
 // Environ returns an environment for children of the program: environ with the addresses for operations, see

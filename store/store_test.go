@@ -359,7 +359,7 @@ func TestRef_FetchesOnceForAllCallers(t *testing.T) {
 	}
 }
 
-// If one caller's context ends, the others' fetch goes on.
+// If one caller's context ends, the fetch continues for the others.
 func TestRef_CanceledCallerDoesNotStopOthers(t *testing.T) {
 	s := open(t, t.TempDir())
 	put(t, s, "job/node-0", "text")

@@ -89,7 +89,7 @@ func (e *Exporter) noReport(w http.ResponseWriter, r *http.Request) {
 	sendText(w, r, http.StatusServiceUnavailable, e.noSample()+"\n")
 }
 
-// serveDocument sends the document that of returns for the current view. It calls none if there is no view.
+// serveDocument sends a document of the current view, as returned by of. Without a view it calls none.
 func (e *Exporter) serveDocument(w http.ResponseWriter, r *http.Request, of func(*view) document,
 	none http.HandlerFunc) {
 	v := e.current(r.Context())

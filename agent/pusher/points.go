@@ -183,7 +183,7 @@ func (src *source) rounded(v float64) float64 {
 }
 
 // sources returns the sources of all series. The host's come last, because they are in every window (see anchors in
-// remote.go). So if the last point of a window is on the server, its other points are, too.
+// remote.go). So if the server has the last point of a window, it also has the others.
 func (s nodeSeries) sources() []source {
 	var all []Series
 	for i, d := range s.gpus[:min(len(s.gpus), collector.MaxGPUs)] {

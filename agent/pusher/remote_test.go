@@ -147,7 +147,7 @@ func TestSend_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 }
 
 // Whichever request a push fails at, the next one completes it, next to a recording that is nearly the same, and on a
-// server that refuses large requests of which it has a part.
+// server that refuses large requests if it already has a part of them.
 func TestSend_CompletesAFailedPushBesideASimilarRecording(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)

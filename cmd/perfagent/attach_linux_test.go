@@ -368,7 +368,7 @@ func withoutPidfd() {
 	panic(err)
 }
 
-// sidecar ends after --for, too.
+// A sidecar ends when the time of --for has passed.
 func TestSidecar_EndsAfterFor(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()

@@ -529,7 +529,7 @@ func anchors(doc string) []string {
 
 // Files of the project in backquotes exist.
 func TestDocs_NamedFilesExist(t *testing.T) {
-	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|plotter|reporter|scripts|testdata)/[A-Za-z0-9_./-]*)`")
+	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|opstats|plotter|reporter|scripts|store|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {

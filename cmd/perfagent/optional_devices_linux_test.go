@@ -13,9 +13,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// rareJob runs a job on a host of testdata/optional. It changes the host's counters once perfagent has taken a sample that
+// optionalJob runs a job on a host of testdata/optional. It changes the host's counters once perfagent has taken a sample that
 // contains word, and ends after a second, because the summary of a shorter job has no rows of the node.
-func rareJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
+func optionalJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
 	t.Helper()
 	job := `until grep -q '` + word + `' perfagent-out/*/node-0.jsonl 2>/dev/null; do sleep 0.02; done; sleep 1; cd "$0"; ` + change
 	cmd := clitest.Perfagent(t, "run", "--interval", "100ms", "--summary", "always", "--", "sh", "-euc", job, filepath.Dir(proc))
@@ -25,8 +25,8 @@ func rareJob(t *testing.T, proc, sys, word, change string) clitest.Outcome {
 	return o
 }
 
-// rareTree unpacks a host of testdata/optional into one directory with proc and sys.
-func rareTree(t *testing.T, name string) (proc, sys string) {
+// optionalTree unpacks a host of testdata/optional into one directory with proc and sys.
+func optionalTree(t *testing.T, name string) (proc, sys string) {
 	t.Helper()
 	dir := clitest.OpenTemp(t)
 	fromProc, fromSys := collectortest.OptionalDevices(t, name)
@@ -60,8 +60,8 @@ func TestOptionalDevices_ReportsGrowthOfCounters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proc, sys := rareTree(t, name)
-			o := rareJob(t, proc, sys, c.word, c.change)
+			proc, sys := optionalTree(t, name)
+			o := optionalJob(t, proc, sys, c.word, c.change)
 			n := o.Report(t).Nodes["0"]
 			for metric, want := range c.want {
 				if got, ok := n.Metrics[metric]; !ok || math.Abs(got-want) > 1e-6 {
@@ -97,7 +97,7 @@ func TestOptionalDevices_ReportsCountersThatUserMayNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proc, sys := rareTree(t, name)
+			proc, sys := optionalTree(t, name)
 			for _, file := range c.files {
 				path := filepath.Join(filepath.Dir(proc), file)
 				if err := os.Chmod(path, 0); err != nil {
@@ -133,11 +133,11 @@ func TestOptionalDevices_ReportsCountersThatUserMayNotRead(t *testing.T) {
 // Devices that the host lacks do not appear in the report, the journal or the summary.
 func TestOptionalDevices_AbsentDevicesAreNotMentioned(t *testing.T) {
 	t.Parallel()
-	proc, sys := rareTree(t, "amd")
+	proc, sys := optionalTree(t, "amd")
 	if err := os.RemoveAll(filepath.Join(sys, "class", "hwmon")); err != nil {
 		t.Fatal(err)
 	}
-	o := rareJob(t, proc, sys, `"sample"`, `cp "$OLDPWD"/perfagent-out/*/node-0.jsonl journal`)
+	o := optionalJob(t, proc, sys, `"sample"`, `cp "$OLDPWD"/perfagent-out/*/node-0.jsonl journal`)
 	data, err := reporter.Encode(o.Report(t))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestReader_LustreMountsComeAndGo(t *testing.T) {
-	h := openRare(t, "lustre-2.10")
+	h := openOptional(t, "lustre-2.10")
 	h.begin()
 	const first = "lustrefs-ffff88105db50000 4194304 93813797294080"
 	same(t, "at once", h.after(time.Millisecond).Skipped[LustreMounts], true)
@@ -26,7 +26,7 @@ func TestReader_LustreMountsComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = h.after(time.Second)
-	same(t, "without the client", []any{bytesOf(LustreMounts, r), failedRare(r)}, []any{[]string(nil), nil})
+	same(t, "without the client", []any{bytesOf(LustreMounts, r), failedOptional(r)}, []any{[]string(nil), nil})
 	same(t, "held", h.after(time.Second).Skipped[LustreMounts], false)
 }
 
@@ -35,7 +35,7 @@ func TestReader_RejectsDamagedLustreStats(t *testing.T) {
 		"read_bytes 1 samples [bytes] 4194304 4194304", "read_bytes 1 samples [bytes] 0 0 -4", "write_bytes many samples [bytes] 1 2 3",
 		"open 3 samples [usecs] 1 2",
 	} {
-		h := openRare(t, "lustre-2.10")
+		h := openOptional(t, "lustre-2.10")
 		write(t, h.proc, "fs/lustre/llite/lustrefs-ffff88105db50000/stats", []byte("snapshot_time 1 secs.nsecs\n"+line+"\n"))
 		r := h.begin()
 		if err := r.Failed[SourceLustre]; err == nil || !strings.Contains(err.Error(), `stats: "`+line+`" is not understood`) {
@@ -47,14 +47,14 @@ func TestReader_RejectsDamagedLustreStats(t *testing.T) {
 
 // debugfs is for root, and may not be mounted: that is reported where there is Lustre.
 func TestReader_ReportsLustreWithoutDebugfs(t *testing.T) {
-	h := openRare(t, "lustre-2.14")
+	h := openOptional(t, "lustre-2.14")
 	debug := filepath.Join(h.sys, "kernel/debug")
 	if err := os.RemoveAll(debug); err != nil {
 		t.Fatal(err)
 	}
 	r := h.begin()
 	same(t, "gaps", len(r.Missing), 1)
-	if g := r.Missing[0]; g.What != SourceLustre || g.Code != RootOnly || !strings.HasPrefix(g.Why, debug) || failedRare(r) != nil {
-		t.Errorf("missing %+v, failure %v; want that only root may read %s, and no failure", g, failedRare(r), debug)
+	if g := r.Missing[0]; g.What != SourceLustre || g.Code != RootOnly || !strings.HasPrefix(g.Why, debug) || failedOptional(r) != nil {
+		t.Errorf("missing %+v, failure %v; want that only root may read %s, and no failure", g, failedOptional(r), debug)
 	}
 }

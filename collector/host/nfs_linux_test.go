@@ -18,17 +18,17 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// A rareHost is a host of testdata/optional with a test's clock.
-type rareHost struct {
+// A optionalHost is a host of testdata/optional with a test's clock.
+type optionalHost struct {
 	*Reader
 	proc, sys string
 	now       time.Duration
 }
 
-func openRare(t testing.TB, name string) *rareHost {
+func openOptional(t testing.TB, name string) *optionalHost {
 	t.Helper()
 	proc, sys := collectortest.OptionalDevices(t, name)
-	h := &rareHost{proc: proc, sys: sys}
+	h := &optionalHost{proc: proc, sys: sys}
 	h.Reader = NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()},
 		Now: func() Instant { return instant(h.now) }})
 	h.disks.timeout = time.Minute
@@ -37,16 +37,16 @@ func openRare(t testing.TB, name string) *rareHost {
 }
 
 // begin takes the baseline and returns what it deferred.
-func (h *rareHost) begin() *Reading { return h.ReadDeferred(h.Baseline()) }
+func (h *optionalHost) begin() *Reading { return h.ReadDeferred(h.Baseline()) }
 
 // after takes a Reading that much later.
-func (h *rareHost) after(d time.Duration) *Reading {
+func (h *optionalHost) after(d time.Duration) *Reading {
 	h.now += d
 	return h.Read()
 }
 
-// failedRare joins the failures of optional sources.
-func failedRare(r *Reading) error {
+// failedOptional joins the failures of optional sources.
+func failedOptional(r *Reading) error {
 	return errors.Join(r.Failed[SourceNFS], r.Failed[SourceLustre], r.Failed[SourceEnergy], r.Failed[SourceThermal])
 }
 
@@ -89,7 +89,7 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 		"amd":         nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := openRare(t, name)
+			h := openOptional(t, name)
 			r := h.begin()
 			var got []string
 			devices := len(r.Devices[NFSMounts]) + len(r.Devices[LustreMounts])
@@ -98,7 +98,7 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 			}
 			same(t, "mounts", got, want)
 			same(t, "devices", devices, len(want))
-			if err := failedRare(r); err != nil || r.Missing != nil {
+			if err := failedOptional(r); err != nil || r.Missing != nil {
 				t.Errorf("failure %v, missing %v; want neither", err, r.Missing)
 			}
 		})
@@ -108,7 +108,7 @@ func TestReader_ReadsNFSAndLustreMounts(t *testing.T) {
 // The job waits for the baseline, which therefore reads no optional sources.
 func TestReader_BaselineReadsNoOptionalDevices(t *testing.T) {
 	for _, name := range []string{"nfs-bound", "lustre-2.10", "intel-four"} {
-		r := openRare(t, name).Baseline()
+		r := openOptional(t, name).Baseline()
 		if r.Mounts != nil || r.Energy != nil || r.Thermal != nil || r.Devices[NFSMounts] != nil || r.Devices[LustreMounts] != nil {
 			t.Errorf("%s: the baseline is %+v, want no optional devices", name, r)
 		}
@@ -130,8 +130,8 @@ func edit(t *testing.T, path, old, now string) {
 	}
 }
 
-func (h *rareHost) mountstats() string { return filepath.Join(h.proc, "1", "mountstats") }
-func (h *rareHost) mountinfo() string  { return filepath.Join(h.proc, "1", "mountinfo") }
+func (h *optionalHost) mountstats() string { return filepath.Join(h.proc, "1", "mountstats") }
+func (h *optionalHost) mountinfo() string  { return filepath.Join(h.proc, "1", "mountinfo") }
 
 // bytesOf lists the devices of a kind with their bytes, and F for added ones.
 func bytesOf(kind DeviceKind, r *Reading) (list []string) {
@@ -146,7 +146,7 @@ func bytesOf(kind DeviceKind, r *Reading) (list []string) {
 }
 
 func TestReader_ReadsNFSAtItsInterval(t *testing.T) {
-	h := openRare(t, "nfs-4.1")
+	h := openOptional(t, "nfs-4.1")
 	h.begin()
 	edit(t, h.mountstats(), "1788561151 39087991255", "1788561251 39087991455")
 	for _, c := range []struct {
@@ -180,14 +180,14 @@ func TestPollTimer_BoundsTheShareOfTime(t *testing.T) {
 
 // A client that is loaded during the run is found within a minute.
 func TestReader_FindsNFSClientLoadedDuringRunWithinAMinute(t *testing.T) {
-	h := openRare(t, "nfs-4.1")
+	h := openOptional(t, "nfs-4.1")
 	client := filepath.Join(h.proc, "fs", "nfsfs")
 	hidden := client + "-hidden"
 	if err := os.Rename(client, hidden); err != nil {
 		t.Fatal(err)
 	}
 	r := h.begin()
-	same(t, "without the client", []any{bytesOf(NFSMounts, r), r.Skipped[NFSMounts], failedRare(r)}, []any{[]string(nil), false, nil})
+	same(t, "without the client", []any{bytesOf(NFSMounts, r), r.Skipped[NFSMounts], failedOptional(r)}, []any{[]string(nil), false, nil})
 	if err := os.Rename(hidden, client); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestReader_FindsNFSClientLoadedDuringRunWithinAMinute(t *testing.T) {
 
 // A file system that the job has mounted, itself or with an automounter, counts from its first byte.
 func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
-	h := openRare(t, "nfs-4.1")
+	h := openOptional(t, "nfs-4.1")
 	stats, err := os.ReadFile(h.mountstats())
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ func TestReader_NFSMountedDuringTheRunCountsFromZero(t *testing.T) {
 
 // A mount outside of our root directory is in mountstats only: the job cannot use it either.
 func TestReader_OmitsNFSMountsOutsideTheRoot(t *testing.T) {
-	h := openRare(t, "nfs-bound")
+	h := openOptional(t, "nfs-bound")
 	edit(t, h.mountinfo(), "/mnt/nfs/test rw shared:144", "/elsewhere rw shared:144")
 	edit(t, h.mountstats(), "mounted on /mnt/nfs/test with", "mounted on /unseen with")
 	r := h.begin()
@@ -280,7 +280,7 @@ func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 		{"READ: 34096 34096 0 7103096 1792122744 2272 464840 467945 0", "READ: 34096", `"READ: 34096" is not understood`},
 		{"age:\t83520", "age:\tlong", `the age "long" is not a number`},
 	} {
-		h := openRare(t, "nfs-4.1")
+		h := openOptional(t, "nfs-4.1")
 		edit(t, h.mountstats(), c.old, c.now)
 		r := h.begin()
 		if err := r.Failed[SourceNFS]; err == nil || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), h.mountstats()) {
@@ -292,7 +292,7 @@ func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 	}
 
 	// The other mounts count.
-	h := openRare(t, "nfs-bound")
+	h := openOptional(t, "nfs-bound")
 	edit(t, h.mountstats(), "READ: 1298 1298 0 207680 1210292152 6 79386 79407\n\t       WRITE: 0 0 0 0 0 0 0 0\n\ndevice", "READ: x\n\ndevice")
 	r := h.begin()
 	same(t, "the others", bytesOf(NFSMounts, r), []string{"0:42 1210214218 0", "0:44 1210214218 0"})
@@ -304,7 +304,7 @@ func TestReader_RejectsDamagedNFSStats(t *testing.T) {
 // A kernel that hangs costs a fifth of a second once, and nothing later.
 func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openRare(t, "nfs-4.1")
+		h := openOptional(t, "nfs-4.1")
 		h.disks.timeout = statfsTimeout
 		if err := os.Remove(h.mountstats()); err != nil {
 			t.Fatal(err)
@@ -328,7 +328,7 @@ func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 }
 
 // nfsReader replaces the host's NFS reader by one that the test can access.
-func (h *rareHost) nfsReader(t *testing.T) *nfs {
+func (h *optionalHost) nfsReader(t *testing.T) *nfs {
 	t.Helper()
 	n := newNFS(h.Reader)
 	h.devices[NFSMounts] = n.read
@@ -353,7 +353,7 @@ func asNobody(t *testing.T, do func()) {
 
 // A source that only root may read is no failure.
 func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
-	closed := func(h *rareHost, path string) {
+	closed := func(h *optionalHost, path string) {
 		for _, dir := range []string{h.proc, h.sys} {
 			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 				t.Fatal(err)
@@ -365,21 +365,21 @@ func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
 		t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
 	}
 
-	h := openRare(t, "nfs-4.1")
+	h := openOptional(t, "nfs-4.1")
 	closed(h, h.mountstats())
 	asNobody(t, func() {
 		a := h.nfsReader(t).files.readMounts()
 		same(t, "nfs", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 
-	h = openRare(t, "lustre-2.14")
+	h = openOptional(t, "lustre-2.14")
 	closed(h, filepath.Join(h.sys, "kernel", "debug"))
 	asNobody(t, func() {
 		a := newLustre(h.Reader).files.readMounts()
 		same(t, "lustre", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 
-	h = openRare(t, "intel-four")
+	h = openOptional(t, "intel-four")
 	file := filepath.Join(h.sys, "class/powercap/intel-rapl:0/energy_uj")
 	closed(h, file)
 	asNobody(t, func() {

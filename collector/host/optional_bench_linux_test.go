@@ -11,18 +11,18 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// BenchmarkRare measures optional sources: on a host without them the search after the job's start and each Reading, on
+// BenchmarkOptionalDevices measures optional sources: on a host without them the search after the job's start and each Reading, on
 // a host with them a Reading in which all are due. The files are on a normal file system, so the kernel's cost of
 // generating them is not included.
-func BenchmarkRare(b *testing.B) {
+func BenchmarkOptionalDevices(b *testing.B) {
 	for _, c := range []struct {
 		name, host string
-		change     func(*rareHost)
+		change     func(*optionalHost)
 	}{
-		{"NFS/1", "nfs-4.1", nil}, {"NFS/100", "nfs-4.1", func(h *rareHost) { h.multiply(b, 100) }},
+		{"NFS/1", "nfs-4.1", nil}, {"NFS/100", "nfs-4.1", func(h *optionalHost) { h.multiply(b, 100) }},
 		{"Lustre", "lustre-2.14", nil}, {"energy/2", "intel-four", nil}, {"heat/2", "intel", nil},
 	} {
-		h := openRare(b, c.host)
+		h := openOptional(b, c.host)
 		if c.change != nil {
 			c.change(h)
 		}
@@ -63,7 +63,7 @@ func BenchmarkRare(b *testing.B) {
 }
 
 // multiply mounts the host's file system n times, each with a separate superblock.
-func (h *rareHost) multiply(tb testing.TB, n int) {
+func (h *optionalHost) multiply(tb testing.TB, n int) {
 	for path, line := range map[string]string{h.mountstats(): "device fs.example", h.mountinfo(): "211 60 0:45"} {
 		data, err := os.ReadFile(path)
 		if err != nil {

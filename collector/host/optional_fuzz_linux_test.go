@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// fileOfRare returns a file of a host of testdata/optional.
-func fileOfRare(f *testing.F, name, path string) []byte {
+// fileOfOptional returns a file of a host of testdata/optional.
+func fileOfOptional(f *testing.F, name, path string) []byte {
 	f.Helper()
 	proc, sys := collectortest.OptionalDevices(f, name)
 	root, path, _ := strings.Cut(path, "/")
@@ -31,7 +31,7 @@ func fileOfRare(f *testing.F, name, path string) []byte {
 // reading the same files again gives the same result.
 func FuzzMountstats(f *testing.F) {
 	for _, name := range []string{"nfs-shared", "nfs-bound", "nfs-4.1", "nfs-rdma"} {
-		f.Add(fileOfRare(f, name, "proc/1/mountstats"), fileOfRare(f, name, "proc/1/mountinfo"))
+		f.Add(fileOfOptional(f, name, "proc/1/mountstats"), fileOfOptional(f, name, "proc/1/mountinfo"))
 	}
 	f.Fuzz(func(t *testing.T, stats, info []byte) {
 		files := nfsFiles{stats: "mountstats", names: make(map[string]string)}
@@ -70,8 +70,8 @@ func FuzzMountstats(f *testing.F) {
 
 // FuzzLlite: the statistics of Lustre's mounts are parsed or rejected, and unknown lines change nothing.
 func FuzzLlite(f *testing.F) {
-	f.Add(fileOfRare(f, "lustre-2.10", "proc/fs/lustre/llite/*/stats"))
-	f.Add(fileOfRare(f, "lustre-2.14", "sys/kernel/debug/lustre/llite/*/stats"))
+	f.Add(fileOfOptional(f, "lustre-2.10", "proc/fs/lustre/llite/*/stats"))
+	f.Add(fileOfOptional(f, "lustre-2.14", "sys/kernel/debug/lustre/llite/*/stats"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m, more Mount
 		err := parseLlite(data, &m)

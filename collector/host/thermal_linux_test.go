@@ -28,17 +28,17 @@ func TestReader_ReadsEnergyOfPackagesAndMemory(t *testing.T) {
 		},
 		"amd": nil,
 	} {
-		h := openRare(t, name)
+		h := openOptional(t, name)
 		r := h.begin()
 		same(t, name, zonesOf(r.Energy), want)
-		if err := failedRare(r); err != nil || r.Missing != nil {
+		if err := failedOptional(r); err != nil || r.Missing != nil {
 			t.Errorf("%s: failure %v, missing %v; want neither", name, err, r.Missing)
 		}
 	}
 }
 
 func TestReader_ReadsEnergyAtItsInterval(t *testing.T) {
-	h := openRare(t, "intel")
+	h := openOptional(t, "intel")
 	file := filepath.Join(h.sys, "class/powercap/intel-rapl:0/energy_uj")
 	h.begin()
 	write(t, filepath.Dir(file), "energy_uj", []byte("240422366268\n"))
@@ -59,7 +59,7 @@ func TestReader_ReadsEnergyAtItsInterval(t *testing.T) {
 // A Reader may be used again after Close, and then keeps nothing open.
 func TestReader_CloseClosesFilesOfOptionalDevices(t *testing.T) {
 	before := len(openFiles(t))
-	h := openRare(t, "intel")
+	h := openOptional(t, "intel")
 	h.begin()
 	h.after(2 * time.Second)
 	h.Close()
@@ -74,19 +74,19 @@ func TestReader_ReadsThermal(t *testing.T) {
 		"amd":     {Celsius: 64.5, Throttles: []ThrottleCounter{}},
 		"nfs-4.1": nil,
 	} {
-		h := openRare(t, name)
+		h := openOptional(t, name)
 		h.begin()
 		same(t, name+", within the first second", h.after(999*time.Millisecond).Thermal, (*Thermal)(nil))
 		r := h.after(time.Millisecond)
 		same(t, name, r.Thermal, want)
-		if err := failedRare(r); err != nil {
+		if err := failedOptional(r); err != nil {
 			t.Errorf("%s: failure %v, want none", name, err)
 		}
 	}
 }
 
 func TestReader_ReadsThermalAtItsInterval(t *testing.T) {
-	h := openRare(t, "intel")
+	h := openOptional(t, "intel")
 	h.begin()
 	h.after(time.Second)
 	write(t, h.sys, "class/hwmon/hwmon1/temp1_input", []byte("71000\n"))
@@ -106,7 +106,7 @@ func TestReader_ReadsThermalAtItsInterval(t *testing.T) {
 // The threads of a core count for one core, and those of a package for one package, with the files of newer and older
 // kernels. Newer ones count the time, too.
 func TestReader_CountsThrottlingOncePerCore(t *testing.T) {
-	h := openRare(t, "nfs-4.1")
+	h := openOptional(t, "nfs-4.1")
 	cpu := func(n string, files map[string]string) {
 		for name, text := range files {
 			write(t, h.sys, "devices/system/cpu/cpu"+n+"/"+name, []byte(text+"\n"))
@@ -129,7 +129,7 @@ func TestReader_CountsThrottlingOncePerCore(t *testing.T) {
 }
 
 func TestReader_DamagedSensorIsUnknown(t *testing.T) {
-	h := openRare(t, "intel")
+	h := openOptional(t, "intel")
 	h.begin()
 	h.after(time.Second)
 	write(t, h.sys, "class/hwmon/hwmon0/temp1_input", []byte("-3000\n"))
@@ -148,7 +148,7 @@ func TestReader_DamagedSensorIsUnknown(t *testing.T) {
 
 // Without a driver's sensor the kernel's thermal zone is used.
 func TestReader_FallsBackToThermalZones(t *testing.T) {
-	h := openRare(t, "nfs-4.1")
+	h := openOptional(t, "nfs-4.1")
 	write(t, h.sys, "class/thermal/thermal_zone0/type", []byte("acpitz\n"))
 	write(t, h.sys, "class/thermal/thermal_zone0/temp", []byte("99000\n"))
 	write(t, h.sys, "class/thermal/thermal_zone1/type", []byte("x86_pkg_temp\n"))

@@ -102,7 +102,6 @@ func (t *Tree) measurePSS(begin clockReading) {
 	t.round.cost += end.cpu - begin.cpu
 	t.due.memory, t.idleScanFor = t.afterPSS(begin, end), idleScanInterval(t.round.cost)
 	t.measuredResidency, t.swapped, t.measured = t.residencyAtMeasure(), t.round.swapped, begin.mono
-	t.measuredResidency.processes = t.round.processes // those that left since then shared pages with the others
 	if !whole || raced {
 		t.measuredResidency.processes = 0 // another pass is due as soon as allowed
 	}
@@ -132,9 +131,10 @@ func (t *Tree) resident() residency {
 	return r
 }
 
-// residencyAtMeasure returns the residency of the newest scan, with each process as it was when it was measured.
+// residencyAtMeasure returns the residency that the round has measured: the processes at its start, because those that
+// left since then shared pages with the others, and the pages of each process when it was measured.
 func (t *Tree) residencyAtMeasure() residency {
-	r := residency{processes: len(t.jobProcs)}
+	r := residency{processes: t.round.processes}
 	for _, p := range t.jobProcs {
 		if !p.dead() {
 			r.pages += p.pagesAtMeasure

@@ -140,7 +140,7 @@ func TestCaller_AllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkAsker(b *testing.B) {
+func BenchmarkCaller(b *testing.B) {
 	a := NewCaller[int]()
 	question := func() int { return 7 }
 	b.ReportAllocs()

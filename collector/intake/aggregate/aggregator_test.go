@@ -21,7 +21,7 @@ var start = time.Unix(1795357692, 0).UTC()
 // after returns a time in a run.
 func after(seconds float64) time.Time { return start.Add(time.Duration(seconds * 1e9)) }
 
-func newBook(patterns ...string) *Aggregator { return New(Options{Charts: patterns}, start) }
+func newAggregator(patterns ...string) *Aggregator { return New(Options{Charts: patterns}, start) }
 
 // feed adds lines to an Aggregator like a socket.
 func feed(b *Aggregator, at time.Time, lines ...string) {
@@ -89,7 +89,7 @@ func TestAggregator_ReportsEachKind(t *testing.T) {
 				`","why":"too_long"},{"line":"\\x1b[31m:1|y","why":"malformed"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBook()
+			b := newAggregator()
 			feed(b, start, tt.lines...)
 			if diff := cmp.Diff(tt.want, operations(t, b)); diff != "" {
 				t.Errorf("report (-want +got):\n%s", diff)
@@ -110,7 +110,7 @@ func p50(v float64) string {
 
 // The mean of a gauge is over time, from the first value to the end.
 func TestAggregator_GaugeMeanIsOverTime(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	feed(b, after(2), "g:10|g")
 	feed(b, after(4), "g:20|g")
 	feed(b, after(3), "g:20|g") // late: counts at the time of the last value
@@ -121,7 +121,7 @@ func TestAggregator_GaugeMeanIsOverTime(t *testing.T) {
 }
 
 func TestAggregator_CountersStayFinite(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	feed(b, start, "a:1e100|c|@1e-60", "b:1e100|c|@1e-49")
 	for range 20 {
 		feed(b, start, "b:1e100|c|@1e-49")
@@ -134,7 +134,7 @@ func TestAggregator_CountersStayFinite(t *testing.T) {
 
 func TestAggregator_KeepsToLimits(t *testing.T) {
 	t.Run("series", func(t *testing.T) {
-		b := newBook()
+		b := newAggregator()
 		for i := range 2000 {
 			feed(b, start, fmt.Sprintf("a%d:1|c", i), fmt.Sprintf("a%d:1|g", i%10))
 		}
@@ -148,7 +148,7 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 		}
 	})
 	t.Run("keys", func(t *testing.T) {
-		b := newBook()
+		b := newAggregator()
 		for i := range 1500 {
 			feed(b, start, fmt.Sprintf(`{"op":"a","ms":1,"key":"k%d"}`, i))
 		}
@@ -159,7 +159,7 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 		}
 	})
 	t.Run("transfers", func(t *testing.T) {
-		b := newBook()
+		b := newAggregator()
 		for i := range 100 {
 			feed(b, start, fmt.Sprintf(`{"transfer":"t%d","xfer_us":1}`, i))
 		}
@@ -168,7 +168,7 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 		}
 	})
 	t.Run("sets", func(t *testing.T) {
-		b := newBook()
+		b := newAggregator()
 		for i := range 1000 {
 			feed(b, start, fmt.Sprintf("s:%d|s", i))
 		}
@@ -181,7 +181,7 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 		}
 	})
 	t.Run("hand-overs", func(t *testing.T) {
-		b := newBook()
+		b := newAggregator()
 		for i := range 1500 {
 			feed(b, start, fmt.Sprintf(`{"proxystore":"1.1.0","id":"w%d","metrics":{"counters":{"a":1}}}`, i))
 		}
@@ -193,7 +193,7 @@ func TestAggregator_KeepsToLimits(t *testing.T) {
 
 // The quantiles of sampled and plain times match their values.
 func TestAggregator_QuantilesOfSampledTimes(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	for i := range 1000 {
 		feed(b, start, fmt.Sprintf("a:%d|ms|@0.5", i+1))
 	}
@@ -213,7 +213,7 @@ func TestAggregator_QuantilesOfSampledTimes(t *testing.T) {
 
 // A Sketch that exceeds the common memory limit is discarded; earlier ones stay.
 func TestAggregator_DiscardsSketchesBeyondMemoryLimit(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	for _, exponent := range []int{-90, 0, 90} {
 		for i := range 200 {
 			feed(b, start, fmt.Sprintf("t%03d:1e%d|h", i, exponent), fmt.Sprintf("t%03d:-1e%d|h", i, exponent))
@@ -248,7 +248,7 @@ func TestAggregator_ConvertsProxyStoreUnitsByVersion(t *testing.T) {
 		{"0.6.5", "factory.call", 0.003}, {"1.1.0", "factory.resolve", 0.003}, {"1.1.0", "factory.polling_resolve", 0.003},
 		{"1.1.0", "factory.other", 3000}, {"2.0.0", "store.get", 3000},
 	} {
-		b := newBook()
+		b := newAggregator()
 		feed(b, start, fmt.Sprintf(`{"proxystore":%q,"metrics":{"times":{%q:%s}}}`, tt.version, tt.name, times))
 		got := b.Operations(after(1)).Times[tt.name]
 		if got.Avg == nil || math.Abs(*got.Avg-tt.want) > 1e-12 || got.Count != 2 || got.P50 != nil || *got.Max != tt.want*4/3 {
@@ -260,7 +260,7 @@ func TestAggregator_ConvertsProxyStoreUnitsByVersion(t *testing.T) {
 
 // A later record of an id replaces an earlier one, records of several ids are merged.
 func TestAggregator_LaterProxyStoreRecordReplacesEarlier(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	feed(b, start,
 		`{"proxystore":"1.1.0","id":"a","metrics":{"counters":{"n":5,"gone":1},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`,
 		`{"proxystore":"1.1.0","id":"b","metrics":{"counters":{"n":7},"attributes":{"x":"y","z":3}}}`,
@@ -284,7 +284,7 @@ func TestAggregator_LaterProxyStoreRecordReplacesEarlier(t *testing.T) {
 
 // The vectors of the contract's table, as records.
 func TestAggregator_ReportsTransfers(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	feed(b, after(1), `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`)
 	const one = `{"nixl":{"reduced":{"Num successful transfers":1,"Avg xfer time (ms)":9.862,"P90 xfer time (ms)":9.862,` +
 		`"Avg post time (ms)":5.693,"P90 post time (ms)":5.693,"Avg MB per transfer":70,"Throughput (MB/s)":7097.952,` +
@@ -308,7 +308,7 @@ func TestAggregator_ReportsTransfers(t *testing.T) {
 
 // The transfers of all names are kept in lists up to a limit; then the longest is condensed, and sums stay exact.
 func TestAggregator_CondensesLongestTransfers(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	var e wire.Event
 	for i := range opstats.MaxUncondensed + 1 {
 		line := fmt.Sprintf(`{"transfer":"%s","xfer_us":%d,"bytes":1048576}`, []string{"a", "b", "b"}[i%3], i%1000+1)

@@ -21,7 +21,7 @@ func take(b *Aggregator, at float64) map[string]WeightedMean {
 }
 
 func TestAggregator_CollectGivesMeansOfInterval(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	feed(b, after(0.5), "a:10|ms", "a:20|ms", "c:4|c", "c:1|c|@0.5", "g:2|g", `{"transfer":"n","xfer_us":5000,"bytes":2097152}`, "v:1|h", "s:x|s")
 	feed(b, after(1), "g:6|g")
 	if len(b.Clone().TimelineKeys()) != 0 {
@@ -57,7 +57,7 @@ func TestAggregator_CollectGivesMeansOfInterval(t *testing.T) {
 
 // Without patterns the first twelve series get a timeline, and of vLLM only some.
 func TestAggregator_ChartsFirstSeriesByDefault(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	feed(b, start, "vllm:other:1|c")
 	feed(b, start, `{"counter":"vllm:other","add":1}`, `{"gauge":"vllm:num_requests_running","value":1,"tags":{"engine":"0"}}`)
 	for i := range 20 {
@@ -70,14 +70,14 @@ func TestAggregator_ChartsFirstSeriesByDefault(t *testing.T) {
 }
 
 func TestAggregator_ChartsMatchingSeries(t *testing.T) {
-	b := newBook("a*", "nixl")
+	b := newAggregator("a*", "nixl")
 	feed(b, start, "a1:1|c", "b1:1|c", "a2:1|ms", `{"transfer":"nixl","xfer_us":1}`)
 	want := []string{"counter:a1:per_second", "op:a2:time_ms", "op:a2:per_second", "transfer:nixl:mb_per_second", "transfer:nixl:time_ms"}
 	if got := b.TimelineKeys(); !slices.Equal(got, want) {
 		t.Errorf("timelines %q, want %q", got, want)
 	}
 
-	all := newBook("*")
+	all := newAggregator("*")
 	for i := range 200 {
 		feed(all, start, fmt.Sprintf("c%d:1|c", i))
 	}

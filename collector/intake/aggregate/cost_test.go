@@ -24,7 +24,7 @@ var known = []struct{ name, line string }{
 
 // A line of a known series does not allocate, except for the growing lists of transfers.
 func TestAggregator_KnownSeriesAllocateNothing(t *testing.T) {
-	b := newBook()
+	b := newAggregator()
 	var e wire.Event
 	for _, k := range known[:len(known)-1] {
 		line := []byte(k.line)
@@ -69,10 +69,10 @@ func TestAggregator_FitsItsMemoryBudget(t *testing.T) {
 }
 
 // The budget is 300 ns for a line of a known series, parsed and added.
-func BenchmarkBook_Line(b *testing.B) {
+func BenchmarkAggregator_Line(b *testing.B) {
 	for _, k := range known {
 		b.Run(k.name, func(b *testing.B) {
-			book, line := newBook(), []byte(k.line)
+			book, line := newAggregator(), []byte(k.line)
 			var e wire.Event
 			b.ReportAllocs()
 			for b.Loop() {
@@ -90,7 +90,7 @@ func BenchmarkEndpoint_Apply(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	book, e := newBook(), NewEndpoint(start, start)
+	book, e := newAggregator(), NewEndpoint(start, start)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -100,7 +100,7 @@ func BenchmarkEndpoint_Apply(b *testing.B) {
 	}
 }
 
-func BenchmarkBook_Clone(b *testing.B) {
+func BenchmarkAggregator_Clone(b *testing.B) {
 	book := full(b)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -108,7 +108,7 @@ func BenchmarkBook_Clone(b *testing.B) {
 	}
 }
 
-func BenchmarkBook_WriteState(b *testing.B) {
+func BenchmarkAggregator_WriteState(b *testing.B) {
 	for name, book := range map[string]*Aggregator{"small": small(b), "full": full(b)} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

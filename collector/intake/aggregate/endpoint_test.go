@@ -47,7 +47,7 @@ func histogram(name string, cumulative [3]int, sum float64) string {
 func counterText(v float64) string { return fmt.Sprintf("# TYPE c_total counter\nc_total %v\n", v) }
 
 func TestEndpoint_AddsEachMetricType(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start, start)
+	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	body := counterText(3) + "# TYPE g gauge\ng{x=\"y\"} 2.5\nu 7\n" +
 		histogram("h_seconds", [3]int{8, 9, 10}, 1.5) + histogram("h_bytes", [3]int{0, 10, 10}, 4) +
@@ -94,7 +94,7 @@ func TestEndpoint_CountsGrowthOverRestarts(t *testing.T) {
 		"a counter that is not possible at a time": {true, []string{counterText(5), counterText(-1), counterText(7)}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, e := newBook(), NewEndpoint(start, start)
+			b, e := newAggregator(), NewEndpoint(start, start)
 			if tt.absent {
 				e.NoteUnreachable()
 			}
@@ -128,7 +128,7 @@ func TestEndpoint_DetectsServerOlderThanJob(t *testing.T) {
 		"long before":                 {-5000.5, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, e := newBook(), NewEndpoint(job, booted)
+			b, e := newAggregator(), NewEndpoint(job, booted)
 			process := fmt.Sprintf("process_start_time_seconds %v\n", unixSeconds(start)+tt.start)
 			scrape(t, e, b, 1, process+counterText(7000))
 			scrape(t, e, b, 2, process+counterText(7003))
@@ -145,7 +145,7 @@ func TestEndpoint_DetectsServerOlderThanJob(t *testing.T) {
 
 // Perfagent did not start the job of a sidecar: growth begins at the first scrape, regardless of the process start.
 func TestEndpoint_SidecarCountsFromFirstScrape(t *testing.T) {
-	b, e := newBook(), NewEndpoint(time.Time{}, time.Time{})
+	b, e := newAggregator(), NewEndpoint(time.Time{}, time.Time{})
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, "process_start_time_seconds 9e9\n"+counterText(5))
 	scrape(t, e, b, 2, "process_start_time_seconds 9e9\n"+counterText(6))
@@ -155,7 +155,7 @@ func TestEndpoint_SidecarCountsFromFirstScrape(t *testing.T) {
 }
 
 func TestEndpoint_FallingBucketIsRestart(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start, start)
+	b, e := newAggregator(), NewEndpoint(start, start)
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{5, 5, 5}, 0.25))
 	scrape(t, e, b, 2, histogram("h_seconds", [3]int{5, 9, 9}, 2.25))
 	scrape(t, e, b, 3, histogram("h_seconds", [3]int{4, 10, 10}, 3)) // a bucket fell, the count did not
@@ -167,7 +167,7 @@ func TestEndpoint_FallingBucketIsRestart(t *testing.T) {
 
 // Times and transfers are not negative. A sum that falls only by rounding is not a restart.
 func TestEndpoint_FallingSumIsRestartBeyondRounding(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start, start)
+	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	body := func(n int, sum float64) string {
 		return histogram("h_seconds", [3]int{0, n, n}, sum) + histogram("vllm:nixl_xfer_time_seconds", [3]int{0, n, n}, sum)
@@ -185,7 +185,7 @@ func TestEndpoint_FallingSumIsRestartBeyondRounding(t *testing.T) {
 // Impossible histograms are rejected, so that a report has no negative or infinite number.
 func TestEndpoint_RejectsImpossibleHistogram(t *testing.T) {
 	for _, sumAndCount := range [][2]string{{"1e100", "1e-300"}, {"1", "0.5"}, {"-1", "2"}, {"1", "-2"}, {"1e200", "2"}, {"NaN", "2"}} {
-		b, e := newBook(), NewEndpoint(start, start)
+		b, e := newAggregator(), NewEndpoint(start, start)
 		e.NoteUnreachable()
 		for _, name := range []string{"h_seconds", "vllm:nixl_xfer_time_seconds", "vllm:nixl_bytes_transferred"} {
 			body := "# TYPE %[1]s histogram\n%[1]s_bucket{le=\"+Inf\"} %[3]s\n%[1]s_sum %[2]s\n%[1]s_count %[3]s\n"
@@ -201,7 +201,7 @@ func TestEndpoint_RejectsImpossibleHistogram(t *testing.T) {
 
 // Without buckets a P90 is unknown, and not listed as estimated.
 func TestEndpoint_NIXLWithoutBucketsHasNoP90(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start, start)
+	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, histogram("vllm:nixl_xfer_time_seconds", [3]int{0, 4, 4}, 2)+
 		"# TYPE vllm:nixl_post_time_seconds histogram\nvllm:nixl_post_time_seconds_sum 1\nvllm:nixl_post_time_seconds_count 4\n")
@@ -213,7 +213,7 @@ func TestEndpoint_NIXLWithoutBucketsHasNoP90(t *testing.T) {
 
 // A histogram with changed buckets loses its quantiles; count and mean stay.
 func TestEndpoint_ChangedBucketsLoseQuantiles(t *testing.T) {
-	b, e, f := newBook(), NewEndpoint(start, start), NewEndpoint(start, start)
+	b, e, f := newAggregator(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	f.NoteUnreachable()
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
@@ -229,7 +229,7 @@ func TestEndpoint_ChangedBucketsLoseQuantiles(t *testing.T) {
 
 // A body with an invalid line changes nothing.
 func TestEndpoint_BadBodyChangesNothing(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start, start)
+	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, counterText(3)+histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	want := operations(t, b)
@@ -248,7 +248,7 @@ func TestEndpoint_BadBodyChangesNothing(t *testing.T) {
 // A histogram without its sum or its count would have a wrong mean.
 func TestEndpoint_RejectsIncompleteHistogram(t *testing.T) {
 	for _, lacking := range []string{"_sum", "_count"} {
-		b, e := newBook(), NewEndpoint(start, start)
+		b, e := newAggregator(), NewEndpoint(start, start)
 		e.NoteUnreachable()
 		var body strings.Builder
 		for line := range strings.Lines(histogram("h_seconds", [3]int{1, 2, 3}, 3)) {
@@ -265,7 +265,7 @@ func TestEndpoint_RejectsIncompleteHistogram(t *testing.T) {
 
 // If two endpoints have the same series, counters add up, and the newest value of a gauge counts.
 func TestEndpoint_SameSeriesOfTwoEndpointsAddsUp(t *testing.T) {
-	b, e, f := newBook(), NewEndpoint(start, start), NewEndpoint(start, start)
+	b, e, f := newAggregator(), NewEndpoint(start, start), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	f.NoteUnreachable()
 	scrape(t, e, b, 1, counterText(3)+"g 1\n")
@@ -277,7 +277,7 @@ func TestEndpoint_SameSeriesOfTwoEndpointsAddsUp(t *testing.T) {
 
 // A series that is both recorded and scraped has the fields known for both.
 func TestEndpoint_ScrapedAndRecordedSeriesIsMerged(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start, start)
+	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	feed(b, start, "h_seconds:5000|ms")
 	scrape(t, e, b, 1, histogram("h_seconds", [3]int{1, 2, 3}, 3))
@@ -288,7 +288,7 @@ func TestEndpoint_ScrapedAndRecordedSeriesIsMerged(t *testing.T) {
 }
 
 func TestEndpoint_KeepsToLimits(t *testing.T) {
-	b, e := newBook(), NewEndpoint(start, start)
+	b, e := newAggregator(), NewEndpoint(start, start)
 	var body strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&body, "a%d 1\n", i)
@@ -300,7 +300,7 @@ func TestEndpoint_KeepsToLimits(t *testing.T) {
 			2000-MaxSeries)
 	}
 
-	e, b = NewEndpoint(start, start), newBook()
+	e, b = NewEndpoint(start, start), newAggregator()
 	e.NoteUnreachable()
 	body.Reset()
 	body.WriteString("# TYPE h histogram\n")
@@ -320,7 +320,7 @@ func TestEndpoint_NIXLMetricsBecomeTransfers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, e := newBook(), NewEndpoint(start, start)
+	b, e := newAggregator(), NewEndpoint(start, start)
 	e.NoteUnreachable()
 	scrape(t, e, b, 1, string(body))
 

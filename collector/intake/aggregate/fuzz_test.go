@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzBook adds any input to an Aggregator: its report must be JSON, its state restorable, and both equal.
-func FuzzBook(f *testing.F) {
+// FuzzAggregator adds any input to an Aggregator: its report must be JSON, its state restorable, and both equal.
+func FuzzAggregator(f *testing.F) {
 	for _, lines := range []string{
 		"a:1|c\nb:2:3|ms|@0.5\ng:1|g\ng:-1|g\nv:-1e-300|h\nv:1e100|h\ns:x|s",
 		"{\"op\":\"a\",\"ms\":1,\"key\":\"k\",\"bytes\":5}\n{\"transfer\":\"n\",\"xfer_us\":1}\n{\"transfers\":\"n\",\"data\":{}}",
@@ -23,7 +23,7 @@ func FuzzBook(f *testing.F) {
 		if !(seconds >= 0 && seconds < 1e6) {
 			return
 		}
-		b := newBook("*")
+		b := newAggregator("*")
 		for i, line := range bytes.Split(lines, []byte("\n")) {
 			feed(b, after(seconds*float64(i%7)), string(line))
 		}
@@ -97,7 +97,7 @@ func FuzzEndpoint(f *testing.F) {
 	f.Add([]byte("process_start_time_seconds 1\na 1\n"), []byte("process_start_time_seconds 2\na -1\n"))
 	f.Add([]byte("# TYPE s summary\ns_count 1\ns_sum NaN\n"), []byte("# TYPE vllm:nixl_bytes_transferred histogram\nvllm:nixl_bytes_transferred_bucket{le=\"+Inf\"} 1e300\n"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		b, e := newBook("*"), NewEndpoint(start, start)
+		b, e := newAggregator("*"), NewEndpoint(start, start)
 		for i, body := range [][]byte{first, second, first} {
 			if _, err := apply(e, body, b, after(float64(i+1))); err != nil {
 				continue

@@ -15,7 +15,7 @@ import (
 
 // full returns an Aggregator at all of its limits, with worst-case names and values.
 func full(t testing.TB) *Aggregator {
-	b := newBook("*")
+	b := newAggregator("*")
 	r := rand.New(rand.NewPCG(1, 2))
 	name := func(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("n", 197) }
 	for i := range 130 {
@@ -61,7 +61,7 @@ func full(t testing.TB) *Aggregator {
 
 // small returns an Aggregator with a series of every kind.
 func small(t testing.TB) *Aggregator {
-	b := newBook()
+	b := newAggregator()
 	feed(b, start, "a:1|c", "b:2|ms", "b:3|ms|@0.3", "g:1|g", "v:-1|h", "s:x|s", `{"attribute":"m","value":"x"}`, "x",
 		`{"op":"a","ms":1,"key":"k","bytes":9}`, `{"transfer":"nixl","xfer_us":5,"rank":3}`, `{"op":"f","ok":false}`,
 		`{"proxystore":"1.1.0","id":"w","metrics":{"counters":{"n":5},"times":{"t":{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}}}}`)
@@ -91,7 +91,7 @@ func stateOf(t testing.TB, b *Aggregator) []byte {
 
 // An Aggregator restored from its state gives the same report.
 func TestAggregator_StateRoundTrips(t *testing.T) {
-	for name, b := range map[string]*Aggregator{"empty": newBook(), "small": small(t), "full": full(t)} {
+	for name, b := range map[string]*Aggregator{"empty": newAggregator(), "small": small(t), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
 			state := stateOf(t, b)
 			if len(state) > 3<<20 {
