@@ -218,6 +218,7 @@ func (s *session) combineNode(parts []string, result *Result, cut <-chan string)
 	if s.o.TakeOver {
 		debug.SetGCPercent(200) // the process ends soon, and others wait for its end
 	}
+	s.addEarlier(node)
 	name := node.NodeNames()[0] // the only one
 	d := delivery{report: node, node: name}
 	file, err := s.prepare(&d, func(w io.Writer) error { return reporter.EncodeTo(w, node) })

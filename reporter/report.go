@@ -85,6 +85,7 @@ type Node struct {
 	Findings  []Finding          `json:"findings,omitzero"` // nil = not looked for
 	Metrics   Values             `json:"metrics"`
 	Summaries map[string]Summary `json:"summaries,omitempty"`
+	Earlier   *Earlier           `json:"earlier,omitempty"` // nil without earlier runs of the same command
 	Marks     []Mark             `json:"marks,omitempty"`
 	Phases    []Phase            `json:"phases,omitempty"` // by first start
 	// Processes are the job's twenty processes with the most CPU time and the twenty with the highest peak memory,

@@ -1,0 +1,75 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A Delta is the difference of a run from the median of earlier runs of the same command.
+type Delta struct {
+	Label   string // "time"
+	Text    string // "+16 %"
+	From    string // the median: "14.1 s"
+	Outside bool   // the number of this run is outside the range of the earlier runs
+}
+
+// minSpreadRuns is the least number of runs with a range that is worth comparing with.
+const minSpreadRuns = 3
+
+// Deltas returns how time, CPU time and peak memory of a run differ from those of earlier runs, and a note on these
+// runs. Both are empty without earlier runs, and for a run that failed or has several nodes.
+func Deltas(r *reporter.Report) (list []Delta, note string) {
+	names := r.NodeNames()
+	if len(names) != 1 || Failed(r) || r.Run.Incomplete != "" {
+		return nil, ""
+	}
+	n := r.Nodes[names[0]]
+	if n == nil || n.Earlier == nil {
+		return nil, ""
+	}
+
+	var outside []string
+	add := func(label string, now float64, before *reporter.Spread, least float64, format func(float64) string) {
+		if before == nil || !(now > 0 && before.Median > 0) {
+			return
+		}
+		d := Delta{Label: label, From: format(before.Median), Text: "about the same"}
+		if change := percentOfShown(before.Median, now); math.Abs(now-before.Median) >= least && change != 0 {
+			d.Text = fmt.Sprintf("%+.0f %%", change)
+			d.Outside = n.Earlier.Runs >= minSpreadRuns && (now < before.Min || now > before.Max)
+		}
+		if d.Outside {
+			outside = append(outside, label)
+		}
+		list = append(list, d)
+	}
+	add("time", r.Run.Wall(), &n.Earlier.WallSeconds, 0.05, text.Seconds)
+	add("CPU time", n.Job.KnownCPUSeconds(), n.Earlier.CPUSeconds, 0.05, text.Seconds)
+	add("peak memory", n.Job.KnownPeakMemoryMB(), n.Earlier.PeakMemoryMB, 1, text.SizeText)
+	if list == nil {
+		return nil, ""
+	}
+
+	note = "the previous run"
+	if n.Earlier.Runs > 1 {
+		note = fmt.Sprintf("median of the previous %d runs", n.Earlier.Runs)
+	}
+	if len(outside) > 0 {
+		note += "; outside their range: " + strings.Join(outside, ", ")
+	}
+	return list, note
+}
+
+// percentOfShown returns the change from a to b in whole percent of a, of the three digits that people are shown.
+func percentOfShown(a, b float64) float64 {
+	shown := func(v float64) float64 {
+		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+		return v
+	}
+	return math.Round(100 * (shown(b) - shown(a)) / shown(a))
+}
