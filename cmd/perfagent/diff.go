@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -199,39 +198,47 @@ func (o *diffOptions) readSide(names []string) (side comparer.Side, notes []stri
 func (o *diffOptions) expandNames(names []string) (nodes []catalog.Node, notes []string, err error) {
 	var files []string
 	for _, name := range names {
-		st, err := os.Stat(name)
-		if err == nil && !st.IsDir() || strings.HasPrefix(name, "-") {
+		if strings.HasPrefix(name, "-") { // a misplaced flag, see readOne
 			files = append(files, name)
 			continue
 		}
-		below, remarks, err := o.expandName(name, err == nil)
+		file, below, remarks, err := o.expandName(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		nodes, notes = append(nodes, below...), append(notes, remarks...)
+		files, nodes, notes = append(files, file...), append(nodes, below...), append(notes, remarks...)
 	}
 
 	return append(catalog.NodesOf(files), nodes...), notes, nil
 }
 
-// expandName returns the nodes of the directory or of the run called name.
-func (o *diffOptions) expandName(name string, isDir bool) (nodes []catalog.Node, notes []string, err error) {
-	if isDir {
-		if nodes, notes, err = reportsIn(name); err == nil {
-			return nodes, notes, nil
+// expandName returns the files or the nodes that name stands for: all reports at any depth of a directory, a file, a
+// run, or the *.json files directly in a directory.
+func (o *diffOptions) expandName(name string) (files []string, nodes []catalog.Node, notes []string, err error) {
+	dir := isDir(name)
+	if dir {
+		if nodes, notes, err = reportsBelow(name); err != nil || len(nodes) > 0 {
+			return nil, nodes, notes, err
 		}
 	}
 
-	found, errFind := o.find(name)
-	if errFind != nil {
-		return nil, nil, cmp.Or(err, errFind)
+	found, err := o.find(name)
+	switch {
+	case err != nil && dir:
+		files, err = jsonIn(name)
+		return files, nil, append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d",
+			name, len(files))), err
+	case err != nil:
+		return nil, nil, nil, err
+	case found.Run == nil:
+		return []string{found.File}, nil, nil, nil
 	}
 	nodes, journals := nodesWithReport(found.Launches())
 	if len(nodes) == 0 { // only journals
-		return found.Nodes(), nil, nil
+		return nil, found.Nodes(), nil, nil
 	}
 
-	return nodes, skippedJournalsNote(found.Run.Dir, journals), nil
+	return nil, nodes, skippedJournalsNote(found.Run.Dir, journals), nil
 }
 
 // readOne reads the report of node without its series. diff does not compare series, and the series of a thousand runs
@@ -252,30 +259,14 @@ func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
 	return report, nil
 }
 
-// reportsIn finds the reports in dir: all node-*.json at any depth or, if there are none, the *.json files directly in
-// dir.
-func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
+// reportsBelow finds the reports node-*.json in dir, at any depth.
+func reportsBelow(dir string) (nodes []catalog.Node, notes []string, err error) {
 	runs, err := catalog.ListRecursive(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("diff: %w", err)
 	}
-
 	nodes, journals := nodesWithReport(catalog.Launches(runs))
-	notes = skippedJournalsNote(dir, journals)
-	if len(nodes) > 0 {
-		return nodes, notes, nil
-	}
-
-	paths, err := jsonIn(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(paths) == 0 {
-		return nil, nil, fmt.Errorf("diff: no report node-*.json below %s and no other *.json in it: name the files", dir)
-	}
-
-	notes = append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d", dir, len(paths)))
-	return catalog.NodesOf(paths), notes, nil
+	return nodes, skippedJournalsNote(dir, journals), nil
 }
 
 // nodesWithReport returns the nodes that have a report, the oldest launch first, and the number of journals of the
@@ -303,7 +294,7 @@ func skippedJournalsNote(dir string, journals int) []string {
 	return []string{fmt.Sprintf("%s: journals of unfinished runs left out: %d", dir, journals)}
 }
 
-// jsonIn lists the *.json files directly in dir, sorted by name.
+// jsonIn lists the *.json files directly in dir, sorted by name. It is an error if there are none.
 func jsonIn(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -314,6 +305,9 @@ func jsonIn(dir string) (paths []string, err error) {
 		if strings.EqualFold(filepath.Ext(e.Name()), ".json") && !strings.HasPrefix(e.Name(), ".") && !e.IsDir() {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("diff: no report node-*.json below %s and no other *.json in it: name the files", dir)
 	}
 
 	return paths, nil

@@ -183,7 +183,7 @@ func (o *pruneOptions) remove(chosen []prunableRun) error {
 				continue
 			}
 		}
-		row := rowOf(c.about).Cells
+		row := rowOf(c.about, 0, true).Cells
 		fmt.Fprintf(o.streams.out, "%s %s  %s  %s  %s\n", verb, row[lsRun], row[lsStart], row[lsEnd],
 			text.Clip(row[lsCommand].String(), 40))
 	}

@@ -119,7 +119,7 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 	o := insideIn(t, dir, "ls")
 	o.Want(t, 0)
 	lines := strings.Split(strings.TrimSpace(o.Out), "\n")
-	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "RUN START LENGTH NODES END CPU MEMORY COMMAND" {
+	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "RUN START END TIME NODES CPU MEMORY COMMAND" {
 		t.Fatalf("ls prints %d lines, want the header and 2 runs:\n%s", len(lines), o.Out)
 	}
 	if b := strings.Fields(lines[1]); b[0] != "b" || !strings.Contains(lines[1], " 2 ") || !strings.Contains(lines[1], "exit 7") {
