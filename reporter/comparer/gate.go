@@ -256,7 +256,7 @@ func (m Metric) gatedChange() (change float64, how string) {
 
 	how = fmt.Sprintf("from %s to %s", text.Number(*m.A), amount(*m.B, m.Unit))
 	if isComputable(plain) {
-		how = changeText(plain, 4) + ", " + how
+		how = gateChangeText(plain) + ", " + how
 	}
 
 	switch {

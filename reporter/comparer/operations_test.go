@@ -245,8 +245,8 @@ func TestWriteTable_HostileSeriesNamesAreText(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(markdown.String()) {
-			if strings.HasPrefix(line, "| `") && (strings.Count(line, "|") != 7 || strings.Count(line, "`") != 2) {
-				t.Errorf("%q: want a row of six cells and one code span: %q", name, line)
+			if bare := strings.ReplaceAll(line, `\|`, ""); strings.HasPrefix(line, "|") && strings.Count(bare, "|") != 6 {
+				t.Errorf("%q: want a row of five cells: %q", name, line)
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package summary
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -67,9 +66,5 @@ func Deltas(r *reporter.Report) (list []Delta, note string) {
 
 // percentOfShown returns the change from a to b in whole percent of a, of the three digits that people are shown.
 func percentOfShown(a, b float64) float64 {
-	shown := func(v float64) float64 {
-		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
-		return v
-	}
-	return math.Round(100 * (shown(b) - shown(a)) / shown(a))
+	return math.Round(100 * (text.ThreeDigits(b) - text.ThreeDigits(a)) / text.ThreeDigits(a))
 }
