@@ -268,13 +268,13 @@ func (c *Comparison) otherLines(list []Metric) []string {
 		switch {
 		case m.A == nil && m.B == nil:
 		case m.B == nil:
-			onlyA.add(&m)
+			onlyA.add(&m, list)
 		case m.A == nil:
-			onlyB.add(&m)
+			onlyB.add(&m, list)
 		case m.Changed == nil:
-			same.add(&m)
+			same.add(&m, list)
 		default:
-			alike.add(&m)
+			alike.add(&m, list)
 		}
 	}
 
@@ -300,10 +300,14 @@ const maxLabels = 10
 // labels are names of metrics for people, with one name for all numbers of a phase or of a series.
 type labels []string
 
-// add adds the name of m unless it is there.
-func (l *labels) add(m *Metric) {
-	name := m.label()
-	switch of := m.definition; {
+// add adds the name of m unless it is there. If any of the metrics in list is of the same phase or series, the name is
+// of the number alone.
+func (l *labels) add(m *Metric, list []Metric) {
+	name, of := m.label(), m.definition
+	switch single := slices.ContainsFunc(list, func(o Metric) bool {
+		return o.definition.Phase == of.Phase && o.definition.Kind == of.Kind && o.definition.Series == of.Series
+	}); {
+	case single:
 	case of.Phase != "":
 		name = "phase " + of.Phase
 	case of.Kind != "":

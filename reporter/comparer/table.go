@@ -237,7 +237,7 @@ func (c *Comparison) missingLines() []string {
 		if names[m.Why] == nil {
 			reasons, names[m.Why] = append(reasons, m.Why), new(labels)
 		}
-		names[m.Why].add(&m)
+		names[m.Why].add(&m, nil)
 	}
 
 	out := make([]string, len(reasons))
