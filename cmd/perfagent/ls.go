@@ -115,9 +115,12 @@ func indexRowOf(o summary.Overview, dir string) plotter.IndexRow {
 	line := rowOf(o, 0, true)
 	words := func(column int) string { return line.Cells[column].String() }
 	row := plotter.IndexRow{
-		Run: words(lsRun), Start: words(lsStart), Length: words(lsTime), Nodes: words(lsNodes), End: words(lsEnd),
+		Run: words(lsRun), Start: words(lsStart), Length: text.Absent, Nodes: words(lsNodes), End: words(lsEnd),
 		Command: words(lsCommand), CPU: plotter.UsageBar{Words: words(lsCPU)},
 		Memory: plotter.UsageBar{Words: words(lsMemory)},
+	}
+	if o.WallSeconds > 0 {
+		row.Length = text.Seconds(o.WallSeconds)
 	}
 	if o.CPU != nil {
 		row.CPU.Percent = min(100, o.CPU.Percent)

@@ -259,3 +259,25 @@ func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 		t.Errorf("files left %v, want only .gitignore", entries)
 	}
 }
+
+// A job's program may have the name of its run. Any command with that name takes the run.
+func TestFinder_RunBeatsProgramOfTheSameName(t *testing.T) {
+	dir := t.TempDir()
+	runsOf(t, dir, "train:0", "test:0")
+	clitest.Write(t, filepath.Join(dir, "train"), "#!/bin/sh\n", 0o755)
+	if err := os.Mkdir(filepath.Join(dir, "test"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(dir, "test/settings.json"), "{}", 0o644)
+
+	for _, args := range [][]string{
+		{"show", "train"}, {"show", "test"}, {"diff", "train", "test"}, {"ls", "train", "test"}, {"plot", "train"}, {"merge", "train", "-o", "merged.json"},
+	} {
+		if o := insideIn(t, dir, args...); o.Code != 0 || strings.Contains(o.Err, "not a report") {
+			t.Errorf("%q: %+v, want exit code 0 and the runs", args, o)
+		}
+	}
+	if o := insideIn(t, dir, "watch", "train"); o.Code != 1 || !strings.Contains(o.Err, `run "train" has ended`) {
+		t.Errorf("watch: %+v, want the end of the run train", o)
+	}
+}

@@ -41,16 +41,16 @@ func wideScreen() (*reporter.Report, Options) {
 	return r, o
 }
 
-// The measured rows of the job and its GPUs come first; sparklines are scaled to a known limit.
+// The measured rows of the job and its GPUs come first; sparklines are scaled to their peaks.
 func TestScreen_ShowsJobAndGPUsAboveNode(t *testing.T) {
 	r, o := wideScreen()
 	screenIs(t, "the rows", Screen(r, o)[4:13], `
-CPU        █████·····  2.00 of 4 CPUs         2.00 CPUs   ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅
+CPU        █████·····  2.00 of 4 CPUs         2.00 CPUs   █████████████████████
 memory     ███████▌··  1.5 GiB of 2 GiB         2.0 GiB   █████████████████████
 mem limit  ███████▌··  75 %                       100 %   █████████████████████
-throttled  █▎········  12 %                        50 %   ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅
+throttled  █▎········  12 %                        50 %   █████████████████████
 GPU 0      █████████▎  93 %                       100 %   █████████████████████
-GPU 0 mem  █████·····  40.0 GiB of 80 GiB      40.0 GiB   ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅
+GPU 0 mem  █████·····  40.0 GiB of 80 GiB      40.0 GiB   █████████████████████
 GPU 1 mem              512 MiB                  512 MiB   █████████████████████
 
 NODE       vm, 2 CPUs, 23.5 GiB memory`)

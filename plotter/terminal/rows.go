@@ -96,15 +96,6 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// topOf returns the upper end of the sparkline of c: 100 for percentages, and otherwise the greatest of values and the
-// known bound of the column.
-func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
-	if c.IsPercent() {
-		return 100
-	}
-	return max(minRate, highest(values), boundOf(n, c))
-}
-
 // boundOf returns the upper bound of c, for a job without a limit that of its node; 0 = none, or unknown.
 func boundOf(n *reporter.Node, c collector.Column) float64 {
 	limits, host := cmp.Or(n.Limits, &reporter.Limits{}), cmp.Or(n.Host, &reporter.Host{})
@@ -134,7 +125,7 @@ const (
 const jobInk table.Style = "34"
 
 // rowLines returns a heading with the given label, and rows as lines: a label, a bar of the newest value, that value,
-// the peak and a sparkline. A narrow screen has no sparkline, then no bar, and then no peak.
+// the peak and a sparkline from 0 to the peak. A narrow screen has no sparkline, then no bar, and then no peak.
 func rowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []row, ink table.Style) []line {
 	if o.Width < labelWidth+nowWidth {
 		return narrowLines(n, live, o, head, rows)
@@ -173,12 +164,13 @@ func rowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []ro
 		bar := ""
 		if share := shareUsed(n, r.column, now); !math.IsNaN(share) {
 			bar = summary.Bar{Percent: share}.Picture()
-			if share >= 100 && ink != table.Plain {
+			isMemory := r.column == collector.JobMemory || r.column == collector.LimitMemoryPercent
+			if share >= 100 && isMemory {
 				l.ink = table.Bad
 			}
 		}
 		l.text = join(r.label, bar, nowText(n, live, r.column, now, nowWidth-1),
-			valueText(r.column, peak, peakWidth-1), Spark(values, cells, 0, topOf(n, r.column, values), o.ASCII))
+			valueText(r.column, peak, peakWidth-1), Spark(values, cells, 0, highest(values), o.ASCII))
 		lines = append(lines, l)
 	}
 

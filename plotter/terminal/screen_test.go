@@ -96,11 +96,11 @@ python train.py
 vm, 2 CPUs, 23.5 GiB memory
 NODE                   now                         peak   0          1 min 30 s
 CPU        ██▌·······  25 %                       100 %   ▃▃▃▃▃▃▃▃▃█▃▃▃▃▃▃▃▃▃▃▃
-memory     ▎·········  3 %, 746 MiB                 3 %   ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
+memory     ▎·········  3 %, 746 MiB                 3 %   █████████████████████
 disk read              1.78 MiB/s            1.78 MiB/s   ▁▂▂▂▃▃▃▄▄▄▅▅▅▆▆▆▇▇▇██
 loop recv              20.9 MiB/s            20.9 MiB/s   █████████████████████
 loop sent              –                     20.9 MiB/s   █████████████████████
-disk used  ███████▏··  71 %                        71 %   ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆
+disk used  ███████▏··  71 %                        71 %   █████████████████████
 
 perfagent  0.01 s of CPU time, 90 samples, 1 s apart
 
@@ -154,9 +154,9 @@ trial-7, running for 1 min 30 s, in phase train for 5.0 s
 python train.py
 
 JOB                    now                         peak   0          1 min 30 s
-CPU        █████████▏  1.83 of 2 CPUs         1.88 CPUs   ▃▇█
-memory     ▉·········  187 MiB of 2 GiB         187 MiB   ▁▁▂
-disk write             0.00 MiB/s            48.0 MiB/s   ▁█▁
+CPU        █████████▏  1.83 of 2 CPUs         1.88 CPUs   ▃██
+memory     ▉·········  187 MiB of 2 GiB         187 MiB   ▄▆█
+disk write             0 MiB/s               48.0 MiB/s   ▁█▁
 processes              2, with 2 threads              2   ███
 
 PHASES     load         4.0 s
@@ -164,9 +164,9 @@ PHASES     load         4.0 s
 
 NODE       vm, 2 CPUs, 23.5 GiB memory
 CPU        ██▌·······  25 %                       100 %   ▃▃▃▃▃▃▃▃▃█▃▃▃▃▃▃▃▃▃▃▃
-memory     ▎·········  3 %, 746 MiB                 3 %   ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
+memory     ▎·········  3 %, 746 MiB                 3 %   █████████████████████
 disk read              1.78 MiB/s            1.78 MiB/s   ▁▂▂▂▃▃▃▄▄▄▅▅▅▆▆▆▇▇▇██
-disk used  ███████▏··  71 %                        71 %   ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆
+disk used  ███████▏··  71 %                        71 %   █████████████████████
 
 No network traffic on the counted interfaces so far.
 perfagent  0.01 s of CPU time, 90 samples, 1 s apart
@@ -181,7 +181,7 @@ q quits`
 	o.Color = true
 	o.Live["0"].Newest[collector.JobMemory] = 2048
 	lines := strings.Join(Screen(r, o), "\n")
-	for _, words := range []string{"\x1b[34m█████████▏\x1b[0m  1.83 of 2 CPUs", "\x1b[34m▃▇█\x1b[0m", "\x1b[31m██████████\x1b[0m  2.0 GiB of 2 GiB"} {
+	for _, words := range []string{"\x1b[34m█████████▏\x1b[0m  1.83 of 2 CPUs", "\x1b[34m▃██\x1b[0m", "\x1b[31m██████████\x1b[0m  2.0 GiB of 2 GiB"} {
 		if !strings.Contains(lines, words) {
 			t.Errorf("coloured screen lacks %q:\n%s", words, lines)
 		}
@@ -350,7 +350,7 @@ func TestScreen_ShowsStateOfNode(t *testing.T) {
 // Numbers keep their units and a blank before them, however great they are.
 func TestScreen_GreatRatesKeepUnits(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0.00 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000.0 MiB/s", 1023.4: "1023.4 MiB/s", 1024: "1.0 GiB/s", 12345.6: "12.1 GiB/s",
+		0: "0 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000.0 MiB/s", 1023.4: "1023.4 MiB/s", 1024: "1.0 GiB/s", 12345.6: "12.1 GiB/s",
 		1023 * 1024: "1023 GiB/s", 1 << 20: "1.0 TiB/s", 1 << 40: "1.0 EiB/s", 1e308: "1e+308 MiB/s", -2048: "-2.0 GiB/s",
 	} {
 		if got := valueText(collector.DiskReadRate, v, 20); got != want {

@@ -21,6 +21,9 @@ func valueText(c collector.Column, v float64, room int) string {
 // valueForms formats v, a value of c, in ever shorter forms.
 func valueForms(c collector.Column, v float64) []string {
 	q := text.Speed(v)
+	if v == 0 {
+		q.Number = "0"
+	}
 	switch unit := c.Info().Unit; {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return []string{text.Absent}

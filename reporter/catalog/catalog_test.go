@@ -95,7 +95,7 @@ func TestFind(t *testing.T) {
 	write(t, "a/notes.txt", "a directory without reports does not")
 	write(t, "c", "a program with the name of its run")
 	write(t, "d", "any other file")
-	report(t, filepath.Join(out, "e/node-0.json"), 0, 0, reporter.PushOff)
+	report(t, filepath.Join(out, "e/node-0.json"), -1, 0, reporter.PushOff)
 	report(t, "node-0.json", 0, 0, reporter.PushOff)
 	if err := os.Rename("node-0.json", "e"); err != nil { // a report takes precedence
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestFind(t *testing.T) {
 	}
 
 	for name, want := range map[string]string{
-		"varied": `no run or file "varied"; the runs in ` + out + ` are c, a, e, b`, "@-4": "no run @-4; the runs in", "@0": "is not @latest or @-K",
+		"varied": `no run or file "varied"; the runs in ` + out + ` are c, a, b, e`, "@-5": "no run @-5; the runs in", "@0": "is not @latest or @-K",
 		"@-0": "is not @latest", "@-x": "is not @latest", "@": "is not @latest", "": `no run or file ""`, "../b": "no run or file", "x\x1b": `"x\x1b"`,
 	} {
 		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {

@@ -78,6 +78,10 @@ func gateChangeText(pct float64) string {
 		return "0 %"
 	case a >= 1e6 || a < 0.001:
 		return fmt.Sprintf("%+.1e %%", pct)
+	case a < 0.1:
+		return fmt.Sprintf("%+.1g %%", pct)
+	case a >= 1000:
+		return fmt.Sprintf("%+.0f %%", pct)
 	}
 	return fmt.Sprintf("%+.2f %%", pct)
 }

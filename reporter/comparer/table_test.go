@@ -226,7 +226,7 @@ func TestChangeText(t *testing.T) {
 			t.Errorf("changeText(%v, %v) = %q, want %q", c.a, c.b, got, c.want)
 		}
 	}
-	for pct, want := range map[float64]string{0: "0 %", 20.26: "+20.26 %", -5: "-5.00 %", 0.00001: "+1.0e-05 %", 5e7: "+5.0e+07 %"} {
+	for pct, want := range map[float64]string{0: "0 %", 20.26: "+20.26 %", -5: "-5.00 %", 0.04: "+0.04 %", 1234.5: "+1234 %", 0.00001: "+1.0e-05 %", 5e7: "+5.0e+07 %"} {
 		if got := gateChangeText(pct); got != want {
 			t.Errorf("gateChangeText(%v) = %q, want %q", pct, got, want)
 		}
