@@ -41,7 +41,9 @@ func nodeLines(r *reporter.Report, o Options) []line {
 		lines = append(lines, line{priority: 4, text: text.PadRight("NODE", labelWidth) + about})
 		lines = append(lines, rowLines(n, live, o, "", nodeRows(n, live, true), table.Plain)[1:]...)
 	} else {
-		lines = append(lines, line{priority: 8, text: about})
+		if about != "" {
+			lines = append(lines, line{priority: 8, text: about})
+		}
 		lines = append(lines, rowLines(n, live, o, "NODE", nodeRows(n, live, false), jobInk)...)
 		lines = append(append(lines, line{priority: 20}), said...)
 	}
@@ -98,7 +100,7 @@ func phaseWords(n *reporter.Node, live LiveNode) string {
 // and the start if there is room.
 func titleText(r *reporter.Report, n *reporter.Node, o Options, live LiveNode) string {
 	words := text.Clip(text.Printable(cmp.Or(r.Run.ID, text.Absent)), 40)
-	if len(o.Live)+o.More+o.Ended > 1 {
+	if max(len(r.Nodes), len(o.Live))+o.More+o.Ended > 1 {
 		words += ", node " + text.Clip(text.Printable(o.Node), 10)
 	}
 	words += ", " + text.Printable(cmp.Or(live.State, text.Absent))
