@@ -64,19 +64,19 @@ race: ## run the packages in which goroutines share something under the race det
 
 check: lint cross test race e2e ## the whole check
 
-times: $(READY) ## run the tests of make test, and write into docs/testing.md where the time goes
+times: $(READY) ## run the tests of make test, and print where the time goes
 	@sh scripts/test.sh times
 
 bench: build $(READY) $(PEERS) ## run the benchmarks
 	CGO_ENABLED=0 $(GO) test -tags e2e -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
-floor: $(PEERS) $(FLOOR) ## measure what a run and a sample cost beside other tools, and write the table of docs/performance.md
+floor: $(PEERS) $(FLOOR) ## measure what a run and a sample cost beside other tools, and write the table of docs/dev/performance.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 30m ./e2e/floor -v -floor
 
-peers: build $(PEERS) ## measure beside other tools and write the tables of docs/job.md and docs/performance.md
+peers: build $(PEERS) ## measure beside other tools and write the table of docs/job.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/peers -v -peers
 
-campaign: $(READY) ## kill 15,000 runs, fail each system call of one, simulate a week; writes docs/reliability.md
+campaign: $(READY) ## kill 15,000 runs, fail each system call of one, simulate a week; writes docs/dev/testing.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 2h ./e2e/campaign -kills 15200 -faults $(TESTFLAGS)
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 1h ./agent -run 'TestSoak$$' -v -soak
 

@@ -16,7 +16,7 @@ import (
 )
 
 // The benchmarks compare the real binary with alternatives in turn or in parallel, so that noise on the machine affects
-// both alike. docs/performance.md has the figures.
+// both alike. docs/dev/performance.md has the figures.
 
 // BenchmarkAddedLatency measures what "perfagent run -- true" adds to "true", and what --ops on adds to that.
 func BenchmarkAddedLatency(b *testing.B) {

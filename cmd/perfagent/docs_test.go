@@ -42,6 +42,7 @@ const (
 	metricsDoc = "../../docs/metrics.md"
 	mlflowDoc  = "../../docs/mlflow.md"
 	docPattern = "../../docs/*.md"
+	devPattern = "../../docs/dev/*.md"
 	schemaFile = "../../" + reportertest.SchemaFile
 	// blockLimit is the time limit of a block of commands.
 	blockLimit = 5 * time.Minute
@@ -50,12 +51,16 @@ const (
 // patiently allows for a slower server on a busy machine than users would wait for.
 const patiently = "PERFAGENT_PUSH_TIMEOUT=1m"
 
-// documents returns the README and its neighbours, and the files in docs.
+// documents returns the README and its neighbours, and the files in docs and docs/dev.
 func documents(t *testing.T) []string {
 	t.Helper()
-	docs, err := filepath.Glob(docPattern)
-	if err != nil || len(docs) == 0 {
-		t.Fatalf("documents that match %s: %d (%v), want at least one", docPattern, len(docs), err)
+	var docs []string
+	for _, pattern := range []string{docPattern, devPattern} {
+		matches, err := filepath.Glob(pattern)
+		if err != nil || len(matches) == 0 {
+			t.Fatalf("documents that match %s: %d (%v), want at least one", pattern, len(matches), err)
+		}
+		docs = append(docs, matches...)
 	}
 	top, err := filepath.Glob("../../*.md")
 	if err != nil || !slices.Contains(top, readme) {
@@ -82,7 +87,8 @@ func TestDocs_IndexHasEveryPage(t *testing.T) {
 	t.Parallel()
 	index := clitest.Read(t, "../../docs/README.md")
 	for _, file := range documents(t) {
-		if name := filepath.Base(file); strings.Contains(file, "/docs/") && name != "README.md" && !strings.Contains(index, "]("+name+")") {
+		name, isPage := strings.CutPrefix(file, "../../docs/")
+		if isPage && name != "README.md" && !strings.Contains(index, "]("+name+")") {
 			t.Errorf("docs/README.md does not list %s", name)
 		}
 	}
@@ -539,37 +545,37 @@ func TestDocs_NamedFilesExist(t *testing.T) {
 	}
 }
 
-// The benchmarks that docs/performance.md names exist in the given packages.
+// The benchmarks that docs/dev/performance.md names exist in the given packages.
 func TestDocs_NamedBenchmarksExist(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z0-9/]+)` \\|")
-	rows := row.FindAllStringSubmatch(clitest.Read(t, "../../docs/performance.md"), -1)
+	rows := row.FindAllStringSubmatch(clitest.Read(t, "../../docs/dev/performance.md"), -1)
 	if len(rows) == 0 {
-		t.Error("docs/performance.md names no benchmark")
+		t.Error("docs/dev/performance.md names no benchmark")
 	}
 	for _, m := range rows {
 		files, _ := filepath.Glob(filepath.Join("../..", m[2], "*_test.go"))
 		if !slices.ContainsFunc(files, func(file string) bool {
 			return strings.Contains(clitest.Read(t, file), "func "+m[1]+"(b *testing.B)")
 		}) {
-			t.Errorf("docs/performance.md: package %s has no benchmark %s", m[2], m[1])
+			t.Errorf("docs/dev/performance.md: package %s has no benchmark %s", m[2], m[1])
 		}
 	}
 }
 
-// docs/dependencies.md has each direct dependency of the program and of scripts/dist with the version of go.mod.
+// docs/dev/dependencies.md has each direct dependency of the program and of scripts/dist with the version of go.mod.
 func TestDocs_DependenciesAreComplete(t *testing.T) {
-	doc := clitest.Read(t, "../../docs/dependencies.md")
+	doc := clitest.Read(t, "../../docs/dev/dependencies.md")
 	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
 	modules := clitest.Read(t, "../../go.mod") + clitest.Read(t, "../../scripts/dist/go.mod")
 	for _, m := range requirement.FindAllStringSubmatch(modules, -1) {
 		if m[3] == "" && !strings.Contains(doc, "| `"+m[1]+"` | "+m[2]+" |") {
-			t.Errorf("docs/dependencies.md has no row of %s %s", m[1], m[2])
+			t.Errorf("docs/dev/dependencies.md has no row of %s %s", m[1], m[2])
 		}
 	}
 	tools := clitest.Read(t, "../../scripts/lint.sh") + clitest.Read(t, "../../scripts/requirements.txt")
 	for _, m := range regexp.MustCompile(`(?m)(?:^version|==)=?([0-9.]+)$`).FindAllStringSubmatch(tools, -1) {
 		if !strings.Contains(doc, "| "+m[1]+" |") {
-			t.Errorf("docs/dependencies.md has no row of the tool of version %s", m[1])
+			t.Errorf("docs/dev/dependencies.md has no row of the tool of version %s", m[1])
 		}
 	}
 	pythonRows(t, doc)
@@ -596,14 +602,14 @@ func pythonRows(t *testing.T, doc string) {
 		rows[m[1]] = m[2]
 		for version := range strings.SplitSeq(m[2], ", ") {
 			if !slices.Contains(installed[m[1]], version) {
-				t.Errorf("docs/dependencies.md: %s %s is not a version in %q", m[1], version, files)
+				t.Errorf("docs/dev/dependencies.md: %s %s is not a version in %q", m[1], version, files)
 			}
 		}
 	}
 	for _, name := range []string{"mlflow", "mlflow-skinny", "psutil"} {
 		for _, version := range installed[name] {
 			if !slices.Contains(strings.Split(rows[name], ", "), version) {
-				t.Errorf("docs/dependencies.md has no row of %s %s", name, version)
+				t.Errorf("docs/dev/dependencies.md has no row of %s %s", name, version)
 			}
 		}
 	}
