@@ -19,8 +19,8 @@ import (
 // holds for all sizes above 1/10^17 of the largest size of the same sign; smaller sizes count as that size. Sizes below
 // 1e-100 count as 0.
 //
-// docs/dev/dependencies.md explains, with figures, why perfagent does not use github.com/DataDog/sketches-go, the package
-// by the inventors of DDSketch.
+// docs/dev/dependencies.md explains, with figures, why perfagent does not use github.com/DataDog/sketches-go, the
+// package by the inventors of DDSketch.
 type Sketch struct {
 	count    uint64 // of all values
 	zeros    uint64
