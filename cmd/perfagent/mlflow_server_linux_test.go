@@ -118,7 +118,7 @@ func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
 }
 
 // ourLine matches the message of a run with a pending push.
-var ourLine = regexp.MustCompile(`^perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
+var ourLine = regexp.MustCompile(`^perfagent: MLflow: (.*); the report is safe; push it with: (.*)\n$`)
 
 // pendingLine checks that stderr has only that line besides the job's output, and returns its error and its command.
 func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string) {

@@ -204,7 +204,7 @@ func TestMonitor_RunEndsFloodAndGarbage(t *testing.T) {
 	m.timing.hang = 2 * time.Second
 	gpuRun(t, m)
 	r := gpuWait(t, m, "what is said", func(r Reading) bool { // the last of several lines
-		return gpuErrHas("nvidia-smi answers what is not understood: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
+		return gpuErrHas("nvidia-smi printed something unexpected: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
 	})
 	if text := r.Err.Error(); len(text) > 300 || strings.ContainsAny(text, "\x00\x1b\n") {
 		t.Errorf("garbage: error %q, want one line of at most 300 bytes", text)
@@ -359,7 +359,7 @@ func TestMonitor_GiveUpCountsRestarts(t *testing.T) {
 func TestVendorState_CheckReportsMessageAfterOldRows(t *testing.T) {
 	now := time.Now()
 	b := vendorState{queryStarted: now.Add(-time.Minute), updatedAt: now.Add(-30 * time.Second), message: "WHAT", messageAt: now}
-	if err := b.check(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {
+	if err := b.check(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi printed something unexpected: WHAT" {
 		t.Errorf("check with a message after old rows: %v, want the message", err)
 	}
 	b.updatedAt = now.Add(-time.Second)

@@ -139,11 +139,11 @@ func TestScraper_RecordsReasonOfFailure(t *testing.T) {
 	}{
 		"status":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "it answers with status 503"},
 		"a web page":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>\n") }, `line 1: "<html>" is no name of a metric`},
-		"a cut body":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a 1\nb") }, "line 2: the last line does not end"},
-		"OpenMetrics": {openMetrics, "it answers in the format of OpenMetrics, though asked for Prometheus' text"},
+		"a cut body":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a 1\nb") }, "line 2: the last line has no end"},
+		"OpenMetrics": {openMetrics, "it responds in the OpenMetrics format, although Prometheus' text format was requested"},
 		"another host": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) },
 			"it redirects to another host, " + strings.TrimPrefix(elsewhere, "http://")},
-		"a loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects again and again"},
+		"a loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects too often"},
 		"no answer": {func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-block:

@@ -89,8 +89,8 @@ func TestPrometheusReader_ReadsValidBodies(t *testing.T) {
 
 // badBodies has invalid bodies and their errors.
 var badBodies = []struct{ body, want string }{
-	{"a 1", "line 1: the last line does not end"},
-	{"a 1\nb\n", "line 2: there is no space after the name of a metric"},
+	{"a 1", "line 1: the last line has no end"},
+	{"a 1\nb\n", "line 2: the name of a metric is not followed by a space"},
 	{"1a 1\n", `line 1: "1a 1" is no name of a metric`},
 	{"a{b=\"c\"}\n", `line 1: "" is no value`},
 	{"a{b=\"c} 1\n", "line 1: the value of a label has no end"},
@@ -104,7 +104,7 @@ var badBodies = []struct{ body, want string }{
 	{"a 0x10\n", `line 1: "0x10" is no value`},
 	{"a 1_0\n", `line 1: "1_0" is no value`},
 	{"a 1 x\n", `line 1: "x" is no time in milliseconds`},
-	{"a 1 1 1\n", "line 1: there is more after value and time"},
+	{"a 1 1 1\n", "line 1: there is more text after the value and time"},
 	{"a 1 # {trace=\"x\"} 1\n", `line 1: "#" is no time in milliseconds`},
 	{"# TYPE a info\n", `line 1: "info" is no type of the text format 0.0.4`},
 	{"# TYPE a\n", `line 1: "" is no type of the text format 0.0.4`},
@@ -284,9 +284,9 @@ func TestPrometheusReader_SkipsLongLine(t *testing.T) {
 	}
 
 	for body, want := range map[string]string{
-		"a 1\n" + x:              "line 2: the last line does not end",
+		"a 1\n" + x:              "line 2: the last line has no end",
 		"{" + x + "\n":           `line 1: "{` + x[:39] + `" is no name of a metric`,
-		"# TYPE a gauge\na 1\nb": "line 3: the last line does not end",
+		"# TYPE a gauge\na 1\nb": "line 3: the last line has no end",
 	} {
 		text.Reset(strings.NewReader(body))
 		for text.Next() {
