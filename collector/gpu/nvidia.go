@@ -206,7 +206,7 @@ func missingReason(text string) string {
 	if text == "" {
 		return "nvidia-smi printed nothing"
 	}
-	return "nvidia-smi says " + clean(text)
+	return "nvidia-smi printed " + clean(text)
 }
 
 // clean makes the output of a program fit for a report: one line, cut to 200 bytes, without control characters.

@@ -68,7 +68,7 @@ var damages = map[string]struct{ source, file, why string }{
 	"meminfo-missing":       {SourceMemory, "meminfo", "no such file"},
 	"diskstats-unreadable":  {SourceDiskIO, "diskstats", "is a directory"},
 	"loadavg-empty":         {SourceLoad, "loadavg", "fewer than 4 fields"},
-	"loadavg-nonsense":      {SourceLoad, "loadavg", `"lots" is not a number of tasks`},
+	"loadavg-nonsense":      {SourceLoad, "loadavg", `"lots" is not a count of tasks`},
 	"loadavg-missing":       {SourceLoad, "loadavg", "no such file"},
 	"vmstat-empty":          {SourceSwap, "vmstat", "no line pswpin or pswpout"},
 	"vmstat-nonsense":       {SourceSwap, "vmstat", `"-4" is not a count`},

@@ -48,7 +48,7 @@ func ParseAddress(value string) (Address, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 1<<16-1 {
 		return Address{}, fmt.Errorf(
-				"%q is not a port with another port after it: give on, PORT, ADDRESS:PORT or unix:PATH", port)
+			"%q is not a port with another port after it: give on, PORT, ADDRESS:PORT or unix:PATH", port)
 	}
 	a.Port = uint16(n)
 
