@@ -123,7 +123,7 @@ var codeTable = []Reason{
 	{PerfPyNoValue, "no sample of perf.py's file has such a value", false},
 	{PerfPyNoSample, "there are no samples", false},
 	{PerfPyTimestamps, "fewer than two samples have a timestamp: the length is unknown", false},
-	{PerfPyBackwards, "the first and last timestamps are equal: the length is unknown", false},
+	{PerfPyBackwards, "the last timestamp is not after the first: the length is unknown", false},
 
 	{NoRecording, "some ranks of the node have no recording", false},
 	{NotCombined, "values of several ranks cannot be combined", false},
