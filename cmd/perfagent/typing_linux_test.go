@@ -211,7 +211,7 @@ func TestTyping_NamesOfRunsAndShortForms(t *testing.T) {
 		{"perfagent show nosuch", `perfagent show: no run or file "nosuch"; the runs in perfagent-out are gpu, varied, three`, 1},
 		{"perfagent watch three", `perfagent watch: run "three" has ended: perfagent show perfagent-out/three`, 1},
 		{"perfagent __complete watch ''", "varied", 0},
-		{"perfagent __complete show --format ''", "markdown", 0},
+		{"perfagent __complete show --format ''", "jsonl", 0},
 		{"perfagent __complete run -- slee", "sleep", 0},
 		{"perfagent --version", "perfagent 1.0.0", 0},
 		{"perfagent -V", "perfagent 1.0.0", 0},
