@@ -126,7 +126,7 @@ func TestFaults(t *testing.T) {
 }
 
 // madeAndFailed is perfagent's message about a failure in the child that was to become the job.
-const madeAndFailed = "the process that was made for it failed"
+const madeAndFailed = "its new process failed"
 
 // gaveUp matches the messages of the Go runtime when it aborts.
 var gaveUp = regexp.MustCompile(`(?m)^(fatal error:|SIGSEGV:|SIGABRT:|futexwakeup addr|runtime:)`)
