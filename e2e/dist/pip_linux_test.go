@@ -62,6 +62,18 @@ func pipInstall(t *testing.T, d distribution) {
 	}
 }
 
+// Without Go, make prints one line with the ways to get the program.
+func TestMake_WithoutGo(t *testing.T) {
+	cmd := clitest.Command(t, testenv.NeedsTool(t, "make", "apt-get install make"), "build")
+	cmd.Dir = testenv.Repository(t, ".")
+	cmd.Env = withoutGo(t)
+	o := clitest.RunCommand(t, cmd)
+	o.Want(t, 2)
+	if o.Out != "" || strings.Count(o.Err, "\n") != 1 || !strings.Contains(o.Err, "pip install .") || !strings.Contains(o.Err, "install Go") {
+		t.Errorf("make prints %q, stderr %q; want one line that names pip install and Go", o.Out, o.Err)
+	}
+}
+
 // withoutGo returns an environment in which no Go is found, and none of its settings.
 func withoutGo(t *testing.T) []string {
 	t.Helper()

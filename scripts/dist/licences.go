@@ -27,9 +27,6 @@ const (
 	uPlotName    = "uPlot"
 )
 
-// sysName is the module with the licence of the standard library.
-const sysName = "golang.org/x/sys"
-
 // isLicense matches the names of licences and related files.
 var isLicense = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|ofl)([.-].*)?$`)
 
@@ -61,8 +58,8 @@ func linked(checkout string) ([]module, error) {
 		}
 	}
 
-	// The standard library has the same licence, and distributions of Go may lack its text.
-	if same := found[sysName]; same != nil {
+	// The standard library has the same licence. Not every distribution of Go contains its text.
+	if same := found["golang.org/x/sys"]; same != nil {
 		std.texts = same.texts
 	}
 	found[std.name] = std

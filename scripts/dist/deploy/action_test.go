@@ -70,7 +70,7 @@ func TestAction_InputsAreVariables(t *testing.T) {
 	}
 }
 
-// goCaches are the variables of the caches of Go, which a runner with a home of its own would not find.
+// goCaches returns the variables with the caches of Go, which a runner would otherwise look for in its empty home.
 var goCaches = sync.OnceValue(func() []string {
 	out, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
 	if err != nil {
