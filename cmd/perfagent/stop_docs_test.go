@@ -8,13 +8,12 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// The table of docs/stop-if.md has the columns of the samples.
-func TestDocs_StopKeysEqualColumns(t *testing.T) {
-	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`)
+// The table of docs/report.md has the columns of the samples.
+func TestDocs_SampleKeysEqualColumns(t *testing.T) {
 	var out strings.Builder
 	out.WriteString("| key | unit | meaning |\n|---|---|---|\n")
 	row := func(c collector.ColumnInfo) {
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", c.Key, cell.Replace(string(c.Unit)), cell.Replace(c.Label))
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", c.Key, unitCell(c.Unit), markdownCell.Replace(c.Label))
 	}
 	for c := range collector.NumColumns {
 		if c != collector.Timestamp {
@@ -24,5 +23,5 @@ func TestDocs_StopKeysEqualColumns(t *testing.T) {
 	for k := range collector.GPUKey(collector.NumGPUKeys) {
 		row(k.Info())
 	}
-	generatedPart(t, "../../docs/stop-if.md", "keys", out.String())
+	generatedPart(t, "../../docs/report.md", "keys", out.String())
 }
