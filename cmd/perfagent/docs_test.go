@@ -144,10 +144,17 @@ func seriesRows() string {
 	for c := range collector.NumColumns {
 		info := c.Info()
 		about[info.MLflow] = [2]string{unit(info.Unit), info.Label}
-		about[info.MLflow+"_max"] = [2]string{unit(info.Unit), "its peak in the window"}
 	}
-	for _, s := range pusher.AllSeries() {
-		row(s.Name, about[s.Name][0], about[s.Name][1])
+	all := pusher.AllSeries()
+	for i, s := range all {
+		if strings.HasSuffix(s.Name, "_max") {
+			continue // in the row of the mean
+		}
+		name := s.Name
+		if i+1 < len(all) && all[i+1].Name == s.Name+"_max" {
+			name += "`, `…_max"
+		}
+		row(name, about[s.Name][0], about[s.Name][1])
 	}
 
 	whole := map[collector.Bound]string{collector.BoundDeviceMemory: "its memory", collector.BoundDevicePower: "its power limit"}
