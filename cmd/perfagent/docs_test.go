@@ -127,8 +127,8 @@ func generatedPart(t *testing.T, file, name, want string) {
 
 func seriesRows() string {
 	var out strings.Builder
-	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
-	row := func(name, unit, meaning string) { fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, unit, meaning) }
+	out.WriteString("| name | unit | key or meaning |\n|---|---|---|\n")
+	row := func(name, unit, from string) { fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, unit, from) }
 	const megabytes = "MB (10^6 bytes)"
 	units := map[collector.Unit]string{collector.Mebibytes: megabytes, collector.MebibytesPerSecond: "MB/s"}
 	unit := func(u collector.Unit) string {
@@ -138,12 +138,12 @@ func seriesRows() string {
 		return string(u)
 	}
 	about := map[string][2]string{
-		"network_receive_megabytes":  {megabytes, "received since the start, from other hosts and over loopback"},
-		"network_transmit_megabytes": {megabytes, "sent since the start, to other hosts and over loopback"},
+		"network_receive_megabytes":  {megabytes, "`net_io_ext_recv_mb` + `net_io_lo_recv_mb`"},
+		"network_transmit_megabytes": {megabytes, "`net_io_ext_sent_mb` + `net_io_lo_sent_mb`"},
 	}
 	for c := range collector.NumColumns {
 		info := c.Info()
-		about[info.MLflow] = [2]string{unit(info.Unit), info.Label}
+		about[info.MLflow] = [2]string{unit(info.Unit), "`" + info.Key + "`"}
 	}
 	all := pusher.AllSeries()
 	for i, s := range all {
@@ -160,9 +160,9 @@ func seriesRows() string {
 	whole := map[collector.Bound]string{collector.BoundDeviceMemory: "its memory", collector.BoundDevicePower: "its power limit"}
 	for key := range collector.GPUKey(collector.NumGPUKeys) {
 		info := key.Info()
-		row(info.MLflow, unit(info.Unit), info.Label)
+		row(info.MLflow, unit(info.Unit), "`"+info.Key+"`")
 		if info.MLflowShare != "" {
-			row(info.MLflowShare, string(collector.Percent), info.Label+", as a share of "+whole[info.Bound])
+			row(info.MLflowShare, string(collector.Percent), "the same as a share of "+whole[info.Bound])
 		}
 	}
 	for _, l := range reporter.TimelineKinds() {
@@ -182,9 +182,9 @@ func unitCell(u collector.Unit) string {
 
 func metricRows() string {
 	var out strings.Builder
-	out.WriteString("| name | unit | meaning | how |\n|---|---|---|---|\n")
+	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
 	for _, m := range allMetrics() {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, unitCell(m.Unit), markdownCell.Replace(m.Meaning), markdownCell.Replace(m.How))
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", m.Name, unitCell(m.Unit), markdownCell.Replace(m.Meaning))
 	}
 	return out.String()
 }
