@@ -288,7 +288,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 	for _, node := range []string{"0", "1"} {
 		inside(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true").Want(t, 0)
 	}
-	insideIn(t, dir, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json").Want(t, 0)
+	insideIn(t, dir, "merge", "two/node-0.json", "two/node-1.json", "--to", "two.json").Want(t, 0)
 	o = diffIn(t, dir, "--all", "two", "two.json")
 	if !strings.HasPrefix(o.Out, "B took as long as A (one run a side: the noise is unknown)\n\nA: 1 run in 2 reports, two\nB: 1 run, two.json\n") ||
 		strings.Contains(o.Out, "+") || strings.Contains(o.Out, "~") || !strings.Contains(o.Out, "0 % ?") {

@@ -79,14 +79,14 @@ func TestDefaults_FlagBeatsVariableBeatsUserBeatsSite(t *testing.T) {
 // Bad lines give warnings, and the job runs with the other lines.
 func TestDefaults_BadLinesGiveWarnings(t *testing.T) {
 	t.Parallel()
-	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NODES=1\nPERFAGENT_HTML=sometimes\nPERFAGENT_NODE=3\n" +
+	site := "# ours\n\nPERFAGENT_INTERVAL=fast\nnonsense\nPERFAGENT_NODES=1\nPERFAGENT_NO_PAGE=sometimes\nPERFAGENT_NODE=3\n" +
 		"PERFAGENT_DISK_PATH=/::/tmp\nPERFAGENT_LISTEN_TOKEN=\x01\n"
 	o := clitest.RunCommand(t, withDefaults(t, "PERFAGENT_INTERVAL=1ms\n", site, "run", "--summary", "never", "--", "sh", "-c", "exit 5"))
 	o.Want(t, 5)
 	for _, want := range []string{
 		`perfagent.env:1: PERFAGENT_INTERVAL: 1ms is below 10ms; the line is left out`,
 		`/etc/perfagent.env:3: PERFAGENT_INTERVAL: "fast"`, `/etc/perfagent.env:4: not PERFAGENT_NAME=VALUE`,
-		`/etc/perfagent.env:5: PERFAGENT_NODES is not known; did you mean PERFAGENT_NODE?`, `/etc/perfagent.env:6: PERFAGENT_HTML: "sometimes"`,
+		`/etc/perfagent.env:5: PERFAGENT_NODES is not known; did you mean PERFAGENT_NODE?`, `/etc/perfagent.env:6: PERFAGENT_NO_PAGE: "sometimes"`,
 		`/etc/perfagent.env:8: PERFAGENT_DISK_PATH: a path is empty`,
 		`/etc/perfagent.env:9: PERFAGENT_LISTEN_TOKEN: the token has a control character`,
 	} {
