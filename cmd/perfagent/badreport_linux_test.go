@@ -278,7 +278,7 @@ func TestShow_EscapesHostileReport(t *testing.T) {
 	path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), string(text), 0o644)
 	merged := filepath.Join(t.TempDir(), "m.json")
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "--to", merged}, {"show", merged}, {"show", "--json", merged},
-		{"show", "--format", "markdown", path}, {"show", "--format", "csv", path}} {
+		{"show", "--format", "md", path}, {"show", "--format", "csv", path}} {
 		o := inside(t, args...)
 		o.Want(t, 0)
 		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {

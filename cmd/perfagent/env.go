@@ -84,7 +84,7 @@ func printDetected(w io.Writer, found agent.Detection) error {
 func detectedTable(found agent.Detection) *table.Table {
 	id, t := found.Identity, &table.Table{Columns: table.Left("", "", "")}
 	t.Add(table.Texts("run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"])...)
-	t.Add(table.Texts("node", cmp.Or(formatIndex(id.Node), "0, as nobody tells"), found.From["node"])...)
+	t.Add(table.Texts("node", cmp.Or(formatIndex(id.Node), "0, the default"), found.From["node"])...)
 	for _, row := range []struct{ name, value, key string }{
 		{"node name", id.NodeName, "node_name"},
 		{"nodes", formatCount(id.Nodes), "nodes"},

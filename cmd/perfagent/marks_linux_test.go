@@ -343,8 +343,8 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		t.Errorf("phases %q, want 7, the last name cut to 200 bytes", phaseNames(n))
 	}
 
-	for _, args := range [][]string{{"show"}, {"show", "--format", "markdown"}, {"show", "--format", "csv"}, {"show", "--json"},
-		{"diff", "perfagent-out/h", "perfagent-out/h"}, {"diff", "--format", "markdown", "perfagent-out/h", "perfagent-out/h"}} {
+	for _, args := range [][]string{{"show"}, {"show", "--format", "md"}, {"show", "--format", "csv"}, {"show", "--json"},
+		{"diff", "perfagent-out/h", "perfagent-out/h"}, {"diff", "--format", "md", "perfagent-out/h", "perfagent-out/h"}} {
 		again := clitest.Perfagent(t, args...)
 		again.Dir = cmd.Dir
 		out := clitest.RunCommand(t, again)

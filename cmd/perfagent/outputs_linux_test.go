@@ -147,7 +147,7 @@ func TestOutputs_RecordingsEqualGoldenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, path := goldens(name), pathOf(t, name)
 			for output, args := range map[string][]string{
-				"show.txt": nil, "show.md": {"--format", "markdown"}, "show.csv": {"--format", "csv"}, "rows.txt": {"--format", "jsonl"},
+				"show.txt": nil, "show.md": {"--format", "md"}, "show.csv": {"--format", "csv"}, "rows.txt": {"--format", "jsonl"},
 				"numbers.json": {"--json", "-v"}, "processes.txt": {"--processes"}, "ops.txt": {"--ops"},
 				"ops.json": {"--ops", "--json"}, "ops-key.txt": {"--ops", "--key", "k1"},
 			} {
@@ -325,7 +325,7 @@ func TestOutputs_ComparisonsEqualGoldenFiles(t *testing.T) {
 	} {
 		runs := slices.Concat(sides[0], []string{"--"}, sides[1])
 		g.run(t, name+".txt", append([]string{"diff", "--all"}, runs...)...)
-		g.run(t, name+".md", append([]string{"diff", "--format", "markdown"}, runs...)...)
+		g.run(t, name+".md", append([]string{"diff", "--format", "md"}, runs...)...)
 		g.run(t, name+".json", append([]string{"diff", "--format", "json", "--to", name + ".html", "--fail-if", "job_cpu_seconds > +10%",
 			"--fail-if", "wall_seconds < 1"}, runs...)...)
 		page, err := os.ReadFile(name + ".html")

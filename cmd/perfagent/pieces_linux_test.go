@@ -185,7 +185,7 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 	}
 
 	for _, args := range [][]string{{"plot", "4711", "--to", "all.html"}, {"plot", "4711", "--to", "one.svg", "--node", "1"}, {"diff", "4711", "4711"},
-		{"show", "--format", "csv", "4711"}, {"show", "--format", "markdown", "4711"}} {
+		{"show", "--format", "csv", "4711"}, {"show", "--format", "md", "4711"}} {
 		insideIn(t, dir, args...).Want(t, 0)
 	}
 	if page, err := os.ReadFile(filepath.Join(dir, "all.html")); err != nil || !strings.Contains(string(page), "4711") {

@@ -46,7 +46,7 @@ is replaced only with --force.`,
 		Example: `  perfagent plot
   perfagent plot trial-7 --to trial-7.html
   perfagent plot job-4711.json --to node-3.svg --node 3
-  perfagent plot perf.json --to cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
+  perfagent plot perf.json --to cpu.png --metric cpu_pct_per_cpu_avg --width 900`,
 		Args: atMostOne,
 		RunE: o.runE(o.plot),
 	}

@@ -479,7 +479,7 @@ func TestMerge_RefusesNameOfAPage(t *testing.T) {
 	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {
 		o := inside(t, "merge", good, "--to", name)
 		o.Want(t, 1)
-		o.WantLine(t, "-o "+name, "m3.json", "page is written beside it")
+		o.WantLine(t, "--to "+name, "m3.json", "page is written next to it")
 		if files, _ := os.ReadDir(o.Dir); len(files) != 0 {
 			t.Errorf("merge --to %s left the files %v, want none", name, files)
 		}

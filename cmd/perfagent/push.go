@@ -44,8 +44,8 @@ bucket, or a ProxyStore, where Python programs find them. Each node gets the
 first free name: RUN-ID/node-N, RUN-ID/node-N.2 and so on. A report that is
 already there is left as it is, and is not put again.
 
-The server is that of --mlflow, of MLFLOW_TRACKING_URI, or the one recorded in
-the report, in this order. The first line names it. All MLFLOW_* variables for
+The server is --mlflow, MLFLOW_TRACKING_URI, or the one recorded in the report,
+in this order. The first line names it. All MLFLOW_* variables for
 authentication, TLS, retries and workspaces apply.
 
 Exit code: 0 once the server or the store has everything; 1 otherwise.`,

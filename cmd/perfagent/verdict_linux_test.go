@@ -240,7 +240,7 @@ func TestVerdict_RunsOwnCauseComesFirst(t *testing.T) {
 	call("plot", all, "--to", page).Want(t, 0)
 
 	for name, text := range map[string]string{
-		"show": call("show", all).Out, "markdown": call("show", "--format", "markdown", all).Out, "page.html": clitest.Read(t, page),
+		"show": call("show", all).Out, "markdown": call("show", "--format", "md", all).Out, "page.html": clitest.Read(t, page),
 	} {
 		own := regexp.MustCompile(`node 1(: exited with code| failed: exit) 4`).FindStringIndex(text)
 		if other := strings.Index(text, "node 2: killed by SIGKILL"); own == nil || other < own[0] {
