@@ -112,6 +112,7 @@ func registerFlagCompletions(cmd *cobra.Command) {
 	all := flagValues()
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		var complete cobra.CompletionFunc
+		_, f.Usage = pflag.UnquoteUsage(f)
 		chosen, isFormat := f.Value.(*format)
 		switch values := all[f.Name]; {
 		case isFormat:

@@ -119,7 +119,7 @@ func (d *defaults) read(path string) {
 	}
 	for _, s := range slices.Backward(settings) {
 		if !slices.Contains(flagVariables(), s.Name) {
-			wrong[s.Line] = unknownVariable(s.Name, flagVariables(), "run --help")
+			wrong[s.Line] = unknownVariable(s.Name, flagVariables(), "perfagent run --help")
 			continue
 		}
 		if s.Value != "" { // an empty value counts as unset, as in the environment

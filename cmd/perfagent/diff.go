@@ -74,7 +74,7 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
 	o.format = addFormat(f, formatTable, formatMarkdown, formatJSON)
 	f.BoolVar(&o.all, "all", false, "also show what did not change")
-	f.StringVar(&o.to, "to", "", "also write the comparison as a page to `FILE`, which ends in .html")
+	f.StringVar(&o.to, "to", "", "also write the comparison to `FILE`, a page (.html)")
 	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
 	o.addCPUs("each node")
 

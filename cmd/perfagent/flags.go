@@ -87,8 +87,8 @@ var flagOf = map[string]string{
 	"ListenToken": listenToken,
 }
 
-// addRecordFlags declares the flags of the commands that record, with their defaults. In a description, what only --help
-// shows follows a line end.
+// addRecordFlags declares the flags of the commands that record, with their defaults. In a description, a line end
+// comes before what only --help shows.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, 10ms or more")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,

@@ -59,7 +59,7 @@ func newHelp(s streams) *cobra.Command {
 func addHelpFlag(cmd *cobra.Command) {
 	usage := "print this help"
 	if records(cmd) {
-		usage += "; -h prints only the flags above"
+		usage += "; -h is shorter"
 	}
 	cmd.Flags().Bool("help", false, usage)
 	cmd.Flags().Lookup("help").Shorthand = "h" // for the help and completions only
@@ -159,8 +159,8 @@ func flagTable(column int, flags []*pflag.Flag, details bool) *table.Table {
 	return t
 }
 
-// flagEntry returns the names of f, such as "-q, --quiet", its description, and the details that follow the description.
-// In the usage text of a flag, a line end comes before the details.
+// flagEntry returns the names of f, such as "-q, --quiet", its description, and the details that follow it. In the
+// usage text of a flag, a line end comes before the details.
 func flagEntry(f *pflag.Flag) (name, meaning, details string) {
 	name = "      --" + f.Name
 	if f.Shorthand != "" {

@@ -54,7 +54,7 @@ the list has the summary object of each run.`,
 
 	f := o.addTo(cmd)
 	o.format = addFormat(f, formatTable, formatJSON)
-	f.StringVar(&o.to, "to", "", "write a page to `FILE`, which ends in .html: the list with links to the pages of the runs")
+	f.StringVar(&o.to, "to", "", "write the list to `FILE`, a page (.html) with links to the pages of the runs")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 
 	return cmd

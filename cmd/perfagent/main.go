@@ -1,5 +1,5 @@
-// Command perfagent reports the resources that a job used on this node. It wraps a command (perfagent run -- COMMAND) or
-// records the host while jobs run (perfagent sidecar), and writes a report. See the README, or run "perfagent help".
+// Command perfagent reports the resources that a job used on this node. It wraps a command (perfagent run -- COMMAND)
+// or records the host while jobs run (perfagent sidecar), and writes a report. See the README, or run "perfagent help".
 package main
 
 import (

@@ -120,7 +120,7 @@ func (o *mergeOptions) check(names []string) error {
 	case len(names) == 0:
 		return errors.New("merge: name a run, or two reports or more")
 	case o.to == "":
-		return errors.New("merge: --to FILE is missing")
+		return errors.New("merge: name the file with --to FILE; --out is the directory of the runs")
 	case strings.EqualFold(filepath.Ext(o.to), ".html"):
 		return fmt.Errorf("merge: --to %s: name the report, %s.json; its page is written next to it",
 			o.to, o.to[:len(o.to)-len(".html")])

@@ -113,7 +113,9 @@ var commandGroups = []struct {
 	commands []namedCommand
 }{
 	{"Record", []namedCommand{{"run", newRun}, {"attach", newAttach}, {"sidecar", newSidecar}}},
-	{"Look", []namedCommand{{"ls", newLs}, {"show", newShow}, {"watch", newWatch}, {"plot", newPlot}, {"diff", newDiff}, {"env", newEnv}}},
+	{"Look", []namedCommand{
+		{"ls", newLs}, {"show", newShow}, {"watch", newWatch}, {"plot", newPlot}, {"diff", newDiff}, {"env", newEnv},
+	}},
 	{"Keep and send", []namedCommand{{"merge", newMerge}, {"push", newPush}, {"prune", newPrune}}},
 	{"Inside a job", []namedCommand{{"mark", newMark}, {"phase", newPhase}, {"op", newOp}}},
 	{"Help", []namedCommand{

@@ -34,8 +34,8 @@ could not be started.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false)
 	f.StringVar(&o.Cgroup, "cgroup", agent.Auto, "`how` to measure the job: create (in its own control group), "+
-		"off (by its processes) or auto\n: by perfagent's own control group if nothing else is in it, otherwise by the processes; "+
-		"create needs permission to make a control group")
+		"off (by its processes) or auto\n: by perfagent's own control group if nothing else is in it, otherwise by the "+
+		"processes; create needs permission to make a control group")
 	addStopFlags(f, o)
 	addRecordFlags(f, o)
 

@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// newNames maps old names of commands, flags and variables to the new ones. Of a flag with several, each command has its
-// own: the first that it knows.
+// newNames maps old names of commands, flags and variables to the new ones. If a flag has several, the first that the
+// command has is meant.
 var newNames = map[string][]string{
 	"record":         {"op"},
 	"--html":         {"--" + noPage, "--to"},

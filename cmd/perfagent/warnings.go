@@ -31,7 +31,7 @@ func (o *recordOptions) applyQuiet(cmd *cobra.Command) error {
 // warn logs probable mistakes in flags and variables. The job runs anyway.
 func (o *recordOptions) warn(cmd *cobra.Command) {
 	for _, name := range unknownVariables(os.Environ()) {
-		o.Log.Warn(unknownVariable(name, knownVariables(), helpOf(cmd)))
+		o.Log.Warn(unknownVariable(name, knownVariables(), "perfagent "+helpOf(cmd)))
 	}
 
 	if !cmd.Flags().Changed("disk-path") {
@@ -45,14 +45,12 @@ func (o *recordOptions) warn(cmd *cobra.Command) {
 	}
 }
 
-// unknownVariable returns the warning about a variable that is not one of known. help is the arguments of perfagent that
-// print the variables.
-func unknownVariable(name string, known []string, help string) string {
+// unknownVariable returns the warning about a variable that is not one of known. The command lister lists them.
+func unknownVariable(name string, known []string, lister string) string {
 	if renamed := newNames[name]; renamed != nil {
 		return name + " is not known; it is now " + renamed[0]
 	}
-	return name + " is not known; " + text.DidYouMean(text.Nearest(name, known), "%s",
-		"perfagent "+help+" names the variables")
+	return name + " is not known; " + text.DidYouMean(text.Nearest(name, known), "%s", lister+" names the variables")
 }
 
 // variablePrefix is the prefix of the names of all of perfagent's variables.
