@@ -40,16 +40,16 @@ func newDiff(s streams) *cobra.Command {
 		SuggestFor: []string{"compare"},
 		Short:      "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
-after it. The first line says how long B took, and what else has changed. Then
-come the metrics that changed, with the medians and their noise; --all has the
-others, too, with ~ where the difference may be noise. Of two single runs the
-metrics are shown that differ by 5 % or more.
+after it. The first line sums it up: how long B took, and what else changed. The
+table has the metrics that changed, with medians and noise. With --all it also
+has the others, with ~ where the difference may be noise. For two single runs it
+has the metrics that differ by 5 % or more.
 
 A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, reports of any kind
 that show reads, or directories. From a RUN-ID or a directory diff takes all
 reports node-*.json at any depth or, if there are none, all *.json files
-directly in it. The -- may be omitted between exactly two names. Noise can be
-estimated from four runs a side; ten are good.
+directly in it. Between exactly two names, -- can be left out. Four runs on each
+side are enough to estimate the noise; ten are better.
 
 With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
 OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
@@ -57,7 +57,7 @@ an amount in the metric's unit, such as 90. A change in percent must also be
 significant; with too few runs to test, the plain difference counts. The exit
 code is 2 if the runs cannot be compared.
 
-METRIC is one of perfagent metrics, or a number of what the job said, such as
+METRIC is one of perfagent metrics, or a number that the job reported, such as
 phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff before after

@@ -53,11 +53,12 @@ the run that started last.
   jsonl     a flat JSON object for each node, on a line of its own: what it was
             given, what it used and how it ended; for tables of many runs
 
-With --processes, show the job's processes that used most CPU time and memory,
-as text or JSON.
+With --processes, show the processes of the job that used the most CPU time and
+memory, as text or JSON.
 
-With --ops, show all that the job said of its operations and transfers, as text
-or JSON. With --key, show what each operation did with one key.`,
+With --ops, show everything that the job reported about its operations and
+transfers, as text or JSON. With --key, show what each operation did with one
+key.`,
 		Example: `  perfagent show
   perfagent show trial-7
   perfagent show @-2
@@ -74,7 +75,7 @@ or JSON. With --key, show what each operation did with one key.`,
 	o.format = addFormat(f, formatText, formatMarkdown, formatCSV, formatJSON, "jsonl")
 	o.addCPUs("the node")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not only their number")
-	f.BoolVar(&o.processes, "processes", false, "show the processes that used most CPU time and memory")
+	f.BoolVar(&o.processes, "processes", false, "show the processes that used the most CPU time and memory")
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
 
