@@ -48,8 +48,8 @@ standard output is not a terminal, or TERM is dumb or unset, watch prints one
 plain line per --refresh instead.
 
 Exit code: 0 if the run has ended or you pressed q; 128+n after signal n (Ctrl-C
-is 130); 1 otherwise: there is no such run, none is running, or its perfagent
-was killed.`,
+is 130); 1 otherwise: there is no such run, none is running, or its perfagent is
+gone.`,
 		Example: `  perfagent watch
   perfagent watch trial-7 --node 3
   perfagent watch --refresh 10s trial-7 >> progress.log`,
