@@ -886,7 +886,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	}
 	d.run(0, "run", "--run-id", "p", "--node", "3", "--compat", "perf.py", "--interval", "20ms", "--", "sleep", "0.2")
 	d.run(0, "merge", "perfagent-out/j/node-0.json", "perfagent-out/j/node-1.json", journal, "perfagent-out/j/node-4.json",
-		"perfagent-out/p/node-3.json", "--cpus", "8", "-o", "all.json")
+		"perfagent-out/p/node-3.json", "--cpus", "8", "--to", "all.json")
 	validFile(t, d.path("all.json"))
 	merged, err := reportfile.Read(d.path("all.json"), 0)
 	if err != nil {

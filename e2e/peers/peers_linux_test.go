@@ -210,7 +210,7 @@ const (
 
 func peerStressRow(t *testing.T, job *peerStress, mode string) string {
 	tool := peerTool{mode, func(r *peerRun) []string {
-		return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--html", "never", "--interval", job.interval, "--"}, r.job...)
+		return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--no-page", "--interval", job.interval, "--"}, r.job...)
 	}, (*peerRun).ourSays}
 	r := peerStart(t, tool, job.program)
 	share := math.NaN()

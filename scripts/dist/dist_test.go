@@ -23,9 +23,12 @@ Usage:
 Recording:
   -i, --interval DURATION   time between samples
                             [$PERFAGENT_INTERVAL] (default 1s)
-      --html                a page
+      --no-page             no page
       --long-flag VALUE
           text on a line of its own
+
+Exit code: 0 if it worked,
+or 1.
 
 Use "perfagent help" for more.
 `
@@ -61,11 +64,14 @@ perfagent thing \-\- x       an example
 time between samples
 [$PERFAGENT_INTERVAL] (default 1s)
 .TP
-.B \-\-html
-a page
+.B \-\-no\-page
+no page
 .TP
 .B \-\-long\-flag VALUE
 text on a line of its own
+.SH EXIT STATUS
+0 if it worked,
+or 1.
 .PP
 Use \(dqperfagent help\(dq for more.
 .SH SEE ALSO
