@@ -207,7 +207,7 @@ func optionRows(commands []*cobra.Command) string {
 	for _, cmd := range commands {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			cells := optionCells(f)
-			if f.Hidden {
+			if f.Hidden || f.Name == "help" {
 				return
 			}
 			if of[cells] == nil {
@@ -232,11 +232,9 @@ var usageVariable = regexp.MustCompile(` \[\$(\w+)\]`)
 
 // optionCells returns the names of a flag, its variable, default and meaning.
 func optionCells(f *pflag.Flag) string {
-	value, usage := pflag.UnquoteUsage(f)
-	if value == "string" {
-		value = ""
-	}
-	name := "`" + strings.TrimSpace("--"+f.Name+" "+value) + "`"
+	entry, meaning, details := flagEntry(f)
+	_, name, _ := strings.Cut(entry, "--")
+	name, usage := "`--"+name+"`", meaning+details
 	if f.Shorthand != "" {
 		name += ", `-" + f.Shorthand + "`"
 	}
