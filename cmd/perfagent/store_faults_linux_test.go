@@ -132,7 +132,7 @@ func TestStore_FaultsLeaveJobAlone(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			begun := time.Now()
-			o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", f.address, "--push-timeout", "3s", "--html", "never",
+			o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", f.address, "--push-timeout", "3s", "--no-page",
 				"--", "sh", "-c", "sleep 0.1; exit 6")
 			took := time.Since(begun)
 			o.Want(t, 6)

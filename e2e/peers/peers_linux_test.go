@@ -206,7 +206,7 @@ const (
 // peerStressed measures a job, checks its numbers, and logs what perfagent used.
 func peerStressed(t *testing.T, job *peerStress, mode string) {
 	tool := peerTool{mode, func(r *peerRun) []string {
-		return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--html", "never", "--interval", job.interval, "--"}, r.job...)
+		return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--no-page", "--interval", job.interval, "--"}, r.job...)
 	}, (*peerRun).ourSays}
 	r := peerStart(t, tool, job.program)
 	share := math.NaN()

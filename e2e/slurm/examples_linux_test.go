@@ -307,7 +307,7 @@ func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 		}
 	}
 	j.wantList(t, c, "JOB: 2 x 8, exit code 137")
-	j.perfagent(t, c, "plot", j.id, "-o", "run.html")
+	j.perfagent(t, c, "plot", j.id, "--to", "run.html")
 	if page := clitest.Read(t, filepath.Join(j.dir, "run.html")); !strings.Contains(page, first) {
 		t.Errorf("the page lacks the rank that failed first: %q", first)
 	}
