@@ -181,7 +181,7 @@ func seriesRows() string {
 	return out.String()
 }
 
-// unitCell returns a unit without what the page says once: what a MiB is.
+// unitCell returns a unit without the explanation of a MiB, which the page has once.
 func unitCell(u collector.Unit) string {
 	return markdownCell.Replace(strings.TrimSuffix(string(u), " (2^20 bytes)"))
 }
