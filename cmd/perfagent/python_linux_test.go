@@ -247,7 +247,7 @@ func TestMonitor_ProgramThatCannotStartGivesWarning(t *testing.T) {
 		{"no type", `interval=object()`, ""},
 		{"not a perfagent", "", "exit code 3"},
 		{"garbage", "", `it answered b'{"pid": 1}\n'`},
-		{"half a line", "", "no answer within 1 s"},
+		{"half a line", "", "no response within 1 s"},
 		{"no end of a line", "", `it answered b'{"run_id`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

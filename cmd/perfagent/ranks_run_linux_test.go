@@ -338,7 +338,7 @@ func TestRanks_UnseenPerfagentsEachMeasureTheHost(t *testing.T) {
 	t.Parallel()
 	for why, temporary := range map[string]func(*testing.T) string{
 		"no such file or directory": func(*testing.T) string { return "/nonexistent" },
-		"no answer within 5s":       hangingDir,
+		"no response within 5s":       hangingDir,
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()

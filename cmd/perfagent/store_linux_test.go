@@ -148,9 +148,9 @@ func TestStore_WrongReferenceGivesOneLine(t *testing.T) {
 	for argument, words := range map[string]string{
 		address + "#nothing":                "no object nothing in " + address,
 		address + "#nothing/node-0":         "no object perfagent.nothing.node-0.json in " + address,
-		address + "#cut":                    address + "#cut/node-0: it is not JSON, or cut short",
+		address + "#cut":                    address + "#cut/node-0: it is not JSON, or is cut off",
 		address + "#whole@0":                `no run "whole@0"; the runs in ` + address + " are whole",
-		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or cut short",
+		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or is cut off",
 		address + "#dict/node-0":            address + "#dict/node-0: it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
 		address + "#key":                    address + "#key: it has the unknown tag XX",
 		address + "#plain":                  address + "#plain is not a report: it has no \"schema\"",
@@ -159,7 +159,7 @@ func TestStore_WrongReferenceGivesOneLine(t *testing.T) {
 		"gopher://u:s3cr3t@h/#a":            "unknown scheme",
 		"file://" + dir + "#nothing":        "nothing",
 		"file://" + dir + "#nothing/node-0": "no object file://" + dir + "#nothing/node-0",
-		address + "#../x":                   "no object has such a name",
+		address + "#../x":                   "the name is not valid for an object",
 	} {
 		for _, args := range [][]string{{"show", argument}, {"push", "--store", t.TempDir(), argument}} {
 			o := call(args...)

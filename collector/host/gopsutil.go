@@ -46,7 +46,7 @@ func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 		return nil, fmt.Errorf("gopsutil: %w", err)
 	}
 	if len(stats) == 0 {
-		return nil, errors.New("gopsutil named no CPU")
+		return nil, errors.New("gopsutil returned no CPU")
 	}
 
 	out := make([]CPUTimes, len(stats))
@@ -72,7 +72,7 @@ func (g *gopsutil) readMemory() (Memory, error) {
 		return Memory{}, fmt.Errorf("gopsutil: %w", err)
 	}
 	if vm.Total == 0 {
-		return Memory{}, errors.New("gopsutil named no memory")
+		return Memory{}, errors.New("gopsutil returned no memory")
 	}
 	if vm.Available > vm.Total {
 		return Memory{}, fmt.Errorf("gopsutil: %d bytes of memory are available, of %d in all", vm.Available, vm.Total)
@@ -88,7 +88,7 @@ func (g *gopsutil) readDiskIO() ([]Device, error) {
 		return nil, fmt.Errorf("gopsutil: %w", err)
 	}
 	if len(stats) == 0 {
-		return nil, errors.New("gopsutil named no disk")
+		return nil, errors.New("gopsutil returned no disk")
 	}
 
 	devs := make([]Device, 0, len(stats))
@@ -105,7 +105,7 @@ func nicsOf(stats []net.IOCountersStat, err error) ([]Device, error) {
 		return nil, fmt.Errorf("gopsutil: %w", err)
 	}
 	if len(stats) == 0 {
-		return nil, errors.New("gopsutil named no network interface")
+		return nil, errors.New("gopsutil returned no network interface")
 	}
 
 	nics := make([]Device, len(stats))
