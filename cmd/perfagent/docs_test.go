@@ -121,6 +121,22 @@ func TestDocs_SummariesAreRecorded(t *testing.T) {
 	}
 }
 
+// The example of perfagent env in docs/schedulers.md prints what the page shows, apart from the host's name.
+func TestDocs_EnvPrintsItsExample(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Slurm's variables: run the tests on Linux")
+	}
+	const page = "../../docs/schedulers.md"
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", fenced(t, page, "sh")[0].text)
+	cmd.Env = []string{"PATH=" + filepath.Dir(clitest.Binary(t)) + ":" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	host := regexp.MustCompile(`(?m)^node name .*$`)
+	want := host.ReplaceAllString(fenced(t, page, "text")[0].text, "")
+	if diff := cmp.Diff(want, host.ReplaceAllString(string(out), "")); err != nil || diff != "" {
+		t.Errorf("perfagent env (-page +printed): %v\n%s", err, diff)
+	}
+}
+
 // The manifest in docs/kubernetes.md is a part of the one that it names.
 func TestDocs_ManifestIsOfTheJob(t *testing.T) {
 	manifest := clitest.Read(t, "../../deploy/kubernetes/job.yaml")
