@@ -30,6 +30,14 @@ export PERFAGENT_TEST_S3 = $(CURDIR)/.tools/versitygw
 export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 
+# Any target but help and clean needs Go, which may fetch the version of go.mod.
+ifneq (,$(filter-out help clean,$(MAKECMDGOALS)))
+no_go := $(shell out=$$( ($(GO) list -m) 2>&1 ) || echo "$$out")
+ifneq (,$(no_go))
+$(error No Go that builds perfagent ($(no_go)). Run "pip install .", which fetches one, or install Go: https://go.dev/dl)
+endif
+endif
+
 .DEFAULT_GOAL = help
 .PHONY: help build install dist demo test e2e race check times bench floor peers campaign e2e-kubernetes fuzz lint cross picture pictures clean
 

@@ -165,8 +165,8 @@ func generatedPart(t *testing.T, file, name, want string) {
 
 func seriesRows() string {
 	var out strings.Builder
-	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
-	row := func(name, unit, meaning string) { fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, unit, meaning) }
+	out.WriteString("| name | unit | key or meaning |\n|---|---|---|\n")
+	row := func(name, unit, from string) { fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, unit, from) }
 	const megabytes = "MB (10^6 bytes)"
 	units := map[collector.Unit]string{collector.Mebibytes: megabytes, collector.MebibytesPerSecond: "MB/s"}
 	unit := func(u collector.Unit) string {
@@ -176,24 +176,31 @@ func seriesRows() string {
 		return string(u)
 	}
 	about := map[string][2]string{
-		"network_receive_megabytes":  {megabytes, "received since the start, from other hosts and over loopback"},
-		"network_transmit_megabytes": {megabytes, "sent since the start, to other hosts and over loopback"},
+		"network_receive_megabytes":  {megabytes, "`net_io_ext_recv_mb` + `net_io_lo_recv_mb`"},
+		"network_transmit_megabytes": {megabytes, "`net_io_ext_sent_mb` + `net_io_lo_sent_mb`"},
 	}
 	for c := range collector.NumColumns {
 		info := c.Info()
-		about[info.MLflow] = [2]string{unit(info.Unit), info.Label}
-		about[info.MLflow+"_max"] = [2]string{unit(info.Unit), "its peak in the window"}
+		about[info.MLflow] = [2]string{unit(info.Unit), "`" + info.Key + "`"}
 	}
-	for _, s := range pusher.AllSeries() {
-		row(s.Name, about[s.Name][0], about[s.Name][1])
+	all := pusher.AllSeries()
+	for i, s := range all {
+		if strings.HasSuffix(s.Name, "_max") {
+			continue // in the row of the mean
+		}
+		name := s.Name
+		if i+1 < len(all) && all[i+1].Name == s.Name+"_max" {
+			name += "`, `…_max"
+		}
+		row(name, about[s.Name][0], about[s.Name][1])
 	}
 
 	whole := map[collector.Bound]string{collector.BoundDeviceMemory: "its memory", collector.BoundDevicePower: "its power limit"}
 	for key := range collector.GPUKey(collector.NumGPUKeys) {
 		info := key.Info()
-		row(info.MLflow, unit(info.Unit), info.Label)
+		row(info.MLflow, unit(info.Unit), "`"+info.Key+"`")
 		if info.MLflowShare != "" {
-			row(info.MLflowShare, string(collector.Percent), info.Label+", as a share of "+whole[info.Bound])
+			row(info.MLflowShare, string(collector.Percent), "the same as a share of "+whole[info.Bound])
 		}
 	}
 	for _, l := range reporter.TimelineKinds() {
@@ -206,104 +213,87 @@ func seriesRows() string {
 	return out.String()
 }
 
+// unitCell returns a unit without what the page says once: what a MiB is.
+func unitCell(u collector.Unit) string {
+	return markdownCell.Replace(strings.TrimSuffix(string(u), " (2^20 bytes)"))
+}
+
 func metricRows() string {
-	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`)
 	var out strings.Builder
-	out.WriteString("| name | unit | meaning | how |\n|---|---|---|---|\n")
+	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
 	for _, m := range allMetrics() {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(string(m.Unit)), cell.Replace(m.Meaning), cell.Replace(m.How))
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", m.Name, unitCell(m.Unit), markdownCell.Replace(m.Meaning))
 	}
 	return out.String()
 }
 
-// The tables of docs/options.md list the flags, variables and defaults of the commands, each once and no others.
+// The tables of docs/options.md are the flags of the commands. -update rewrites them.
 func TestDocs_OptionTablesEqualFlags(t *testing.T) {
 	s := streams{out: new(bytes.Buffer), err: new(bytes.Buffer)}
-	for _, test := range []struct {
-		table string
-		cmd   *cobra.Command
-		env   map[string]string
-	}{
-		{"options", newRun(s), sampleVariables()},
-		{"options", newSidecar(s), sampleVariables()},
-		{"options", newAttach(s), sampleVariables()},
-		{"options show", newShow(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options watch", newWatch(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options merge", newMerge(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options plot", newPlot(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options diff", newDiff(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options push", newPush(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options ls", newLs(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options prune", newPrune(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options metrics", newMetrics(s), nil},
-	} {
-		t.Run(test.cmd.Name(), func(t *testing.T) {
-			_, part, _ := markedPart(t, clitest.Read(t, optionsDoc), test.table)
-			only := regexp.MustCompile("(?m)^.* \\| (`[a-z` ]+) only: .*\n")
-			part = only.ReplaceAllStringFunc(part, func(row string) string {
-				if strings.Contains(only.FindStringSubmatch(row)[1], "`"+test.cmd.Name()+"`") {
-					return row
-				}
-				return ""
-			})
-			want := make(map[string]string)
-			test.cmd.Flags().VisitAll(func(f *pflag.Flag) { want[flagNames(f)] = optionRow(f, test.env[f.Name]) })
-			if diff := cmp.Diff(want, optionRows(t, part)); diff != "" {
-				t.Errorf("the table %q against the flags of perfagent %s (-want +table):\n%s", test.table, test.cmd.Name(), diff)
+	record := []*cobra.Command{newRun(s), newAttach(s), newSidecar(s)}
+	others := slices.DeleteFunc(newRoot(s, "").Commands(), func(c *cobra.Command) bool {
+		return c.Hidden || slices.ContainsFunc(record, func(r *cobra.Command) bool { return r.Name() == c.Name() })
+	})
+	generatedPart(t, optionsDoc, "options", optionRows(record))
+	generatedPart(t, optionsDoc, "others", optionRows(others))
+}
+
+// optionRows returns a table of the flags of some commands. Flags that are alike have one row.
+func optionRows(commands []*cobra.Command) string {
+	var flags []string
+	of := make(map[string][]string) // commands by flag
+	for _, cmd := range commands {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			cells := optionCells(f)
+			if f.Hidden {
+				return
 			}
+			if of[cells] == nil {
+				flags = append(flags, cells)
+			}
+			of[cells] = append(of[cells], "`"+cmd.Name()+"`")
 		})
 	}
-}
-
-func sampleVariables() map[string]string {
-	out := make(map[string]string)
-	for _, e := range environment {
-		out[e.flag] = e.variable
+	var out strings.Builder
+	out.WriteString("| command | flag | variable | default | meaning |\n|---|---|---|---|---|\n")
+	for _, cells := range flags {
+		only := strings.Join(of[cells], ", ")
+		if len(of[cells]) == len(commands) {
+			only = "all"
+		}
+		fmt.Fprintf(&out, "| %s | %s |\n", only, cells)
 	}
-	return out
+	return out.String()
 }
 
-func flagNames(f *pflag.Flag) string {
+var usageVariable = regexp.MustCompile(` \[\$(\w+)\]`)
+
+// optionCells returns the names of a flag, its variable, default and meaning.
+func optionCells(f *pflag.Flag) string {
+	value, usage := pflag.UnquoteUsage(f)
+	if value == "string" {
+		value = ""
+	}
+	name := "`" + strings.TrimSpace("--"+f.Name+" "+value) + "`"
 	if f.Shorthand != "" {
-		return "`--" + f.Name + "`, `-" + f.Shorthand + "`"
+		name += ", `-" + f.Shorthand + "`"
 	}
-	return "`--" + f.Name + "`"
-}
-
-// optionRow returns the required row of a flag: variable | default.
-func optionRow(f *pflag.Flag, variable string) string {
-	def := strings.Trim(f.DefValue, "[]")
-	if def == "false" || f.Name == "cpus" {
+	variable, def := "", strings.Trim(f.DefValue, "[]")
+	if m := usageVariable.FindStringSubmatch(usage); m != nil {
+		variable = "`" + m[1] + "`"
+	}
+	switch def {
+	case "", "0", "0s", "false":
 		def = ""
+	default:
+		def = "`" + def + "`"
 	}
-	for _, text := range []*string{&variable, &def} {
-		if *text != "" {
-			*text = "`" + *text + "`"
-		}
-	}
-	return variable + " | " + def
+	usage = usageVariable.ReplaceAllString(usage, "")
+	return strings.Join([]string{name, variable, def, markdownCell.Replace(usage)}, " | ")
 }
 
-// optionRows parses rows of flag | variable | default | meaning.
-func optionRows(t *testing.T, part string) map[string]string {
-	t.Helper()
-	rows := make(map[string]string)
-	for line := range strings.Lines(part) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		if !strings.HasPrefix(cells[0], "`--") {
-			continue
-		}
-		if _, twice := rows[cells[0]]; twice || len(cells) != 4 || cells[3] == "" {
-			t.Errorf("row %q: want each flag once, in 4 cells", line)
-			continue
-		}
-		rows[cells[0]] = cells[1] + " | " + cells[2]
-	}
-	return rows
-}
+// markdownCell escapes text for the cell of a table.
+var markdownCell = strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", `\<`)
 
 // block is a fenced part of a document.
 type block struct {
