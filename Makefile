@@ -88,7 +88,7 @@ campaign: $(READY) ## kill 15,000 runs, fail each system call of one, simulate a
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 2h ./e2e/campaign -kills 15200 -faults $(TESTFLAGS)
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 1h ./agent -run 'TestSoak$$' -v -soak
 
-e2e-kubernetes: $(KUBERNETES) ## run a real cluster and write its transcripts of docs/clusters.md; builds Kubernetes first
+e2e-kubernetes: $(KUBERNETES) ## run a real cluster and write its transcripts of docs/kubernetes.md; builds Kubernetes first
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/kubernetes -v -kubernetes $(TESTFLAGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (1m)

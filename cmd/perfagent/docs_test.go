@@ -115,6 +115,44 @@ func TestDocs_SeriesTableEqualsPusher(t *testing.T) {
 	generatedPart(t, mlflowDoc, "series", seriesRows())
 }
 
+// The summaries in documents are the beginnings of recorded ones.
+func TestDocs_SummariesAreRecorded(t *testing.T) {
+	for part, of := range map[string]struct{ page, recording string }{
+		"summary": {"quickstart.md", "plain"},
+		"killed":  {"out-of-memory.md", "cgroup"},
+	} {
+		paragraphs := strings.SplitN(clitest.Read(t, filepath.Join("testdata/outputs", of.recording, "show.txt")), "\n\n", 3)
+		head := strings.Join(paragraphs[:min(2, len(paragraphs))], "\n\n")
+		generatedPart(t, "../../docs/"+of.page, part, "```text\n"+head+"\n```\n")
+	}
+}
+
+// The example of perfagent env in docs/schedulers.md prints what the page shows, apart from the host's name.
+func TestDocs_EnvPrintsItsExample(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Slurm's variables: run the tests on Linux")
+	}
+	const page = "../../docs/schedulers.md"
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", fenced(t, page, "sh")[0].text)
+	cmd.Env = []string{"PATH=" + filepath.Dir(clitest.Binary(t)) + ":" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	host := regexp.MustCompile(`(?m)^node name .*$`)
+	want := host.ReplaceAllString(fenced(t, page, "text")[0].text, "")
+	if diff := cmp.Diff(want, host.ReplaceAllString(string(out), "")); err != nil || diff != "" {
+		t.Errorf("perfagent env (-page +printed): %v\n%s", err, diff)
+	}
+}
+
+// The manifest in docs/kubernetes.md is a part of the one that it names.
+func TestDocs_ManifestIsOfTheJob(t *testing.T) {
+	manifest := clitest.Read(t, "../../deploy/kubernetes/job.yaml")
+	for line := range strings.Lines(fenced(t, "../../docs/kubernetes.md", "yaml")[0].text) {
+		if !strings.Contains(manifest, "\n"+line) {
+			t.Errorf("docs/kubernetes.md: deploy/kubernetes/job.yaml has no line %q", line)
+		}
+	}
+}
+
 // generatedPart compares a part of a document with want. -update rewrites it.
 func generatedPart(t *testing.T, file, name, want string) {
 	t.Helper()

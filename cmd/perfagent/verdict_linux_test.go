@@ -377,7 +377,7 @@ func TestVerdict_DoesNotAttributeKillsOfOthersToJob(t *testing.T) {
 }
 
 // verdictAgentKilled is the reason for repeating a trial.
-const verdictAgentKilled = "the kernel killed perfagent, too, as it does where a killed process takes long to end: docs/limits.md"
+const verdictAgentKilled = "the kernel killed perfagent, too, as it does where a killed process takes long to end: docs/wrapping.md"
 
 // verdictBesideAKill runs a job in a group while the kernel kills another process.
 func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {

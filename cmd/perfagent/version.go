@@ -13,7 +13,7 @@ import (
 
 // plainBuild is printed for a build without the entry point that runs before the Go runtime.
 const plainBuild = "plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT\n" +
-	"are not passed on; see docs/limits.md"
+	"are not passed on; see docs/wrapping.md"
 
 func newVersion(s streams) *cobra.Command {
 	var format *format
