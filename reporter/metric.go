@@ -116,8 +116,9 @@ func row(name, label string, m Metric, meaning, how string) Metric {
 }
 
 // sinceBoot returns the row for the given counter since boot.
-func sinceBoot(name, label, meaning string, counter collector.Column) Metric {
-	return row(name, label, bootOf(counter), meaning+" since boot", "the kernel's counters at the end, same devices as the total")
+func sinceBoot(name, meaning string, counter collector.Column) Metric {
+	return row(name, counter.Info().Short+" since boot", bootOf(counter), meaning+" since boot",
+		"the kernel's counters at the end, same devices as the total")
 }
 
 // numPerfPy is the number of perf.py's metrics. They are the first in the table.

@@ -89,8 +89,8 @@ func (f *Match) Nodes() []Node {
 }
 
 // Find returns the match of a name: a report or a directory with recordings, else a run below out: its
-// RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch. Any other name is of a file, or of a
-// directory, which refers to the newest run below it. Errors list the existing runs.
+// RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch. Any other name is of a file, or of
+// a directory, which refers to the newest run below it. Errors list the existing runs.
 func Find(out, name string) (*Match, error) {
 	if strings.HasPrefix(name, "@") {
 		return findNewest(out, name)
