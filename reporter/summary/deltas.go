@@ -3,7 +3,6 @@ package summary
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -21,7 +20,8 @@ type Delta struct {
 const minSpreadRuns = 3
 
 // Deltas returns how time, CPU time and peak memory of a run differ from those of earlier runs, and a note on these
-// runs. Both are empty without earlier runs, and for a run that failed or has several nodes.
+// runs. Both are empty without earlier runs, and for a run that failed or has several nodes. Tiny amounts, which are
+// mostly noise, are left out.
 func Deltas(r *reporter.Report) (list []Delta, note string) {
 	names := r.NodeNames()
 	if len(names) != 1 || Failed(r) || r.Run.Incomplete != "" {
@@ -32,36 +32,31 @@ func Deltas(r *reporter.Report) (list []Delta, note string) {
 		return nil, ""
 	}
 
-	var outside []string
 	add := func(label string, now float64, before *reporter.Spread, least float64, format func(float64) string) {
-		if before == nil || !(now > 0 && before.Median > 0) {
+		if before == nil || !(now > 0 && before.Median > 0) || max(now, before.Median) < least {
 			return
 		}
-		d := Delta{Label: label, From: format(before.Median), Text: "about the same"}
-		if change := percentOfShown(before.Median, now); math.Abs(now-before.Median) >= least && change != 0 {
+		d := Delta{Label: label, From: format(before.Median), Text: "±0 %"}
+		if change := percentOfShown(before.Median, now); change != 0 {
 			d.Text = fmt.Sprintf("%+.0f %%", change)
+			if change >= 1000 {
+				d.Text = ">+999 %"
+			}
 			d.Outside = n.Earlier.Runs >= minSpreadRuns && (now < before.Min || now > before.Max)
-		}
-		if d.Outside {
-			outside = append(outside, label)
 		}
 		list = append(list, d)
 	}
-	add("time", r.Run.Wall(), &n.Earlier.WallSeconds, 0.05, text.Seconds)
-	add("CPU time", n.Job.KnownCPUSeconds(), n.Earlier.CPUSeconds, 0.05, text.Seconds)
+	add("time", r.Run.Wall(), &n.Earlier.WallSeconds, 0.1, text.Seconds)
+	add("CPU time", n.Job.KnownCPUSeconds(), n.Earlier.CPUSeconds, 0.1, text.Seconds)
 	add("peak memory", n.Job.KnownPeakMemoryMB(), n.Earlier.PeakMemoryMB, 1, text.SizeText)
 	if list == nil {
 		return nil, ""
 	}
 
-	note = "the previous run"
-	if n.Earlier.Runs > 1 {
-		note = fmt.Sprintf("median of the previous %d runs", n.Earlier.Runs)
+	if n.Earlier.Runs == 1 {
+		return list, "the previous run"
 	}
-	if len(outside) > 0 {
-		note += "; outside their range: " + strings.Join(outside, ", ")
-	}
-	return list, note
+	return list, fmt.Sprintf("median of %d runs", n.Earlier.Runs)
 }
 
 // percentOfShown returns the change from a to b in whole percent of a, of the three digits that people are shown.

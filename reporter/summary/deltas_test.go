@@ -25,10 +25,12 @@ func TestDeltas(t *testing.T) {
 	}{
 		{"within and outside the range", &four, 0, &reporter.Job{CPUSeconds: 22.8, PeakMemoryMB: 290.9},
 			"[{time +16 % 14.1 s true} {CPU time +22 % 18.7 s false} {peak memory +20 % 243 MiB true}] " +
-				"median of the previous 4 runs; outside their range: time, peak memory"},
-		{"less, the same, and unknown", &four, 0, &reporter.Job{CPUSeconds: 18.74, CPUAtLeast: true, PeakMemoryMB: 242.4},
-			"[{time +16 % 14.1 s true} {peak memory about the same 243 MiB false}] " +
-				"median of the previous 4 runs; outside their range: time"},
+				"median of 4 runs"},
+		{"the same, and unknown", &four, 0, &reporter.Job{CPUSeconds: 18.74, CPUAtLeast: true, PeakMemoryMB: 242.7},
+			"[{time +16 % 14.1 s true} {peak memory ±0 % 243 MiB false}] " +
+				"median of 4 runs"},
+		{"tiny amounts", &reporter.Earlier{Runs: 4, WallSeconds: *spread(0.01, 0.01, 0.01), CPUSeconds: spread(0.01, 0.01, 0.01)}, 0,
+			&reporter.Job{CPUSeconds: 0.05}, "[{time >+999 % 0.01 s true}] median of 4 runs"},
 		{"one run has no range", &one, 0, nil, "[{time -22 % 21.0 s false}] the previous run"},
 		{"a failed run did something else", &four, 3, nil, "[] "},
 		{"the first run", nil, 0, nil, "[] "},
