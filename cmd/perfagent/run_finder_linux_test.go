@@ -271,7 +271,7 @@ func TestFinder_RunBeatsProgramOfTheSameName(t *testing.T) {
 	clitest.Write(t, filepath.Join(dir, "test/settings.json"), "{}", 0o644)
 
 	for _, args := range [][]string{
-		{"show", "train"}, {"show", "test"}, {"diff", "train", "test"}, {"ls", "train", "test"}, {"plot", "train"}, {"merge", "train", "-o", "merged.json"},
+		{"show", "train"}, {"show", "test"}, {"diff", "train", "test"}, {"ls", "train", "test"}, {"plot", "train"}, {"merge", "train", "--to", "merged.json"},
 	} {
 		if o := insideIn(t, dir, args...); o.Code != 0 || strings.Contains(o.Err, "not a report") {
 			t.Errorf("%q: %+v, want exit code 0 and the runs", args, o)
