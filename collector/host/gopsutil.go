@@ -18,8 +18,8 @@ import (
 // gopsutil reads a host through the gopsutil library. It is the only reader on systems other than Linux, and a second
 // opinion on Linux. It passes the library's raw numbers on unchanged, but rejects impossible ones. Figures that the
 // library computes itself differ from psutil's and are not used: its memory percentage counts buffers and page cache as
-// free, its disk list has partitions next to disks, and its CPU percentage shares one window among all callers. A test of
-// package collector, which runs both readers, lists all other differences.
+// free, its disk list has partitions next to disks, and its CPU percentage shares one window among all callers. A test
+// of package collector, which runs both readers, lists all other differences.
 //
 // The library's package cpu reads HOST_PROC/stat twice while the program is loaded, whichever reader is chosen. If that
 // file hangs (lxcfs or a FUSE daemon that has stopped), no command starts.
