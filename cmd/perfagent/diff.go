@@ -40,9 +40,10 @@ func newDiff(s streams) *cobra.Command {
 		Short:      "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
 after it. The first line sums it up: how long B took, and what else changed. The
-table has the metrics that changed, with medians and noise. With --all it also
-has the others, with ~ where the difference may be noise. For two single runs it
-has the metrics that differ by 5 % or more.
+table has the time, the CPU time, the peak memory and what else of the job
+changed, with medians and noise. With --all it also has the node and the other
+metrics, with ~ where the difference may be noise. For two single runs it has
+what differs by 5 % or more.
 
 A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, reports of any kind
 that show reads, or directories. From a RUN-ID or a directory diff takes all
@@ -72,7 +73,7 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
 	o.format = addFormat(f, formatTable, formatMarkdown, formatJSON)
-	f.BoolVar(&o.all, "all", false, "also show what did not change")
+	f.BoolVar(&o.all, "all", false, "also show the node and what did not change")
 	f.StringVar(&o.to, "to", "", "also write the comparison to `FILE`, a page (.html)")
 	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
 	o.addCPUs("each node")
