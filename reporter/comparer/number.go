@@ -24,9 +24,9 @@ func shownAmount(v float64, unit collector.Unit) string {
 		}
 	case collector.Mebibytes:
 		size := text.Size(v)
-		for _, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		for _, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
 			if size.Unit == unit {
-				q = text.Quantity{Number: threeDigits(v * mebibytesPer[unit]), Unit: unit}
+				q = text.Quantity{Number: threeDigits(v * perMebibyte[unit]), Unit: unit}
 			}
 		}
 	case collector.PercentOfPeriods:
@@ -37,8 +37,8 @@ func shownAmount(v float64, unit collector.Unit) string {
 	return q.Normalize().String()
 }
 
-// mebibytesPer are the factors from MiB to other units.
-var mebibytesPer = map[string]float64{"KiB": 1024, "MiB": 1, "GiB": 1. / 1024, "TiB": 1. / 1024 / 1024}
+// perMebibyte are the factors from MiB to other units.
+var perMebibyte = map[string]float64{"B": 1024 * 1024, "KiB": 1024, "MiB": 1, "GiB": 1. / 1024, "TiB": 1. / 1024 / 1024}
 
 // threeDigits formats v with three significant digits, or as a whole number.
 func threeDigits(v float64) string {

@@ -307,6 +307,8 @@ func (l *labels) add(m *Metric, list []Metric) {
 	switch single := slices.ContainsFunc(list, func(o Metric) bool {
 		return o.definition.Phase == of.Phase && o.definition.Kind == of.Kind && o.definition.Series == of.Series
 	}); {
+	case single && of.Phase != "":
+		name = strings.TrimSuffix(of.Label, ", "+of.Phase) + " in " + of.Phase // a list has commas between its names
 	case single:
 	case of.Phase != "":
 		name = "phase " + of.Phase
