@@ -23,11 +23,8 @@ func shownAmount(v float64, unit collector.Unit) string {
 			q = text.Duration(v)
 		}
 	case collector.Mebibytes:
-		size := text.Size(v)
-		for _, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
-			if size.Unit == unit {
-				q = text.Quantity{Number: threeDigits(v * perMebibyte[unit]), Unit: unit}
-			}
+		if unit := text.Size(v).Unit; perMebibyte[unit] > 0 {
+			q = text.Quantity{Number: threeDigits(v * perMebibyte[unit]), Unit: unit}
 		}
 	case collector.PercentOfPeriods:
 		q.Unit = "%"
@@ -37,7 +34,7 @@ func shownAmount(v float64, unit collector.Unit) string {
 	return q.Normalize().String()
 }
 
-// perMebibyte are the factors from MiB to other units.
+// perMebibyte is how many of each unit a MiB has.
 var perMebibyte = map[string]float64{"B": 1024 * 1024, "KiB": 1024, "MiB": 1, "GiB": 1. / 1024, "TiB": 1. / 1024 / 1024}
 
 // threeDigits formats v with three significant digits, or as a whole number.
