@@ -139,7 +139,7 @@ var metricTable = withPerfPy(
 			withGroup(GroupJob, collector.Processes, collector.Sum),
 		"out-of-memory kills in the control group that the job is in",
 		"growth of oom_kill of memory.events or memory.oom_control"),
-	row("host_oom_kills",
+	row(MetricHostOOMKills,
 		ofAccount(func(a *account) optional { return a.HostOOMKills }, collector.SwapIn).
 			withGroup(GroupNode, collector.Processes, collector.Sum),
 		"out-of-memory kills on the node, in any group",

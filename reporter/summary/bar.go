@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -30,6 +31,7 @@ type Bar struct {
 	Used    float64 // CPUs or MiB; NaN for BarGPU
 	Of      float64 // CPUs, MiB or GPUs; if the limit changed, its mean over time or its value at the peak
 
+	rule         string // the rule of --stop-if that set Of
 	changedLimit string // all values of a limit that changed: "0.5 to 2"
 	note         string // the nodes covered, if not all
 	nodes        int    // nodes added
@@ -38,10 +40,7 @@ type Bar struct {
 
 // Share formats the percentage: "36 %".
 func (b Bar) Share() string {
-	if b.Percent > 0 && b.Percent < 0.5 {
-		return "<1 %"
-	}
-	return text.Fixed(b.Percent, 0) + " %"
+	return text.WholePercent(b.Percent)
 }
 
 // Look returns "alarming" if nearly all was used, "dim" if little was, and "" otherwise.
@@ -109,6 +108,7 @@ func Bars(r *reporter.Report) []Bar {
 			continue
 		}
 		b.Percent, b.changedLimit = 100*b.Used/b.Of, changedLimit(r, b.Key)
+		b.takeRule(r)
 		switch all := len(r.Nodes); {
 		case b.Key == BarMemory && all > 1:
 			b.note = ", node " + text.Clip(text.Printable(b.at), 20)
@@ -121,6 +121,21 @@ func Bars(r *reporter.Report) []Bar {
 		out = append(out, b)
 	}
 	return out
+}
+
+// takeRule makes b the share of the memory that a rule of --stop-if allowed, if it stopped the only job.
+func (b *Bar) takeRule(r *reporter.Report) {
+	v := onlyNode(r).Verdict
+	if len(r.Nodes) != 1 || b.Key != BarMemory || v == nil || v.Cause != diagnosis.CauseStopped ||
+		v.Evidence["key"] != collector.JobMemory.Key() {
+		return
+	}
+	rule, _ := v.Evidence["rule"].(string)
+	_, most, _ := strings.Cut(rule, ">")
+	most, _, _ = strings.Cut(strings.Trim(most, "= "), " ")
+	if of, err := strconv.ParseFloat(most, 64); err == nil && of > 0 && !math.IsInf(of, 0) {
+		b.rule, b.Of, b.Percent = rule, of, 100*b.Used/of
+	}
 }
 
 // changedLimit returns all values of the limit behind the bar of key, if it changed and there is one node. Otherwise it

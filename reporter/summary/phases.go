@@ -138,7 +138,7 @@ func (p *terminalWriter) phases(r *reporter.Report, limit int) {
 	t, left := phaseTable(r, limit)
 	p.table("phases", t, 2)
 	if left > 0 {
-		p.line(plain, text.PadRight("", labelWidth)+text.Count(left, "more phase", "more phases")+
+		p.line(plain, text.PadRight("", p.label)+text.Count(left, "more phase", "more phases")+
 			", see perfagent show")
 	}
 }
