@@ -72,12 +72,16 @@ func (b Bar) of(format func(float64) string) string { return cmp.Or(b.changedLim
 // barCells is the width of a bar's picture.
 const barCells = 10
 
-// Picture draws the bar in ten cells, to an eighth of a cell. It is rounded down, so that only a full bar looks full.
+// Picture draws the bar in ten cells, to an eighth of a cell. It is rounded down, so that only a full bar looks full, but
+// not to nothing.
 func (b Bar) Picture() string {
 	const steps = 8
 	parts := [steps]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
 	filled := int(math.Floor(min(100, max(0, b.Percent)) / 100 * barCells * steps))
+	if b.Percent > 0 {
+		filled = max(1, filled)
+	}
 	out := strings.Repeat("█", filled/steps) + parts[filled%steps]
 	return out + strings.Repeat("·", barCells-utf8.RuneCountInString(out))
 }
@@ -242,6 +246,9 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 		return n.Metric(reporter.MetricMemoryPeak) / 100 * of, of
 	}
 
+	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
+		return v.Number("limit_mb"), v.Number("limit_mb")
+	}
 	if used = jobPeak(n); used == 0 {
 		used = math.NaN()
 	}
@@ -253,9 +260,6 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	of = limit
 	if jobSwapped(n) > 0 { // the limit does not count swap
 		used = min(used, of)
-	}
-	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
-		used = greatest(used, greatest(n.Metric(reporter.MetricLimitMemory)/100*of, v.Number("peak_mb")))
 	}
 	return used, of
 }

@@ -157,7 +157,7 @@ func (e *end) sent() string {
 	if name == "" || signal == "" {
 		return ""
 	}
-	words := name + " sent " + signal + e.at("signal_time")
+	words := signal + " came from " + name + e.at("signal_time")
 	if e.signal == "SIGKILL" && signal != e.signal {
 		words += ", and SIGKILL followed"
 	}
@@ -252,7 +252,7 @@ func (e *end) unknown() Conclusion {
 	case e.verdict.Cause == "" && len(e.Nodes) > 0 && len(perfpyNodes(e.Report)) == len(e.Nodes):
 		return Conclusion{Cause: "perf.py's samples of " + text.Seconds(e.length) + "."}
 	case e.verdict.Cause == "":
-		return Conclusion{Cause: "Sampled for " + text.Seconds(e.length) + "."}
+		return Conclusion{Cause: "Sampled" + strings.Replace(e.after(), "after", "for", 1) + "."}
 	}
 	c := Conclusion{Outcome: Odd, Cause: "Ended" + e.after() + "; how is not known.", How: sentence(e.verdict.Text)}
 	switch {
@@ -311,7 +311,8 @@ func isLate(f reporter.Finding) bool {
 
 // failed concludes on an exit code that nothing explains.
 func (e *end) failed() Conclusion {
-	c := Conclusion{Outcome: Failed, Cause: capital(e.clause(" ", e.failure())) + e.after() + ".", How: e.sent()}
+	c := Conclusion{Outcome: Failed, Cause: capital(strings.TrimPrefix(e.clause(" ", e.failure()), "was ")) + e.after() + ".",
+		How: e.sent()}
 	switch {
 	case e.code != nil && *e.code == 128+9:
 		c.Action = "Ask who or what ran kill: a shell exits with 137 when SIGKILL ended its command, and " +

@@ -43,7 +43,7 @@ func (p *terminalWriter) conclusion(c *Conclusion, long bool) {
 		p.line(c.Outcome.look(), line)
 	}
 
-	lead, _, _ := strings.Cut(c.Action, ":")
+	lead, _, _ := strings.Cut(c.Action, ": ")
 	left := len(lead)
 	for _, line := range p.indented(strings.Repeat(" ", len(name)), c.Action, 3) {
 		line = line[min(len(line), len(name)):]
@@ -151,7 +151,9 @@ func (p *terminalWriter) last(r *reporter.Report, o Options) {
 	}
 	p.gap()
 	p.path("report", path)
-	p.path("details", "perfagent show "+showName(r, o))
+	if name := showName(r, o); name != "" {
+		p.path("details", "perfagent show "+name)
+	}
 }
 
 // showName returns the argument with which show finds the run.

@@ -18,13 +18,16 @@ type jobRow struct {
 	label, words string
 	bar          *Bar
 	values       []float64
-	killed       bool // the curve ends with the kill
+	killed       bool // the row ends with the sign of a kill
 }
 
 // maxCurve is the maximum width of a curve, in cells.
 const maxCurve = 20
 
-// jobRows returns the rows on the job, the subject of the conclusion first.
+// minCurve is the minimum width of a curve of many samples, in cells.
+const minCurve = 4
+
+// jobRowsOf returns the rows on the job, the subject of the conclusion first.
 func jobRowsOf(r *reporter.Report, c *Conclusion) []jobRow {
 	n := onlyNode(r)
 	several := len(r.Nodes) > 1
@@ -50,8 +53,17 @@ func jobRowsOf(r *reporter.Report, c *Conclusion) []jobRow {
 		}
 		return 0
 	})
+	if len(rows) > 0 {
+		rows[0].killed = !several && c.killed(n) && rows[0].bar != nil
+	}
+	return rows
+}
+
+// barRows returns the rows with bars, without their curves.
+func barRows(r *reporter.Report, c *Conclusion) []jobRow {
+	rows := slices.DeleteFunc(jobRowsOf(r, c), func(row jobRow) bool { return row.bar == nil })
 	for i := range rows {
-		rows[i].killed = c.killed(n) && rows[i].values != nil
+		rows[i].values, rows[i].killed = nil, false
 	}
 	return rows
 }
@@ -70,7 +82,7 @@ func (b Bar) rowText(r *reporter.Report) string {
 	switch b.Key {
 	case BarCPU:
 		words = "mean " + words
-		if seconds := cpuOfJobs(r); !math.IsNaN(seconds) {
+		if seconds := cpuOfJobs(r); seconds > 0 {
 			words += ", " + text.Seconds(seconds) + " of CPU time"
 		}
 	case BarGPU:
@@ -162,45 +174,45 @@ func processRows(n *reporter.Node) []jobRow {
 	if math.IsNaN(processes) {
 		return nil
 	}
-	words := text.Fixed(processes, 0) + " at most seen"
+	words := "at most " + text.Fixed(processes, 0) + " seen"
 	if !math.IsNaN(threads) {
 		words += ", with " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
 	}
 	return []jobRow{{label: "processes", words: words}}
 }
 
-// jobRows writes the rows. Their curves are equally wide, and end in the last column.
+// jobRows writes the rows. Their curves share a time axis that ends in the last column.
 func (p *terminalWriter) jobRows(rows []jobRow, o Options) {
-	words, cells := 0, 0
+	words, samples, sign := 0, 0, ""
 	for _, row := range rows {
 		words = max(words, text.Width(row.text(o.ASCII)))
-		known := slices.DeleteFunc(slices.Clone(row.values), math.IsNaN)
-		if len(known) >= 2 {
-			cells = max(cells, len(row.values))
+		samples = max(samples, len(row.values))
+		if row.killed {
+			sign = "✗"
 		}
 	}
-	if cells = min(cells, maxCurve, p.width-words-3); o.Curve == nil || o.ASCII || cells < 4 {
-		cells = 0
+	if o.ASCII {
+		o.Curve, sign = nil, text.ASCII(strings.Replace(sign, "✗", "x", 1))
 	}
+	cells := min(samples, maxCurve, p.width-words-2-text.Width(sign))
 	hint := "each curve to its own peak"
-	if cells == 0 {
-		hint = ""
+	if o.Curve == nil || samples < 2 || cells < min(samples, minCurve) {
+		cells, hint = 0, ""
 	}
-	p.spans(span{dim, text.PadLeft(hint, p.width)})
 
+	p.spans(span{dim, text.PadLeft(hint, p.width)})
 	for _, row := range rows {
 		line := row.spans(o.ASCII)
-		killed := row.killed && (cells > 0 || o.ASCII && row.bar != nil)
-		var curve string
+		curve, end := strings.Repeat(" ", cells), strings.Repeat(" ", text.Width(sign))
 		if peak := slices.MaxFunc(append(slices.Clone(row.values), 0), compareKnown); cells > 0 && peak > 0 {
-			curve = o.Curve(row.values, cells, 0, peak, false)
+			none := slices.Repeat([]float64{math.NaN()}, samples-len(row.values))
+			curve = o.Curve(append(slices.Clone(row.values), none...), cells, 0, peak, false)
 		}
-		sign := map[bool]string{true: "✗", false: ""}[killed]
-		if gap := p.width - text.Width(row.text(o.ASCII)) - text.Width(curve) - len([]rune(sign)); curve+sign != "" && gap > 0 {
-			if o.ASCII {
-				sign = "x"
-			}
-			line = append(line, span{plain, strings.Repeat(" ", gap)}, span{blue, curve}, span{alarm, sign})
+		if row.killed {
+			end = sign
+		}
+		if gap := p.width - text.Width(row.text(o.ASCII)) - cells - text.Width(sign); gap > 0 {
+			line = append(line, span{plain, strings.Repeat(" ", gap)}, span{blue, curve}, span{alarm, end})
 		}
 		p.spans(line...)
 	}

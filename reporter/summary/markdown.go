@@ -78,8 +78,8 @@ func (m *markdownWriter) paragraph(words string) { m.line(words + "\n") }
 func (m *markdownWriter) head(r *reporter.Report) {
 	c := Conclude(r)
 	m.paragraph("### perfagent: " + table.EscapeMarkdown(unlinked.Replace(c.Cause)))
-	if lead, rest, ok := strings.Cut(m.prose(c.Action), ":"); ok {
-		m.paragraph("**" + lead + "**:" + rest)
+	if lead, rest, ok := strings.Cut(c.Action, ": "); ok {
+		m.paragraph("**" + m.prose(lead) + "**: " + table.EscapeMarkdown(rest))
 	} else if c.Action != "" {
 		m.paragraph(m.prose(c.Action))
 	}
@@ -91,7 +91,7 @@ func (m *markdownWriter) head(r *reporter.Report) {
 	}
 
 	p := &terminalWriter{width: markdownWidth}
-	p.jobRows(slices.DeleteFunc(jobRowsOf(r, &c), func(row jobRow) bool { return row.bar == nil }), Options{})
+	p.jobRows(barRows(r, &c), Options{})
 	m.fence(slices.DeleteFunc(p.lines(), func(line string) bool { return line == "" }), markdownWidth)
 	m.further(&c)
 }
@@ -104,7 +104,7 @@ func (m *markdownWriter) prose(words string) string {
 	words = table.EscapeMarkdown(text.Clip(strings.TrimSpace(words), markdownProse))
 	digits := len(words) - len(strings.TrimLeft(words, "0123456789"))
 	if rest := words[digits:]; rest != "" && strings.Contains("-+=.)", rest[:1]) {
-		return words[:digits] + `\\` + rest
+		return words[:digits] + `\` + rest
 	}
 	return words
 }

@@ -61,8 +61,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 // long writes all that is known of a run of one node.
 func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
 	p.further(c)
-	rows := jobRowsOf(r, c)
-	p.jobRows(slices.DeleteFunc(rows, func(row jobRow) bool { return row.bar == nil }), Options{ASCII: o.ASCII})
+	p.jobRows(barRows(r, c), Options{ASCII: o.ASCII})
 	p.deltas(Deltas(r))
 	p.gap()
 	p.label = labelWidth
@@ -147,7 +146,6 @@ func (p *terminalWriter) node(r *reporter.Report, o Options) {
 	p.operations(r)
 	p.sparklines(o.JobSparklines)
 	p.ranks(r)
-	p.gap()
 	p.nodeNumbers(n, &r.Run)
 	p.sparklines(o.NodeSparklines)
 }
@@ -155,7 +153,11 @@ func (p *terminalWriter) node(r *reporter.Report, o Options) {
 // nodeNumbers writes the host and the rows of a node, if there are any.
 func (p *terminalWriter) nodeNumbers(n *reporter.Node, run *reporter.Run) {
 	rows := nodeNumbers(n, run)
-	if len(rows) > 0 && n.Host != nil {
+	if len(rows) == 0 {
+		return
+	}
+	p.gap()
+	if n.Host != nil {
 		p.line(plain, text.PadRight("node", labelWidth)+cmp.Or(HostLine(n.HostName(), n.Host), text.Absent))
 	}
 	p.rows(rows)
