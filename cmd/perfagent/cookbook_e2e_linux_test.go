@@ -223,7 +223,7 @@ func cookActions(t *testing.T, r recipe) {
 
 	summary := filepath.Join(dir, "summary.md")
 	perform(t, dir, "", strings.Join(commands[1:], "\n"), "GITHUB_STEP_SUMMARY="+summary)
-	if text := clitest.Read(t, summary); !strings.HasPrefix(text, "### perfagent: exit 0 after ") || !strings.Contains(text, "make test") {
+	if text := clitest.Read(t, summary); !strings.HasPrefix(text, "### perfagent: Succeeded after ") || !strings.Contains(text, "make test") {
 		t.Errorf("summary of the step %q, want exit 0 and make test", text)
 	}
 }

@@ -69,8 +69,8 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 		t.Errorf("the summary does not end with the page %s:\n%s", page, o.Err)
 	}
 	html, _ := os.ReadFile(page)
-	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("failed (exit 3)")) {
-		t.Error("the page lacks the escaped command or \"failed (exit 3)\"")
+	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("Failed (exit 3)")) {
+		t.Error("the page lacks the escaped command or \"Failed (exit 3)\"")
 	}
 	if st, err := os.Stat(page); err != nil || st.Mode().Perm() != 0o644 {
 		t.Errorf("mode of the page %v (%v), want 0644", st.Mode(), err)

@@ -106,8 +106,8 @@ func TestSidecar_ShowsASummaryWhenAsked(t *testing.T) {
 	l.Signal(syscall.SIGTERM)
 	o, _ := l.End()
 	o.Want(t, 0)
-	if o.Out != "" || !strings.Contains(o.Err, "sampled for") {
-		t.Errorf("stdout %q, want none; stderr %q, want \"sampled for\"", o.Out, o.Err)
+	if o.Out != "" || !strings.Contains(o.Err, "Sampled for") {
+		t.Errorf("stdout %q, want none; stderr %q, want \"Sampled for\"", o.Out, o.Err)
 	}
 }
 

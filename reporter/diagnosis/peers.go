@@ -245,7 +245,8 @@ func lateFinding(p *peer, late, length float64, count, of int) *reporter.Finding
 		subject = fmt.Sprintf("rank %d", p.rank.Rank)
 	}
 	cpus := p.metric(reporter.MetricJobCores)
-	words, used := "Find what "+subject+" waited for: ", "it used "+text.CPUs(cpus)+" "+text.Plural(cpus, "CPU", "CPUs")+", and "
+	words := "Find what " + subject + " waited for: "
+	used := "it used " + text.CPUs(cpus) + " " + text.Plural(cpus, "CPU", "CPUs") + ", and "
 	switch {
 	case cpus >= lateBusy:
 		words = "Give " + subject + " less to do: "

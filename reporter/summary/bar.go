@@ -72,8 +72,8 @@ func (b Bar) of(format func(float64) string) string { return cmp.Or(b.changedLim
 // barCells is the width of a bar's picture.
 const barCells = 10
 
-// Picture draws the bar in ten cells, to an eighth of a cell. It is rounded down, so that only a full bar looks full, but
-// not to nothing.
+// Picture draws the bar in ten cells, to an eighth of a cell. It is rounded down, so that only a full bar looks full,
+// but not to nothing.
 func (b Bar) Picture() string {
 	const steps = 8
 	parts := [steps]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}

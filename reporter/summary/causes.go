@@ -293,7 +293,7 @@ func (e *end) late() string {
 	return who + " was last, " + text.Seconds(of.Number("late_seconds")) + " after the others"
 }
 
-// lateNode returns the name of the node that ended long after the others, or has the rank that did; "" if there is none.
+// lateNode returns the name of the node that ended long after the others, or has the rank that did; "" if none did.
 func lateNode(r *reporter.Report) string {
 	for name, n := range r.EachNode() {
 		if slices.ContainsFunc(n.Findings, isLate) {
@@ -311,8 +311,8 @@ func isLate(f reporter.Finding) bool {
 
 // failed concludes on an exit code that nothing explains.
 func (e *end) failed() Conclusion {
-	c := Conclusion{Outcome: Failed, Cause: capital(strings.TrimPrefix(e.clause(" ", e.failure()), "was ")) + e.after() + ".",
-		How: e.sent()}
+	words := strings.TrimPrefix(e.clause(" ", e.failure()), "was ")
+	c := Conclusion{Outcome: Failed, Cause: capital(words) + e.after() + ".", How: e.sent()}
 	switch {
 	case e.code != nil && *e.code == 128+9:
 		c.Action = "Ask who or what ran kill: a shell exits with 137 when SIGKILL ended its command, and " +

@@ -213,7 +213,9 @@ func (e *end) at(key string) string {
 }
 
 // saidElsewhere are the beginnings of remarks in the text of a verdict that the conclusion has elsewhere.
-var saidElsewhere = []string{"peak ", "the heaviest is ", "it was a limit of its control group", "the kernel does not say"}
+var saidElsewhere = []string{
+	"peak ", "the heaviest is ", "it was a limit of its control group", "the kernel does not say",
+}
 
 // remarks returns the remarks after the first clause of the verdict's text, and how many other jobs succeeded.
 func (e *end) remarks() (out []string) {

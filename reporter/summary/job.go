@@ -305,6 +305,7 @@ type pressure struct {
 var pressures = []pressure{
 	{"memory wait", "of the time all tasks waited for memory", reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull,
 		notableMemory},
-	{"disk wait", "of the time all tasks waited for storage", reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, notableIO},
+	{"disk wait", "of the time all tasks waited for storage", reporter.MetricJobPSIIO, reporter.MetricPSIIOFull,
+		notableIO},
 	{"CPU wait", "of the time a task waited for a CPU", reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, notableCPU},
 }

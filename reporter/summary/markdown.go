@@ -32,12 +32,12 @@ const (
 )
 
 // WriteMarkdown writes how a run ended and what it used for the job summary of a CI system, an issue or a page: the
-// conclusion, the most important numbers, the sparklines, missing metrics, and all metrics with their units, folded up. Several
-// nodes get a row each, up to 50.
+// conclusion, the most important numbers, the sparklines, missing metrics, and all metrics with their units, folded up.
+// Several nodes get a row each, up to 50.
 //
 // The output is GitHub's Markdown and loads nothing. Text from the report is escaped, or in fenced blocks and code
-// spans, where it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: cut texts end in an
-// ellipsis, and omitted lines are counted.
+// spans, so that it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: cut texts end in
+// an ellipsis, and omitted lines are counted.
 func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	m := &markdownWriter{}
 	m.head(r)

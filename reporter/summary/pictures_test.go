@@ -9,7 +9,7 @@ import (
 )
 
 // The sparklines of the job come between its numbers and the node's, the sparklines of the node before perfagent's own
-// cost. The report comes after the page.
+// cost. The page comes last.
 func TestWrite_HasSparklinesAndPage(t *testing.T) {
 	o := Options{
 		Long: true, Whole: true,
@@ -30,8 +30,8 @@ func TestWrite_HasSparklinesAndPage(t *testing.T) {
 		if rest := text[max(0, below):]; strings.Contains(rest, "node memory  ") || strings.Contains(text[:max(0, below)], "overhead") {
 			t.Errorf("%s: after the node's sparklines want only the overhead and paths:\n%s", name, text)
 		}
-		if !strings.HasSuffix(text, "\nreport      out/node-0.html\ndata        out/node-0.json\n") {
-			t.Errorf("%s: want the page and then the report at the end:\n%s", name, text)
+		if !strings.HasSuffix(text, "\ndata        out/node-0.json\nreport      out/node-0.html\n") {
+			t.Errorf("%s: want the data and then the page at the end:\n%s", name, text)
 		}
 		if bare := summaryOf(t, r, Options{Path: o.Path, Long: true, Whole: true}); strings.Contains(bare, "data ") || strings.Contains(bare, "▁") {
 			t.Errorf("%s: summary without sparklines and page has one:\n%s", name, bare)
@@ -48,7 +48,7 @@ func TestWrite_SparklinesAreCutAndPrintable(t *testing.T) {
 	}
 	o.NodeSparklines = nil
 	o.Path = o.Page // summaryOf takes only the path for uncut
-	if text := summaryOf(t, reportertest.Sidecar(), o); !strings.HasSuffix(text, "\ndata\n"+o.Page+"\n") {
+	if text := summaryOf(t, reportertest.Sidecar(), o); !strings.HasSuffix(text, "\nreport\n"+o.Page+"\n") {
 		t.Errorf("the path of the page is cut:\n%s", text)
 	}
 }

@@ -90,12 +90,12 @@ const furtherShown = 10
 
 // paths writes where the page and the report are.
 func (p *terminalWriter) paths(r *reporter.Report, o Options) {
-	p.path("report", o.Page)
-	label := "data"
 	if o.Page == "" {
-		label = "report"
+		p.path("report", o.Path)
+	} else {
+		p.path("data", o.Path)
+		p.path("report", o.Page)
 	}
-	p.path(label, o.Path)
 	if o.Path != "" && o.Page == "" && r.Run.WallSeconds > 0 && !WorthPage(r) {
 		p.text(plain, "page", "none below 2 s; perfagent plot REPORT makes one")
 	}
