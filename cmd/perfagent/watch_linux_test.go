@@ -209,7 +209,7 @@ func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 		run.ends(code)
 		left := w.leaves(0)
 		want := "\r\nperfagent: run r: " + words
-		if !strings.Contains(left, want) || !strings.HasSuffix(left, " s; perfagent show perfagent-out/r/node-0.json\r\n") ||
+		if !strings.Contains(left, want) || !strings.HasSuffix(left, " s. perfagent show perfagent-out/r/node-0.json\r\n") ||
 			!strings.Contains(left, "\r\nCPU ") || strings.Contains(left, "q quits") || !strings.Contains(left, "mean") {
 			t.Errorf("exit code %d, left on the screen:\n%s\nwant the last picture, %q and the command",
 				code, left, want)

@@ -265,7 +265,7 @@ func TestNewVerdict_Causes(t *testing.T) {
 		{"kill from another namespace", 143, "SIGTERM", sentTo(term(5, 0, "")), CauseSignal, "outside of this process namespace"},
 		{"kill by nobody knows whom", 143, "SIGTERM", sentTo(term(5, -1, "")), CauseSignal, "from a process at"},
 		{"kill by one that is gone", 143, "SIGTERM", sentTo(term(5, 78, "")), CauseSignal, "from process 78"},
-		{"a rule", 143, "SIGTERM", stopAt(9), CauseStopped, "stopped by the rule 'job_memory_mb > 8000': it was 7.9 GiB at 12:00:09 UTC; the job died of SIGTERM"},
+		{"a rule", 143, "SIGTERM", stopAt(9), CauseStopped, "stopped by the rule 'job_memory_mb > 8000': it was 7.9 GiB when perfagent sent SIGTERM at 12:00:09 UTC; the job died of SIGTERM"},
 		{"a rule, exited with 0", 0, "", stopAt(9), CauseStopped, "; the job exited with code 0"},
 		{"a rule, exited with 128+n", 143, "", stopAt(9), CauseStopped, "; the job exited with code 143"},
 		{"a rule, killed", 137, "SIGKILL", all(stopAt(9), stopKilled), CauseStopped, "; SIGTERM did not end the job, SIGKILL did 11.0 s later"},

@@ -154,7 +154,9 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 			Conclusion{Outcome: Running, Cause: "Still running or lost; the last sample is from 5.9 s after the start.",
 				How: "Cut off. SIGTERM from bash had come before."}},
 		"an attached job": {with(endedReport(0, "", diagnosis.CauseUnknown, "how the job ended is not known: no right", nil),
-			func(n *reporter.Node, run *reporter.Run) { n.Job.ExitCode, n.Job.Attached, run.ExitCode = nil, true, nil }),
+			func(n *reporter.Node, run *reporter.Run) {
+				n.Job.ExitCode, n.Job.Attached, run.ExitCode = nil, true, nil
+			}),
 			Conclusion{Outcome: Ended, Cause: "Ended after 5.9 s; how is not known.", How: "How the job ended is not known: no right."}},
 		"a cause of a later version": {endedReport(135, "SIGBUS", "shm_full", "killed by SIGBUS: /dev/shm was full", nil),
 			Conclusion{Outcome: Failed, Cause: "Killed by SIGBUS after 5.9 s.", How: "Killed by SIGBUS: /dev/shm was full."}},

@@ -116,7 +116,8 @@ func chosenPhases(all []*phase, n int) []*phase {
 func phaseTable(r *reporter.Report, limit int) (t *table.Table, left int) {
 	t = &table.Table{Columns: []table.Column{
 		{LongHead: "phase", Max: maxPhaseName}, {LongHead: "began", Right: true, Optional: true},
-		{LongHead: "lasted", Right: true}, {LongHead: "CPUs", Right: true, Optional: true}, {LongHead: "peak memory", Right: true, Optional: true},
+		{LongHead: "lasted", Right: true}, {LongHead: "CPUs", Right: true, Optional: true},
+		{LongHead: "peak memory", Right: true, Optional: true},
 		{LongHead: "GPU", Right: true, Optional: true},
 	}}
 	all := phasesOf(r)
