@@ -120,7 +120,8 @@ func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 	for key, value := range map[string]string{"branch": "main", "odd": "\uFFFD", "perfagent.run_id": "r",
 		"perfagent.command": `/bin/sh -c 'it'\''s'`, "perfagent.exit_code": "3",
 		"perfagent.version": "v", "perfagent.node.0.host": "a", "perfagent.node.10.host": "b",
-		"perfagent.dropped_values": "2"} {
+		"perfagent.dropped_values": "2",
+		"mlflow.note.content":      "Failed (exit 3). Read its own output: it exited by itself."} {
 		if got[key] != value {
 			t.Errorf("tag %s is %q, want %q", key, got[key], value)
 		}
@@ -129,8 +130,8 @@ func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 		!strings.HasPrefix(long, strings.TrimSuffix(v, "…")) {
 		t.Errorf("the long tag has %d bytes: …%q, want at least 4990 and an ellipsis at the end", len(v), v[len(v)-9:])
 	}
-	if len(notes) != 6 || len(got) != 10 {
-		t.Errorf("%d tags: %v; %d notes: %q; want 10, 6", len(got), got, len(notes), notes)
+	if len(notes) != 6 || len(got) != 11 {
+		t.Errorf("%d tags: %v; %d notes: %q; want 11, 6", len(got), got, len(notes), notes)
 	}
 }
 

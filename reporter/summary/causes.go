@@ -254,7 +254,7 @@ func (e *end) unknown() Conclusion {
 	case e.verdict.Cause == "":
 		return Conclusion{Cause: "Sampled" + strings.Replace(e.after(), "after", "for", 1) + "."}
 	}
-	c := Conclusion{Outcome: Odd, Cause: "Ended" + e.after() + "; how is not known.", How: sentence(e.verdict.Text)}
+	c := Conclusion{Outcome: Odd, Cause: "Ended" + e.after() + "; how is not known.", How: e.firstClause()}
 	switch {
 	case e.verdict.Number("oom_kills") > 0:
 		c.Outcome, c.Subject = Failed, "memory"

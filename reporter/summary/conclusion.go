@@ -155,7 +155,7 @@ func (e *end) conclusion() Conclusion {
 		return e.failed()
 	}
 	c := e.failed() // a cause of a later version
-	c.Action, c.How = "", sentence(e.verdict.Text)
+	c.Action, c.How = "", e.firstClause()
 	return c
 }
 
@@ -210,6 +210,12 @@ func (e *end) at(key string) string {
 		return ""
 	}
 	return " at " + t.UTC().Format("15:04:05") + " UTC"
+}
+
+// firstClause returns the first clause of the verdict's text as a sentence. The others are remarks.
+func (e *end) firstClause() string {
+	words, _, _ := strings.Cut(e.verdict.Text, "; ")
+	return sentence(words)
 }
 
 // saidElsewhere are the beginnings of remarks in the text of a verdict that the conclusion has elsewhere.

@@ -35,11 +35,7 @@ func (o Outcome) look() style {
 // conclusion writes how the run ended and what to do.
 func (p *terminalWriter) conclusion(c *Conclusion, long bool) {
 	const name = "perfagent: "
-	lines := text.Wrap(name+c.Cause, p.width, 1)
-	if len(name+c.Cause) > p.width {
-		lines = p.indented(name, c.Cause, 3)
-	}
-	for _, line := range lines {
+	for _, line := range p.indented(name, c.Cause, 3) {
 		p.line(c.Outcome.look(), line)
 	}
 

@@ -65,12 +65,12 @@ func (p *terminalWriter) spans(list ...span) {
 	}
 	whole = text.Clip(strings.TrimRight(whole, " "), p.width)
 	for _, s := range list {
-		if part := s.words; p.color && strings.HasPrefix(whole, part) {
-			p.out.WriteString(s.style.Color(part))
-			whole = whole[len(part):]
-			continue
+		part := whole[:min(len(whole), len(s.words))]
+		if p.color && strings.HasPrefix(s.words, part) { // else it was cut
+			part = s.style.Color(part)
 		}
-		break // the rest was cut
+		p.out.WriteString(part)
+		whole = whole[min(len(whole), len(s.words)):]
 	}
 	p.out.WriteString(whole + "\n")
 }
