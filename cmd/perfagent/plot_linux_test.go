@@ -65,8 +65,8 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	report, path := reportertest.ReadSingle(t, out)
 	page := filepath.Join(out, "r", "node-0.html")
 	plotWhole(t, page, report.Nodes["0"])
-	if words := strings.Join(strings.Fields(o.Err), " "); !strings.HasSuffix(words, " page "+page) {
-		t.Errorf("the summary does not end with the page %s:\n%s", page, o.Err)
+	if words := strings.Join(strings.Fields(o.Err), " "); !strings.Contains(words, " report "+page+" details ") {
+		t.Errorf("the summary does not have the page %s:\n%s", page, o.Err)
 	}
 	html, _ := os.ReadFile(page)
 	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("Failed (exit 3)")) {

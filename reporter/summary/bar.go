@@ -115,7 +115,7 @@ func Bars(r *reporter.Report) []Bar {
 		b.takeRule(r)
 		switch all := len(r.Nodes); {
 		case b.Key == BarMemory && all > 1:
-			b.note = ", node " + text.Clip(text.Printable(b.at), 20)
+			b.note = " on node " + text.Clip(text.Printable(b.at), 20)
 		case b.nodes < all:
 			b.note = fmt.Sprintf(" on %d of %d nodes", b.nodes, all)
 		}

@@ -96,7 +96,7 @@ func TestBars(t *testing.T) {
 		"two nodes": {barReport(barNode(), with(func(n *reporter.Node) {
 			n.Metrics[reporter.MetricJobMemoryPeak], n.GPUs = 8192, nil
 		}).Nodes["0"]),
-			"cpu ███▌······ 36 % of 8 CPUs\nmemory ██████████ 100 % of 8.0 GiB, node 1\n" +
+			"cpu ███▌······ 36 % of 8 CPUs\nmemory ██████████ 100 % of 8.0 GiB on node 1\n" +
 				"gpu █████▊···· 58 % of 4 GPUs on 1 of 2 nodes\n" +
 				"gpu_memory █████████▎ 93 % of 320 GiB on 1 of 2 nodes"},
 		"nothing measured": {barReport(nil, &reporter.Node{}), ""},

@@ -234,6 +234,9 @@ func (e *end) remarks() (out []string) {
 	if e.others != "" {
 		out = append(out, e.others)
 	}
+	if g := e.Run.Gather; g != nil && g.NodesExpected > len(e.Nodes) {
+		out = append(out, fmt.Sprintf("%d of %d nodes are here.", len(e.Nodes), g.NodesExpected))
+	}
 	return out
 }
 
