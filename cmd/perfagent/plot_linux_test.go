@@ -121,7 +121,7 @@ func TestRun_WritesNoPageIfNotWanted(t *testing.T) {
 	}
 }
 
-// A run below 2 s has a page if it failed or with --html always; otherwise the summary names the plot command for it.
+// A run below 2 s has a page if it failed or with --html always; otherwise show names the plot command for it.
 func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -130,9 +130,12 @@ func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 	}{{"auto", "true", 0}, {"always", "true", 1}, {"auto", "exit 3", 1}, {"auto", "sleep 2", 1}, {"never", "sleep 2", 0}} {
 		o := clitest.Run(t, "run", "--html", c.html, "--summary", "always", "--", "sh", "-c", c.script)
 		pages := plotPages(t, filepath.Join(o.Dir, "perfagent-out"))
-		const hint = "none below 2 s; perfagent plot REPORT -o FILE.html makes one"
-		if len(pages) != c.pages || strings.Contains(o.Err, hint) != (c.script == "true" && c.pages == 0) {
-			t.Errorf("--html %s, %s: pages %q, want %d; stderr:\n%s", c.html, c.script, pages, c.pages, o.Err)
+		const hint = "none below 2 s; perfagent plot REPORT makes one"
+		cmd := clitest.Perfagent(t, "show")
+		cmd.Dir = o.Dir
+		shown := clitest.RunCommand(t, cmd)
+		if len(pages) != c.pages || strings.Contains(shown.Out, hint) != (c.script == "true" && c.pages == 0) {
+			t.Errorf("--html %s, %s: pages %q, want %d; show:\n%s", c.html, c.script, pages, c.pages, shown.Out)
 		}
 		if c.pages > 0 {
 			continue

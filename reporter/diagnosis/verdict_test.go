@@ -664,3 +664,19 @@ func TestTimeoutLimit(t *testing.T) {
 		}
 	}
 }
+
+// A job that was killed at its own limit has that limit as its peak, unless others share the group.
+func TestNewVerdict_PeakIsTheLimitThatKilled(t *testing.T) {
+	for neighbours, limited := range map[float64]bool{0: true, 1: false} {
+		var in Input
+		verdictOf(t, 137, "SIGKILL", func(c *verdictCase) {
+			all(oomInGroup(victim("python", 4242, "/slurm/job_1", false)), counted(true, true))(c)
+			c.a.Neighbours, in = series.Optional(neighbours), c.in
+		})
+		n := New(in).Nodes["0"]
+		if n.Verdict.Cause != CauseOOMCgroup || (n.Job.PeakMemoryMB == 2048) != limited {
+			t.Errorf("%v neighbours: cause %s, peak %v MiB; want oom_cgroup, and 2048 if there are none", neighbours,
+				n.Verdict.Cause, n.Job.PeakMemoryMB)
+		}
+	}
+}
