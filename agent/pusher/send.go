@@ -166,8 +166,8 @@ func (p *Plan) amend(tags map[string]string) {
 		delete(tags, tagCommand)
 	}
 	// The job describes its own run, and a node that succeeded does not hide another one that failed.
-	if _, given := p.report.Run.Tags[tagNote]; !given &&
-		(!p.Own() || p.Run.Tags[tagNote] != "" && !summary.HasFailed(p.report)) {
+	described := p.Run.Tags[tagNote] != "" && p.Run.Tags[tagIncomplete] != "true"
+	if _, given := p.report.Run.Tags[tagNote]; !given && (!p.Own() || described && !summary.HasFailed(p.report)) {
 		delete(tags, tagNote)
 	}
 	code := p.exitCode() // of all nodes that share the run

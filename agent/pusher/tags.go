@@ -86,8 +86,11 @@ func tags(r *reporter.Report, dropped int) (all map[string]string, notes []strin
 
 // ownTags returns the tags that we give to r, without the user's.
 func ownTags(r *reporter.Report, dropped int) map[string]string {
-	c := summary.Conclude(r)
-	all := map[string]string{TagRunID: r.Run.ID, tagNote: strings.TrimSpace(c.Cause + " " + c.Action)}
+	all := map[string]string{TagRunID: r.Run.ID}
+	if r.Run.ExitCode != nil || r.Run.Verdict != nil { // the run has ended
+		c := summary.Conclude(r)
+		all[tagNote] = strings.TrimSpace(c.Cause + " " + c.Action)
+	}
 	if len(r.Run.Command) > 0 {
 		all[tagCommand] = ShellCommand(r.Run.Command)
 	}

@@ -186,3 +186,33 @@ func TestRunName_IsTheCommand(t *testing.T) {
 		t.Errorf("runName without a command = %s, want perfagent 1099511627776", got)
 	}
 }
+
+// perfagent describes only runs that it created, keeps the user's description, and a node that succeeded does not hide
+// another one that failed.
+func TestAmend_DescribesOwnRuns(t *testing.T) {
+	t.Parallel()
+	const failed, succeeded = "Failed (exit 3) after 2.0 s. Read its own output: it exited by itself.", "Succeeded after 2.0 s."
+	own := map[string]string{tagCreatedBy: createdBy}
+	for name, c := range map[string]struct {
+		run  map[string]string
+		code int
+		user string
+		want string
+	}{
+		"own":                    {own, 0, "", succeeded},
+		"the job's":              {nil, 0, "", ""},
+		"the user's":             {nil, 0, "my words", "my words"},
+		"failed after others":    {map[string]string{tagCreatedBy: createdBy, tagNote: succeeded}, 3, "", failed},
+		"succeeded after others": {map[string]string{tagCreatedBy: createdBy, tagNote: failed}, 0, "", ""},
+	} {
+		r := &reporter.Report{Run: reporter.Run{ID: "r", WallSeconds: 2, ExitCode: &c.code}}
+		if c.user != "" {
+			r.Run.Tags = map[string]string{tagNote: c.user}
+		}
+		all, _ := tags(r, 0)
+		p := &Plan{Run: &mlflow.Run{Tags: c.run}, report: r}
+		if p.amend(all); all[tagNote] != c.want {
+			t.Errorf("%s: description %q, want %q", name, all[tagNote], c.want)
+		}
+	}
+}
