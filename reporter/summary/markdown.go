@@ -77,9 +77,9 @@ func (m *markdownWriter) paragraph(words string) { m.line(words + "\n") }
 // head writes how the run ended, what to do about it, and how much it used of its capacity.
 func (m *markdownWriter) head(r *reporter.Report) {
 	c := Conclude(r)
-	m.paragraph("### perfagent: " + table.EscapeMarkdown(unlinked.Replace(c.Cause)))
+	m.paragraph("### perfagent: " + m.prose(c.Cause))
 	if lead, rest, ok := strings.Cut(c.Action, ": "); ok {
-		m.paragraph("**" + m.prose(lead) + "**: " + table.EscapeMarkdown(rest))
+		m.paragraph("**" + m.prose(lead) + "**: " + m.prose(rest))
 	} else if c.Action != "" {
 		m.paragraph(m.prose(c.Action))
 	}
@@ -96,12 +96,18 @@ func (m *markdownWriter) head(r *reporter.Report) {
 	m.further(&c)
 }
 
-// unlinked replaces characters in a heading that GitHub turns into a reference or a link.
-var unlinked = strings.NewReplacer("@", "?", "#", "?", "www.", "www?")
-
-// prose returns any text as Markdown in which nothing begins a list or other markup.
+// prose returns any text as Markdown in which nothing begins a list or other markup. Words with an address, which GitHub
+// would link even if they are escaped, become code.
 func (m *markdownWriter) prose(words string) string {
-	words = table.EscapeMarkdown(text.Clip(strings.TrimSpace(words), markdownProse))
+	list := strings.Split(text.Clip(strings.TrimSpace(words), markdownProse), " ")
+	for i, word := range list {
+		if strings.Contains(word, "@") || strings.Contains(word, "://") || strings.Contains(word, "www.") {
+			list[i] = table.CodeSpan(word)
+		} else {
+			list[i] = table.EscapeMarkdown(word)
+		}
+	}
+	words = strings.Join(list, " ")
 	digits := len(words) - len(strings.TrimLeft(words, "0123456789"))
 	if rest := words[digits:]; rest != "" && strings.Contains("-+=.)", rest[:1]) {
 		return words[:digits] + `\` + rest
