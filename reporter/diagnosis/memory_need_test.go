@@ -73,10 +73,10 @@ func TestMemoryGrowth(t *testing.T) {
 	}
 }
 
-func TestCrashText_NamesSegmentationFault(t *testing.T) {
+func TestSignalMeaning_NamesSegmentationFault(t *testing.T) {
 	t.Parallel()
-	if text := crashText("SIGSEGV"); !strings.Contains(text, "segmentation fault") {
-		t.Errorf("crashText of SIGSEGV is %q, want it to name the segmentation fault", text)
+	if text := SignalMeaning("SIGSEGV"); !strings.Contains(text, "segmentation fault") {
+		t.Errorf("SignalMeaning of SIGSEGV is %q, want it to name the segmentation fault", text)
 	}
 }
 

@@ -164,26 +164,17 @@ func (e *end) sent() string {
 	return sentence(words)
 }
 
-// crash returns what a signal means that no process sent, and what to do.
-func crash(signal string) (means, action string) {
-	const read = "Read its own output, or run it in a debugger"
+// afterSignal returns what to do after a signal that no process sent, or "".
+func afterSignal(signal string) string {
 	switch signal {
-	case "SIGSEGV":
-		return "it accessed memory that is not its own (segmentation fault)", read
-	case "SIGBUS":
-		return "it used memory that is not there, such as a mapped file that is cut off or has no room", read
-	case "SIGABRT":
-		return "it aborted itself, or the signal was sent to it", read
-	case "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP":
-		return "the program is at fault, or the signal was sent to it", read
+	case "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP":
+		return "Read its own output, or run it in a debugger."
 	case "SIGXFSZ":
-		return "a file grew beyond the limit of ulimit -f", "Raise ulimit -f, or write smaller files"
+		return "Raise ulimit -f, or write smaller files."
 	case "SIGXCPU":
-		return "its CPU time went beyond the limit of ulimit -t", "Raise ulimit -t"
-	case "SIGPIPE":
-		return "the reader of its pipe or socket had gone, or the signal was sent to it", ""
+		return "Raise ulimit -t."
 	}
-	return "", ""
+	return ""
 }
 
 // killedBySignal concludes on a job that a signal ended, or that exited because of one.
@@ -207,14 +198,13 @@ func (e *end) killedBySignal() Conclusion {
 		exit = fmt.Sprintf(" (exit %d)", *e.code)
 	}
 	c.Cause = capital(e.clause(" was ", verb+" by "+signal+from+exit)) + e.after()
-	means, action := crash(signal)
-	switch {
+	means := diagnosis.SignalMeaning(signal)
+	switch c.Action = afterSignal(signal); {
 	case from != "":
+		c.Action = ""
 	case means != "":
 		c.Cause += ": " + means
-		if c.Action = action; action != "" {
-			c.Action += "."
-		}
+	case c.Action != "":
 	case signal == "SIGKILL":
 		c.Action = "Ask who or what ran kill, or look in the scheduler's log: " + e.notForMemory("who sent it is not known")
 	default:
