@@ -111,9 +111,6 @@ func write(w io.Writer, data []byte, what string) error {
 
 // about writes the command, the run, its tags, and remarks on it.
 func (p *terminalWriter) about(r *reporter.Report) {
-	if r.Run.Incomplete != "" {
-		p.text(alarm, "incomplete", text.Printable(r.Run.Incomplete))
-	}
 	label := "command"
 	for _, line := range commandLines(r) {
 		p.line(plain, text.PadRight(label, labelWidth)+line)
