@@ -154,7 +154,7 @@ func (q *verdictInput) groupText(v host.Victim) string {
 
 	words := q.killText(v, what)
 	q.noteGrowth(limit)
-	if peak > 0 && math.Abs(peak-limit) > pastLimitMB { // else the limit says it
+	if peak > 0 && math.Abs(peak-limit) > pastLimitMB { // else the limit is enough
 		words += "; peak " + text.SizeText(peak)
 	}
 	q.setPeak(limit)

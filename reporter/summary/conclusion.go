@@ -45,9 +45,12 @@ func Conclude(r *reporter.Report) Conclusion {
 	c := e.conclusion()
 	e.addFindings(&c)
 	c.Paste = requestLine(r)
-	c.How = strings.TrimSpace(strings.Join(append([]string{c.How}, e.remarks()...), " "))
+	c.How = text.Clip(strings.TrimSpace(strings.Join(append([]string{c.How}, e.remarks()...), " ")), maxHow)
 	return c
 }
+
+// maxHow bounds the length of Conclusion.How for a hostile report, in cells.
+const maxHow = 1000
 
 // end holds the facts on the end of a run: on the job that failed first, or else on all jobs.
 type end struct {

@@ -2,7 +2,7 @@ package summary
 
 import "github.com/perfagent/perfagent/reporter"
 
-// A Delta compares a number of the run with that of earlier runs of the same command.
+// A Delta compares a number of the run with earlier runs of the same command.
 type Delta struct {
 	Label, Text string // "time", "+16 %"
 	Outside     bool   // outside the range of the earlier runs

@@ -89,7 +89,7 @@ func (b Bar) rowText(r *reporter.Report) string {
 		words = "mean " + words
 	default:
 		words = "peak " + words
-		if math.Abs(b.Percent-100) >= 0.5 { // else the limit says it
+		if math.Abs(b.Percent-100) >= 0.5 { // else the limit is enough
 			words += ", " + text.SizeText(b.Used)
 		}
 	}

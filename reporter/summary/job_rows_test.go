@@ -77,7 +77,7 @@ func TestBars_ShareOfTheRule(t *testing.T) {
 	}
 }
 
-// A short summary keeps its length whatever there is to say, and shows the color of the outcome.
+// A short summary keeps its length however many findings there are, and shows the color of the outcome.
 func TestWrite_ShortSummaryStaysShort(t *testing.T) {
 	t.Parallel()
 	r := grownReport()
