@@ -100,7 +100,7 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 }
 
 // errDiskTimeout is the reason for giving up on a disk.
-var errDiskTimeout = errors.New("no answer")
+var errDiskTimeout = errors.New("no response")
 
 // withDiskTimeout calls do, which uses a disk, and gives up with errDiskTimeout after diskTimeout. The errors of the
 // timeout and of a panic begin with what. A panic becomes an error because in its goroutine it would cost the job its

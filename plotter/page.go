@@ -282,7 +282,7 @@ func (p *Page) note() string {
 	switch {
 	case p.remoteNodes > 0:
 		return fmt.Sprintf("The series of %s are in the store, and not on this page. "+
-			"perfagent plot REPORT -o PAGE.html fetches and draws them.", text.Count(p.remoteNodes, "node", "nodes"))
+			"perfagent plot REPORT --to PAGE.html fetches and draws them.", text.Count(p.remoteNodes, "node", "nodes"))
 	case p.limit == 0:
 		return ""
 	case p.limit >= p.longest:

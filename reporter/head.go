@@ -111,7 +111,7 @@ func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 // endOfReport is how a report with nodes ends if Encode wrote it.
 const endOfReport = "\n    }\n  }\n}\n"
 
-var errNoHead = errors.New("the numbers do not all come before the series")
+var errNoHead = errors.New("some numbers come after the series")
 
 // numbersOfNode reads a node up to its series. It fails unless all numbers come before them.
 func numbersOfNode(r *reader) (*Node, error) {

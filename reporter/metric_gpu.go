@@ -41,17 +41,17 @@ func gpuTable(device int) []Metric {
 			"mean of the driver's utilization, weighted by time"),
 		row(MetricGPUMemoryPeak, maxOf(of(collector.GPUMemoryUsed)),
 			"highest memory in use on the GPU, by all processes",
-			"greatest over all samples"),
+			"maximum over all samples"),
 		row(MetricGPUPowerPeak, maxOf(of(collector.GPUPower)),
-			"highest power that the GPU drew",
-			"greatest over all samples"),
+			"highest power drawn by the GPU",
+			"maximum over all samples"),
 		row("max_t_gpu_{i}_temperature_celsius", maxOf(of(collector.GPUTemperature)),
 			"highest temperature of the GPU",
-			"greatest over all samples"),
+			"maximum over all samples"),
 		row("gpu_{i}_energy_joules", gpuEnergy(device),
-			"energy that the GPU took; an estimate where it has no counter of its own (NVIDIA's)",
-			"growth of the device's own counter; where it has none, an estimate: the power that it drew, "+
-				"added up over the time of the samples"),
+			"energy used by the GPU; an estimate if it has no energy counter (NVIDIA)",
+			"growth of the device's energy counter; if it has none, an estimate: the power drawn, "+
+				"integrated over the samples"),
 	}
 	for i := range list {
 		list[i].Group = GroupGPU

@@ -129,7 +129,7 @@ func marksMissing(rec *collector.Recording) []Missing {
 	if len(beyond) > 0 {
 		out = append(out, Missing{
 			What: "marks", Code: MarksBeyond, Count: lost.Marks + lost.PhaseSpans,
-			Why: "beyond what is kept: " + text.List(beyond, len(beyond)),
+			Why: "beyond the limit: " + text.List(beyond, len(beyond)),
 		})
 	}
 

@@ -366,7 +366,7 @@ type Summary struct {
 }
 
 // Identity is the job, node and rank of a process, as found in its environment. Unknown fields are absent. The rules
-// are in docs/clusters.md.
+// are in docs/schedulers.md.
 type Identity struct {
 	// Node is the index of the node, and NodeFrom its source: NodeFromFlag, the name of a variable, or "none".
 	Node     *int   `json:"node,omitempty"`

@@ -26,9 +26,9 @@ import (
 
 type diffOptions struct {
 	failIf []string
-	format string
+	format *format
 	all    bool
-	html   string
+	to     string // page of --to; "" = none
 	force  bool
 	runFinder
 }
@@ -40,16 +40,16 @@ func newDiff(s streams) *cobra.Command {
 		SuggestFor: []string{"compare"},
 		Short:      "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
-after it. The first line says how long B took, and what else has changed. Then
-come the metrics that changed, with the medians and their noise; --all has the
-others, too, with ~ where the difference may be noise. Of two single runs the
-metrics are shown that differ by 5 % or more.
+after it. The first line sums it up: how long B took, and what else changed. The
+table has the metrics that changed, with medians and noise. With --all it also
+has the others, with ~ where the difference may be noise. For two single runs it
+has the metrics that differ by 5 % or more.
 
 A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, reports of any kind
 that show reads, or directories. From a RUN-ID or a directory diff takes all
 reports node-*.json at any depth or, if there are none, all *.json files
-directly in it. The -- may be omitted between exactly two names. Noise can be
-estimated from four runs a side; ten are good.
+directly in it. Between exactly two names, -- can be left out. Four runs on each
+side are enough to estimate the noise; ten are better.
 
 With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
 OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
@@ -57,14 +57,14 @@ an amount in the metric's unit, such as 90. A change in percent must also be
 significant; with too few runs to test, the plain difference counts. The exit
 code is 2 if the runs cannot be compared.
 
-METRIC is one of perfagent metrics, or a number of what the job said, such as
+METRIC is one of perfagent metrics, or a number that the job reported, such as
 phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff before after
   perfagent diff @-2 @latest
   perfagent diff --fail-if 'job_cpu_seconds > +10%' old/*.json -- new/*.json
   perfagent diff --fail-if 'op.store.get.p90_time_ms > +10%' before after
-  perfagent diff --format markdown before after >> "$GITHUB_STEP_SUMMARY"`,
+  perfagent diff --format md before after >> "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: o.runE(o.run),
 	}
@@ -72,9 +72,9 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	f := o.addTo(cmd)
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
-	f.StringVarP(&o.format, "format", "f", "table", "output format: table, markdown or json")
+	o.format = addFormat(f, formatTable, formatMarkdown, formatJSON)
 	f.BoolVar(&o.all, "all", false, "also show what did not change")
-	f.StringVar(&o.html, "html", "", "write the comparison to `FILE` as a page, too")
+	f.StringVar(&o.to, "to", "", "also write the comparison to `FILE`, a page (.html)")
 	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
 	o.addCPUs("each node")
 
@@ -110,13 +110,8 @@ func (o *diffOptions) run(args []string) error {
 
 // gates parses --fail-if and checks the other flags.
 func (o *diffOptions) gates() ([]comparer.Gate, error) {
-	switch {
-	case o.format != "table" && o.format != "markdown" && o.format != "json":
-		return nil, fmt.Errorf("--format: %q is not table, markdown or json", o.format)
-	case o.html != "":
-		if err := checkReplaceable(o.html, o.force); err != nil {
-			return nil, err
-		}
+	if err := checkPageName(o.to, o.force); err != nil {
+		return nil, err
 	}
 
 	gates := make([]comparer.Gate, len(o.failIf))
@@ -319,22 +314,22 @@ func jsonIn(dir string) (paths []string, err error) {
 	return paths, nil
 }
 
-// writePage writes the page of --html, if given.
+// writePage writes the page of --to, if given.
 func (o *diffOptions) writePage(c *comparer.Comparison) error {
-	if o.html == "" {
+	if o.to == "" {
 		return nil
 	}
 
-	return reportfile.WritePicture(o.html, o.force, func(w io.Writer) error {
+	return reportfile.WritePicture(o.to, o.force, func(w io.Writer) error {
 		return plotter.WriteDiffPage(w, c, agent.Version())
 	})
 }
 
 func (o *diffOptions) print(c *comparer.Comparison) error {
-	switch o.format {
-	case "markdown":
+	switch o.format.name {
+	case formatMarkdown:
 		return comparer.WriteMarkdown(o.streams.rawOut(), c, comparer.Options{All: o.all})
-	case "json":
+	case formatJSON:
 		var data bytes.Buffer
 		enc := json.NewEncoder(&data)
 		enc.SetEscapeHTML(false) // conditions have < and >

@@ -181,7 +181,7 @@ func TestDiff_ExitCodes(t *testing.T) {
 		{"gate passes", gate("job_cpu_seconds > +10%", "slow", "fast"), 0, 0, nil},
 		{"gate fires", gate("job_cpu_seconds > +10%", "fast", "slow"), 1, 1, []string{"gate 'job_cpu_seconds > +10%' FAILED: +20.00 %"}},
 		{"gate fires, as JSON", gate("job_cpu_seconds > +10%", "--format", "json", "fast", "slow"), 1, 1, []string{"FAILED"}},
-		{"gate fires, as Markdown", gate("job_cpu_seconds > +10%", "--format=markdown", "fast", "slow"), 1, 1, []string{"FAILED"}},
+		{"gate fires, as Markdown", gate("job_cpu_seconds > +10%", "--format=md", "fast", "slow"), 1, 1, []string{"FAILED"}},
 		{"two gates fire", append(gate("job_cpu_seconds > +10%"), gate("job_cpu_seconds>=1.2", "fast", "slow")...), 1, 2, []string{"+20.00 %", "B has 1.2 s"}},
 		{"few runs", gate("job_cpu_seconds > +10%", "one", "other"), 1, 1, []string{"too few runs", "plain difference"}},
 		{"few runs, not beyond", gate("job_cpu_seconds > +30%", "one", "other"), 0, 0, nil},
@@ -288,7 +288,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 	for _, node := range []string{"0", "1"} {
 		inside(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true").Want(t, 0)
 	}
-	insideIn(t, dir, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json").Want(t, 0)
+	insideIn(t, dir, "merge", "two/node-0.json", "two/node-1.json", "--to", "two.json").Want(t, 0)
 	o = diffIn(t, dir, "--all", "two", "two.json")
 	if !strings.HasPrefix(o.Out, "B took as long as A (one run a side: the noise is unknown)\n\nA: 1 run in 2 reports, two\nB: 1 run, two.json\n") ||
 		strings.Contains(o.Out, "+") || strings.Contains(o.Out, "~") || !strings.Contains(o.Out, "0 % ?") {

@@ -16,7 +16,7 @@ func TestDiff_PageHasTheSentenceAndIsNotReplaced(t *testing.T) {
 	for id, seconds := range map[string]string{"before": "0.1", "after": "0.5"} {
 		inside(t, "run", "--out", filepath.Join(dir, "perfagent-out"), "--run-id", id, "--", "sleep", seconds).Want(t, 0)
 	}
-	args := []string{"--html", "diff.html", "before", "after"}
+	args := []string{"--to", "diff.html", "before", "after"}
 
 	o := diffIn(t, dir, args...)
 	o.Want(t, 0)
@@ -43,5 +43,5 @@ func TestDiff_PageHasTheSentenceAndIsNotReplaced(t *testing.T) {
 	if clitest.Read(t, filepath.Join(dir, "diff.html")) == "mine" {
 		t.Error("the existing page was kept with --force, want it replaced")
 	}
-	diffIn(t, dir, "--html", filepath.Join("no", "such", "diff.html"), "before", "after").Want(t, 2)
+	diffIn(t, dir, "--to", filepath.Join("no", "such", "diff.html"), "before", "after").Want(t, 2)
 }

@@ -21,9 +21,9 @@ import (
 )
 
 type lsOptions struct {
-	json  bool
-	html  string
-	force bool
+	format *format
+	to     string // page of --to; "" = none
+	force  bool
 	runFinder
 }
 
@@ -46,15 +46,15 @@ report was stored. With RUN-ID as well, list its reports with their references.
 On a terminal, lines are cut to its width; in a pipe they are whole. With --json
 the list has the summary object of each run.`,
 		Example: `  perfagent ls
-  perfagent ls --html index.html
+  perfagent ls --to index.html
   perfagent ls s3://bucket/runs
   perfagent ls --json | jq -r '.[] | select(.exit_code != 0) | .run_id'`,
 		RunE: o.runE(o.list),
 	}
 
 	f := o.addTo(cmd)
-	f.BoolVar(&o.json, "json", false, "print a JSON list of summary objects")
-	f.StringVar(&o.html, "html", "", "write an index to `FILE`: a page that links the pages of the runs")
+	o.format = addFormat(f, formatTable, formatJSON)
+	f.StringVar(&o.to, "to", "", "write the list to `FILE`, a page (.html) with links to the pages of the runs")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 
 	return cmd
@@ -81,28 +81,30 @@ func (o *lsOptions) list(names []string) error {
 	if err != nil {
 		return err
 	}
-	if o.html != "" {
-		return o.writeIndex(objects)
+	if o.to != "" {
+		if err := o.writeIndex(objects); err != nil || !o.format.given {
+			return err
+		}
 	}
-	if o.json {
+	if o.format.name == formatJSON {
 		return o.streams.printJSON(objects)
 	}
 
 	return o.print(objects)
 }
 
-// writeIndex writes the index page of --html atomically.
+// writeIndex writes the index page of --to atomically.
 func (o *lsOptions) writeIndex(objects []summary.Overview) error {
-	if err := checkReplaceable(o.html, o.force); err != nil {
+	if err := checkPageName(o.to, o.force); err != nil {
 		return fmt.Errorf("ls: %w", err)
 	}
 
 	x := plotter.Index{Title: "Runs in " + text.Printable(o.out)}
 	for _, object := range objects {
-		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.html)))
+		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.to)))
 	}
 
-	return reportfile.WritePicture(o.html, o.force, func(w io.Writer) error { return plotter.WriteIndex(w, x) })
+	return reportfile.WritePicture(o.to, o.force, func(w io.Writer) error { return plotter.WriteIndex(w, x) })
 }
 
 // indexRowOf returns the row for o of an index page that is in the directory dir.

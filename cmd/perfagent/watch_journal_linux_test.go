@@ -79,7 +79,7 @@ func TestWatch_RefusesRunThatCannotBeWatched(t *testing.T) {
 		{[]string{"--node", "-1", "ended"}, []string{"--node", "-1"}},
 		{[]string{"--refresh", "1ms", "ended"}, []string{"--refresh", "100ms"}},
 		{[]string{"--out", "", "ended"}, []string{"--out", "empty"}},
-		{[]string{"a", "b"}, []string{"one run or report"}},
+		{[]string{"a", "b"}, []string{"one run, please"}},
 	} {
 		o := clitest.RunCommand(t, watchCommand(t, dir, nil, c.args...))
 		o.Want(t, 1)

@@ -97,7 +97,7 @@ func (p *terminalWriter) paths(r *reporter.Report, o Options) {
 		p.path("report", o.Page)
 	}
 	if o.Path != "" && o.Page == "" && r.Run.WallSeconds > 0 && !WorthPage(r) {
-		p.text(plain, "page", "none below 2 s; perfagent plot REPORT makes one")
+		p.text(plain, "page", "none below 2 s; perfagent plot REPORT --to FILE.html makes one")
 	}
 }
 
