@@ -96,8 +96,8 @@ func (m *markdownWriter) head(r *reporter.Report) {
 	m.further(&c)
 }
 
-// prose returns any text as Markdown in which nothing begins a list or other markup. Words with an address, which GitHub
-// would link even if they are escaped, become code.
+// prose returns any text as Markdown in which nothing begins a list or other markup. Words with an address, which
+// GitHub would link even if they are escaped, become code.
 func (m *markdownWriter) prose(words string) string {
 	list := strings.Split(text.Clip(strings.TrimSpace(words), markdownProse), " ")
 	for i, word := range list {
