@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -172,10 +173,7 @@ func (e *end) clause(was, words string) string {
 
 // ofJob returns the name of the job in the middle of a sentence.
 func (e *end) ofJob() string {
-	if e.who == "" {
-		return "it"
-	}
-	return e.who
+	return cmp.Or(e.who, "the job")
 }
 
 // after returns the length of the job for a sentence: " after 5.9 s".
