@@ -217,8 +217,8 @@ func TestTyping_NamesOfRunsAndShortForms(t *testing.T) {
 		code        int
 	}{
 		{"perfagent ls", "RUN ", 0},
-		{"perfagent show three", "node 1", 0},
-		{"perfagent show perfagent-out/three", "node 1", 0},
+		{"perfagent show three", "Node 1 failed (exit 5)", 0},
+		{"perfagent show perfagent-out/three", "Node 1 failed (exit 5)", 0},
 		{"perfagent show --json varied", "wall_seconds", 0},
 		{"perfagent diff --format json @-2 gpu", "varied", 0},
 		{"perfagent plot; ls gpu.png", "gpu.png", 0},
