@@ -24,7 +24,7 @@ const minSpreadRuns = 3
 // mostly noise, are left out.
 func Deltas(r *reporter.Report) (list []Delta, note string) {
 	names := r.NodeNames()
-	if len(names) != 1 || Failed(r) || r.Run.Incomplete != "" {
+	if len(names) != 1 || HasFailed(r) || r.Run.Incomplete != "" {
 		return nil, ""
 	}
 	n := r.Nodes[names[0]]

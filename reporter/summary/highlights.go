@@ -39,7 +39,7 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 		out = append(out, r.highlight(""))
 	}
 	fill := text.Percentage(n.Metric(reporter.MetricDiskPeak))
-	return append(out, Highlight{"disk space", valueOrDash(fill), "peak fill"})
+	return append(out, Highlight{"disk used", valueOrDash(fill), "peak"})
 }
 
 // valueOrDash returns the number with its unit. An unknown number has no unit, because "– %" is not a value.
@@ -276,7 +276,7 @@ func samplingLine(s *reporter.Sampling) string {
 func agentLine(a *reporter.Agent) string {
 	var words text.Parts
 	words.Add(a.Version != "", "%s", text.Printable(a.Version))
-	words.Add(a.CPUSeconds > 0, "own cost %s of CPU", text.Seconds(a.CPUSeconds))
+	words.Add(a.CPUSeconds > 0, "overhead %s of CPU", text.Seconds(a.CPUSeconds))
 	words.Add(a.MaxRSSMB > 0, "%s memory", text.SizeText(a.MaxRSSMB))
 	return words.String()
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // If there are more GPUs than are followed, the job may have others.
@@ -42,41 +41,6 @@ func TestWrite_PlainJobIsShort(t *testing.T) {
 		if strings.Contains(words, not) {
 			t.Errorf("summary of a plain job mentions %q:\n%s", not, words)
 		}
-	}
-}
-
-// The verdict is near the top in the colour of alarms, if it contains more than an exit code.
-func TestWrite_VerdictIsNearTheTop(t *testing.T) {
-	exited := func(code float64, words string, conditions ...string) *reporter.Verdict {
-		return &reporter.Verdict{Cause: diagnosis.CauseExited, Text: words, Evidence: map[string]any{"exit_code": code}, Conditions: conditions}
-	}
-	for name, c := range map[string]struct {
-		verdict *reporter.Verdict
-		text    string
-		bad     bool
-	}{
-		"none":         {nil, "", false},
-		"exit 0":       {exited(0, "exited with code 0"), "", false},
-		"exit 3":       {exited(3, "exited with code 3"), "", true},
-		"and survived": {exited(0, "exited with code 0; a child was killed"), "exited with code 0; a child was killed", false},
-		"throttled":    {exited(0, "exited with code 0", "throttled", "io_wait"), "exited with code 0; on the way: throttled, waiting for I/O", false},
-		"said already": {exited(0, "exited with code 0 while throttled.", "throttled"), "exited with code 0 while throttled.", false},
-		"no text":      {&reporter.Verdict{Cause: diagnosis.CauseOOMHost}, "out of memory", true},
-		"of later":     {&reporter.Verdict{Cause: "alien\x1b"}, `alien\x1b`, true},
-	} {
-		if words, bad := VerdictText(c.verdict); words != c.text || bad != c.bad {
-			t.Errorf("%s: verdict %q, bad %v; want %q, bad %v", name, words, bad, c.text, c.bad)
-		}
-	}
-	words := summaryOf(t, reportertest.Container(0, 20, 0), Options{Color: true})
-	if lines := strings.Split(words, "\n"); !strings.HasPrefix(lines[1], "\x1b[1;31mverdict  killed by the kernel") {
-		t.Errorf("second line %q, want the verdict in the colour of alarms", lines[1])
-	}
-	r := reporter.New(reportertest.JobInput(0, 5, 0, ""))
-	r.Run.Incomplete = "cut off"
-	r.Nodes["0"].Verdict = &reporter.Verdict{Cause: diagnosis.CauseUnknown, Text: "how the command ended is not known: cut off"}
-	if words := summaryOf(t, r, Options{}); strings.Contains(words, "verdict") {
-		t.Errorf("the verdict repeats the exit code of the first line:\n%s", words)
 	}
 }
 
@@ -135,8 +99,8 @@ func TestLimitRows_ChangedLimitsHaveSeparateLines(t *testing.T) {
 			t.Errorf("notes %q lack %q", notes, want)
 		}
 	}
-	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs idle (52 %)" {
-		t.Errorf("idle rows %+v, want one: 1.04 of 2 CPUs idle (52 %%)", rows)
+	if rows := jobIdleRows(n, &reporter.Run{WallSeconds: 20}); len(rows) != 1 || rows[0].note != "1.04 of 2 CPUs (52 %)" {
+		t.Errorf("idle rows %+v, want one: 1.04 of 2 CPUs (52 %%)", rows)
 	}
 
 	n.Limits.MemoryMB, n.Limits.MemoryRange.Max, n.Limits.GivenCPUs = 0, 0, 0
@@ -167,8 +131,8 @@ func TestWrite_ThousandNodesAreShortAndCheap(t *testing.T) {
 	}
 	hundred, thousand := nodes(100), nodes(1000)
 	words := summaryOf(t, thousand, Options{})
-	if !strings.Contains(words, "node 0, 1 and 998 more: killed by the kernel") || strings.Count(words, "for 12 GiB instead") != 1 {
-		t.Errorf("summary of 1,000 nodes: want the killed nodes counted in one line, and the advice once:\n%.3000s",
+	if strings.Count(words, "Set the limit to 12 GiB or more") != 1 || !strings.Contains(words, "0 of 1000 nodes succeeded.") {
+		t.Errorf("summary of 1,000 nodes: want the advice once, and the nodes counted:\n%.3000s",
 			words)
 	}
 	few := testing.AllocsPerRun(1, func() { summaryOf(t, hundred, Options{}) })
