@@ -88,7 +88,7 @@ func (c *cluster) log(t *testing.T, args ...string) string {
 // wrapped checks that the summary has the limit of the container, and names Kubernetes.
 func wrapped(t *testing.T, c *cluster) {
 	text := c.log(t, "job/perfagent-wrapped", "-c", "job")
-	for _, want := range []string{"exit 0", "256 MiB", "/reports/perfagent-wrapped/node-0.json"} {
+	for _, want := range []string{"Succeeded after ", "256 MiB", "/reports/perfagent-wrapped/node-0.json"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log has no %q:\n%s", want, text)
 		}
@@ -210,7 +210,7 @@ func hungry(t *testing.T, c *cluster) {
 	c.apply(t, "job.yaml", "hungry")
 	clitest.RunCommand(t, c.command("kubectl", "wait", "--for=condition=failed", "job/hungry", "--timeout=110s")).Want(t, 0)
 
-	said := c.run(t, "kubectl get pods -l job-name=hungry") + c.run(t, "kubectl logs job/hungry -c job | head -n 5")
+	said := c.run(t, "kubectl get pods -l job-name=hungry") + c.run(t, "kubectl logs job/hungry -c job | head -n 3")
 	keep(t, "kubernetes-oom", said)
 	wantWords(t, said, " OOMKilled ", "Out of memory: ", "at the limit of 256 MiB")
 }
