@@ -198,13 +198,13 @@ func TestMerge_WrongUseOfStoreWritesNoReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for words, args := range map[string][]string{
-		"name one run in a store, STORE#RUN-ID":                       {"job", "--out", dir, "--wait", "1s"},
-		"--evict, --lazy: name one run":                               {dir + "#job/node-0", "--lazy", "--evict"},
-		"--nodes: 0 is not a number of nodes":                         {dir + "#job", "--nodes", "0"},
-		"--nodes: -1 is not a number of nodes":                        {dir + "#job", "--nodes", "-1"},
-		"--wait: -1s is negative":                                     {dir + "#job", "--wait", "-1s"},
+		"name one run in a store, STORE#RUN-ID":                        {"job", "--out", dir, "--wait", "1s"},
+		"--evict, --lazy: name one run":                                {dir + "#job/node-0", "--lazy", "--evict"},
+		"--nodes: 0 is not a number of nodes":                          {dir + "#job", "--nodes", "0"},
+		"--nodes: -1 is not a number of nodes":                         {dir + "#job", "--nodes", "-1"},
+		"--wait: -1s is negative":                                      {dir + "#job", "--wait", "-1s"},
 		"no report has the number of nodes of the run: give it with -": {dir + "#job", "--wait", "1s"},
-		"no object of run none can be read":                           {dir + "#none"},
+		"no object of run none can be read":                            {dir + "#none"},
 	} {
 		if strings.HasPrefix(words, "no object") {
 			if err := os.MkdirAll(filepath.Join(dir, "none"), 0o700); err != nil {
