@@ -24,7 +24,8 @@ type Chart struct {
 	// Capacity is how much of the resource the node has, in Unit; 0 if unknown.
 	Capacity float64
 	// Peak is a peak of the job, in Unit, that was between two samples and is in none of them; 0 if there was none.
-	Peak float64
+	Peak    float64
+	reached float64 // the limit at which the job was killed, which it reached between two samples; 0 = none
 	// Rows reports whether each series is a row of colors, because there are many.
 	Rows bool
 }
@@ -333,7 +334,7 @@ const (
 
 // top returns the largest value of the job's series, and of those of a node. It returns 0 if no value is above 0.
 func (c *Chart) top() float64 {
-	greatest := c.Peak
+	greatest := max(c.Peak, c.reached)
 	for i := range c.Series {
 		if s := &c.Series[i]; !s.Others {
 			greatest = max(greatest, s.top())

@@ -380,6 +380,9 @@ func (c *Chart) allowed(end float64) string {
 	case number > end:
 		return "; the " + words + " are above this scale"
 	}
+	if c.Bound == 0 {
+		return ", of " + text.CPUs(number)
+	}
 	return ", of the " + words
 }
 

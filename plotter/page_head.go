@@ -163,15 +163,15 @@ func (p *Page) strip(run *reporter.Run) (out []summary.Highlight) {
 		}
 	}
 	n := p.nodes[0]
+	first, last := text.Clip(n.host, stripLetters), text.Clip(p.nodes[len(p.nodes)-1].host, stripLetters)
 	add("run", text.Printable(run.ID))
 	if !run.Start.IsZero() {
 		add("", run.Start.UTC().Format("2 Jan 2006, 15:04:05 MST"))
 	}
-	switch last := p.nodes[len(p.nodes)-1]; {
-	case len(p.nodes) > 1 && n.host != "" && last.host != n.host:
-		add("hosts", n.host+" to "+last.host)
-	default:
-		add("host", n.host)
+	if first == "" || last == first {
+		add("host", first)
+	} else {
+		add("hosts", first+" to "+last)
 	}
 	each := ""
 	if len(p.nodes) > 1 {
@@ -196,6 +196,9 @@ func (p *Page) strip(run *reporter.Run) (out []summary.Highlight) {
 	}
 	return out
 }
+
+// stripLetters is the maximum length of a host's name in the strip.
+const stripLetters = 60
 
 // allowed returns the CPUs and the memory that the job on n may use: "2 CPUs, 256 MiB".
 func allowed(n *reporter.Node) string {

@@ -202,7 +202,7 @@ func (p *pageNode) metric(name string) metricValue {
 func (p *pageNode) fold(run *reporter.Run) nodeFold {
 	words := text.Parts{}
 	if h := p.slim.Host; h != nil {
-		words.Add(true, "%s", strings.TrimSpace(p.host+": "+summary.HostLine("", h)))
+		words.Add(true, "%s", text.Clip(p.host, stripLetters)+": "+summary.HostLine("", h))
 	}
 	words.Add(p.metrics[reporter.MetricCPUMean] > 0, "%s CPU in use", text.Percent(p.metrics[reporter.MetricCPUMean]))
 	f := nodeFold{Words: words.String(), Cards: p.cards, Missing: p.missing[:p.listed]}

@@ -203,8 +203,9 @@ func (p *pageNode) row(odd string, jobs bool) nodeRow {
 			text.SizeText(p.slim.Metric(reporter.MetricJobMemoryPeak)),
 		}
 	}
-	row.Numbers = append(row.Numbers,
-		text.Percent(p.slim.Metric(reporter.MetricCPUMean)), text.Percent(p.slim.Metric(reporter.MetricMemoryPeak)))
+	for _, metric := range []string{reporter.MetricCPUMean, reporter.MetricMemoryPeak} {
+		row.Numbers = append(row.Numbers, text.Percentage(p.slim.Metric(metric)).Normalize().String())
+	}
 	if p.ranks != nil {
 		row.Ranks = p.ranks.span()
 	}

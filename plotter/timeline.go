@@ -112,23 +112,29 @@ func (t *Timeline) goesOn(n *reporter.Node) float64 {
 	return max(1, 3*interval)
 }
 
-// unmeasured removes the levels of the job that were sampled after its kill: they are of what was left of it.
+// unmeasured removes the levels of the job that were sampled after its kill, because they are of what was left of it,
+// and makes room for the limit at which it was killed.
 func (t *Timeline) unmeasured(c *Chart) {
-	if t.Death == nil || !t.Death.last || c.column != collector.JobMemory {
+	d := t.Death
+	if d == nil || c.column != collector.JobMemory {
+		return
+	}
+	if d.Limit > 0 {
+		c.Peak, c.reached = 0, d.Limit
+		if c.Bound < d.Limit {
+			c.Bound, c.BoundText = d.Limit, text.SizeText(d.Limit)
+		}
+	}
+	if !d.last {
 		return
 	}
 	first := 0
-	for first < len(t.Ends) && t.Ends[first] < t.Death.seen {
+	for first < len(t.Ends) && t.Ends[first] < d.seen {
 		first++
 	}
 	for i := range c.Series {
 		b := &c.Series[i].Band
 		b.Min, b.Mean, b.Max = cutAt(b.Min, first), cutAt(b.Mean, first), cutAt(b.Max, first)
-	}
-	if limit := t.Death.Limit; limit > 0 {
-		if c.Peak = 0; c.Bound < limit {
-			c.Bound, c.BoundText = limit, text.SizeText(limit)
-		}
 	}
 }
 

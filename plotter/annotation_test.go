@@ -1,0 +1,142 @@
+package plotter
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// phased returns a report of a minute with marks and phases.
+func phased() *reporter.Report {
+	r := plottertest.Minute(0)
+	shift := float64(plottertest.Start().Unix() - reportertest.RunStart.Unix())
+	n := reportertest.AddMarks(r).Nodes["0"]
+	for i := range n.Marks {
+		n.Marks[i].Timestamp += shift
+	}
+	for i := range n.Phases {
+		n.Phases[i].Start += shift
+		for k := range n.Phases[i].Spans {
+			n.Phases[i].Spans[k][0] += shift
+		}
+	}
+	return r
+}
+
+func TestPicture_DrawsPhasesOnEveryChart(t *testing.T) {
+	got := pictureSVG(t, phased(), PictureOptions{Width: 800, Metric: "mem_percent"})
+	reportertest.CompareGolden(t, filepath.Join("testdata", "phases.svg"), got, *update)
+
+	all := string(pictureSVG(t, phased(), PictureOptions{Width: 800}))
+	charts := len(Charts(phased().Nodes["0"]))
+	if n := strings.Count(all, `data-phase="`); n != 4*charts {
+		t.Errorf("%d bands on %d charts, want 4 each", n, charts)
+	}
+	for _, want := range []string{`data-mark="epoch 1"`, `data-phase="train &lt;b&gt;&amp;\x1b[31m"`} {
+		if n := strings.Count(all, want); n < charts {
+			t.Errorf("%d charts have %s %d times, want at least once each", charts, want, n)
+		}
+	}
+}
+
+// Marks and phases are drawn at their times: a mark in the middle is drawn in the middle.
+func TestPicture_DrawsMarksAtTheirTimes(t *testing.T) {
+	r := phased()
+	n := r.Nodes["0"]
+	time := NewTimeline(&r.Run, n)
+	n.Marks = []reporter.Mark{{Timestamp: time.Start + time.Length()/2, Text: "half"}}
+	svg := string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: "mem_percent"}))
+	found := regexp.MustCompile(`data-mark="half" d="M([0-9.]+) `).FindStringSubmatch(svg)
+	if found == nil {
+		t.Fatal("the SVG has no line for the mark")
+	}
+	var x float64
+	fmt.Sscan(found[1], &x)
+	if want := marginLeft + (800.0-marginLeft-marginRight)/2; math.Abs(x-want) > 0.2 {
+		t.Errorf("mark at x = %v, want %v", x, want)
+	}
+}
+
+// A picture in pixels also has the bands.
+func TestWritePNG_DrawsPhases(t *testing.T) {
+	with := picturePNG(t, phased(), PictureOptions{Width: 400, Metric: "mem_percent"})
+	without := picturePNG(t, plottertest.Minute(0), PictureOptions{Width: 400, Metric: "mem_percent"})
+	if bytes.Equal(with, without) {
+		t.Error("the PNG with phases is the same as without")
+	}
+}
+
+func TestPage_HasPhasesAndMarks(t *testing.T) {
+	page := string(pageOf(t, phased()))
+	for _, want := range []string{
+		"<table data-phases>", `<i class="sq p0"></i>load</th><td class="n">1 ×</td><td class="n">10.0 s</td><td class="n">0.25 CPUs</td><td class="n">peak 100 MiB</td>`,
+		"</b> epoch 1</span>",
+		`train &lt;b&gt;&amp;\x1b[31m`, `data-phase="load"`, `data-mark="epoch 1"`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page lacks %s", want)
+		}
+	}
+	for _, not := range []string{"train <b>", "\x1b"} {
+		if strings.Contains(page, not) {
+			t.Errorf("page has %q, want it absent", not)
+		}
+	}
+
+	if bare := string(pageOf(t, plottertest.Minute(0))); strings.Contains(bare, "data-phases>") || strings.Contains(bare, "<h3>Phases") {
+		t.Error("page without phases has a table of them")
+	}
+}
+
+// A live page names the current phase of the job.
+func TestPage_NamesCurrentPhaseOfLiveJob(t *testing.T) {
+	r := phased()
+	n := r.Nodes["0"]
+	n.Phases[2].Spans[0] = reporter.PhaseSpan{n.Phases[2].Start, 1000}
+	var out bytes.Buffer
+	if err := WritePage(&out, r, PageOptions{Live: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "In phase <b>save</b>.") {
+		t.Error("live page lacks the current phase save")
+	}
+}
+
+// The page stays small even if many nodes have the maximum of marks.
+func TestPage_StaysSmallWithManyMarks(t *testing.T) {
+	testenv.SkipIfShort(t, "a second of CPU for its large page")
+	p := NewPage(PageOptions{})
+	long := strings.Repeat("x", 199)
+	var run *reporter.Run
+	for i := range 300 {
+		r := plottertest.Minute(i)
+		n := r.Nodes[fmt.Sprint(i)]
+		start := float64(plottertest.Start().Unix())
+		for k := range 1000 {
+			at := start + float64(k)*0.06
+			n.Marks = append(n.Marks, reporter.Mark{Timestamp: at, Text: fmt.Sprint(k%7, long)})
+			if k < 200 {
+				n.Phases = append(n.Phases, reporter.Phase{Name: fmt.Sprint(k, long), Start: at, Count: 5, Seconds: 0.3,
+					Spans: []reporter.PhaseSpan{{at, 0.06}}})
+			}
+		}
+		run = &r.Run
+		p.Add(run, fmt.Sprint(i), n)
+	}
+	var out bytes.Buffer
+	if err := p.Write(&out, run); err != nil {
+		t.Fatal(err)
+	}
+	if out.Len() > 8<<20 {
+		t.Errorf("page of 300 nodes has %d bytes, want at most 8 MiB", out.Len())
+	}
+}

@@ -1,0 +1,66 @@
+package plotter
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// An hour in which the machine slept is not drawn as measured, and the values before and after keep their times.
+func TestWithSuspendGaps_SuspendIsAGap(t *testing.T) {
+	const at, slept = 30, 3600.0
+	r := plottertest.Minute(0)
+	n := r.Nodes["0"]
+	times := n.Envelope[collector.Timestamp.Key()]
+	for i := at; i < len(times.Max); i++ {
+		times.Max[i] += slept
+	}
+	woke := reporter.Time{Time: plottertest.Start().Add(time.Duration(at+slept+1) * time.Second)}
+	n.Sampling.Suspends = []reporter.ClockEvent{{At: woke, Seconds: slept}}
+	axis, charts := withSuspendGaps(&r.Run, n, Charts(n))
+	if len(axis.Ends) != 61 || axis.Ends[at-1] != at || axis.Ends[at] != at+slept || axis.Ends[at+1] != at+slept+1 {
+		t.Fatalf("%d buckets, those around the suspend end at %v s; want 61, with a bucket of %v s", len(axis.Ends),
+			axis.Ends[at-1:at+3], slept)
+	}
+	eachSeries(charts, func(s *Series) {
+		if !math.IsNaN(s.Band.Max[at]) || math.IsNaN(s.Band.Max[at-1]) || math.IsNaN(s.Band.Max[at+1]) || len(s.Band.Max) != 61 {
+			t.Errorf("%s: values around the suspend %v, want one NaN in the middle; %d values, want 61", s.Label,
+				s.Band.Max[at-1:at+2], len(s.Band.Max))
+		}
+	})
+}
+
+// For nodes that begin later the page has the delay.
+func TestPage_SaysHowMuchLaterNodesBegan(t *testing.T) {
+	r := plottertest.Minute(0)
+	late := *r.Nodes["0"]
+	sampling := *late.Sampling
+	sampling.Start = reporter.Time{Time: plottertest.Start().Add(-time.Hour)}
+	late.Sampling = &sampling
+	r.Nodes["1"] = &late
+	if page := string(pageOf(t, r)); !strings.Contains(page, "<dt>node 0</dt><dd>began 1 h 00 min after the first node</dd>") {
+		t.Error("page lacks that node 0 began 1 h 00 min after the first")
+	}
+}
+
+// Time axes have few ticks, in a unit that fits.
+func TestNewTimeAxis(t *testing.T) {
+	for length, want := range map[float64]string{
+		0: "0 0.2 0.4 0.6 0.8 1 s", 6.9: "0 2 4 6 s", 60: "0 10 20 30 40 50 60 s", 164: "0 30 60 90 120 150 s",
+		600: "0 2 4 6 8 10 min", 4000: "0 15 30 45 60 min", 6 * hour: "0 1 2 3 4 5 6 h", 7 * day: "0 2 4 6 d",
+	} {
+		a := newTimeAxis(length, 6)
+		var got []string
+		for _, v := range a.Ticks {
+			got = append(got, a.label(v))
+		}
+		if got := strings.Join(append(got, a.Unit), " "); got != want {
+			t.Errorf("axis of %v s: %s, want %s", length, got, want)
+		}
+	}
+}

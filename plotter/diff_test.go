@@ -1,0 +1,90 @@
+package plotter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/comparer"
+)
+
+// compared returns a comparison of ten runs a side, with a gate.
+func compared(t *testing.T, name string) *comparer.Comparison {
+	t.Helper()
+	side := func(scale float64, command ...string) comparer.Side {
+		s := comparer.Side{Name: name}
+		for i := range 10 {
+			noise := 1 + 0.001*float64(i)
+			s.Reports = append(s.Reports, reporter.SourceReport{Path: name, Report: &reporter.Report{
+				Run: reporter.Run{ID: fmt.Sprint(scale, i), Command: command},
+				Nodes: map[string]*reporter.Node{"0": {Metrics: reporter.Values{
+					"wall_seconds": 100 * noise * scale, "job_peak_memory_mb": 2000 * noise / scale, "max_t_mem_percent": 10 * noise,
+				}, Missing: []reporter.Missing{{What: "job_cpu_seconds", Why: name}}}},
+			}})
+		}
+		return s
+	}
+	c := comparer.Compare(side(1, "train", name), side(1.5, "train", "b"))
+	gate, err := comparer.ParseGate("wall_seconds > +10%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.CheckGate(gate)
+	return c
+}
+
+func TestWriteDiffPage(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := WriteDiffPage(&out, compared(t, "a"), "1.2.3"); err != nil {
+		t.Fatal(err)
+	}
+
+	page := out.String()
+	for _, want := range []string{
+		"<h1 data-verdict>B took 50 % longer (p &lt; 0.001), memory -33 %</h1>", "the commands differ: A train a | B train b",
+		`<p class="gate bad" data-gate>`, "perfagent 1.2.3<",
+		`<tr data-metric="wall_seconds" class="changed">`, `<i class="up" style="width:25%"></i>`, `<i class="down" style="width:16.7%"></i>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page lacks %s:\n%s", want, page)
+		}
+	}
+	changed, rest, _ := strings.Cut(page, "<details data-rest>")
+	if strings.Contains(changed, `data-metric="max_t_mem_percent"`) || !strings.Contains(rest, `data-metric="max_t_mem_percent"`) {
+		t.Error("max_t_mem_percent has not changed: want it in the second table only")
+	}
+	if bad := regexp.MustCompile(`<script|https?://|ZgotmplZ|NaN|url\(`).FindString(page); bad != "" {
+		t.Errorf("page has %q, want it absent", bad)
+	}
+}
+
+// Text from reports and names becomes no markup.
+func TestWriteDiffPage_HostileTextIsNoMarkup(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := WriteDiffPage(&out, compared(t, "\x1b[31m<script>alert(1)</script>\"'\xff"), "1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"<script", "\x1b", "\xff"} {
+		if strings.Contains(out.String(), bad) {
+			t.Errorf("page has %q, want it absent", bad)
+		}
+	}
+}
+
+func TestWriteDiffPage_ReturnsWriteErrors(t *testing.T) {
+	t.Parallel()
+	if err := WriteDiffPage(closedPipe{}, compared(t, "a"), "1"); !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+}
+
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

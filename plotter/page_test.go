@@ -1,0 +1,285 @@
+package plotter
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/testenv"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// pageBase is the maximum size of a page beyond the size of its report, in bytes.
+const pageBase = 90_000
+
+// pageEncoded returns the size of a report's file.
+func pageEncoded(t testing.TB, r *reporter.Report) int {
+	t.Helper()
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(data)
+}
+
+// pageOf returns the page of a report.
+func pageOf(t testing.TB, r *reporter.Report) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WritePage(&out, r, PageOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// pageMany returns the page of a thousand nodes, made like a command that reads one after the other.
+func pageMany(t testing.TB) []byte {
+	t.Helper()
+	run, nodes := plottertest.Many()
+	p := NewPage(PageOptions{})
+	for i, n := range nodes {
+		p.Add(&run, strconv.Itoa(i), n)
+	}
+	var out strings.Builder
+	if err := p.Write(&out, &run); err != nil {
+		t.Fatal(err)
+	}
+	return []byte(out.String())
+}
+
+// pageSamples returns a report of n samples, one a second.
+func pageSamples(n int) *reporter.Report {
+	return plottertest.Report(0, plottertest.Recording(n, 1e9, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i*7%97)+0.125, 33.3, float64(i%11)/3) }))
+}
+
+func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
+	testenv.SkipIfShort(t, "a second of CPU for its large pages")
+	reports := map[string]*reporter.Report{
+		"nothing": plottertest.Absent(), "one sample": plottertest.Short(), "1000 samples": pageSamples(1000), "1999 samples": pageSamples(1999),
+		"gaps": plottertest.Gaps(), "a week": plottertest.Week(t), "64 CPUs": reportertest.Large(0, 1, 1000), "12 nodes": plottertest.Few(), "perf.py": plottertest.PerfPy(t),
+		"operations": worked(), "32 series of each kind": busy(),
+	}
+	for name, evil := range plottertest.HostileStrings() {
+		reports["hostile: "+name], _ = plottertest.HostileReport(evil)
+	}
+	for name, letter := range map[string]string{"letters": "a", "controls": "\x01", "wide": "漢", "no UTF-8": "\xff"} {
+		r := plottertest.Minute(0)
+		r.Run.Command = []string{"sh", "-c", strings.Repeat(letter, 1<<18)}
+		r.Nodes["0"].Host.Hostname = strings.Repeat(letter, 100_000)
+		reports["long: "+name] = r
+	}
+	for _, name := range slices.Sorted(maps.Keys(reports)) {
+		r := reports[name]
+		page, report := len(pageOf(t, r)), pageEncoded(t, r)
+		t.Logf("%-24s page %9d, report %9d", name, page, report)
+		if page > pageBase+report {
+			t.Errorf("%s: page of %d bytes for a report of %d, want at most %d more", name, page, report, pageBase)
+		}
+	}
+}
+
+// HTML writes < as &lt; and " as &#34;, JSON does not. The page of a command with only such characters is larger than
+// the report, by a bounded factor.
+func TestPage_QuotesAndBracketsGrowByBoundedFactor(t *testing.T) {
+	for _, letter := range []string{"<", "&", `"`, "'", "+"} {
+		r := plottertest.Minute(0)
+		r.Run.Command = []string{strings.Repeat(letter, 1<<18)}
+		page, report := len(pageOf(t, r)), pageEncoded(t, r)
+		if page > pageBase+5*report {
+			t.Errorf("256 KiB of %s: page of %d bytes for a report of %d, want at most 5 times that and %d", letter,
+				page, report, pageBase)
+		}
+	}
+}
+
+// The page stays small even if every node has long texts.
+func TestPage_ThousandNodesStaySmall(t *testing.T) {
+	testenv.SkipIfShort(t, "a page of a thousand nodes")
+	if n := len(pageMany(t)); n > plottertest.ManyBytes {
+		t.Errorf("page of %d bytes, want at most %d", n, plottertest.ManyBytes)
+	}
+}
+
+func TestPage_SameReportSameBytes(t *testing.T) {
+	poisoned, _ := plottertest.HostileReport(`<&">`)
+	for i := range 20 {
+		poisoned.Run.Tags["tag "+strconv.Itoa(i)] = "value"
+		for _, n := range poisoned.Nodes {
+			n.Metrics["metric "+strconv.Itoa(i)] = float64(i)
+		}
+	}
+	for name, r := range map[string]*reporter.Report{"a week": plottertest.Week(t), "12 nodes": plottertest.Few(), "many keys": poisoned} {
+		first := pageOf(t, r)
+		for range 5 {
+			again := *r
+			again.Nodes, again.Run.Tags = maps.Clone(r.Nodes), maps.Clone(r.Run.Tags)
+			for node, n := range again.Nodes {
+				other := *n
+				other.Metrics, other.Envelope, other.Summaries = maps.Clone(n.Metrics), maps.Clone(n.Envelope), maps.Clone(n.Summaries)
+				again.Nodes[node] = &other
+			}
+			if !bytes.Equal(pageOf(t, &again), first) {
+				t.Errorf("%s: a second page of the same report has other bytes", name)
+			}
+		}
+	}
+}
+
+func TestPage_NoNodesIsAnError(t *testing.T) {
+	err := WritePage(io.Discard, &reporter.Report{}, PageOptions{})
+	if err == nil || !strings.Contains(err.Error(), "no nodes") {
+		t.Errorf("error %v, want one with: no nodes", err)
+	}
+}
+
+// An error of the writer is returned.
+func TestWritePage_ReturnsWriteErrors(t *testing.T) {
+	full := fmt.Errorf("disk full")
+	if err := WritePage(pageWriter{full}, plottertest.Short(), PageOptions{}); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("error %v, want one with: disk full", err)
+	}
+}
+
+type pageWriter struct{ err error }
+
+func (w pageWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// Merged buckets keep the least and the greatest values, and the mean.
+func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
+	n := reportertest.Large(517, plottertest.ManyNodes, plottertest.ManyBuckets).Nodes["517"]
+	i := plottertest.Burst(t, n)
+	node := newPageNode(&reporter.Run{}, "517", n)
+	s := node.charts[0].Series[0]
+	at, most := 0, 0.0
+	for k, v := range s.Band.Max {
+		if v > most {
+			at, most = k, v
+		}
+	}
+	if most != 64 || s.Band.Mean[at] > 32 || at != i*len(s.Band.Max)/plottertest.ManyBuckets || len(s.Band.Max) > maxPoints {
+		t.Errorf("burst in bucket %d: greatest value %v CPUs, mean %v, in merged bucket %d of %d; want 64, at most 32, at its place",
+			i, most, s.Band.Mean[at], at, len(s.Band.Max))
+	}
+}
+
+// No readable report makes a page or an SVG fail, and no page has more scripts than others.
+func FuzzPage(f *testing.F) {
+	poisoned := plottertest.Short() // a small one: large inputs are slow
+	poisoned.Run.Command, poisoned.Run.Tags = []string{`</script><b x="'>`}, map[string]string{`<!--`: `{{.}}`}
+	poisoned.Nodes["7"] = &reporter.Node{Metrics: reporter.Values{`"><img src=x>`: 1e300}, Missing: []reporter.Missing{{What: "cpu", Why: "\u202e"}}}
+	for _, r := range []*reporter.Report{plottertest.Short(), plottertest.Absent(), poisoned, plottertest.HostileNumbers([]float64{1e308, -1, 5e-324}, []float64{1, 1, 0})} {
+		data, err := reporter.Encode(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := pageRead(t, data)
+		if err != nil {
+			return
+		}
+		html := pageOf(t, r)
+		if scripts := bytes.Count(html, []byte("<script")); scripts != 2 {
+			t.Errorf("page of %d nodes has %d script elements, want 2", len(r.Nodes), scripts)
+		}
+		pictureWellFormed(t, r, PictureOptions{Width: 400})
+	})
+}
+
+// BenchmarkPage makes the page of one node of a thousand buckets.
+func BenchmarkPage(b *testing.B) {
+	r := reportertest.Large(0, 1, 1000)
+	for b.Loop() {
+		if err := WritePage(io.Discard, r, PageOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPageShort makes the page of a job that ended at its first sample.
+func BenchmarkPageShort(b *testing.B) {
+	r := plottertest.Short()
+	for b.Loop() {
+		if err := WritePage(io.Discard, r, PageOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPage1000 makes the page of a thousand nodes of a thousand buckets each, which are in memory.
+func BenchmarkPage1000(b *testing.B) {
+	plottertest.Many()
+	size := 0
+	for b.Loop() {
+		size = len(pageMany(b))
+	}
+	b.ReportMetric(float64(size), "bytes")
+}
+
+// The page of nodes with their series in a store has their numbers, and names the store in place of empty charts.
+func TestPage_NamesStoreOfNodesByReference(t *testing.T) {
+	t.Parallel()
+	full, lazy := pageSamples(20), pageSamples(20)
+	lazy.Nodes["0"] = full.Nodes["0"].WithReference("file:///d#job/node-0", 9, "00")
+	lazy.Nodes["1"] = full.Nodes["0"].WithReference("file:///d#job/node-1", 9, "00")
+	lazy.Run.Gather = &reporter.GatherResult{Store: "file:///d", NodesExpected: 3}
+	page := string(pageOf(t, lazy))
+	for _, words := range []string{"The series of 2 nodes are in the store", "2 of 3 nodes", `"charts":{}`} {
+		if !strings.Contains(page, words) {
+			t.Errorf("page lacks %q", words)
+		}
+	}
+	for _, words := range []string{"<figure", ": not measured."} {
+		if body, _, _ := strings.Cut(page, "<script"); strings.Contains(body, words) {
+			t.Errorf("the page has %q, want none of it: its series are only references", words)
+		}
+	}
+	if page := string(pageOf(t, full)); strings.Contains(page, "are in the store") || !strings.Contains(page, "<figure") {
+		t.Error("page with series: want figures, and no mention of the store")
+	}
+}
+
+// A live page has the time of its update, and not that the end is unknown.
+func TestPage_LivePageHasTimeOfUpdate(t *testing.T) {
+	r := plottertest.Minute(0)
+	r.Run.ExitCode, r.Run.Incomplete = nil, "the job is still running"
+	n := r.Nodes["0"]
+	n.Missing = append(n.Missing, reporter.Missing{What: "wall_seconds", Code: reporter.JobGoesOn, Why: "the job's end is not known"})
+	for live, want := range map[time.Duration]bool{time.Second: true, 0: false} {
+		var out bytes.Buffer
+		if err := WritePage(&out, r, PageOptions{Live: live}); err != nil {
+			t.Fatal(err)
+		}
+		page := out.String()
+		if got := strings.Contains(page, `data-at="1769860860">12:01:00 UTC</time>`); got != want {
+			t.Errorf("live %v: page contains the time of its update: %v, want %v", live, got, want)
+		}
+		if noise := strings.Contains(page, "<li><b>wall_seconds</b>"); noise == want {
+			t.Errorf("live %v: page lists that the end is unknown: %v, want %v", live, noise, !want)
+		}
+		if running := strings.Contains(page, ` data-live>`); running != want {
+			t.Errorf("live %v: head shows that the job is running: %v, want %v", live, running, want)
+		}
+	}
+}
+
+// Pages of other nodes are linked by their names.
+func TestPage_LinksSiblings(t *testing.T) {
+	var out bytes.Buffer
+	if err := WritePage(&out, plottertest.Minute(0), PageOptions{Siblings: []string{"node-1.html", "node-12.html"}}); err != nil {
+		t.Fatal(err)
+	}
+	if page := out.String(); !strings.Contains(page, `<a href="node-1.html">node 1</a> <a href="node-12.html">node 12</a>`) {
+		t.Error("page lacks the links to node 1 and node 12")
+	}
+}

@@ -1,0 +1,69 @@
+package plotter
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func processPage(t *testing.T, r *reporter.Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WritePage(&out, r, PageOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// rowsOf returns the process IDs of the table, in its order.
+func rowsOf(page string) []string {
+	var pids []string
+	for _, m := range regexp.MustCompile(`<tr data-pid="(\d+)">`).FindAllStringSubmatch(page, -1) {
+		pids = append(pids, m[1])
+	}
+	return pids
+}
+
+func TestPage_HasTableOfProcesses(t *testing.T) {
+	r := reportertest.AddProcesses(reportertest.NodeReport(0, 60, 0, nil))
+	page := processPage(t, r)
+	if got, want := rowsOf(page), []string{"1201", "99", "1200", "41234"}; !slices.Equal(got, want) {
+		t.Errorf("rows of processes %v, want %v", got, want)
+	}
+	for _, want := range []string{
+		`data-processes>`, `<th class="n" aria-sort="descending">CPU time</th>`, "python3 train.py --token ***",
+		"&lt;img src=x onerror=alert(1)&gt;\\x1b[31m", `data-value="1500.5">1.5 GiB</td>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page lacks %s", want)
+		}
+	}
+	if strings.Count(page, "data-processes>") != 1 || strings.Contains(page, "<img src=x") {
+		t.Error("want one table of processes, without markup from a command")
+	}
+	if page := processPage(t, reportertest.NodeReport(0, 60, 0, nil)); strings.Contains(page, "<summary>Processes") || len(rowsOf(page)) > 0 {
+		t.Error("page without processes has a table of them")
+	}
+}
+
+// The page of many nodes has the heaviest processes of all of them.
+func TestPage_HasHeaviestProcessesOfAllNodes(t *testing.T) {
+	r := reportertest.NodeReport(0, 60, 0, nil)
+	one := r.Nodes["0"]
+	for i, name := range []string{"0", "1", "2"} {
+		n := *one
+		for k := range 30 {
+			n.Processes = append(n.Processes, reporter.Process{PID: 1000*(i+1) + k, CPUSeconds: float64(100*i + k), PeakMemoryMB: float64(1000*(3-i) - k)})
+		}
+		r.Nodes[name] = &n
+	}
+	rows := rowsOf(processPage(t, r))
+	if len(rows) != 2*pageProcesses || rows[0] != "3029" || rows[19] != "3010" || rows[20] != "1019" || rows[39] != "1000" {
+		t.Errorf("%d rows: %v; want %d, from 3029 to 3010 and from 1019 to 1000", len(rows), rows, 2*pageProcesses)
+	}
+}

@@ -1,0 +1,121 @@
+package plotter
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Each rank has a row in its node, and the first that failed is marked there and on the maps.
+func TestPage_HasRowForEachRankAndMarksFirstFailure(t *testing.T) {
+	page := strings.ReplaceAll(string(pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank()))), "\u00a0", " ")
+	for part, want := range map[string]int{
+		`data-rank="`: 8, `<tr data-rank="3" class="failed first odd">`: 1, ` first odd">`: 1, `class="ring"`: 2,
+		`<tr id="n0" class="odd">`: 1, "rank 3 failed first": 2, `data-heatmap="rank_cpu"`: 1, `data-heatmap="rank_memory"`: 1,
+		"rank 3 on node1 failed: exit 137 after 18.8 s; 0 of 8 ranks ended with exit 0": 1,
+	} {
+		if got := strings.Count(page, part); got != want {
+			t.Errorf("page has %s %d times, want %d", part, got, want)
+		}
+	}
+	if at := regexp.MustCompile(`ring" style="left:94\.00%;top:43\.75%"`); !at.MatchString(page) {
+		t.Error("the first failure is not marked at 18.8 of 20 s in the fourth of eight rows")
+	}
+}
+
+// A page without ranks has no trace of them.
+func TestPage_WithoutRanksHasNoTraceOfThem(t *testing.T) {
+	for name, r := range map[string]*reporter.Report{
+		"one": plottertest.Minute(0), "many": plottertest.Few(), "one rank alone": reportertest.Ranks(1, 1, 20),
+	} {
+		page := pageOf(t, plottertest.WithVerdict(t, r))
+		if bytes.Contains(page, []byte("data-ranks>")) || bytes.Contains(page, []byte("data-rank=")) {
+			t.Errorf("page of %q mentions ranks, but the report has none", name)
+		}
+	}
+}
+
+// A page that gets the run's verdict at its end is the same.
+func TestPage_IsTheSameIfVerdictComesLast(t *testing.T) {
+	r := plottertest.WithVerdict(t, reportertest.KilledRank())
+	p := NewPage(PageOptions{})
+	for _, name := range []string{"1", "0"} {
+		unknown := r.Run
+		unknown.Verdict = nil
+		p.Add(&unknown, name, r.Nodes[name])
+	}
+	var out bytes.Buffer
+	if err := p.Write(&out, &r.Run); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(out.Bytes(), pageOf(t, r)) {
+		t.Error("page that got the verdict last differs from the page of the whole report")
+	}
+}
+
+// A page stays small with very many ranks, and contains the first that failed.
+func TestPage_StaysSmallWithManyRanks(t *testing.T) {
+	const nodes, perNode = 200, 64
+	r := reportertest.Ranks(2, perNode, 20)
+	p, run := NewPage(PageOptions{}), r.Run
+	run.Verdict = &reporter.Verdict{Evidence: map[string]any{"node": 77.0, "rank": 63.0}}
+	began := time.Now()
+	for i := range nodes {
+		n := *r.Nodes["0"]
+		if i == 77 {
+			failed := reportertest.Ranks(1, perNode, 20)
+			reportertest.EndRank(failed, 63, time.Second, 3, "", &reporter.Verdict{Evidence: map[string]any{}})
+			n = *failed.Nodes["0"]
+		}
+		p.Add(&run, fmt.Sprint(i), &n)
+	}
+	var out bytes.Buffer
+	if err := p.Write(&out, &run); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d ranks: %d bytes in %v", nodes*perNode, out.Len(), time.Since(began))
+	if rows := strings.Count(out.String(), "data-rank="); rows > maxRanks || rows < maxRanks-nodes {
+		t.Errorf("page has %d rows of ranks, want %d to %d", rows, maxRanks-nodes, maxRanks)
+	}
+	if strings.Contains(out.String(), `data-heatmap="rank`) || !strings.Contains(out.String(), "44 more: 44 with exit 0") {
+		t.Error("page lacks \"44 more: 44 with exit 0\", or has heat maps of ranks")
+	}
+	if strings.Count(out.String(), `<tr data-rank="63" class="failed first odd">`) != 1 {
+		t.Error("page does not have one row of rank 63 as the first failure")
+	}
+}
+
+// For any content of ranks, the page has no element from it and does not fail.
+func TestPage_HostileRanksAreText(t *testing.T) {
+	const evil = `"><script>alert(1)</script>`
+	r := reportertest.KilledRank()
+	for _, n := range r.Nodes {
+		n.Identity.NodeName, n.Samples.Columns[0][0] = evil, -1e300
+		n.Ranks[evil] = nil
+		n.Ranks["-7"] = &reporter.Rank{Rank: -7, Signal: evil, Incomplete: evil}
+		for _, rank := range n.Ranks {
+			if rank == nil {
+				continue
+			}
+			rank.Signal, rank.End.Time = evil, rank.End.AddDate(9000, 0, 0)
+			for key, band := range rank.Envelope {
+				band.Mean, band.Max = append(band.Mean, 1e300, -1e300), nil
+				rank.Envelope[key] = band
+			}
+			rank.Metrics = reporter.Values{reporter.MetricJobCores: 1e300}
+		}
+	}
+	r.Run.Verdict = &reporter.Verdict{Text: evil, Evidence: map[string]any{"rank": 1e300, "node": 0.0, "host": evil}}
+	if page := pageOf(t, r); bytes.Contains(page, []byte("<script>alert")) {
+		t.Error("page has a script element of the report")
+	}
+	r.Run.Verdict.Evidence = map[string]any{"rank": 3.0, "node": 1.5}
+	pageOf(t, r)
+}

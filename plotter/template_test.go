@@ -1,0 +1,73 @@
+package plotter
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The address of a page leads to a file near the page with the link, and nowhere else.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"../a/node-0.html": "../a/node-0.html", "a/b:c.html": "a/b:c.html", "./javascript:alert(1)": "./javascript:alert(1)",
+		"javascript:alert(1)": "#", "HTTPS://example.org/": "#", "": "",
+	} {
+		if got := local(address); got != want {
+			t.Errorf("local(%q) = %q, want %q", address, got, want)
+		}
+	}
+}
+
+// FuzzPages puts a text in every place where the pages have one: it becomes no element, no address and no part of a
+// style or script.
+func FuzzPages(f *testing.F) {
+	f.Add("node-a b&'\"<:%41%zz+.html")
+	for _, evil := range plottertest.HostileStrings() {
+		f.Add(evil)
+	}
+	f.Add(strings.Join(reportertest.HostileTexts[:60], ""))
+	f.Fuzz(func(t *testing.T, evil string) {
+		if len(evil) > 10_000 || strings.TrimSpace(evil) == "" {
+			return
+		}
+		harmless := strings.Repeat("x", len(text.Printable(evil))) // the output may depend on the length
+		if got, want := elementsOf(t, evil), elementsOf(t, harmless); !slices.Equal(got, want) {
+			t.Errorf("elements with %q:\n%q\nwith harmless text:\n%q", evil, got, want)
+		}
+	})
+}
+
+var (
+	// ourScripts finds the scripts and styles.
+	ourScripts = regexp.MustCompile(`(?s)<(script|style)\b[^>]*>.*?</(script|style)>`)
+	elements   = regexp.MustCompile(`<[a-zA-Z/!][a-z0-9]*|href="(?:[a-zA-Z]*:|//)|ZgotmplZ`)
+)
+
+// elementsOf returns the elements of all pages with a text in every place.
+func elementsOf(t *testing.T, words string) []string {
+	t.Helper()
+	two, _ := plottertest.HostileReport(words)
+	one := reportertest.AddHostileOperations(reportertest.HostileReport(words), words)
+	one.Run.Tags = map[string]string{words: words}
+	var out strings.Builder
+	for _, r := range []*reporter.Report{one, two} {
+		if err := WritePage(&out, r, PageOptions{Siblings: []string{words, "a/" + words}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := WriteDiffPage(&out, compared(t, words), words); err != nil {
+		t.Fatal(err)
+	}
+	row := IndexRow{Run: words, Start: words, Nodes: words, End: words, Command: words, Link: words, CPU: UsageBar{1, words}, State: words}
+	if err := WriteIndex(&out, Index{Title: words, Rows: []IndexRow{row, {Run: words, Link: "a/" + words}}}); err != nil {
+		t.Fatal(err)
+	}
+	return elements.FindAllString(ourScripts.ReplaceAllString(out.String(), "<$1>"), -1)
+}
