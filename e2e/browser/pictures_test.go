@@ -48,11 +48,11 @@ func TestBrowser_Pictures(t *testing.T) {
 		scale                        float64
 		before                       func(b *tab)
 	}{
-		{"light", job, "screen", "light", 1080, 1640, 1, nil},
-		{"dark", job, "screen", "dark", 1080, 1640, 1, func(b *tab) { b.drag(b.plot("cpu"), 0.2, 0.75) }},
+		{"light", job, "screen", "light", 1280, 1440, 1, nil},
+		{"dark", job, "screen", "dark", 1280, 1440, 1, func(b *tab) { b.drag(b.plot("cpu"), 0.2, 0.75) }},
 		{"phone", job, "screen", "light", 390, 2060, 1.5, nil},
 		{"print", job, "print", "light", 718, 1580, 1.4, nil}, // A4 less its margins, at 96 dpi
-		{"nodes", many + "#node=517", "screen", "light", 1080, 1900, 1, func(b *tab) { b.point(b.box("[data-heatmap=cpu] .map"), 0.6007, 0.5175) }},
+		{"nodes", many, "screen", "light", 1080, 1900, 1, func(b *tab) { b.point(b.box("[data-heatmap=cpu] .map"), 0.6007, 0.5175) }},
 		{"ranks", ranks, "screen", "light", 1080, 880, 1, nil},
 		{"operations", web, "screen", "light", 1080, 1640, 1, nil},
 		{"nojs", job, "screen", "light", 1080, 1760, 1, nil},
