@@ -152,7 +152,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		v.Live = &liveView{run.End.UTC().Format("15:04:05 MST"), run.End.Unix()}
 	}
 	if v.Phases, v.HasGPU = phaseRows(r); len(p.nodes) > 1 {
-		v.Nodes, v.Node = p.nodesView(run), p.nodesFold()
+		v.Nodes, v.Node = p.nodesView(run), p.nodesFold(run)
 		p.drawNodes(v, run)
 	} else {
 		if v.Live != nil {

@@ -1,12 +1,12 @@
 (() => {
 "use strict";
 const byID = id => document.getElementById(id), all = (s, e = document) => [...e.querySelectorAll(s)];
-let data, plots, at, range, failures = 0;
+let data, plots, at, range, hint, failures = 0;
 
 // number formats three digits.
-const number = v => v == null ? "–" : Math.abs(v) >= 1000 ? v.toFixed(0) : String(+v.toPrecision(3));
+const number = v => v == null || !isFinite(v) ? "–" : Math.abs(v) >= 1000 ? v.toFixed(0) : String(+v.toPrecision(3));
 // clock formats seconds.
-const clock = s => s >= 3600 ? Math.floor(s / 3600) + " h " + String(Math.floor(s / 60) % 60).padStart(2, "0") + " min" :
+const clock = s => !isFinite(s) ? "–" : s >= 3600 ? Math.floor(s / 3600) + " h " + String(Math.floor(s / 60) % 60).padStart(2, "0") + " min" :
   s >= 60 ? Math.floor(s / 60) + " min " + String(Math.floor(s % 60)).padStart(2, "0") + " s" : s.toFixed(1) + " s";
 
 // bucket returns the index of the bucket at a share of a time axis.
@@ -14,18 +14,17 @@ const bucket = (t, x) => {
   const i = t.t.findIndex(end => end >= x * t.len - 1e-9);
   return i < 0 ? t.t.length - 1 : i;
 };
-// value returns the reading of a line in bucket i.
-const value = (s, i, unit) => {
-  if (s.v[i] == null) return "not measured";
+// value returns the reading of a line in bucket i; brief leaves out the least and the greatest value.
+const value = (s, i, unit, brief) => {
+  if (s.v[i] == null) return brief ? "–" : "not measured";
   const u = unit ? " " + unit : "";
-  return s.hi && s.hi[i] !== s.lo[i] ? "mean " + number(s.v[i]) + u + ", " + number(s.lo[i]) + " to " + number(s.hi[i]) + u : number(s.v[i]) + u;
+  return !brief && s.hi && s.hi[i] !== s.lo[i] ? "mean " + number(s.v[i]) + u + ", " + number(s.lo[i]) + " to " + number(s.hi[i]) + u : number(s.v[i]) + u;
 };
 
 // say shows the readings of a chart: of few lines in its title, of many in its key.
 function say(p, head, of) {
-  const own = p.chart.key && p.figure.querySelectorAll(".key output");
-  if (own && p.chart.s.length > 2) {
-    own.forEach((o, k) => { o.textContent = head && p.chart.s[k] ? " " + of(p.chart.s[k]) : ""; });
+  if (p.chart.key && p.chart.s.length > 2) {
+    all(".key output", p.figure).forEach((o, k) => { o.textContent = head && p.chart.s[k] ? " " + of(p.chart.s[k], true) : ""; });
     p.out.textContent = head;
     return;
   }
@@ -41,7 +40,7 @@ function show(x) {
     p.cur.style.display = i < 0 ? "none" : "block";
     if (i < 0) { say(p, ""); continue; }
     p.cur.style.left = 100 * p.time.t[i] / p.time.len + "%";
-    say(p, "at " + clock(p.time.t[i]), s => value(s, i, p.chart.u));
+    say(p, "at " + clock(p.time.t[i]), (s, brief) => value(s, i, p.chart.u, brief));
     p.box.setAttribute("aria-valuenow", i);
     p.box.setAttribute("aria-valuetext", p.out.textContent);
   }
@@ -52,11 +51,12 @@ function pick(a, b) {
   range = [a, b] = [Math.min(a, b), Math.max(a, b)];
   const sel = byID("sel"), len = plots[0].time.len;
   sel.classList.add("on");
+  hint ??= sel.firstElementChild.textContent;
   sel.firstElementChild.textContent = clock(a * len) + " to " + clock(b * len);
   for (const p of plots) {
     p.cur.style.display = "none";
     p.sel.style.cssText = "display:block;left:" + 100 * a + "%;width:" + 100 * (b - a) + "%";
-    say(p, "there", s => {
+    say(p, "there", (s, brief) => {
       let seconds = 0, sum = 0, most = -Infinity, begin = 0;
       p.time.t.forEach((end, i) => {
         const part = Math.min(end, b * p.time.len) - Math.max(begin, a * p.time.len);
@@ -65,12 +65,14 @@ function pick(a, b) {
         seconds += part; sum += part * s.v[i]; most = Math.max(most, (s.hi || s.v)[i]);
       });
       if (!seconds) return "not measured";
+      if (brief) return "mean " + number(sum / seconds);
       return "mean " + number(sum / seconds) + ", peak " + number(most) + " " + p.chart.u + (p.chart.tu ? ", total " + number(sum) + " " + p.chart.tu : "");
     });
   }
 }
 function clear() {
   range = null;
+  if (hint) byID("sel").firstElementChild.textContent = hint;
   byID("sel")?.classList.remove("on");
   plots.forEach(p => { p.sel.style.display = "none"; p.anchor = null; });
   show(null);
@@ -98,7 +100,7 @@ function plot(box) {
     else if (!range) show(share(e));
   };
   box.onpointerup = box.onpointercancel = () => { from = null; };
-  box.onpointerleave = () => { if (from == null && !range) show(null); };
+  box.onpointerleave = e => { if (e.pointerType === "mouse" && from == null && !range) show(null); };
   box.onblur = () => { if (!range) show(null); };
   box.onkeydown = e => {
     const last = p.time.t.length - 1, now = at == null ? -1 : bucket(p.time, at), up = { ArrowUp: -1, ArrowDown: 1 }[e.key];
@@ -154,7 +156,7 @@ function sortable(table) {
   heads.forEach((th, i) => {
     th.tabIndex = 0;
     th.onclick = () => {
-      const down = th.getAttribute("aria-sort") !== "descending", key = tr => { const c = tr.cells[i]; return c.dataset.value !== undefined ? +c.dataset.value : c.classList.contains("n") ? -1 : c.textContent; };
+      const down = th.hasAttribute("aria-sort") ? th.getAttribute("aria-sort") !== "descending" : body.rows[0].cells[i].matches(".n, [data-value]"), key = tr => { const c = tr.cells[i]; return c.dataset.value !== undefined ? +c.dataset.value : c.classList.contains("n") ? -1 : c.textContent; };
       [...body.rows].sort((a, b) => { const x = key(a), y = key(b); return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1); }).forEach(tr => body.append(tr));
       heads.forEach(h => h.removeAttribute("aria-sort"));
       th.setAttribute("aria-sort", down ? "descending" : "ascending");

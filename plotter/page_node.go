@@ -206,18 +206,24 @@ func (p *pageNode) fold(run *reporter.Run) nodeFold {
 	}
 	words.Add(p.metrics[reporter.MetricCPUMean] > 0, "%s CPU in use", text.Percent(p.metrics[reporter.MetricCPUMean]))
 	f := nodeFold{Words: words.String(), Cards: p.cards, Missing: p.missing[:p.listed]}
-	add := func(label string, t reporter.Time) {
-		if !t.IsZero() {
-			f.Details = append(f.Details, summary.Highlight{Label: label, Value: t.UTC().Format("2006-01-02 15:04:05 MST")})
+	f.Details = append(runDetails(run), p.details...)
+	return f
+}
+
+// runDetails returns when the run began and ended.
+func runDetails(run *reporter.Run) (out []summary.Highlight) {
+	for _, at := range []struct {
+		label string
+		time  reporter.Time
+	}{{"from", run.Start}, {"to", run.End}} {
+		if !at.time.IsZero() {
+			out = append(out, summary.Highlight{Label: at.label, Value: at.time.UTC().Format("2006-01-02 15:04:05 MST")})
 		}
 	}
-	add("from", run.Start)
-	add("to", run.End)
 	if signal := text.Printable(run.Signal); len(signal) > 20 { // sentences truncate it
-		f.Details = append(f.Details, summary.Highlight{Label: "signal", Value: signal})
+		out = append(out, summary.Highlight{Label: "signal", Value: signal})
 	}
-	f.Details = append(f.Details, p.details...)
-	return f
+	return out
 }
 
 // pageChart is a chart of the page: its picture and, of the memory, also a picture at the scale of the node.

@@ -213,8 +213,8 @@ func (p *pageNode) row(odd string, jobs bool) nodeRow {
 }
 
 // nodesFold returns the part of the page on the nodes themselves.
-func (p *Page) nodesFold() nodeFold {
-	f := nodeFold{Words: fmt.Sprintf("%d, with everything that ran there", len(p.nodes))}
+func (p *Page) nodesFold(run *reporter.Run) nodeFold {
+	f := nodeFold{Words: fmt.Sprintf("%d, with everything that ran there", len(p.nodes)), Details: runDetails(run)}
 	start, _ := p.span()
 	for _, n := range p.nodes[:min(len(p.nodes), shownNodes)] {
 		label := "node " + n.name

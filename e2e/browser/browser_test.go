@@ -267,7 +267,7 @@ func (b *tab) whole() {
 
 // shown returns an expression: the element has a size and is visible.
 func shown(element string) string {
-	return "(" + element + ").checkVisibility({visibilityProperty: true, opacityProperty: true}) && (" + element + ").getBoundingClientRect().height > 0"
+	return "((" + element + ").checkVisibility({visibilityProperty: true, opacityProperty: true}) && (" + element + ").getBoundingClientRect().height > 0)"
 }
 
 // rect is the position of an element in the window in CSS pixels.

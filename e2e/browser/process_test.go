@@ -29,6 +29,7 @@ func TestBrowser_SortsProcesses(t *testing.T) {
 		eval[bool](b, head(step.click)+`.click(), true`)
 		b.is(processes + ` === "` + step.want + `"`)
 	}
+	eval[bool](b, `document.querySelector("details:has([data-processes])").open = true`)
 	eval[bool](b, head("threads")+`.focus(), true`)
 	b.keys("\r")
 	b.is(processes + ` === "1201,41234,99,1200"`)

@@ -66,7 +66,7 @@ func TestBrowser_Print(t *testing.T) {
 	for name, c := range map[string]struct {
 		report *reporter.Report
 		most   int
-	}{"a job": {r, 2}, "a minute": {plottertest.Minute(0), 1}, "twelve nodes": {plottertest.Few(), 2}} {
+	}{"a job with twelve charts": {r, 3}, "a minute": {plottertest.Minute(0), 1}, "twelve nodes": {plottertest.Few(), 2}} {
 		b := openReport(t, c.report, "")
 		b.media("print", "dark")
 		b.is(`[...document.querySelectorAll("[data-chart] .p:not(.whole)")].every(e => ` + shown("e") + `)`)
