@@ -127,8 +127,8 @@ func (c *pageCanvas) label(at point, words string, kind labelKind) {
 
 // html returns the chart as HTML. words describe it for people who cannot see it.
 func (c *pageCanvas) html(words string) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">%s</svg>%s`,
-		pageWidth, pageHeight, template.HTMLEscapeString(words), c.out, c.labels))
+	const picture = `<svg viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">%s</svg>%s`
+	return template.HTML(fmt.Sprintf(picture, pageWidth, pageHeight, template.HTMLEscapeString(words), c.out, c.labels))
 }
 
 // box is the place of a chart in a picture, in pixels.

@@ -198,9 +198,9 @@ function take(text) {
     throw new Error("the page of another run");
   }
   if (!getSelection().isCollapsed) return;
-  const box = document.activeElement.closest?.(".p"), focus = box && plots.findIndex(p => p.box === box), values = box && box.closest("figure").dataset.values;
+  const focused = plots.find(p => p.box === document.activeElement), values = focused?.figure.dataset.values, anchor = focused?.anchor;
   const open = all("details").map(d => d.open), ticked = all("input").map(i => i.checked), t = plots[0]?.time;
-  const seconds = t && { at: at == null ? null : at * t.len, range: range && range.map(x => x * t.len) }, anchor = focus >= 0 ? plots[focus].anchor : null;
+  const seconds = t && { at: at == null ? null : at * t.len, range: range && range.map(x => x * t.len) };
   byID("page").replaceWith(document.importNode(page, true));
   all("details").forEach((d, i) => { d.open = !!open[i]; });
   all("input").forEach((d, i) => { d.checked = !!ticked[i]; });

@@ -30,6 +30,11 @@ type headView struct {
 	DeltaNote  string
 }
 
+// Outside reports whether some number is outside the range of earlier runs.
+func (h *headView) Outside() bool {
+	return slices.ContainsFunc(h.Deltas, func(d summary.Delta) bool { return d.Outside })
+}
+
 // phrase is a part of a sentence with its look: "ok", "late", "bad" or "".
 type phrase struct{ Look, Text string }
 
@@ -66,7 +71,7 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	if p.options.Live == 0 && !strings.Contains(c.Cause+c.How, r.Run.Incomplete) {
 		h.Incomplete = text.Printable(r.Run.Incomplete)
 	}
-	killed := c.Outcome == summary.Broken && c.Subject != ""
+	killed := c.Outcome == summary.Failed && c.Subject != ""
 	for _, b := range summary.Bars(r) {
 		v := barView{Bar: b, Name: barName(b), Value: short(b.Percent),
 			Width: min(100, max(0, b.Percent)), Kind: "mean", Full: killed && b.Key == c.Subject && b.Percent >= 95}
@@ -78,7 +83,9 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	slices.SortStableFunc(h.Bars, func(a, b barView) int {
 		return cmp.Compare(subjectRank(a.Key, c.Subject), subjectRank(b.Key, c.Subject))
 	})
-	h.Deltas, h.DeltaNote = summary.Deltas(r)
+	if len(p.nodes) == 1 {
+		h.Deltas, h.DeltaNote = p.nodes[0].deltas, p.nodes[0].deltaNote
+	}
 	return h
 }
 
@@ -107,7 +114,7 @@ func subjectRank(key, subject string) int {
 // Succeeded, and what was odd.
 func phrases(c summary.Conclusion) []phrase {
 	words := unbroken(text.Printable(c.Cause))
-	look := map[summary.Outcome]string{summary.Broken: "bad", summary.Stopped: "late"}[c.Outcome]
+	look := map[summary.Outcome]string{summary.Failed: "bad", summary.Stopped: "late"}[c.Outcome]
 	if rest, ok := strings.CutPrefix(words, "Succeeded"); ok {
 		out := []phrase{{"ok", "Succeeded"}}
 		if good, odd, ok := strings.Cut(rest, ", but "); ok {

@@ -23,6 +23,8 @@ type pageNode struct {
 	operations                *reporter.Node // operations and transfers, without keys; nil if not recorded
 	processes                 []reporter.Process
 	conclusion                summary.Conclusion // of the node alone
+	deltas                    []summary.Delta    // to earlier runs
+	deltaNote                 string             // what they are relative to
 	run                       reporter.Run       // of conclusion
 	cpus, memory              float64            // that the job may use; 0 if unknown
 	cost                      float64            // perfagent's CPU time in seconds
@@ -55,7 +57,9 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	}
 	p.time, p.charts = withSuspendGaps(run, n, charts)
 	p.time.thin(p.charts, maxPoints)
-	p.conclusion = summary.Conclude(&reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}})
+	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
+	p.conclusion = summary.Conclude(alone)
+	p.deltas, p.deltaNote = summary.Deltas(alone)
 	wall := run.WallSeconds
 	if h := n.Host; h != nil {
 		p.cpus, p.memory = float64(h.CPUs), h.MemoryMB

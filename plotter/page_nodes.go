@@ -219,7 +219,8 @@ func (p *Page) nodesFold(run *reporter.Run) nodeFold {
 	for _, n := range p.nodes[:min(len(p.nodes), shownNodes)] {
 		label := "node " + n.name
 		if late := n.time.Start - start; late >= 1 && start > 0 {
-			f.Details = append(f.Details, summary.Highlight{Label: label, Value: "began " + text.Seconds(late) + " after the first node"})
+			words := "began " + text.Seconds(late) + " after the first node"
+			f.Details = append(f.Details, summary.Highlight{Label: label, Value: words})
 		}
 		for _, d := range n.details {
 			f.Details = append(f.Details, summary.Highlight{Label: label + ", " + d.Label, Value: d.Value})

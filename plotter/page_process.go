@@ -65,7 +65,8 @@ func (p *nodeProcess) row(run *reporter.Run) processRow {
 	}
 	return processRow{p.PID, text.Printable(p.node), text.Printable(p.Command), []exactNumber{
 		seconds("CPU time", p.CPUSeconds), seconds("ended children", p.EndedChildrenCPUSeconds),
-		known("peak memory", p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)), known("threads", float64(p.Threads), strconv.Itoa(p.Threads)),
+		known("peak memory", p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)),
+		known("threads", float64(p.Threads), strconv.Itoa(p.Threads)),
 		seconds("began", max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
 	}}
 }

@@ -259,7 +259,8 @@ func (p *picture) draw(in func(box) canvas, write func(at point, words string, s
 		chart := &p.charts[i]
 		height := p.heightOf(chart)
 		rows := p.keyRows(chart) * legendHeight
-		plot := box{marginLeft, y + marginTop + rows, p.width - marginLeft - marginRight, height - marginTop - marginBottom - rows}
+		plot := box{marginLeft, y + marginTop + rows, p.width - marginLeft - marginRight,
+			height - marginTop - marginBottom - rows}
 		f := newFigure(chart, &p.time, max(2, int(plot.width/80)), max(2, int(plot.height/40)))
 		title, unit := f.caption()
 		write(point{marginRight, y + 14}, title, -1, "b")

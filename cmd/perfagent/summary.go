@@ -39,7 +39,7 @@ func (o *recordOptions) wantsLine(r *reporter.Report) bool {
 		return false
 	}
 	unread := o.piped && r.Run.Signal == "SIGPIPE"
-	return summary.Failed(r) && !unread || inBatch()
+	return summary.HasFailed(r) && !unread || inBatch()
 }
 
 // inBatch reports whether a scheduler or a CI system runs this process.

@@ -15,7 +15,7 @@ const (
 	Succeeded Outcome = iota
 	Odd               // succeeded, but…
 	Stopped
-	Broken
+	Failed
 	Running
 )
 
@@ -58,12 +58,12 @@ func Conclude(r *reporter.Report) Conclusion {
 	}
 	switch {
 	case v != nil && diagnosis.IsOutOfMemory(v.Cause):
-		c.Outcome, c.Subject = Broken, "memory"
+		c.Outcome, c.Subject = Failed, "memory"
 		c.Cause = "Out of memory: " + c.Cause
 	case v != nil && v.Cause == diagnosis.CauseDiskFull:
-		c.Outcome, c.Subject = Broken, "disk"
+		c.Outcome, c.Subject = Failed, "disk"
 	case r.Run.ExitCode != nil && *r.Run.ExitCode != 0:
-		c.Outcome = Broken
+		c.Outcome = Failed
 	case r.Run.Incomplete != "":
 		c.Outcome = Running
 	default:

@@ -27,7 +27,7 @@ func Line(r *reporter.Report, path string, write func(string) string) string {
 		write = func(s string) string { return s }
 	}
 	verdict, advice := successText(r), ""
-	if Failed(r) {
+	if HasFailed(r) {
 		verdict, advice = Headline(r), ShortAdvice(r)
 		if v := r.Run.Verdict; v != nil && v.Text != "" {
 			verdict = diagnosis.ShortVerdict(v)

@@ -163,8 +163,8 @@ func rankCount(r *reporter.Report) int {
 	return ranks
 }
 
-// Failed reports whether a run failed: an exit code other than 0, a signal, or a failed node.
-func Failed(r *reporter.Report) bool {
+// HasFailed reports whether a run failed: an exit code other than 0, a signal, or a failed node.
+func HasFailed(r *reporter.Report) bool {
 	if r.Run.Signal != "" || r.Run.ExitCode != nil && *r.Run.ExitCode != 0 {
 		return true
 	}
@@ -175,7 +175,7 @@ func Failed(r *reporter.Report) bool {
 const shortRun = 2
 
 // WorthPage reports whether a run gets a page without being asked for one.
-func WorthPage(r *reporter.Report) bool { return r.Run.WallSeconds >= shortRun || Failed(r) }
+func WorthPage(r *reporter.Report) bool { return r.Run.WallSeconds >= shortRun || HasFailed(r) }
 
 // FailedNodes returns the names of the failed nodes. A recording without an end proves no failure.
 func FailedNodes(r *reporter.Report) []string {

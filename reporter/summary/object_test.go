@@ -87,8 +87,8 @@ func TestNewOverview_SurvivedKillIsFailure(t *testing.T) {
 	code, n := 0, ended(0, reporter.PushOff)
 	n.Verdict.Evidence["oom_kills"] = 1.0
 	r := &reporter.Report{Run: reporter.Run{ExitCode: &code}, Nodes: map[string]*reporter.Node{"0": n}}
-	if o := summary.NewOverview(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("failed %v, nodes %v; want true, [0]", summary.Failed(r), o.FailedNodes)
+	if o := summary.NewOverview(r, "", ""); !summary.HasFailed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
+		t.Errorf("failed %v, nodes %v; want true, [0]", summary.HasFailed(r), o.FailedNodes)
 	}
 }
 
@@ -102,15 +102,15 @@ func TestNewOverview_UnknownEndOfAttachedJobIsNotFailure(t *testing.T) {
 	r := &reporter.Report{
 		Run: reporter.Run{WallSeconds: 2, Verdict: n.Verdict}, Nodes: map[string]*reporter.Node{"0": n, "1": ended(0, reporter.PushOff)},
 	}
-	if o := summary.NewOverview(r, "", ""); summary.Failed(r) || len(o.FailedNodes) != 0 {
-		t.Errorf("failed %v, nodes %v; want false, none", summary.Failed(r), o.FailedNodes)
+	if o := summary.NewOverview(r, "", ""); summary.HasFailed(r) || len(o.FailedNodes) != 0 {
+		t.Errorf("failed %v, nodes %v; want false, none", summary.HasFailed(r), o.FailedNodes)
 	}
 	if line := summary.Line(r, "x.html", nil); line != "perfagent: ended after 2.0 s; x.html\n" {
 		t.Errorf("line %q, want that the job ended after 2.0 s", line)
 	}
 
 	n.Verdict.Evidence["oom_kills"] = 1.0
-	if o := summary.NewOverview(r, "", ""); !summary.Failed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
-		t.Errorf("after a kill: failed %v, nodes %v; want true, [0]", summary.Failed(r), o.FailedNodes)
+	if o := summary.NewOverview(r, "", ""); !summary.HasFailed(r) || !slices.Equal(o.FailedNodes, []int{0}) {
+		t.Errorf("after a kill: failed %v, nodes %v; want true, [0]", summary.HasFailed(r), o.FailedNodes)
 	}
 }
