@@ -7,8 +7,10 @@ import (
 	"html/template"
 	"io"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -106,9 +108,14 @@ func (v *pageView) Many() bool { return v.Nodes != nil }
 
 // liveView is when a live page was made.
 type liveView struct {
-	Text string // "14:29:12 UTC"
+	Text string // "14:29:12 UTC"; "" if unknown
 	Unix int64  // seconds since 1970
 }
+
+// pageScript returns the page's script without comments and indentation.
+var pageScript = sync.OnceValue(func() template.JS {
+	return template.JS(regexp.MustCompile(`(?m)^\s*(//.*)?`).ReplaceAllString(pageJS, ""))
+})
 
 // nodeFold is the folded part of the page on the node or the nodes themselves.
 type nodeFold struct {
@@ -140,7 +147,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 	p.markOddRanks(r)
 	conclusion := p.conclusion(r)
 	v := &pageView{
-		Title: "perfagent", Style: template.CSS(pageCSS), Script: template.JS(pageJS),
+		Title: "perfagent", Style: template.CSS(pageCSS), Script: pageScript(),
 		Head: p.head(r, conclusion), Siblings: p.options.Siblings, Note: p.note(),
 		Operations: p.operationsView(), Processes: p.processes(run), Metrics: p.metricsView(),
 		Cards: summary.JobCards(r), Footer: p.footer(), Data: p.data(run),
@@ -148,8 +155,11 @@ func (p *Page) view(run *reporter.Run) *pageView {
 	if run.ID != "" {
 		v.Title = text.Printable(run.ID) + " · perfagent"
 	}
-	if p.options.Live > 0 && !run.End.IsZero() {
-		v.Live = &liveView{run.End.UTC().Format("15:04:05 MST"), run.End.Unix()}
+	if p.options.Live > 0 {
+		v.Live = &liveView{}
+		if !run.End.IsZero() {
+			*v.Live = liveView{run.End.UTC().Format("15:04:05 MST"), run.End.Unix()}
+		}
 	}
 	if v.Phases, v.HasGPU = phaseRows(r); len(p.nodes) > 1 {
 		v.Nodes, v.Node = p.nodesView(run), p.nodesFold(run)

@@ -6,8 +6,10 @@ let data, plots, at, range, hint, failures = 0;
 // number formats three digits.
 const number = v => v == null || !isFinite(v) ? "–" : Math.abs(v) >= 1000 ? v.toFixed(0) : String(+v.toPrecision(3));
 // clock formats seconds.
-const clock = s => !isFinite(s) ? "–" : s >= 3600 ? Math.floor(s / 3600) + " h " + String(Math.floor(s / 60) % 60).padStart(2, "0") + " min" :
-  s >= 60 ? Math.floor(s / 60) + " min " + String(Math.floor(s % 60)).padStart(2, "0") + " s" : s.toFixed(1) + " s";
+const clock = s => {
+  const two = (a, u, b, v) => `${Math.floor(a)} ${u} ${String(Math.floor(b)).padStart(2, "0")} ${v}`;
+  return !isFinite(s) ? "–" : s >= 3600 ? two(s / 3600, "h", s / 60 % 60, "min") : s >= 60 ? two(s / 60, "min", s % 60, "s") : s.toFixed(1) + " s";
+};
 
 // bucket returns the index of the bucket at a share of a time axis.
 const bucket = (t, x) => {
@@ -17,8 +19,8 @@ const bucket = (t, x) => {
 // value returns the reading of a line in bucket i; brief leaves out the least and the greatest value.
 const value = (s, i, unit, brief) => {
   if (s.v[i] == null) return brief ? "–" : "not measured";
-  const u = unit ? " " + unit : "";
-  return !brief && s.hi && s.hi[i] !== s.lo[i] ? "mean " + number(s.v[i]) + u + ", " + number(s.lo[i]) + " to " + number(s.hi[i]) + u : number(s.v[i]) + u;
+  const of = v => (number(v) + " " + unit).trim();
+  return !brief && s.hi && s.hi[i] !== s.lo[i] ? `mean ${of(s.v[i])}, ${number(s.lo[i])} to ${of(s.hi[i])}` : of(s.v[i]);
 };
 
 // say shows the readings of a chart: of few lines in its title, of many in its key.
@@ -41,8 +43,8 @@ function show(x) {
     if (i < 0) { say(p, ""); continue; }
     p.cur.style.left = 100 * p.time.t[i] / p.time.len + "%";
     say(p, "at " + clock(p.time.t[i]), (s, brief) => value(s, i, p.chart.u, brief));
-    p.box.setAttribute("aria-valuenow", i);
-    p.box.setAttribute("aria-valuetext", p.out.textContent);
+    p.box.ariaValueNow = i;
+    p.box.ariaValueText = p.out.textContent;
   }
 }
 
@@ -55,7 +57,7 @@ function pick(a, b) {
   sel.firstElementChild.textContent = clock(a * len) + " to " + clock(b * len);
   for (const p of plots) {
     p.cur.style.display = "none";
-    p.sel.style.cssText = "display:block;left:" + 100 * a + "%;width:" + 100 * (b - a) + "%";
+    p.sel.style.cssText = `display:block;left:${100 * a}%;width:${100 * (b - a)}%`;
     say(p, "there", (s, brief) => {
       let seconds = 0, sum = 0, most = -Infinity, begin = 0;
       p.time.t.forEach((end, i) => {
@@ -65,8 +67,8 @@ function pick(a, b) {
         seconds += part; sum += part * s.v[i]; most = Math.max(most, (s.hi || s.v)[i]);
       });
       if (!seconds) return "not measured";
-      if (brief) return "mean " + number(sum / seconds);
-      return "mean " + number(sum / seconds) + ", peak " + number(most) + " " + p.chart.u + (p.chart.tu ? ", total " + number(sum) + " " + p.chart.tu : "");
+      const mean = "mean " + number(sum / seconds), total = p.chart.tu ? `, total ${number(sum)} ${p.chart.tu}` : "";
+      return brief ? mean : `${mean}, peak ${number(most)} ${p.chart.u}${total}`;
     });
   }
 }
@@ -78,14 +80,18 @@ function clear() {
   show(null);
 }
 
+// place returns the place of the mouse in a box, from 0 to 1.
+const place = (box, e) => { const r = box.getBoundingClientRect(); return [(e.clientX - r.left) / r.width, (e.clientY - r.top) / r.height]; };
+// within returns i as an index of n items.
+const within = (n, i) => Math.min(n - 1, Math.max(0, i));
+
 // plot makes a chart respond to the mouse and to keys.
 function plot(box) {
   const figure = box.closest("figure"), chart = data.charts[figure.dataset.values], p = { box, figure, chart, time: data.times[chart.node], row: 0 };
   p.out = figure.querySelector(".r");
   for (const c of ["cur", "sel"]) { p[c] = document.createElement("i"); p[c].className = c; box.append(p[c]); }
-  box.tabIndex = 0;
-  for (const [k, v] of [["role", "slider"], ["aria-label", box.querySelector("svg").getAttribute("aria-label")], ["aria-valuemin", 0], ["aria-valuemax", p.time.t.length - 1], ["aria-valuenow", 0]]) box.setAttribute(k, v);
-  const share = e => { const r = box.getBoundingClientRect(); return Math.min(1, Math.max(0, (e.clientX - r.left) / r.width)); };
+  Object.assign(box, { tabIndex: 0, role: "slider", ariaLabel: box.querySelector("svg").ariaLabel, ariaValueMin: 0, ariaValueMax: p.time.t.length - 1, ariaValueNow: 0 });
+  const share = e => Math.min(1, Math.max(0, place(box, e)[0]));
   let from = null;
   box.onpointerdown = e => {
     if (e.pointerType === "mouse" && e.button) return;
@@ -94,8 +100,7 @@ function plot(box) {
     if (e.pointerType === "mouse") box.setPointerCapture(e.pointerId); else show(from);
   };
   box.onpointermove = e => {
-    const r = box.getBoundingClientRect();
-    if (chart.rows) p.row = Math.min(chart.s.length - 1, Math.max(0, Math.floor((e.clientY - r.top) / r.height * chart.s.length)));
+    if (chart.rows) p.row = within(chart.s.length, Math.floor(place(box, e)[1] * chart.s.length));
     if (from != null && Math.abs(share(e) - from) > 0.01) pick(from, share(e));
     else if (!range) show(share(e));
   };
@@ -106,7 +111,7 @@ function plot(box) {
     const last = p.time.t.length - 1, now = at == null ? -1 : bucket(p.time, at), up = { ArrowUp: -1, ArrowDown: 1 }[e.key];
     if (e.key === "Escape") { clear(); return; }
     let i = { ArrowLeft: Math.max(0, now < 0 ? last : now - 1), ArrowRight: Math.min(last, now + 1), Home: 0, End: last }[e.key];
-    if (chart.rows && up) { p.row = Math.min(chart.s.length - 1, Math.max(0, p.row + up)); i = Math.max(0, now); }
+    if (chart.rows && up) { p.row = within(chart.s.length, p.row + up); i = Math.max(0, now); }
     if (i == null || last < 0 || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();
     const x = k => k < 0 ? 0 : p.time.t[k] / p.time.len;
@@ -132,14 +137,14 @@ function heat(figure) {
       g.drawImage(img, 0, 0);
       pixels = g.getImageData(0, 0, c.width, c.height);
     }
-    row = Math.min(map.n.length - 1, Math.max(0, row)); column = Math.min(pixels.width - 1, Math.max(0, column));
-    const d = pixels.data.slice(4 * (row * pixels.width + column)), k = Math.min(3, Math.max(0, green.findIndex(g => g < d[1]) - 1));
+    row = within(map.n.length, row); column = within(pixels.width, column);
+    const d = pixels.data.slice(4 * (row * pixels.width + column)), k = within(4, green.findIndex(g => g < d[1]) - 1);
     const v = d[1] <= 26 ? 1 : (k + (green[k] - d[1]) / (green[k] - green[k + 1])) / 4;
-    out.textContent = map.n[row] + " at " + clock(map.len * (column + 0.5) / pixels.width) + ": " + (d[3] ? number(Math.max(0, v) * map.top) + " " + map.u : "not measured");
+    out.textContent = `${map.n[row]} at ${clock(map.len * (column + 0.5) / pixels.width)}: ${d[3] ? number(Math.max(0, v) * map.top) + " " + map.u : "not measured"}`;
   };
   box.onpointermove = e => {
-    const r = box.getBoundingClientRect();
-    row = Math.floor((e.clientY - r.top) / r.height * map.n.length); column = Math.floor((e.clientX - r.left) / r.width * img.naturalWidth);
+    const [x, y] = place(box, e);
+    row = Math.floor(y * map.n.length); column = Math.floor(x * img.naturalWidth);
     read();
   };
   box.onpointerleave = box.onblur = () => { out.textContent = ""; };
@@ -171,7 +176,8 @@ function copy(button) {
   const select = () => {
     getSelection().selectAllChildren(line);
     if (!document.execCommand("copy")) return;
-    getSelection().removeAllRanges(); // a live page keeps selected text
+    // A live page keeps selected text.
+    getSelection().removeAllRanges();
     done();
   };
   if (navigator.clipboard) navigator.clipboard.writeText(line.textContent).then(done, select); else select();
@@ -190,11 +196,12 @@ function start() {
   if (when && !isNaN(when)) updated.textContent = when.toTimeString().slice(0, 8);
 }
 
-// take replaces this page by a later one of the same run. What was opened, read or picked stays.
+// take replaces this page by a later one of the same run, but not what was opened, read or picked.
 function take(text) {
   const fresh = new DOMParser().parseFromString(text, "text/html"), page = fresh.getElementById("page"), later = fresh.getElementById("data");
   if (!page || !later || JSON.parse(later.textContent).run !== data.run) {
-    failures = 8; // do not ask again
+    // Do not ask again.
+    failures = 8;
     throw new Error("the page of another run");
   }
   if (!getSelection().isCollapsed) return;
@@ -215,27 +222,18 @@ function take(text) {
 // run has ended.
 function refresh() {
   if (document.hidden) { setTimeout(refresh, data.live); return; }
-  const patience = new AbortController(), timer = setTimeout(() => patience.abort(), Math.max(10000, 2 * data.live));
   // Without the origin, the address would have the password with which the page was opened; fetch refuses that.
-  fetch(location.origin + location.pathname, { cache: "no-store", signal: patience.signal }).then(r => {
+  fetch(location.origin + location.pathname, { cache: "no-store", signal: AbortSignal.timeout(Math.max(10000, 2 * data.live)) }).then(r => {
     if (!r.ok) throw new Error(r.status);
     return r.text();
   }).then(text => { take(text); failures = 0; byID("stale").hidden = true; }).catch(() => {
     if (++failures > 1) byID("stale").hidden = false;
   }).finally(() => {
-    clearTimeout(timer);
     if (failures < 8) setTimeout(refresh, Math.min(60000, data.live * 2 ** failures));
   });
 }
 
 start();
 document.documentElement.classList.add("js");
-if (data.live) {
-  const stale = document.createElement("p");
-  stale.id = stale.className = "stale";
-  stale.textContent = "No answer: the run has ended, or perfagent is gone. This is what was last seen; reload to look again.";
-  stale.hidden = true;
-  document.body.prepend(stale);
-  setTimeout(refresh, data.live);
-}
+if (data.live) setTimeout(refresh, data.live);
 })();

@@ -283,3 +283,12 @@ func TestPage_LinksSiblings(t *testing.T) {
 		t.Error("page lacks the links to node 1 and node 12")
 	}
 }
+
+// maxScript is the maximum size of the page's script in bytes.
+const maxScript = 10_240
+
+func TestPage_ScriptIsSmall(t *testing.T) {
+	if n := len(pageScript()); n > maxScript || n < maxScript/2 || strings.Contains(string(pageScript()), "// ") {
+		t.Errorf("script of %d bytes, want at most %d, without comments", n, maxScript)
+	}
+}
