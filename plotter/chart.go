@@ -271,7 +271,7 @@ func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 
 // The thresholds of significant values.
 const (
-	quietLevel   = 0.1  // percent of the disk
+	quietLevel   = 1    // percent of the disk
 	fullLevel    = 90   // percent: a nearly full disk is significant
 	quietPercent = 1    // percent of the time
 	quietRate    = 0.01 // MiB/s
@@ -309,7 +309,7 @@ func (c *Chart) Settle() (sentence string) {
 	c.Series = slices.DeleteFunc(slices.Clone(all), func(s Series) bool { return !c.Rows && c.quiet(&s) })
 	switch removed := len(all) - len(c.Series); {
 	case removed == len(all) && c.ID == "disk_space":
-		return c.Title + ": " + text.Fixed(all[0].top(), 0) + " %, unchanged."
+		return c.Title + ": at most " + text.Fixed(all[0].top(), 0) + " %."
 	case removed == len(all) && c.nothing != "":
 		return c.nothing
 	case removed == len(all):

@@ -137,16 +137,13 @@ func (f *figure) grid(c canvas) {
 	}
 }
 
-// washed is the maximum number of a chart's own series of which the first has an area below it.
-const washed = 2
-
 // band draws the area between the least and the greatest values of a series and, for the job's, the area below it.
 func (f *figure) band(c canvas, i int) {
 	s := &f.chart.Series[i]
 	if s.Others {
 		return
 	}
-	if i == 0 && s.Color == 0 && !f.chart.Signed && len(f.chart.own()) <= washed {
+	if i == 0 && !f.chart.Signed && f.chart.washed() {
 		for from, to := range measuredSpans(s.Band.Mean) {
 			area := f.outline(f.shape[:0], s.Band.Mean, from, to)
 			f.shape = append(area, point{area[len(area)-1].x, 0}, point{area[0].x, 0})
@@ -389,6 +386,11 @@ func (c *Chart) allowed(end float64) string {
 // needsKey reports whether a key must name the series.
 func (c *Chart) needsKey() bool {
 	return !c.Rows && len(c.Series) > 0 && (c.line.Kind != "" || len(c.own()) > 1)
+}
+
+// washed reports whether the first series has an area below it, because all own series are about the job.
+func (c *Chart) washed() bool {
+	return !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Color > 0 })
 }
 
 // own returns the series that are not of others.

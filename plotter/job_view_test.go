@@ -93,7 +93,7 @@ func TestSettle_SentencesReplaceChartsWithoutUsage(t *testing.T) {
 		s.Values[collector.JobReadRate], s.Values[collector.JobWriteRate] = 5, 0
 	}))
 	page := string(pageOf(t, r))
-	for _, want := range []string{"Nothing written to disk.", "No network traffic on the interfaces that are counted.", "Disk used: 40 %, unchanged.", "<b>Disk reads</b>"} {
+	for _, want := range []string{"Nothing written to disk.", "No network traffic on the interfaces that are counted.", "Disk used: at most 40 %.", "<b>Disk reads</b>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("page lacks %q", want)
 		}

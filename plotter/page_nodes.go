@@ -63,7 +63,7 @@ type rankBar struct {
 // nodeRow is a node's row in the table of the nodes.
 type nodeRow struct {
 	Name, Host, Ranks, End string
-	Numbers                []string // "–" = unknown
+	Numbers                []summary.Highlight // "–" = unknown
 	Missing                int
 	Odd                    bool
 }
@@ -197,15 +197,17 @@ func (p *pageNode) row(odd string, jobs bool) nodeRow {
 	case p.exit == "":
 		row.End = text.Absent
 	}
+	add := func(label, value string) {
+		row.Numbers = append(row.Numbers, summary.Highlight{Label: label, Value: value})
+	}
+	percent := func(metric string) string { return text.Percentage(p.slim.Metric(metric)).Normalize().String() }
 	if jobs {
-		row.Numbers = []string{
-			text.Seconds(p.slim.Wall()), text.Seconds(p.slim.Metric(reporter.MetricJobCPU)),
-			text.SizeText(p.slim.Metric(reporter.MetricJobMemoryPeak)),
-		}
+		add("time", text.Seconds(p.slim.Wall()))
+		add("CPU time", text.Seconds(p.slim.Metric(reporter.MetricJobCPU)))
+		add("peak memory", text.SizeText(p.slim.Metric(reporter.MetricJobMemoryPeak)))
 	}
-	for _, metric := range []string{reporter.MetricCPUMean, reporter.MetricMemoryPeak} {
-		row.Numbers = append(row.Numbers, text.Percentage(p.slim.Metric(metric)).Normalize().String())
-	}
+	add("CPU of the node", percent(reporter.MetricCPUMean))
+	add("its memory", percent(reporter.MetricMemoryPeak))
 	if p.ranks != nil {
 		row.Ranks = p.ranks.span()
 	}
