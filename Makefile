@@ -30,6 +30,14 @@ export PERFAGENT_TEST_S3 = $(CURDIR)/.tools/versitygw
 export PERFAGENT_TEST_JUPYTER = $(CURDIR)/.tools/jupyter
 export PERFAGENT_TEST_WORKFLOWS = $(CURDIR)/.tools/workflows
 
+# Any target but help and clean needs Go, which may fetch the version of go.mod.
+ifneq (,$(filter-out help clean,$(MAKECMDGOALS)))
+no_go := $(shell out=$$( ($(GO) list -m) 2>&1 ) || echo "$$out")
+ifneq (,$(no_go))
+$(error No Go that builds perfagent ($(no_go)). Run "pip install .", which fetches one, or install Go: https://go.dev/dl)
+endif
+endif
+
 .DEFAULT_GOAL = help
 .PHONY: help build install dist demo test e2e race check times bench floor peers campaign e2e-kubernetes fuzz lint cross picture pictures clean
 
@@ -64,23 +72,23 @@ race: ## run the packages in which goroutines share something under the race det
 
 check: lint cross test race e2e ## the whole check
 
-times: $(READY) ## run the tests of make test, and write into docs/testing.md where the time goes
+times: $(READY) ## run the tests of make test, and print where the time goes
 	@sh scripts/test.sh times
 
 bench: build $(READY) $(PEERS) ## run the benchmarks
 	CGO_ENABLED=0 $(GO) test -tags e2e -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
-floor: $(PEERS) $(FLOOR) ## measure what a run and a sample cost beside other tools, and write the table of docs/performance.md
+floor: $(PEERS) $(FLOOR) ## measure what a run and a sample cost beside other tools, and write the table of docs/dev/performance.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 30m ./e2e/floor -v -floor
 
-peers: build $(PEERS) ## measure beside other tools and write the tables of docs/job.md and docs/performance.md
+peers: build $(PEERS) ## measure beside other tools and write the table of docs/job.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/peers -v -peers
 
-campaign: $(READY) ## kill 15,000 runs, fail each system call of one, simulate a week; writes docs/reliability.md
+campaign: $(READY) ## kill 15,000 runs, fail each system call of one, simulate a week; writes docs/dev/testing.md
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 2h ./e2e/campaign -kills 15200 -faults $(TESTFLAGS)
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 1h ./agent -run 'TestSoak$$' -v -soak
 
-e2e-kubernetes: $(KUBERNETES) ## run a real cluster and write its transcripts of docs/clusters.md; builds Kubernetes first
+e2e-kubernetes: $(KUBERNETES) ## run a real cluster and write its transcripts of docs/kubernetes.md; builds Kubernetes first
 	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/kubernetes -v -kubernetes $(TESTFLAGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (1m)

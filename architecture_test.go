@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "draw the picture of docs/architecture.md")
+var update = flag.Bool("update", false, "draw the picture of docs/dev/architecture.md")
 
 // module is the path of the module. Packages are named relative to it; its root package is ".".
 const module = "github.com/perfagent/perfagent"
@@ -90,18 +90,18 @@ type rule struct {
 	may []string
 }
 
-// rules parses the table of docs/architecture.md.
+// rules parses the table of docs/dev/architecture.md.
 func rules(t *testing.T) []rule {
 	t.Helper()
 
-	data, err := os.ReadFile("docs/architecture.md")
+	data, err := os.ReadFile("docs/dev/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, found := strings.Cut(string(data), "<!-- imports:begin -->\n")
 	table, _, foundEnd := strings.Cut(table, "<!-- imports:end -->")
 	if !found || !foundEnd {
-		t.Fatal("docs/architecture.md has no table of imports")
+		t.Fatal("docs/dev/architecture.md has no table of imports")
 	}
 
 	var list []rule
@@ -175,7 +175,7 @@ func violations(rules []rule, imports map[string][]string) []string {
 	return wrong
 }
 
-// Packages only import packages below them in the table of docs/architecture.md.
+// Packages only import packages below them in the table of docs/dev/architecture.md.
 func TestImports_FollowTheTableOfArchitectureDoc(t *testing.T) {
 	files := sources(t)
 	all, table := imports(files), rules(t)
@@ -302,7 +302,7 @@ func exportedType(t ast.Expr) []ast.Node {
 
 // The document names functions in the files that declare them.
 func TestWayOfOneNumber(t *testing.T) {
-	doc, err := os.ReadFile("docs/architecture.md")
+	doc, err := os.ReadFile("docs/dev/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,23 +322,23 @@ func TestWayOfOneNumber(t *testing.T) {
 	}
 }
 
-// The picture of docs/architecture.md shows which package of the program imports which, without internal/ and without
+// The picture of docs/dev/architecture.md shows which package of the program imports which, without internal/ and without
 // arrows that a longer way implies.
 func TestPackages_PictureShowsImports(t *testing.T) {
 	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
-	data, err := os.ReadFile("docs/architecture.md")
+	data, err := os.ReadFile("docs/dev/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, found := strings.Cut(string(data), begin)
 	got, after, foundEnd := strings.Cut(rest, end)
 	if !found || !foundEnd {
-		t.Fatal("docs/architecture.md has no picture of packages")
+		t.Fatal("docs/dev/architecture.md has no picture of packages")
 	}
 
 	want := mermaid(imports(sources(t)))
 	if *update {
-		if err := os.WriteFile("docs/architecture.md", []byte(before+begin+want+end+after), 0o644); err != nil {
+		if err := os.WriteFile("docs/dev/architecture.md", []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Error(err)
 		}
 	} else if got != want {

@@ -86,7 +86,7 @@ func newAttachment(pids []int, rules redact.Rules) (*attachment, error) {
 	case len(a.pids) == 0:
 		return nil, errNoPID
 	case slices.Contains(a.pids, os.Getpid()):
-		return nil, fmt.Errorf("process %d: it is perfagent itself", os.Getpid())
+		return nil, fmt.Errorf("process %d is perfagent itself", os.Getpid())
 	}
 
 	var err error

@@ -42,7 +42,7 @@ func (s *session) openIntake(sidecar bool) {
 		s.addMissingOperations(reporter.OperationsNotReceived, why)
 		s.log.Warn(why)
 	case address.IsPublic():
-		s.log.Warn(fmt.Sprintf("--ops %s: everybody who reaches this machine can send operations there", s.o.Ops))
+		s.log.Warn(fmt.Sprintf("--ops %s: anyone who can reach this machine can send operations there", s.o.Ops))
 	}
 }
 

@@ -65,8 +65,8 @@ func (l *livePage) open(ctx context.Context) net.Listener {
 
 	if a, ok := listener.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() && l.session.o.ListenToken == "" {
 		l.session.log.Warn(fmt.Sprintf(
-			"everybody who reaches %s can read the live page and the command line on it; "+
-				"--listen-token-file FILE asks for a token",
+			"anyone who can reach %s can read the live page and the command line on it; "+
+				"to require a token: --listen-token-file FILE",
 			listener.Addr()))
 	}
 

@@ -47,7 +47,7 @@ type samplingResult struct {
 // if ctx is done: it writes the report and releases resources. The error is an *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
 	if o.TakeOver {
-		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
+		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and cannot take it over")}
 	}
 	o, leave, err := admit(o)
 	if err != nil {

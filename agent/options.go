@@ -310,11 +310,11 @@ func (o Options) Check() error {
 		// The error does not contain the token.
 		{"ListenToken", refuse(strings.ContainsFunc(o.ListenToken, unicode.IsControl), "the token has a control character")},
 		{"RunID", scheduler.CheckRunID(cmp.Or(o.RunID, "0"))},
-		{"Tags", refuse(noKey, "a tag without a key")},
+		{"Tags", refuse(noKey, "a tag has no key")},
 		{"Ops", o.checkOps()},
 		{"Scrape", o.checkScrape()},
 		{"ScrapeInterval", atLeast(o.ScrapeInterval, MinScrapeInterval)},
-		{"OpsChart", refuse(slices.ContainsFunc(o.OpsChart, badPattern), "a pattern is empty, or has a [ without an end")},
+		{"OpsChart", refuse(slices.ContainsFunc(o.OpsChart, badPattern), "a pattern is empty, or has a [ without a ]")},
 		{"StopIf", o.checkStopIf()},
 		{"Redact", badRules},
 	} {
@@ -353,7 +353,7 @@ func refuse(wrong bool, format string, args ...any) error {
 // checkCgroup rejects Create without TakeOver, because this process may have to move to another control group for it.
 func (o Options) checkCgroup() error {
 	if o.Cgroup == Create && !o.TakeOver {
-		return errors.New("a control group is made only with TakeOver, because this process may have to move for it")
+		return errors.New("a control group needs TakeOver, because this process may have to move into another group")
 	}
 	return oneOf(o.Cgroup, Auto, Create, Off)
 }
@@ -367,7 +367,7 @@ func (o Options) checkMLflow() error {
 
 	var unsupported *mlflow.UnsupportedURIError
 	if err := mlflow.CheckURI(o.MLflow); err != nil && !errors.As(err, &unsupported) {
-		return fmt.Errorf("neither auto, off nor the URI of a server: %w", err)
+		return fmt.Errorf("not auto, off or the URI of a server: %w", err)
 	}
 
 	return nil

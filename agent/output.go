@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -100,7 +101,7 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 }
 
 // errDiskTimeout is the reason for giving up on a disk.
-var errDiskTimeout = errors.New("no answer")
+var errDiskTimeout = errors.New("no response")
 
 // withDiskTimeout calls do, which uses a disk, and gives up with errDiskTimeout after diskTimeout. The errors of the
 // timeout and of a panic begin with what. A panic becomes an error because in its goroutine it would cost the job its
@@ -299,6 +300,24 @@ func writeElsewhere(name string, fill func(io.Writer) error) (path string, err e
 	}
 
 	return path, nil
+}
+
+// earlierTimeout is how long looking for earlier runs may delay the report.
+const earlierTimeout = 10 * time.Millisecond
+
+// addEarlier adds what earlier runs of the same command used to r, the report of one node.
+func (s *session) addEarlier(r *reporter.Report) {
+	if len(r.Run.Command) == 0 || s.o.Compat != "" {
+		return
+	}
+	earlier, _ := timeout.Call(earlierTimeout, func() (e *reporter.Earlier) {
+		var err error
+		defer recoverAs("damaged report", &err) // then there are none
+		return catalog.Earlier(s.o.Out, s.nodeFileName(), r.Run.Command, time.Now().Add(earlierTimeout))
+	})
+	for _, n := range r.EachNode() {
+		n.Earlier = earlier
+	}
 }
 
 func trimExt(path string) string { return path[:len(path)-len(filepath.Ext(path))] }

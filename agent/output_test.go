@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // Git ignores the default directory. A directory that the user has named or made is not changed.
@@ -58,5 +60,32 @@ func TestRun_FailedStartRemovesDefaultOut(t *testing.T) {
 	}
 	if _, err := os.Stat(DefaultOut); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("stat %s: %v, want %v", DefaultOut, err, fs.ErrNotExist)
+	}
+}
+
+// A report has what earlier runs of the same command used; the first run has nothing to compare with.
+func TestRun_ReportsEarlierRunsOfTheCommand(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	for i := 0; ; i++ { // a slow machine may have no time to look
+		earlier := cmp.Or(read(t, mustRun(t, shellIn(out, "true"))).Nodes["0"].Earlier, &reporter.Earlier{})
+		if earlier.Runs > min(i, 5) || earlier.Runs > 0 && earlier.WallSeconds.Min <= 0 || i == 50 {
+			t.Fatalf("run %d: earlier runs %+v, want at most %d with their times", i, earlier, min(i, 5))
+		}
+		if earlier.Runs > 1 {
+			break
+		}
+	}
+	o := shellIn(out, "exit 3")
+	if got := read(t, mustRun(t, o)).Nodes["0"].Earlier; got != nil {
+		t.Errorf("another command: earlier runs %+v, want none", got)
+	}
+
+	if err := os.WriteFile(filepath.Join(out, "file"), nil, 0o644); err != nil { // OUT is no directory
+		t.Fatal(err)
+	}
+	o.Out = filepath.Join(out, "file", "below")
+	if got := read(t, mustRun(t, o)).Nodes["0"].Earlier; got != nil {
+		t.Errorf("a broken directory: earlier runs %+v, want none", got)
 	}
 }

@@ -83,7 +83,7 @@ func (p *partialUploader) run(copies <-chan *collector.Recording) {
 			return
 		}
 		if err != nil {
-			p.session.log.Debug(fmt.Sprintf("put the report so far: %v", err))
+			p.session.log.Debug(fmt.Sprintf("store the report so far: %v", err))
 		}
 	}
 }

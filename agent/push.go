@@ -53,7 +53,7 @@ func (d delivery) recordedAs() string {
 // from cut; its cause is the reason.
 func (s *session) pushContext(cut <-chan string) (ctx context.Context, release func()) {
 	uncut, cancel := context.WithCancelCause(context.Background())
-	late := fmt.Errorf("not done within the --push-timeout of %v", s.o.PushTimeout)
+	late := fmt.Errorf("not finished within the --push-timeout of %v", s.o.PushTimeout)
 	if s.o.PushTimeout < 0 {
 		late = errors.New("nothing was sent: the push timeout is 0")
 	}
@@ -126,7 +126,7 @@ func (s *session) push(ctx context.Context, d *delivery) (state reporter.PushSta
 
 	s.recordPush(d, "MLflow: "+r.state.Error, r.state.State, func(data []byte) ([]byte, error) {
 		return reporter.WithPush(data, map[string]reporter.PushState{d.node: r.state})
-	}, func() string { return "the numbers are safe, push them with: " + d.pushCommand(s.program(), r.state) })
+	}, func() string { return "the report is safe; push it with: " + d.pushCommand(s.program(), r.state) })
 	return r.state, r.outcome
 }
 
@@ -223,7 +223,7 @@ func clockNotes(ahead time.Duration) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf(
-		"the clock of this node is at least %s s %s that of the server: times are by the node's clock",
+		"the clock of this node is at least %s s %s the server's: times are from the node's clock",
 		text.Fixed(by.Seconds(), 1), words)}
 }
 

@@ -194,7 +194,7 @@ func (s *session) deliverRankPart(in diagnosis.Input, result *Result, cut <-chan
 		return nil
 	}
 	if err := s.combineNode(parts, result, cut); err != nil { // every part still exists
-		s.log.Warn(fmt.Sprintf("put the ranks of the node together: %v; their reports stay as they are", err))
+		s.log.Warn(fmt.Sprintf("combine the ranks of the node: %v; their reports are kept", err))
 	}
 
 	return nil
@@ -207,7 +207,7 @@ func (s *session) combineNode(parts []string, result *Result, cut <-chan string)
 	dir := filepath.Dir(result.ReportPath)
 	for _, part := range parts {
 		if other := filepath.Dir(part); other != absolute(dir) { // a rank could not write to OUT
-			return fmt.Errorf("they are in %s and in %s", dir, other)
+			return fmt.Errorf("their reports are in %s and in %s", dir, other)
 		}
 	}
 
@@ -218,6 +218,7 @@ func (s *session) combineNode(parts []string, result *Result, cut <-chan string)
 	if s.o.TakeOver {
 		debug.SetGCPercent(200) // the process ends soon, and others wait for its end
 	}
+	s.addEarlier(node)
 	name := node.NodeNames()[0] // the only one
 	d := delivery{report: node, node: name}
 	file, err := s.prepare(&d, func(w io.Writer) error { return reporter.EncodeTo(w, node) })

@@ -268,10 +268,10 @@ func cutBy[S os.Signal](ctx context.Context, signals <-chan S) (cut <-chan strin
 		select {
 		case sig, ok := <-signals:
 			if ok {
-				why <- fmt.Sprintf("cut short by signal %d (%v)", any(sig), sig)
+				why <- fmt.Sprintf("ended early by signal %d (%v)", any(sig), sig)
 			}
 		case <-ctx.Done():
-			why <- "cut short: " + ctx.Err().Error()
+			why <- "ended early: " + ctx.Err().Error()
 		case <-done:
 		}
 	}()

@@ -277,6 +277,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	s.leaveRoster("")
 
 	result.Report = s.makeReport(in)
+	s.addEarlier(result.Report)
 	d := delivery{report: result.Report, node: s.nodeName(), perfpy: in.Recording.PerfPy != nil}
 	file, err := s.prepare(&d, s.encoding(result.Report, in.Recording))
 	if err != nil {

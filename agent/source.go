@@ -93,8 +93,8 @@ func newTree(o process.Options) (*process.Tree, error) {
 	self, err := os.Readlink("/proc/self")
 	if err == nil && self != strconv.Itoa(os.Getpid()) {
 		return nil, fmt.Errorf(
-			"find the job's processes: /proc is that of another pid namespace, "+
-				"in which perfagent is process %s; mount one of its own",
+			"find the job's processes: /proc belongs to another PID namespace, "+
+				"in which perfagent is process %s; mount a /proc of this namespace",
 			self,
 		)
 	}
@@ -189,7 +189,7 @@ func (src *jobSource) end(j *reporter.Job) {
 	err, ok := timeout.Call(diskTimeout, src.jobGroup.Remove)
 	if !ok {
 		err = fmt.Errorf(
-			"remove control group %s: no answer within %v; once it is empty, remove it with rmdir",
+			"remove control group %s: no response within %v; once it is empty, remove it with rmdir",
 			src.options.Group.Path(),
 			diskTimeout,
 		)
@@ -208,7 +208,7 @@ func (src *jobSource) leave() string {
 		return ""
 	}
 
-	return fmt.Sprintf("; control group %s stays: once it is empty, remove it with rmdir", src.options.Group.Path())
+	return fmt.Sprintf("; control group %s is left: once it is empty, remove it with rmdir", src.options.Group.Path())
 }
 
 // endHelpers ends perfagent's helper processes.

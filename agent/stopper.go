@@ -197,7 +197,7 @@ type processCount struct {
 	err error
 }
 
-var errNoAnswer = errors.New("the kernel does not answer for one of them")
+var errNoAnswer = errors.New("the kernel does not respond for one of them")
 
 // call runs do, which counts or kills the processes of the tree, and returns their number; 0 if they cannot be found.
 // After a timeout it returns 1, because the job may not have ended.

@@ -75,7 +75,7 @@ func (s *session) putReport(ctx context.Context, d delivery) storeResult {
 	name, err := to.PutReport(ctx, s.o.RunID, s.nodeFileName(), d.toStore)
 	if err == nil {
 		if err := s.partials.evict(ctx, to); err != nil {
-			s.log.Warn(fmt.Sprintf("the report of the time before the end is still there: %v", err))
+			s.log.Warn(fmt.Sprintf("the report from before the end is still there: %v", err))
 		}
 	}
 	state.Metrics = to.Metrics()
@@ -102,6 +102,6 @@ func (s *session) recordStoring(d *delivery, out storeResult) {
 		return reporter.WithStore(data, map[string]*reporter.StoreState{d.node: out.state})
 	}, func() string {
 		words := []string{s.program(), "push", "--store", out.state.URI, absolute(d.path)}
-		return "the report is safe, put it there with: " + pusher.ShellCommand(words)
+		return "the report is safe; store it with: " + pusher.ShellCommand(words)
 	})
 }

@@ -126,7 +126,7 @@ func (t *accountTracker) noteJob(a *Account, r *host.Reading, in trackerInput) {
 	}
 	if a.MemoryKind == host.MemoryPSS && j.MemoryKind == host.MemoryRSS {
 		t.missing = &series.Missing{What: JobMemory.Key(), Code: MemoryAsRSS,
-			Why: "from some moment on resident sizes were added up (rss), in which shared pages count several times"}
+			Why: "later samples add up resident sizes (rss), which count shared pages several times"}
 	}
 	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
 		return // rss, an upper bound, stays the kind; so does the group, which is not read while a job is small

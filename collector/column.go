@@ -457,7 +457,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobCPU: {
 		Key: "job_cpu_cores", Unit: CPUs, Kind: Rate, Origin: ofJobStat, Bound: BoundCPUs,
-		Label:  "CPUs that the job keeps busy",
+		Label:  "CPUs kept busy by the job",
 		MLflow: "job_cpu_cores", MLflowPeak: true,
 	},
 	JobMemory: {
@@ -496,14 +496,14 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobReadCalls: {
 		Key: "job_read_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
-		Label:      "calls of the job that read, at least: read(2) and its like",
+		Label:      "the job's calls of read(2) and similar, at least",
 		Prometheus: "job_read_calls_total",
 		Rate:       JobReadCallsRate, MLflow: "job_read_calls_per_second",
 		job: func(j *host.JobUsage) float64 { return j.ReadCalls },
 	},
 	JobWriteCalls: {
 		Key: "job_write_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
-		Label:      "calls of the job that wrote, at least: write(2) and its like",
+		Label:      "the job's calls of write(2) and similar, at least",
 		Prometheus: "job_write_calls_total",
 		Rate:       JobWriteCallsRate, MLflow: "job_write_calls_per_second",
 		job: func(j *host.JobUsage) float64 { return j.WriteCalls },
@@ -530,17 +530,17 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	CPUIowait: {
 		Key: "cpu_iowait_pct", Unit: Percent, Origin: ofCPUModes,
-		Label:  "share of CPU time that was idle while storage was waited for",
+		Label:  "share of CPU time that was idle while a task waited for storage",
 		MLflow: "cpu_iowait_percentage",
 	},
 	CPUSteal: {
 		Key: "cpu_steal_pct", Unit: Percent, Origin: ofCPUModes,
-		Label:  "share of CPU time that the hypervisor gave to others",
+		Label:  "share of CPU time that the hypervisor gave to other machines",
 		MLflow: "cpu_steal_percentage",
 	},
 	Load1: {
 		Key: "load_1m", Unit: Tasks, Origin: ofLoad,
-		Label:  "load average of the node over a minute",
+		Label:  "load average of the node over one minute",
 		MLflow: "load_average_1m", Prometheus: "load1",
 	},
 	ProcsRunning: {
@@ -550,17 +550,17 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	SwapIn: {
 		Key: "swap_in_mb", Unit: Mebibytes, Kind: Counter, Origin: ofSwap,
-		Label:      "bytes that came back from the node's swap",
+		Label:      "bytes read from the node's swap",
 		Prometheus: "swap_in_bytes_total", Rate: SwapInRate,
-		rateLabel: "bytes that come back from the node's swap",
+		rateLabel: "bytes read from the node's swap",
 		MLflow:    "swap_in_megabytes_per_second",
 		vm:        func(vm *host.VMStat) float64 { return vm.SwapIn },
 	},
 	SwapOut: {
 		Key: "swap_out_mb", Unit: Mebibytes, Kind: Counter, Origin: ofSwap,
-		Label:      "bytes that went to the node's swap",
+		Label:      "bytes written to the node's swap",
 		Prometheus: "swap_out_bytes_total", Rate: SwapOutRate,
-		rateLabel: "bytes that go to the node's swap",
+		rateLabel: "bytes written to the node's swap",
 		MLflow:    "swap_out_megabytes_per_second",
 		vm:        func(vm *host.VMStat) float64 { return vm.SwapOut },
 	},
@@ -573,7 +573,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	PSICPUSome: {
 		Key: "psi_cpu_some_pct", Unit: Percent, Origin: ofCPUPressure, EnvelopeOnly: true,
-		Label:  "share of time in which a task of the node waited for a CPU",
+		Label:  "share of time in which some task on the node waited for a CPU",
 		MLflow: "pressure_cpu_percentage",
 		stall:  func(p *cgroup.Pressure) float64 { return p.CPU.Some },
 	},
@@ -601,7 +601,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobPSICPUSome: {
 		Key: "job_psi_cpu_some_pct", Unit: Percent, Origin: ofJobCPUPressure, EnvelopeOnly: true,
-		Label:  "share of time in which a task of the job waited for a CPU",
+		Label:  "share of time in which some task of the job waited for a CPU",
 		MLflow: "job_pressure_cpu_percentage",
 		stall:  func(p *cgroup.Pressure) float64 { return p.CPU.Some },
 	},
@@ -660,48 +660,48 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	CPUThrottleEvents: {
 		Key: "cpu_throttle_events", Unit: Times, Kind: Counter, Origin: ofThermal,
-		Label:      "times that a core or a package of the node's CPUs was clocked down for its heat",
+		Label:      "times that a core or package of the node's CPUs was throttled because of heat",
 		Prometheus: "cpu_throttle_events_total",
 	},
 	CPUThrottleSeconds: {
 		Key: "cpu_throttle_seconds", Unit: Seconds, Kind: Counter, Origin: ofThrottles,
-		Label:      "for how long the core or package that was clocked down the longest was",
+		Label:      "time that the most throttled core or package was throttled because of heat",
 		Prometheus: "cpu_throttle_seconds_total",
 	},
 	NodeEnergy: {
 		Key: "node_energy_joules", Unit: Joules, Kind: Counter, Origin: ofEnergy,
-		Label:      "energy that the node's CPU packages and their memory took",
+		Label:      "energy used by the node's CPU packages and their memory",
 		Prometheus: "node_energy_joules_total", Rate: NodePower,
 	},
 	NodePower: {
 		Key: "node_power_watts", Unit: Watts, Kind: Rate, Origin: ofEnergy,
-		Label:  "power that the node's CPU packages and their memory draw",
+		Label:  "power drawn by the node's CPU packages and their memory",
 		MLflow: "node_power_usage_watts", MLflowPeak: true, Prometheus: "node_power_watts",
 	},
 	NFSRead: {
 		Key: "nfs_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNFS,
-		Label:        "bytes that came from NFS servers",
+		Label:        "bytes received from NFS servers",
 		TrafficGroup: TrafficNFS, Direction: "read", Short: "NFS read", Prometheus: "nfs_read_bytes_total",
 		Rate: NFSReadRate, MLflow: "nfs_read_megabytes_per_second", MLflowPeak: true,
 		devices: deviceSelector{kind: host.NFSMounts, in: true, class: host.Counted},
 	},
 	NFSWrite: {
 		Key: "nfs_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofNFS,
-		Label:        "bytes that went to NFS servers",
+		Label:        "bytes sent to NFS servers",
 		TrafficGroup: TrafficNFS, Direction: "written", Short: "NFS write", Prometheus: "nfs_written_bytes_total",
 		Rate: NFSWriteRate, MLflow: "nfs_write_megabytes_per_second", MLflowPeak: true,
 		devices: deviceSelector{kind: host.NFSMounts, class: host.Counted},
 	},
 	LustreRead: {
 		Key: "lustre_read_mb", Unit: Mebibytes, Kind: Counter, Origin: ofLustre,
-		Label:        "bytes that were read from Lustre, page cache hits included",
+		Label:        "bytes read from Lustre, including page cache hits",
 		TrafficGroup: TrafficLustre, Direction: "read", Short: "Lustre read", Prometheus: "lustre_read_bytes_total",
 		Rate: LustreReadRate, MLflow: "lustre_read_megabytes_per_second", MLflowPeak: true,
 		devices: deviceSelector{kind: host.LustreMounts, in: true, class: host.Counted},
 	},
 	LustreWrite: {
 		Key: "lustre_write_mb", Unit: Mebibytes, Kind: Counter, Origin: ofLustre,
-		Label:        "bytes that were written to Lustre",
+		Label:        "bytes written to Lustre",
 		TrafficGroup: TrafficLustre, Direction: "written", Short: "Lustre write", Prometheus: "lustre_written_bytes_total",
 		Rate: LustreWriteRate, MLflow: "lustre_write_megabytes_per_second", MLflowPeak: true,
 		devices: deviceSelector{kind: host.LustreMounts, class: host.Counted},
@@ -748,7 +748,7 @@ var gpuTable = complete(gpuLiterals[:])
 var gpuLiterals = [numGPUKeys]ColumnInfo{
 	GPUUtilization: {
 		Key: "gpu_{i}_utilization_pct", Unit: Percent, Origin: ofGPU,
-		Label:  "share of time in which any kernel ran on the GPU; how much of it the kernels used is not known",
+		Label:  "share of time in which any kernel ran on the GPU, however little of the GPU it used",
 		MLflow: "gpu_{i}_utilization_percentage", Prometheus: "gpu_utilization_ratio",
 	},
 	GPUMemoryUsed: {
@@ -759,7 +759,7 @@ var gpuLiterals = [numGPUKeys]ColumnInfo{
 	},
 	GPUPower: {
 		Key: "gpu_{i}_power_watts", Unit: Watts, Origin: ofGPU, Bound: BoundDevicePower,
-		Label:  "power that the GPU draws",
+		Label:  "power drawn by the GPU",
 		MLflow: "gpu_{i}_power_usage_watts", MLflowShare: "gpu_{i}_power_usage_percentage",
 		Prometheus: "gpu_power_watts",
 	},

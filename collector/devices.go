@@ -177,7 +177,7 @@ func fullCounters(r *host.Reading) (missing []series.Missing) {
 		c := &deviceCounters[i]
 		if names := c.full(r.Devices[c.kind]); len(names) > 0 {
 			missing = append(missing, series.Missing{What: c.total.Key(), Code: CounterFull, Why: "the counter of " +
-				strings.Join(names, ", ") + " is at the end of its 32-bit range: what has moved since is not counted"})
+				strings.Join(names, ", ") + " is at the end of its 32-bit range: later traffic is not counted"})
 		}
 	}
 	return missing

@@ -37,7 +37,7 @@ func TestFullCounters_NamesFullDevices(t *testing.T) {
 		host.Device{Name: "sdb", Class: host.Counted | host.StaleOut | host.SaturatedOut},
 		host.Device{Name: "sdc", Class: host.Counted | host.StaleOut | host.SaturatedOut})
 	same(t, "missing entries of full counters", fullCounters(r), []series.Missing{{What: "disk_io_write_mb", Code: CounterFull,
-		Why: "the counter of sdb, sdc is at the end of its 32-bit range: what has moved since is not counted"}})
+		Why: "the counter of sdb, sdc is at the end of its 32-bit range: later traffic is not counted"}})
 }
 
 // The rows of the table are consistent.

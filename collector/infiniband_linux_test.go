@@ -44,7 +44,7 @@ func TestSampler_ReportsFullAndDamagedRDMAPorts(t *testing.T) {
 	rec, _ = sampledPorts(t, "infiniband-saturated") // the other port continues
 	same(t, "received", summaryOf(rec, NetIBRecv).Max, 0.)
 	same(t, "gaps", rec.Missing, []series.Missing{{What: "net_ib_recv_mb", Code: CounterFull,
-		Why: "the counter of mlx4_0/1 is at the end of its 32-bit range: what has moved since is not counted"}})
+		Why: "the counter of mlx4_0/1 is at the end of its 32-bit range: later traffic is not counted"}})
 
 	rec, _ = sampledPorts(t, "infiniband-damaged")
 	same(t, "sent by the sound port", summaryOf(rec, NetIBSent).Max, 0.)

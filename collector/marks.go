@@ -145,21 +145,21 @@ func (m *Marks) check() error {
 		return errors.New("more marks than the bounds allow")
 	}
 	if m.InPhase && len(m.PhaseSpans) == 0 {
-		return errors.New("a phase goes on that has not begun")
+		return errors.New("a phase continues that has not begun")
 	}
 
 	begun := make([]int64, len(m.Phases))
 	before := 0.0
 	for _, st := range m.PhaseSpans {
 		if st.Phase < 0 || st.Phase >= len(m.Phases) || !(before <= st.Start && st.Start <= st.End) {
-			return fmt.Errorf("stretch of phase %d from %v to %v", st.Phase, st.Start, st.End)
+			return fmt.Errorf("span of phase %d from %v to %v", st.Phase, st.Start, st.End)
 		}
 		begun[st.Phase]++
 		before = st.End
 	}
 	for i, p := range m.Phases {
 		if p.Name == "" || p.SpanCount != begun[i] || begun[i] == 0 || !(p.CPUSeconds >= 0) {
-			return fmt.Errorf("phase %d has %d stretches, not %d", i, begun[i], p.SpanCount)
+			return fmt.Errorf("phase %d has %d spans, not %d", i, begun[i], p.SpanCount)
 		}
 	}
 

@@ -142,7 +142,7 @@ func (s *Sampler) noteOptional(r *host.Reading) {
 	list, beyond := noteMounts(s.rec.Mounts, s.mounts, r.Mounts)
 	if beyond {
 		s.rec.addMissing(series.Missing{What: MountList, Code: MountsBeyond,
-			Why: fmt.Sprintf("more than %d were used: what the others moved is in the totals", MaxMounts)})
+			Why: fmt.Sprintf("more than %d were used: the others' traffic is in the totals", MaxMounts)})
 	}
 	s.rec.Mounts, s.mounts = list, keptMounts(s.mounts, r.Mounts)
 }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -116,33 +114,6 @@ func TestReader_BothReadersAgreeOnTrees(t *testing.T) {
 			same(t, "columns that differ through gopsutil", got, want)
 		})
 	}
-}
-
-// The page of limits names exactly the trees with departures, plus the one by which package host explains an unused
-// figure.
-func TestReader_LimitsPageNamesAllDepartures(t *testing.T) {
-	root := collectortest.Root(t)
-	page, err := os.ReadFile(filepath.Join(root, "docs/limits.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(page), "\n## gopsutil\n")
-	if !found {
-		t.Fatal("docs/limits.md lacks the section \"## gopsutil\"")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-
-	want := map[string]bool{"sidecar": true}
-	for tree := range departures {
-		want[tree] = true
-	}
-	named := map[string]bool{}
-	for i, code := range strings.Split(section, "`") {
-		if _, err := os.Stat(filepath.Join(root, "testdata/proc", code)); i%2 == 1 && err == nil {
-			named[code] = true
-		}
-	}
-	same(t, "trees named in docs/limits.md", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(want)))
 }
 
 func fullDisk(path string) (host.DiskUsage, error) {

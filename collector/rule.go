@@ -30,7 +30,7 @@ type UnknownKeyError struct {
 // Error implements error.
 func (e *UnknownKeyError) Error() string {
 	return fmt.Sprintf("there is no key %q; %s", e.Key, text.DidYouMean(e.Nearest, "%s",
-		"the keys are those of the report's samples, such as job_memory_mb, job_cpu_cores and mem_percent"))
+		"use a key of the report's samples, such as job_memory_mb, job_cpu_cores or mem_percent"))
 }
 
 // errNotARule is the error for a text without the parts of a rule.

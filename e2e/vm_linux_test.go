@@ -119,7 +119,7 @@ func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 
 // vmAgentKilled names a trial in which the kernel killed perfagent after the job's process. The kernel does so when
 // that process has not freed its memory within a second, as on an emulated CPU that gets too little time:
-// docs/limits.md.
+// docs/wrapping.md.
 func vmAgentKilled(results map[string]*vmResult) string {
 	for name, r := range results {
 		if r.Code >= 0 {

@@ -84,7 +84,7 @@ const vmNoLog = "ulimit -n 60; exec /bin/perfagent run -- "
 // vmHostKill fills its group with page cache, and then has the kernel kill it like a host that is out of memory.
 const vmHostKill = `busybox dd if=/dev/vda of=/dev/null bs=1M 2>/dev/null; echo 1000 >/proc/self/oom_score_adj; echo f >/proc/sysrq-trigger; busybox sleep 20`
 
-// vmDivide moves the job to a group below its group, and then enables a controller for that one: docs/limits.md.
+// vmDivide moves the job to a group below its group, and then enables a controller for that one: docs/wrapping.md.
 const vmDivide = `read -r line </proc/self/cgroup; own=/sys/fs/cgroup${line#0::}
 busybox mkdir $own/below && echo $$ >$own/below/cgroup.procs && echo +memory >$own/cgroup.subtree_control`
 

@@ -70,7 +70,7 @@ func (a *AttachedProcess) identify() error {
 		return err
 	}
 	if of := procfile.StatusValue(status, "Tgid"); of != "" && of != strconv.Itoa(a.pid) {
-		return fmt.Errorf("it is a thread; its process is %s", of)
+		return fmt.Errorf("it is a thread of process %s", of)
 	}
 
 	start, dead, err := a.stat()
@@ -177,7 +177,7 @@ const (
 func (a *AttachedProcess) Status() (exitCode int, signal string, err error) {
 	if a.file == nil {
 		return 0, "", errors.New(
-			"the kernel has no pidfd, by which it tells the exit code of a process (pidfd_open, Linux 5.3)")
+			"the kernel has no pidfd, which reports a process's exit code (pidfd_open, Linux 5.3)")
 	}
 
 	info := unix.PidfdInfo{}
@@ -190,9 +190,9 @@ func (a *AttachedProcess) Status() (exitCode int, signal string, err error) {
 	}
 	switch {
 	case errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL):
-		return 0, "", errors.New("before Linux 6.15 the kernel tells the exit code of a process to its parent only")
+		return 0, "", errors.New("before Linux 6.15 the kernel reports an exit code only to the parent")
 	case info.Mask&unix.PIDFD_INFO_EXIT == 0:
-		return 0, "", errors.New("the parent of the process has not waited for it yet; the kernel tells the exit code then")
+		return 0, "", errors.New("the parent of the process has not waited for it yet; only then is the exit code known")
 	}
 
 	exitCode, signal = exitOf(syscall.WaitStatus(info.Exit_code))

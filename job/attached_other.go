@@ -14,7 +14,7 @@ type AttachedProcess struct{}
 
 // Attach returns an error on this system.
 func Attach(pid int) (*AttachedProcess, error) {
-	return nil, fmt.Errorf("process %d: processes are attached to on Linux only, and this is %s", pid, runtime.GOOS)
+	return nil, fmt.Errorf("process %d: perfagent attaches to processes on Linux only, and this is %s", pid, runtime.GOOS)
 }
 
 // Close does nothing.

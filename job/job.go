@@ -23,7 +23,7 @@ var (
 	// ErrNoProcess means that the system has no process, memory or descriptor left for a child, or failed in another
 	// way that does not show the command to be missing or not executable. The caller may still become the job with
 	// Exec.
-	ErrNoProcess = errors.New("cannot make a process")
+	ErrNoProcess = errors.New("cannot create a process")
 )
 
 var errNoCommand = errors.New("no command given")

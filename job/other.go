@@ -79,7 +79,7 @@ func (j *Job) Wait() Status {
 }
 
 // errUncounted is the reason for Status.Uncounted.
-var errUncounted = errors.New("what the job's orphans used is not counted: orphans are not adopted on this system")
+var errUncounted = errors.New("usage of the job's orphans is not counted: this system cannot adopt them")
 
 // PID returns the process ID of the job's main process.
 func (j *Job) PID() int { return j.proc.Pid }

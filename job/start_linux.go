@@ -60,7 +60,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 		return nil, fmt.Errorf("start job: %w", errNoCommand)
 	}
 	if s.hasJob() {
-		return nil, errors.New("start job: another job has the signals of this process")
+		return nil, errors.New("start job: another job already receives the signals of this process")
 	}
 	pipes, err := c.openStreams()
 	if err != nil {
@@ -103,7 +103,7 @@ func explainStart(name string, err error, made bool) error {
 	if !made || known || !errors.Is(explained, ErrNoProcess) {
 		return explained
 	}
-	return fmt.Errorf("run %q: %w: the process that was made for it failed: %w", name, ErrNotExecutable, err)
+	return fmt.Errorf("run %q: %w: its new process failed: %w", name, ErrNotExecutable, err)
 }
 
 // executeApart is execute. With Signals, it runs on a thread that does nothing else until Wait has seen the job's end.

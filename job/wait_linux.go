@@ -21,8 +21,8 @@ const (
 )
 
 // errUncounted is the reason for Status.Uncounted.
-var errUncounted = errors.New("what the job's orphans used is not counted: " +
-	"only a process that is taken over adopts them")
+var errUncounted = errors.New("usage of the job's orphans is not counted: " +
+	"only a process that perfagent takes over can adopt them")
 
 // Wait waits for the job's main process to end and returns its status. Descendants that are still running are left
 // alone.

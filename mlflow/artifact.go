@@ -93,7 +93,7 @@ func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 
 	target, err := url.Parse(c.base.Scheme + "://" + host)
 	if err != nil || CheckURI(target.String()) != nil {
-		return "the run's store, " + storeOf(run) + ", is at a malformed address"
+		return "the run's store, " + storeOf(run) + ", has a malformed address"
 	}
 	q.method = http.MethodPut
 	q.foreign = !sameServer(c.base, target)
@@ -110,11 +110,11 @@ func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 func (c *Client) toServer(q *call, run *Run, name string) (reason string) {
 	switch size := len(q.body); {
 	case size == 0:
-		return "it is empty, which the server takes for an error, and the store " + storeOf(run) +
+		return "it is empty, which the server rejects, and the store " + storeOf(run) +
 			" can only be reached through the server"
 	case size > maxUpload:
 		return fmt.Sprintf("it has %d bytes, and the store %s can only be reached through the server,"+
-			" which takes at most %d", size, storeOf(run), maxUpload)
+			" which accepts at most %d", size, storeOf(run), maxUpload)
 	}
 	q.method = http.MethodPost
 	q.url = c.config.URI + "/ajax-api/2.0/mlflow/upload-artifact"

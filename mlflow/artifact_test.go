@@ -76,7 +76,7 @@ func TestUploadArtifact_SendsNoCredentialsToAnotherHost(t *testing.T) {
 	if err := upload(c, artifactURI, "x"); !errors.As(err, &artifact) {
 		t.Errorf("UploadArtifact refused with 401 by another host: %v, want an *ArtifactError", err)
 	}
-	wantText(t, artifact, "own host and port only")
+	wantText(t, artifact, "only to the tracking server's host and port")
 	for _, hostile := range []string{"mlflow-artifacts://h h/x", "mlflow-artifacts://h:port/x",
 		"mlflow-artifacts://%zz/x", "mlflow-artifacts://[/x"} {
 		if err := upload(c, hostile, "x"); !errors.As(err, &artifact) {

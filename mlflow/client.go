@@ -42,7 +42,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.New("the tracking URI is malformed")
 	}
 	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errors.New("the tracking URI of a Config is without user info, query and fragment: use NewConfig")
+		return nil, errors.New("the tracking URI of a Config must not have user info, query or fragment: use NewConfig")
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func readCAs(path string) (*x509.CertPool, error) {
 		found = pool.AppendCertsFromPEM(pem) || found
 	}
 	if !found {
-		return nil, fmt.Errorf("%s: no certificate (PEM) in it", path)
+		return nil, fmt.Errorf("%s has no certificate (PEM)", path)
 	}
 	return pool, nil
 }

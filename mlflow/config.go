@@ -147,7 +147,7 @@ func (c *Config) setServer(uri string, e *environment) {
 // check returns an error if c is invalid whatever the server.
 func (c *Config) check() error {
 	if c.InsecureTLS && c.CAPath != "" {
-		return errors.New("MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH exclude each other:" +
+		return errors.New("MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH cannot both be set:" +
 			" unset one of them")
 	}
 	for _, v := range []string{c.Token, c.Workspace, c.UserAgent} {

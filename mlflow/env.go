@@ -78,7 +78,7 @@ func (e *environment) seconds(name string, def float64) float64 {
 // server would refuse requests, or attribute them to another user.
 func (e *environment) rejectUnsupportedAuth() {
 	if e.boolean("MLFLOW_TRACKING_AWS_SIGV4", false) {
-		e.fail(errors.New("MLFLOW_TRACKING_AWS_SIGV4: requests cannot be signed for AWS: unset it:" +
+		e.fail(errors.New("MLFLOW_TRACKING_AWS_SIGV4: perfagent cannot sign requests for AWS; unset it:" +
 			" authentication not supported by this client"))
 	}
 	if e.text("MLFLOW_TRACKING_AUTH") != "" {
@@ -142,7 +142,7 @@ func parseCredentials(text string) (map[string]string, error) {
 			}
 			continue
 		case in == nil:
-			return nil, fmt.Errorf("line %d: no section yet: the file begins with [mlflow]", i+1)
+			return nil, fmt.Errorf("line %d: no section yet: the file must begin with [mlflow]", i+1)
 		}
 		eq := strings.IndexAny(line, "=:")
 		if eq <= 0 {

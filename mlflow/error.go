@@ -190,7 +190,7 @@ func (c *Client) adviceOn(status int, q *call, message string, isMLflow bool) st
 func (c *Client) adviceOnCredentials(q *call) string {
 	switch {
 	case q.foreign:
-		return "credentials are sent to the tracking server's own host and port only"
+		return "credentials are sent only to the tracking server's host and port"
 	case c.config.usesBasicAuth():
 		return "it does not accept the user name and password of MLFLOW_TRACKING_USERNAME and" +
 			" MLFLOW_TRACKING_PASSWORD (or of the URI or ~/.mlflow/credentials)"
@@ -210,7 +210,7 @@ func (c *Client) pageText(body []byte) string { return pageText(c.redactor.hide(
 // notMLflow returns the error for a response with status 2xx that is not JSON, such as a proxy's login page or a page
 // of another service. The error is permanent, because it rarely goes away without a change.
 func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
-	e := q.failed(resp.StatusCode, "the answer is not MLflow's")
+	e := q.failed(resp.StatusCode, "the response is not from MLflow")
 	e.advice = adviceNotMLflow
 	if what := c.clean(c.pageText(body)); what != "" {
 		e.Message = shorten(e.Message+": "+what, maxMessage)
@@ -220,7 +220,7 @@ func (c *Client) notMLflow(q *call, resp *http.Response, body []byte) *Error {
 
 // missingField returns the error for a response that lacks field, which every MLflow server sends.
 func (c *Client) missingField(q *call, field string) *Error {
-	e := q.failed(http.StatusOK, "the answer has no "+field)
+	e := q.failed(http.StatusOK, "the response has no "+field)
 	e.advice = adviceNotMLflow
 	return e
 }
@@ -249,12 +249,12 @@ func explainTLS(err error) (message, advice string) {
 	remote, _ := errors.AsType[*net.OpError](err)
 	switch {
 	case is[x509.UnknownAuthorityError](err):
-		return "the server's certificate is signed by an authority that this host does not know",
+		return "the server's certificate is signed by an authority that this host does not trust",
 			"set MLFLOW_TRACKING_SERVER_CERT_PATH to the authority's certificate," +
-				" or MLFLOW_TRACKING_INSECURE_TLS=true to check nothing"
+				" or MLFLOW_TRACKING_INSECURE_TLS=true to skip the check"
 	case is[x509.HostnameError](err):
 		return "the server's certificate is for another host name",
-			"use the name that it is for, or MLFLOW_TRACKING_INSECURE_TLS=true to check nothing"
+			"use the name that it is for, or MLFLOW_TRACKING_INSECURE_TLS=true to skip the check"
 	case is[x509.CertificateInvalidError](err), is[*tls.CertificateVerificationError](err):
 		return "the server's certificate is not valid: " + err.Error(), "have it renewed, and check this host's clock"
 	case is[tls.RecordHeaderError](err), says("server gave HTTP response to HTTPS client"):
@@ -263,7 +263,7 @@ func explainTLS(err error) (message, advice string) {
 		return "the server does not speak HTTP", "use https:// in MLFLOW_TRACKING_URI, or another port"
 	case remote != nil && remote.Op == "remote error":
 		return "the server ended the TLS handshake: " + remote.Err.Error(),
-			"does it want a certificate of ours? set MLFLOW_TRACKING_CLIENT_CERT_PATH"
+			"does it require a client certificate? set MLFLOW_TRACKING_CLIENT_CERT_PATH"
 	}
 	return "", ""
 }
@@ -275,18 +275,18 @@ func explainConnection(err error, timeout time.Duration) (message, advice string
 	dns, _ := errors.AsType[*net.DNSError](err)
 	switch {
 	case op != nil && op.Op == "proxyconnect":
-		return "the proxy can't be reached: " + op.Err.Error(),
-			"check HTTP_PROXY and HTTPS_PROXY; NO_PROXY names the hosts that need none"
+		return "the proxy cannot be reached: " + op.Err.Error(),
+			"check HTTP_PROXY and HTTPS_PROXY; NO_PROXY lists the hosts that need none"
 	case dns != nil:
-		return "the host name does not resolve: " + dns.Err, "check MLFLOW_TRACKING_URI and this host's name service"
+		return "the host name does not resolve: " + dns.Err, "check MLFLOW_TRACKING_URI and this host's DNS"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "the connection is refused", "is the server running, and are host and port of MLFLOW_TRACKING_URI right?"
+		return "the connection was refused", "is the server running, and are the host and port of MLFLOW_TRACKING_URI right?"
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("no answer within %v", timeout),
+		return fmt.Sprintf("no response within %v", timeout),
 			"is the server overloaded? MLFLOW_HTTP_REQUEST_TIMEOUT sets how long to wait"
 	case network != nil && network.Timeout():
 		return "no connection in time",
-			"does a firewall block the connection, or are host and port of MLFLOW_TRACKING_URI wrong?"
+			"does a firewall block the connection, or are the host and port of MLFLOW_TRACKING_URI wrong?"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE):
 		return "the server closed the connection", ""

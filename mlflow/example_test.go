@@ -81,7 +81,7 @@ func ExampleCheckURI() {
 	// Output:
 	// <nil>
 	// the tracking URI has no scheme: put http:// or https:// in front of it
-	// the tracking URI is an AWS resource, and only http:// and https:// can be reached from here: use an MLflow server's address
+	// the tracking URI is an AWS resource, but perfagent can reach only http:// and https://: use an MLflow server's address
 }
 
 // PublicURI prepares the address of a server for a log.

@@ -83,14 +83,14 @@ func TestClient_ResponseBombsTakeLittleMemory(t *testing.T) {
 	}{
 		"runs":         {flood{head: `{"runs":[{}`, item: ",{}", items: 2 << 20, tail: "]}"}, search, "32 MiB"},
 		"no runs":      {flood{head: `{"runs":[null`, item: ",null", items: 1 << 20, tail: "]}"}, search, "32 MiB"},
-		"other values": {flood{head: `{"runs":[1`, item: ",1", items: 3 << 20, tail: "]}"}, search, "not understood"},
+		"other values": {flood{head: `{"runs":[1`, item: ",1", items: 3 << 20, tail: "]}"}, search, "malformed"},
 		"metrics": {flood{head: `{"run":{"data":{"metrics":[{}`, item: ",{}", items: 2 << 20, tail: "]}}}"},
 			getRun, "32 MiB"},
 		"more than were requested": {flood{head: `{"runs":[{}`, item: ",{}", items: 1000, tail: "]}"}, search,
 			"more than 1000 runs"},
 		"no end":       {flood{head: `{"x":"`, item: "xxxx", items: 4 << 20}, search, "longer than 8388608 bytes"},
-		"depth":        {flood{head: `{"x":`, item: "[", items: 6 << 20}, search, "not understood"},
-		"space before": {flood{item: " ", items: 10 << 20}, search, "not MLflow's"},
+		"depth":        {flood{head: `{"x":`, item: "[", items: 6 << 20}, search, "malformed"},
+		"space before": {flood{item: " ", items: 10 << 20}, search, "not from MLflow"},
 		"HTML":         {flood{head: `<title>Sign in</title>`, item: "y", items: 80 << 20}, search, "Sign in"},
 		"points, on the second page": {flood{head: `{"metrics":[{}`, item: ",{}", items: 11e5,
 			tail: `],"next_page_token":"x"}`}, history, "more than 2000000 points"},
@@ -177,14 +177,14 @@ func TestClient_ExplainsBadJSON(t *testing.T) {
 		`{"runs":[]]}`, `{"runs":[]} x`, `{"runs":nil}`, `{"runs":[5]}`,
 		`{"runs":[]"x":1}`, `{"runs":,}`, `{,}`, `{"next_page_token":[1}}`} {
 		c := answering(t, 200, body)
-		if err := search(c); err == nil || Temporary(err) || !strings.Contains(err.Error(), "not understood") {
+		if err := search(c); err == nil || Temporary(err) || !strings.Contains(err.Error(), "malformed") {
 			t.Errorf("response %s: %v, want a permanent error with \"not understood\"", body, err)
 		}
 	}
 	for _, body := range []string{`{`, `{"runs"`, `{"runs":`, `{"runs":[`, `{"runs":[{"info":{"a`, `{"runs":[]`,
 		`{"x":12`, `{"x":"\"}`} {
 		if err := search(answering(t, 200, body)); !Temporary(err) ||
-			!strings.Contains(err.Error(), "ends in its middle") {
+			!strings.Contains(err.Error(), "is cut off") {
 			t.Errorf("response %s: %v, want a temporary error with \"ends in its middle\"", body, err)
 		}
 	}
@@ -216,7 +216,7 @@ func TestClient_EndsEndlessLists(t *testing.T) {
 			t.Errorf("%s: %d pages, want %d; %v, want a permanent error with %q, or none if that is empty", name, asked, tt.asks, err, tt.want)
 		}
 		if err != nil {
-			wantText(t, err, "pages do not end", tt.want)
+			wantText(t, err, "list of pages does not end", tt.want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 			return all, nil
 		}
 		if why := l.endless(pages, empty, p.Next == token); why != "" {
-			return nil, q.failed(0, "the server's pages do not end: "+why)
+			return nil, q.failed(0, "the server's list of pages does not end: "+why)
 		}
 		token = p.Next
 	}
@@ -75,7 +75,7 @@ func fetch[T any](ctx context.Context, c *Client, l list[T]) ([]T, error) {
 func (l *list[T]) endless(pages, empty int, sameToken bool) string {
 	switch {
 	case sameToken:
-		return "one names itself as the next"
+		return "one page names itself as the next"
 	case empty >= maxEmptyPages:
 		return fmt.Sprintf("%d of them are empty", empty)
 	case pages >= l.maxPages:

@@ -271,9 +271,9 @@ func (c *Client) backoff(e *Error) time.Duration {
 // before, the error of the previous try, unless that is nil.
 func deadlineError(ctx context.Context, e, before *Error) *Error {
 	e.Err, e.Status, e.Code, e.advice, e.retryable, e.permanent = ctx.Err(), 0, "", "", true, false
-	e.Message = "no answer before the time was up"
+	e.Message = "no response in time"
 	if errors.Is(ctx.Err(), context.Canceled) {
-		e.Message = "given up before there was an answer"
+		e.Message = "gave up before a response came"
 	}
 
 	if cause := context.Cause(ctx); cause != ctx.Err() {

@@ -42,10 +42,10 @@ func (c *Client) readResponse(q *call, resp *http.Response) *Error {
 	switch {
 	case err != nil && !tooLong:
 		e := c.transportError(q, err)
-		e.Status, e.Message = resp.StatusCode, "the answer broke off: "+e.Message
+		e.Status, e.Message = resp.StatusCode, "the response broke off: "+e.Message
 		return e
 	case wanted && tooLong:
-		return q.failed(resp.StatusCode, fmt.Sprintf("the answer is longer than %d bytes", limit))
+		return q.failed(resp.StatusCode, fmt.Sprintf("the response is longer than %d bytes", limit))
 	case wanted:
 		return c.decode(q, resp, data)
 	case q.out == nil && !bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")):
@@ -66,7 +66,7 @@ func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	err := d.Decode(q.out)
 	if err == nil {
 		if _, end := d.Token(); end != io.EOF {
-			err = errors.New("there is more after its end")
+			err = errors.New("there is more text after its end")
 		}
 	}
 	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode}
@@ -74,16 +74,16 @@ func (c *Client) decode(q *call, resp *http.Response, data []byte) *Error {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		e.Message, e.Err, e.retryable = "the answer ends in its middle", io.ErrUnexpectedEOF, true
+		e.Message, e.Err, e.retryable = "the response is cut off", io.ErrUnexpectedEOF, true
 	default:
-		e.Message = c.clean("the answer is not understood: " + err.Error())
+		e.Message = c.clean("the response is malformed: " + err.Error())
 	}
 	return e
 }
 
 // tooMany returns the message for a response with more items than any MLflow server would send.
 func tooMany(what string) string {
-	return "the answer is not MLflow's: there are more than " + what + " in it"
+	return "the response is not from MLflow: it has more than " + what + " in it"
 }
 
 // An array is an array of objects or nulls in a response. Decoding ends at the first item of another kind:

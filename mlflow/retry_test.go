@@ -208,7 +208,7 @@ func TestClient_ErrorAtTheDeadlineHasTheLastFailure(t *testing.T) {
 		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 		defer stop()
 		_, err := c.Run(ctx, "r1")
-		wantText(t, err, `get run "r1"`, "http://h/api", "time was up", "before that", "502", "Bad gateway")
+		wantText(t, err, `get run "r1"`, "http://h/api", "no response in time", "before that", "502", "Bad gateway")
 		if !errors.Is(err, context.DeadlineExceeded) || !Temporary(err) {
 			t.Errorf("error %v, temporary %v; want a temporary context.DeadlineExceeded", err, Temporary(err))
 		}
@@ -217,7 +217,7 @@ func TestClient_ErrorAtTheDeadlineHasTheLastFailure(t *testing.T) {
 		ctx2, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 		_, err = c.Run(ctx2, "r1")
-		wantText(t, err, "given up")
+		wantText(t, err, "gave up")
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
 			t.Errorf("error %#v, want context.Canceled and its cause", err)
 		}
@@ -249,7 +249,7 @@ func TestClient_TimeoutEndsARequest(t *testing.T) {
 		})
 		start := time.Now()
 		err := getRun(c)
-		wantText(t, err, "no answer within 5s", "MLFLOW_HTTP_REQUEST_TIMEOUT", "tried 2 times")
+		wantText(t, err, "no response within 5s", "MLFLOW_HTTP_REQUEST_TIMEOUT", "tried 2 times")
 		if !Temporary(err) || time.Since(start) != 10*time.Second {
 			t.Errorf("%v after %v, want a temporary error after 10s", err, time.Since(start))
 		}
@@ -272,7 +272,7 @@ func TestClient_TimeoutEndsASlowBody(t *testing.T) {
 	c := client(t, Config{URI: server.URL, Timeout: 100 * time.Millisecond})
 	start := time.Now()
 	err := getRun(c)
-	wantText(t, err, "no answer within 100ms")
+	wantText(t, err, "no response within 100ms")
 	if !Temporary(err) || time.Since(start) > time.Minute {
 		t.Errorf("%v after %v, want a temporary error within a minute", err, time.Since(start))
 	}

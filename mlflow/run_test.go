@@ -240,7 +240,7 @@ func TestMetricHistory_ReadsAllPages(t *testing.T) {
 	}
 	endless := answering(t, 200, `{"metrics":[],"next_page_token":"again"}`)
 	_, err = endless.MetricHistory(context.Background(), "r1", "k")
-	if wantText(t, err, "pages do not end"); Temporary(err) {
+	if wantText(t, err, "list of pages does not end"); Temporary(err) {
 		t.Errorf("Temporary(%v) = true for endless pages, want false", err)
 	}
 }

@@ -20,7 +20,7 @@ type UnsupportedURIError struct {
 
 // Error describes the URI and the remedy in one sentence.
 func (e *UnsupportedURIError) Error() string {
-	return "the tracking URI is " + e.Kind + ", and only http:// and https:// can be reached from here: " + e.Advice
+	return "the tracking URI is " + e.Kind + ", but perfagent can reach only http:// and https://: " + e.Advice
 }
 
 // CheckURI returns nil if a Client can use uri as a tracking URI, judged by its text. The error is an
@@ -54,7 +54,7 @@ func unsupported(scheme string) error {
 		otherServer = "use an MLflow server's address"
 	)
 
-	e := &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow for Python", Advice: otherServer}
+	e := &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow's Python client", Advice: otherServer}
 	switch engine, _, _ := strings.Cut(scheme, "+"); { // mysql+pymysql
 	case scheme == "file":
 		e.Kind, e.Advice = "a folder", startServer

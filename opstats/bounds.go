@@ -11,7 +11,7 @@ var (
 	// ErrNotFinite is the error for a number that is NaN, infinite, beyond ±1e100, or negative where it is a size.
 	ErrNotFinite = errors.New("opstats: a number is not finite, negative or too large")
 	// ErrMalformed is the error for a value without meaning: text that is not UTF-8, an attribute that is a list.
-	ErrMalformed = errors.New("opstats: a value has no meaning here")
+	ErrMalformed = errors.New("opstats: a value is not allowed here")
 	// ErrFull is the error for a new entry beyond the limit.
 	ErrFull = errors.New("opstats: no room for another entry")
 )

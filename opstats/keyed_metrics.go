@@ -211,7 +211,7 @@ func (l *KeyedMetrics) UnmarshalJSON(data []byte) error {
 		read := NewKeyedMetrics(l.limit)
 		for _, a := range list {
 			if read.byKey[a.Key] != nil {
-				return *read, fmt.Errorf("key %q is there twice", a.Key)
+				return *read, fmt.Errorf("key %q appears twice", a.Key)
 			}
 			err := cmp.Or(put(read, attributesOf, a.Key, a.Metrics.Attributes),
 				put(read, countersOf, a.Key, a.Metrics.Counters), put(read, timesOf, a.Key, a.Metrics.Times))
@@ -265,7 +265,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 	return readJSON("metrics", data, m, func(read plain) (Metrics, error) {
 		for name, value := range read.Attributes {
 			if _, err := attribute(value); err != nil {
-				return Metrics{}, fmt.Errorf("attribute %q is no text, number, true or false", name)
+				return Metrics{}, fmt.Errorf("attribute %q is not a text, a number, true or false", name)
 			}
 		}
 		for name, value := range read.Counters {

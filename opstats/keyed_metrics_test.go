@@ -213,8 +213,8 @@ func TestKeyedMetrics_JSONRefusesImpossibleMetrics(t *testing.T) {
 		`[{"key":"k","metrics":{"counters":{"a":1,"b":1,"c":1}}}]`:                      "no room",
 		`[{"key":"k","metrics":{"counters":{"a":1e200}}}]`:                              "out of range",
 		`[{"key":"k","metrics":{"counters":{"a":"1"}}}]`:                                "cannot unmarshal",
-		`[{"key":"k","metrics":{"attributes":{"a":null}}}]`:                             "no text",
-		`[{"key":"k","metrics":{"attributes":{"a":[1]}}}]`:                              "no text",
+		`[{"key":"k","metrics":{"attributes":{"a":null}}}]`:                             "is not a text",
+		`[{"key":"k","metrics":{"attributes":{"a":[1]}}}]`:                              "is not a text",
 		`[{"key":"k","metrics":{"times":{"a":{"count":-1}}}}]`:                          "count",
 	} {
 		l := NewKeyedMetrics(2)

@@ -19,8 +19,8 @@ import (
 // holds for all sizes above 1/10^17 of the largest size of the same sign; smaller sizes count as that size. Sizes below
 // 1e-100 count as 0.
 //
-// docs/dependencies.md explains, with figures, why perfagent does not use github.com/DataDog/sketches-go, the package
-// by the inventors of DDSketch.
+// docs/dev/dependencies.md explains, with figures, why perfagent does not use github.com/DataDog/sketches-go, the
+// package by the inventors of DDSketch.
 type Sketch struct {
 	count    uint64 // of all values
 	zeros    uint64
@@ -287,7 +287,7 @@ func (w sketchJSON) sketch() (s Sketch, err error) {
 	}
 
 	if (w.Min == nil) != (s.count == 0) || (w.Max == nil) != (s.count == 0) {
-		return s, errors.New("min and max must be there when something was counted, and only then")
+		return s, errors.New("min and max must be present if the count is above 0, and only then")
 	}
 	if s.count > 0 {
 		s.min, s.max = *w.Min, *w.Max
@@ -330,7 +330,7 @@ func (b *bins) read(list []int64, most uint64) (sum uint64, err error) {
 func (s *Sketch) checkRange() error {
 	fits := inRange(s.min) && inRange(s.max) && s.min <= s.max && s.negative.reaches(-s.min) && s.positive.reaches(s.max)
 	if !fits {
-		return fmt.Errorf("min %v and max %v do not fit to the bins", s.min, s.max)
+		return fmt.Errorf("min %v and max %v do not fit the bins", s.min, s.max)
 	}
 	return nil
 }

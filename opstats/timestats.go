@@ -139,13 +139,13 @@ func (s *TimeStats) UnmarshalJSON(data []byte) error {
 func (w timeStatsJSON) timeStats() (TimeStats, error) {
 	switch count := cmp.Or(w.Count, w.Calls); {
 	case count == nil:
-		return TimeStats{}, errors.New("there is no count")
+		return TimeStats{}, errors.New("the count is missing")
 	case *count == 0:
 		return TimeStats{}, nil
 	case !(*count >= 1 && *count <= sumLimit):
 		return TimeStats{}, fmt.Errorf("count %v is out of range", *count)
 	case w.Avg == nil || w.Min == nil || w.Max == nil:
-		return TimeStats{}, errors.New("avg_time_ms, min_time_ms and max_time_ms must be there when something was counted")
+		return TimeStats{}, errors.New("avg_time_ms, min_time_ms and max_time_ms must be present if the count is above 0")
 	}
 
 	s := TimeStats{Count: *cmp.Or(w.Count, w.Calls), Avg: *w.Avg, Min: *w.Min, Max: *w.Max, Last: w.Last, LastAt: w.LastAt}

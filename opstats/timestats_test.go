@@ -155,13 +155,13 @@ func TestTimeStats_ReadsJSONOfProxyStore04(t *testing.T) {
 func TestTimeStats_JSONRefusesImpossibleTimeStats(t *testing.T) {
 	for data, why := range map[string]string{
 		`[]`:            "cannot unmarshal",
-		`{}`:            "no count",
+		`{}`:            "count is missing",
 		`{"count":"1"}`: "cannot unmarshal",
 		`{"count":-1}`:  "out of range",
 		`{"count":0.5}`: "out of range",
 		`{"count":1e151,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}`: "out of range",
-		`{"count":1}`: "must be there",
-		`{"count":1,"avg_time_ms":1,"min_time_ms":1}`:                                           "must be there",
+		`{"count":1}`: "must be present",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":1}`:                                           "must be present",
 		`{"count":1,"avg_time_ms":1,"min_time_ms":2,"max_time_ms":1}`:                           "not a range",
 		`{"count":1,"avg_time_ms":1,"min_time_ms":-1,"max_time_ms":1}`:                          "not a range",
 		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1e101}`:                       "not a range",

@@ -401,7 +401,7 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 	inner, isList := bytes.CutPrefix(raw, []byte{'['})
 	inner = bytes.TrimSpace(bytes.TrimSuffix(inner, []byte{']'}))
 	if !isList {
-		return nil, errors.New("it is no list")
+		return nil, errors.New("it is not a list")
 	}
 	if len(inner) == 0 {
 		return []float64{}, nil
@@ -411,7 +411,7 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 	for text := range bytes.SplitSeq(inner, []byte{','}) {
 		v, err := strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)
 		if err != nil || !inRange(v) {
-			return nil, fmt.Errorf("%.40q is no number or out of range", text)
+			return nil, fmt.Errorf("%.40q is not a number, or is out of range", text)
 		}
 		list = append(list, v)
 	}
@@ -474,7 +474,7 @@ func (w stateJSON) condensed() (*condensedLists, error) {
 	for i, name := range listNames {
 		t := c.lists[name]
 		if t.value() < 0 || i < perTransfer && t.N != c.lists[TransferDuration].N {
-			return nil, fmt.Errorf("list %q does not fit to the others", name)
+			return nil, fmt.Errorf("list %q does not fit the others", name)
 		}
 	}
 	if len(c.lists) > len(listNames)+maxUnknownLists {
@@ -494,7 +494,7 @@ func (w stateJSON) condensed() (*condensedLists, error) {
 			c.sketches[name] = s
 		}
 		if s := c.sketches[name]; s.count != uint64(c.lists[name].N) || s.count > 0 && s.min < 0 {
-			return nil, fmt.Errorf("the sketch of list %q does not fit to it", name)
+			return nil, fmt.Errorf("the sketch of list %q does not fit it", name)
 		}
 	}
 

@@ -47,9 +47,9 @@ func TestWriteDiffPage(t *testing.T) {
 
 	page := out.String()
 	for _, want := range []string{
-		"<h1 data-verdict>B took 50 % longer (p &lt; 0.001), memory -33 %</h1>", "the commands differ: A train a | B train b",
+		"<h1 data-verdict>B took 51 % longer than A (p &lt; 0.001): peak memory -33 %.</h1>", "the commands differ: A train a | B train b",
 		`<p class="gate bad" data-gate>`, "perfagent 1.2.3<",
-		`<tr data-metric="wall_seconds" class="changed">`, `<i class="up" style="width:25%"></i>`, `<i class="down" style="width:16.7%"></i>`,
+		`<tr data-metric="wall_seconds" class="changed"><td title="wall_seconds: how long the job ran">wall time</td>`, `<i class="up" style="width:25%"></i>`, `<i class="down" style="width:16.7%"></i>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("page lacks %s:\n%s", want, page)

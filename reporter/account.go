@@ -59,7 +59,7 @@ func leftGroup(j *Job, rec *collector.Recording) string {
 		return ""
 	}
 	return fmt.Sprintf("processes of the job used %s of CPU that its control group did not count, "+
-		"which the samples do not have; --cgroup off follows them", text.Seconds(late))
+		"which is missing from the samples; --cgroup off follows these processes", text.Seconds(late))
 }
 
 // peakMemory returns the peak memory of the whole job in MiB; 0 if unknown. Nothing is measured between samples, so it

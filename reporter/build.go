@@ -166,7 +166,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	for kind := range host.NumDeviceKinds {
 		source := kind.Source()
 		if late, ok := rec.LateStarts[source]; ok {
-			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
+			why := fmt.Sprintf("counted only from %v after the start: it could not be read earlier",
 				late.Round(time.Millisecond))
 			out = append(out, Missing{What: source, Code: CountedLate, Why: why})
 		}
@@ -181,9 +181,9 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 
 	out = append(out, rec.Missing...)
 	for _, e := range rec.ClockEvents {
-		code, why := ClockStep, "the wall clock was stepped by %v near %s: all times follow the clock of the start"
+		code, why := ClockStep, "the wall clock was stepped by %v near %s: all times follow the clock as it was at the start"
 		if e.Suspend {
-			code, why = Suspend, "the machine was suspended for %v until %s: nothing was measured meanwhile"
+			code, why = Suspend, "the machine was suspended for %v until %s: nothing was measured during that time"
 		}
 		why = fmt.Sprintf(why, e.By.Round(time.Millisecond), e.At.UTC().Format(time.RFC3339))
 		out = append(out, Missing{What: "clock", Code: code, Why: why})

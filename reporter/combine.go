@@ -60,7 +60,7 @@ func newParts(sources []SourceReport) ([]*rankPart, error) {
 		}
 	}
 	if len(list)+len(unnumbered) == 0 {
-		return nil, errors.New("no report is given")
+		return nil, errors.New("no report was given")
 	}
 
 	slices.SortFunc(list, compareParts)
@@ -74,10 +74,10 @@ func newParts(sources []SourceReport) ([]*rankPart, error) {
 // newPart returns the part for s. The part has no ranks if its perfagent seemed to be the only one on the node.
 func newPart(s SourceReport) (*rankPart, error) {
 	if s.Report == nil {
-		return nil, fmt.Errorf("%s holds no report", s.Path)
+		return nil, fmt.Errorf("%s has no report", s.Path)
 	}
 	if n := len(s.Report.Nodes); n != 1 {
-		return nil, fmt.Errorf("%s holds %d nodes, and not one rank of one", s.Path, n)
+		return nil, fmt.Errorf("%s has %d nodes, not one rank of one node", s.Path, n)
 	}
 
 	p := &rankPart{run: s.Report.Run, path: s.Path, offsets: make(map[collector.Column]float64)}
@@ -139,7 +139,7 @@ func dropDuplicateRanks(list []*rankPart) ([]*rankPart, error) {
 			continue
 		}
 		if duplicates > 0 {
-			return nil, fmt.Errorf("ranks of %s are in other files, too, but not all: %w", p.path, errTwoRecordings)
+			return nil, fmt.Errorf("some ranks of %s, but not all, are in other files, too: %w", p.path, errTwoRecordings)
 		}
 
 		for _, r := range p.ranks {

@@ -19,7 +19,7 @@ const (
 	maxMarks = 1000
 )
 
-// node returns the combined node. It adds a Missing if ranks of the node have no recording.
+// node returns the combined node. It adds a Missing if some ranks of the node have no recording.
 func (c *combiner) node() *Node {
 	var n *Node
 	if len(c.parts) == 1 {
@@ -274,7 +274,7 @@ func (c *combiner) addMarksAndOperations(n *Node) {
 	if beyond := len(n.Marks) - maxMarks; beyond > 0 {
 		n.Marks = n.Marks[:maxMarks]
 		c.nodeMissing = append(c.nodeMissing, Missing{What: "marks", Code: MarksBeyond, Count: int64(beyond),
-			Why: fmt.Sprintf("beyond what is kept of all ranks together: %d marks", beyond)})
+			Why: fmt.Sprintf("%d marks are beyond the limit for all ranks together", beyond)})
 	}
 
 	if phased := c.partsWith(func(p *rankPart) bool { return len(p.Phases) > 0 }); c.keepPerRank("phases", phased) {
@@ -312,7 +312,7 @@ func (c *combiner) keepPerRank(what string, parts []*rankPart) bool {
 		return false
 	}
 	c.nodeMissing = append(c.nodeMissing, Missing{What: what, Code: NotCombined,
-		Why: rankNames(rankNumbers(parts...)) + " have their own: they are with the ranks"})
+		Why: rankNames(rankNumbers(parts...)) + " have separate values, which are with the ranks"})
 	return true
 }
 

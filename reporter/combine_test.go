@@ -499,7 +499,7 @@ func TestCombine_PartWithoutARankGetsAFreeOne(t *testing.T) {
 
 func TestCombine_RefusesPartsThatAreNotOneNode(t *testing.T) {
 	for name, in := range map[string][]reporter.SourceReport{
-		"no report": nil, "holds no report": {{Path: "x"}}, "x holds 3 nodes": {{Path: "x", Report: reportertest.ThreeNodes()}},
+		"no report": nil, "has no report": {{Path: "x"}}, "x has 3 nodes": {{Path: "x", Report: reportertest.ThreeNodes()}},
 	} {
 		if _, err := reporter.Combine(in); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v, want %q in it", err, name)

@@ -20,6 +20,7 @@ type Head struct {
 	Identity *Identity // nil if only the host is known
 	Host     *Host     // nil in a journal without samples
 	Sampling *Sampling // nil in a journal
+	Job      *Job      // nil in a journal, and without a job
 
 	// Ranked reports whether the first node has ranks. Rank is the rank of a journal, as decimal text; "" if its
 	// process seemed to be the only one.
@@ -58,6 +59,8 @@ func (h *Head) readNode(s *scanner) error {
 			return s.read(&h.Identity)
 		case "host":
 			return s.read(&h.Host)
+		case "job":
+			return s.read(&h.Job)
 		case "sampling":
 			data, err := s.in.value()
 			if err != nil {
@@ -111,7 +114,7 @@ func ScanWithoutSeries(file io.ReaderAt, size int64) (*Report, bool) {
 // endOfReport is how a report with nodes ends if Encode wrote it.
 const endOfReport = "\n    }\n  }\n}\n"
 
-var errNoHead = errors.New("the numbers do not all come before the series")
+var errNoHead = errors.New("some numbers come after the series")
 
 // numbersOfNode reads a node up to its series. It fails unless all numbers come before them.
 func numbersOfNode(r *reader) (*Node, error) {

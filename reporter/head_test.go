@@ -44,7 +44,7 @@ func TestReadHead_ReadsOnlyTheBeginning(t *testing.T) {
 	}
 
 	n := whole.Nodes["3"]
-	want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Ranked: true}
+	want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Job: n.Job, Ranked: true}
 	if d := cmp.Diff(want, head); d != "" {
 		t.Errorf("head (-report +head):\n%s", d)
 	}
@@ -90,7 +90,7 @@ func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s at the end, %s: ReadHead: error %v, want none", moved, layout, err)
 			}
-			want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Ranked: true}
+			want := &reporter.Head{Run: whole.Run, Node: "3", Identity: n.Identity, Host: n.Host, Sampling: n.Sampling, Job: n.Job, Ranked: true}
 			if d := cmp.Diff(want, head); d != "" {
 				t.Errorf("%s at the end, %s: head (-report +head):\n%s", moved, layout, d)
 			}

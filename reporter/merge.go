@@ -32,7 +32,7 @@ const mergedSize = MaxFileSize / 2
 // nodes, but no findings that follow from several nodes: diagnosis.Merge adds them.
 func Merge(inputs []SourceReport) (*Report, error) {
 	if len(inputs) == 0 {
-		return nil, errors.New("merge: no report is given")
+		return nil, errors.New("merge: no report was given")
 	}
 
 	inputs = slices.SortedStableFunc(slices.Values(inputs), byLowestNode)
@@ -40,7 +40,7 @@ func Merge(inputs []SourceReport) (*Report, error) {
 	from := make(map[string]string, len(inputs))
 	for _, in := range inputs {
 		if in.Report == nil {
-			return nil, fmt.Errorf("merge: %s holds no report", in.Path)
+			return nil, fmt.Errorf("merge: %s has no report", in.Path)
 		}
 		for _, name := range in.Report.NodeNames() {
 			n, err := mergeNode(out.Nodes[name], in.Report.Nodes[name], in.Report.Run.Command)

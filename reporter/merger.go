@@ -355,7 +355,7 @@ func twoRecordings(name, a, b string, err error) error {
 }
 
 func tooLarge(size, limit int) error {
-	return fmt.Errorf("merge: the report takes %d bytes even without its series; %d are the limit", size, limit)
+	return fmt.Errorf("merge: the report has %d bytes even without its series; the limit is %d", size, limit)
 }
 
 // encodedSize returns the length of Encode's output.

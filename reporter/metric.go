@@ -10,6 +10,7 @@ import (
 // Metric is one row of the table of metrics.
 type Metric struct {
 	Name    string         `json:"name"`
+	Label   string         `json:"-"` // the name in tables for people: "peak memory"
 	Group   Group          `json:"-"`
 	Unit    collector.Unit `json:"unit"`
 	Meaning string         `json:"meaning"`
@@ -108,15 +109,16 @@ func TotalMetricName(c collector.Column) string {
 	return ""
 }
 
-// row returns m with its name, meaning and computation.
-func row(name string, m Metric, meaning, how string) Metric {
-	m.Name, m.Meaning, m.How = name, meaning, how
+// row returns m with its name, label, meaning and computation.
+func row(name, label string, m Metric, meaning, how string) Metric {
+	m.Name, m.Label, m.Meaning, m.How = name, label, meaning, how
 	return m
 }
 
 // sinceBoot returns the row for the given counter since boot.
 func sinceBoot(name, meaning string, counter collector.Column) Metric {
-	return row(name, bootOf(counter), meaning+" since boot", "the kernel's counters at the end, same devices as the total")
+	return row(name, counter.Info().Short+" since boot", bootOf(counter), meaning+" since boot",
+		"the kernel's counters at the end, same devices as the total")
 }
 
 // numPerfPy is the number of perf.py's metrics. They are the first in the table.

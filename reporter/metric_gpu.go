@@ -16,7 +16,7 @@ func GPUMetrics() []Metric { return gpuTable(0) }
 func gpuMetrics(device int) []Metric {
 	list := gpuTable(device)
 	for i := range list {
-		list[i].Name = GPUMetricName(list[i].Name, device)
+		list[i].Name, list[i].Label = GPUMetricName(list[i].Name, device), GPUMetricName(list[i].Label, device)
 	}
 	return list
 }
@@ -36,22 +36,22 @@ var gpuMetricsByName = sync.OnceValue(func() map[string]Metric {
 func gpuTable(device int) []Metric {
 	of := func(k collector.GPUKey) collector.Column { return collector.GPUColumn(device, k) }
 	list := []Metric{
-		row(MetricGPUUtilization, meanOf(of(collector.GPUUtilization)),
+		row(MetricGPUUtilization, "GPU {i} busy", meanOf(of(collector.GPUUtilization)),
 			"share of the time in which any kernel ran on the GPU; how much of it the kernels used is not known",
 			"mean of the driver's utilization, weighted by time"),
-		row(MetricGPUMemoryPeak, maxOf(of(collector.GPUMemoryUsed)),
+		row(MetricGPUMemoryPeak, "peak GPU {i} memory", maxOf(of(collector.GPUMemoryUsed)),
 			"highest memory in use on the GPU, by all processes",
-			"greatest over all samples"),
-		row(MetricGPUPowerPeak, maxOf(of(collector.GPUPower)),
-			"highest power that the GPU drew",
-			"greatest over all samples"),
-		row("max_t_gpu_{i}_temperature_celsius", maxOf(of(collector.GPUTemperature)),
+			"maximum over all samples"),
+		row(MetricGPUPowerPeak, "peak GPU {i} power", maxOf(of(collector.GPUPower)),
+			"highest power drawn by the GPU",
+			"maximum over all samples"),
+		row("max_t_gpu_{i}_temperature_celsius", "peak GPU {i} temperature", maxOf(of(collector.GPUTemperature)),
 			"highest temperature of the GPU",
-			"greatest over all samples"),
-		row("gpu_{i}_energy_joules", gpuEnergy(device),
-			"energy that the GPU took; an estimate where it has no counter of its own (NVIDIA's)",
-			"growth of the device's own counter; where it has none, an estimate: the power that it drew, "+
-				"added up over the time of the samples"),
+			"maximum over all samples"),
+		row("gpu_{i}_energy_joules", "GPU {i} energy", gpuEnergy(device),
+			"energy used by the GPU; an estimate if it has no energy counter (NVIDIA)",
+			"growth of the device's energy counter; if it has none, an estimate: the power drawn, "+
+				"integrated over the samples"),
 	}
 	for i := range list {
 		list[i].Group = GroupGPU

@@ -184,11 +184,11 @@ func TimelineKinds() []TimelineKind { return timelineKinds }
 
 var timelineKinds = []TimelineKind{
 	{OpKind, LineRate, perSecond, "operations of the job", ""},
-	{OpKind, LineTime, collector.Milliseconds, "time that an operation of the job took, mean over operations", LineRate},
+	{OpKind, LineTime, collector.Milliseconds, "time of one of the job's operations, mean over operations", LineRate},
 	{CounterKind, LineRate, perSecond, "growth of a counter of the job", ""},
 	{GaugeKind, "", noUnit, "value of a gauge of the job", ""},
-	{TransferKind, LineThroughput, collector.MebibytesPerSecond, "bytes that the job transferred", ""},
-	{TransferKind, LineTime, collector.Milliseconds, "time that a transfer of the job took", ""},
+	{TransferKind, LineThroughput, collector.MebibytesPerSecond, "bytes transferred by the job", ""},
+	{TransferKind, LineTime, collector.Milliseconds, "time of one of the job's transfers", ""},
 }
 
 // Key returns the key in the envelope: op:SERIES:time_ms, gauge:SERIES.

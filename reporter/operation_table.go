@@ -12,12 +12,12 @@ import (
 // The families of /metrics. jobValue is a gauge because StatsD counters may fall. In the tables below, the accessors
 // (plain, nilable) are from operation_kind.go, and the poolings (sum, worst, weighted, endOf) from operation.go.
 var (
-	opSeconds = MetricFamily{"perfagent_operation_seconds", "summary", "operation", "time that operations of the job took"}
+	opSeconds = MetricFamily{"perfagent_operation_seconds", "summary", "operation", "time taken by the job's operations"}
 	opErrors  = MetricFamily{"perfagent_operation_errors_total", "counter", "operation",
 		"operations of the job that failed"}
 	jobValue  = MetricFamily{"perfagent_job_value", "gauge", "kind, series", "the job's own counters and gauges"}
-	xferTimes = MetricFamily{"perfagent_transfer_seconds", "summary", "transfer", "time that transfers of the job took"}
-	xferBytes = MetricFamily{"perfagent_transfer_bytes_total", "counter", "transfer", "bytes that the job transferred"}
+	xferTimes = MetricFamily{"perfagent_transfer_seconds", "summary", "transfer", "time taken by the job's transfers"}
+	xferBytes = MetricFamily{"perfagent_transfer_bytes_total", "counter", "transfer", "bytes transferred by the job"}
 	xferFails = MetricFamily{"perfagent_transfer_failures_total", "counter", "transfer, kind",
 		"transfers, notifications and requests of the job that failed"}
 )
@@ -52,7 +52,7 @@ var times = kind[aggregate.Timing]{
 			nilable(func(t *aggregate.Timing) **float64 { return &t.P50 }), worst},
 		{OperationNumber{Name: aggregate.P90TimeName, Heading: "p90", SummaryFormat: "p90 %s", Unit: ms,
 			Outputs: allOutputs, Quantile: "0.9",
-			Meaning: "time that 90 % of the calls were within", Metric: &opSeconds, Label: `operation="%s",quantile="0.9"`},
+			Meaning: "time within which 90 % of the calls ended", Metric: &opSeconds, Label: `operation="%s",quantile="0.9"`},
 			nilable(func(t *aggregate.Timing) **float64 { return &t.P90 }), worst},
 		{OperationNumber{Name: aggregate.P99TimeName, Heading: "p99", Unit: ms, Quantile: "0.99", Metric: &opSeconds,
 			Label: `operation="%s",quantile="0.99"`},
@@ -124,7 +124,7 @@ var values = kind[aggregate.Value]{
 			nilable(func(v *aggregate.Value) **float64 { return &v.P50 }), worst},
 		{OperationNumber{Name: aggregate.P90Name, Heading: "p90", SummaryFormat: "p90 %s", Outputs: allOutputs,
 			Quantile: "0.9",
-			Meaning:  "what 90 % of the values were within"},
+			Meaning:  "value that 90 % of the values do not exceed"},
 			nilable(func(v *aggregate.Value) **float64 { return &v.P90 }), worst},
 		{OperationNumber{Name: aggregate.P99Name, Heading: "p99", Quantile: "0.99"},
 			nilable(func(v *aggregate.Value) **float64 { return &v.P99 }), worst},
@@ -150,7 +150,7 @@ var transfers = kind[aggregate.Transfer]{
 			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.AvgXfer }), weighted},
 		{OperationNumber{Name: "p90_xfer_time_ms", Heading: "p90", SummaryFormat: "p90 %s", Unit: ms,
 			Outputs: allOutputs, Quantile: "0.9",
-			Meaning: "time that 90 % of the transfers were within", VLLMName: opstats.P90XferName},
+			Meaning: "time within which 90 % of the transfers ended", VLLMName: opstats.P90XferName},
 			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.P90Xfer }), worst},
 		{OperationNumber{Name: "avg_post_time_ms", Unit: ms, Outputs: OutputPush, VLLMName: opstats.AvgPostName},
 			plain(func(t *aggregate.Transfer) *float64 { return &t.Summary.AvgPost }), weighted},

@@ -98,7 +98,7 @@ func TestNew_MentionsNoOptionalDevicesWithoutThem(t *testing.T) {
 // Sources and metrics that only root may read are missing with that reason, which summaries omit.
 func TestNew_RootOnlySourcesAreMissingWithTheReason(t *testing.T) {
 	in := reportertest.JobInput(0, 20, 0, "")
-	why := "/sys/class/powercap/intel-rapl:0/energy_uj: only root may read the counters of energy"
+	why := "/sys/class/powercap/intel-rapl:0/energy_uj: only root may read the energy counters"
 	in.Recording.Missing = append(in.Recording.Missing, series.Missing{What: host.SourceEnergy, Code: host.RootOnly, Why: why})
 	n := reporter.New(in).Nodes["0"]
 	got := slices.DeleteFunc(slices.Clone(n.Missing), func(m reporter.Missing) bool { return m.Code != host.RootOnly })

@@ -132,7 +132,7 @@ func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {
 		{"no sample", `{"0": []}`, reporter.MetricCPUHours, "no samples", 8, 0},
 		{"no keys", `{"0": [{}, {}]}`, reporter.MetricMemoryPeak, "no sample has mem_percent", 8, 0},
 		{"no timestamps", `{"0": [{"mem_percent": 1}, {"mem_percent": 2}]}`, reporter.MetricCPUHours, "timestamp", 8, 1},
-		{"backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, reporter.MetricCPUHours, "no time passes", 8, 0},
+		{"backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, reporter.MetricCPUHours, "not after the first", 8, 0},
 		{"nulls", `{"0": [{"timestamp": 9, "mem_percent": null}, {"timestamp": 12}]}`, reporter.MetricMemoryPeak, "mem_percent", 8, 1},
 	} {
 		r, err := reporter.ParsePerfPy([]byte(c.data), c.cpus)
@@ -195,7 +195,7 @@ func TestParsePerfPy_Errors(t *testing.T) {
 		`{"0": [{"mem_percent": 1e999}]}`: "1e999",
 		`{"0": [{"timestamp": -5}]}`:      "timestamp -5 is not a valid time",
 		`{"0": [{"timestamp": 1e18}]}`:    "timestamp 1e+18 is not a valid time",
-		`{"0": [` + strings.Repeat("{},", 200000) + `{}]}`: "mostly empty",
+		`{"0": [` + strings.Repeat("{},", 200000) + `{}]}`: "most of the samples are empty",
 	} {
 		r, err := reporter.ParsePerfPy([]byte(data), 4)
 		if err == nil || !strings.Contains(err.Error(), want) {

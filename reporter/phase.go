@@ -129,7 +129,7 @@ func marksMissing(rec *collector.Recording) []Missing {
 	if len(beyond) > 0 {
 		out = append(out, Missing{
 			What: "marks", Code: MarksBeyond, Count: lost.Marks + lost.PhaseSpans,
-			Why: "beyond what is kept: " + text.List(beyond, len(beyond)),
+			Why: "beyond the limit: " + text.List(beyond, len(beyond)),
 		})
 	}
 
@@ -187,15 +187,18 @@ func PhaseMetric(name string) (m Metric, ok bool) {
 
 	switch number {
 	case PhaseSeconds:
-		m = Metric{Unit: collector.Seconds, Aggregation: collector.Max, Meaning: "length of the phase " + phase}
+		m = Metric{Label: "wall time", Unit: collector.Seconds, Aggregation: collector.Max,
+			Meaning: "length of the phase " + phase}
 	case PhaseCount:
-		m = Metric{Unit: collector.Times, Aggregation: collector.Max, Meaning: "beginnings of the phase " + phase}
+		m = Metric{Label: "beginnings", Unit: collector.Times, Aggregation: collector.Max,
+			Meaning: "beginnings of the phase " + phase}
 	default:
 		if m, ok = MetricByName(number); !ok || !m.inPhases {
 			return Metric{}, false
 		}
 		m.Meaning, m.PerfPy = m.Meaning+", in the phase "+phase, false
 	}
+	m.Label += ", " + phase
 	m.Name, m.Group, m.Phase, m.Number = name, GroupPhases, phase, number
 
 	return m, true

@@ -96,7 +96,7 @@ func TestNew_LostMarksAreMissingWithTheReason(t *testing.T) {
 	want := []reporter.Missing{
 		{What: "marks", Code: reporter.MarksUnread, Why: "read marks x: it has shrunk"},
 		{What: "marks", Code: reporter.MarksBeyond, Count: 4,
-			Why: "beyond what is kept: 3 marks, 1 beginning of a phase, 12345 bytes of the file"},
+			Why: "beyond the limit: 3 marks, 1 beginning of a phase, 12345 bytes of the file"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("missing (-want +got):\n%s", d)

@@ -89,14 +89,14 @@ func parseNumber(number []byte) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(string(number), 64)
 	if err != nil { // the number is too large
-		return 0, fmt.Errorf("%q is beyond what a number can be", text.Clip(string(number), 40))
+		return 0, fmt.Errorf("%q is out of range for a number", text.Clip(string(number), 40))
 	}
 	return v, nil
 }
 
 // errMostlyEmpty is the error for a file that would take many times its size in memory, unlike a real file, in which
 // every value takes at least a byte.
-var errMostlyEmpty = errors.New("the samples are mostly empty")
+var errMostlyEmpty = errors.New("most of the samples are empty")
 
 // cells returns the number of values in the columns, including absent ones.
 func (s *Samples) cells() int { return s.Len() * len(s.Keys) }

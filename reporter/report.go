@@ -85,6 +85,7 @@ type Node struct {
 	Findings  []Finding          `json:"findings,omitzero"` // nil = not looked for
 	Metrics   Values             `json:"metrics"`
 	Summaries map[string]Summary `json:"summaries,omitempty"`
+	Earlier   *Earlier           `json:"earlier,omitempty"` // nil without earlier runs of the same command
 	Marks     []Mark             `json:"marks,omitempty"`
 	Phases    []Phase            `json:"phases,omitempty"` // by first start
 	// Processes are the job's twenty processes with the most CPU time and the twenty with the highest peak memory,
@@ -366,7 +367,7 @@ type Summary struct {
 }
 
 // Identity is the job, node and rank of a process, as found in its environment. Unknown fields are absent. The rules
-// are in docs/clusters.md.
+// are in docs/schedulers.md.
 type Identity struct {
 	// Node is the index of the node, and NodeFrom its source: NodeFromFlag, the name of a variable, or "none".
 	Node     *int   `json:"node,omitempty"`

@@ -166,7 +166,7 @@ func (s *scanner) members(member func(key string) error) error {
 // end checks that nothing follows the report.
 func (s *scanner) end() error {
 	if s.in.PeekKind() != 0 {
-		return &positionError{s.in.InputOffset(), errors.New("there is more behind the end of the report")}
+		return &positionError{s.in.InputOffset(), errors.New("there is more text after the end of the report")}
 	}
 	if _, err := s.in.ReadToken(); err != io.EOF {
 		return err
@@ -313,7 +313,7 @@ type boundedReader struct {
 // Read implements io.Reader.
 func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.read-b.mark > b.limit {
-		tooLarge := fmt.Errorf("what begins here takes more than %d MiB: a node may have so much at most", b.limit>>20)
+		tooLarge := fmt.Errorf("the value that begins here has more than %d MiB, the limit of a node", b.limit>>20)
 		b.err = &positionError{b.mark, tooLarge}
 		return 0, b.err
 	}
@@ -367,7 +367,7 @@ func (s *scanner) explain(err error) error {
 
 const cutOff = "the file ends in the middle (cut off?)"
 
-const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"
+const notFiniteHint = " is not JSON: Python wrote NaN or Infinity; write null or leave the key out"
 
 // notFinite returns the word at which JSON parsing failed if it is one that Python writes for numbers that JSON lacks.
 // at is the word's start, or the position after its sign.

@@ -241,7 +241,7 @@ func streamHostile() map[string]string {
 		nodes(`{"3":{},"\u0033":{}}`):              "node 3 appears twice",
 		nodes(`{"0":{}},"nodes":{}`):               `"nodes" appears twice`,
 		nodes(`{"0":{}},"run":{}`):                 `"run" appears twice`,
-		nodes(`{"0":{}}`) + `{}`:                   "line 1: there is more behind the end",
+		nodes(`{"0":{}}`) + `{}`:                   "line 1: there is more text after the end",
 		nodes(`{"0":{}}`) + "\n\x00":               `line 2: `,
 		nodes(`{"0":{}}`)[:50] + "\x00":            `line 1: invalid character '\x00'`,
 		`{"schema":1}`:                             "line 1: json: cannot unmarshal number",
@@ -255,14 +255,14 @@ func streamHostile() map[string]string {
 		node("\"samples\":[{},\n{\"a\":\"1\"}]"):                                     `line 4: node 7: sample 2: "a" is not a number`,
 		node(`"samples":[{"a":true}]`):                                               `sample 1: "a" is not a number`,
 		node(`"samples":[{"a":[1]}]`):                                                `sample 1: "a" is not a number`,
-		node(`"samples":[{"a":1e999}]`):                                              `"1e999" is beyond`,
+		node(`"samples":[{"a":1e999}]`):                                              `"1e999" is out of range`,
 		node(`"samples":[{"\u001b]0;":"x"}]`):                                        `\\x1b]0;`,
 		node(`"envelope":[]`):                                                        "node 7: the envelope is not an object",
 		node("\"envelope\":{\"a\":\n1}"):                                             `line 4: node 7: envelope of "a": not an object`,
 		node(`"envelope":{"a":{"min":1}}`):                                           `envelope of "a": not a list of numbers`,
 		node(`"envelope":{"a":{"min":[1,"2"]}}`):                                     `envelope of "a": value 2 is not a number`,
 		node(`"envelope":{"a":{"min":[[1]]}}`):                                       "value 1 is not a number",
-		node(`"envelope":{"a":{"min":[-1e999]}}`):                                    `"-1e999" is beyond`,
+		node(`"envelope":{"a":{"min":[-1e999]}}`):                                    `"-1e999" is out of range`,
 		node(`"samples":[{"a":1}],"envelope":{"a":{"min":[1],"mean":[1],"max":[]}}`): `line 3: node 7: the envelope of "a" does not match the 1 samples`,
 		node(`"envelope":{"a":{"min":[1]},"b":null}`):                                `the envelope of "a" does not match the 0 samples`,
 		node("\"host\":{\"cpus\":1,\n\"memory_mb\":\"much\"}"):                       "line 4: node 7: json: cannot unmarshal string",
@@ -276,7 +276,7 @@ func streamHostile() map[string]string {
 		node(`"samples":[{"a":1,}]`):                "line 3: ",
 		node(`'a':1`):                               "line 3: invalid character '\\''",
 
-		node(`"samples":[{` + strings.Join(columns, ",") + `}` + strings.Repeat(",{}", 5000) + `]`): "line 3: node 7: the samples are mostly empty",
+		node(`"samples":[{` + strings.Join(columns, ",") + `}` + strings.Repeat(",{}", 5000) + `]`): "line 3: node 7: most of the samples are empty",
 		node(`"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000)):                      "depth",
 		node(`"x":` + strings.Repeat(`{"a":`, 20000) + `1` + strings.Repeat("}", 20000)):            "depth",
 	}
@@ -301,10 +301,10 @@ func TestScan_RefusesFaultyReportsAsDecodeDoes(t *testing.T) {
 func TestScan_ValuesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<13)
 	for words, want := range map[string]string{
-		"{\"schema\":\n\"" + long + long: "line 1: what begins here takes more than",
-		"{\"schema\":\"perfagent.report/1\",\"run\":{},\n\"nodes\":{\"0\":{},\n\"1\":\n{\"a\":\"" + long + long: "line 3: what begins here",
-		"{\"" + long + long: "line 1: what begins here",
-		"{\"nodes\":{\"1\":{\"a\":[" + strings.Repeat("0,", 1<<14): "line 1: what begins here",
+		"{\"schema\":\n\"" + long + long: "line 1: the value that begins here has more than",
+		"{\"schema\":\"perfagent.report/1\",\"run\":{},\n\"nodes\":{\"0\":{},\n\"1\":\n{\"a\":\"" + long + long: "line 3: the value that begins here",
+		"{\"" + long + long: "line 1: the value that begins here",
+		"{\"nodes\":{\"1\":{\"a\":[" + strings.Repeat("0,", 1<<14): "line 1: the value that begins here",
 	} {
 		err := reporter.ScanWithin(strings.NewReader(words), int64(len(words)), 1<<12)
 		if err == nil || !strings.Contains(err.Error(), want) {

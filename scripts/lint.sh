@@ -29,6 +29,7 @@ modules=". scripts/dist"
 
 echo "lint: go vet"
 for module in $modules; do "$go" -C "$module" vet -tags e2e ./...; done
+"$go" -C scripts/dist vet -tags wheel .
 
 case $("$staticcheck" -version 2>/dev/null || true) in
 *"($version)"*) ;;

@@ -3,9 +3,9 @@
 // Loc counts the lines of the product by capability, without blank lines and comments. The product is all Go files,
 // generated ones included, except tests, packages that only tests import, scripts/, e2e/ and testdata/.
 //
-// The table between the marks "size" in docs/architecture.md assigns files to capabilities, by folder or by a pattern
-// of path.Match. The longest one that matches a file counts. Loc prints the updated table, then the mean length of a
-// line, the lines of more than 120 columns and the functions of more than 60 lines.
+// The table in scripts/sizes.md assigns files to capabilities, by folder or by a pattern of path.Match. The longest one
+// that matches a file counts. Loc prints the updated table, then the mean length of a line, the lines of more than 120
+// columns and the functions of more than 60 lines.
 //
 // Usage: go run scripts/loc.go [-check | -update] [DIR]
 //
@@ -37,7 +37,7 @@ import (
 
 const (
 	module     = "github.com/perfagent/perfagent"
-	document   = "docs/architecture.md"
+	document   = "scripts/sizes.md"
 	begin, end = "<!-- size:begin -->\n", "<!-- size:end -->"
 	maxColumns = 120 // a tab counts as one
 	maxLines   = 60  // of a function

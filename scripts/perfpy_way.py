@@ -1,6 +1,6 @@
 """Samples this host as perf.py does, through psutil, and prints what the sampling itself cost.
 
-It is the other side of the cost comparison in docs/performance.md. As in perf.py, a thread first sleeps for what the
+It is the other side of the cost comparison in docs/dev/performance.md. As in perf.py, a thread first sleeps for what the
 CPU measurement leaves of the interval, measures the CPUs (a blocking call), then memory, the disk's space, the
 disk counters (two calls, one for each direction) and the network counters, and keeps the sample in a list that is
 thinned when it grows too long. The cost counts from the first sample on: imports and first-use caches are free.

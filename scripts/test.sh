@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a lane of the tests; docs/testing.md describes the lanes.
+# Runs a lane of the tests; docs/dev/testing.md describes the lanes.
 # Usage: scripts/test.sh test | e2e | race | times [ARGUMENT OF GO TEST...]
 set -eu
 go=${GO:-go}
@@ -27,7 +27,7 @@ test)
 	;;
 times)
 	run -p 3 -parallel 8 -json ./cmd/... ./... >.tools/times.json || status=1
-	"$go" run scripts/testtimes.go docs/testing.md <.tools/times.json
+	"$go" run scripts/testtimes.go <.tools/times.json
 	;;
 race)
 	if ! sh scripts/has-cc.sh; then

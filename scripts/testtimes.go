@@ -1,15 +1,13 @@
 //go:build ignore
 
-// Testtimes reads the events of go test -json from stdin and replaces the tables between the marks "times" of a
-// document: the time of each package, and the longest tests. The time for which a parallel test waits for its turn does
-// not count.
+// Testtimes reads the events of go test -json from stdin and prints the time of each package and the longest tests. The
+// time for which a parallel test waits for its turn does not count.
 //
-// Usage: go run scripts/testtimes.go DOCUMENT <EVENTS
+// Usage: go run scripts/testtimes.go <EVENTS
 package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -20,9 +18,8 @@ import (
 )
 
 const (
-	begin, end = "<!-- times:begin -->\n", "<!-- times:end -->"
-	module     = "github.com/perfagent/perfagent/"
-	slowest    = 20 // tests in the second table
+	module  = "github.com/perfagent/perfagent/"
+	slowest = 20 // tests in the second table
 )
 
 // An event is a line of go test -json.
@@ -40,36 +37,12 @@ type span struct {
 }
 
 func main() {
-	if err := run(os.Args[1]); err != nil {
+	packages, tests, err := read()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "testtimes:", err)
 		os.Exit(1)
 	}
-}
-
-// run reads the events and rewrites the document.
-func run(document string) error {
-	packages, tests, err := read()
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(document)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := bytes.Cut(text, []byte(begin))
-	_, after, closed := bytes.Cut(rest, []byte(end))
-	if !ok || !closed {
-		return fmt.Errorf("%s has no part between %q and %q", document, begin, end)
-	}
-
-	var out bytes.Buffer
-	out.Write(before)
-	out.WriteString(begin)
-	write(&out, packages, tests)
-	out.WriteString(end)
-	out.Write(after)
-
-	return os.WriteFile(document, out.Bytes(), 0o644)
+	write(packages, tests)
 }
 
 // read returns the packages, and the tests without subtests, longest first.
@@ -136,17 +109,17 @@ func sorted(spans map[string]*span) []span {
 	return list
 }
 
-// write writes the two tables.
-func write(out *bytes.Buffer, packages, tests []span) {
-	fmt.Fprint(out, "| package | seconds | tests and subtests |\n|---|---:|---:|\n")
+// write prints the two tables.
+func write(packages, tests []span) {
+	fmt.Println("seconds  tests  package")
 	for _, p := range packages {
 		if p.seconds >= 1 {
-			fmt.Fprintf(out, "| `%s` | %.0f | %d |\n", p.name, p.seconds, p.tests)
+			fmt.Printf("%7.0f  %5d  %s\n", p.seconds, p.tests, p.name)
 		}
 	}
-	fmt.Fprint(out, "\n| test | seconds |\n|---|---:|\n")
+	fmt.Println("\nseconds  test")
 	for _, t := range tests[:min(slowest, len(tests))] {
 		pkg, name, _ := strings.Cut(t.name, " ")
-		fmt.Fprintf(out, "| `%s` in `%s` | %.1f |\n", name, pkg, t.seconds)
+		fmt.Printf("%7.1f  %s in %s\n", t.seconds, name, pkg)
 	}
 }

@@ -82,11 +82,11 @@ func checkFileURL(u *url.URL, options ...string) error {
 // optionsOf returns the options of u. An option that u has twice, or that is not in options, is an error.
 func optionsOf(u *url.URL, options ...string) (url.Values, error) {
 	if u.Fragment != "" {
-		return nil, errors.New("open store: the address has a #NAME, which is that of an object")
+		return nil, errors.New("open store: the address has a #NAME, which is for objects only")
 	}
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, errors.New("open store: the options behind the ? of the address are not of the form NAME=VALUE")
+		return nil, errors.New("open store: the options after the ? of the address must have the form NAME=VALUE")
 	}
 
 	for name, list := range values {

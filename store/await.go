@@ -19,7 +19,7 @@ const (
 )
 
 // ErrUnknownNodes is the error of Await if the first readable report lacks the number of the run's nodes.
-var ErrUnknownNodes = errors.New("no report says how many nodes the run has")
+var ErrUnknownNodes = errors.New("no report has the number of nodes of the run")
 
 // AwaitOptions configures Await.
 type AwaitOptions struct {

@@ -37,7 +37,8 @@ const (
 	maxMetadata = 1 << 20 // bytes of a response or a file
 )
 
-var errNoCredentials = errors.New("no keys are known: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+var errNoCredentials = errors.New(
+	"no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
 
 // get returns valid credentials.
 func (r *credentialsProvider) get(ctx context.Context) (credentials, error) {
@@ -104,11 +105,11 @@ func profileCredentials() (credentials, error) {
 		return credentials{}, nil
 	}
 	if err != nil {
-		return credentials{}, fmt.Errorf("read the keys of AWS_PROFILE: %w", err)
+		return credentials{}, fmt.Errorf("read the credentials of AWS_PROFILE: %w", err)
 	}
 	k, found := parseProfile(data, cmp.Or(profile, "default"))
 	if profile != "" && !found {
-		return credentials{}, errors.New("the profile of AWS_PROFILE is not in the file of credentials")
+		return credentials{}, errors.New("the credentials file has no profile of the name in AWS_PROFILE")
 	}
 	return k, nil
 }
@@ -157,7 +158,7 @@ func containerCredentials(ctx context.Context) (credentials, error) {
 	if u, err := url.Parse(full); at != "" {
 		full = "http://169.254.170.2" + at
 	} else if err != nil || u.Scheme != "https" && !isMetadataHost(u.Hostname()) {
-		return credentials{}, errors.New("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine")
+		return credentials{}, errors.New("AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor on this machine")
 	}
 
 	token := os.Getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN")
@@ -211,7 +212,7 @@ func (r *credentialsProvider) webIdentityCredentials(ctx context.Context) (crede
 		Keys credentials `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
 	}
 	if err := xml.Unmarshal(data, &response); err != nil {
-		return credentials{}, errors.New("the answer to AWS_WEB_IDENTITY_TOKEN_FILE has no keys")
+		return credentials{}, errors.New("the response for AWS_WEB_IDENTITY_TOKEN_FILE has no credentials")
 	}
 	return response.Keys, nil
 }
@@ -223,7 +224,7 @@ func fetchCredentials(ctx context.Context, at string, header [2]string) (k crede
 		return credentials{}, err
 	}
 	if err := json.Unmarshal(data, &k); err != nil {
-		return credentials{}, errors.New("the service that has the keys of this machine gives none")
+		return credentials{}, errors.New("the credentials service of this machine returned none")
 	}
 	return k, nil
 }
@@ -233,7 +234,7 @@ func fetchCredentials(ctx context.Context, at string, header [2]string) (k crede
 func fetchMetadata(ctx context.Context, method, at string, header [2]string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, at, nil)
 	if err != nil {
-		return nil, errors.New("the address of the service that has the keys is of no use")
+		return nil, errors.New("the address of the credentials service is malformed")
 	}
 	if header[1] != "" {
 		r.Header.Set(header[0], header[1])
@@ -246,11 +247,11 @@ func fetchMetadata(ctx context.Context, method, at string, header [2]string) ([]
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the keys of this machine: %w", requestError(ctx, err))
+		return nil, fmt.Errorf("get the credentials of this machine: %w", requestError(ctx, err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask for the keys of this machine: %w", &s3Error{status: response.StatusCode})
+		return nil, fmt.Errorf("get the credentials of this machine: %w", &s3Error{status: response.StatusCode})
 	}
 	return readBody(ctx, response, maxMetadata)
 }

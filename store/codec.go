@@ -46,14 +46,14 @@ func (gzipCodec) decode(stored []byte) ([]byte, error) {
 	}
 	r, err := gzip.NewReader(bytes.NewReader(stored))
 	if err != nil {
-		return nil, fmt.Errorf("it is not what perfagent stores: %w", err)
+		return nil, fmt.Errorf("it is not an object of perfagent: %w", err)
 	}
 	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("it is damaged: %w", err)
 	}
 	if len(data) > MaxSize {
-		return nil, fmt.Errorf("it is too large: more than %d MiB when it is unpacked", MaxSize>>20)
+		return nil, fmt.Errorf("it is too large: more than %d MiB when unpacked", MaxSize>>20)
 	}
 	return data, nil
 }

@@ -11,13 +11,13 @@ const MaxSize = 256 << 20
 
 var (
 	// ErrExists is the error of Put for a taken name.
-	ErrExists = errors.New("the name is taken")
+	ErrExists = errors.New("the name is already in use")
 
 	// ErrNotFound is the error of Get for a name without an object.
 	ErrNotFound = errors.New("there is no such object")
 
 	// ErrName is the error of all operations for a text that cannot be the name of an object in the store.
-	ErrName = errors.New("no object has such a name")
+	ErrName = errors.New("the name is not valid for an object")
 )
 
 // A Connector stores bytes under names in one place. Its methods are safe for concurrent use. The caller owns the

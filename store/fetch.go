@@ -135,7 +135,7 @@ func (s *Store) getReport(ctx context.Context, object string, check bool) (data,
 func checkReport(data []byte) error {
 	// With these options, IsValid accepts what encoding/json accepts, in a third of the time.
 	if !jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
-		return errors.New("it is not JSON, or cut short")
+		return errors.New("it is not JSON, or is cut off")
 	}
 	_, err := reporter.ReadHead(bytes.NewReader(data), int64(len(data)))
 	if errors.Is(err, reporter.ErrForeign) {

@@ -114,7 +114,7 @@ func putWithMarker(path string, data []byte) error {
 			return err
 		}
 	}
-	return errors.New("the directory is cleared again and again: give Python's FileConnector clear=False")
+	return errors.New("something keeps clearing the directory: give Python's FileConnector clear=False")
 }
 
 // Replace implements Connector. In a ProxyStore an object never changes, because workers cache objects by key.

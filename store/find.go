@@ -181,7 +181,7 @@ func (f Finder) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 }
 
 // onlyPartial follows the reference of a partial report.
-const onlyPartial = " is what was known while the node ran; there is no other report of it"
+const onlyPartial = " is from before the node's end; there is no later report of it"
 
 // warnPartial warns about the nodes of l that have only a partial report.
 func (f Finder) warnPartial(l *catalog.Launch, in localCopy) {

@@ -84,7 +84,7 @@ func (g *Gatherer) UnreadableError() error {
 	for _, f := range g.failed {
 		whys = append(whys, g.describe(f))
 	}
-	return fmt.Errorf("nothing of run %s can be read: %s", g.run, text.List(whys, maxListedMissing))
+	return fmt.Errorf("no object of run %s can be read: %s", g.run, text.List(whys, maxListedMissing))
 }
 
 // MarkFailed records that the file path could not be read after all. It returns false if the file is not from the

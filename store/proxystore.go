@@ -43,7 +43,7 @@ func (proxyStoreCodec) decode(stored []byte) ([]byte, error) {
 	case tag == tagText || tag == tagTextOld || tag == "BS" || tag == "01":
 		return data, nil
 	case known:
-		return nil, fmt.Errorf("it is %s (tag %s), which perfagent never reads; store the report as a text: "+
+		return nil, fmt.Errorf("it is %s (tag %s), which perfagent never reads; store the report as text: "+
 			"store.put(json.dumps(report))", what, tag)
 	}
 	return nil, fmt.Errorf("it has the unknown tag %s", text.Printable(tag))

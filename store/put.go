@@ -41,7 +41,7 @@ func (s *Store) PutReport(ctx context.Context, run, node string, data []byte) (s
 		}
 	}
 
-	return "", fmt.Errorf("put %s of run %s: %d names are taken by other recordings", node, run, maxRecordings)
+	return "", fmt.Errorf("store %s of run %s: %d names are used by other recordings", node, run, maxRecordings)
 }
 
 // A PartialReport is the report of a running node in a store. Put replaces it from time to time, so that data remains
@@ -76,7 +76,7 @@ func (p *PartialReport) Put(ctx context.Context, s *Store, data []byte) error {
 			return err
 		}
 	}
-	return fmt.Errorf("put %s of run %s: %d names are taken", p.first.node, p.first.run, maxRecordings)
+	return fmt.Errorf("store %s of run %s: %d names are in use", p.first.node, p.first.run, maxRecordings)
 }
 
 // putAt stores the report under the name at. If another recording has that name, the error is ErrExists.

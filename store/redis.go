@@ -354,7 +354,7 @@ func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 	}
 	if path := strings.Trim(u.Path, "/"); path != "" {
 		if r.server.database, err = strconv.Atoi(path); err != nil || r.server.database < 0 {
-			return nil, errors.New("open store: what follows the server's name is the number of a database")
+			return nil, errors.New("open store: the server's name must be followed by the number of a database")
 		}
 	}
 	prefix := defaultPrefix
@@ -366,7 +366,7 @@ func newRedis(u *url.URL, credentials string, known ...string) (*redis, error) {
 	r.layout = layout{prefix: prefix + ":", separator: ":", bare: true}
 	if options.Has("ttl") {
 		if r.ttl, err = time.ParseDuration(options.Get("ttl")); err != nil || r.ttl < 0 || r.ttl > 0 && r.ttl < time.Second {
-			return nil, errors.New("open store: ttl is a time such as 168h, at least 1s, or 0 for ever")
+			return nil, errors.New("open store: ttl must be a time such as 168h, at least 1s, or 0 for no expiry")
 		}
 	}
 	return r, nil

@@ -381,10 +381,10 @@ func TestRedis_ClassifiesFaults(t *testing.T) {
 		"cluster":      {"-MOVED 3999 127.0.0.1:6381\r\n", true, "a Redis cluster is not supported: name the node", false},
 		"password":     {"-WRONGPASS invalid username-password pair\r\n", true, "WRONGPASS", false},
 		"huge":         {"$99999999999\r\n", true, "too large", false},
-		"not Redis":    {"HTTP/1.1 400 Bad Request\r\n\r\n", true, "not that of a Redis server", false},
-		"a number":     {":1\r\n", true, "not that of a Redis server", false},
-		"negative":     {"$-7\r\n", true, "not that of a Redis server", false},
-		"deep":         {strings.Repeat("*1\r\n", 100), true, "not that of a Redis server", false},
+		"not Redis":    {"HTTP/1.1 400 Bad Request\r\n\r\n", true, "not from a Redis server", false},
+		"a number":     {":1\r\n", true, "not from a Redis server", false},
+		"negative":     {"$-7\r\n", true, "not from a Redis server", false},
+		"deep":         {strings.Repeat("*1\r\n", 100), true, "not from a Redis server", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

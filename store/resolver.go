@@ -60,7 +60,7 @@ func (r *Resolver) fetch(n *reporter.Node) (*reporter.Node, error) {
 		return nil, err
 	}
 	if sha256Hex(stored) != n.SHA256 {
-		return nil, errors.New("it is not what was merged: it has another hash")
+		return nil, errors.New("it is not the object that was merged: its hash differs")
 	}
 
 	report, err := reporter.Decode(data)

@@ -32,7 +32,7 @@ func (e redisError) Error() string {
 	if e.code() == "MOVED" || e.code() == "ASK" {
 		return "a Redis cluster is not supported: name the node that has the key"
 	}
-	return "the server answers: " + text.Printable(text.Clip(string(e), maxMessage))
+	return "the server responds: " + text.Printable(text.Clip(string(e), maxMessage))
 }
 
 // code returns the first word, which is in capitals, or ERR if there is none.
@@ -48,7 +48,7 @@ func (e redisError) code() string {
 func (e redisError) redact(secrets ...string) redisError {
 	for _, secret := range secrets {
 		if secret != "" && strings.Contains(string(e), secret) {
-			return redisError(e.code() + ", in words that repeat the user or the password")
+			return redisError(e.code() + ", in a message that repeats the user or the password")
 		}
 	}
 	return e
@@ -61,7 +61,7 @@ func (e redisError) isTemporary() bool {
 }
 
 // errProtocol is the error for a response that is not in the Redis serialization protocol.
-var errProtocol = errors.New("the answer is not that of a Redis server")
+var errProtocol = errors.New("the response is not from a Redis server")
 
 // appendCommand appends the command in words to out, in RESP2
 // (https://redis.io/docs/latest/develop/reference/protocol-spec/).

@@ -59,7 +59,7 @@ func newS3(u *url.URL) (*s3, error) {
 	if prefix := strings.Trim(u.Path, "/"); prefix != "" {
 		parts := strings.Split(prefix, "/")
 		if slices.Contains(parts, ".") || slices.Contains(parts, "..") || slices.Contains(parts, "") {
-			return nil, errors.New("open store: the prefix of a bucket has no parts that are empty or dots")
+			return nil, errors.New("open store: the prefix of a bucket must not have parts that are empty or dots")
 		}
 		s.prefix = prefix + "/"
 	}
@@ -85,9 +85,9 @@ func (s *s3) setEndpoint(options url.Values) error {
 	style := options.Get("style")
 	switch {
 	case style != "" && style != "path" && style != "host":
-		return errors.New("open store: style is path or host")
+		return errors.New("open store: style must be path or host")
 	case options.Has("endpoint") && options.Get("endpoint") == "", options.Has("region") && options.Get("region") == "":
-		return errors.New("open store: endpoint and region are not empty")
+		return errors.New("open store: endpoint and region must not be empty")
 	case given == "":
 		s.endpoint = url.URL{Scheme: "https", Host: "s3." + s.region + ".amazonaws.com"}
 		if style == "" && !strings.Contains(s.bucket, ".") { // certificates with * match one label only
@@ -97,7 +97,7 @@ func (s *s3) setEndpoint(options url.Values) error {
 		e, err := url.Parse(given)
 		if err != nil || e.User != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https" ||
 			strings.Trim(e.Path, "/") != "" {
-			return errors.New("open store: endpoint is http://HOST[:PORT] or https://HOST[:PORT], without a user")
+			return errors.New("open store: endpoint must be http://HOST[:PORT] or https://HOST[:PORT], without a user")
 		}
 		s.endpoint = url.URL{Scheme: e.Scheme, Host: e.Host}
 	}
@@ -159,7 +159,7 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 
 	r, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
 	if err != nil {
-		return nil, errors.New("the endpoint is of no use")
+		return nil, errors.New("the endpoint is malformed")
 	}
 	if q.method == http.MethodPut {
 		r.Header.Set("Content-Type", "application/json")
@@ -179,7 +179,7 @@ func requestError(ctx context.Context, err error) error {
 		err = wrapped.Err
 	}
 	if _, cut := errors.AsType[textproto.ProtocolError](err); cut {
-		return fmt.Errorf("%w in the head of the answer", io.ErrUnexpectedEOF)
+		return fmt.Errorf("%w in the headers of the response", io.ErrUnexpectedEOF)
 	}
 	return unexpected(err)
 }
@@ -338,7 +338,7 @@ func (s *s3) page(ctx context.Context, prefix, token string) (*listResult, error
 func parseListing(data []byte) (*listResult, error) {
 	out := new(listResult)
 	if err := xml.Unmarshal(data, out); err != nil {
-		return nil, errors.New("the list of objects is not that of an S3 server")
+		return nil, errors.New("the list of objects is not from an S3 server")
 	}
 	if out.EncodingType != "url" {
 		return out, nil
@@ -378,7 +378,7 @@ func (e *s3Error) Error() string {
 	if e.region != "" {
 		return "the bucket is in another region: add region=" + text.Printable(text.Clip(e.region, maxMessage))
 	}
-	return "the server answers: " + text.Printable(text.Clip(said, maxMessage))
+	return "the server responds: " + text.Printable(text.Clip(said, maxMessage))
 }
 
 // isTemporary reports whether the server may respond differently later.

@@ -193,9 +193,9 @@ func TestS3_RefusalsArePermanentAndHideKeys(t *testing.T) {
 			t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong-s3cr3t")
 			return server.Address("x")
 		},
-		"XAdminUserNotFound": func(t *testing.T) string { t.Setenv("AWS_ACCESS_KEY_ID", "n0b0dy"); return server.Address("x") },
-		"NoSuchBucket":       func(*testing.T) string { return "s3://elsewhere?endpoint=" + server.Endpoint },
-		"no keys are known":  func(t *testing.T) string { t.Setenv("AWS_ACCESS_KEY_ID", ""); return server.Address("x") },
+		"XAdminUserNotFound":   func(t *testing.T) string { t.Setenv("AWS_ACCESS_KEY_ID", "n0b0dy"); return server.Address("x") },
+		"NoSuchBucket":         func(*testing.T) string { return "s3://elsewhere?endpoint=" + server.Endpoint },
+		"no credentials found": func(t *testing.T) string { t.Setenv("AWS_ACCESS_KEY_ID", ""); return server.Address("x") },
 		"AWS_PROFILE": func(t *testing.T) string {
 			t.Setenv("AWS_ACCESS_KEY_ID", "")
 			t.Setenv("AWS_PROFILE", "p")
@@ -357,9 +357,9 @@ func TestS3_AddressesLeadToDocumentedHosts(t *testing.T) {
 	setKeys(t)
 	for address, words := range map[string]string{
 		"s3://": "s3://BUCKET", "s3://b:80": "s3://BUCKET", "s3://u:s3cr3t@b": "AWS_ACCESS_KEY_ID", "s3://b+c": "s3://BUCKET",
-		"s3://b?endpoint=http://u:s3cr3t@h": "without a user", "s3://b?endpoint=h": "endpoint is", "s3://b?endpoint=": "not empty",
-		"s3://b?endpoint=http://h/path": "endpoint is", "s3://b?style=x": "style is", "s3://b?acl=x": "unknown option",
-		"s3://b/../c": "no parts", "s3://b/a//b": "no parts",
+		"s3://b?endpoint=http://u:s3cr3t@h": "without a user", "s3://b?endpoint=h": "endpoint must be", "s3://b?endpoint=": "must not be empty",
+		"s3://b?endpoint=http://h/path": "endpoint must be", "s3://b?style=x": "style must be", "s3://b?acl=x": "unknown option",
+		"s3://b/../c": "must not have parts", "s3://b/a//b": "must not have parts",
 	} {
 		if _, err := store.Open(address, store.Options{}); err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("Open(%s): %v, want %q in it, and no secret", address, err, words)
@@ -474,12 +474,12 @@ func TestS3_FindsCredentialsAsAWSToolsDo(t *testing.T) {
 	setKeys(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://203.0.113.1/keys")
-	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "neither https nor of this machine") {
-		t.Errorf("Get with keys from http on another host: %v, want \"neither https nor of this machine\"", err)
+	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "neither https nor on this machine") {
+		t.Errorf("Get with keys from http on another host: %v, want \"neither https nor on this machine\"", err)
 	}
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", service.URL+"/hangs")
-	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "ask for the keys of this machine") {
-		t.Errorf("Get with a service that refuses: %v, want \"ask for the keys of this machine\"", err)
+	if _, err := open(t, s3).Get(t.Context(), "job/node-0"); err == nil || !strings.Contains(err.Error(), "get the credentials of this machine") {
+		t.Errorf("Get with a service that refuses: %v, want \"get the credentials of this machine\"", err)
 	}
 }
 

@@ -60,7 +60,7 @@ func Open(address string, o Options) (*Store, error) {
 
 func newStore(connector Connector, coding codec, o Options) (*Store, error) {
 	if o.CacheSize < 0 {
-		return nil, errors.New("open store: the size of its cache is negative")
+		return nil, errors.New("open store: the size of the cache is negative")
 	}
 
 	s := &Store{

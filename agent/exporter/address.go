@@ -44,7 +44,7 @@ func ParseAddress(text string) (Address, error) {
 
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || strings.Trim(port, digits) != "" { // no service names, no sign
-		return Address{}, fmt.Errorf("%q: the port is not a number from 0 to 65535", text)
+		return Address{}, fmt.Errorf("%q: the port must be a number from 0 to 65535", text)
 	}
 
 	a := Address{Host: host, Port: strconv.FormatUint(n, 10)}

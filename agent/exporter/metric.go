@@ -67,7 +67,7 @@ func ofColumn(c collector.Column) Metric {
 	case collector.CPUAvg, collector.CPUMin, collector.CPUMax:
 		row.Label += ", in the newest sample"
 	case collector.JobMemory:
-		row.Label += ", counted as perfagent_job_info says"
+		row.Label += ", counted as in perfagent_job_info"
 	case collector.JobMemorySwap:
 		row.Label += ", it is in perfagent_job_memory_bytes"
 	}
@@ -92,7 +92,7 @@ func nodeMetrics() []Metric {
 	return []Metric{
 		{
 			Name: "perfagent_build_info", Type: gauge, Label: "version", write: buildInfo,
-			Help: "1; the label has the version of perfagent",
+			Help: "always 1; the label is the version of perfagent",
 		},
 		singleMetric("perfagent_start_time_seconds", gauge, "when the run started, since 1970", startTime),
 		singleMetric("perfagent_interval_seconds", gauge, "time between samples", interval),

@@ -61,12 +61,12 @@ func operationMetrics() []Metric {
 	return append(out,
 		Metric{
 			Name: "perfagent_intake_events_total", Type: counter, Label: "source",
-			Help:  "lines of the job and samples of its endpoints that were taken" + sinceThen,
+			Help:  "lines from the job and samples from its endpoints that were accepted" + sinceThen,
 			write: intakeEvents,
 		},
 		Metric{
 			Name: "perfagent_intake_dropped_total", Type: counter, Label: "reason",
-			Help:  "datagrams (kernel, rate) and lines of the job that were not taken" + sinceThen,
+			Help:  "datagrams (kernel, rate) and lines from the job that were dropped" + sinceThen,
 			write: intakeDropped,
 		},
 	)

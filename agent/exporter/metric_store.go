@@ -11,12 +11,12 @@ func storeMetrics() []Metric {
 	return []Metric{
 		{
 			Name: "perfagent_store_seconds", Type: summary, Label: "operation",
-			Help:  "time that perfagent's operations in the store of the reports took" + sinceThen,
+			Help:  "time spent in perfagent's operations on the store of reports" + sinceThen,
 			write: storeSeconds,
 		},
 		{
 			Name: "perfagent_store_errors_total", Type: counter, Label: "operation",
-			Help:  "perfagent's operations in the store of the reports that failed" + sinceThen,
+			Help:  "perfagent's operations on the store of reports that failed" + sinceThen,
 			write: storeErrors,
 		},
 	}

@@ -205,7 +205,7 @@ func noteOf(leftOut []string) string {
 		parts = append(parts, text.Count(series, "series", "series"))
 	}
 
-	return "left out, because the server takes no more names of metrics in the run: " + strings.Join(parts, ", ")
+	return "left out, because the server accepts no more metric names in the run: " + strings.Join(parts, ", ")
 }
 
 // A nameBudget limits how many new names of series a live push creates in a run.

@@ -102,7 +102,7 @@ func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Option
 		return nil, err
 	}
 	if p.dropped > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("values that are not finite or have no name, left out: %d", p.dropped))
+		p.Notes = append(p.Notes, fmt.Sprintf("left out: %d values that are not finite or have no name", p.dropped))
 	}
 	return p, nil
 }
@@ -124,7 +124,7 @@ func (p *Plan) Describe(size string) [][2]string {
 	} else {
 		run = p.Run.Name
 		if p.Own() {
-			run += ", made by perfagent"
+			run += ", created by perfagent"
 		}
 		run += ": " + p.client.RunURL(p.Run)
 	}
@@ -242,7 +242,7 @@ func (p *Plan) compare(ctx context.Context) error {
 	p.metrics, p.dropped = metrics(p.report)
 	p.windows, p.AlreadyStored, p.Points = nil, 0, 0
 	if err := p.compareMetrics(ctx); err != nil {
-		return fmt.Errorf("ask for the metrics that the run has: %w", err)
+		return fmt.Errorf("get the run's metrics: %w", err)
 	}
 	for _, key := range p.report.NodeNames() {
 		n := p.report.Nodes[key]
@@ -253,7 +253,7 @@ func (p *Plan) compare(ctx context.Context) error {
 			compare = p.compareRanks
 		}
 		if err := compare(ctx, s); err != nil {
-			return fmt.Errorf("ask how far the series of node %s are: %w", s.node, err)
+			return fmt.Errorf("get the newest points of node %s: %w", s.node, err)
 		}
 	}
 

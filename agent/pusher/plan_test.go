@@ -305,7 +305,7 @@ func TestSend_DoesNotRetryAPermanentFailureToCreateARun(t *testing.T) {
 	h.tick()
 	_, err := push(t, c, h.report(), Options{Destination: Destination{Invocation: "i"}})
 	var e *mlflow.Error
-	if !errors.As(err, &e) || !strings.Contains(err.Error(), "make a run") {
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), "create a run") {
 		t.Errorf("push: %v, want the server's error with \"make a run\"", err)
 	}
 	n := 0

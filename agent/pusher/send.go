@@ -20,7 +20,7 @@ func (p *Plan) Send(ctx context.Context) error {
 	if p.Run == nil {
 		run, err := p.newRun(ctx)
 		if err != nil {
-			return fmt.Errorf("make a run: %w", err)
+			return fmt.Errorf("create a run: %w", err)
 		}
 		p.Run = run
 	}

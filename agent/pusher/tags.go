@@ -63,7 +63,7 @@ func tags(r *reporter.Report, dropped int) (all map[string]string, notes []strin
 	all = ownTags(r, dropped)
 	for key, value := range r.Run.Tags {
 		if strings.HasPrefix(key, ownPrefix) {
-			notes = append(notes, "tag left out: "+key+": names with perfagent. are ours")
+			notes = append(notes, "tag left out: "+key+": names that begin with perfagent. are reserved")
 			continue
 		}
 		all[key] = value

@@ -22,7 +22,7 @@ type Key struct {
 }
 
 // ErrNested is the error of Join if this process belongs to the job of another agent in the roster.
-var ErrNested = errors.New("roster: this process is within the job of another perfagent of its launch")
+var ErrNested = errors.New("roster: this process runs in the job of another perfagent of the same launch")
 
 // String returns a text that is different for different keys.
 func (k Key) String() string {

@@ -124,9 +124,9 @@ func TestE2E_Account_HangingGroupRemovalDoesNotDelayExit(t *testing.T) {
 		t.Errorf("group %q: cgroup_stays %v, want true and the group left in place", n.Job.Cgroup, n.Job.CgroupStays)
 	}
 	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
-		return m.What == "cgroup" && strings.Contains(m.Why, "no answer within")
+		return m.What == "cgroup" && strings.Contains(m.Why, "no response within")
 	}) {
-		t.Errorf("missing %v, want an entry cgroup with the reason \"no answer within\"", n.Missing)
+		t.Errorf("missing %v, want an entry cgroup with the reason \"no response within\"", n.Missing)
 	}
 }
 

@@ -20,14 +20,16 @@ func newAttach(s streams) *cobra.Command {
 	ready := false
 	cmd := &cobra.Command{
 		Use:   "attach PID... [flags]",
-		Short: "record processes that run already",
-		Long: `Record processes that run already, with their children, until the last of them
-has ended, until TERM, INT or HUP arrives, or until the time of --for is over.
-Then write the report and its page. What the processes used before is not in it.
-They notice nothing, and those of the same user need no privilege.
+		Short: "record processes that are already running",
+		Long: `Record processes that are already running, with their children.
 
-Exit code: 0 if the report was written; 1 if a process is not there, or if there
-is no report.`,
+The recording ends when the last of them has ended, at a TERM, INT or HUP
+signal, or after the time of --for. Then perfagent writes the report and its
+page. What the processes used before is not in it. They notice nothing, and no
+privilege is needed for processes of the same user.
+
+Exit code: 0 if the report was written; 1 if there is no such process, or no
+report.`,
 		Example: `  perfagent attach 4242
   perfagent attach $(pgrep -f train.py) --for 10m --interval 100ms`,
 		Args: cobra.ArbitraryArgs,
@@ -95,7 +97,7 @@ func (o *recordOptions) printReady(r agent.ReadyInfo) {
 
 // addFor declares --for, which ends attach and sidecar without a signal.
 func (o *recordOptions) addFor(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&o.length, "for", 0, "end by itself after `DURATION` (default: do not)")
+	cmd.Flags().DurationVar(&o.length, "for", 0, "stop recording after `TIME` (default: never)")
 }
 
 // signalContext returns a context that ends at the first signal that asks for the report, or after the time of --for.

@@ -125,7 +125,7 @@ func TestShow_RefusesFileThatIsNotAReport(t *testing.T) {
 func wantRefused(t *testing.T, path string) {
 	t.Helper()
 	merged := filepath.Join(t.TempDir(), "merged.json")
-	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"show", "--cpus", "4", path}, {"merge", path, "-o", merged}} {
+	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"show", "--cpus", "4", path}, {"merge", path, "--to", merged}} {
 		o := call(args...)
 		o.Want(t, 1)
 		o.WantLine(t, path)
@@ -212,7 +212,7 @@ func TestCommand_EscapesControlCharacters(t *testing.T) {
 	check("a log level", inside(t, "run", "--log-level", hostile, "--", "true"), 125)
 	check("a report's name", inside(t, "show", hostile), 1)
 	check("a directory of reports", inside(t, "show", "--out", hostile), 1)
-	check("a merged report's name", inside(t, "merge", hostile, "-o", "x"), 1)
+	check("a merged report's name", inside(t, "merge", hostile, "--to", "x"), 1)
 	check("an unwritable directory", inside(t, "run", "--out", "/proc/"+hostile, "--", "sh", "-c", "exit 4"), 4)
 	o := inside(t, "run", "--summary", "always", "--out", hostile, "--tag", hostile+"="+hostile, "--", "sh", "-c", "exit 5", hostile)
 	check("the summary", o, 5, shown)
@@ -277,8 +277,8 @@ func TestShow_EscapesHostileReport(t *testing.T) {
 	}
 	path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), string(text), 0o644)
 	merged := filepath.Join(t.TempDir(), "m.json")
-	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "-o", merged}, {"show", merged}, {"show", "--json", merged},
-		{"show", "--format", "markdown", path}, {"show", "--format", "csv", path}} {
+	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "--to", merged}, {"show", merged}, {"show", "--json", merged},
+		{"show", "--format", "md", path}, {"show", "--format", "csv", path}} {
 		o := inside(t, args...)
 		o.Want(t, 0)
 		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {

@@ -31,7 +31,7 @@ func ranksCPU(b *testing.B, seconds int) time.Duration {
 	out, spent := b.TempDir(), make([]time.Duration, ranks)
 	var running sync.WaitGroup
 	for rank := range ranks {
-		cmd := clitest.Perfagent(b, "run", "--out", out, "--html", "never", "--summary", "never", "--", "sleep", strconv.Itoa(seconds))
+		cmd := clitest.Perfagent(b, "run", "--out", out, "--no-page", "--summary", "never", "--", "sleep", strconv.Itoa(seconds))
 		cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711", "SLURM_STEP_ID=0", "SLURM_NODEID=0", "SLURM_STEP_NUM_NODES=1",
 			fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_LOCALID=", rank), fmt.Sprint("SLURM_STEP_NUM_TASKS=", ranks),
 			fmt.Sprint("SLURM_STEP_TASKS_PER_NODE=", ranks))

@@ -28,7 +28,7 @@ func BenchmarkSize(b *testing.B) {
 		name string
 		args []string
 	}{
-		{"merge", []string{"merge", "--out", dir + "/out", "large", "-o", merged, "--force"}},
+		{"merge", []string{"merge", "--out", dir + "/out", "large", "--to", merged, "--force"}},
 		{"show", []string{"show", "--out", dir + "/out", "large"}},
 		{"show merged", []string{"show", merged}},
 		{"ls", []string{"ls", "--out", dir + "/runs"}},

@@ -34,10 +34,10 @@ func BenchmarkStores(b *testing.B) {
 				name string
 				args []string
 			}{
-				{"merge", []string{"merge", kind.address + "#large", "-o", filepath.Join(dir, "merged.json"), "--force", "--html", "never"}},
-				{"merge lazy", []string{"merge", kind.address + "#large", "--lazy", "-o", lazy, "--force"}},
+				{"merge", []string{"merge", kind.address + "#large", "--to", filepath.Join(dir, "merged.json"), "--force", "--no-page"}},
+				{"merge lazy", []string{"merge", kind.address + "#large", "--lazy", "--to", lazy, "--force"}},
 				{"show lazy", []string{"show", lazy}},
-				{"plot lazy", []string{"plot", lazy, "--node", "3", "-o", filepath.Join(dir, "3.svg"), "--force"}},
+				{"plot lazy", []string{"plot", lazy, "--node", "3", "--to", filepath.Join(dir, "3.svg"), "--force"}},
 				{"ls", []string{"ls", kind.address}},
 			} {
 				b.Run(c.name, func(b *testing.B) {

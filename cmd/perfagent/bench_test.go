@@ -16,7 +16,7 @@ import (
 )
 
 // The benchmarks compare the real binary with alternatives in turn or in parallel, so that noise on the machine affects
-// both alike. docs/performance.md has the figures.
+// both alike. docs/dev/performance.md has the figures.
 
 // BenchmarkAddedLatency measures what "perfagent run -- true" adds to "true", and what --ops on adds to that.
 func BenchmarkAddedLatency(b *testing.B) {
@@ -34,8 +34,8 @@ func BenchmarkAddedLatency(b *testing.B) {
 	b.ReportMetric(clitest.Median(heard)-clitest.Median(wrapped), "ops-added-ms")
 }
 
-// BenchmarkRecordAddedLatency measures what "perfagent record -- true" adds to "true".
-func BenchmarkRecordAddedLatency(b *testing.B) {
+// BenchmarkOpAddedLatency measures what "perfagent op -- true" adds to "true".
+func BenchmarkOpAddedLatency(b *testing.B) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -47,7 +47,7 @@ func BenchmarkRecordAddedLatency(b *testing.B) {
 	var alone, recorded []float64
 	for b.Loop() {
 		alone = append(alone, milliseconds(b, dir, "true"))
-		recorded = append(recorded, milliseconds(b, dir, bin, "record", "--", "true"))
+		recorded = append(recorded, milliseconds(b, dir, bin, "op", "--", "true"))
 	}
 	b.ReportMetric(clitest.Median(alone), "true-ms")
 	b.ReportMetric(clitest.Median(recorded)-clitest.Median(alone), "added-ms")

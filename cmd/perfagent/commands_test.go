@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -30,16 +32,16 @@ func output(t *testing.T, args ...string) string {
 func TestHelp_Golden(t *testing.T) {
 	t.Parallel()
 	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
-	for _, command := range append(root.Commands(), root) {
-		name := strings.TrimPrefix(command.CommandPath(), "perfagent ")
-		if command == root {
-			name = ""
+	help := make(map[string][]string) // arguments by name of the golden file
+	for _, command := range root.Commands() {
+		help[command.Name()] = []string{command.Name(), "--help"}
+		if records(command) {
+			help[command.Name()+"-h"] = []string{command.Name(), "-h"}
 		}
+	}
+	help["perfagent"] = []string{"--help"}
+	for name, args := range help {
 		t.Run(name, func(t *testing.T) {
-			args := []string{name, "--help"}
-			if name == "" {
-				args, name = args[1:], "perfagent"
-			}
 			got := output(t, args...)
 			golden := filepath.Join("testdata", "help", name+".txt")
 			if *update {
@@ -54,16 +56,52 @@ func TestHelp_Golden(t *testing.T) {
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("%s is not current (go test ./cmd/perfagent -run Help -update):\n%s", golden, diff)
 			}
-			if args[0] == name && name != "help" && !strings.Contains(got, "\nExamples:\n") {
+			if name != "perfagent" && name != "help" && !strings.Contains(got, "\nExamples:\n") {
 				t.Errorf("help of %s has no section Examples", name)
 			}
 		})
 	}
-	if bare, help := output(t), output(t, "help"); bare != help || help != output(t, "--help") {
-		t.Error("perfagent, perfagent help and perfagent --help differ")
+	for _, alike := range [][]string{
+		{"", "help", "--help", "-h"}, {"help run", "run --help", "run -q --help -- true"}, {"run -h", "run -qh -- true"},
+		{"help show", "show --help", "show -h"}, {"mark -h", "mark --help"},
+	} {
+		for _, typed := range alike {
+			if output(t, strings.Fields(typed)...) != output(t, strings.Fields(alike[0])...) {
+				t.Errorf("perfagent %s and perfagent %s print different help", alike[0], typed)
+			}
+		}
 	}
-	if output(t, "help", "run") != output(t, "run", "--help") {
-		t.Error("perfagent help run and perfagent run --help differ")
+}
+
+// -h of run has the flags that most people need, on one screen; the other flags are in --help, and the hidden command in
+// neither.
+func TestHelp_BriefHasFlagsThatPeopleNeed(t *testing.T) {
+	t.Parallel()
+	brief, all := output(t, "run", "-h"), output(t, "run", "--help")
+	if lines := strings.Count(brief, "\n"); lines > 38 {
+		t.Errorf("run -h: %d lines, want at most 38", lines)
+	}
+	var shown []string
+	for _, match := range regexp.MustCompile(`(?m)^  (?:-\w,|   ) --([\w-]+)`).FindAllStringSubmatch(brief, -1) {
+		shown = append(shown, match[1])
+	}
+	want := []string{"out", "run-id", "interval", "tag", "quiet", "summary", "stop-if", "cgroup", "mlflow", "listen", "store", "ops"}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Errorf("flags of run -h (-want +got):\n%s", diff)
+	}
+	newRun(streams{}).Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(all, " --"+f.Name+" ") {
+			t.Errorf("run --help lacks --%s", f.Name)
+		}
+	})
+	_, experts, _ := strings.Cut(all, "\nFor experts:\n")
+	for _, flag := range []string{"--compat", "--reader", "--log-format"} {
+		if !strings.Contains(experts, flag) || strings.Contains(brief, flag) {
+			t.Errorf("%s is not only in the last group of --help", flag)
+		}
+	}
+	if strings.Contains(output(t, "--help"), "install") {
+		t.Error("perfagent --help lists install, which is only for the container image")
 	}
 }
 
@@ -101,7 +139,7 @@ func TestHelp_FitsATerminal(t *testing.T) {
 	root := newRoot(streams{out: io.Discard, err: io.Discard}, "")
 	for _, cmd := range append(root.Commands(), root) {
 		var out strings.Builder
-		if err := printHelp(&out, cmd); err != nil {
+		if err := printHelp(&out, cmd, true); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {

@@ -67,7 +67,6 @@ func (s streams) printCompletion(root *cobra.Command, shell string, descriptions
 func flagValues() map[string][]string {
 	return map[string][]string{
 		"summary":    summaries(),
-		"html":       {"auto", "always", "never"},
 		"compat":     {"perf.py"},
 		"mlflow":     {"auto", "off"},
 		"listen":     {"off"},
@@ -79,18 +78,6 @@ func flagValues() map[string][]string {
 	}
 }
 
-// formatsOf returns the values that --format of the given command takes. command is "diff" or "show".
-func formatsOf(command string) []string {
-	if command == "diff" {
-		return []string{"table", "markdown", "json"}
-	}
-	var names []string
-	for _, f := range showFormats() {
-		names = append(names, f.name)
-	}
-	return names
-}
-
 // registerCompletions sets the completions of the arguments and flags of all commands. It does nothing unless a shell
 // asks for completions, because that would delay the start of a job.
 func (s streams) registerCompletions(root *cobra.Command, args []string) {
@@ -100,7 +87,7 @@ func (s streams) registerCompletions(root *cobra.Command, args []string) {
 
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
-		case "run", "record":
+		case "run", "op":
 			cmd.ValidArgsFunction = completeCommand
 		case "phase":
 			cmd.ValidArgsFunction = completePhase
@@ -115,11 +102,9 @@ func (s streams) registerCompletions(root *cobra.Command, args []string) {
 		default:
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
-		describeHelpFlag(cmd)
 		cmd.Flags().VisitAll(takeSeconds)
 		registerFlagCompletions(cmd)
 	}
-	describeHelpFlag(root)
 }
 
 // registerFlagCompletions sets the completions of the flags of cmd.
@@ -127,9 +112,11 @@ func registerFlagCompletions(cmd *cobra.Command) {
 	all := flagValues()
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		var complete cobra.CompletionFunc
+		_, f.Usage = pflag.UnquoteUsage(f)
+		chosen, isFormat := f.Value.(*format)
 		switch values := all[f.Name]; {
-		case f.Name == "format":
-			complete = cobra.FixedCompletions(formatsOf(cmd.Name()), cobra.ShellCompDirectiveNoFileComp)
+		case isFormat:
+			complete = cobra.FixedCompletions(chosen.names, cobra.ShellCompDirectiveNoFileComp)
 		case values != nil && cmd.Flags().Lookup("mlflow-run-id") == nil: // the --mlflow of push takes only a URI
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 		case f.Name == "out":
@@ -138,7 +125,7 @@ func registerFlagCompletions(cmd *cobra.Command) {
 			complete = completeMetric(" > +10%")
 		case f.Name == "metric":
 			complete = cobra.FixedCompletions(plotter.SampleKeys(), cobra.ShellCompDirectiveNoFileComp)
-		case f.Name == "output" || f.Name == "disk-path":
+		case f.Name == "to" || f.Name == "disk-path":
 			return // the shell completes file names
 		default:
 			complete = cobra.NoFileCompletions

@@ -55,10 +55,10 @@ func TestE2E_Completion_TabCompletesWordInEveryShell(t *testing.T) {
 				"perfagent run -- trainer":         "perfagent run -- trainer-of-models",
 				"perfagent show nigh":              "perfagent show nightly-4711",
 				"perfagent run --cgroup cr":        "perfagent run --cgroup create",
-				"perfagent show --format mark":     "perfagent show --format markdown",
+				"perfagent show --format t":        "perfagent show --format text",
 				"perfagent metrics psi_memory_f":   "perfagent metrics psi_memory_full_avg_pct",
 				"perfagent completion pow":         "perfagent completion powershell",
-				"perfagent help recor":             "perfagent help record",
+				"perfagent help prun":              "perfagent help prune",
 				"perfagent run -- cat trainer-not": "perfagent run -- cat trainer-notes",
 			} {
 				m.Send("echo " + "go''on; : " + "\n")

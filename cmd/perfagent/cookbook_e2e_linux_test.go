@@ -26,7 +26,6 @@ const (
 
 // recipes has the recipes that need more than a shell, by title.
 var recipes = map[string]func(t *testing.T, r recipe){
-	"GitHub Actions":           cookActions,
 	"Snakemake":                cookSnakemake,
 	"Dask":                     cookDask,
 	"Jupyter":                  cookJupyter,
@@ -208,23 +207,43 @@ func cookJupyter(t *testing.T, r recipe) {
 	}
 }
 
-// cookActions runs the commands of the steps like a runner, except the installation.
-func cookActions(t *testing.T, r recipe) {
+// The commands of the pipelines in docs/ci.md run in their order, except the installation.
+func TestE2E_Docs_PipelinesWork(t *testing.T) {
+	t.Parallel()
 	testenv.NeedsTool(t, "make", "apt-get install make")
-	dir := clitest.OpenTemp(t)
-	clitest.Write(t, filepath.Join(dir, "Makefile"), "test:\n\tsleep 0.2\n", 0o644)
-	var commands []string
-	for _, m := range regexp.MustCompile(`(?m)^(?:- |  )run: (.*)$`).FindAllStringSubmatch(r.block(t, "yaml"), -1) {
-		commands = append(commands, m[1])
-	}
-	if len(commands) != 3 || !strings.HasPrefix(commands[0], "pip install ") {
-		t.Fatalf("commands of the workflow %q, want 3, first pip install", commands)
-	}
+	for _, test := range []struct {
+		title    string
+		commands *regexp.Regexp
+		summary  string // the file that the last command writes; "" is stdout
+	}{
+		{"GitHub Actions", regexp.MustCompile(`(?m)^ +(?:- )?run: (.*)$`), "summary.md"},
+		{"GitLab CI", regexp.MustCompile(`(?m)^ {4}- ((?:pip|perfagent) .*)$`), "perfagent.md"},
+		{"Jenkins", regexp.MustCompile(`(?m)^ +sh '(.*)'$`), ""},
+	} {
+		t.Run(test.title, func(t *testing.T) {
+			t.Parallel()
+			_, section, _ := strings.Cut(clitest.Read(t, "../../docs/ci.md"), "\n## "+test.title+"\n")
+			_, pipeline, _ := strings.Cut(section, "\n```")
+			pipeline, _, _ = strings.Cut(pipeline, "\n```")
+			var commands []string
+			for _, m := range test.commands.FindAllStringSubmatch(pipeline, -1) {
+				commands = append(commands, strings.ReplaceAll(m[1], ".env/bin/", ""))
+			}
+			if len(commands) != 3 || !strings.Contains(commands[0], "pip install ") {
+				t.Fatalf("commands of the pipeline %q, want 3, first pip install", commands)
+			}
 
-	summary := filepath.Join(dir, "summary.md")
-	perform(t, dir, "", strings.Join(commands[1:], "\n"), "GITHUB_STEP_SUMMARY="+summary)
-	if text := clitest.Read(t, summary); !strings.HasPrefix(text, "### perfagent: exit 0 after ") || !strings.Contains(text, "make test") {
-		t.Errorf("summary of the step %q, want exit 0 and make test", text)
+			dir := clitest.OpenTemp(t)
+			clitest.Write(t, filepath.Join(dir, "Makefile"), "test:\n\tsleep 0.2\n", 0o644)
+			o := perform(t, dir, "", strings.Join(commands[1:], "\n"), "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
+			text := o.Out
+			if test.summary != "" {
+				text = clitest.Read(t, filepath.Join(dir, test.summary))
+			}
+			if !strings.Contains(text, "make test") {
+				t.Errorf("summary %q, want make test", text)
+			}
+		})
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/envfile"
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
@@ -120,8 +119,7 @@ func (d *defaults) read(path string) {
 	}
 	for _, s := range slices.Backward(settings) {
 		if !slices.Contains(flagVariables(), s.Name) {
-			wrong[s.Line] = s.Name + " is not known; " + text.DidYouMean(text.Nearest(s.Name, flagVariables()), "%s",
-				"perfagent run --help names the variables")
+			wrong[s.Line] = unknownVariable(s.Name, flagVariables(), "perfagent run --help")
 			continue
 		}
 		if s.Value != "" { // an empty value counts as unset, as in the environment
@@ -270,6 +268,9 @@ func (o *recordOptions) set(cmd *cobra.Command, flag *pflag.Flag, value string) 
 func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
 	if cmd.Flags().Changed("run-id") && o.RunID == "" {
 		return "run-id", errors.New("the name is empty")
+	}
+	if cmd.Flags().Changed(noPage) {
+		o.HTML = map[bool]string{true: agent.Never, false: agent.Always}[o.noPage]
 	}
 	o.Node = nil
 	if cmd.Flags().Changed("node") {

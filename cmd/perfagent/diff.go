@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,9 +25,9 @@ import (
 
 type diffOptions struct {
 	failIf []string
-	format string
+	format *format
 	all    bool
-	html   string
+	to     string // page of --to; "" = none
 	force  bool
 	runFinder
 }
@@ -40,16 +39,17 @@ func newDiff(s streams) *cobra.Command {
 		SuggestFor: []string{"compare"},
 		Short:      "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
-after it. The first line says how long B took, and what else has changed. Then
-come the metrics that changed, with the medians and their noise; --all has the
-others, too, with ~ where the difference may be noise. Of two single runs the
-metrics are shown that differ by 5 % or more.
+after it. The first line sums it up: how long B took, and what else changed. The
+table has the time, the CPU time, the peak memory and what else of the job
+changed, with medians and noise. With --all it also has the node and the other
+metrics, with ~ where the difference may be noise. For two single runs it has
+what differs by 5 % or more.
 
 A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, reports of any kind
 that show reads, or directories. From a RUN-ID or a directory diff takes all
 reports node-*.json at any depth or, if there are none, all *.json files
-directly in it. The -- may be omitted between exactly two names. Noise can be
-estimated from four runs a side; ten are good.
+directly in it. Between exactly two names, -- can be left out. Four runs on each
+side are enough to estimate the noise; ten are better.
 
 With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
 OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
@@ -57,14 +57,14 @@ an amount in the metric's unit, such as 90. A change in percent must also be
 significant; with too few runs to test, the plain difference counts. The exit
 code is 2 if the runs cannot be compared.
 
-METRIC is one of perfagent metrics, or a number of what the job said, such as
+METRIC is one of perfagent metrics, or a number that the job reported, such as
 phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff before after
   perfagent diff @-2 @latest
   perfagent diff --fail-if 'job_cpu_seconds > +10%' old/*.json -- new/*.json
   perfagent diff --fail-if 'op.store.get.p90_time_ms > +10%' before after
-  perfagent diff --format markdown before after >> "$GITHUB_STEP_SUMMARY"`,
+  perfagent diff --format md before after >> "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: o.runE(o.run),
 	}
@@ -72,9 +72,9 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	f := o.addTo(cmd)
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
-	f.StringVarP(&o.format, "format", "f", "table", "output format: table, markdown or json")
-	f.BoolVar(&o.all, "all", false, "also show what did not change")
-	f.StringVar(&o.html, "html", "", "write the comparison to `FILE` as a page, too")
+	o.format = addFormat(f, formatTable, formatMarkdown, formatJSON)
+	f.BoolVar(&o.all, "all", false, "also show the node and what did not change")
+	f.StringVar(&o.to, "to", "", "also write the comparison to `FILE`, a page (.html)")
 	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
 	o.addCPUs("each node")
 
@@ -110,13 +110,8 @@ func (o *diffOptions) run(args []string) error {
 
 // gates parses --fail-if and checks the other flags.
 func (o *diffOptions) gates() ([]comparer.Gate, error) {
-	switch {
-	case o.format != "table" && o.format != "markdown" && o.format != "json":
-		return nil, fmt.Errorf("--format: %q is not table, markdown or json", o.format)
-	case o.html != "":
-		if err := checkReplaceable(o.html, o.force); err != nil {
-			return nil, err
-		}
+	if err := checkPageName(o.to, o.force); err != nil {
+		return nil, err
 	}
 
 	gates := make([]comparer.Gate, len(o.failIf))
@@ -199,39 +194,47 @@ func (o *diffOptions) readSide(names []string) (side comparer.Side, notes []stri
 func (o *diffOptions) expandNames(names []string) (nodes []catalog.Node, notes []string, err error) {
 	var files []string
 	for _, name := range names {
-		st, err := os.Stat(name)
-		if err == nil && !st.IsDir() || strings.HasPrefix(name, "-") {
+		if strings.HasPrefix(name, "-") { // a misplaced flag, see readOne
 			files = append(files, name)
 			continue
 		}
-		below, remarks, err := o.expandName(name, err == nil)
+		file, below, remarks, err := o.expandName(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		nodes, notes = append(nodes, below...), append(notes, remarks...)
+		files, nodes, notes = append(files, file...), append(nodes, below...), append(notes, remarks...)
 	}
 
 	return append(catalog.NodesOf(files), nodes...), notes, nil
 }
 
-// expandName returns the nodes of the directory or of the run called name.
-func (o *diffOptions) expandName(name string, isDir bool) (nodes []catalog.Node, notes []string, err error) {
-	if isDir {
-		if nodes, notes, err = reportsIn(name); err == nil {
-			return nodes, notes, nil
+// expandName returns the files or the nodes that name stands for: all reports at any depth of a directory, a file, a
+// run, or the *.json files directly in a directory.
+func (o *diffOptions) expandName(name string) (files []string, nodes []catalog.Node, notes []string, err error) {
+	dir := isDir(name)
+	if dir {
+		if nodes, notes, err = reportsBelow(name); err != nil || len(nodes) > 0 {
+			return nil, nodes, notes, err
 		}
 	}
 
-	found, errFind := o.find(name)
-	if errFind != nil {
-		return nil, nil, cmp.Or(err, errFind)
+	found, err := o.find(name)
+	switch {
+	case err != nil && dir:
+		files, err = jsonIn(name)
+		return files, nil, append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d",
+			name, len(files))), err
+	case err != nil:
+		return nil, nil, nil, err
+	case found.Run == nil:
+		return []string{found.File}, nil, nil, nil
 	}
 	nodes, journals := nodesWithReport(found.Launches())
 	if len(nodes) == 0 { // only journals
-		return found.Nodes(), nil, nil
+		return nil, found.Nodes(), nil, nil
 	}
 
-	return nodes, skippedJournalsNote(found.Run.Dir, journals), nil
+	return nil, nodes, skippedJournalsNote(found.Run.Dir, journals), nil
 }
 
 // readOne reads the report of node without its series. diff does not compare series, and the series of a thousand runs
@@ -252,30 +255,14 @@ func (o *diffOptions) readOne(node *catalog.Node) (*reporter.Report, error) {
 	return report, nil
 }
 
-// reportsIn finds the reports in dir: all node-*.json at any depth or, if there are none, the *.json files directly in
-// dir.
-func reportsIn(dir string) (nodes []catalog.Node, notes []string, err error) {
+// reportsBelow finds the reports node-*.json in dir, at any depth.
+func reportsBelow(dir string) (nodes []catalog.Node, notes []string, err error) {
 	runs, err := catalog.ListRecursive(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("diff: %w", err)
 	}
-
 	nodes, journals := nodesWithReport(catalog.Launches(runs))
-	notes = skippedJournalsNote(dir, journals)
-	if len(nodes) > 0 {
-		return nodes, notes, nil
-	}
-
-	paths, err := jsonIn(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(paths) == 0 {
-		return nil, nil, fmt.Errorf("diff: no report node-*.json below %s and no other *.json in it: name the files", dir)
-	}
-
-	notes = append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d", dir, len(paths)))
-	return catalog.NodesOf(paths), notes, nil
+	return nodes, skippedJournalsNote(dir, journals), nil
 }
 
 // nodesWithReport returns the nodes that have a report, the oldest launch first, and the number of journals of the
@@ -303,7 +290,7 @@ func skippedJournalsNote(dir string, journals int) []string {
 	return []string{fmt.Sprintf("%s: journals of unfinished runs left out: %d", dir, journals)}
 }
 
-// jsonIn lists the *.json files directly in dir, sorted by name.
+// jsonIn lists the *.json files directly in dir, sorted by name. It is an error if there are none.
 func jsonIn(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -315,26 +302,29 @@ func jsonIn(dir string) (paths []string, err error) {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("diff: no report node-*.json below %s and no other *.json in it: name the files", dir)
+	}
 
 	return paths, nil
 }
 
-// writePage writes the page of --html, if given.
+// writePage writes the page of --to, if given.
 func (o *diffOptions) writePage(c *comparer.Comparison) error {
-	if o.html == "" {
+	if o.to == "" {
 		return nil
 	}
 
-	return reportfile.WritePicture(o.html, o.force, func(w io.Writer) error {
+	return reportfile.WritePicture(o.to, o.force, func(w io.Writer) error {
 		return plotter.WriteDiffPage(w, c, agent.Version())
 	})
 }
 
 func (o *diffOptions) print(c *comparer.Comparison) error {
-	switch o.format {
-	case "markdown":
+	switch o.format.name {
+	case formatMarkdown:
 		return comparer.WriteMarkdown(o.streams.rawOut(), c, comparer.Options{All: o.all})
-	case "json":
+	case formatJSON:
 		var data bytes.Buffer
 		enc := json.NewEncoder(&data)
 		enc.SetEscapeHTML(false) // conditions have < and >

@@ -34,7 +34,7 @@ func TestE2E_Diff_GateFiresOnlyForSlowerJob(t *testing.T) {
 		out := t.TempDir()
 		for range runs {
 			for name, work := range map[string]uint64{"before": base, "again": base, "after": base * 6 / 5} { // random order
-				cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--html", "never", "--out", out, "--run-id", name, "--"), "diffburn")
+				cmd := clitest.AsHelper(clitest.Perfagent(t, "run", "--no-page", "--out", out, "--run-id", name, "--"), "diffburn")
 				cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", diffWork, work))
 				clitest.RunCommand(t, cmd).Want(t, 0)
 			}

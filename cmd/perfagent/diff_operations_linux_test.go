@@ -63,12 +63,12 @@ func TestDiff_ComparesOperations(t *testing.T) {
 		{"op.store.get.p90_time_ms > +10%", "before", 0, ""},
 		{"op.store.get.p90_time_ms > +30%", "after", 0, ""},
 		{"counter.gunicorn.requests < -5%", "after", 1, "FAILED: -20.00 %, from 6,000 to 4,800"},
-		{`op.GET /<script>alert(1)</script>{code="200"}.max_time_ms > 1000`, "after", 2, "names no number of a series"},
+		{`op.GET /<script>alert(1)</script>{code="200"}.max_time_ms > 1000`, "after", 2, "is not a number of a series"},
 		{"transfer.nixl.failed > 0", "after", 1, "FAILED: B has 6 times"},
-		{"op.new.count > +10%", "after", 2, "cannot be judged: A lacks the metric: the job recorded no such operation"},
+		{"op.new.count > +10%", "after", 2, "cannot be judged: A does not have the metric: the job recorded no such operation"},
 		{"op.other.count > 1", "after", 2, "cannot be judged: no node of A or B has that operation"},
-		{"op.store.get.count > 1", "bare", 2, "cannot be judged: B lacks the metric: operations were not recorded"},
-		{"op.store.get > 1", "after", 2, "names no number of a series: there are op.NAME.count"},
+		{"op.store.get.count > 1", "bare", 2, "cannot be judged: B does not have the metric: operations were not recorded"},
+		{"op.store.get > 1", "after", 2, "is not a number of a series: use op.NAME.count"},
 		{"counter.gunicorn.requests > 5%", "after", 2, "an amount is > 5"},
 	} {
 		o := diffIn(t, dir, "--fail-if", c.gate, "before", c.b)

@@ -42,6 +42,7 @@ const (
 	metricsDoc = "../../docs/metrics.md"
 	mlflowDoc  = "../../docs/mlflow.md"
 	docPattern = "../../docs/*.md"
+	devPattern = "../../docs/dev/*.md"
 	schemaFile = "../../" + reportertest.SchemaFile
 	// blockLimit is the time limit of a block of commands.
 	blockLimit = 5 * time.Minute
@@ -50,12 +51,16 @@ const (
 // patiently allows for a slower server on a busy machine than users would wait for.
 const patiently = "PERFAGENT_PUSH_TIMEOUT=1m"
 
-// documents returns the README and its neighbours, and the files in docs.
+// documents returns the README and its neighbours, and the files in docs and docs/dev.
 func documents(t *testing.T) []string {
 	t.Helper()
-	docs, err := filepath.Glob(docPattern)
-	if err != nil || len(docs) == 0 {
-		t.Fatalf("documents that match %s: %d (%v), want at least one", docPattern, len(docs), err)
+	var docs []string
+	for _, pattern := range []string{docPattern, devPattern} {
+		matches, err := filepath.Glob(pattern)
+		if err != nil || len(matches) == 0 {
+			t.Fatalf("documents that match %s: %d (%v), want at least one", pattern, len(matches), err)
+		}
+		docs = append(docs, matches...)
 	}
 	top, err := filepath.Glob("../../*.md")
 	if err != nil || !slices.Contains(top, readme) {
@@ -82,7 +87,8 @@ func TestDocs_IndexHasEveryPage(t *testing.T) {
 	t.Parallel()
 	index := clitest.Read(t, "../../docs/README.md")
 	for _, file := range documents(t) {
-		if name := filepath.Base(file); strings.Contains(file, "/docs/") && name != "README.md" && !strings.Contains(index, "]("+name+")") {
+		name, isPage := strings.CutPrefix(file, "../../docs/")
+		if isPage && name != "README.md" && !strings.Contains(index, "]("+name+")") {
 			t.Errorf("docs/README.md does not list %s", name)
 		}
 	}
@@ -109,6 +115,44 @@ func TestDocs_SeriesTableEqualsPusher(t *testing.T) {
 	generatedPart(t, mlflowDoc, "series", seriesRows())
 }
 
+// The summaries in documents are the beginnings of recorded ones.
+func TestDocs_SummariesAreRecorded(t *testing.T) {
+	for part, of := range map[string]struct{ page, recording string }{
+		"summary": {"quickstart.md", "plain"},
+		"killed":  {"out-of-memory.md", "cgroup"},
+	} {
+		paragraphs := strings.SplitN(clitest.Read(t, filepath.Join("testdata/outputs", of.recording, "show.txt")), "\n\n", 3)
+		head := strings.Join(paragraphs[:min(2, len(paragraphs))], "\n\n")
+		generatedPart(t, "../../docs/"+of.page, part, "```text\n"+head+"\n```\n")
+	}
+}
+
+// The example of perfagent env in docs/schedulers.md prints what the page shows, apart from the host's name.
+func TestDocs_EnvPrintsItsExample(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Slurm's variables: run the tests on Linux")
+	}
+	const page = "../../docs/schedulers.md"
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", fenced(t, page, "sh")[0].text)
+	cmd.Env = []string{"PATH=" + filepath.Dir(clitest.Binary(t)) + ":" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	host := regexp.MustCompile(`(?m)^node name .*$`)
+	want := host.ReplaceAllString(fenced(t, page, "text")[0].text, "")
+	if diff := cmp.Diff(want, host.ReplaceAllString(string(out), "")); err != nil || diff != "" {
+		t.Errorf("perfagent env (-page +printed): %v\n%s", err, diff)
+	}
+}
+
+// The manifest in docs/kubernetes.md is a part of the one that it names.
+func TestDocs_ManifestIsOfTheJob(t *testing.T) {
+	manifest := clitest.Read(t, "../../deploy/kubernetes/job.yaml")
+	for line := range strings.Lines(fenced(t, "../../docs/kubernetes.md", "yaml")[0].text) {
+		if !strings.Contains(manifest, "\n"+line) {
+			t.Errorf("docs/kubernetes.md: deploy/kubernetes/job.yaml has no line %q", line)
+		}
+	}
+}
+
 // generatedPart compares a part of a document with want. -update rewrites it.
 func generatedPart(t *testing.T, file, name, want string) {
 	t.Helper()
@@ -127,8 +171,8 @@ func generatedPart(t *testing.T, file, name, want string) {
 
 func seriesRows() string {
 	var out strings.Builder
-	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
-	row := func(name, unit, meaning string) { fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, unit, meaning) }
+	out.WriteString("| name | unit | key or meaning |\n|---|---|---|\n")
+	row := func(name, unit, from string) { fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, unit, from) }
 	const megabytes = "MB (10^6 bytes)"
 	units := map[collector.Unit]string{collector.Mebibytes: megabytes, collector.MebibytesPerSecond: "MB/s"}
 	unit := func(u collector.Unit) string {
@@ -138,24 +182,31 @@ func seriesRows() string {
 		return string(u)
 	}
 	about := map[string][2]string{
-		"network_receive_megabytes":  {megabytes, "received since the start, from other hosts and over loopback"},
-		"network_transmit_megabytes": {megabytes, "sent since the start, to other hosts and over loopback"},
+		"network_receive_megabytes":  {megabytes, "`net_io_ext_recv_mb` + `net_io_lo_recv_mb`"},
+		"network_transmit_megabytes": {megabytes, "`net_io_ext_sent_mb` + `net_io_lo_sent_mb`"},
 	}
 	for c := range collector.NumColumns {
 		info := c.Info()
-		about[info.MLflow] = [2]string{unit(info.Unit), info.Label}
-		about[info.MLflow+"_max"] = [2]string{unit(info.Unit), "its peak in the window"}
+		about[info.MLflow] = [2]string{unit(info.Unit), "`" + info.Key + "`"}
 	}
-	for _, s := range pusher.AllSeries() {
-		row(s.Name, about[s.Name][0], about[s.Name][1])
+	all := pusher.AllSeries()
+	for i, s := range all {
+		if strings.HasSuffix(s.Name, "_max") {
+			continue // in the row of the mean
+		}
+		name := s.Name
+		if i+1 < len(all) && all[i+1].Name == s.Name+"_max" {
+			name += "`, `…_max"
+		}
+		row(name, about[s.Name][0], about[s.Name][1])
 	}
 
 	whole := map[collector.Bound]string{collector.BoundDeviceMemory: "its memory", collector.BoundDevicePower: "its power limit"}
 	for key := range collector.GPUKey(collector.NumGPUKeys) {
 		info := key.Info()
-		row(info.MLflow, unit(info.Unit), info.Label)
+		row(info.MLflow, unit(info.Unit), "`"+info.Key+"`")
 		if info.MLflowShare != "" {
-			row(info.MLflowShare, string(collector.Percent), info.Label+", as a share of "+whole[info.Bound])
+			row(info.MLflowShare, string(collector.Percent), "the same as a share of "+whole[info.Bound])
 		}
 	}
 	for _, l := range reporter.TimelineKinds() {
@@ -168,104 +219,85 @@ func seriesRows() string {
 	return out.String()
 }
 
+// unitCell returns a unit without the explanation of a MiB, which the page has once.
+func unitCell(u collector.Unit) string {
+	return markdownCell.Replace(strings.TrimSuffix(string(u), " (2^20 bytes)"))
+}
+
 func metricRows() string {
-	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`)
 	var out strings.Builder
-	out.WriteString("| name | unit | meaning | how |\n|---|---|---|---|\n")
+	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
 	for _, m := range allMetrics() {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(string(m.Unit)), cell.Replace(m.Meaning), cell.Replace(m.How))
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", m.Name, unitCell(m.Unit), markdownCell.Replace(m.Meaning))
 	}
 	return out.String()
 }
 
-// The tables of docs/options.md list the flags, variables and defaults of the commands, each once and no others.
+// The tables of docs/options.md are the flags of the commands. -update rewrites them.
 func TestDocs_OptionTablesEqualFlags(t *testing.T) {
 	s := streams{out: new(bytes.Buffer), err: new(bytes.Buffer)}
-	for _, test := range []struct {
-		table string
-		cmd   *cobra.Command
-		env   map[string]string
-	}{
-		{"options", newRun(s), sampleVariables()},
-		{"options", newSidecar(s), sampleVariables()},
-		{"options", newAttach(s), sampleVariables()},
-		{"options show", newShow(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options watch", newWatch(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options merge", newMerge(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options plot", newPlot(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options diff", newDiff(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options push", newPush(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options ls", newLs(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options prune", newPrune(s), map[string]string{"out": "PERFAGENT_OUT"}},
-		{"options metrics", newMetrics(s), nil},
-	} {
-		t.Run(test.cmd.Name(), func(t *testing.T) {
-			_, part, _ := markedPart(t, clitest.Read(t, optionsDoc), test.table)
-			only := regexp.MustCompile("(?m)^.* \\| (`[a-z` ]+) only: .*\n")
-			part = only.ReplaceAllStringFunc(part, func(row string) string {
-				if strings.Contains(only.FindStringSubmatch(row)[1], "`"+test.cmd.Name()+"`") {
-					return row
-				}
-				return ""
-			})
-			want := make(map[string]string)
-			test.cmd.Flags().VisitAll(func(f *pflag.Flag) { want[flagNames(f)] = optionRow(f, test.env[f.Name]) })
-			if diff := cmp.Diff(want, optionRows(t, part)); diff != "" {
-				t.Errorf("the table %q against the flags of perfagent %s (-want +table):\n%s", test.table, test.cmd.Name(), diff)
+	record := []*cobra.Command{newRun(s), newAttach(s), newSidecar(s)}
+	others := slices.DeleteFunc(newRoot(s, "").Commands(), func(c *cobra.Command) bool {
+		return c.Hidden || slices.ContainsFunc(record, func(r *cobra.Command) bool { return r.Name() == c.Name() })
+	})
+	generatedPart(t, optionsDoc, "options", optionRows(record))
+	generatedPart(t, optionsDoc, "others", optionRows(others))
+}
+
+// optionRows returns a table of the flags of some commands. Flags that are alike have one row.
+func optionRows(commands []*cobra.Command) string {
+	var flags []string
+	of := make(map[string][]string) // commands by flag
+	for _, cmd := range commands {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			cells := optionCells(f)
+			if f.Hidden || f.Name == "help" {
+				return
 			}
+			if of[cells] == nil {
+				flags = append(flags, cells)
+			}
+			of[cells] = append(of[cells], "`"+cmd.Name()+"`")
 		})
 	}
-}
-
-func sampleVariables() map[string]string {
-	out := make(map[string]string)
-	for _, e := range environment {
-		out[e.flag] = e.variable
+	var out strings.Builder
+	out.WriteString("| command | flag | variable | default | meaning |\n|---|---|---|---|---|\n")
+	for _, cells := range flags {
+		only := strings.Join(of[cells], ", ")
+		if len(of[cells]) == len(commands) {
+			only = "all"
+		}
+		fmt.Fprintf(&out, "| %s | %s |\n", only, cells)
 	}
-	return out
+	return out.String()
 }
 
-func flagNames(f *pflag.Flag) string {
+var usageVariable = regexp.MustCompile(` \[\$(\w+)\]`)
+
+// optionCells returns the names of a flag, its variable, default and meaning.
+func optionCells(f *pflag.Flag) string {
+	entry, meaning, details := flagEntry(f)
+	_, name, _ := strings.Cut(entry, "--")
+	name, usage := "`--"+name+"`", meaning+details
 	if f.Shorthand != "" {
-		return "`--" + f.Name + "`, `-" + f.Shorthand + "`"
+		name += ", `-" + f.Shorthand + "`"
 	}
-	return "`--" + f.Name + "`"
-}
-
-// optionRow returns the required row of a flag: variable | default.
-func optionRow(f *pflag.Flag, variable string) string {
-	def := strings.Trim(f.DefValue, "[]")
-	if def == "false" || f.Name == "cpus" {
+	variable, def := "", strings.Trim(f.DefValue, "[]")
+	if m := usageVariable.FindStringSubmatch(usage); m != nil {
+		variable = "`" + m[1] + "`"
+	}
+	switch def {
+	case "", "0", "0s", "false":
 		def = ""
+	default:
+		def = "`" + def + "`"
 	}
-	for _, text := range []*string{&variable, &def} {
-		if *text != "" {
-			*text = "`" + *text + "`"
-		}
-	}
-	return variable + " | " + def
+	usage = usageVariable.ReplaceAllString(usage, "")
+	return strings.Join([]string{name, variable, def, markdownCell.Replace(usage)}, " | ")
 }
 
-// optionRows parses rows of flag | variable | default | meaning.
-func optionRows(t *testing.T, part string) map[string]string {
-	t.Helper()
-	rows := make(map[string]string)
-	for line := range strings.Lines(part) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		if !strings.HasPrefix(cells[0], "`--") {
-			continue
-		}
-		if _, twice := rows[cells[0]]; twice || len(cells) != 4 || cells[3] == "" {
-			t.Errorf("row %q: want each flag once, in 4 cells", line)
-			continue
-		}
-		rows[cells[0]] = cells[1] + " | " + cells[2]
-	}
-	return rows
-}
+// markdownCell escapes text for the cell of a table.
+var markdownCell = strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", `\<`)
 
 // block is a fenced part of a document.
 type block struct {
@@ -539,37 +571,37 @@ func TestDocs_NamedFilesExist(t *testing.T) {
 	}
 }
 
-// The benchmarks that docs/performance.md names exist in the given packages.
+// The benchmarks that docs/dev/performance.md names exist in the given packages.
 func TestDocs_NamedBenchmarksExist(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z0-9/]+)` \\|")
-	rows := row.FindAllStringSubmatch(clitest.Read(t, "../../docs/performance.md"), -1)
+	rows := row.FindAllStringSubmatch(clitest.Read(t, "../../docs/dev/performance.md"), -1)
 	if len(rows) == 0 {
-		t.Error("docs/performance.md names no benchmark")
+		t.Error("docs/dev/performance.md names no benchmark")
 	}
 	for _, m := range rows {
 		files, _ := filepath.Glob(filepath.Join("../..", m[2], "*_test.go"))
 		if !slices.ContainsFunc(files, func(file string) bool {
 			return strings.Contains(clitest.Read(t, file), "func "+m[1]+"(b *testing.B)")
 		}) {
-			t.Errorf("docs/performance.md: package %s has no benchmark %s", m[2], m[1])
+			t.Errorf("docs/dev/performance.md: package %s has no benchmark %s", m[2], m[1])
 		}
 	}
 }
 
-// docs/dependencies.md has each direct dependency of the program and of scripts/dist with the version of go.mod.
+// docs/dev/dependencies.md has each direct dependency of the program and of scripts/dist with the version of go.mod.
 func TestDocs_DependenciesAreComplete(t *testing.T) {
-	doc := clitest.Read(t, "../../docs/dependencies.md")
+	doc := clitest.Read(t, "../../docs/dev/dependencies.md")
 	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
 	modules := clitest.Read(t, "../../go.mod") + clitest.Read(t, "../../scripts/dist/go.mod")
 	for _, m := range requirement.FindAllStringSubmatch(modules, -1) {
 		if m[3] == "" && !strings.Contains(doc, "| `"+m[1]+"` | "+m[2]+" |") {
-			t.Errorf("docs/dependencies.md has no row of %s %s", m[1], m[2])
+			t.Errorf("docs/dev/dependencies.md has no row of %s %s", m[1], m[2])
 		}
 	}
 	tools := clitest.Read(t, "../../scripts/lint.sh") + clitest.Read(t, "../../scripts/requirements.txt")
 	for _, m := range regexp.MustCompile(`(?m)(?:^version|==)=?([0-9.]+)$`).FindAllStringSubmatch(tools, -1) {
 		if !strings.Contains(doc, "| "+m[1]+" |") {
-			t.Errorf("docs/dependencies.md has no row of the tool of version %s", m[1])
+			t.Errorf("docs/dev/dependencies.md has no row of the tool of version %s", m[1])
 		}
 	}
 	pythonRows(t, doc)
@@ -596,14 +628,14 @@ func pythonRows(t *testing.T, doc string) {
 		rows[m[1]] = m[2]
 		for version := range strings.SplitSeq(m[2], ", ") {
 			if !slices.Contains(installed[m[1]], version) {
-				t.Errorf("docs/dependencies.md: %s %s is not a version in %q", m[1], version, files)
+				t.Errorf("docs/dev/dependencies.md: %s %s is not a version in %q", m[1], version, files)
 			}
 		}
 	}
 	for _, name := range []string{"mlflow", "mlflow-skinny", "psutil"} {
 		for _, version := range installed[name] {
 			if !slices.Contains(strings.Split(rows[name], ", "), version) {
-				t.Errorf("docs/dependencies.md has no row of %s %s", name, version)
+				t.Errorf("docs/dev/dependencies.md has no row of %s %s", name, version)
 			}
 		}
 	}
@@ -896,7 +928,7 @@ func TestSchema_AcceptsReportsOfTheBinary(t *testing.T) {
 	}
 	d.run(0, "run", "--run-id", "p", "--node", "3", "--compat", "perf.py", "--interval", "20ms", "--", "sleep", "0.2")
 	d.run(0, "merge", "perfagent-out/j/node-0.json", "perfagent-out/j/node-1.json", journal, "perfagent-out/j/node-4.json",
-		"perfagent-out/p/node-3.json", "--cpus", "8", "-o", "all.json")
+		"perfagent-out/p/node-3.json", "--cpus", "8", "--to", "all.json")
 	validFile(t, d.path("all.json"))
 	merged, err := reportfile.Read(d.path("all.json"), 0)
 	if err != nil {

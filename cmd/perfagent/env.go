@@ -15,27 +15,26 @@ import (
 )
 
 func newEnv(s streams) *cobra.Command {
-	asJSON := false
+	var format *format
 	cmd := &cobra.Command{
-		Use:   "env [--json]",
-		Short: "print what the environment says: run, node, rank",
-		Long: `Print what perfagent run would find out here from the variables of schedulers
-and launchers: the name of the run, the node, the rank. Each line says which
-variable told it. What is set and does not count follows, with the reason.
-Values of variables that do not count are not printed.`,
+		Use:   "env [flags]",
+		Short: "show the run, node and rank that perfagent detects here",
+		Long: `Show which run, node and rank perfagent run would detect here, and from which
+variables of schedulers and launchers. Variables that are set but ignored are
+listed with the reason, without their values.`,
 		Example: `  perfagent env
   srun -N2 perfagent env --json`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			found := s.identify()
-			if asJSON {
+			if format.name == formatJSON {
 				return s.printJSON(found)
 			}
 			return printDetected(s.out, found)
 		},
 	}
 
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	format = addFormat(cmd.Flags(), formatText, formatJSON)
 
 	return cmd
 }
@@ -85,7 +84,7 @@ func printDetected(w io.Writer, found agent.Detection) error {
 func detectedTable(found agent.Detection) *table.Table {
 	id, t := found.Identity, &table.Table{Columns: table.Left("", "", "")}
 	t.Add(table.Texts("run id", cmp.Or(found.RunID, "the time and random digits"), found.From["run_id"])...)
-	t.Add(table.Texts("node", cmp.Or(formatIndex(id.Node), "0, as nobody tells"), found.From["node"])...)
+	t.Add(table.Texts("node", cmp.Or(formatIndex(id.Node), "0, the default"), found.From["node"])...)
 	for _, row := range []struct{ name, value, key string }{
 		{"node name", id.NodeName, "node_name"},
 		{"nodes", formatCount(id.Nodes), "nodes"},

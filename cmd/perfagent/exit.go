@@ -17,7 +17,7 @@ import (
 const (
 	exitFailure = 1 // all commands except those below
 
-	// run, mark, phase and record, if no command was started.
+	// run, mark, phase and op, if no command was started.
 	exitOwnFailure    = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -53,7 +53,7 @@ func exitCode(command string, err error) (code int, toPrint error) {
 		return 0, nil
 	case errors.As(err, &exit):
 		return exit.code, exit.err
-	case command == "run" || command == "mark" || command == "phase" || command == "record":
+	case command == "run" || command == "mark" || command == "phase" || command == "op":
 		return exitOwnFailure, err
 	case command == "diff":
 		return exitTrouble, err

@@ -115,7 +115,7 @@ func TestRun_CommandThatCannotStart_GivesConventionalExitCode(t *testing.T) {
 		t.Parallel()
 		o := clitest.Run(t, "run")
 		o.Want(t, 125)
-		o.WantLine(t, "no command", "perfagent run [flags] -- CMD")
+		o.WantLine(t, "no command", "perfagent run [flags] -- COMMAND")
 		wantNothing(t, o.Dir)
 	})
 }

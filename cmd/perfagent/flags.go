@@ -26,6 +26,7 @@ type recordOptions struct {
 	tags        []string
 	summary     string
 	quiet       bool
+	noPage      bool
 	piped       bool // stdout is a pipe (run only)
 	logLevel    string
 	logFormat   string
@@ -38,6 +39,12 @@ type recordOptions struct {
 	// that start no job, which would write to the same stderr.
 	alwaysPrintURL bool
 }
+
+// noPage is the flag that makes run, attach, sidecar and merge write no page; noPageVariable is its variable.
+const (
+	noPage         = "no-page"
+	noPageVariable = "PERFAGENT_NO_PAGE"
+)
 
 // storeVariable is the environment variable that holds the address of a store. Its user and password also apply to
 // other addresses of the same server.
@@ -52,7 +59,7 @@ var environment = []struct{ flag, variable string }{
 	{"node", "PERFAGENT_NODE"},
 	{"disk-path", "PERFAGENT_DISK_PATH"},
 	{"summary", "PERFAGENT_SUMMARY"},
-	{"html", "PERFAGENT_HTML"},
+	{noPage, noPageVariable},
 	{"mlflow", "PERFAGENT_MLFLOW"},
 	{"store", storeVariable},
 	{"store-every", "PERFAGENT_STORE_EVERY"},
@@ -73,61 +80,61 @@ var environment = []struct{ flag, variable string }{
 
 // flagOf maps the option that an agent.OptionError names to its flag.
 var flagOf = map[string]string{
-	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
+	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": noPage, "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Store": "store", "StoreEvery": "store-every",
 	"Listen": "listen", "RunID": "run-id", "Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape",
 	"ScrapeInterval": "scrape-interval", "OpsChart": "ops-chart", "StopIf": "stop-if", "Redact": "redact",
 	"ListenToken": listenToken,
 }
 
-// addRecordFlags declares the flags of the commands that record, with their defaults.
+// addRecordFlags declares the flags of the commands that record, with their defaults. In a description, a line end
+// comes before what only --help shows.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
-	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
+	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, 10ms or more")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
-		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay")
-	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
+		"maximum number of samples to keep, rounded up to even; when they are full, neighbours are merged, and peaks stay")
+	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut,
+		"directory where runs are kept; this one gets `DIR`/RUN-ID/node-N.json and .html")
 	f.StringVar(&o.RunID, "run-id", "",
-		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
-	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
-	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"},
-		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)")
+		"`name` of the run (default: the scheduler's job ID, or the time and random digits)\n; the same on every node")
+	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, or 0)")
+	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"}, "report the usage of `PATH`'s file system; repeatable, "+
+		"separated by colons in the variable; the fullest one counts")
 	f.StringVar(&o.summary, "summary", summaryAuto,
-		"what to print to stderr at the end: auto (the summary on a terminal; elsewhere one line after a failure, and "+
-			"after success under a scheduler or CI), line (always the line), always (always the summary), never")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "short for --summary never")
-	f.StringVar(&o.HTML, "html", agent.Auto,
-		"the page beside the report: auto (write it if the run took 2 s or failed), always or never")
-	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
-	f.StringArrayVarP(&o.tags, "tag", "t", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
+		"what to print on stderr at the end, and `when`: always (the summary), line (one line), never, or auto: "+
+			"the summary on a terminal; in a log one line, after success only under a scheduler or in CI")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing at the end, same as --summary never")
+	f.BoolVar(&o.noPage, noPage, false, "write no page next to the report; --no-page=false writes one even after a "+
+		"success in less than 2 s, which has none by default")
+	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's `format`")
+	f.StringArrayVarP(&o.tags, "tag", "t", nil, "add `KEY=VALUE` to the report and to MLflow; repeatable")
 
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
-		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
-	f.StringVar(&o.Store, "store", "",
-		"put the report into the store at `ADDRESS`, too: a directory, redis://HOST, s3://BUCKET, proxystore+file:///DIR")
+		"push the report to an MLflow server: its `URI`, off, or auto: if MLFLOW_TRACKING_URI is set")
+	f.StringVar(&o.Store, "store", "", "also put the report into the store at `ADDRESS`: a directory, redis://HOST or "+
+		"s3://BUCKET\n, or proxystore+file:///DIR")
 	f.DurationVar(&o.storeEvery, "store-every", agent.DefaultStoreEvery,
-		"how often to put the report so far into a store that can replace it, at least 10s; 0 is never")
+		"how often to put the report so far into a store that can replace it, 10s or more; 0 is never")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
-		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
-	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus' /metrics during the run on `ADDR`: "+
-		"PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 picks a free one")
-	f.StringVar(&o.Reader, "reader", agent.Auto,
-		"how to read CPU, memory, disk, network and load: auto (the kernel's files on Linux, gopsutil elsewhere) or gopsutil")
-	f.StringVar(&o.Ops, "ops", agent.Off,
-		"receive the job's operations as StatsD, DogStatsD or JSON on `ADDR`: on (any two free ports of this machine), "+
-			"[HOST:]PORT (that one and the next), unix:PATH, or off")
+		"how long to keep pushing after the job ends; perfagent push sends the rest later")
+	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus metrics during the run on `ADDRESS`: "+
+		"PORT or HOST:PORT\n; PORT is open to this machine only, 0.0.0.0:PORT to others, too; port 0 picks a free one")
+	f.StringVar(&o.Reader, "reader", agent.Auto, "`how` to read CPU, memory, disk, network and load: auto (the kernel's "+
+		"files on Linux, gopsutil elsewhere) or gopsutil")
+	f.StringVar(&o.Ops, "ops", agent.Off, "receive StatsD or JSON from the command on `ADDRESS`: on, PORT or unix:PATH\n"+
+		"; on takes any two free ports of this machine, [HOST:]PORT takes PORT and the next one")
 	f.StringArrayVar(&o.Scrape, "scrape", nil,
-		"ask the job's Prometheus endpoint at `URL` (repeatable to 8; separated by spaces in the variable)")
-	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, at least 1s")
-	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
-		"draw time lines of the operations and transfers whose names match `GLOB` "+
-			"(repeatable; separated by spaces in the variable; default: the first 12)")
+		"read the job's Prometheus endpoint at `URL`; repeatable to 8, separated by spaces in the variable")
+	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, 1s or more")
+	f.StringArrayVar(&o.OpsChart, "ops-chart", nil, "draw time lines of the operations and transfers with names that "+
+		"match `GLOB`; repeatable, separated by spaces in the variable (default: the first 12)")
 	addSiteFlags(f, o)
-	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
-	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
+	f.StringVar(&o.logLevel, "log-level", "warn", "log `level` on stderr: debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "console", "log `format`: console or json")
 
 	for _, e := range environment {
 		if flag := f.Lookup(e.flag); flag != nil {
-			flag.Usage += " [$" + e.variable + "]"
+			flag.Usage += "\n [$" + e.variable + "]"
 		}
 	}
 }
@@ -164,8 +171,6 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "interval", fmt.Errorf("%v is below %v", o.Interval, agent.MinInterval)
 	case o.MaxLength == 0:
 		return "max-length", fmt.Errorf("0 is not between 2 and %d", agent.MaxMaxLength)
-	case o.Out == "":
-		return "out", errors.New("the directory name is empty")
 	case !slices.Contains(summaries(), o.summary):
 		return "summary", fmt.Errorf("%q is not auto, line, always or never", o.summary)
 	case o.pushTimeout < 0:
@@ -180,7 +185,10 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "scrape-interval", fmt.Errorf("%v is below %v", o.ScrapeInterval, agent.MinScrapeInterval)
 	}
 
-	empty := map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader, "ops": o.Ops}
+	if err := checkOut(o.Out); err != nil {
+		return "out", err
+	}
+	empty := map[string]string{"mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader, "ops": o.Ops}
 	for flag, value := range empty {
 		if value == "" {
 			return flag, errors.New("the value is empty")

@@ -19,7 +19,7 @@ func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			dir := t.TempDir()
 			begin := func(name string, more ...string) *clitest.Process {
-				script := fmt.Sprintf(`exec "$P" merge '%s#job' -o '%s' --html never %s 2>&1`,
+				script := fmt.Sprintf(`exec "$P" merge '%s#job' --to '%s' --no-page %s 2>&1`,
 					address, filepath.Join(dir, name), strings.Join(more, " "))
 				return clitest.StartProcess(t, clitest.Script(t, "sh", script))
 			}
@@ -46,13 +46,13 @@ func TestE2E_Merge_WaitsForNodesUpToLimit(t *testing.T) {
 			}
 
 			begun := time.Now()
-			o := clitest.Run(t, "merge", address+"#job", "-o", dir+"/c.json", "--html", "never", "--nodes", "4", "--wait", "1s")
+			o := clitest.Run(t, "merge", address+"#job", "--to", dir+"/c.json", "--no-page", "--nodes", "4", "--wait", "1s")
 			o.Want(t, 1)
 			says(t, o, "1 of 4 nodes missing: 3 (no object job/node-3 in ")
 			if took := time.Since(begun); took < time.Second {
 				t.Errorf("merge --wait ended after %v, want at least 1s", took)
 			}
-			o = clitest.Run(t, "merge", address+"#none", "-o", dir+"/d.json", "--wait", "100ms")
+			o = clitest.Run(t, "merge", address+"#none", "--to", dir+"/d.json", "--wait", "100ms")
 			o.Want(t, 1)
 			if !strings.Contains(o.Err, "no run none in "+address) || clitest.Exists(dir+"/d.json") {
 				t.Errorf("stderr %s, want \"no run none in\" and no report written", o.Err)

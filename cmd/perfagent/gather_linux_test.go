@@ -94,7 +94,7 @@ func TestMerge_StoreWithDamagedAndMissingNodes_MergesTheRest(t *testing.T) {
 			put(t, address, "other/node-0", 0, 1)
 
 			out := filepath.Join(t.TempDir(), "m.json")
-			o := clitest.Run(t, "merge", address+"#job", "-o", out, "--evict")
+			o := clitest.Run(t, "merge", address+"#job", "--to", out, "--evict")
 			o.Want(t, 1)
 			says(t, o, "merge: 2 of 5 nodes missing: 4 ("+address+"#job/node-4: ")
 			says(t, o, ", 2 (no object job/node-2 in "+address+")")
@@ -152,7 +152,7 @@ func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 
 			out := filepath.Join(t.TempDir(), "m.json")
 			begun := time.Now()
-			o := clitest.Run(t, "merge", address+"#job", "--nodes", "2", "--wait", "1m", "-o", out, "--html", "never")
+			o := clitest.Run(t, "merge", address+"#job", "--nodes", "2", "--wait", "1m", "--to", out, "--no-page")
 			o.Want(t, 0)
 			if took := time.Since(begun); took > 30*time.Second {
 				t.Errorf("merge --wait ended after %v, want at most 30s", took)
@@ -174,7 +174,7 @@ func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 			o = clitest.Run(t, "show", address+"#job")
 			o.Want(t, 0)
 			says(t, o, address+"#job/node-0.2.partial is what was known while the node ran")
-			o = clitest.Run(t, "merge", address+"#job", "--nodes", "3", "--wait", "100ms", "-o", out, "--force", "--html", "never")
+			o = clitest.Run(t, "merge", address+"#job", "--nodes", "3", "--wait", "100ms", "--to", out, "--force", "--no-page")
 			o.Want(t, 0)
 			says(t, o, "2 of 3 nodes of job are there")
 		})
@@ -198,13 +198,13 @@ func TestMerge_WrongUseOfStoreWritesNoReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for words, args := range map[string][]string{
-		"name one run in a store, STORE#RUN-ID":                    {"job", "--out", dir, "--wait", "1s"},
-		"--evict, --lazy: name one run":                            {dir + "#job/node-0", "--lazy", "--evict"},
-		"--nodes: 0 is not a number of nodes":                      {dir + "#job", "--nodes", "0"},
-		"--nodes: -1 is not a number of nodes":                     {dir + "#job", "--nodes", "-1"},
-		"--wait: -1s is negative":                                  {dir + "#job", "--wait", "-1s"},
-		"no report says how many nodes the run has: say it with -": {dir + "#job", "--wait", "1s"},
-		"nothing of run none can be read":                          {dir + "#none"},
+		"name one run in a store, STORE#RUN-ID":                       {"job", "--out", dir, "--wait", "1s"},
+		"--evict, --lazy: name one run":                               {dir + "#job/node-0", "--lazy", "--evict"},
+		"--nodes: 0 is not a number of nodes":                         {dir + "#job", "--nodes", "0"},
+		"--nodes: -1 is not a number of nodes":                        {dir + "#job", "--nodes", "-1"},
+		"--wait: -1s is negative":                                     {dir + "#job", "--wait", "-1s"},
+		"no report has the number of nodes of the run: say it with -": {dir + "#job", "--wait", "1s"},
+		"nothing of run none can be read":                             {dir + "#none"},
 	} {
 		if strings.HasPrefix(words, "nothing") {
 			if err := os.MkdirAll(filepath.Join(dir, "none"), 0o700); err != nil {
@@ -212,7 +212,7 @@ func TestMerge_WrongUseOfStoreWritesNoReport(t *testing.T) {
 			}
 			clitest.Write(t, filepath.Join(dir, "none", "node-0.json"), "?", 0o600)
 		}
-		o := clitest.Run(t, append([]string{"merge", "-o", out}, args...)...)
+		o := clitest.Run(t, append([]string{"merge", "--to", out}, args...)...)
 		o.Want(t, 1)
 		if !strings.Contains(o.Err, words) || clitest.Exists(out) {
 			t.Errorf("%q: stderr %q, want %q, and no report written", args, o.Err, words)
@@ -249,8 +249,8 @@ func testLazy(t *testing.T, address string, gets func() int) {
 		put(t, address, fmt.Sprintf("job/node-%d", node), node, 4)
 	}
 	lazy, full := filepath.Join(dir, "lazy.json"), filepath.Join(dir, "full.json")
-	clitest.Run(t, "merge", address+"#job", "--lazy", "-o", lazy).Want(t, 0)
-	clitest.Run(t, "merge", address+"#job", "-o", full, "--html", "never").Want(t, 0)
+	clitest.Run(t, "merge", address+"#job", "--lazy", "--to", lazy).Want(t, 0)
+	clitest.Run(t, "merge", address+"#job", "--to", full, "--no-page").Want(t, 0)
 	wantValid(t, lazy)
 	n := readReport(t, lazy).Nodes["3"]
 	if n.Reference != address+"#job/node-3" || n.Bytes == 0 || len(n.SHA256) != 64 || n.Samples.Len() > 0 || len(n.Envelope) > 0 {
@@ -266,10 +266,10 @@ func testLazy(t *testing.T, address string, gets func() int) {
 		{0, []string{"show", lazy}},
 		{0, []string{"show", "--json", lazy}},
 		{0, []string{"diff", lazy, "--", full}},
-		{1, []string{"plot", lazy, "--node", "3", "-o", dir + "/3.svg"}},
-		{4, []string{"plot", lazy, "-o", dir + "/all.html"}},
+		{1, []string{"plot", lazy, "--node", "3", "--to", dir + "/3.svg"}},
+		{4, []string{"plot", lazy, "--to", dir + "/all.html"}},
 		{4, []string{"show", "--format", "csv", lazy}},
-		{4, []string{"merge", lazy, "-o", dir + "/again.json", "--html", "never"}},
+		{4, []string{"merge", lazy, "--to", dir + "/again.json", "--no-page"}},
 		{4, []string{"push", lazy, "--store", dir + "/other"}},
 	} {
 		clitest.Run(t, c.args...).Want(t, 0)
@@ -302,9 +302,9 @@ func TestPush_MergedReportIsFoundInItsStore(t *testing.T) {
 			for node, name := range want {
 				put(t, address, name, node, 2)
 			}
-			for _, flag := range []string{"--html=never", "--lazy"} {
+			for _, flag := range []string{"--no-page", "--lazy"} {
 				merged := filepath.Join(t.TempDir(), "m.json")
-				clitest.Run(t, "merge", address+"#"+run, "-o", merged, flag).Want(t, 0)
+				clitest.Run(t, "merge", address+"#"+run, "--to", merged, flag).Want(t, 0)
 				clitest.Run(t, "push", merged, "--store", address).Want(t, 0)
 			}
 			if diff := cmp.Diff(want, names(t, address)); diff != "" {
@@ -338,13 +338,13 @@ func TestPlot_LazyReportWithSeriesGoneDrawsTheRest(t *testing.T) {
 		put(t, address, fmt.Sprintf("job/node-%d", node), node, 3)
 	}
 	lazy := filepath.Join(dir, "lazy.json")
-	clitest.Run(t, "merge", address+"#job", "--lazy", "-o", lazy).Want(t, 0)
+	clitest.Run(t, "merge", address+"#job", "--lazy", "--to", lazy).Want(t, 0)
 	if err := os.Remove(filepath.Join(stored, "job", "node-1.json")); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Write(t, filepath.Join(stored, "job", "node-2.json"), "{}", 0o600)
 
-	o := clitest.Run(t, "plot", lazy, "-o", dir+"/page.html")
+	o := clitest.Run(t, "plot", lazy, "--to", dir+"/page.html")
 	o.Want(t, 0)
 	says(t, o, "plot: "+address+"#job/node-1: no object job/node-1.json in "+address)
 	says(t, o, "plot: "+address+"#job/node-2: it is not what was merged")

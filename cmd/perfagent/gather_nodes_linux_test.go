@@ -57,7 +57,7 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 				}
 			}
 
-			script := fmt.Sprintf(`exec "$P" merge '%s#job-7' --nodes 3 --wait 1m -o three.json 2>&1`, address)
+			script := fmt.Sprintf(`exec "$P" merge '%s#job-7' --nodes 3 --wait 1m --to three.json 2>&1`, address)
 			cmd := clitest.Script(t, "sh", script)
 			cmd.Dir = dir
 			waiting := clitest.StartProcess(t, cmd)
@@ -68,7 +68,7 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 				t.Errorf("merge --wait: exit code %d, want 0: %s", o.Code, o.Out)
 			}
 
-			cmd = clitest.Perfagent(t, "merge", address+"#job-7", "--nodes", "4", "--evict", "-o", "job.json")
+			cmd = clitest.Perfagent(t, "merge", address+"#job-7", "--nodes", "4", "--evict", "--to", "job.json")
 			cmd.Dir = dir
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
@@ -119,7 +119,7 @@ func TestRun_StoreThatIsDownDelaysNoNode(t *testing.T) {
 				clitest.RunCommand(t, cmd).Want(t, 0)
 			}
 			out := filepath.Join(dir, "job.json")
-			clitest.Run(t, "merge", address+"#job-7", "--nodes", "4", "-o", out).Want(t, 0)
+			clitest.Run(t, "merge", address+"#job-7", "--nodes", "4", "--to", out).Want(t, 0)
 			if g := readReport(t, out).Run.Gather; g.NodesFound != 4 {
 				t.Errorf("gathered %+v, want 4 nodes", g)
 			}

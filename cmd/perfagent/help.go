@@ -21,14 +21,17 @@ type flagGroup struct {
 	flags  []string
 }
 
-// flagGroups are the sections that follow the common flags. All flags that are not in them are common flags.
+// briefFlags are the flags of the commands that record which -h shows, in this order. --help shows them first. Other
+// commands have few flags, and -h shows them all.
+var briefFlags = []string{
+	"out", "run-id", "interval", "tag", "quiet", "summary", "for", "stop-if", "cgroup", "mlflow", "listen", "store", "ops",
+}
+
+// flagGroups are the sections of --help that follow the other flags.
 var flagGroups = []flagGroup{
-	{"What is measured", true, []string{"disk-path", "cgroup", "ops", "ops-chart", "scrape", "scrape-interval"}},
-	{"Where the reports are", false, []string{"out", "run-id", "node", "html"}},
-	{"Stopping the job", true, []string{"stop-if", "stop-grace"}},
-	{"Live page", true, []string{"listen", "listen-token-file"}},
-	{"MLflow", false, []string{"mlflow", "mlflow-run-id", "mlflow-experiment", "push-timeout"}},
-	{"Stores", false, []string{"store", "store-every"}},
+	{"What is measured", true, []string{"disk-path", "scrape", "scrape-interval", "ops-chart"}},
+	{"While the job runs", true, []string{"listen-token-file", "ready", "stop-grace"}},
+	{"Reports", true, []string{"no-page", "node", "store-every", "push-timeout"}},
 	{"For a site", true, []string{"on-end", "redact"}},
 	{"For experts", false, []string{"max-length", "reader", "compat", "cpus", "log-level", "log-format"}},
 }
@@ -41,26 +44,44 @@ func newHelp(s streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			if len(args) == 0 {
-				return printHelp(s.out, root)
+				return printHelp(s.out, root, true)
 			}
 			named, _, err := root.Find(args)
 			if err != nil || named == root {
 				return unknownCommand(root, args)
 			}
-			return printHelp(s.out, named)
+			return printHelp(s.out, named, true)
 		},
 	}
 }
 
-// printHelp prints the description, usage, commands and flags of cmd, at most 80 columns wide.
-func printHelp(w io.Writer, cmd *cobra.Command) error {
-	describeHelpFlag(cmd)
-	var out strings.Builder
-	what := cmd.Long
-	if what == "" {
-		what = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
+// addHelpFlag declares --help. For -h, which is not declared, pflag returns ErrHelp, so that its help can be shorter.
+func addHelpFlag(cmd *cobra.Command) {
+	usage := "print this help"
+	if records(cmd) {
+		usage += "; -h is shorter"
 	}
-	fmt.Fprintf(&out, "%s\n\nUsage:\n", what)
+	cmd.Flags().Bool("help", false, usage)
+	cmd.Flags().Lookup("help").Shorthand = "h" // for the help and completions only
+}
+
+// records reports whether cmd is run, attach or sidecar. These have so many flags that -h shows only briefFlags.
+func records(cmd *cobra.Command) bool { return cmd.Flags().Lookup("interval") != nil }
+
+// printHelp prints the description, usage, commands and flags of cmd, at most 80 columns wide. Without all, it prints
+// the short help of a command that records.
+func printHelp(w io.Writer, cmd *cobra.Command, all bool) error {
+	all = all || !records(cmd)
+	about, exitCode, _ := strings.Cut(cmd.Long, "\n\nExit code: ")
+	if !all {
+		about, _, _ = strings.Cut(about, "\n\n")
+	}
+	if about == "" {
+		about = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
+	}
+
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n\nUsage:\n", about)
 	if cmd.HasParent() {
 		fmt.Fprintf(&out, "  %s\n", cmd.UseLine())
 	} else {
@@ -71,7 +92,10 @@ func printHelp(w io.Writer, cmd *cobra.Command) error {
 	}
 
 	writeCommands(&out, cmd)
-	writeFlags(&out, cmd)
+	writeFlags(&out, cmd, all)
+	if exitCode != "" {
+		fmt.Fprintf(&out, "\nExit code: %s\n", exitCode)
+	}
 	if !cmd.HasParent() {
 		fmt.Fprintf(&out, "\n%s COMMAND --help describes a command and its flags.\n", cmd.Name())
 	}
@@ -80,18 +104,12 @@ func printHelp(w io.Writer, cmd *cobra.Command) error {
 	return err
 }
 
-// describeHelpFlag adds --help to cmd, with perfagent's description.
-func describeHelpFlag(cmd *cobra.Command) {
-	cmd.InitDefaultHelpFlag()
-	cmd.Flags().Lookup("help").Usage = "print this help"
-}
-
 // writeCommands writes the subcommands of cmd by group.
 func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 	for _, g := range cmd.Groups() {
 		t := nameTable(14)
 		for _, c := range cmd.Commands() {
-			if c.GroupID == g.ID {
+			if c.GroupID == g.ID && !c.Hidden {
 				t.Add(table.Texts("  "+c.Name(), c.Short)...)
 			}
 		}
@@ -99,49 +117,78 @@ func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// writeFlags writes the flags of cmd by group.
-func writeFlags(out *strings.Builder, cmd *cobra.Command) {
-	records := cmd.Flags().Lookup("interval") != nil
-	groups := make([][]*pflag.Flag, 1+len(flagGroups)) // the common flags first
+// writeFlags writes the flags of cmd by group. Without all, it writes only the first group, without details.
+func writeFlags(out *strings.Builder, cmd *cobra.Command, all bool) {
+	groups := make([][]*pflag.Flag, 1+len(flagGroups)) // those in no group first
+	for _, name := range briefFlags {
+		if f := cmd.Flags().Lookup(name); records(cmd) && f != nil {
+			groups[0] = append(groups[0], f)
+		}
+	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		i := slices.IndexFunc(flagGroups, func(g flagGroup) bool {
-			return slices.Contains(g.flags, f.Name) && (records || !g.record)
+			return slices.Contains(g.flags, f.Name) && (records(cmd) || !g.record)
 		})
-		groups[i+1] = append(groups[i+1], f)
+		if f.Name != "help" && !slices.Contains(groups[0], f) {
+			groups[i+1] = append(groups[i+1], f)
+		}
 	})
 
-	for i, flags := range groups {
-		title := "Common flags"
-		if i > 0 {
-			title = flagGroups[i-1].title
-		}
-		t := nameTable(28)
-		for _, f := range flags {
-			t.Add(table.Texts(flagEntry(f))...)
-		}
-		writeEntries(out, title, t)
+	if !all {
+		t := flagTable(24, groups[0], false)
+		t.Add(table.Texts("  -h", "print this; --help prints all flags and their variables")...)
+		writeEntries(out, "Flags", t)
+		return
+	}
+	writeEntries(out, "Flags", flagTable(28, append(groups[0], cmd.Flags().Lookup("help")), true))
+	for i, g := range flagGroups {
+		writeEntries(out, g.title, flagTable(28, groups[i+1], true))
 	}
 }
 
-// flagEntry returns the names of f, such as "-q, --quiet", and its description with the default unless that is zero or
-// empty.
-func flagEntry(f *pflag.Flag) (name, meaning string) {
+// flagTable returns the table of flags. The descriptions begin at the given column.
+func flagTable(column int, flags []*pflag.Flag, details bool) *table.Table {
+	t := nameTable(column)
+	for _, f := range flags {
+		name, meaning, more := flagEntry(f)
+		if details {
+			meaning += more
+		}
+		t.Add(table.Texts(name, meaning+defaultOf(f))...)
+	}
+	return t
+}
+
+// flagEntry returns the names of f, such as "-q, --quiet", its description, and the details that follow it. In the
+// usage text of a flag, a line end comes before the details.
+func flagEntry(f *pflag.Flag) (name, meaning, details string) {
 	name = "      --" + f.Name
 	if f.Shorthand != "" {
 		name = "  -" + f.Shorthand + ", --" + f.Name
 	}
 
 	value, usage := pflag.UnquoteUsage(f)
-	if value != "" {
-		name += " " + value
+	switch value {
+	case "":
+	case "duration":
+		name += " TIME"
+	case "int":
+		name += " N"
+	default:
+		name += " " + strings.ToUpper(value)
 	}
+	meaning, details, _ = strings.Cut(usage, "\n")
+
+	return name, meaning, strings.ReplaceAll(details, "\n", "")
+}
+
+// defaultOf returns the default of f in parentheses, or "" if it is zero or empty.
+func defaultOf(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "0", "0s", "false", "[]":
-	default:
-		usage += " (default " + strings.Trim(f.DefValue, "[]") + ")"
+		return ""
 	}
-
-	return name, usage
+	return " (default " + strings.Trim(f.DefValue, "[]") + ")"
 }
 
 // nameTable returns an empty table of names and descriptions. The descriptions begin at the given column of the screen.

@@ -20,7 +20,7 @@ import (
 func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
-		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
+		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/wrapping.md")
 	}
 	const job = `grep SigIgn /proc/$$/status; for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; true`
 	for name, surroundings := range map[string]string{
@@ -51,11 +51,11 @@ func TestRun_JobInheritsIgnoredSignalsAndClosedDescriptors(t *testing.T) {
 	}
 }
 
-// For each signal, both builds behave as their version and docs/limits.md state.
+// For each signal, both builds behave as their version and docs/wrapping.md state.
 func TestRun_JobInheritsIgnoredSignalsAsItsBuildPromises(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
-		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
+		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/wrapping.md")
 	}
 	plain := []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "CONT"}
 	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ",
@@ -122,7 +122,7 @@ func TestRun_EntryPointDoesNotChangeEnvironmentOfJob(t *testing.T) {
 func TestRun_JobInheritsSignalsIgnoredByTrapAsItsBuildPromises(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
-		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
+		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/wrapping.md")
 	}
 	for signal, died := range map[string]int{"TERM": 143, "PIPE": 141} {
 		for path, code := range map[string]int{"": 7, clitest.Binary(t): 7, clitest.PlainBinary(t): died} {

@@ -16,10 +16,11 @@ func newInstall(streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "install DIR",
 		Short: "copy this program into a directory",
-		Long: `Copy this program into DIR, as DIR/perfagent. perfagent's image has nothing else
-in it that could: an init container puts perfagent into a volume this way, and
-the job's container wraps its command with it.`,
+		Long: `Copy this program to DIR/perfagent. The container image contains nothing but
+perfagent, so it has to copy itself: an init container puts it into a volume,
+and the job's container wraps its command with it.`,
 		Example: `  perfagent install /opt/perfagent`,
+		Hidden:  true, // only for the container image
 		Args:    rangeArgs(1, 1, errors.New("one directory, please")),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return install(filepath.Join(args[0], "perfagent"))

@@ -197,7 +197,7 @@ func samplesShown(t *testing.T, path string) int64 {
 		t.Errorf("show lacks \"incomplete\": %q", o.Out)
 	}
 	merged := filepath.Join(t.TempDir(), "merged.json")
-	call("merge", path, "-o", merged).Want(t, 0)
+	call("merge", path, "--to", merged).Want(t, 0)
 	r := reportertest.ReadFile(t, merged)
 	if r.Run.Incomplete == "" {
 		t.Error("the merged report is complete, want the reason why it is not")

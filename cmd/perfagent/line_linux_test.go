@@ -32,13 +32,13 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 		{name: "line", exit: "0", flags: []string{"--summary", "line"}, want: good},
 		{name: "line by environment", exit: "9", env: []string{"PERFAGENT_SUMMARY=line"}, want: bad},
 		{name: "never", exit: "9", flags: []string{"--summary", "never"}, env: []string{"CI=true", "SLURM_JOB_ID=77"}},
-		{name: "no page", exit: "9", flags: []string{"--html", "never"}, want: `; perfagent-out/\S+/node-0\.json\n$`},
+		{name: "no page", exit: "9", flags: []string{"--no-page"}, want: `; perfagent-out/\S+/node-0\.json\n$`},
 		{name: "a path that does not fit", exit: "9", flags: []string{"--run-id", "far", "--out", strings.Repeat("d/", 200)}, want: `^perfagent: exited with code 9; perfagent show far\n$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), "--", "sh", "-c", "exit "+c.exit)...)
-			cmd.Env = append(append(cmd.Env, "PERFAGENT_HTML=always"), c.env...)
+			cmd.Env = append(append(cmd.Env, "PERFAGENT_NO_PAGE=0"), c.env...)
 			o := clitest.RunCommand(t, cmd)
 			if c.want == "" && o.Err != "" || !regexp.MustCompile(c.want).MatchString(o.Err) || strings.Count(o.Err, "\n") > 1 || o.Out != "" {
 				t.Errorf("stdout %q, stderr %q, want %s", o.Out, o.Err, c.want)

@@ -917,7 +917,7 @@ func TestDocs_ListenTableEqualsMetrics(t *testing.T) {
 		if m.Label != "" {
 			name += "{" + m.Label + "}"
 		}
-		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", name, m.Type, m.Help)
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", name, m.Type, strings.TrimSuffix(m.Help, ", since the start of the run"))
 	}
 	generatedPart(t, "../../docs/listen.md", "metrics", want.String())
 }

@@ -6,7 +6,10 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,9 +24,9 @@ import (
 )
 
 type lsOptions struct {
-	json  bool
-	html  string
-	force bool
+	format *format
+	to     string // page of --to; "" = none
+	force  bool
 	runFinder
 }
 
@@ -33,28 +36,30 @@ func newLs(s streams) *cobra.Command {
 		Use:        "ls [flags] [RUN... | STORE [RUN-ID]]",
 		SuggestFor: []string{"list", "runs", "history"},
 		Short:      "list the runs",
-		Long: `List the runs below --out, the one that started last first: when, how long, on
-how many nodes and ranks, how it ended, the CPUs that it used on average of
-those that it may use, its peak memory, and the command. A run of several
-launches has a line for each, RUN-ID@K. With names, list those runs only:
-RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
+		Long: `List the runs below --out, the one that started last first: when it started,
+how it ended, how long it took, on how many nodes and ranks if any run had
+several, the CPUs that it used on average of those that it may use, its peak
+memory, and the command. A run of several launches has a line for each,
+RUN-ID@K. With names, list those runs only: RUN-IDs, RUN-ID@K, @latest, @-2, or
+directories of runs.
 
 With STORE, the address of a store, list the runs there: how many nodes, how
 many of them have nothing but a partial report, the size, and when the newest
 report was stored. With RUN-ID as well, list its reports with their references.
 
-On a terminal, lines are cut to its width; in a pipe they are whole. With --json
-the list has the summary object of each run.`,
+On a terminal, lines are cut to its width, and below 100 columns there is no
+start and no CPU; in a pipe they are whole. With --json the list has the summary
+object of each run.`,
 		Example: `  perfagent ls
-  perfagent ls --html index.html
+  perfagent ls --to index.html
   perfagent ls s3://bucket/runs
   perfagent ls --json | jq -r '.[] | select(.exit_code != 0) | .run_id'`,
 		RunE: o.runE(o.list),
 	}
 
 	f := o.addTo(cmd)
-	f.BoolVar(&o.json, "json", false, "print a JSON list of summary objects")
-	f.StringVar(&o.html, "html", "", "write an index to `FILE`: a page that links the pages of the runs")
+	o.format = addFormat(f, formatTable, formatJSON)
+	f.StringVar(&o.to, "to", "", "write the list to `FILE`, a page (.html) with links to the pages of the runs")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 
 	return cmd
@@ -81,38 +86,43 @@ func (o *lsOptions) list(names []string) error {
 	if err != nil {
 		return err
 	}
-	if o.html != "" {
-		return o.writeIndex(objects)
+	if o.to != "" {
+		if err := o.writeIndex(objects); err != nil || !o.format.given {
+			return err
+		}
 	}
-	if o.json {
+	if o.format.name == formatJSON {
 		return o.streams.printJSON(objects)
 	}
 
 	return o.print(objects)
 }
 
-// writeIndex writes the index page of --html atomically.
+// writeIndex writes the index page of --to atomically.
 func (o *lsOptions) writeIndex(objects []summary.Overview) error {
-	if err := checkReplaceable(o.html, o.force); err != nil {
+	if err := checkPageName(o.to, o.force); err != nil {
 		return fmt.Errorf("ls: %w", err)
 	}
 
 	x := plotter.Index{Title: "Runs in " + text.Printable(o.out)}
 	for _, object := range objects {
-		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.html)))
+		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.to)))
 	}
 
-	return reportfile.WritePicture(o.html, o.force, func(w io.Writer) error { return plotter.WriteIndex(w, x) })
+	return reportfile.WritePicture(o.to, o.force, func(w io.Writer) error { return plotter.WriteIndex(w, x) })
 }
 
 // indexRowOf returns the row for o of an index page that is in the directory dir.
 func indexRowOf(o summary.Overview, dir string) plotter.IndexRow {
-	line := rowOf(o)
+	line := rowOf(o, 0, true)
 	words := func(column int) string { return line.Cells[column].String() }
 	row := plotter.IndexRow{
-		Run: words(lsRun), Start: words(lsStart), Length: words(lsLength), Nodes: words(lsNodes), End: words(lsEnd),
+		Run: words(lsRun), Start: words(lsStart), Length: text.Absent, Nodes: words(lsNodes), End: words(lsEnd),
 		Command: words(lsCommand), CPU: plotter.UsageBar{Words: words(lsCPU)},
 		Memory: plotter.UsageBar{Words: words(lsMemory)},
+	}
+	if o.WallSeconds > 0 {
+		row.Length = text.Seconds(o.WallSeconds)
 	}
 	if o.CPU != nil {
 		row.CPU.Percent = min(100, o.CPU.Percent)
@@ -165,14 +175,17 @@ func (f *runFinder) launches(names []string) ([]*catalog.Launch, error) {
 const (
 	lsRun = iota
 	lsStart
-	lsLength
-	lsNodes
 	lsEnd
+	lsTime
+	lsNodes
 	lsCPU
 	lsMemory
 	lsCommand
 	lsColumns // number of columns
 )
+
+// wideColumns is the width of a terminal with room for all columns of ls.
+const wideColumns = 100
 
 // print writes the table, or nothing if there are no runs.
 func (o *lsOptions) print(objects []summary.Overview) error {
@@ -180,24 +193,38 @@ func (o *lsOptions) print(objects []summary.Overview) error {
 		return nil
 	}
 
-	t := &table.Table{Columns: table.Left("RUN", "START", "LENGTH", "NODES", "END", "CPU", "MEMORY", "COMMAND")}
+	return o.streams.printTable(runTable(objects, o.streams.columns()))
+}
+
+// runTable returns the table of runs for a terminal of the given width; 0 = any width.
+func runTable(objects []summary.Overview, columns int) *table.Table {
+	t := &table.Table{Columns: []table.Column{{Head: "RUN"}, {Head: "START", Optional: true}, {Head: "END"},
+		{Head: "TIME", Right: true}, {Head: "NODES", Right: true, Optional: true}, {Head: "CPU", Optional: true},
+		{Head: "MEMORY", Right: true}, {Head: "COMMAND"}}}
+	several := slices.ContainsFunc(objects, func(o summary.Overview) bool { return o.Nodes > 1 || o.Ranks > 0 })
 	for _, object := range objects {
-		t.Rows = append(t.Rows, rowOf(object))
+		t.Rows = append(t.Rows, rowOf(object, columns, several))
 	}
-	return o.streams.printTable(t)
+	return t
+}
+
+// columns returns the width of the terminal, or 0 for a pipe, which has no limit.
+func (s streams) columns() int {
+	if isTerminal(s.out) {
+		return width(s.out)
+	}
+	return 0
 }
 
 // printTable prints t. On a terminal it uses colours, and cuts lines to the width of the terminal.
 func (s streams) printTable(t *table.Table) error {
-	columns := 0 // no limit, for a pipe
-	if isTerminal(s.out) {
-		columns = width(s.out)
-	}
-	return t.WriteText(s.out, columns, colorful(s.out))
+	return t.WriteText(s.out, s.columns(), colorful(s.out))
 }
 
-// rowOf returns the row of the table for the run that o describes.
-func rowOf(o summary.Overview) table.Row {
+// rowOf returns the row of the run that o describes, for a table on a terminal of the given width; 0 = any width. Nodes
+// are only counted if some run has several.
+func rowOf(o summary.Overview, columns int, several bool) table.Row {
+	narrow := columns > 0 && columns < wideColumns
 	cells := make([]table.Cell, lsColumns)
 	for i := range cells {
 		cells[i] = table.Absent()
@@ -208,23 +235,25 @@ func rowOf(o summary.Overview) table.Row {
 		}
 	}
 	set(lsRun, cmp.Or(o.ID, o.RunID))
-	set(lsNodes, nodesOf(o))
 	set(lsEnd, endOf(o))
 	set(lsCommand, summary.CommandLine(o.Command))
-	if !o.Start.IsZero() {
-		set(lsStart, o.Start.Local().Format("2006-01-02 15:04"))
+	if several {
+		set(lsNodes, nodesOf(o))
+	}
+	if !o.Start.IsZero() && !narrow {
+		set(lsStart, startText(o.Start.Time, columns))
 	}
 	if o.WallSeconds > 0 {
-		cells[lsLength] = table.Number(text.Duration(o.WallSeconds))
+		cells[lsTime] = table.Bare(shortTime(o.WallSeconds))
 	}
-	if o.CPU != nil {
+	if o.CPU != nil && !narrow {
 		set(lsCPU, text.UsedCPUs(*o.CPU.Used)+" of "+text.CPUs(*o.CPU.Of))
 	}
 	switch {
 	case o.Memory != nil:
 		cells[lsMemory] = table.Number(text.Size(*o.Memory.UsedMB))
 	case o.MaxRSSAtMostMB > 0:
-		cells[lsMemory] = table.Cell{Sign: "≤ ", Quantity: text.Size(o.MaxRSSAtMostMB)}
+		cells[lsMemory] = table.Cell{Sign: "≤", Quantity: text.Size(o.MaxRSSAtMostMB)}
 	}
 
 	row := table.Row{Cells: cells}
@@ -232,6 +261,31 @@ func rowOf(o summary.Overview) table.Row {
 		row.Style = table.Bad
 	}
 	return row
+}
+
+// startText formats the local time of a start. On a terminal the year is only there if it was more than 300 days ago.
+func startText(start time.Time, columns int) string {
+	switch age := time.Since(start); {
+	case columns == 0:
+		return start.Local().Format("2006-01-02 15:04")
+	case age < 0 || age > 300*24*time.Hour:
+		return start.Local().Format("02 Jan  2006")
+	}
+	return start.Local().Format("02 Jan 15:04")
+}
+
+// shortTime formats seconds in the largest fitting unit: "16.3s", "4.2m", "3.1h", "2.5d".
+func shortTime(seconds float64) string {
+	const round = 0.05 // 59.96 s are 1.0m, not 60.0s
+	switch {
+	case seconds < 60-round:
+		return text.Fixed(seconds, 1) + "s"
+	case seconds < (60-round)*60:
+		return text.Fixed(seconds/60, 1) + "m"
+	case seconds < (24-round)*3600:
+		return text.Fixed(seconds/3600, 1) + "h"
+	}
+	return text.Fixed(seconds/86400, 1) + "d"
 }
 
 // nodesOf returns the number of nodes of a run and, if a node had several ranks, their number: "4 (16 ranks)".
@@ -254,8 +308,16 @@ func endOf(o summary.Overview) string {
 		return "out of memory"
 	case o.Cause == diagnosis.CauseTimeLimit:
 		return "time limit"
+	case o.Cause == diagnosis.CauseDiskFull:
+		return "disk full"
+	case o.Cause == diagnosis.CauseStopped:
+		return "stopped"
+	case o.Signal == "SIGKILL":
+		return "killed"
 	case o.Signal != "":
-		return o.Signal
+		return "killed (" + strings.TrimPrefix(o.Signal, "SIG") + ")"
+	case o.ExitCode != nil && *o.ExitCode == 0:
+		return "succeeded"
 	case o.ExitCode != nil:
 		return fmt.Sprintf("exit %d", *o.ExitCode)
 	}

@@ -1,5 +1,5 @@
-// Command perfagent reports the resources that a job used on this node. It wraps a command (perfagent run -- CMD) or
-// records the host while jobs run (perfagent sidecar), and writes a report. See the README, or run "perfagent help".
+// Command perfagent reports the resources that a job used on this node. It wraps a command (perfagent run -- COMMAND)
+// or records the host while jobs run (perfagent sidecar), and writes a report. See the README, or run "perfagent help".
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 // for a job, a clock or a user.
 func worksOnReports(command string) bool {
 	switch command {
-	case "run", "attach", "sidecar", "record", "watch", "mark", "phase", "version":
+	case "run", "attach", "sidecar", "op", "watch", "mark", "phase", "version":
 		return false
 	}
 	return true

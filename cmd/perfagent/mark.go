@@ -14,11 +14,11 @@ import (
 func newMark(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mark TEXT...",
-		Short: "mark this moment in the report of the run around it",
-		Long: `Mark this moment in the report of the perfagent around it, as a line of the file
-that PERFAGENT_MARKS names. Outside of perfagent, do nothing.
+		Short: "mark this moment in the report of the run",
+		Long: `Mark this moment in the report of the run: append a line to the file that
+PERFAGENT_MARKS names. Outside perfagent, do nothing.
 
-Exit code: 0, also where the mark cannot be written, so that a mark never fails
+Exit code: 0, even if the mark could not be written, so that a mark never breaks
 a script; 125 for wrong use.`,
 		Example: `  perfagent mark epoch 3
   perfagent mark "$(wc -l <rows.csv) rows read"`,

@@ -329,7 +329,7 @@ func TestMarks_SidecarReadsMarksOfAnyProcess(t *testing.T) {
 // Names from the job are plain text on terminals, in tables and on pages.
 func TestMarks_HostileNamesArePlainText(t *testing.T) {
 	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--html", "always", "--", testenv.Python(t), "-c", `
+	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--no-page=false", "--", testenv.Python(t), "-c", `
 import json, os, time
 with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
     for name in ['\x1b[2J\x1b]0;x\x07', '</script><script>alert(1)</script>', '=cmd|A1', 'a | b', '@here', '\u202eevil', 'x' * 1000]:
@@ -343,8 +343,8 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		t.Errorf("phases %q, want 7, the last name cut to 200 bytes", phaseNames(n))
 	}
 
-	for _, args := range [][]string{{"show"}, {"show", "--format", "markdown"}, {"show", "--format", "csv"}, {"show", "--json"},
-		{"diff", "perfagent-out/h", "perfagent-out/h"}, {"diff", "--format", "markdown", "perfagent-out/h", "perfagent-out/h"}} {
+	for _, args := range [][]string{{"show"}, {"show", "--format", "md"}, {"show", "--format", "csv"}, {"show", "--json"},
+		{"diff", "perfagent-out/h", "perfagent-out/h"}, {"diff", "--format", "md", "perfagent-out/h", "perfagent-out/h"}} {
 		again := clitest.Perfagent(t, args...)
 		again.Dir = cmd.Dir
 		out := clitest.RunCommand(t, again)
@@ -357,7 +357,7 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 	for _, name := range []string{"node-0.html", "picture.svg"} {
 		path := filepath.Join(cmd.Dir, "perfagent-out/h", name)
 		if name == "picture.svg" {
-			draw := clitest.Perfagent(t, "plot", filepath.Join(cmd.Dir, "perfagent-out/h/node-0.json"), "-o", path)
+			draw := clitest.Perfagent(t, "plot", filepath.Join(cmd.Dir, "perfagent-out/h/node-0.json"), "--to", path)
 			clitest.RunCommand(t, draw).Want(t, 0)
 		}
 		page := clitest.Read(t, path)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,9 +23,9 @@ import (
 )
 
 type mergeOptions struct {
-	output string
+	to     string
 	force  bool
-	html   string
+	noPage bool
 	nodes  int // expected in the store; 0 = the number in the reports
 	wait   time.Duration
 	evict  bool
@@ -38,34 +39,34 @@ type mergeOptions struct {
 func newMerge(s streams) *cobra.Command {
 	o := &mergeOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "merge [flags] RUN... -o FILE",
+		Use:   "merge [flags] RUN... --to FILE",
 		Short: "merge the nodes of a run into one report",
-		Long: `Merge the nodes and ranks of a run, or of several reports, into one report of
-the same format, and write its page beside it (FILE with .html). The other
-commands take a run of many nodes as it is: merge makes one file to copy or to
-send. RUN is a RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory
-of a run, or a file: a report, a journal, or perf.py's JSON. Two different
-recordings of one node are an error. An existing file is replaced only with
---force.
+		Long: `Merge the nodes and ranks of a run, or several reports, into one report in the
+same format, and write its page next to it (FILE with .html). No other command
+needs a merged report: merge makes one file to copy or to send.
 
-Of a run in a store, STORE#RUN-ID, merge writes what is there. It names what is
-missing, and then its exit code is 1.`,
-		Example: `  perfagent merge 4711 -o job-4711.json
-  perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
-  perfagent merge redis://cache#4711 --nodes 4 --wait 2m -o job-4711.json
+RUN is a RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of a
+run, or a file: a report, a journal, or perf.py's JSON. Two different recordings
+of one node are an error. An existing file is replaced only with --force.
+
+For a run in a store, STORE#RUN-ID, merge writes what the store has. If nodes
+are missing, merge names them, and its exit code is 1.`,
+		Example: `  perfagent merge 4711 --to job-4711.json
+  perfagent merge perfagent-out/4711/node-*.json --to job-4711.json
+  perfagent merge redis://cache#4711 --nodes 4 --wait 2m --to job-4711.json
   perfagent show job-4711.json`,
 		RunE: o.runE(o.merge),
 	}
 
 	f := o.addTo(cmd)
-	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required)")
+	f.StringVar(&o.to, "to", "", "`FILE` to write (required)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
-	f.StringVar(&o.html, "html", "auto", "the page beside the report: auto or always (write it), or never")
+	f.BoolVar(&o.noPage, noPage, false, "write no page next to the report [$"+noPageVariable+"]")
 	o.addCPUs("each node")
 	f.IntVar(&o.nodes, "nodes", 0, "expect `N` nodes in the store (default: what the reports say)")
-	f.DurationVar(&o.wait, "wait", 0, "wait so long for their reports")
-	f.BoolVar(&o.evict, "evict", false, "delete from the store what was merged")
-	f.BoolVar(&o.lazy, "lazy", false, "leave the series in the store, and name where they are")
+	f.DurationVar(&o.wait, "wait", 0, "wait up to `TIME` for the reports in the store")
+	f.BoolVar(&o.evict, "evict", false, "delete the merged reports from the store")
+	f.BoolVar(&o.lazy, "lazy", false, "leave the series in the store, and write references to them")
 
 	return cmd
 }
@@ -74,11 +75,11 @@ func (o *mergeOptions) merge(names []string) error {
 	if err := o.check(names); err != nil {
 		return err
 	}
-	page := plotter.PagePath(o.output)
-	if o.html == "never" {
+	page := plotter.PagePath(o.to)
+	if o.noPage {
 		page = ""
 	}
-	for _, path := range []string{o.output, page} {
+	for _, path := range []string{o.to, page} {
 		if err := checkReplaceable(path, o.force); err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
@@ -91,7 +92,7 @@ func (o *mergeOptions) merge(names []string) error {
 		return err
 	}
 
-	merger, err := reporter.NewMerger(filepath.Dir(o.output))
+	merger, err := reporter.NewMerger(filepath.Dir(o.to))
 	if err != nil {
 		return err
 	}
@@ -118,19 +119,26 @@ func (o *mergeOptions) check(names []string) error {
 	switch {
 	case len(names) == 0:
 		return errors.New("merge: name a run, or two reports or more")
-	case o.output == "":
-		return errors.New("merge: -o FILE is missing")
-	case strings.EqualFold(filepath.Ext(o.output), ".html"):
-		return fmt.Errorf("merge: -o %s: name the report, %s.json; its page is written beside it",
-			o.output, o.output[:len(o.output)-len(".html")])
+	case o.to == "":
+		return errors.New("merge: name the file with --to FILE; --out is the directory of the runs")
+	case strings.EqualFold(filepath.Ext(o.to), ".html"):
+		return fmt.Errorf("merge: --to %s: name the report, %s.json; its page is written next to it",
+			o.to, o.to[:len(o.to)-len(".html")])
 	case o.nodes < 0 || o.nodes == 0 && o.given("nodes"):
 		return fmt.Errorf("--nodes: %d is not a number of nodes", o.nodes)
 	case o.wait < 0:
 		return fmt.Errorf("--wait: %v is negative", o.wait)
-	case o.html != "auto" && o.html != "always" && o.html != "never":
-		return fmt.Errorf("--html: %q is not auto, always or never", o.html)
+	case o.given(noPage):
+		return nil
 	}
-	return nil
+
+	var err error
+	if v := o.streams.defaultOf(noPageVariable); v.value != "" {
+		if o.noPage, err = strconv.ParseBool(v.value); err != nil {
+			err = fmt.Errorf("%s: %q is not true or false", v.source(), v.value)
+		}
+	}
+	return err
 }
 
 // findNodes returns the nodes to merge, from a store or from files.
@@ -253,7 +261,7 @@ func (o *mergeOptions) finishGather(nodes []catalog.Node, found *reporter.Gather
 		ctx, stop := signalContext()
 		defer stop()
 		if err := o.gatherer.Evict(ctx, nodes); err != nil {
-			return fmt.Errorf("merge: %s is written; --evict: %w", o.output, err)
+			return fmt.Errorf("merge: %s is written; --evict: %w", o.to, err)
 		}
 	}
 	if len(found.Missing) > 0 {
@@ -274,7 +282,7 @@ func (o *mergeOptions) close() {
 // write writes the report, and then its page unless page is "".
 func (o *mergeOptions) write(merger *reporter.Merger, merged *reporter.Report, page string) error {
 	drawn := plotter.NewPage(plotter.PageOptions{})
-	err := reportfile.WriteStream(o.output, o.force, func(w io.Writer) error {
+	err := reportfile.WriteStream(o.to, o.force, func(w io.Writer) error {
 		return merger.Encode(w, merged, func(name string, n *reporter.Node) {
 			if page != "" {
 				drawn.Add(&merged.Run, name, n)
@@ -282,13 +290,21 @@ func (o *mergeOptions) write(merger *reporter.Merger, merged *reporter.Report, p
 		})
 	})
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("merge: %s exists: use --force to replace it", o.output)
+		return fmt.Errorf("merge: %s exists: use --force to replace it", o.to)
 	}
 	if err != nil || page == "" {
 		return err
 	}
 
 	return reportfile.WritePicture(page, o.force, func(w io.Writer) error { return drawn.Write(w, &merged.Run) })
+}
+
+// checkPageName is like checkReplaceable, and also rejects a path that does not end in .html.
+func checkPageName(path string, force bool) error {
+	if path != "" && !strings.EqualFold(filepath.Ext(path), ".html") {
+		return fmt.Errorf("--to %s: a page is written, so the name ends in .html", path)
+	}
+	return checkReplaceable(path, force)
 }
 
 // checkReplaceable returns an error unless path may be written: nothing exists there, or force is set and it is a

@@ -21,11 +21,11 @@ func TestMerge_TwoNodesBecomeOneReport(t *testing.T) {
 		code  int
 		words []string
 	}{
-		{"node-0.json node-1.json -o both.json", 0, nil},
-		{"node-0.json node-1.json -o both.json", 1, []string{"both.json", "--force"}},
-		{"--force node-1.json node-0.json node-1.json -o both.json", 0, nil},
-		{"node-1.json node-1.2.json -o bad.json", 1, []string{"node-1.json", "node-1.2.json"}},
-		{"both.json node-0.json -o again.json", 0, nil},
+		{"node-0.json node-1.json --to both.json", 0, nil},
+		{"node-0.json node-1.json --to both.json", 1, []string{"both.json", "--force"}},
+		{"--force node-1.json node-0.json node-1.json --to both.json", 0, nil},
+		{"node-1.json node-1.2.json --to bad.json", 1, []string{"node-1.json", "node-1.2.json"}},
+		{"both.json node-0.json --to again.json", 0, nil},
 	} {
 		o := insideIn(t, dir, append([]string{"merge"}, strings.Fields(c.args)...)...)
 		if o.Want(t, c.code); c.code == 0 {

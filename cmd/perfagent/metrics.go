@@ -16,14 +16,14 @@ import (
 )
 
 func newMetrics(s streams) *cobra.Command {
-	asJSON := false
+	var format *format
 	cmd := &cobra.Command{
 		Use:   "metrics [TEXT]",
-		Short: "list the metrics with their units, meanings and how they are computed",
-		Long: `List every metric, or those with TEXT in their name, with its unit, its meaning
-and how it is computed: those of the job and its limits first, then those of
-each GPU, {i} is its number, then the node's. The JSON list has the order of the
-report.`,
+		Short: "list the metrics: unit, meaning, how they are computed",
+		Long: `List all metrics, or those with TEXT in their name, with unit, meaning and how
+they are computed: first the metrics of the job and its limits, then those of
+each GPU, where {i} is its number, then those of the node. The JSON list has the
+order of the report.`,
 		Example: `  perfagent metrics
   perfagent metrics psi
   perfagent metrics --json`,
@@ -38,7 +38,7 @@ report.`,
 			switch {
 			case len(metrics) == 0:
 				return noMetric(args[0])
-			case asJSON:
+			case format.name == formatJSON:
 				return s.printJSON(metrics)
 			}
 			slices.SortStableFunc(metrics, reporter.ByGroup)
@@ -49,7 +49,7 @@ report.`,
 		},
 	}
 
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
+	format = addFormat(cmd.Flags(), formatTable, formatJSON)
 
 	return cmd
 }

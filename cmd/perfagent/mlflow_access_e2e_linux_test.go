@@ -268,7 +268,7 @@ func testSecrets(t *testing.T, s *mlflowtest.Server) {
 	c.with(good.env(), 0, "push", "perfagent-out/wrong/node-0.json", "perfagent-out/token/node-0.json")
 	c.with(append(wrong.env(), "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0"), 1, "push", "perfagent-out/dead/node-0.json")
 	c.with(good.env(), 0, "push", "--mlflow", good.uri(s.URL), "perfagent-out/dead/node-0.json")
-	c.with(good.env(), 0, "merge", "perfagent-out/env/node-0.json", "-o", "merged.json")
+	c.with(good.env(), 0, "merge", "perfagent-out/env/node-0.json", "--to", "merged.json")
 	c.with(good.env(), 0, "show", "perfagent-out/uri/node-0.json")
 	c.with(good.env(), 0, "show", "--json", "perfagent-out/wrong/node-0.json")
 	c.sidecar(good)

@@ -173,7 +173,7 @@ func testPushMerged(t *testing.T, s *mlflowtest.Server) {
 	parts := []string{writeSynthetic(t, synthetic{run: id, seconds: 25}),
 		writeSynthetic(t, synthetic{run: id, seconds: 35, node: 1, after: time.Second, code: 2})}
 	path := filepath.Join(t.TempDir(), "merged.json")
-	clitest.Run(t, "merge", parts[0], parts[1], "-o", path).Want(t, 0)
+	clitest.Run(t, "merge", parts[0], parts[1], "--to", path).Want(t, 0)
 	pushNow(t, s, experiment, path)
 	got := onlyRun(t, s, experiment)
 	wantHistories(t, got, path)
@@ -201,7 +201,7 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 			for _, path := range paths {
 				pushNow(t, s, experiment, path)
 			}
-			merge := clitest.Perfagent(t, "merge", paths[0], paths[1], "-o", "merged.json")
+			merge := clitest.Perfagent(t, "merge", paths[0], paths[1], "--to", "merged.json")
 			clitest.RunCommand(t, merge).Want(t, 0)
 			pushNow(t, s, experiment, filepath.Join(merge.Dir, "merged.json")) // the run is known
 			run := onlyRun(t, s, experiment)

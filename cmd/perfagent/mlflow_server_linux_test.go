@@ -118,7 +118,7 @@ func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
 }
 
 // ourLine matches the message of a run with a pending push.
-var ourLine = regexp.MustCompile(`^perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
+var ourLine = regexp.MustCompile(`^perfagent: MLflow: (.*); the report is safe; push it with: (.*)\n$`)
 
 // pendingLine checks that stderr has only that line besides the job's output, and returns its error and its command.
 func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string) {
@@ -310,8 +310,8 @@ func endFaults() map[string]fault {
 			s.Close()
 			s.heal = s.Reopen
 		}},
-		"accepts and never answers": {words: []string{"no answer"}, begin: silent},
-		"hears and never answers":   {words: []string{"no answer"}, begin: hook(mlflowtest.Hang())},
+		"accepts and never answers": {words: []string{"no response"}, begin: silent},
+		"hears and never answers":   {words: []string{"no response"}, begin: hook(mlflowtest.Hang())},
 		"a byte a second":           {begin: hook(mlflowtest.Slow())},
 		"500":                       {words: []string{"500", "INTERNAL_ERROR"}, begin: hook(mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`))},
 		"429":                       {words: []string{"429"}, begin: hook(mlflowtest.RetryAfter(3600)), quick: true},
@@ -704,7 +704,7 @@ func liveServerHangs(t *testing.T) {
 	clitest.WaitUntil(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
 	o := r.end(12.5)
 	_, line := pendingLine(o, t, "ends\n")
-	wantPending(o, t, "no answer")
+	wantPending(o, t, "no response")
 	if n := len(r.since(1)); n < 2 {
 		t.Errorf("%d requests while the job ran, want at least 2 although the server hangs", n)
 	}

@@ -194,7 +194,7 @@ func TestPush_MergedNodesGoToRunsOfTheirJobs(t *testing.T) {
 	s := newSite(t)
 	c := s.client(t)
 	dir := t.TempDir()
-	args := []string{"merge", "-o", filepath.Join(dir, "all.json")}
+	args := []string{"merge", "--to", filepath.Join(dir, "all.json")}
 	want := make(map[string]string)
 	for node := range 2 {
 		path := pendingReport(t, s.URL, "--run-id", "pair", "--node", fmt.Sprint(node), "--", "sleep", "0.3")

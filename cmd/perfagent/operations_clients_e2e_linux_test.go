@@ -22,7 +22,7 @@ func TestE2E_Operations_GunicornMatchesItsAccessLog(t *testing.T) {
 	recipe := fenced(t, operationsDoc, "sh gunicorn")[0].text
 	cmd := clitest.Command(t, "sh", "-c", "exec "+recipe)
 	clitest.Write(t, filepath.Join(cmd.Dir, "app.py"), opsApp, 0o600)
-	cmd.Env = append(cmd.Env, "PERFAGENT_HTML=always",
+	cmd.Env = append(cmd.Env, "PERFAGENT_NO_PAGE=0",
 		"PATH="+filepath.Dir(clitest.Binary(t))+":"+filepath.Dir(python)+":"+os.Getenv("PATH"),
 		"GUNICORN_CMD_ARGS=--bind 127.0.0.1:"+port+" --workers 2 --log-level warning "+
 			"--access-logfile access.log --access-logformat '%(s)s %(D)s'")

@@ -147,7 +147,7 @@ func TestOutputs_RecordingsEqualGoldenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, path := goldens(name), pathOf(t, name)
 			for output, args := range map[string][]string{
-				"show.txt": nil, "show.md": {"--format", "markdown"}, "show.csv": {"--format", "csv"}, "rows.txt": {"--format", "jsonl"},
+				"show.txt": nil, "show.md": {"--format", "md"}, "show.csv": {"--format", "csv"}, "rows.txt": {"--format", "jsonl"},
 				"numbers.json": {"--json", "-v"}, "processes.txt": {"--processes"}, "ops.txt": {"--ops"},
 				"ops.json": {"--ops", "--json"}, "ops-key.txt": {"--ops", "--key", "k1"},
 			} {
@@ -168,7 +168,7 @@ func TestOutputs_RecordingsEqualGoldenFiles(t *testing.T) {
 func checkPage(t *testing.T, g goldenSet, path string, parts map[string]string) {
 	t.Helper()
 	for _, name := range []string{"page.html", "picture.svg"} {
-		if o := callTo(nil, "plot", path, "--cpus", "4", "-o", name, "--force"); o.Code != 0 || o.Err != "" {
+		if o := callTo(nil, "plot", path, "--cpus", "4", "--to", name, "--force"); o.Code != 0 || o.Err != "" {
 			t.Fatalf("%s: %+v, want exit code 0 and no stderr", name, o)
 		}
 	}
@@ -271,7 +271,7 @@ func checkScreen(t *testing.T, g goldenSet, path string) {
 // checkMerged checks the report that merge makes of a recording. The golden of an unchanged report is one line.
 func checkMerged(t *testing.T, g goldenSet, path string) {
 	t.Helper()
-	o := callTo(nil, "merge", path, "--cpus", "4", "-o", "merged.json", "--force", "--html", "never")
+	o := callTo(nil, "merge", path, "--cpus", "4", "--to", "merged.json", "--force", "--no-page")
 	merged, err := os.ReadFile("merged.json")
 	if err != nil {
 		t.Fatal(err, o)
@@ -295,8 +295,8 @@ func TestOutputs_ListsEqualGoldenFiles(t *testing.T) {
 	} {
 		g.run(t, output, args...)
 	}
-	if o := callTo(nil, "ls", "--html", "index.html"); o.Code != 0 {
-		t.Fatalf("ls --html: %+v, want exit code 0", o)
+	if o := callTo(nil, "ls", "--to", "index.html"); o.Code != 0 {
+		t.Fatalf("ls --to: %+v, want exit code 0", o)
 	}
 	index, err := os.ReadFile("index.html")
 	if err != nil {
@@ -325,8 +325,8 @@ func TestOutputs_ComparisonsEqualGoldenFiles(t *testing.T) {
 	} {
 		runs := slices.Concat(sides[0], []string{"--"}, sides[1])
 		g.run(t, name+".txt", append([]string{"diff", "--all"}, runs...)...)
-		g.run(t, name+".md", append([]string{"diff", "--format", "markdown"}, runs...)...)
-		g.run(t, name+".json", append([]string{"diff", "--format", "json", "--html", name + ".html", "--fail-if", "job_cpu_seconds > +10%",
+		g.run(t, name+".md", append([]string{"diff", "--format", "md"}, runs...)...)
+		g.run(t, name+".json", append([]string{"diff", "--format", "json", "--to", name + ".html", "--fail-if", "job_cpu_seconds > +10%",
 			"--fail-if", "wall_seconds < 1"}, runs...)...)
 		page, err := os.ReadFile(name + ".html")
 		if err != nil {

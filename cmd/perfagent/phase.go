@@ -12,20 +12,19 @@ import (
 func newPhase(s streams) *cobra.Command {
 	end := false
 	cmd := &cobra.Command{
-		Use:   "phase NAME [-- CMD [ARG...]]",
-		Short: "begin or end a phase in the report of the run around it",
-		Long: `Begin a phase of the job, or end it with --end. The report of the perfagent
-around it says what each phase used. A phase lasts until the next one begins.
+		Use:   "phase NAME [-- COMMAND [ARG...]]",
+		Short: "begin or end a phase of the run",
+		Long: `Begin a phase of the job, or end it with --end. The report shows what each phase
+used. A phase lasts until the next one begins.
 
-With a command, the phase lasts as long as the command, whose exit code,
-streams, signals and terminal are passed through unchanged. The command's
-environment has PERFAGENT_PHASE=NAME. Afterwards the phase goes on that
-PERFAGENT_PHASE names here, or none.
+With a command, the phase lasts as long as the command. The command's exit code,
+streams, signals and terminal are passed through unchanged, and its environment
+has PERFAGENT_PHASE=NAME. Afterwards the outer phase resumes, if there is one.
 
-Outside of perfagent no phase is written, and the command runs all the same.
+Outside perfagent no phase is recorded, and the command runs normally.
 
-Exit code: 0, also where the phase cannot be written; the command's, as in
-perfagent run; 125 for wrong use.`,
+Exit code: the command's own, as in perfagent run; 0 without a command, even if
+the phase could not be recorded; 125 for wrong use.`,
 		Example: `  perfagent phase train
   perfagent phase --end
   perfagent phase link -- make all`,
@@ -44,7 +43,7 @@ perfagent run; 125 for wrong use.`,
 	}
 
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().BoolVar(&end, "end", false, "end the phase; none begins")
+	cmd.Flags().BoolVar(&end, "end", false, "end the phase without a new one")
 
 	return cmd
 }
@@ -58,12 +57,12 @@ func phaseArgs(args []string, dash int, end bool) (name string, command []string
 	case end:
 		return "", nil, nil
 	case len(args) == 0 || args[0] == "" || dash == 0:
-		return "", nil, errors.New("no name: perfagent phase NAME [-- CMD [ARG...]]")
+		return "", nil, errors.New("no name: perfagent phase NAME [-- COMMAND [ARG...]]")
 	case len(args) == 1:
 		return args[0], nil, nil
 	case args[1] != "--" || len(args) == 2:
 		return "", nil, errors.New(
-			"a name is one argument; a command follows --: perfagent phase NAME [-- CMD [ARG...]]")
+			"a name is one argument; a command follows --: perfagent phase NAME [-- COMMAND [ARG...]]")
 	}
 
 	return args[0], args[2:], nil

@@ -161,9 +161,9 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 	}
 
 	// The named parts, the run, and its directory give the same report.
-	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
-	insideIn(t, dir, append([]string{"merge", "-o", "pieces.json"}, pieces...)...).Want(t, 0)
-	insideIn(t, dir, "merge", run, "-o", "dir.json").Want(t, 0)
+	insideIn(t, dir, "merge", "4711", "--to", "run.json").Want(t, 0)
+	insideIn(t, dir, append([]string{"merge", "--to", "pieces.json"}, pieces...)...).Want(t, 0)
+	insideIn(t, dir, "merge", run, "--to", "dir.json").Want(t, 0)
 	whole, err := os.ReadFile(filepath.Join(dir, "run.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -179,13 +179,13 @@ func TestShow_RunIDStandsForAllNodesAndRanks(t *testing.T) {
 	if err := errors.Join(os.Remove(pieces[0]), os.Remove(pieces[1]), os.Remove(pieces[3])); err != nil {
 		t.Fatal(err)
 	}
-	insideIn(t, dir, "merge", "4711", "-o", "closed.json").Want(t, 0)
+	insideIn(t, dir, "merge", "4711", "--to", "closed.json").Want(t, 0)
 	if data, err := os.ReadFile(filepath.Join(dir, "closed.json")); err != nil || string(data) != string(whole) {
 		t.Errorf("the merged report differs if one node was combined before (%v)", err)
 	}
 
-	for _, args := range [][]string{{"plot", "4711", "-o", "all.html"}, {"plot", "4711", "-o", "one.svg", "--node", "1"}, {"diff", "4711", "4711"},
-		{"show", "--format", "csv", "4711"}, {"show", "--format", "markdown", "4711"}} {
+	for _, args := range [][]string{{"plot", "4711", "--to", "all.html"}, {"plot", "4711", "--to", "one.svg", "--node", "1"}, {"diff", "4711", "4711"},
+		{"show", "--format", "csv", "4711"}, {"show", "--format", "md", "4711"}} {
 		insideIn(t, dir, args...).Want(t, 0)
 	}
 	if page, err := os.ReadFile(filepath.Join(dir, "all.html")); err != nil || !strings.Contains(string(page), "4711") {
@@ -235,13 +235,13 @@ func TestPieces_HostsWithoutIndexAreNumberedByRanks(t *testing.T) {
 		t.Errorf("job_cpu_seconds %v and %v, want 25 and 61.5",
 			nodes["0"]["job_cpu_seconds"], nodes["1"]["job_cpu_seconds"])
 	}
-	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
+	insideIn(t, dir, "merge", "4711", "--to", "run.json").Want(t, 0)
 	r := reportertest.ReadFile(t, filepath.Join(dir, "run.json"))
 	if len(r.Nodes) != 2 || r.Nodes["0"].Host.Hostname != "z9" || r.Nodes["1"].Host.Hostname != "a10" || len(r.Nodes["1"].Ranks) != 4 {
 		t.Errorf("nodes %q, want 0 on z9 and 1 on a10 with 4 ranks", r.NodeNames())
 	}
-	insideIn(t, dir, "plot", "4711", "-o", "one.svg", "--node", "1").Want(t, 0)
-	insideIn(t, dir, "plot", "4711", "-o", "none.svg", "--node", "2").Want(t, 1)
+	insideIn(t, dir, "plot", "4711", "--to", "one.svg", "--node", "1").Want(t, 0)
+	insideIn(t, dir, "plot", "4711", "--to", "none.svg", "--node", "2").Want(t, 1)
 	if r := listed(t, dir)[0]; !slices.Equal(r.FailedNodes, []int{1}) || !strings.Contains(r.Report, "node-a10.rank-") {
 		t.Errorf("%+v, want node 1 failed, and a report of a rank of node-a10", r)
 	}
@@ -294,7 +294,7 @@ func TestPieces_NewestLaunchCounts(t *testing.T) {
 	if err := json.Unmarshal([]byte(o.Out), &c); err != nil || c.A.Runs != 1 || c.B.Runs != 3 {
 		t.Errorf("diff of one launch and three runs: %v: %+v, want 1 and 3 runs: %.300s", err, c, o.Out)
 	}
-	insideIn(t, dir, "merge", "4711@1", "4711@2", "-o", "x.json").Want(t, 1)
+	insideIn(t, dir, "merge", "4711@1", "4711@2", "--to", "x.json").Want(t, 1)
 	insideIn(t, dir, "plot", "4711@2").Want(t, 0)
 	if _, err := os.Stat(filepath.Join(dir, "4711@2.png")); err != nil {
 		t.Error(err)
@@ -335,7 +335,7 @@ func TestPieces_RanksInJournalsAreCounted(t *testing.T) {
 	if o.Want(t, 0); !strings.Contains(o.Out, "rank 1") {
 		t.Errorf("show does not name rank 1, which has no end:\n%s", o.Out)
 	}
-	insideIn(t, dir, "merge", "4711", "-o", "run.json").Want(t, 0)
+	insideIn(t, dir, "merge", "4711", "--to", "run.json").Want(t, 0)
 	r := reportertest.ReadFile(t, filepath.Join(dir, "run.json"))
 	if ranks := r.Nodes["0"].Ranks; len(ranks) != 2 || ranks["1"].Incomplete == "" || ranks["0"].Incomplete != "" {
 		t.Errorf("ranks %+v, want 2, only rank 1 incomplete", ranks)

@@ -19,7 +19,7 @@ import (
 )
 
 type plotOptions struct {
-	output string
+	to     string
 	kind   string // html, svg or png
 	force  bool
 	metric string
@@ -31,28 +31,28 @@ type plotOptions struct {
 func newPlot(s streams) *cobra.Command {
 	o := &plotOptions{runFinder: runFinder{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "plot [flags] [RUN] [-o FILE.html|.svg|.png]",
+		Use:   "plot [flags] [RUN] [--to FILE]",
 		Short: "draw a run as a page or a static picture",
 		Long: `Draw a run: RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of
 a run, a run in a store, STORE#RUN-ID, or a file: a report, a journal, or
 perf.py's JSON. Without RUN, draw the run that started last.
 
-FILE.html is the page that run writes beside its report, of all nodes: one file
-that needs no network. FILE.svg and FILE.png are static pictures of one node,
-for papers, issues and CI. They have the node's charts or, with --metric, a
-single key of the samples or of the envelope. Without -o, the picture is
-RUN-ID.png in the working directory, which never replaces a file. FILE is
-replaced only with --force.`,
+FILE.html is the page that perfagent run writes next to its report, with all
+nodes: one file that needs no network. FILE.svg and FILE.png are static pictures
+of one node, for papers, issues and CI. They have the node's charts or, with
+--metric, a single key of the samples or of the envelope. Without --to, the
+picture is RUN-ID.png in the working directory, and never replaces a file. FILE
+is replaced only with --force.`,
 		Example: `  perfagent plot
-  perfagent plot trial-7 -o trial-7.html
-  perfagent plot job-4711.json -o node-3.svg --node 3
-  perfagent plot perf.json -o cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
+  perfagent plot trial-7 --to trial-7.html
+  perfagent plot job-4711.json --to node-3.svg --node 3
+  perfagent plot perf.json --to cpu.png --metric cpu_pct_per_cpu_avg --width 900`,
 		Args: atMostOne,
 		RunE: o.runE(o.plot),
 	}
 
 	f := o.addTo(cmd)
-	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write: .html, .svg or .png (default: RUN-ID.png)")
+	f.StringVar(&o.to, "to", "", "`FILE` to write: .html, .svg or .png (default: RUN-ID.png)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	f.StringVar(&o.metric, "metric", "",
 		"draw this `KEY` of samples or envelope instead of the charts: mem_used_mb, op:store.get:time_ms")
@@ -69,8 +69,8 @@ func (o *plotOptions) plot(args []string) error {
 		return err
 	}
 
-	if !o.given("output") { // never replace a file that the user did not name
-		o.output, o.force = found.Name()+".png", false
+	if !o.given("to") { // never replace a file that the user did not name
+		o.to, o.force = found.Name()+".png", false
 	}
 	if err := o.checkOutput(found); err != nil {
 		return fmt.Errorf("plot: %w", err)
@@ -82,34 +82,34 @@ func (o *plotOptions) plot(args []string) error {
 	if err := o.draw(&out, found, series.Resolve); err != nil {
 		return err
 	}
-	err = reportfile.WritePicture(o.output, o.force, func(w io.Writer) error {
+	err = reportfile.WritePicture(o.to, o.force, func(w io.Writer) error {
 		_, err := out.WriteTo(w)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if !o.given("output") {
-		fmt.Fprintln(o.streams.out, text.Printable(o.output))
+	if !o.given("to") {
+		fmt.Fprintln(o.streams.out, text.Printable(o.to))
 	}
 
 	return nil
 }
 
-// checkOutput checks the format of --output, the flags that apply to it, and that the file may be written.
+// checkOutput checks the format of --to, the flags that apply to it, and that the file may be written.
 func (o *plotOptions) checkOutput(found *catalog.Match) error {
 	var err error
-	if o.kind, err = plotter.PictureFormat(o.output); err != nil {
-		return fmt.Errorf("-o: %w", err)
+	if o.kind, err = plotter.PictureFormat(o.to); err != nil {
+		return fmt.Errorf("--to: %w", err)
 	}
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := checkReplaceable(o.output, o.force); err != nil {
+	if err := checkReplaceable(o.to, o.force); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(found.Paths(), func(path string) bool { return sameFile(path, o.output) }) {
-		return fmt.Errorf("-o %s is the report itself: name another file", o.output)
+	if slices.ContainsFunc(found.Paths(), func(path string) bool { return sameFile(path, o.to) }) {
+		return fmt.Errorf("--to %s is the report itself: name another file", o.to)
 	}
 
 	return nil

@@ -30,7 +30,7 @@ func TestE2E_Plot_DrawsJournalOfKilledPerfagent(t *testing.T) {
 		t.Errorf("a killed perfagent left the pages %q, want none", got)
 	}
 	for _, name := range []string{"x.html", "x.svg"} {
-		o := clitest.Run(t, "plot", journal, "-o", name)
+		o := clitest.Run(t, "plot", journal, "--to", name)
 		o.Want(t, 0)
 		text, err := os.ReadFile(filepath.Join(o.Dir, name))
 		if err != nil || !regexp.MustCompile(`still running or lost; last sample at`).Match(text) {

@@ -80,7 +80,7 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	}
 
 	// The second recording of the same name gets the second page.
-	again := insideCommand(t, "run", "--run-id", "r", "--html", "always", "--", "true")
+	again := insideCommand(t, "run", "--run-id", "r", "--no-page=false", "--", "true")
 	again.Dir = o.Dir
 	again.perform(t).Want(t, 0)
 	second := reportertest.ReadFile(t, filepath.Join(out, "r", "node-0.2.json"))
@@ -90,7 +90,7 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 		t.Errorf("pages %q, want r/node-0.2.html and r/node-0.html", got)
 	}
 	// plot draws the same from the report.
-	third := insideCommand(t, "plot", path, "-o", "again.html")
+	third := insideCommand(t, "plot", path, "--to", "again.html")
 	o = third.perform(t)
 	o.Want(t, 0)
 	if o.Out != "" || o.Err != "" {
@@ -106,11 +106,11 @@ func TestRun_WritesNoPageIfNotWanted(t *testing.T) {
 		env   string
 		pages int
 	}{
-		{[]string{"--html", "never"}, "", 0},
-		{nil, "PERFAGENT_HTML=never", 0},
-		{[]string{"--html", "auto"}, "PERFAGENT_HTML=never", 1},
-		{[]string{"--html", "never"}, "PERFAGENT_HTML=rubbish", 0},
-		{nil, "PERFAGENT_HTML=", 1},
+		{[]string{"--no-page"}, "", 0},
+		{nil, "PERFAGENT_NO_PAGE=1", 0},
+		{[]string{"--no-page=false"}, "PERFAGENT_NO_PAGE=1", 1},
+		{[]string{"--no-page"}, "PERFAGENT_NO_PAGE=rubbish", 0},
+		{nil, "PERFAGENT_NO_PAGE=", 1},
 	} {
 		cmd := insideCommand(t, append(append([]string{"run"}, c.flags...), "--summary", "always", "--", "sh", "-c", "exit 5")...)
 		cmd.Env = append(cmd.Env, c.env)
@@ -124,18 +124,18 @@ func TestRun_WritesNoPageIfNotWanted(t *testing.T) {
 	}
 }
 
-// A run below 2 s has a page if it failed or with --html always; otherwise the summary names the plot command for it.
+// A run below 2 s has a page if it failed or with --no-page=false; otherwise the summary names the plot command for it.
 func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		html, script string
+		flag, script string
 		pages        int
-	}{{"auto", "true", 0}, {"always", "true", 1}, {"auto", "exit 3", 1}, {"auto", "sleep 2", 1}, {"never", "sleep 2", 0}} {
-		o := clitest.Run(t, "run", "--html", c.html, "--summary", "always", "--", "sh", "-c", c.script)
+	}{{"-i1", "true", 0}, {"--no-page=false", "true", 1}, {"-i1", "exit 3", 1}, {"-i1", "sleep 2", 1}, {"--no-page", "sleep 2", 0}} {
+		o := clitest.Run(t, "run", c.flag, "--summary", "always", "--", "sh", "-c", c.script)
 		pages := plotPages(t, filepath.Join(o.Dir, "perfagent-out"))
-		const hint = "none below 2 s; perfagent plot REPORT -o FILE.html makes one"
+		const hint = "none below 2 s; perfagent plot REPORT --to FILE.html makes one"
 		if len(pages) != c.pages || strings.Contains(o.Err, hint) != (c.script == "true" && c.pages == 0) {
-			t.Errorf("--html %s, %s: pages %q, want %d; stderr:\n%s", c.html, c.script, pages, c.pages, o.Err)
+			t.Errorf("%s, %s: pages %q, want %d; stderr:\n%s", c.flag, c.script, pages, c.pages, o.Err)
 		}
 		if c.pages > 0 {
 			continue
@@ -143,14 +143,14 @@ func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 
 		_, path := reportertest.ReadSingle(t, filepath.Join(o.Dir, "perfagent-out"))
 		page := filepath.Join(o.Dir, "page.html")
-		clitest.Run(t, "plot", path, "-o", page).Want(t, 0)
+		clitest.Run(t, "plot", path, "--to", page).Want(t, 0)
 		plotWhole(t, page, o.Report(t).Nodes["0"])
 	}
 }
 
 func TestSidecar_RefreshesItsPage(t *testing.T) {
 	t.Parallel()
-	l := clitest.StartProcess(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms", "--html", "always"))
+	l := clitest.StartProcess(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms", "--no-page=false"))
 	page := filepath.Join(l.Cmd.Dir, "perfagent-out", "r", "node-0.html")
 	clitest.WaitUntil(t, "the page is there while the sidecar runs", func() bool {
 		_, err := os.Stat(page)
@@ -177,7 +177,7 @@ func plotTwo(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	for node, code := range []string{"0", "4"} {
-		cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--node", strconv.Itoa(node), "--html", "never", "--out", dir, "--", "sh", "-c", "exit "+code)
+		cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--node", strconv.Itoa(node), "--no-page", "--out", dir, "--", "sh", "-c", "exit "+code)
 		o := clitest.RunCommand(t, cmd)
 		if o.Code != node*4 {
 			t.Fatalf("node %d: exit code %d, want %d: %s", node, o.Code, node*4, o.Err)
@@ -195,15 +195,15 @@ func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 		return cmd.perform(t)
 	}
 	dir := t.TempDir()
-	merge(dir, "-o", "job.json").Want(t, 0)
+	merge(dir, "--to", "job.json").Want(t, 0)
 	merged := reportertest.ReadFile(t, filepath.Join(dir, "job.json"))
 	plotWhole(t, filepath.Join(dir, "job.html"), merged.Nodes["0"])
 	html, _ := os.ReadFile(filepath.Join(dir, "job.html"))
 	if !bytes.Contains(html, []byte(`data-node="1"`)) || !bytes.Contains(html, []byte(`id="n1"`)) {
 		t.Error("the page lacks the charts or the row of node 1, want both nodes")
 	}
-	merge(dir, "-o", "only.json", "--html", "never").Want(t, 0)
-	merge(dir, "-o", "no-extension").Want(t, 0)
+	merge(dir, "--to", "only.json", "--no-page").Want(t, 0)
+	merge(dir, "--to", "no-extension").Want(t, 0)
 	for name, there := range map[string]bool{"only.html": false, "no-extension.html": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
 			t.Errorf("%s: %v, want it to exist: %v", name, err, there)
@@ -214,7 +214,7 @@ func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 	for _, taken := range []string{"job.json", "job.html"} {
 		dir := t.TempDir()
 		clitest.Write(t, filepath.Join(dir, taken), "precious", 0o600)
-		o := merge(dir, "-o", "job.json")
+		o := merge(dir, "--to", "job.json")
 		o.Want(t, 1)
 		o.WantLine(t, taken, "--force")
 		if files, _ := os.ReadDir(dir); len(files) != 1 {
@@ -224,14 +224,24 @@ func TestMerge_WritesPageOfAllNodes(t *testing.T) {
 			t.Errorf("%s is now %.40q, want \"precious\"", taken, text)
 		}
 		if taken == "job.html" { // without a page there is no conflict
-			merge(dir, "-o", "job.json", "--html", "never").Want(t, 0)
+			merge(dir, "--to", "job.json", "--no-page").Want(t, 0)
 		}
-		merge(dir, "-o", "job.json", "--force").Want(t, 0)
+		merge(dir, "--to", "job.json", "--force").Want(t, 0)
 		plotWhole(t, filepath.Join(dir, "job.html"), reportertest.ReadFile(t, filepath.Join(dir, "job.json")).Nodes["0"])
 	}
-	o := merge(t.TempDir(), "-o", "job.json", "--html", "sometimes")
+	for value, pages := range map[string]bool{"1": false, "0": true, "": true} {
+		t.Setenv("PERFAGENT_NO_PAGE", value)
+		dir := t.TempDir()
+		merge(dir, "--to", "job.json").Want(t, 0)
+		if got := clitest.Exists(filepath.Join(dir, "job.html")); got != pages {
+			t.Errorf("merge with PERFAGENT_NO_PAGE=%s: a page %v, want %v", value, got, pages)
+		}
+	}
+	t.Setenv("PERFAGENT_NO_PAGE", "sometimes")
+	merge(t.TempDir(), "--to", "job.json", "--no-page").Want(t, 0)
+	o := merge(t.TempDir(), "--to", "job.json")
 	o.Want(t, 1)
-	o.WantLine(t, "--html", "sometimes")
+	o.WantLine(t, "PERFAGENT_NO_PAGE", "sometimes")
 }
 
 // If the disk has room for the report but not for its page, one line reports that, and nothing else changes.
@@ -288,7 +298,7 @@ func TestRun_PageWrittenByJobIsNotOverwritten(t *testing.T) {
 
 // The page of a perf.py file has its metrics.
 func TestPlot_PageOfPerfPyHasItsMetrics(t *testing.T) {
-	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--html", "always", "--", "sleep", "0.3")
+	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--no-page=false", "--", "sleep", "0.3")
 	o.Want(t, 0)
 	dir := filepath.Join(o.Dir, "perfagent-out", "r")
 	page, err := os.ReadFile(filepath.Join(dir, "node-0.html"))
@@ -298,7 +308,7 @@ func TestPlot_PageOfPerfPyHasItsMetrics(t *testing.T) {
 	if !bytes.Contains(page, []byte(`data-metric="max_t_mem_percent" data-value="`)) {
 		t.Error("the page lacks max_t_mem_percent")
 	}
-	again := insideCommand(t, "plot", filepath.Join(dir, "node-0.json"), "--cpus", "6", "-o", "again.html")
+	again := insideCommand(t, "plot", filepath.Join(dir, "node-0.json"), "--cpus", "6", "--to", "again.html")
 	again.perform(t).Want(t, 0)
 	if html, err := os.ReadFile(filepath.Join(again.Dir, "again.html")); err != nil || !bytes.Contains(html, []byte(`data-metric="node_cpu_hours" data-value="`)) {
 		t.Errorf("the page with --cpus lacks node_cpu_hours (%v)", err)
@@ -326,18 +336,18 @@ func TestPlot_WritesSVGAndPNG(t *testing.T) {
 		}
 		return data
 	}
-	svg, image := plot("-o", "picture.svg"), plot("-o", "picture.png")
+	svg, image := plot("--to", "picture.svg"), plot("--to", "picture.png")
 	plotXML(t, svg)
 	if c, err := png.DecodeConfig(bytes.NewReader(image)); err != nil || c.Width != 800 {
 		t.Errorf("picture.png: %+v (%v), want a width of 800", c, err)
 	}
-	if !bytes.Equal(svg, plot("-o", "picture.svg")) || !bytes.Equal(image, plot("-o", "picture.png")) {
+	if !bytes.Equal(svg, plot("--to", "picture.svg")) || !bytes.Equal(image, plot("--to", "picture.png")) {
 		t.Error("another process draws other pictures of the same report")
 	}
-	if c, err := png.DecodeConfig(bytes.NewReader(plot("-o", "picture.png", "--width", "1234", "--metric", "mem_used_mb", "--node", "0"))); err != nil || c.Width != 1234 {
+	if c, err := png.DecodeConfig(bytes.NewReader(plot("--to", "picture.png", "--width", "1234", "--metric", "mem_used_mb", "--node", "0"))); err != nil || c.Width != 1234 {
 		t.Errorf("picture.png: %+v (%v), want a width of 1234", c, err)
 	}
-	metric := plot("--metric", "disk_io_read_mb_per_second", "--output", "picture.svg")
+	metric := plot("--metric", "disk_io_read_mb_per_second", "--to", "picture.svg")
 	plotXML(t, metric)
 	if !bytes.Contains(metric, []byte(">disk_io_read_mb_per_second<")) || bytes.Contains(metric, []byte("Memory")) {
 		t.Error("picture with --metric lacks its key, or has the chart Memory")
@@ -365,31 +375,31 @@ func TestPlot_ErrorLeavesNoFile(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		{[]string{good, "-o", ""}, []string{"-o"}},
-		{[]string{good, "-o", "x.gif"}, []string{"x.gif", ".svg"}},
-		{[]string{good, "-o", "svg"}, []string{`"svg"`}},
-		{[]string{good, "-o", "x\x1b.pdf"}, []string{`x\x1b.pdf`}},
-		{[]string{good, "-o", "x.svg", "--node", "7"}, []string{"no node 7", good}},
-		{[]string{good, "-o", "x.svg", "--node", "-1"}, []string{"--node"}},
-		{[]string{good, "-o", "x.svg", "--node", "first"}, []string{"--node"}},
-		{[]string{good, "-o", "x.svg", "--metric", "cpu"}, []string{`"cpu"`, "mem_percent"}},
-		{[]string{good, "-o", "x.svg", "--metric", "timestamp"}, []string{"time axis"}},
-		{[]string{good, "-o", "x.png", "--metric", "wall_seconds"}, []string{"wall_seconds"}},
-		{[]string{good, "-o", "x.png", "--width", "299"}, []string{"--width", "300"}},
-		{[]string{good, "-o", "x.png", "--width", "8001"}, []string{"--width", "8000"}},
-		{[]string{good, "-o", "x.png", "--width", "wide"}, []string{"--width"}},
-		{[]string{good, "-o", "x.png", "--cpus", "-1"}, []string{"--cpus"}},
-		{[]string{good, "-o", "x.html", "--width", "900"}, []string{"shows all nodes"}},
-		{[]string{good, "-o", "x.html", "--metric", "mem_percent"}, []string{"--metric"}},
-		{[]string{good, "-o", "nowhere/x.svg"}, []string{"write picture nowhere/x.svg"}},
-		{[]string{good, "-o", "nowhere/x.HTML"}, []string{"write page nowhere/x.HTML"}},
-		{[]string{good, "-o", "x.HTML", "--width", "900"}, []string{"shows all nodes"}},
-		{[]string{broken, "-o", "x.html"}, []string{broken}},
-		{[]string{broken, "-o", "x.svg"}, []string{broken}},
-		{[]string{newer, "-o", "x.html"}, []string{newer, "newer perfagent"}},
-		{[]string{"not-there.json", "-o", "x.html"}, []string{"not-there.json"}},
-		{[]string{".", "-o", "x.png"}, []string{"no report under ."}},
-		{[]string{"a", "b"}, []string{"one run or report", "perfagent merge"}},
+		{[]string{good, "--to", ""}, []string{"--to"}},
+		{[]string{good, "--to", "x.gif"}, []string{"x.gif", ".svg"}},
+		{[]string{good, "--to", "svg"}, []string{`"svg"`}},
+		{[]string{good, "--to", "x\x1b.pdf"}, []string{`x\x1b.pdf`}},
+		{[]string{good, "--to", "x.svg", "--node", "7"}, []string{"no node 7", good}},
+		{[]string{good, "--to", "x.svg", "--node", "-1"}, []string{"--node"}},
+		{[]string{good, "--to", "x.svg", "--node", "first"}, []string{"--node"}},
+		{[]string{good, "--to", "x.svg", "--metric", "cpu"}, []string{`"cpu"`, "mem_percent"}},
+		{[]string{good, "--to", "x.svg", "--metric", "timestamp"}, []string{"time axis"}},
+		{[]string{good, "--to", "x.png", "--metric", "wall_seconds"}, []string{"wall_seconds"}},
+		{[]string{good, "--to", "x.png", "--width", "299"}, []string{"--width", "300"}},
+		{[]string{good, "--to", "x.png", "--width", "8001"}, []string{"--width", "8000"}},
+		{[]string{good, "--to", "x.png", "--width", "wide"}, []string{"--width"}},
+		{[]string{good, "--to", "x.png", "--cpus", "-1"}, []string{"--cpus"}},
+		{[]string{good, "--to", "x.html", "--width", "900"}, []string{"shows all nodes"}},
+		{[]string{good, "--to", "x.html", "--metric", "mem_percent"}, []string{"--metric"}},
+		{[]string{good, "--to", "nowhere/x.svg"}, []string{"write picture nowhere/x.svg"}},
+		{[]string{good, "--to", "nowhere/x.HTML"}, []string{"write page nowhere/x.HTML"}},
+		{[]string{good, "--to", "x.HTML", "--width", "900"}, []string{"shows all nodes"}},
+		{[]string{broken, "--to", "x.html"}, []string{broken}},
+		{[]string{broken, "--to", "x.svg"}, []string{broken}},
+		{[]string{newer, "--to", "x.html"}, []string{newer, "newer perfagent"}},
+		{[]string{"not-there.json", "--to", "x.html"}, []string{"not-there.json"}},
+		{[]string{".", "--to", "x.png"}, []string{"no report under ."}},
+		{[]string{"a", "b"}, []string{"one run", "perfagent diff"}},
 	} {
 		o := inside(t, append([]string{"plot"}, c.args...)...)
 		o.Want(t, 1)
@@ -406,7 +416,7 @@ func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
 	for _, name := range []string{"x.html", "x.svg", "x.png"} {
 		dir := t.TempDir()
 		plot := func(args ...string) clitest.Outcome {
-			cmd := insideCommand(t, append([]string{"plot", good, "-o", name}, args...)...)
+			cmd := insideCommand(t, append([]string{"plot", good, "--to", name}, args...)...)
 			cmd.Dir = dir
 			return cmd.perform(t)
 		}
@@ -435,7 +445,7 @@ func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
 func TestPlot_AcceptsExtensionInCapitals(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for name, begin := range map[string]string{"x.HTML": "<!DOCTYPE html>", "x.Svg": "<", "x.PNG": "\x89PNG"} {
-		o := inside(t, "plot", good, "-o", name)
+		o := inside(t, "plot", good, "--to", name)
 		o.Want(t, 0)
 		if text, err := os.ReadFile(filepath.Join(o.Dir, name)); err != nil || !strings.HasPrefix(string(text), begin) {
 			t.Errorf("%s: %v, %.40q; want a file that begins with %q", name, err, text, begin)
@@ -455,7 +465,7 @@ func TestPlot_KeepsItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, names := range [][2]string{{"same.html", "same.html"}, {same, "./same.html"}, {"hard.html", "same.html"}, {"soft.html", "same.html"}} {
-		cmd := insideCommand(t, "plot", names[0], "-o", names[1], "--force")
+		cmd := insideCommand(t, "plot", names[0], "--to", names[1], "--force")
 		cmd.Dir = dir
 		o := cmd.perform(t)
 		o.Want(t, 1)
@@ -466,15 +476,15 @@ func TestPlot_KeepsItsInput(t *testing.T) {
 	}
 }
 
-// merge -o X.html fails with the hint to name the report.
+// merge --to X.html fails with the hint to name the report.
 func TestMerge_RefusesNameOfAPage(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {
-		o := inside(t, "merge", good, "-o", name)
+		o := inside(t, "merge", good, "--to", name)
 		o.Want(t, 1)
-		o.WantLine(t, "-o "+name, "m3.json", "page is written beside it")
+		o.WantLine(t, "--to "+name, "m3.json", "page is written next to it")
 		if files, _ := os.ReadDir(o.Dir); len(files) != 0 {
-			t.Errorf("merge -o %s left the files %v, want none", name, files)
+			t.Errorf("merge --to %s left the files %v, want none", name, files)
 		}
 	}
 }

@@ -32,13 +32,13 @@ func newPrune(s streams) *cobra.Command {
 		Use:        "prune [flags] --keep N | --older AGE",
 		SuggestFor: []string{"remove", "delete", "clean", "gc"},
 		Short:      "remove old runs",
-		Long: `Remove runs below --out that have ended: all but the newest N, those that ended
-longer ago than AGE, or with both flags those to which both apply. A run is
-removed whole, with all launches, nodes and ranks, but only perfagent's own
-files, and its directory if nothing else is in it.
+		Long: `Remove runs below --out that have ended: all but the newest N, or the runs that
+ended longer ago than AGE, or with both flags the runs to which both apply. All
+launches, nodes and ranks of a run are removed, but only perfagent's own files,
+and the directory if nothing else is in it.
 
-A run that is going on is never removed. A run with a push that is pending, or
-whose perfagent is gone without a report, is kept and named unless --force is
+A running run is never removed. A run with a pending push, and a run without a
+report after its perfagent was killed, is kept and named, unless --force is
 given. On a terminal, prune asks before it removes anything.`,
 		Example: `  perfagent prune --keep 20
   perfagent prune --older 30d --dry-run`,
@@ -49,8 +49,8 @@ given. On a terminal, prune asks before it removes anything.`,
 	f := o.addTo(cmd)
 	f.IntVar(&o.keep, "keep", -1, "keep the newest `N` runs")
 	f.Var(&o.older, "older", "remove runs that ended longer ago than `AGE`: 30d, 12h, 2w")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
-	f.BoolVar(&o.force, "force", false, "remove also runs with a pending push, and those without a report")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would be removed")
+	f.BoolVar(&o.force, "force", false, "also remove runs with a pending push, and those without a report")
 	f.Lookup("keep").DefValue = ""
 
 	return cmd
@@ -183,7 +183,7 @@ func (o *pruneOptions) remove(chosen []prunableRun) error {
 				continue
 			}
 		}
-		row := rowOf(c.about).Cells
+		row := rowOf(c.about, 0, true).Cells
 		fmt.Fprintf(o.streams.out, "%s %s  %s  %s  %s\n", verb, row[lsRun], row[lsStart], row[lsEnd],
 			text.Clip(row[lsCommand].String(), 40))
 	}

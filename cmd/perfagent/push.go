@@ -35,19 +35,18 @@ func newPush(s streams) *cobra.Command {
 report itself as an artifact, of all nodes and ranks. RUN is a RUN-ID, RUN-ID@K
 for its K-th launch, @latest, @-2, the directory of a run, a run in a store,
 STORE#RUN-ID, or a file: a report, a merged one, a journal, or perf.py's JSON.
-Each report goes to the MLflow run that it belongs to: the one recorded in a
-pending report, else the one that the job created, else a new one. Only what the
-server lacks is sent, so a push can be repeated, and it resumes where it was
-interrupted.
+Each report goes to its MLflow run: the one recorded in a pending report, or the
+one that the job created, or a new one. Only what the server lacks is sent, so
+you can repeat a push, and it resumes where it was interrupted.
 
-With --store, put the reports into a store: a directory, a Redis server, a
-bucket of S3, or a ProxyStore, where Python programs find them. Of each node the
-first free name is taken, RUN-ID/node-N, RUN-ID/node-N.2 and so on; what is
-there already stays as it is, and is not put again.
+With --store, put the reports into a store: a directory, a Redis server, an S3
+bucket, or a ProxyStore, where Python programs find them. Each node gets the
+first free name: RUN-ID/node-N, RUN-ID/node-N.2 and so on. A report that is
+already there is left as it is, and is not put again.
 
-The server is --mlflow, else MLFLOW_TRACKING_URI, else the one recorded in the
-report. The first line says which. All MLFLOW_* variables for authentication,
-TLS, retries and workspaces are obeyed.
+The server is --mlflow, MLFLOW_TRACKING_URI, or the one recorded in the report,
+in this order. The first line names it. All MLFLOW_* variables for
+authentication, TLS, retries and workspaces apply.
 
 Exit code: 0 once the server or the store has everything; 1 otherwise.`,
 		Example: `  perfagent push @latest

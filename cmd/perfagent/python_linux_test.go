@@ -57,7 +57,7 @@ func TestMonitor_RecordsScript(t *testing.T) {
 import json, perfagent
 burn(0.3)
 os.environ["PERFAGENT_MARKS"] = "before"
-monitor = perfagent.Monitor("script", interval=0.05, tags={"stage": 3}, args=["--html", "always"])
+monitor = perfagent.Monitor("script", interval=0.05, tags={"stage": 3}, args=["--no-page=false"])
 assert monitor.report is None and monitor.summary is None
 with monitor as inside:
     assert inside is monitor and os.environ["PERFAGENT_MARKS"].endswith("node-0.marks")
@@ -145,7 +145,7 @@ func TestMonitor_SummaryEqualsLs(t *testing.T) {
 	t.Parallel()
 	o := clitest.RunCommand(t, moduleScript(t, nil, `
 import perfagent
-with perfagent.Monitor("run", out="runs", args=["--interval", "50ms", "--html", "always"]) as m:
+with perfagent.Monitor("run", out="runs", args=["--interval", "50ms", "--no-page=false"]) as m:
     burn(0.2)
 s, page = m.summary, m._repr_html_()
 assert s["schema"] == "perfagent.summary/1" and s["run_id"] == "run" and s["state"] == "ended", s
@@ -247,7 +247,7 @@ func TestMonitor_ProgramThatCannotStartGivesWarning(t *testing.T) {
 		{"no type", `interval=object()`, ""},
 		{"not a perfagent", "", "exit code 3"},
 		{"garbage", "", `it answered b'{"pid": 1}\n'`},
-		{"half a line", "", "no answer within 1 s"},
+		{"half a line", "", "no response within 1 s"},
 		{"no end of a line", "", `it answered b'{"run_id`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

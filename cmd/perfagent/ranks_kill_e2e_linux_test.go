@@ -45,7 +45,7 @@ func killRanks(s *step, r *rand.Rand, kills int, f *killFigures) {
 	cmds, tenths := make([]*exec.Cmd, s.ranks), make([]int, s.ranks) // of a second, for the jobs
 	for rank := range cmds {
 		tenths[rank] = r.IntN(4)
-		cmds[rank] = s.command(rank, "--interval", "20ms", "--html", "never", "--summary", "never", "--",
+		cmds[rank] = s.command(rank, "--interval", "20ms", "--no-page", "--summary", "never", "--",
 			"sh", "-c", fmt.Sprintf("sleep 0.%d; exit %d", tenths[rank], rank))
 		if err := cmds[rank].Start(); err != nil {
 			s.t.Fatal(err)
@@ -148,7 +148,7 @@ func TestE2E_Ranks_256RanksBecomeOneNode(t *testing.T) {
 	s := newStep(t, 256)
 	var cmds []*exec.Cmd
 	for rank := range s.ranks {
-		cmd := s.command(rank, "--html", "never", "--summary", "never", "--", "true")
+		cmd := s.command(rank, "--no-page", "--summary", "never", "--", "true")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func newStep(t testing.TB, ranks int) *step {
 // command prepares perfagent as one rank.
 func (s *step) command(rank int, args ...string) *exec.Cmd {
 	s.t.Helper()
-	cmd := clitest.Perfagent(s.t, append([]string{"run", "--out", filepath.Dir(s.out), "--html", "always"}, args...)...)
+	cmd := clitest.Perfagent(s.t, append([]string{"run", "--out", filepath.Dir(s.out), "--no-page=false"}, args...)...)
 	cmd.Env = append(cmd.Env,
 		"SLURM_JOB_ID="+s.id, "SLURM_STEP_ID=0", "SLURM_NODEID=0", "SLURM_STEP_NUM_NODES=1",
 		fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_LOCALID=", rank),
@@ -285,7 +285,7 @@ func TestRanks_WithoutLauncher_OverlappingPerfagentsAreRanks(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 0)
 	rank := func() rankProcess {
-		return launch(clitest.Perfagent(t, "run", "--out", filepath.Dir(s.out), "--run-id", s.id, "--html", "always", "--", "sh", "-c", "echo up; read go"), t)
+		return launch(clitest.Perfagent(t, "run", "--out", filepath.Dir(s.out), "--run-id", s.id, "--no-page=false", "--", "sh", "-c", "echo up; read go"), t)
 	}
 	first, second := rank(), rank()
 	s.expect("node-0.jsonl", "node-0.rank-1.jsonl")
@@ -306,7 +306,7 @@ func TestRanks_WithoutLauncher_DirectoriesAreIndependent(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 0)
 	rank := func(out string) rankProcess {
-		return launch(clitest.Perfagent(t, "run", "--out", out, "--run-id", s.id, "--summary", "line", "--html", "always", "--",
+		return launch(clitest.Perfagent(t, "run", "--out", out, "--run-id", s.id, "--summary", "line", "--no-page=false", "--",
 			"sh", "-c", "echo up; read go"), t)
 	}
 	other := filepath.Join(t.TempDir(), "out")
@@ -325,7 +325,7 @@ func TestRanks_WithoutLauncher_DirectoriesAreIndependent(t *testing.T) {
 func TestRanks_NestedPerfagentRecordsSeparately(t *testing.T) {
 	t.Parallel()
 	s := newStep(t, 2)
-	inner := fmt.Sprintf("%s run --out %s --html always -- true", clitest.Binary(t), filepath.Dir(s.out))
+	inner := fmt.Sprintf("%s run --out %s --no-page=false -- true", clitest.Binary(t), filepath.Dir(s.out))
 	a, b := s.launch(0, inner), s.launch(1, "exit 0")
 	a.finish().Want(t, 0)
 	s.expect("node-0.html", "node-0.json", "node-0.rank-0.json", "node-0.rank-1.jsonl")
@@ -338,7 +338,7 @@ func TestRanks_UnseenPerfagentsEachMeasureTheHost(t *testing.T) {
 	t.Parallel()
 	for why, temporary := range map[string]func(*testing.T) string{
 		"no such file or directory": func(*testing.T) string { return "/nonexistent" },
-		"no answer within 5s":       hangingDir,
+		"no response within 5s":     hangingDir,
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
@@ -406,7 +406,7 @@ func TestRanks_InWrappedBatchScriptHaveSeparateNodes(t *testing.T) {
 			node, node, clitest.Binary(t), filepath.Dir(s.out))
 	}
 	cmd := clitest.Perfagent(t, "run", "--out", filepath.Dir(s.out), "--", "sh", "-c", inner(0)+inner(1))
-	cmd.Env = append(cmd.Env, "PERFAGENT_HTML=always", "SLURM_JOB_ID="+s.id, "SLURM_NODEID=0", "SLURM_PROCID=0", "SLURM_NTASKS=2")
+	cmd.Env = append(cmd.Env, "PERFAGENT_NO_PAGE=0", "SLURM_JOB_ID="+s.id, "SLURM_NODEID=0", "SLURM_PROCID=0", "SLURM_NTASKS=2")
 	clitest.RunCommand(t, cmd).Want(t, 0)
 
 	s.expect("node-0.2.html", "node-0.2.json", "node-0.html", "node-0.json", "node-1.html", "node-1.json")

@@ -76,10 +76,9 @@ func newRoot(s streams, called string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perfagent",
 		Short: "what a job really used on this node",
-		Long: `perfagent runs a command unchanged and reports what it used, what it wasted, and
-why it died: in the terminal, in a JSON report, and on one HTML page. Like seff
-and jobstats it tells the efficiency of a job, of any job on Linux, and how to
-right-size the next one.
+		Long: `perfagent runs a command unchanged, and reports what it used, why it ended, and
+what to ask for next time: in the terminal, in a JSON report, and on one HTML
+page. It needs no root and no daemon.
 
   perfagent run -- python train.py       wrap a job
   perfagent watch                        watch it live from a second terminal
@@ -100,6 +99,7 @@ right-size the next one.
 		},
 	}
 
+	addHelpFlag(root)
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	root.Flags().SetInterspersed(false) // after an unknown first word, "run" was forgotten: flags are that program's
 	addCommands(root, s, called)
@@ -113,12 +113,14 @@ var commandGroups = []struct {
 	commands []namedCommand
 }{
 	{"Record", []namedCommand{{"run", newRun}, {"attach", newAttach}, {"sidecar", newSidecar}}},
-	{"Look", []namedCommand{{"ls", newLs}, {"show", newShow}, {"watch", newWatch}, {"plot", newPlot}, {"diff", newDiff}}},
+	{"Look", []namedCommand{
+		{"ls", newLs}, {"show", newShow}, {"watch", newWatch}, {"plot", newPlot}, {"diff", newDiff}, {"env", newEnv},
+	}},
 	{"Keep and send", []namedCommand{{"merge", newMerge}, {"push", newPush}, {"prune", newPrune}}},
-	{"Inside a job", []namedCommand{{"mark", newMark}, {"phase", newPhase}, {"record", newRecord}}},
+	{"Inside a job", []namedCommand{{"mark", newMark}, {"phase", newPhase}, {"op", newOp}}},
 	{"Help", []namedCommand{
-		{"metrics", newMetrics}, {"env", newEnv}, {"version", newVersion}, {"completion", newCompletion},
-		{"install", newInstall}, {"help", newHelp},
+		{"metrics", newMetrics}, {"version", newVersion}, {"completion", newCompletion}, {"install", newInstall},
+		{"help", newHelp},
 	}},
 }
 
@@ -153,6 +155,7 @@ func addCommands(root *cobra.Command, s streams, called string) {
 			}
 			cmd := c.make(s)
 			cmd.GroupID = g.title
+			addHelpFlag(cmd)
 			root.AddCommand(cmd)
 			if c.name == "help" {
 				root.SetHelpCommand(cmd) // else cobra adds its own
@@ -171,7 +174,7 @@ func customizeCobra(root *cobra.Command, s streams, args []string) {
 	root.SetArgs(append([]string{}, args...)) // for nil, cobra would take os.Args
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_ = printHelp(s.out, cmd) // there is no other place to report a closed stdout
+		_ = printHelp(s.out, cmd, cmd.Flags().Changed("help")) // there is no other place to report a closed stdout
 	})
 
 	if called, _, err := root.Find(args); err == nil {

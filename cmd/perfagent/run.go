@@ -12,30 +12,30 @@ import (
 func newRun(s streams) *cobra.Command {
 	o := &recordOptions{streams: s}
 	cmd := &cobra.Command{
-		Use:        "run [flags] -- CMD [ARG...]",
+		Use:        "run [flags] -- COMMAND [ARG...]",
 		SuggestFor: []string{"exec", "start", "wrap"},
 		Short:      "run a command and report what it used",
-		Long: `Run a command and report what it used and what this node did at the same time.
-The command's exit code, streams, signals and terminal are passed through
-unchanged. When the command ends, the report is written to
-OUT/RUN-ID/node-N.json, and its page beside it (see --html), and the job's
-efficiency is printed, with what to ask for to right-size it (see --summary).
+		Long: `Run a command unchanged, and report what it used and why it ended.
 
-Exit code: the command's; 128+n if signal n killed it; 125 if perfagent failed
-before it started the command; 126 if the command cannot be executed; 127 if it
-was not found.`,
-		Example: `  perfagent run -- make -j8
-  perfagent run --interval 100ms --tag branch=main -- ./bench.sh
-  perfagent run --summary always --out /scratch/reports -- python train.py`,
+The command's exit code, streams, signals and terminal are passed through. When
+it ends, perfagent writes the report, DIR/RUN-ID/node-N.json, and next to it its
+page, which a success in less than 2 s does not get. Then it prints what the
+command used, why it ended, and what to ask for next time.
+
+Exit code: the command's own; 128+N if signal N ended it; 125, 126 or 127 if it
+could not be started.`,
+		Example: `  perfagent run -- python train.py
+  perfagent run --tag branch=main -- make -j8
+  perfagent run --stop-if 'job_memory_mb > 8000' -- ./solver`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 
 	f := cmd.Flags()
 	f.SetInterspersed(false)
-	f.StringVar(&o.Cgroup, "cgroup", agent.Auto, "how to measure the job's own usage: "+
-		"auto (perfagent's control group if nothing else is in it, else the job's processes), "+
-		"create (a control group made for the job, if permitted), off (the job's processes)")
+	f.StringVar(&o.Cgroup, "cgroup", agent.Auto, "`how` to measure the job: create (in its own control group), "+
+		"off (by its processes) or auto\n: by perfagent's own control group if nothing else is in it, otherwise by the "+
+		"processes; create needs permission to make a control group")
 	addStopFlags(f, o)
 	addRecordFlags(f, o)
 
@@ -47,7 +47,7 @@ func (o *recordOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		return errors.New("no command: perfagent run [flags] -- CMD [ARG...]")
+		return errors.New("no command: perfagent run [flags] -- COMMAND [ARG...]")
 	}
 
 	o.Args, o.piped = args, isPipe(o.streams.out)

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/catalog"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -29,7 +32,7 @@ type runFinder struct {
 // addTo declares --out on cmd and returns the flags of cmd.
 func (f *runFinder) addTo(cmd *cobra.Command) *pflag.FlagSet {
 	f.cmd = cmd
-	cmd.Flags().StringVar(&f.out, "out", "perfagent-out", "look for runs in `DIR` [$PERFAGENT_OUT]")
+	cmd.Flags().StringVarP(&f.out, "out", "o", agent.DefaultOut, "look for runs in `DIR` [$PERFAGENT_OUT]")
 	return cmd.Flags()
 }
 
@@ -59,14 +62,26 @@ func (f *runFinder) applyDefaults() error {
 	if v := f.streams.defaultOf("PERFAGENT_OUT"); v.value != "" && !f.given("out") {
 		f.out, from = v.value, v.source()
 	}
-	switch {
-	case f.out == "":
-		return fmt.Errorf("%s: the directory name is empty", from)
-	case f.cpus < 0:
+	if err := checkOut(f.out); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	if f.cpus < 0 {
 		return fmt.Errorf("--cpus: %d is negative", f.cpus)
 	}
 
 	return nil
+}
+
+// checkOut returns an error unless out can be the directory of the runs. The name of a file was meant for --to.
+func checkOut(out string) error {
+	_, notPicture := plotter.PictureFormat(out)
+	switch {
+	case out == "":
+		return errors.New("the directory name is empty")
+	case notPicture != nil && !strings.EqualFold(filepath.Ext(out), ".json") || isDir(out):
+		return nil
+	}
+	return fmt.Errorf("%s is no directory: merge, plot, diff and ls write a file with --to %[1]s", out)
 }
 
 // find returns the match of name, or the newest run if name is "". Errors begin with the command's name.
@@ -222,7 +237,8 @@ func isDir(path string) bool {
 func atMostOne(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 1:
-		return fmt.Errorf("%s: one run or report, please; perfagent merge puts several together", cmd.Name())
+		return fmt.Errorf("%s: one run, please; perfagent diff compares two, and perfagent merge puts several together",
+			cmd.Name())
 	case len(args) == 1 && args[0] == "":
 		return fmt.Errorf("%s: the name is empty", cmd.Name())
 	}

@@ -22,7 +22,7 @@ func runsOf(t *testing.T, dir string, runs ...string) {
 	for _, run := range runs {
 		name, code, _ := strings.Cut(run, ":")
 		name, node, _ := strings.Cut(name, "/")
-		args := []string{"run", "--run-id", name, "--interval", "20ms", "--html", "always"}
+		args := []string{"run", "--run-id", name, "--interval", "20ms", "--no-page=false"}
 		if node != "" {
 			args = append(args, "--node", node)
 		}
@@ -57,13 +57,13 @@ func TestNames_RunOfThreeNodesIsOneEntry(t *testing.T) {
 		t.Errorf("diff old @latest: %+v, want exit code 0", o)
 	}
 
-	insideIn(t, dir, "merge", "three", "-o", "three.json").Want(t, 0)
+	insideIn(t, dir, "merge", "three", "--to", "three.json").Want(t, 0)
 	if r, err := reportfile.Read(filepath.Join(dir, "three.json"), 0); err != nil || len(r.Nodes) != 3 || *r.Run.ExitCode != 5 {
 		t.Errorf("three.json: %v, %+v; want 3 nodes, exit code 5", err, r)
 	}
-	insideIn(t, dir, "plot", "three", "-o", "all.html").Want(t, 0)
-	insideIn(t, dir, "plot", "three", "-o", "one.svg", "--node", "1").Want(t, 0)
-	insideIn(t, dir, "plot", "three", "-o", "none.svg", "--node", "7").Want(t, 1)
+	insideIn(t, dir, "plot", "three", "--to", "all.html").Want(t, 0)
+	insideIn(t, dir, "plot", "three", "--to", "one.svg", "--node", "1").Want(t, 0)
+	insideIn(t, dir, "plot", "three", "--to", "none.svg", "--node", "7").Want(t, 1)
 }
 
 // For an unknown name the error lists the existing names.
@@ -71,7 +71,7 @@ func TestNames_UnknownNameListsTheExisting(t *testing.T) {
 	dir := t.TempDir()
 	runsOf(t, dir, "a:0", "b:0")
 	const runs = `no run or file "varied"; the runs in perfagent-out are b, a`
-	for _, args := range [][]string{{"show"}, {"plot"}, {"push"}, {"watch"}, {"ls"}, {"merge", "-o", "x.json"}} {
+	for _, args := range [][]string{{"show"}, {"plot"}, {"push"}, {"watch"}, {"ls"}, {"merge", "--to", "x.json"}} {
 		o := insideIn(t, dir, append(args, "varied")...)
 		o.Want(t, 1)
 		o.WantLine(t, args[0], runs)
@@ -119,7 +119,7 @@ func TestLs_ListsRunsNewestFirst(t *testing.T) {
 	o := insideIn(t, dir, "ls")
 	o.Want(t, 0)
 	lines := strings.Split(strings.TrimSpace(o.Out), "\n")
-	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "RUN START LENGTH NODES END CPU MEMORY COMMAND" {
+	if len(lines) != 3 || strings.Join(strings.Fields(lines[0]), " ") != "RUN START END TIME NODES CPU MEMORY COMMAND" {
 		t.Fatalf("ls prints %d lines, want the header and 2 runs:\n%s", len(lines), o.Out)
 	}
 	if b := strings.Fields(lines[1]); b[0] != "b" || !strings.Contains(lines[1], " 2 ") || !strings.Contains(lines[1], "exit 7") {
@@ -149,7 +149,7 @@ func TestLs_IndexLinksPages(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "public"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	insideIn(t, dir, "ls", "--html", "public/index.html").Want(t, 0)
+	insideIn(t, dir, "ls", "--to", "public/index.html").Want(t, 0)
 	page, err := os.ReadFile(filepath.Join(dir, "public/index.html"))
 	if err != nil {
 		t.Fatal(err)
@@ -160,10 +160,10 @@ func TestLs_IndexLinksPages(t *testing.T) {
 		}
 	}
 
-	o := insideIn(t, dir, "ls", "--html", "public/index.html")
+	o := insideIn(t, dir, "ls", "--to", "public/index.html")
 	o.Want(t, 1)
 	o.WantLine(t, "public/index.html exists", "--force")
-	insideIn(t, dir, "ls", "--html", "public/index.html", "--force").Want(t, 0)
+	insideIn(t, dir, "ls", "--to", "public/index.html", "--force").Want(t, 0)
 }
 
 // On a terminal lines are cut to its width.
@@ -257,5 +257,27 @@ func TestPrune_KeepsPendingAndIncompleteRuns(t *testing.T) {
 	entries, _ := os.ReadDir(filepath.Join(dir, "perfagent-out"))
 	if len(entries) != 1 || entries[0].Name() != ".gitignore" {
 		t.Errorf("files left %v, want only .gitignore", entries)
+	}
+}
+
+// A job's program may have the name of its run. Any command with that name takes the run.
+func TestFinder_RunBeatsProgramOfTheSameName(t *testing.T) {
+	dir := t.TempDir()
+	runsOf(t, dir, "train:0", "test:0")
+	clitest.Write(t, filepath.Join(dir, "train"), "#!/bin/sh\n", 0o755)
+	if err := os.Mkdir(filepath.Join(dir, "test"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(dir, "test/settings.json"), "{}", 0o644)
+
+	for _, args := range [][]string{
+		{"show", "train"}, {"show", "test"}, {"diff", "train", "test"}, {"ls", "train", "test"}, {"plot", "train"}, {"merge", "train", "--to", "merged.json"},
+	} {
+		if o := insideIn(t, dir, args...); o.Code != 0 || strings.Contains(o.Err, "not a report") {
+			t.Errorf("%q: %+v, want exit code 0 and the runs", args, o)
+		}
+	}
+	if o := insideIn(t, dir, "watch", "train"); o.Code != 1 || !strings.Contains(o.Err, `run "train" has ended`) {
+		t.Errorf("watch: %+v, want the end of the run train", o)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -22,8 +21,7 @@ import (
 )
 
 type showOptions struct {
-	format  string
-	json    bool
+	format  *format
 	verbose bool
 	runFinder
 	ops       bool
@@ -45,7 +43,7 @@ the run that started last.
 
   text      the summary: the efficiency of the job as seff or jobstats show it,
             how to right-size it, and charts that keep every peak
-  markdown  the same for the job summary of a CI system
+  md        the same for the job summary of a CI system
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
   json      the metrics as {"<node>": {"<metric>": number}} on stdout, those of
@@ -55,15 +53,16 @@ the run that started last.
   jsonl     a flat JSON object for each node, on a line of its own: what it was
             given, what it used and how it ended; for tables of many runs
 
-With --processes, show the job's processes that used most CPU time and memory,
-as text or JSON.
+With --processes, show the processes of the job that used the most CPU time and
+memory, as text or JSON.
 
-With --ops, show all that the job said of its operations and transfers, as text
-or JSON. With --key, show what each operation did with one key.`,
+With --ops, show everything that the job reported about its operations and
+transfers, as text or JSON. With --key, show what each operation did with one
+key.`,
 		Example: `  perfagent show
   perfagent show trial-7
   perfagent show @-2
-  perfagent show --format markdown >> "$GITHUB_STEP_SUMMARY"
+  perfagent show --format md >> "$GITHUB_STEP_SUMMARY"
   perfagent show --format csv > samples.csv
   perfagent show --json perf.json --cpus 8
   perfagent show --processes
@@ -73,11 +72,10 @@ or JSON. With --key, show what each operation did with one key.`,
 	}
 
 	f := o.addTo(cmd)
-	f.StringVarP(&o.format, "format", "f", formatText, "output format: "+text.Choice(formatsOf("show")))
-	f.BoolVar(&o.json, "json", false, "short for --format json")
+	o.format = addFormat(f, formatText, formatMarkdown, formatCSV, formatJSON, "jsonl")
 	o.addCPUs("the node")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not only their number")
-	f.BoolVar(&o.processes, "processes", false, "show the processes that used most CPU time and memory")
+	f.BoolVar(&o.processes, "processes", false, "show the processes that used the most CPU time and memory")
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
 
@@ -85,9 +83,6 @@ or JSON. With --key, show what each operation did with one key.`,
 }
 
 func (o *showOptions) show(args []string) error {
-	if err := o.resolveFormat(); err != nil {
-		return err
-	}
 	if err := o.checkTable(); err != nil {
 		return err
 	}
@@ -100,7 +95,7 @@ func (o *showOptions) show(args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.format == formatCSV {
+	if o.format.name == formatCSV {
 		o.fill(report)
 	}
 
@@ -123,7 +118,7 @@ func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) 
 			nodes = max(1, head.Run.Nodes)
 		}
 	}
-	if o.format != formatCSV && nodes > terminal.MaxNodes {
+	if o.format.name != formatCSV && nodes > terminal.MaxNodes {
 		return catalog.ReadMerged(found.Nodes(), func(n *catalog.Node) (*reporter.Report, error) {
 			return n.ReadWithoutSeries(o.cpus)
 		})
@@ -132,58 +127,22 @@ func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) 
 	return o.readReport(found)
 }
 
-// Formats of show that other code refers to.
-const (
-	formatText = "text"
-	formatCSV  = "csv"
-	formatJSON = "json"
-)
-
-// A showFormat is an output format of show.
-type showFormat struct {
-	name  string
-	print func(o *showOptions, r *reporter.Report, found *catalog.Match) error
-}
-
-// showFormats returns the output formats in the order in which the help lists them.
-func showFormats() []showFormat {
-	return []showFormat{
-		{formatText, (*showOptions).printText},
-		{"markdown", (*showOptions).printMarkdown},
-		{formatCSV, (*showOptions).printCSV},
-		{formatJSON, (*showOptions).printJSON},
-		{"jsonl", (*showOptions).printRows},
-	}
-}
-
-// resolveFormat checks --format, and applies --json to it.
-func (o *showOptions) resolveFormat() error {
-	if formats := formatsOf("show"); !slices.Contains(formats, o.format) {
-		return fmt.Errorf("--format: %q is not %s", o.format, text.Choice(formats))
-	}
-	if !o.json {
-		return nil
-	}
-	if o.given("format") && o.format != formatJSON {
-		return fmt.Errorf("--json and --format %s: only one format can be printed, use one of the two", o.format)
-	}
-
-	o.format = formatJSON
-	return nil
-}
-
 // print writes the report to stdout in the chosen format.
 func (o *showOptions) print(report *reporter.Report, found *catalog.Match) error {
-	formats := showFormats()
-	chosen := slices.IndexFunc(formats, func(f showFormat) bool { return f.name == o.format })
-	return formats[chosen].print(o, report, found)
+	switch o.format.name {
+	case formatMarkdown:
+		return o.printMarkdown(report)
+	case formatCSV:
+		return reporter.WriteCSV(o.streams.rawOut(), report)
+	case formatJSON:
+		return o.printJSON(report)
+	case "jsonl":
+		return o.printRows(report, found)
+	}
+	return o.printText(report, found)
 }
 
-func (o *showOptions) printCSV(report *reporter.Report, _ *catalog.Match) error {
-	return reporter.WriteCSV(o.streams.rawOut(), report)
-}
-
-func (o *showOptions) printMarkdown(report *reporter.Report, _ *catalog.Match) error {
+func (o *showOptions) printMarkdown(report *reporter.Report) error {
 	drawn := terminal.ReportSparklines(report, summary.Width, false) // not ASCII: browsers ignore the locale
 	return summary.WriteMarkdown(o.streams.rawOut(), report,
 		summary.MarkdownOptions{JobSparklines: drawn.Job, NodeSparklines: drawn.Node})
@@ -234,7 +193,7 @@ func pageBeside(path string) string {
 }
 
 // printJSON prints the metrics of every node on stdout, and the remarks on stderr.
-func (o *showOptions) printJSON(report *reporter.Report, _ *catalog.Match) error {
+func (o *showOptions) printJSON(report *reporter.Report) error {
 	nodes := make(map[string]reporter.Values, len(report.Nodes))
 	for _, name := range report.NodeNames() {
 		nodes[name] = numbersOf(report.Nodes[name])

@@ -87,7 +87,7 @@ func TestShow_Golden(t *testing.T) {
 			o.Want(t, 0)
 			showGolden(t, name+suffix, o.Out)
 		}
-		o := showIn(t, r, "C", "--format", "markdown") // for a browser, in any locale
+		o := showIn(t, r, "C", "--format", "md") // for a browser, in any locale
 		o.Want(t, 0)
 		showGolden(t, name+".md", o.Out)
 	}
@@ -98,7 +98,7 @@ func TestShow_Golden(t *testing.T) {
 func TestShow_KeepsBurstOfTwoSecondsInAWeek(t *testing.T) {
 	week := plottertest.Week(t)
 	full := regexp.MustCompile(`(?m)^(node CPU|node disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
-	for _, args := range [][]string{nil, {"--format", "markdown"}} {
+	for _, args := range [][]string{nil, {"--format", "md"}} {
 		if o := showIn(t, week, "C.UTF-8", args...); len(full.FindAllString(o.Out, -1)) != 2 {
 			t.Errorf("show %q lacks the burst in CPU or disk, want a full cell in both:\n%s", args, o.Out)
 		}
@@ -142,14 +142,15 @@ func TestShow_ChecksFormats(t *testing.T) {
 	same(showIn(t, r, "C", "--format", "text"), showIn(t, r, "C"))
 	same(showIn(t, r, "C", "--format", "json"), showIn(t, r, "C", "--json"))
 	same(showIn(t, r, "C", "--format", "json", "--json"), showIn(t, r, "C", "--json"))
+	same(showIn(t, r, "C", "--format", "markdown"), showIn(t, r, "C", "--format", "md"))
 	same(showIn(t, r, "C", "--json=false", "--format", "csv"), showIn(t, r, "C", "--format", "csv"))
 	for _, c := range []struct{ args, want string }{
-		{"--format yaml", `--format: "yaml" is not text, markdown, csv, json or jsonl`},
-		{"--format=", `--format: "" is not text, markdown, csv, json or jsonl`},
-		{"--format CSV", `--format: "CSV" is not text, markdown, csv, json or jsonl`},
-		{"--json --format csv", "--json and --format csv: only one format can be printed"},
-		{"--format text --json", "--json and --format text: only one format can be printed"},
-		{"--format markdown nothing.json", "nothing.json"},
+		{"--format yaml", `--format: "yaml" is not text, md, csv, json or jsonl`},
+		{"--format=", `--format: "" is not text, md, csv, json or jsonl`},
+		{"--format CSV", `--format: "CSV" is not text, md, csv, json or jsonl`},
+		{"--json --format csv", "--format: only one format can be printed, not both json and csv"},
+		{"--format text --json", "--json: only one format can be printed, not both text and json"},
+		{"--format md nothing.json", "nothing.json"},
 	} {
 		o := inside(t, append([]string{"show"}, strings.Fields(c.args)...)...)
 		o.Want(t, 1)
@@ -159,7 +160,7 @@ func TestShow_ChecksFormats(t *testing.T) {
 		}
 	}
 	path := plottertest.Write(t, r)
-	for _, format := range []string{"text", "markdown", "csv", "json"} {
+	for _, format := range []string{"text", "md", "csv", "json"} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -121,7 +121,7 @@ func TestShow_OpsRefusesWrongUse(t *testing.T) {
 		{without, "--ops --json", "operations were not recorded: perfagent run --ops on"},
 		{without, "--key k1", "operations were not recorded: perfagent run --ops on"},
 		{with, "--ops --format csv", "--ops and --format csv: operations are printed as text or json"},
-		{with, "--key k1 --format markdown", "--ops and --format markdown: operations are printed as text or json"},
+		{with, "--key k1 --format md", "--ops and --format md: operations are printed as text or json"},
 		{with, "--key", "--key"},
 	} {
 		o := showIn(t, c.report, "C", strings.Fields(c.args)...)

@@ -12,7 +12,7 @@ func (o *showOptions) printOps(report *reporter.Report) error {
 	switch {
 	case report.PooledOperations() == nil:
 		return errors.New("operations were not recorded: perfagent run --ops on")
-	case o.format == formatJSON:
+	case o.format.name == formatJSON:
 		return o.printOpsJSON(report)
 	case o.given("key"):
 		return summary.WriteOperationKey(o.streams.out, report, o.key)

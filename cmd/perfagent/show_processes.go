@@ -12,14 +12,14 @@ import (
 // checkTable rejects flags that conflict with --ops, --key and --processes. With --key it sets ops.
 func (o *showOptions) checkTable() error {
 	o.ops = o.ops || o.given("key")
-	other := o.format != formatText && o.format != formatJSON
+	other := o.format.name != formatText && o.format.name != formatJSON
 	switch {
 	case o.ops && other:
-		return fmt.Errorf("--ops and --format %s: operations are printed as text or json", o.format)
+		return fmt.Errorf("--ops and --format %v: operations are printed as text or json", o.format)
 	case o.ops && o.processes:
 		return errors.New("--processes and --ops: only one of the two can be printed")
 	case o.processes && other:
-		return fmt.Errorf("--processes and --format %s: processes are printed as text or json", o.format)
+		return fmt.Errorf("--processes and --format %v: processes are printed as text or json", o.format)
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func (o *showOptions) printProcesses(report *reporter.Report) error {
 		return errors.New("the report has no processes: no job was recorded, or none of its processes was seen" + why)
 	}
 
-	if o.format != formatJSON {
+	if o.format.name != formatJSON {
 		columns := 0 // no limit, for a pipe
 		if isTerminal(o.streams.out) {
 			columns = width(o.streams.out)

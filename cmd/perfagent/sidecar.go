@@ -11,14 +11,17 @@ func newSidecar(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sidecar [flags]",
 		Short: "record the host until TERM or INT, then report",
-		Long: `Record the host, beside jobs that perfagent did not start, until TERM, INT or
-HUP arrives or the time of --for is over. Then write the report and its page.
-Until then the report is refreshed every 30 seconds and the page every 5 minutes
-or, if --interval is longer, at each sample and each tenth sample. In a
-container, mount the host's /proc and /sys and name them in HOST_PROC and
-HOST_SYS. Name a file system of the host with --disk-path.
+		Long: `Record the host, next to jobs that perfagent did not start.
 
-Exit code: 0 if a signal arrived and the report was written.`,
+The recording ends at a TERM, INT or HUP signal, or after the time of --for.
+Then perfagent writes the report and its page. Until then it refreshes the
+report every 30 seconds and the page every 5 minutes or, if --interval is
+longer, at each sample and each tenth sample. In a container, mount the host's
+/proc and /sys, and name them in HOST_PROC and HOST_SYS. Name a file system of
+the host with --disk-path.
+
+Exit code: 0 if a signal or --for ended the recording and the report was
+written.`,
 		Example: `  perfagent sidecar --out /reports --run-id nightly
   HOST_PROC=/host/proc HOST_SYS=/host/sys perfagent sidecar --disk-path /host`,
 		Args: noArguments,

@@ -12,10 +12,10 @@ import (
 // addStopFlags declares the flags of run that make perfagent stop the job.
 func addStopFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.StopIf, "stop-if", nil,
-		"stop the job when this `RULE` holds: 'KEY OP NUMBER [for DURATION]', such as 'job_memory_mb > 8000' or "+
-			"'job_cpu_cores < 0.05 for 30m' (repeatable; separated by semicolons in the variable)")
+		"stop the command when `RULE` holds, for example 'job_cpu_cores < 0.05 for 30m'; repeatable\n"+
+			", separated by semicolons in the variable; a rule is 'KEY OP NUMBER [for TIME]'")
 	f.DurationVar(&o.stopGrace, "stop-grace", agent.DefaultStopGrace,
-		"how long a job that --stop-if stops has between SIGTERM and SIGKILL")
+		"how long --stop-if waits between SIGTERM and SIGKILL")
 }
 
 // rulesIn splits the value of PERFAGENT_STOP_IF into rules, at semicolons and newlines.

@@ -132,7 +132,7 @@ func TestStore_FaultsLeaveJobAlone(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			begun := time.Now()
-			o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", f.address, "--push-timeout", "3s", "--html", "never",
+			o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", f.address, "--push-timeout", "3s", "--no-page",
 				"--", "sh", "-c", "sleep 0.1; exit 6")
 			took := time.Since(begun)
 			o.Want(t, 6)
@@ -141,7 +141,7 @@ func TestStore_FaultsLeaveJobAlone(t *testing.T) {
 			if state.State != reporter.PushPending || !strings.Contains(state.Error, f.words) {
 				t.Errorf("%s: %q, want %q", state.State, state.Error, f.words)
 			}
-			says(t, o, "the report is safe, put it there with: ")
+			says(t, o, "the report is safe; store it with: ")
 			if lines := strings.Count(o.Err, "\n"); lines > 2 { // the other one is the end of the job
 				t.Errorf("stderr has %d lines, want at most 2, for the store and the end of the job: %s", lines, o.Err)
 			}

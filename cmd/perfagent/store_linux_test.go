@@ -108,8 +108,8 @@ func TestStore_RunPutsReportThatOtherCommandsReadByReference(t *testing.T) {
 				}
 			}
 			perfagent("diff", address+"#before", "--", address+"#after").Want(t, 0)
-			perfagent("plot", address+"#before", "-o", "p.html").Want(t, 0)
-			perfagent("merge", address+"#before", "-o", "m.json", "--html", "never").Want(t, 0)
+			perfagent("plot", address+"#before", "--to", "p.html").Want(t, 0)
+			perfagent("merge", address+"#before", "--to", "m.json", "--no-page").Want(t, 0)
 			if got := readReport(t, filepath.Join(dir, "m.json")).Run.ID; got != "before" {
 				t.Errorf("merged run %q, want before", got)
 			}
@@ -148,9 +148,9 @@ func TestStore_WrongReferenceGivesOneLine(t *testing.T) {
 	for argument, words := range map[string]string{
 		address + "#nothing":                "no object nothing in " + address,
 		address + "#nothing/node-0":         "no object perfagent.nothing.node-0.json in " + address,
-		address + "#cut":                    address + "#cut/node-0: it is not JSON, or cut short",
+		address + "#cut":                    address + "#cut/node-0: it is not JSON, or is cut off",
 		address + "#whole@0":                `no run "whole@0"; the runs in ` + address + " are whole",
-		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or cut short",
+		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or is cut off",
 		address + "#dict/node-0":            address + "#dict/node-0: it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
 		address + "#key":                    address + "#key: it has the unknown tag XX",
 		address + "#plain":                  address + "#plain is not a report: it has no \"schema\"",
@@ -159,7 +159,7 @@ func TestStore_WrongReferenceGivesOneLine(t *testing.T) {
 		"gopher://u:s3cr3t@h/#a":            "unknown scheme",
 		"file://" + dir + "#nothing":        "nothing",
 		"file://" + dir + "#nothing/node-0": "no object file://" + dir + "#nothing/node-0",
-		address + "#../x":                   "no object has such a name",
+		address + "#../x":                   "the name is not valid for an object",
 	} {
 		for _, args := range [][]string{{"show", argument}, {"push", "--store", t.TempDir(), argument}} {
 			o := call(args...)
@@ -186,7 +186,7 @@ func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 
 	page, merged, ours := filepath.Join(tmp, "p.html"), filepath.Join(tmp, "m.json"), dir+"#job/node-0"
 	for _, args := range [][]string{
-		{"show"}, {"plot", "-o", page}, {"merge", "-o", merged}, {"diff", ours}, {"push", "--store", filepath.Join(tmp, "other")}, {"watch"},
+		{"show"}, {"plot", "--to", page}, {"merge", "--to", merged}, {"diff", ours}, {"push", "--store", filepath.Join(tmp, "other")}, {"watch"},
 	} {
 		for _, name := range []string{
 			"../secret/node-0", "job/../../secret/node-0", filepath.Join(outside, "secret/node-0"), "job/node-1", "link", "link/node-0",
@@ -202,7 +202,7 @@ func TestStore_GivesNoAccessToFilesOutside(t *testing.T) {
 		t.Errorf("temporary files written %v (%v), want none", left, err)
 	}
 
-	o := call("merge", "-o", merged, dir+"#job")
+	o := call("merge", "--to", merged, dir+"#job")
 	o.Want(t, 0)
 	if r := readReport(t, merged); len(r.Nodes) != 1 || !strings.Contains(o.Err, "left out: file://"+dir+"#job/node-1: a link leads out") {
 		t.Errorf("%d nodes merged, want 1; stderr %q, want a line on the link that leads out", len(r.Nodes), o.Err)
@@ -231,7 +231,7 @@ func TestStore_DamagedPart_MergesTheRest(t *testing.T) {
 	}
 
 	out := filepath.Join(t.TempDir(), "m.json")
-	o := clitest.Run(t, "merge", s.URL()+"#job", "-o", out, "--html", "never")
+	o := clitest.Run(t, "merge", s.URL()+"#job", "--to", out, "--no-page")
 	o.Want(t, 1)
 	o.WantLine(t, s.URL()+"#job/node-1: it is not JSON")
 	if diff := cmp.Diff([]string{"0", "2"}, readReport(t, out).NodeNames()); diff != "" {
@@ -334,7 +334,7 @@ func TestStore_ReportsDirectoryAsStoreWritesNothingTwice(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for range 2 {
-		clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", dir, "--html", "never", "--", "true").Want(t, 0)
+		clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", dir, "--no-page", "--", "true").Want(t, 0)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "a", "*"))
 	if err != nil || len(files) != 2 {
@@ -383,7 +383,7 @@ func TestStore_FinalReportBeatsPartial(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, "job", name+".json"), string(data), 0o600)
 	}
 	out := filepath.Join(t.TempDir(), "m.json")
-	o := clitest.Run(t, "merge", "file://"+dir+"#job", "-o", out, "--html", "never")
+	o := clitest.Run(t, "merge", "file://"+dir+"#job", "--to", out, "--no-page")
 	o.Want(t, 0)
 	o.WantLine(t, "file://"+dir+"#job/node-1.2.partial is what was known while the node ran")
 	if strings.Contains(o.Err, "node-0") {
@@ -433,7 +433,7 @@ func TestStore_RedisPasswordIsInNoOutput(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"ls", "redis://" + server}, {"ls", "--json", "redis://" + server, "a"}, {"show", reference}, {"show", "--json", reference + "/node-0"},
-		{"plot", reference, "-o", "a.html"}, {"merge", reference, "-o", "m.json"}, {"diff", reference, "--", "a"},
+		{"plot", reference, "--to", "a.html"}, {"merge", reference, "--to", "m.json"}, {"diff", reference, "--", "a"},
 	} {
 		perfagent(server, args...).Want(t, 0)
 	}
@@ -492,14 +492,14 @@ func TestStore_PasswordsAreInNoOutput(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"ls", with}, {"ls", with, "a"}, {"show", with + "#a"}, {"show", "--json", with + "#a/node-0"},
-		{"plot", with + "#a", "-o", "a.html"}, {"merge", with + "#a", "--lazy", "-o", "m.json"}, {"push", "--store", with, "a"},
+		{"plot", with + "#a", "--to", "a.html"}, {"merge", with + "#a", "--lazy", "--to", "m.json"}, {"push", "--store", with, "a"},
 		{"diff", with + "#a", with + "#b"}, {"diff", "--format", "json", with + "#a", with + "#c", "--", with + "#b"},
-		{"diff", "--html", "d.html", with + "#a", "--", with + "#b"},
+		{"diff", "--to", "d.html", with + "#a", "--", with + "#b"},
 	} {
 		perfagent("", 0, args...)
 	}
 	for _, args := range [][]string{
-		{"show", with}, {"plot", with + "#"}, {"merge", with, "-o", "n.json"}, {"show", with + "#none"}, {"ls", "x", with}, {"ls", with + "?x=1"},
+		{"show", with}, {"plot", with + "#"}, {"merge", with, "--to", "n.json"}, {"show", with + "#none"}, {"ls", "x", with}, {"ls", with + "?x=1"},
 		{"push", with, "--store", with}, {"watch", with}, {"watch", with + "#a"},
 	} {
 		perfagent("", 1, args...)
@@ -530,11 +530,11 @@ func TestStore_PasswordOfMisspeltAddressIsNotPrinted(t *testing.T) {
 	} {
 		for _, args := range [][]string{
 			{"show", address}, {"show", "--out=" + address}, {"show", "--format", address}, {"ls", address}, {"ls", "--out", address},
-			{"plot", address}, {"plot", "--node", address}, {"merge", "-o", filepath.Join(dir, "m.json"), address}, {"merge", "--wait", address},
+			{"plot", address}, {"plot", "--node", address}, {"merge", "--to", filepath.Join(dir, "m.json"), address}, {"merge", "--wait", address},
 			{"diff", address, address}, {"push", address}, {"push", "--mlflow", address, "x"}, {"push", "--store", address, "x"},
 			{"prune", "--out", address}, {"watch", address}, {"attach", address}, {"run", "--listen", address, "true"},
 			{"run", "--scrape=" + address, "--", "true"}, {"run", "--run-id", address, "true"}, {"run", "--tag", address, "true"},
-			{"run", "--stop-if", address, "true"}, {"run", "--" + address}, {"record", address}, {"help", address},
+			{"run", "--stop-if", address, "true"}, {"run", "--" + address}, {"op", address}, {"help", address},
 			{"completion", address}, {"metrics", address}, {address}, {"--" + address},
 		} {
 			if o := call(args...); o.Code == 0 && o.Err != "" || strings.Contains(o.Out+o.Err, "hunter2") {
@@ -598,7 +598,7 @@ func TestStore_S3KeysAreInNoOutput(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"ls", address}, {"ls", "--json", address, "a"}, {"show", address + "#a"}, {"show", "--json", address + "#a/node-0"},
-		{"plot", address + "#a", "-o", "a.html"}, {"merge", address + "#a", "-o", "m.json"}, {"diff", address + "#a", "--", "a"},
+		{"plot", address + "#a", "--to", "a.html"}, {"merge", address + "#a", "--to", "m.json"}, {"diff", address + "#a", "--", "a"},
 	} {
 		perfagent(args...).Want(t, 0)
 	}

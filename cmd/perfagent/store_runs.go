@@ -110,8 +110,8 @@ func isStore(argument string) bool {
 
 // listStore lists the runs of the store names[0] or, with names[1], the reports of that run.
 func (o *lsOptions) listStore(names []string) error {
-	if len(names) > 2 || o.html != "" {
-		return errors.New("ls: of a store, name one RUN-ID at most, without --html")
+	if len(names) > 2 || o.to != "" {
+		return errors.New("ls: of a store, name one RUN-ID at most, without --to")
 	}
 	s, err := o.openStore(names[0], false)
 	if err != nil {
@@ -144,7 +144,7 @@ func (o *lsOptions) listStore(names []string) error {
 
 // printRuns prints a line for each run of a store.
 func (o *lsOptions) printRuns(runs []store.Run) error {
-	if o.json {
+	if o.format.name == formatJSON {
 		return o.streams.printJSON(runs)
 	}
 	if len(runs) == 0 {
@@ -164,7 +164,7 @@ func (o *lsOptions) printRuns(runs []store.Run) error {
 
 // printNodes prints a line for each report of a run in a store.
 func (o *lsOptions) printNodes(nodes []store.Node) error {
-	if o.json {
+	if o.format.name == formatJSON {
 		return o.streams.printJSON(nodes)
 	}
 

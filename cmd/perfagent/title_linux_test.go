@@ -23,7 +23,7 @@ done`
 // A search for a job by its arguments, secrets among them, only finds the job, from the beginning.
 func TestTitle_SearchByArgumentsFindsOnlyJob(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"run", "--run-id", "train.py"}, {"phase", "train.py"}, {"record", "--key", "train.py"}} {
+	for _, args := range [][]string{{"run", "--run-id", "train.py"}, {"phase", "train.py"}, {"op", "--key", "train.py"}} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 			args := append(args, "--", "sh", "-c", awaitsTitle, "train.py", "--password=opensesame")

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,13 +37,24 @@ func TestTyping_WrongUseGivesSuggestion(t *testing.T) {
 		{"run --interval nan -- true", `perfagent run: --interval: "nan" is not a length of time, such as 10s, 500ms, 1h30m or 10, which is seconds`, 125},
 		{"run --node one -- true", `perfagent run: --node: "one" is not a whole number`, 125},
 		{"run --=x -- true", "perfagent run: --=x is not a flag; perfagent run --help lists the flags", 125},
-		{"run", "perfagent run: no command: perfagent run [flags] -- CMD [ARG...]", 125},
+		{"run", "perfagent run: no command: perfagent run [flags] -- COMMAND [ARG...]", 125},
 		{"run -q -- no-such-program", `perfagent run: "no-such-program": command not found`, 127},
 		{"run -q --summary always -- true", "perfagent run: -q is --summary never: use one of the two", 125},
 		{"diff --formt json", "perfagent diff: unknown flag --formt; did you mean --format?", 2},
 		{"merge", "perfagent merge: name a run, or two reports or more", 1},
 		{"push", "perfagent push: name a run or a report; @latest is the newest", 1},
-		{"show a b", "perfagent show: one run or report, please; perfagent merge puts several together", 1},
+		{"show a b", "perfagent show: one run, please; perfagent diff compares two, and perfagent merge puts several together", 1},
+		{"record -- true", `perfagent: unknown command "record"; it is now "op"`, 1},
+		{"run --html never -- true", "perfagent run: unknown flag --html; it is now --no-page", 125},
+		{"merge --html never x", "perfagent merge: unknown flag --html; it is now --no-page", 1},
+		{"ls --html x", "perfagent ls: unknown flag --html; it is now --to", 1},
+		{"show --html x", "perfagent show: unknown flag --html; perfagent show --help lists the flags", 1},
+		{"plot --output x.png", "perfagent plot: unknown flag --output; it is now --to", 1},
+		{"run --output x -- true", "perfagent run: unknown flag --output; it is now --out", 125},
+		{"merge x -o job.json", "perfagent merge: --out: job.json is no directory: merge, plot, diff and ls write a file with --to job.json", 1},
+		{"ls --format csv", `perfagent ls: --format: "csv" is not table or json`, 1},
+		{"show --json --format csv", "perfagent show: --format: only one format can be printed, not both json and csv", 1},
+		{"diff --format md --json a b", "perfagent diff: --json: only one format can be printed, not both md and json", 2},
 		{"show --json=maybe", `perfagent show: --json: "maybe" is not true or false`, 1},
 		{"metrics no-such", `perfagent metrics: no metric has "no-such" in its name; perfagent metrics lists them all`, 1},
 		{"metrics a b", "perfagent metrics: one text, please, which the names contain", 1},
@@ -122,6 +132,7 @@ func TestRun_ProbableMistakeGivesALine(t *testing.T) {
 		{"", []string{"PERFAGENT_ZZZ=1", "PERFAGENT_ABC=1"},
 			"perfagent: warning: PERFAGENT_ABC is not known; perfagent run --help names the variables\n" +
 				"perfagent: warning: PERFAGENT_ZZZ is not known; perfagent run --help names the variables\n"},
+		{"", []string{"PERFAGENT_HTML=never"}, "perfagent: warning: PERFAGENT_HTML is not known; it is now PERFAGENT_NO_PAGE\n"},
 		{"--disk-path /no/such --disk-path /", nil,
 			"perfagent: warning: --disk-path /no/such is not there; its file system is not measured\n"},
 		{"", []string{"PERFAGENT_DISK_PATH=/:/no/such"},
@@ -179,36 +190,47 @@ func TestLocale_ASCIIOnlyForPeople(t *testing.T) {
 			t.Errorf("%s: show lacks %q in UTF-8: %s", locale, name, o.Out)
 		}
 	}
-	for _, args := range [][]string{{"show", "--format", "markdown", report}, {"diff", "--format", "json", report, report}} {
+	for _, args := range [][]string{{"show", "--format", "md", report}, {"diff", "--format", "json", report, report}} {
 		if in, out := perform("LC_ALL=C", args...), perform("LC_ALL=C.UTF-8", args...); in.Out != out.Out || plain(in.Out) {
 			t.Errorf("%q prints other text in the C locale, or no UTF-8:\n%s", args, in.Out)
 		}
 	}
 }
 
-// The commands in docs/before-after.md give the documented output and exit code.
-func TestDocs_BeforeAfterCommandsGiveTheirOutput(t *testing.T) {
+// Commands take the name of a run for its files, and each command has its short forms.
+func TestTyping_NamesOfRunsAndShortForms(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(text string) clitest.Outcome {
 		cmd := clitest.Script(t, "sh", `PATH=$(dirname "$P"):$PATH; `+text)
 		cmd.Dir = dir
 		return clitest.RunCommand(t, cmd)
 	}
-	in(`for n in 0 1 2; do perfagent run -q --html always --run-id three --node $n -- sh -c "exit $(( n % 2 * 5 ))"; done
-		for id in varied gpu; do perfagent run -q --run-id $id -- sleep 0.1; done; echo text > notes.txt`).Want(t, 0)
+	in(`for n in 0 1 2; do perfagent run -q --run-id three --node $n -- sh -c "exit $(( n % 2 * 5 ))"; done
+		for id in varied gpu; do perfagent run -q --run-id $id -- sleep 0.1; done`).Want(t, 0)
 
-	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\| (?:`([^`]*)`|nothing) \\| (\\d+) \\|$").FindAllStringSubmatch(clitest.Read(t, "../../docs/before-after.md"), -1)
-	if len(rows) < 30 {
-		t.Fatalf("docs/before-after.md has %d commands, want at least 30", len(rows))
-	}
-	for _, row := range rows {
-		typed, want := row[1], row[2]
-		if strings.Contains(typed, "perfagent run ") { // its runs would be the newest
-			typed = "cd $(mktemp -d); " + typed
-		}
-		o := in(typed)
-		if !strings.Contains(o.Out+o.Err, want) || strconv.Itoa(o.Code) != row[3] || want == "" && o.Out+o.Err != "" {
-			t.Errorf("%s: exit code %d\n%s%s\nwant %s, %q", row[1], o.Code, o.Out, o.Err, row[3], want)
+	for _, c := range []struct {
+		typed, want string
+		code        int
+	}{
+		{"perfagent ls", "RUN ", 0},
+		{"perfagent show three", "node 1", 0},
+		{"perfagent show perfagent-out/three", "node 1", 0},
+		{"perfagent show --json varied", "wall_seconds", 0},
+		{"perfagent diff --format json @-2 gpu", "varied", 0},
+		{"perfagent plot; ls gpu.png", "gpu.png", 0},
+		{"perfagent push varied", "the report records no server: use --mlflow URI or set MLFLOW_TRACKING_URI", 1},
+		{"perfagent show nosuch", `perfagent show: no run or file "nosuch"; the runs in perfagent-out are gpu, varied, three`, 1},
+		{"perfagent watch three", `perfagent watch: run "three" has ended: perfagent show perfagent-out/three`, 1},
+		{"perfagent __complete watch ''", "varied", 0},
+		{"perfagent __complete show --format ''", "jsonl", 0},
+		{"perfagent __complete run -- slee", "sleep", 0},
+		{"perfagent --version", "perfagent 1.0.0", 0},
+		{"perfagent -V", "perfagent 1.0.0", 0},
+		{"perfagent version --json", `"version": "1.0.0"`, 0},
+	} {
+		if o := in(c.typed); !strings.Contains(o.Out+o.Err, c.want) || o.Code != c.code {
+			t.Errorf("%s: exit code %d\n%s%s\nwant %d, %q", c.typed, o.Code, o.Out, o.Err, c.code, c.want)
 		}
 	}
 }

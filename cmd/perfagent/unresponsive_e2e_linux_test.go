@@ -24,7 +24,7 @@ func TestE2E_Hang_JobRunsIfNoDirectoryResponds(t *testing.T) {
 	if took := time.Since(begin); o.Out != "job\n" || took > 4*diskPatience+noise {
 		t.Errorf("stdout %q after %v, want \"job\\n\" within %v", o.Out, took, 4*diskPatience+noise)
 	}
-	o.WantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")
+	o.WantLine(t, "no response within 5s", "nor can the temporary directory", "there will be no report file")
 }
 
 // If the directory of the reports begins to hang while the job runs, only time is lost: the report is in another
@@ -45,7 +45,7 @@ func TestE2E_Hang_ReportGoesToAnotherDirectory(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 7)
 	_, path := reportertest.ReadSingle(t, tmp)
-	o.WantLine(t, "no answer within 5s; the report is "+path)
+	o.WantLine(t, "no response within 5s; the report is "+path)
 }
 
 // The last rank does not wait for the other reports if they have begun to hang.
@@ -68,7 +68,7 @@ func TestE2E_Hang_LastRankDoesNotWaitForOtherReports(t *testing.T) {
 				t.Errorf("the last rank ended after %v, want at most %v", took, 2*diskPatience+noise)
 			}
 			o.Want(t, 7)
-			for _, words := range []string{says, "no answer within 5s", "their reports stay as they are"} {
+			for _, words := range []string{says, "no response within 5s", "their reports stay as they are"} {
 				if !strings.Contains(o.Err, words) {
 					t.Errorf("stderr lacks %q: %s", words, o.Err)
 				}

@@ -172,8 +172,8 @@ func TestHang_ProcessCostsOnlyTheJobsNumbers(t *testing.T) {
 			}
 			o.Want(t, 7)
 			n := o.Report(t).Nodes["0"]
-			if why := reportertest.Reasons(n, "job"); !strings.Contains(why, "read the job's processes: no answer within 2s") {
-				t.Errorf("the reason why values of the job are missing is %q, want \"no answer within 2s\"", why)
+			if why := reportertest.Reasons(n, "job"); !strings.Contains(why, "read the job's processes: no response within 2s") {
+				t.Errorf("the reason why values of the job are missing is %q, want \"no response within 2s\"", why)
 			}
 			if n.Job.UserSeconds < 0.05 || n.Job.CPUSeconds < n.Job.UserSeconds {
 				t.Errorf("job %+v, want user_seconds of at least 0.05, and cpu_seconds no less", n.Job)

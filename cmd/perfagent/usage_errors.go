@@ -16,6 +16,15 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
+// newNames maps old names of commands, flags and variables to the new ones. If a flag has several, the first that the
+// command has is meant.
+var newNames = map[string][]string{
+	"record":         {"op"},
+	"--html":         {"--" + noPage, "--to"},
+	"--output":       {"--to", "--out"},
+	"PERFAGENT_HTML": {noPageVariable},
+}
+
 // noArguments checks that a command has no arguments.
 var noArguments = rangeArgs(0, 0, errors.New("takes no arguments"))
 
@@ -38,6 +47,10 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	if _, err := exec.LookPath(args[0]); err == nil {
 		meant := pusher.ShellCommand(append([]string{root.Name(), "run", "--"}, rules.Args(args)...))
 		return fmt.Errorf(`unknown command "%s"; %s`, word, text.DidYouMean(meant, `"%s"`, ""))
+	}
+
+	if renamed := newNames[word]; renamed != nil {
+		return fmt.Errorf(`unknown command "%s"; it is now "%s"`, word, renamed[0])
 	}
 
 	return fmt.Errorf(`unknown command "%s"; %s`, word, text.DidYouMean(commandMeant(root, word), `"%s"`,
@@ -101,6 +114,12 @@ func listsFlags(cmd *cobra.Command) string { return "perfagent " + helpOf(cmd) +
 
 // unknownFlag returns the error for an unknown flag, with a suggestion.
 func unknownFlag(cmd *cobra.Command, name string) error {
+	for _, renamed := range newNames["--"+name] {
+		if cmd.Flags().Lookup(strings.TrimPrefix(renamed, "--")) != nil {
+			return fmt.Errorf("unknown flag --%s; it is now %s", name, renamed)
+		}
+	}
+
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	meant := text.Nearest(name, names)
@@ -143,7 +162,7 @@ func valueError(err error) error {
 	}
 
 	wanted := "a whole number"
-	if bad.GetFlag().Value.Type() == "bool" {
+	if strings.HasPrefix(bad.GetFlag().Value.Type(), "bool") {
 		wanted = "true or false"
 	}
 

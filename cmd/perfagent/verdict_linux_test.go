@@ -230,17 +230,17 @@ func TestVerdict_SignalIsInJournalAtOnce(t *testing.T) {
 // fails.
 func TestVerdict_RunsOwnCauseComesFirst(t *testing.T) {
 	out := t.TempDir()
-	merge := []string{"merge", "-o", filepath.Join(out, "all.json")}
+	merge := []string{"merge", "--to", filepath.Join(out, "all.json")}
 	for node, job := range []string{"exit 0", "exit 4", "kill -9 $$"} {
 		call("run", "--out", out, "--run-id", "r", "--node", strconv.Itoa(node), "--", "sh", "-c", job)
 		merge = append(merge, filepath.Join(out, fmt.Sprintf("r/node-%d.json", node)))
 	}
 	all, page := merge[2], filepath.Join(out, "page.html")
 	call(merge...).Want(t, 0)
-	call("plot", all, "-o", page).Want(t, 0)
+	call("plot", all, "--to", page).Want(t, 0)
 
 	for name, text := range map[string]string{
-		"show": call("show", all).Out, "markdown": call("show", "--format", "markdown", all).Out, "page.html": clitest.Read(t, page),
+		"show": call("show", all).Out, "markdown": call("show", "--format", "md", all).Out, "page.html": clitest.Read(t, page),
 	} {
 		own := regexp.MustCompile(`node 1(: exited with code| failed: exit) 4`).FindStringIndex(text)
 		if other := strings.Index(text, "node 2: killed by SIGKILL"); own == nil || other < own[0] {
@@ -377,7 +377,7 @@ func TestVerdict_DoesNotAttributeKillsOfOthersToJob(t *testing.T) {
 }
 
 // verdictAgentKilled is the reason for repeating a trial.
-const verdictAgentKilled = "the kernel killed perfagent, too, as it does where a killed process takes long to end: docs/limits.md"
+const verdictAgentKilled = "the kernel killed perfagent, too, as it does where a killed process takes long to end: docs/wrapping.md"
 
 // verdictBesideAKill runs a job in a group while the kernel kills another process.
 func verdictBesideAKill(t *testing.T, where, end string) clitest.Outcome {

@@ -13,12 +13,12 @@ import (
 
 // plainBuild is printed for a build without the entry point that runs before the Go runtime.
 const plainBuild = "plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT\n" +
-	"are not passed on; see docs/limits.md"
+	"are not passed on; see docs/wrapping.md"
 
 func newVersion(s streams) *cobra.Command {
-	asJSON := false
+	var format *format
 	cmd := &cobra.Command{
-		Use:   "version [--json]",
+		Use:   "version [flags]",
 		Short: "print the version",
 		Long: `Print the version, the commit if the build knows it, the version of Go, and the
 system that it was built for. perfagent --version prints the same.`,
@@ -26,14 +26,14 @@ system that it was built for. perfagent --version prints the same.`,
   perfagent version --json`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
+			if format.name == formatJSON {
 				return s.printJSON(thisRelease())
 			}
 			return s.printVersion()
 		},
 	}
 
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print version, commit, go, os and arch as JSON")
+	format = addFormat(cmd.Flags(), formatText, formatJSON)
 
 	return cmd
 }

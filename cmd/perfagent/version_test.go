@@ -24,7 +24,7 @@ func TestVersion_NamesPlainBuild(t *testing.T) {
 	line := `^perfagent \S+ \(go1\.\S+, ` + runtime.GOOS + "/" + runtime.GOARCH + "\\)\n"
 	for name, c := range map[string]struct{ program, want string }{
 		"make build": {clitest.Binary(t), line + "$"},
-		"go build":   {clitest.PlainBinary(t), line + "plain go build: ignored signals .*\n.*see docs/limits.md\n$"},
+		"go build":   {clitest.PlainBinary(t), line + "plain go build: ignored signals .*\n.*see docs/wrapping.md\n$"},
 	} {
 		if !hasEntry() {
 			c.want = line + "$"

@@ -31,8 +31,7 @@ func (o *recordOptions) applyQuiet(cmd *cobra.Command) error {
 // warn logs probable mistakes in flags and variables. The job runs anyway.
 func (o *recordOptions) warn(cmd *cobra.Command) {
 	for _, name := range unknownVariables(os.Environ()) {
-		o.Log.Warn(name + " is not known; " + text.DidYouMean(text.Nearest(name, knownVariables()), "%s",
-			"perfagent "+helpOf(cmd)+" names the variables"))
+		o.Log.Warn(unknownVariable(name, knownVariables(), "perfagent "+helpOf(cmd)))
 	}
 
 	if !cmd.Flags().Changed("disk-path") {
@@ -44,6 +43,14 @@ func (o *recordOptions) warn(cmd *cobra.Command) {
 			o.Log.Warn("--disk-path " + path + " is not there; its file system is not measured")
 		}
 	}
+}
+
+// unknownVariable returns the warning about a variable that is not one of known. The command lister lists them.
+func unknownVariable(name string, known []string, lister string) string {
+	if renamed := newNames[name]; renamed != nil {
+		return name + " is not known; it is now " + renamed[0]
+	}
+	return name + " is not known; " + text.DidYouMean(text.Nearest(name, known), "%s", lister+" names the variables")
 }
 
 // variablePrefix is the prefix of the names of all of perfagent's variables.

@@ -37,12 +37,12 @@ func newWatch(s streams) *cobra.Command {
 		Use:        "watch [flags] [RUN]",
 		SuggestFor: []string{"live", "monitor"},
 		Short:      "watch a run live",
-		Long: `Watch a run live, on this machine or on another one that shares --out: CPU,
-memory, disk and network with their peaks, and what perfagent itself costs.
+		Long: `Watch a run live, on this machine or on another one that shares --out: the CPU,
+memory, disk and GPUs of the job with their peaks, its phases, the node, and
+what perfagent itself costs.
 watch only reads the journal of the run; the job is not affected. RUN is a
 RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of a run, or
-its journal. Without RUN it watches the run under --out that was started last,
-of those that are running.
+its journal. Without RUN, watch the newest running run below --out.
 
 Press q to quit. When the run ends, its last picture stays on the screen. If
 standard output is not a terminal, or TERM is dumb or unset, watch prints one

@@ -27,19 +27,19 @@ func TestE2E_Watch_ShowsOneNodeInFullAndOthersInALine(t *testing.T) {
 	ended := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "9")
 	ended.ends(0)
 	w := watchOn(t, dir, nil, "--refresh", "200ms")
-	line := regexp.MustCompile(`^node 1 +[▁▂▃▄▅▆▇█]+ +CPU +[0-9.]+ %  memory +[0-9.]+ %$`)
+	line := regexp.MustCompile(`^node 1 +[▁▂▃▄▅▆▇█]+ +CPU +<?[0-9]+ %  memory +<?[0-9]+ %$`)
 	w.next("two nodes", func(f watchFrame) bool {
-		return strings.Contains(f.row("running"), "run r, node 0") && line.MatchString(f.row("node 1")) && strings.Contains(f.String(), "1 ended before")
+		return f.row("r, node 0, running") != "" && line.MatchString(f.row("node 1")) && strings.Contains(f.String(), "1 ended before")
 	})
 	late := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "2") // joins
 	w.shows("node 1 ", "node 2 ")
 	second.ends(5)
 	w.shows("node 1 ", "failed (exit 5) after ")
 	first.ends(0)
-	w.shows("exit 0 after ", "run r, node 0", "node 2 ")
+	w.shows("r, node 0, exit 0 after ", "node 2 ")
 
 	picked := watchOn(t, dir, nil, "--node", "2", "r")
-	picked.shows("run r, node 2", "q quits")
+	picked.shows("r, node 2, ", "q quits")
 	late.ends(0)
 	if left := w.leaves(0); !strings.HasSuffix(left, "\r\nperfagent: run r: 4 nodes, 1 failed (node 1 exit 5); perfagent show perfagent-out/r/node-1.json\r\n") {
 		t.Errorf("left on the screen: %s\nwant at its end 4 nodes, 1 failed, and the command for node 1", left)
@@ -86,7 +86,7 @@ func TestE2E_Watch_WatchesTheRunningRecording(t *testing.T) {
 	killed.End()
 	again := watched(t, dir, "--run-id", "r", "--interval", "50ms", "--compat", "perf.py")
 	w := watchOn(t, dir, nil, "r")
-	w.shows("running for", "run r, node 0")
+	w.shows("r, running for")
 	again.ends(4)
 	if left := w.leaves(0); !strings.Contains(left, "perf.py's samples of ") || !strings.Contains(left, "perfagent show perfagent-out/r/node-0.3.json") {
 		t.Errorf("left on the screen: %s\nwant perf.py's samples and the command for node-0.3.json", left)

@@ -24,15 +24,15 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
 	w := watchOn(t, run.Cmd.Dir, nil)
-	measured := regexp.MustCompile(`^CPU .* %$`)
+	measured := regexp.MustCompile(`^CPU .*CPUs `)
 	w.next("a sample", func(f watchFrame) bool { return measured.MatchString(f.row("CPU")) })
 	plain := clitest.StartProcess(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "100ms"))
 	plain.Next()
 	if err := unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	gone := regexp.MustCompile(`^perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ s   run r, node 0`)
-	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
+	gone := regexp.MustCompile(`^r, perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ s`)
+	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent is gone")) })
 	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
 		t.Errorf("the view of a killed agent lacks the last values or the row CPU:\n%s", f)
 	}
@@ -47,7 +47,7 @@ func TestE2E_Watch_ReportsKilledAgentAndKeepsValues(t *testing.T) {
 
 	// A view started after the kill.
 	w = watchOn(t, run.Cmd.Dir, nil, "r")
-	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
+	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("r, perfagent is gone")) })
 	w.Send("q")
 	w.leaves(0)
 	o = clitest.RunCommand(t, watchCommand(t, run.Cmd.Dir, nil))
@@ -104,7 +104,7 @@ func TestE2E_Watch_LongRunIsCheap(t *testing.T) {
 	}
 	w := watchOn(t, dir, nil, "long")
 	begin := time.Now()
-	known := func() string { return fmt.Sprintf("%d × 1 s sampled", n) }
+	known := func() string { return fmt.Sprintf("%d samples, 1 s apart", n) }
 	watchSample(j, rec, n)
 	n++
 	w.shows(known())

@@ -17,11 +17,11 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-var watchElapsed = regexp.MustCompile(`^running for ([0-9.]+) s   run `)
+var watchElapsed = regexp.MustCompile(`^trial-7, running for ([0-9.]+) s`)
 
 // watchSeconds returns the elapsed time of a frame; −1 = it has none.
 func watchSeconds(f watchFrame) float64 {
-	if m := watchElapsed.FindStringSubmatch(f.row("running")); m != nil {
+	if m := watchElapsed.FindStringSubmatch(f.row("trial-7")); m != nil {
 		v, _ := strconv.ParseFloat(m[1], 64)
 		return v
 	}
@@ -33,12 +33,12 @@ func TestWatch_ShowsRunUntilQ(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "trial-7", "--interval", "100ms", "--tag", "a=b")
 	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "200ms")
-	w.shows("run trial-7, node 0", "own cost", "q quits", "CPU", "memory", "disk read", "net recv", " now", " peak", " missed")
-	row := regexp.MustCompile(`^CPU +[▁▂▃▄▅▆▇█]+ +[0-9]+\.[0-9] % +[0-9]+\.[0-9] %$`)
+	w.shows("trial-7, running for ", " of CPU time, ", " samples, 0.1 s apart", "q quits", "JOB ", "CPU ", "memory ", "NODE ", " now", " peak")
+	row := regexp.MustCompile(`^CPU +[█▉▊▋▌▍▎▏·]{10}  [0-9.]+ of [0-9.]+ CPUs? +[0-9.]+ CPUs   [▁▂▃▄▅▆▇█]+$`)
 	f := w.next("the CPU's picture and numbers", func(f watchFrame) bool { return row.MatchString(f.row("CPU")) })
 	first := watchSeconds(f)
-	if command := f.row("command"); !strings.Contains(command, "sh -c") || len(f.lines) > 24 {
-		t.Errorf("the frame has %d lines, want at most 24; its command is %q, want sh -c", len(f.lines), command)
+	if command := f.row("sh -c"); command == "" || len(f.lines) > 24 {
+		t.Errorf("the frame has %d lines, want at most 24, and one with the command", len(f.lines))
 	}
 	if mode := watchTermios(t, w.TTY); mode.Lflag&(unix.ICANON|unix.ECHO) != 0 {
 		t.Errorf("mode of the terminal %#x, want no ICANON and no ECHO, to read keys one by one", mode.Lflag)
@@ -176,7 +176,7 @@ func TestWatch_FollowsSizeOfTerminal(t *testing.T) {
 		}
 		w.next("a whole frame of this size", func(f watchFrame) bool { // earlier frames may come first
 			return f.wide == "" && f.row("CPU") != "" && strings.Contains(f.String(), "q quits") &&
-				(size.width != 200 || regexp.MustCompile(`^host .*CPUs`).MatchString(f.row("host"))) && (size.height != 10 || f.row("memory") != "")
+				(size.width != 200 || strings.Contains(f.row("NODE"), "CPUs, ")) && (size.height != 10 || f.row("memory") != "")
 		})
 	}
 	w.Send("q")
@@ -189,7 +189,7 @@ func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	for _, env := range [][]string{{"LC_ALL=C"}, {"LC_ALL=", "LC_CTYPE=", "LANG=en_US.ISO-8859-1"}, {"LC_ALL=", "LANG="}} {
 		w := watchOn(t, run.Cmd.Dir, env, "r")
-		f := w.shows("q quits", "CPU", " x 0.05 s sampled")
+		f := w.shows("q quits", "CPU", " samples, 0.05 s apart")
 		w.Send("q")
 		w.leaves(0)
 		if at := strings.IndexFunc(f.String(), func(r rune) bool { return r > '~' }); at >= 0 {
@@ -220,9 +220,8 @@ func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 // Without a terminal, or on a dumb one, watch prints plain lines.
 func TestWatch_WithoutTerminal_PrintsPlainLines(t *testing.T) {
 	t.Parallel()
-	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): CPU ([0-9.]+ %|–) \(peak ([0-9.]+ %|–)\), memory ([0-9.]+ %|–), ` +
-		`disk read (\S+ [KMG]iB/s|–), written (\S+ [KMG]iB/s|–), network received (\S+ [KMG]iB/s|–), sent (\S+ [KMG]iB/s|–)` +
-		`(, job CPU \S+ CPUs)?(, job memory \S+ [KMG]?i?B)?(, .*)?$`)
+	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): (CPU [0-9.]+ of [0-9.]+ CPUs? \(peak [0-9.]+ CPUs\), ` +
+		`memory \S+ [KMG]iB of \S+ [MG]iB, (.+, )?node )?CPU (<?[0-9]+ %|–) \(peak (<?[0-9]+ %|–)\), (node )?memory (<?[0-9]+ %|–)`)
 	end := regexp.MustCompile(`^perfagent: run r: exit 0 after [0-9.]+ s; perfagent show perfagent-out/r/node-0\.json$`)
 	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "no TERM": {"TERM="}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
@@ -363,11 +362,11 @@ func TestWatch_TakesTheNewestRun(t *testing.T) {
 	old := watched(t, "", "--run-id", "z-old", "--interval", "50ms", "--out", "o")
 	recent := watched(t, old.Cmd.Dir, "--run-id", "a-new", "--interval", "50ms", "--out", "o")
 	w := watchOn(t, old.Cmd.Dir, []string{"PERFAGENT_OUT=o"})
-	w.shows("run a-new, node 0")
+	w.shows("a-new, running")
 	recent.ends(0)
 	w.leaves(0)
 	w = watchOn(t, old.Cmd.Dir, nil, "--out", "o")
-	w.shows("run z-old, node 0")
+	w.shows("z-old, running")
 	w.Send("q")
 	w.leaves(0)
 	old.ends(0)
@@ -383,7 +382,7 @@ func TestWatch_FollowsSidecar(t *testing.T) {
 	report := filepath.Join(cmd.Dir, "perfagent-out", "s", "node-0.json")
 	clitest.WaitUntil(t, "a report of the sidecar", func() bool { _, err := os.Stat(report); return err == nil })
 	w := watchOn(t, cmd.Dir, nil)
-	w.shows("run s, node 0", "CPU")
+	w.shows("s, ", "NODE ", "CPU ")
 	if err := unix.Kill(cmd.Process.Pid, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func (v *watchVT) control(params, final string) (f watchFrame, done bool) {
 		v.cursor = final == "h"
 	case "?7h", "?7l":
 		v.wrap = final == "h"
-	case "2J", "K", "m", "0m", "1m", "2m", "1;31m":
+	case "2J", "K", "m", "0m", "1m", "2m", "31m", "34m", "1;31m":
 	case "H":
 		v.row, v.lines, v.wide = 0, nil, ""
 	case "J":

@@ -32,8 +32,8 @@ func awaitEmpty(dirs []hierarchyDir) error {
 		case living:
 			return fmt.Errorf("remove control group %s: %w: processes in it: %d", dir, ErrBusy, n)
 		case time.Now().After(until):
-			return fmt.Errorf("remove control group %s: %w: processes in it that were killed and take long to end: %d; "+
-				"once they have, remove it with rmdir", dir, ErrBusy, n)
+			return fmt.Errorf("remove control group %s: %w: %d killed processes in it have not ended yet; "+
+				"once they have, remove the group with rmdir", dir, ErrBusy, n)
 		}
 
 		time.Sleep(2 * time.Millisecond)

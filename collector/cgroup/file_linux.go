@@ -46,7 +46,7 @@ func (r *reader) keys(path string, keys []string, values []float64) error {
 	}
 	parseKeys(data, keys, values)
 	if values[0] != values[0] {
-		return fmt.Errorf("read %s: no number for %s", path, keys[0])
+		return fmt.Errorf("read %s: %s has no number", path, keys[0])
 	}
 	return nil
 }

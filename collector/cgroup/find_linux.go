@@ -198,7 +198,7 @@ func (m *mount) locate(path string, pid int) (*membership, error) {
 		rest, ok = m.search(path, pid)
 	}
 	if !ok {
-		return nil, fmt.Errorf("group %s is outside of %s, which shows %s", path, m.point, m.root)
+		return nil, fmt.Errorf("group %s is outside %s, where %s is mounted", path, m.point, m.root)
 	}
 
 	p := &membership{v2: m.v2}
@@ -297,5 +297,5 @@ func (v *view) reason() error {
 	if len(v.mounts) == 0 {
 		return errors.New("none is mounted here")
 	}
-	return errors.New("no hierarchy that is mounted here has the process")
+	return errors.New("the process is in no hierarchy that is mounted here")
 }

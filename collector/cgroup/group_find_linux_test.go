@@ -168,7 +168,7 @@ func TestFind_WithoutGroupGivesReason(t *testing.T) {
 		}, "no such file"},
 		"outside": {func(t *testing.T, o Options, _ *groupTree) {
 			groupWrite(t, o.Proc+"/42/cgroup", "0::/../x\n")
-		}, "outside of"},
+		}, "is outside"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -328,7 +328,8 @@ func (g *Group) MemoryPIDs() ([]int, error) {
 
 func (g *Group) list(groups ...*membership) ([]int, error) {
 	if len(groups) == 0 {
-		return nil, fmt.Errorf("list the processes of control group %s: it is the root group, which has all", g.path)
+		return nil, fmt.Errorf("list the processes of control group %s: it is the root group, which contains all",
+			g.path)
 	}
 	var pids []int
 	for _, p := range groups {

@@ -49,7 +49,7 @@ func NewJobGroup(name string) (*JobGroup, error) {
 
 func newJobGroup(name string, wanted []string) (*JobGroup, error) {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\n") {
-		return nil, fmt.Errorf("make control group %q: not a name of a directory", name)
+		return nil, fmt.Errorf("make control group %q: not the name of a directory", name)
 	}
 	g, err := Find(Options{})
 	if err != nil {
@@ -114,7 +114,8 @@ func (m *JobGroup) hasBelow(parentDir string) bool {
 func (m *JobGroup) makeV1(parentDir, name string) error {
 	hierarchy, err := os.ReadFile(filepath.Join(parentDir, "memory.use_hierarchy"))
 	if err == nil && string(hierarchy) == "0\n" && !isRoot(parentDir, false) {
-		return fmt.Errorf("make group in %s: memory.use_hierarchy is 0, a group below would escape the limits", parentDir)
+		return fmt.Errorf("make group in %s: memory.use_hierarchy is 0, so a group below it would escape the limits",
+			parentDir)
 	}
 	dir := filepath.Join(parentDir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -141,7 +142,7 @@ func (m *JobGroup) makeV2(p *membership, name string) error {
 	err := cmp.Or(writable(filepath.Join(dir, "cgroup.procs")), writable(filepath.Join(parentDir, "cgroup.procs")))
 	kind, errKind := os.ReadFile(filepath.Join(dir, "cgroup.type"))
 	if err == nil && errKind == nil && string(kind) != "domain\n" {
-		err = fmt.Errorf("make group in %s: its groups are of type %q, which a process cannot be started in",
+		err = fmt.Errorf("make group in %s: its groups have type %q, and no process can be started in those",
 			parentDir, bytes.TrimSpace(kind))
 	}
 	if err != nil {
@@ -426,7 +427,7 @@ func (m *JobGroup) Remove() error {
 	m.v1 = nil
 	if m.v2 != nil {
 		if err := m.restore(); err != nil {
-			return fmt.Errorf("put control group %s back as it was: %w", m.v2.parent, err)
+			return fmt.Errorf("restore control group %s: %w", m.v2.parent, err)
 		}
 	}
 

@@ -183,7 +183,7 @@ func (m *Monitor) Read() Reading {
 	now := time.Now()
 	switch {
 	case m.smi == "" && !m.searchStarted.IsZero() && now.Sub(m.searchStarted) > searchTimeout:
-		r.Err = fmt.Errorf("find nvidia-smi on the PATH: a directory of it has not answered for %.0f s",
+		r.Err = fmt.Errorf("find nvidia-smi on the PATH: one of its directories has not responded for %.0f s",
 			now.Sub(m.searchStarted).Seconds())
 	case m.smi != "":
 		m.nvidia.add(&r, now, m.timing.stale, 0)
@@ -193,7 +193,7 @@ func (m *Monitor) Read() Reading {
 	if len(m.cards) > 0 && m.nvidia.complete { // otherwise the first index of AMD's devices is not known yet
 		m.amd.add(&r, now, m.timing.stale, m.nvidia.nextIndex)
 		if old := now.Sub(m.amd.updatedAt); old > m.timing.stale && !m.amd.updatedAt.IsZero() {
-			r.Err = errors.Join(r.Err, fmt.Errorf("read GPUs: no answer of AMD's cards for %.0f s", old.Seconds()))
+			r.Err = errors.Join(r.Err, fmt.Errorf("read GPUs: AMD's cards have not responded for %.0f s", old.Seconds()))
 		}
 	}
 	return r

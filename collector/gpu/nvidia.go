@@ -122,7 +122,7 @@ func (q *query) parse(line []byte) (row, error) {
 	if r.MIG { // the utilization is not of the whole device
 		r.UtilizationPct = math.NaN()
 		r.missing = slices.DeleteFunc(r.missing, func(g series.Missing) bool { return g.What == "utilization_pct" })
-		r.addMissing("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
+		r.addMissing("utilization_pct", "MIG is on: the driver reports no utilization of the whole device")
 	}
 
 	return r, nil
@@ -204,9 +204,9 @@ func deviceText(text string) string {
 // Supported]", "[Unknown Error]", "[GPU requires reset]"…
 func missingReason(text string) string {
 	if text == "" {
-		return "nvidia-smi gives nothing"
+		return "nvidia-smi printed nothing"
 	}
-	return "nvidia-smi says " + clean(text)
+	return "nvidia-smi printed " + clean(text)
 }
 
 // clean makes the output of a program fit for a report: one line, cut to 200 bytes, without control characters.

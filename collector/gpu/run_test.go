@@ -139,7 +139,7 @@ func TestMonitor_RunGivesUpAfterThreeRestarts(t *testing.T) {
 		})
 	})
 
-	r := gpuWait(t, m, "the end", gpuErrHas("given up after 3 restarts: "))
+	r := gpuWait(t, m, "the end", gpuErrHas("gave up after 3 restarts: "))
 	if !strings.HasSuffix(r.Err.Error(), "GPU is lost") {
 		t.Errorf("error %v, want one that ends with GPU is lost", r.Err)
 	}
@@ -164,11 +164,11 @@ func TestMonitor_RunKillsHangingNvidiaSMI(t *testing.T) {
 		}
 		var pid int
 		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
-		r := gpuWait(t, m, "no answer", gpuErrHas("answered"))
+		r := gpuWait(t, m, "no response", gpuErrHas("answered"))
 		if first && !math.IsNaN(r.States[0].UtilizationPct) {
 			t.Errorf("%s: state %+v while nvidia-smi hangs, want unknown values", fake, r.States[0])
 		}
-		gpuWait(t, m, "giving up", gpuErrHas("given up after 3 restarts"))
+		gpuWait(t, m, "giving up", gpuErrHas("gave up after 3 restarts"))
 		gpuWaitEnded(t, pid)
 	}
 }
@@ -204,12 +204,12 @@ func TestMonitor_RunEndsFloodAndGarbage(t *testing.T) {
 	m.timing.hang = 2 * time.Second
 	gpuRun(t, m)
 	r := gpuWait(t, m, "what is said", func(r Reading) bool { // the last of several lines
-		return gpuErrHas("nvidia-smi answers what is not understood: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
+		return gpuErrHas("nvidia-smi printed something unexpected: ")(r) && strings.HasSuffix(r.Err.Error(), "999…")
 	})
 	if text := r.Err.Error(); len(text) > 300 || strings.ContainsAny(text, "\x00\x1b\n") {
 		t.Errorf("garbage: error %q, want one line of at most 300 bytes", text)
 	}
-	r = gpuWait(t, m, "giving up", gpuErrHas("given up"))
+	r = gpuWait(t, m, "giving up", gpuErrHas("gave up"))
 	if !strings.Contains(r.Err.Error(), "answered what is not understood and was killed: [31m") {
 		t.Errorf("garbage: error %v, want one that nvidia-smi was killed", r.Err)
 	}
@@ -281,8 +281,8 @@ func TestMonitor_RunLeavesReapingToStart(t *testing.T) {
 	if n := len(reaped); n != 1+maxRestarts {
 		t.Errorf("%d processes were started, want %d", n, 1+maxRestarts)
 	}
-	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "given up after 3") {
-		t.Errorf("error %v, want one with given up after 3", err)
+	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "gave up after 3") {
+		t.Errorf("error %v, want one with gave up after 3", err)
 	}
 
 	for _, want := range []error{errors.New("no process to spare"), nil} {
@@ -346,7 +346,7 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 }
 
 func TestMonitor_GiveUpCountsRestarts(t *testing.T) {
-	for faults, want := range map[int]string{0: "dead", 1: "given up after 1 restart: dead", 2: "given up after 2 restarts: dead"} {
+	for faults, want := range map[int]string{0: "dead", 1: "gave up after 1 restart: dead", 2: "gave up after 2 restarts: dead"} {
 		var m Monitor
 		m.giveUp(errors.New("dead"), faults)
 		if got := m.nvidia.err.Error(); got != want {
@@ -359,7 +359,7 @@ func TestMonitor_GiveUpCountsRestarts(t *testing.T) {
 func TestVendorState_CheckReportsMessageAfterOldRows(t *testing.T) {
 	now := time.Now()
 	b := vendorState{queryStarted: now.Add(-time.Minute), updatedAt: now.Add(-30 * time.Second), message: "WHAT", messageAt: now}
-	if err := b.check(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {
+	if err := b.check(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi printed something unexpected: WHAT" {
 		t.Errorf("check with a message after old rows: %v, want the message", err)
 	}
 	b.updatedAt = now.Add(-time.Second)

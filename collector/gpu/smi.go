@@ -74,7 +74,7 @@ func (m *Monitor) giveUp(err error, faults int) {
 		if faults == 1 {
 			times = "restart"
 		}
-		err = fmt.Errorf("given up after %d %s: %w", faults, times, err) // first, so that it is not truncated
+		err = fmt.Errorf("gave up after %d %s: %w", faults, times, err) // first, so that it is not truncated
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +138,7 @@ func (m *Monitor) start(args []string) (*child, error) {
 	}
 
 	if err == nil && c.pid == 0 {
-		err = errors.New("no process was made")
+		err = errors.New("no process was started")
 	}
 
 	if err != nil {
@@ -211,7 +211,7 @@ func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace t
 		}
 	}
 
-	return errors.New("it does not end when it is killed")
+	return errors.New("it does not end although it was killed")
 }
 
 // send calls signal, unless the process was abandoned.
@@ -314,9 +314,9 @@ func (r *reader) outcome(hung bool, ended error) outcome {
 	case r.flooded:
 		o.final, o.err = true, errors.New("query GPUs: nvidia-smi writes more than 1 MiB a second")
 	case hung && r.message != "":
-		o.err = fmt.Errorf("query GPUs: nvidia-smi answered what is not understood and was killed: %s", r.message)
+		o.err = fmt.Errorf("query GPUs: nvidia-smi printed something unexpected and was killed: %s", r.message)
 	case hung:
-		o.err = fmt.Errorf("query GPUs: nvidia-smi answered nothing for %.0f s and was killed", r.m.timing.hang.Seconds())
+		o.err = fmt.Errorf("query GPUs: nvidia-smi printed nothing for %.0f s and was killed", r.m.timing.hang.Seconds())
 	case !r.sawRow && r.message != "":
 		o.final, o.err = true, errors.New("query GPUs: nvidia-smi: "+r.message)
 	case r.message != "":
@@ -324,7 +324,7 @@ func (r *reader) outcome(hung bool, ended error) outcome {
 	case r.sawRow:
 		o.err = errors.New("query GPUs: nvidia-smi has ended")
 	default:
-		o.err = errors.New("query GPUs: nvidia-smi has ended without an answer")
+		o.err = errors.New("query GPUs: nvidia-smi ended without printing anything")
 	}
 
 	if ended != nil {

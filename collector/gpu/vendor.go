@@ -123,12 +123,12 @@ func (b *vendorState) check(now time.Time, stale time.Duration) error {
 	case b.queryStarted.IsZero():
 		return errors.New("query GPUs: nvidia-smi has not been started yet")
 	case b.message != "" && b.messageAt.After(b.updatedAt) && (b.updatedAt.IsZero() || now.Sub(b.updatedAt) > stale):
-		return errors.New("query GPUs: nvidia-smi answers what is not understood: " + b.message)
+		return errors.New("query GPUs: nvidia-smi printed something unexpected: " + b.message)
 	case b.updatedAt.IsZero():
-		return fmt.Errorf("query GPUs: nvidia-smi has not answered yet, %.1f s after its start",
+		return fmt.Errorf("query GPUs: nvidia-smi has printed nothing yet, %.1f s after its start",
 			now.Sub(b.queryStarted).Seconds())
 	case now.Sub(b.updatedAt) > stale:
-		return fmt.Errorf("query GPUs: nvidia-smi has answered nothing for %.0f s", now.Sub(b.updatedAt).Seconds())
+		return fmt.Errorf("query GPUs: nvidia-smi has printed nothing for %.0f s", now.Sub(b.updatedAt).Seconds())
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 				break
 			}
 			if unsure {
-				note = "CUDA_VISIBLE_DEVICES names a MIG instance, which does not say of which device: " +
+				note = "CUDA_VISIBLE_DEVICES names a MIG instance, but not its device: " +
 					"all with MIG on are counted"
 			}
 			chosen = append(chosen, found...) // several instances of one device are valid
@@ -74,7 +74,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 		i, ok := findDevice(devices, all, entry)
 		if !ok {
 			if len(all) == maxDevices && isUnfollowed(entry) {
-				note = fmt.Sprintf("CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that are followed",
+				note = fmt.Sprintf("CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that perfagent follows",
 					clean(entry), maxDevices)
 			}
 			break
@@ -84,7 +84,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 		}
 		chosen = append(chosen, i)
 		if entry[0] <= '9' && order != "PCI_BUS_ID" && hasMixedModels(devices, all) {
-			note = "CUDA counts different models by their speed, nvidia-smi by the bus: " +
+			note = "CUDA orders different models by speed, nvidia-smi by bus: " +
 				"set CUDA_DEVICE_ORDER=PCI_BUS_ID for certainty"
 		}
 	}

@@ -148,7 +148,7 @@ func TestJobDevices_NotesDevicesNotMonitored(t *testing.T) {
 			t.Errorf("CUDA_VISIBLE_DEVICES=%q: %q, want %q", list, got, want)
 		}
 	}
-	if _, note := JobDevices(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that are followed" {
+	if _, note := JobDevices(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that perfagent follows" {
 		t.Errorf("note %q, want that device 18 is not among the 16 that are followed", note)
 	}
 }

@@ -49,7 +49,7 @@ func parseStat(data []byte, names *nameCache, cpus []CPUTimes) ([]CPUTimes, erro
 	}
 
 	if len(cpus) == 0 {
-		return nil, errors.New("no line of a CPU")
+		return nil, errors.New("no line for a CPU")
 	}
 	return cpus, nil
 }

@@ -116,7 +116,7 @@ func (d *diskUsageReader) read(got []DiskUsage) ([]DiskUsage, error) {
 		a, ok := f.read(deadline)
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("statfs %s: no answer within %v", f.path, statfsTimeout))
+			errs = append(errs, fmt.Errorf("statfs %s: no response within %v", f.path, statfsTimeout))
 		case a.err != nil:
 			errs = append(errs, a.err)
 		default:

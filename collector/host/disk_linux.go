@@ -71,7 +71,7 @@ func freeSpace(path string) (FreeSpace, error) {
 		return FreeSpace{}, err
 	}
 	if st.Blocks == 0 || st.Flags&unix.ST_RDONLY != 0 {
-		return FreeSpace{}, fmt.Errorf("statfs %s: nothing can be written there", path)
+		return FreeSpace{}, fmt.Errorf("statfs %s: it is read-only", path)
 	}
 
 	free := st.Bavail

@@ -34,8 +34,8 @@ func TestReader_HungFileSystemDelaysOneReading(t *testing.T) {
 			r := read()
 			same(t, "disk", r.Disk, []DiskUsage{{"/fine", 5, 10}})
 			err := r.Failed[SourceDisk]
-			if err == nil || !strings.Contains(err.Error(), "/hung: no answer within 200ms") || !strings.Contains(err.Error(), "/also-hung: no answer") {
-				t.Errorf("failure %v, want one that /hung and /also-hung gave no answer", err)
+			if err == nil || !strings.Contains(err.Error(), "/hung: no response within 200ms") || !strings.Contains(err.Error(), "/also-hung: no response") {
+				t.Errorf("failure %v, want one that /hung and /also-hung gave no response", err)
 			}
 			if len(r.Failed) != 1 || r.Memory == nil || r.Devices[NICs] == nil {
 				t.Errorf("failures %v, memory %v, NICs %v; want only the disks missing",

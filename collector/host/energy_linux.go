@@ -80,7 +80,7 @@ func (e *energyReader) findZones(sys string) (missing series.Missing) {
 		switch err := checkOpen(path); {
 		case isForbidden(err):
 			missing = series.Missing{What: SourceEnergy, Code: RootOnly,
-				Why: path + ": only root may read the counters of energy"}
+				Why: path + ": only root may read the energy counters"}
 		case err == nil:
 			span, _ := readCount(filepath.Join(dir, "max_energy_range_uj"))
 			e.zones = append(e.zones, energyZone{EnergyZone{Name: name, Range: span}, path})

@@ -16,8 +16,13 @@ import (
 )
 
 // gopsutil reads a host through the gopsutil library. It is the only reader on systems other than Linux, and a second
-// opinion on Linux. It passes the library's numbers on unchanged, but rejects impossible ones. docs/limits.md lists the
-// differences from psutil.
+// opinion on Linux. It passes the library's raw numbers on unchanged, but rejects impossible ones. Figures that the
+// library computes itself differ from psutil's and are not used: its memory percentage counts buffers and page cache as
+// free, its disk list has partitions next to disks, and its CPU percentage shares one window among all callers. A test
+// of package collector, which runs both readers, lists all other differences.
+//
+// The library's package cpu reads HOST_PROC/stat twice while the program is loaded, whichever reader is chosen. If that
+// file hangs (lxcfs or a FUSE daemon that has stopped), no command starts.
 type gopsutil struct {
 	proc     string
 	hostProc bool            // as in Reader
@@ -41,7 +46,7 @@ func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 		return nil, fmt.Errorf("gopsutil: %w", err)
 	}
 	if len(stats) == 0 {
-		return nil, errors.New("gopsutil named no CPU")
+		return nil, errors.New("gopsutil returned no CPU")
 	}
 
 	out := make([]CPUTimes, len(stats))
@@ -67,7 +72,7 @@ func (g *gopsutil) readMemory() (Memory, error) {
 		return Memory{}, fmt.Errorf("gopsutil: %w", err)
 	}
 	if vm.Total == 0 {
-		return Memory{}, errors.New("gopsutil named no memory")
+		return Memory{}, errors.New("gopsutil returned no memory")
 	}
 	if vm.Available > vm.Total {
 		return Memory{}, fmt.Errorf("gopsutil: %d bytes of memory are available, of %d in all", vm.Available, vm.Total)
@@ -83,7 +88,7 @@ func (g *gopsutil) readDiskIO() ([]Device, error) {
 		return nil, fmt.Errorf("gopsutil: %w", err)
 	}
 	if len(stats) == 0 {
-		return nil, errors.New("gopsutil named no disk")
+		return nil, errors.New("gopsutil returned no disk")
 	}
 
 	devs := make([]Device, 0, len(stats))
@@ -100,7 +105,7 @@ func nicsOf(stats []net.IOCountersStat, err error) ([]Device, error) {
 		return nil, fmt.Errorf("gopsutil: %w", err)
 	}
 	if len(stats) == 0 {
-		return nil, errors.New("gopsutil named no network interface")
+		return nil, errors.New("gopsutil returned no network interface")
 	}
 
 	nics := make([]Device, len(stats))

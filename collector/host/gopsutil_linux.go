@@ -40,7 +40,7 @@ func (g *gopsutil) readLoad() (Load, error) {
 		return Load{}, fmt.Errorf("gopsutil: %w", err)
 	}
 	if tasks.ProcsRunning <= 0 {
-		return Load{}, errors.New("gopsutil named no running task")
+		return Load{}, errors.New("gopsutil returned no number of running tasks")
 	}
 	return Load{Load1: avg.Load1, Running: float64(tasks.ProcsRunning)}, nil
 }

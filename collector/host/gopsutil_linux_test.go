@@ -93,7 +93,7 @@ func TestGopsutil_RejectsImpossibleNumbers(t *testing.T) {
 		"NaN":       {"stat", "cpu 1\ncpu0 NaN 0 0 0 0 0 0\nprocs_running 1\n", SourceCPU, "NaN seconds of cpu0"},
 		"negative":  {"stat", "cpu 1\ncpu0 1 0 -5 0 0 0 0\nprocs_running 1\n", SourceCPU, "-0.05 seconds of cpu0"},
 		"infinite":  {"loadavg", "Inf 0 0 1/2 3\n", SourceLoad, "a load of +Inf"},
-		"no task":   {"stat", "cpu 1\ncpu0 1 0 5 0 0 0 0\n", SourceLoad, "no running task"},
+		"no task":   {"stat", "cpu 1\ncpu0 1 0 5 0 0 0 0\n", SourceLoad, "no number of running tasks"},
 		"no CPU":    {"stat", "cpu 1\nprocs_running 1\n", SourceCPU, "no CPU"},
 		"no memory": {"meminfo", "MemFree: 1 kB\n", SourceMemory, "no memory"},
 		"available": {"meminfo", "MemTotal: 1 kB\nMemAvailable: 2 kB\n", SourceMemory, "2048 bytes of memory are available, of 1024 in all"},

@@ -310,7 +310,8 @@ func (u *JobUsage) reconcileTasks() {
 	}
 }
 
-var errHidden = errors.New("read the job's processes: procfs hides the main one (hidepid), as that of another user")
+var errHidden = errors.New(
+	"read the job's processes: procfs hides the main process, because it belongs to another user (hidepid)")
 
 // tableEarly and tableLate are the intervals at which the processes of a job with a control group are scanned, in its
 // first two seconds and later.

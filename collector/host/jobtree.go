@@ -91,8 +91,8 @@ func (t *jobTree) read(q treeRequest) (treeResult, error) {
 	return a, a.err
 }
 
-var errTreeHangs = fmt.Errorf("read the job's processes: no answer within %v: "+
-	"a process of this machine hangs, in exec or in its memory", treeTimeout)
+var errTreeHangs = fmt.Errorf("read the job's processes: no response within %v: "+
+	"a process on this machine hangs in exec or in its memory", treeTimeout)
 
 // scanTree carries out the pending request.
 func (t *jobTree) scanTree() (a treeResult) {

@@ -44,7 +44,7 @@ func TestJobTree_HangBlocksOnlyOneReading(t *testing.T) {
 		}
 		for n := range 4 {
 			tree.closing = n == 3
-			if _, err := read(); err == nil || !strings.Contains(err.Error(), "no answer within 2s") {
+			if _, err := read(); err == nil || !strings.Contains(err.Error(), "no response within 2s") {
 				t.Errorf("reading %d: error %v, want one on the timeout of 2 s", n, err)
 			}
 			if tree.scannedRelation(1) != process.UnknownRelation {

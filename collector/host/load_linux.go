@@ -39,7 +39,7 @@ func parseLoad(data []byte) (Load, error) {
 	running, _, _ := bytes.Cut(f[3], []byte{'/'})
 	n, ok := procfile.ParseCount(running)
 	if !ok {
-		return Load{}, fmt.Errorf("%.20q is not a number of tasks", running)
+		return Load{}, fmt.Errorf("%.20q is not a count of tasks", running)
 	}
 	newest, _ := procfile.ParseCount(f[4])
 	return Load{Load1: one, Running: float64(n), NewestPID: int64(newest)}, nil

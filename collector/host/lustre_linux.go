@@ -38,7 +38,7 @@ func newLustre(r *Reader) *lustre {
 	l.mountReader = mountReader{
 		host: r, caller: timeout.NewCaller[mountResult](), isLoaded: l.loaded, readMounts: l.files.readMounts,
 		markAdded:   l.markAdded,
-		timeoutText: "the statistics of Lustre's mounts did not come",
+		timeoutText: "the statistics of Lustre's mounts could not be read in time",
 		rootOnly: series.Missing{What: SourceLustre, Code: RootOnly,
 			Why: l.files.debug + ": only root may read the statistics of Lustre's mounts"},
 	}

@@ -43,7 +43,7 @@ func newNFS(r *Reader) *nfs {
 		markAdded:   n.markAdded,
 		timeoutText: n.files.stats + " did not answer",
 		rootOnly: series.Missing{What: SourceNFS, Code: RootOnly,
-			Why: n.files.stats + ": only root may read what other users' processes have mounted"},
+			Why: n.files.stats + ": only root may read the mounts of other users' processes"},
 	}
 	return n
 }

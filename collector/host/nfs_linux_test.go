@@ -383,6 +383,6 @@ func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
 	file := filepath.Join(h.sys, "class/powercap/intel-rapl:0/energy_uj")
 	closed(h, file)
 	asNobody(t, func() {
-		same(t, "energy", new(energyReader).findZones(h.sys), series.Missing{What: SourceEnergy, Code: RootOnly, Why: file + ": only root may read the counters of energy"})
+		same(t, "energy", new(energyReader).findZones(h.sys), series.Missing{What: SourceEnergy, Code: RootOnly, Why: file + ": only root may read the energy counters"})
 	})
 }

@@ -49,10 +49,10 @@ func TestReader_ReadsOldKernel(t *testing.T) {
 
 // damages are the directories of testdata/proc that contain only a damaged file.
 var damages = map[string]struct{ source, file, why string }{
-	"stat-empty":            {SourceCPU, "stat", "no line of a CPU"},
+	"stat-empty":            {SourceCPU, "stat", "no line for a CPU"},
 	"stat-short-line":       {SourceCPU, "stat", `line "cpu1 2000 0 500" has 4 fields`},
 	"stat-nonsense":         {SourceCPU, "stat", `cpu1: "NaN" is not a count`},
-	"stat-without-cpus":     {SourceCPU, "stat", "no line of a CPU"},
+	"stat-without-cpus":     {SourceCPU, "stat", "no line for a CPU"},
 	"meminfo-empty":         {SourceMemory, "meminfo", "no MemTotal"},
 	"meminfo-nonsense":      {SourceMemory, "meminfo", `MemTotal: "lots kB" is not a number of kB`},
 	"meminfo-negative":      {SourceMemory, "meminfo", `MemAvailable: "-1 kB" is not a number of kB`},
@@ -68,7 +68,7 @@ var damages = map[string]struct{ source, file, why string }{
 	"meminfo-missing":       {SourceMemory, "meminfo", "no such file"},
 	"diskstats-unreadable":  {SourceDiskIO, "diskstats", "is a directory"},
 	"loadavg-empty":         {SourceLoad, "loadavg", "fewer than 4 fields"},
-	"loadavg-nonsense":      {SourceLoad, "loadavg", `"lots" is not a number of tasks`},
+	"loadavg-nonsense":      {SourceLoad, "loadavg", `"lots" is not a count of tasks`},
 	"loadavg-missing":       {SourceLoad, "loadavg", "no such file"},
 	"vmstat-empty":          {SourceSwap, "vmstat", "no line pswpin or pswpout"},
 	"vmstat-nonsense":       {SourceSwap, "vmstat", `"-4" is not a count`},

@@ -40,14 +40,15 @@ func ParseAddress(value string) (Address, error) {
 		switch {
 		case host == "localhost":
 		case err != nil:
-			return Address{}, fmt.Errorf("%q is no IP address: give on, PORT, ADDRESS:PORT or unix:PATH", host)
+			return Address{}, fmt.Errorf("%q is not an IP address: give on, PORT, ADDRESS:PORT or unix:PATH", host)
 		default:
 			a.Host = ip
 		}
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 1<<16-1 {
-		return Address{}, fmt.Errorf("%q is no port that another one follows: give on, PORT, ADDRESS:PORT or unix:PATH", port)
+		return Address{}, fmt.Errorf(
+			"%q is not a port with another port after it: give on, PORT, ADDRESS:PORT or unix:PATH", port)
 	}
 	a.Port = uint16(n)
 
@@ -67,7 +68,7 @@ func parsePath(path string) (Address, error) {
 		return Address{}, fmt.Errorf("find the directory of unix:PATH: %w", err)
 	}
 	if len(path) > maxPath {
-		return Address{}, fmt.Errorf("the path of a socket has at most %d bytes, and %q has %d: give a shorter one",
+		return Address{}, fmt.Errorf("%[2]q has %[3]d bytes, and the path of a socket at most %[1]d: give a shorter one",
 			maxPath, path, len(path))
 	}
 	return Address{Path: path}, nil
@@ -84,9 +85,9 @@ func ParseEndpoint(value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	switch {
 	case err != nil: // without the URL and err, which may contain a password
-		return nil, errors.New("an endpoint is no URL: give http://HOST:PORT/PATH")
+		return nil, errors.New("an endpoint is not a URL: give http://HOST:PORT/PATH")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("%s is no URL of an endpoint: give http://HOST:PORT/PATH", u.Redacted())
+		return nil, fmt.Errorf("%s is not the URL of an endpoint: give http://HOST:PORT/PATH", u.Redacted())
 	}
 	return u, nil
 }

@@ -102,7 +102,7 @@ func (e *environment) setStatsD(host, port string) {
 	theirHost, hostSet := e.get(statsdHostVar)
 	theirPort, portSet := e.get(statsdPortVar)
 	if hostSet || portSet {
-		e.notes = append(e.notes, fmt.Sprintf("%s=%s %s=%s is set, so StatsD of the job goes there",
+		e.notes = append(e.notes, fmt.Sprintf("%s=%s %s=%s is set, so the job's StatsD goes there",
 			statsdHostVar, theirHost, statsdPortVar, theirPort))
 		return
 	}
@@ -115,7 +115,7 @@ func (e *environment) setStatsD(host, port string) {
 func (e *environment) setDogStatsD(url string) {
 	for _, name := range []string{ddURLVar, ddHostVar, ddPortVar} {
 		if theirs, set := e.get(name); set {
-			e.notes = append(e.notes, fmt.Sprintf("%s=%s is set, so DogStatsD of the job goes there", name, theirs))
+			e.notes = append(e.notes, fmt.Sprintf("%s=%s is set, so the job's DogStatsD goes there", name, theirs))
 			return
 		}
 	}

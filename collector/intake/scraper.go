@@ -59,7 +59,7 @@ func sameHost(next *http.Request, before []*http.Request) error {
 	case next.URL.Hostname() != from.Hostname() || from.Scheme == "https" && next.URL.Scheme != "https":
 		return fmt.Errorf("it redirects to another host, %s", next.URL.Host)
 	case len(before) >= 5:
-		return errors.New("it redirects again and again")
+		return errors.New("it redirects too often")
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (s *scraper) scrape(ctx context.Context) {
 	defer cancel()
 	err := s.read(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no complete answer within %v", within)
+		err = fmt.Errorf("no complete response within %v", within)
 	}
 	at := s.in.options.Now()
 
@@ -156,7 +156,7 @@ func (p *bodyReader) Read(piece []byte) (n int, err error) {
 
 	n, err = p.body.Read(piece)
 	if p.left -= n; p.left < 0 {
-		return 0, fmt.Errorf("it answers with more than %d MiB", maxBody>>20)
+		return 0, fmt.Errorf("the response is longer than %d MiB", maxBody>>20)
 	}
 
 	return n, err
@@ -165,11 +165,11 @@ func (p *bodyReader) Read(piece []byte) (n int, err error) {
 // checkResponse returns an error unless the response may be Prometheus text.
 func checkResponse(r *http.Response) error {
 	if r.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answers with status %d", r.StatusCode)
+		return fmt.Errorf("the response has status %d", r.StatusCode)
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err == nil && kind == "application/openmetrics-text" {
-		return errors.New("it answers in the format of OpenMetrics, though asked for Prometheus' text")
+		return errors.New("it responds in the OpenMetrics format, although Prometheus' text format was requested")
 	}
 	return nil
 }

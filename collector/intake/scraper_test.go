@@ -137,20 +137,20 @@ func TestScraper_RecordsReasonOfFailure(t *testing.T) {
 		answer http.HandlerFunc
 		why    string
 	}{
-		"status":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "it answers with status 503"},
-		"a web page":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>\n") }, `line 1: "<html>" is no name of a metric`},
-		"a cut body":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a 1\nb") }, "line 2: the last line does not end"},
-		"OpenMetrics": {openMetrics, "it answers in the format of OpenMetrics, though asked for Prometheus' text"},
+		"status":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "the response has status 503"},
+		"a web page":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>\n") }, `line 1: "<html>" is not the name of a metric`},
+		"a cut body":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a 1\nb") }, "line 2: the last line has no end"},
+		"OpenMetrics": {openMetrics, "it responds in the OpenMetrics format, although Prometheus' text format was requested"},
 		"another host": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) },
 			"it redirects to another host, " + strings.TrimPrefix(elsewhere, "http://")},
-		"a loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects again and again"},
-		"no answer": {func(_ http.ResponseWriter, r *http.Request) {
+		"a loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects too often"},
+		"no response": {func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-block:
 			case <-r.Context().Done():
 			}
-		}, "no complete answer within 100ms"},
-		"too much": {endless, "it answers with more than 8 MiB"},
+		}, "no complete response within 100ms"},
+		"too much": {endless, "the response is longer than 8 MiB"},
 		"broken off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "a 1\n")
@@ -161,7 +161,7 @@ func TestScraper_RecordsReasonOfFailure(t *testing.T) {
 			server := httptest.NewServer(tt.answer)
 			defer server.Close()
 			interval := time.Minute
-			if name == "no answer" {
+			if name == "no response" {
 				interval = 100 * time.Millisecond
 			}
 			in := scraping(t, interval, strings.Replace(server.URL, "http://", "http://user:secret@", 1))
@@ -233,7 +233,7 @@ func TestIsUnreachable(t *testing.T) {
 		&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}:                         false,
 		&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}:   false,
 		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}: false,
-		errors.New("it answers with status 503"):                                      false,
+		errors.New("the response has status 503"):                                     false,
 	} {
 		if isUnreachable(err) != want {
 			t.Errorf("isUnreachable(%v) = %t, want %t", err, !want, want)

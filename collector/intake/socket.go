@@ -104,7 +104,7 @@ func openUnix(path string) ([]*socket, error) {
 	conn, err := lc.ListenPacket(context.Background(), "unixgram", path)
 	if errors.Is(err, syscall.EADDRINUSE) && isStaleSocket(path) {
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("replace socket %s, which nobody reads: %w", path, cause(err))
+			return nil, fmt.Errorf("replace the unused socket %s: %w", path, cause(err))
 		}
 		conn, err = lc.ListenPacket(context.Background(), "unixgram", path)
 	}

@@ -130,7 +130,7 @@ func (f *file) skip() {
 // before, and merges the results of the two.
 func (f *Follower) call(question func() Update, before, within time.Duration) Update {
 	none := func(limit time.Duration) Update {
-		return Update{Why: fmt.Sprintf("read marks %s: no answer within %v", f.file.path, max(limit, pollTimeout))}
+		return Update{Why: fmt.Sprintf("read marks %s: no response within %v", f.file.path, max(limit, pollTimeout))}
 	}
 	var earlier Update
 	if f.caller.Pending() {
@@ -277,7 +277,7 @@ func (f *file) readTo(size int64, news *Update) {
 	case n < len(f.tail): // it is being truncated: the next poll shows it
 		return
 	case !bytes.HasPrefix(data, f.tail):
-		f.stop("it was written anew: append to it with >>")
+		f.stop("it was rewritten: append to it with >>")
 		f.endPhase(math.NaN(), news)
 		news.Why = f.stopReason
 		return

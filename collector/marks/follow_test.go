@@ -92,10 +92,10 @@ func TestFollower_StopsForGoodAtUnclearAdditions(t *testing.T) {
 		change     func(t *testing.T, path string)
 	}{
 		{"truncated", "has shrunk", func(t *testing.T, path string) { write(t, path, "x\n") }},
-		{"written anew", "was written anew", func(t *testing.T, path string) {
+		{"written anew", "was rewritten", func(t *testing.T, path string) {
 			write(t, path, "{\"phase\":\"next\"}\none\n") // same length as before
 		}},
-		{"written anew and longer", "was written anew", func(t *testing.T, path string) {
+		{"written anew and longer", "was rewritten", func(t *testing.T, path string) {
 			write(t, path, "{\"phase\":\"the next one\"}\none\n")
 		}},
 		{"removed", "was removed", func(t *testing.T, path string) { remove(t, path) }},
@@ -199,8 +199,8 @@ func TestFollower_KeepsLateResult(t *testing.T) {
 	f.poll = func() Update { <-answer; return look() }
 
 	for range 2 {
-		if news := f.Poll(); len(news.Lines) > 0 || !strings.Contains(news.Why, "no answer within 200ms") {
-			t.Fatalf("found texts %q, reason %q in a file that hangs; want none, and \"no answer within 200ms\"", texts(news),
+		if news := f.Poll(); len(news.Lines) > 0 || !strings.Contains(news.Why, "no response within 200ms") {
+			t.Fatalf("found texts %q, reason %q in a file that hangs; want none, and \"no response within 200ms\"", texts(news),
 				news.Why)
 		}
 	}

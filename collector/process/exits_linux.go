@@ -38,7 +38,7 @@ const (
 // is too few: each thread of a killed program causes one.
 const exitsBuffer = 4 << 20
 
-var errNamespace = errors.New("the kernel says it to the first namespaces only")
+var errNamespace = errors.New("the kernel reports it only in the first namespaces")
 
 // OpenExitListener opens a listener. It needs the initial pid, user and network namespaces, and Linux 6.6; an older
 // kernel sends nothing.

@@ -267,12 +267,12 @@ func TestTree_FailsWithoutRoot(t *testing.T) {
 
 	p.put(treeLine{pid: 100, parent: 1, start: 99})
 	p.replace(treeLine{pid: 100, parent: 1, start: 99})
-	fails("another process has its id")
+	fails("another process has its ID")
 	p.file(100, "stat", "nonsense")
 	p.replace(treeLine{pid: 100, parent: 1, start: 50})
 	treeWant(t, tree, 200)
 	p.end(100)
-	fails("it is not there")
+	fails("no such process")
 	p.remove(p.dir)
 	fails("no such file or directory")
 	if tree.Close(); tree.held != 0 {

@@ -33,7 +33,7 @@ const (
 	// raced.
 	raceSlack = 0.01
 
-	rssFallbackNote = "resident pages are counted instead, shared ones once for each process"
+	rssFallbackNote = "resident pages are counted instead, and shared pages once for each process"
 )
 
 // pageCost is the CPU time for smaps_rollup per resident page. It varies, because the kernel walks the page tables,
@@ -408,7 +408,7 @@ func (s *pssSum) why(other error) error {
 		return other
 	}
 	return fmt.Errorf("measure PSS: %.0f ms were not enough for %d of %d processes; "+
-		"they are taken to share as much of their pages as the others, until they are measured",
+		"until they are measured, they count as sharing as much as the others",
 		maxPSS.Seconds()*1e3, s.guessed, s.alive)
 }
 
@@ -478,7 +478,7 @@ func (t *Tree) status(p *proc) (rollup, error) {
 
 const (
 	// errFirstThread is the reason why the memory of a process is unknown.
-	errFirstThread = contentError("its first thread has ended, and no other thread has its memory")
+	errFirstThread = contentError("its first thread has ended, and no other thread shows its memory")
 	// errEnding is the reason why a pass omits a process, which has released its memory and is about to end.
 	errEnding = contentError("all of its threads have ended or are about to")
 )

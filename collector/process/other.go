@@ -18,7 +18,7 @@ func NewTree(Options) *Tree { return &Tree{} }
 // Read returns an error, because processes are not read on this system.
 func (t *Tree) Read() (TreeUsage, error) {
 	return unknownUsage(),
-		fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
+		fmt.Errorf("read the job's processes: perfagent can do so on Linux only, and this is %s", runtime.GOOS)
 }
 
 // MeasureMemory does nothing.

@@ -41,7 +41,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 		return s, contentError("no name in parentheses, or too few fields after it")
 	}
 	if n, ok := procfile.ParseCount(first); !ok || pid != anyPID && n != uint64(pid) {
-		return s, contentError("it does not begin with its process id")
+		return s, contentError("it does not begin with its process ID")
 	}
 
 	var n [numFields]uint64
@@ -58,7 +58,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 
 	if n[procfile.StatParent] > maxPIDs || n[procfile.StatThreads] > maxPIDs || n[procfile.StatRSS] > maxPages ||
 		len(f[procfile.StatState]) != 1 || f[procfile.StatState][0] == 0 {
-		return s, contentError("a field makes no sense")
+		return s, contentError("a field is out of range")
 	}
 	for i := procfile.StatUTime; i <= procfile.StatCSTime; i++ {
 		s.ticks += float64(n[i])
@@ -128,7 +128,7 @@ var rollupKeys = [...]string{"Pss", "Pss_Anon", "Pss_Shmem", "Anonymous", "Priva
 func parseRollup(data []byte) (rollup, error) {
 	var v [len(rollupKeys)]uint64
 	if !parseKB(data, rollupKeys[:], v[:]) {
-		return rollup{}, contentError("it has no line of Pss in kB")
+		return rollup{}, contentError("it has no Pss line in kB")
 	}
 	return rollup{pss: v[0], pssAnon: v[1], shmem: v[2], anon: v[3], private: v[4] + v[5],
 		swap: v[6], huge: v[7], hugeShared: v[8], parts: bytes.Contains(data, []byte("Pss_Shmem:"))}, nil
@@ -141,7 +141,7 @@ var statusKeys = [...]string{"VmRSS", "RssShmem", "VmSwap", "HugetlbPages"}
 func parseStatus(data []byte) (rollup, error) {
 	var v [len(statusKeys)]uint64
 	if !parseKB(data, statusKeys[:], v[:]) {
-		return rollup{}, contentError("it has no line of VmRSS in kB")
+		return rollup{}, contentError("it has no VmRSS line in kB")
 	}
 	return rollup{pss: v[0], shmem: v[1], swap: v[2], huge: v[3]}, nil
 }

@@ -339,11 +339,11 @@ func (t *Tree) findRoot(pid int, as class) error {
 	start, known := t.starts[pid]
 	switch {
 	case root == nil || root.class == ended:
-		return fmt.Errorf("read process %d, the root of the job's, in %s: it is not there", pid, t.proc())
+		return fmt.Errorf("read process %d, the root of the job, in %s: no such process", pid, t.proc())
 	case root.class == hidden || root.class == broken:
-		return fmt.Errorf("read process %d, the root of the job's: %w", pid, t.unread.first)
+		return fmt.Errorf("read process %d, the root of the job: %w", pid, t.unread.first)
 	case known && root.start != start:
-		return fmt.Errorf("read process %d, the root of the job's: it ended, and another process has its id", pid)
+		return fmt.Errorf("read process %d, the root of the job: it ended, and another process has its ID", pid)
 	}
 
 	if t.starts == nil {

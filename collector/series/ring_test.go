@@ -247,7 +247,7 @@ func TestRestoreRing_RefusesImpossibleState(t *testing.T) {
 		{"weight", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Weight = -1 })},
 		{"weight", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Weight = math.Inf(1) })},
 		{"count -1", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Count = -1 })},
-		{"yet there are numbers", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Count = 0 })},
+		{"but there are numbers", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Count = 0 })},
 		{"3 values counted in 2", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Count = 3 })},
 		{"2 values counted in 1", 4, 1, 2, 5, with(func(b []Bucket) { b[2].Stats[0].Count = 2 })},
 	} {

@@ -106,7 +106,7 @@ func (s Stat) check() error {
 	}
 	if s.Count == 0 {
 		if s.Sum != 0 || s.Weight != 0 || !absent(s.Min) || !absent(s.Max) {
-			return errors.New("nothing was counted, yet there are numbers")
+			return errors.New("the count is 0, but there are numbers")
 		}
 		return nil
 	}

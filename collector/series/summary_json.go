@@ -71,7 +71,7 @@ func (w summaryJSON) summary() (*Summary, error) {
 	}
 
 	if (w.Min == nil) != (w.Count == 0) || (w.Max == nil) != (w.Count == 0) {
-		return nil, errors.New("min and max must be there when something was counted, and only then")
+		return nil, errors.New("min and max must be present if the count is above 0, and only then")
 	}
 	if w.Count != 0 {
 		s.all.Min, s.all.Max = *w.Min, *w.Max

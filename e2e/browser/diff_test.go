@@ -48,7 +48,7 @@ func TestBrowser_DiffPage(t *testing.T) {
 		b.scripts(false)
 		b.look(v)
 		b.visit(address)
-		b.is(`document.querySelector("[data-verdict]").textContent === "B took 12 % longer (p < 0.001), memory -20 %, GPU -11 %"`)
+		b.is(`document.querySelector("[data-verdict]").textContent === "B took 12 % longer than A (p < 0.001): peak memory -20 %, GPU -11 %."`)
 		b.is(shown(`document.querySelector("[data-commands]")`))
 		b.is(`document.querySelector("tr[data-metric]").dataset.metric === "wall_seconds"`)
 		b.contrast()

@@ -107,7 +107,7 @@ func indexed(t *testing.T, out string) {
 func TestBrowser_IndexPage(t *testing.T) {
 	dir := t.TempDir()
 	indexed(t, filepath.Join(dir, "perfagent-out"))
-	ls := clitest.Perfagent(t, "ls", "--html", "index.html")
+	ls := clitest.Perfagent(t, "ls", "--to", "index.html")
 	ls.Dir = dir
 	ls.Env = append(ls.Env, "TZ=UTC")
 	clitest.RunCommand(t, ls).Want(t, 0)

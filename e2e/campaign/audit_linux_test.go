@@ -93,7 +93,7 @@ func writeTable(t *testing.T, name, text string) {
 		return
 	}
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
-	path := testenv.Repository(t, "docs/reliability.md")
+	path := testenv.Repository(t, "docs/dev/testing.md")
 	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {

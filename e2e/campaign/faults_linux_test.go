@@ -5,6 +5,7 @@ package campaign
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -125,7 +126,7 @@ func TestFaults(t *testing.T) {
 }
 
 // madeAndFailed is perfagent's message about a failure in the child that was to become the job.
-const madeAndFailed = "the process that was made for it failed"
+const madeAndFailed = "its new process failed"
 
 // gaveUp matches the messages of the Go runtime when it aborts.
 var gaveUp = regexp.MustCompile(`(?m)^(fatal error:|SIGSEGV:|SIGABRT:|futexwakeup addr|runtime:)`)
@@ -257,40 +258,34 @@ func (f *faultTable) add(name, kind string, o faultOutcome) {
 	}
 }
 
-// String returns the table as Markdown.
+// String returns the table as Markdown: the runs with each outcome, and for the rare ones the calls that had it.
 func (f *faultTable) String() string {
 	var out strings.Builder
-	out.WriteString("| call | runs with a fault | report | no report, and why | not measured | not started | " +
-		"runtime gave up before the job | beside it | exit code not told |\n|---|---|---|---|---|---|---|---|---|\n")
-	names, sum := make([]string, 0, len(f.counts)), make(map[faultOutcome]int)
-	for name := range f.counts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		writeFaults(&out, "`"+name+"`", f.counts[name])
-		for o, n := range f.counts[name] {
-			sum[o] += n
+	out.WriteString("| outcome | runs | failed calls |\n|---|---:|---|\n")
+	names := []string{"", "report", "no report, and why", "not measured", "not started", "runtime gave up before the job",
+		"runtime gave up later", "exit code unknown"}
+	all := 0
+	for o := reported; o <= unknown; o++ {
+		var calls []string
+		runs := 0
+		for _, call := range slices.Sorted(maps.Keys(f.counts)) {
+			if n := f.counts[call][o]; n > 0 {
+				calls = append(calls, fmt.Sprintf("`%s` %d", call, n))
+				runs += n
+			}
 		}
+		if o == reported {
+			calls = []string{fmt.Sprintf("%d different calls", len(calls))}
+		}
+		fmt.Fprintf(&out, "| %s | %d | %s |\n", names[o], runs, strings.Join(calls, ", "))
+		all += runs
 	}
-	writeFaults(&out, "all", sum)
+	fmt.Fprintf(&out, "| all | %d | |\n\n", all)
 
 	var kinds []string
 	for _, kind := range faultErrors {
 		kinds = append(kinds, fmt.Sprintf("%s %d", kind, f.errors[kind]))
 	}
-	fmt.Fprintf(&out, "\nRuns by error: %s.\n", strings.Join(kinds, ", "))
+	fmt.Fprintf(&out, "Runs by error: %s.\n", strings.Join(kinds, ", "))
 	return out.String()
-}
-
-// writeFaults writes a row, unless no run had a fault.
-func writeFaults(out *strings.Builder, name string, of map[faultOutcome]int) {
-	all := 0
-	for o := reported; o <= unknown; o++ {
-		all += of[o]
-	}
-	if all > 0 {
-		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d | %d | %d | %d |\n",
-			name, all, of[reported], of[explained], of[bare], of[refused], of[aborted], of[lost], of[unknown])
-	}
 }

@@ -18,7 +18,7 @@ import (
 
 var (
 	// killsFlag is the number of trials of all kinds. If set, the table is written.
-	killsFlag = flag.Int("kills", 0, "kill so often, and write the table of docs/reliability.md; 0 = some, as CI does")
+	killsFlag = flag.Int("kills", 0, "kill so often, and write the table of docs/dev/testing.md; 0 = some, as CI does")
 	seedFlag  = flag.Uint64("seed", 0, "repeat the trials of a seed, one with -run TestKills/KIND/NUMBER; 0 = by time")
 )
 

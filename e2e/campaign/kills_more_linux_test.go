@@ -35,7 +35,7 @@ func killRanks(tr trial) outcome {
 	var jobs []job
 	for rank := range ranksOfALaunch {
 		j := tr.shortJob(rank)
-		cmd := clitest.Perfagent(tr, append([]string{"run", "--out", dir, "--interval", "10ms", "--html", "never",
+		cmd := clitest.Perfagent(tr, append([]string{"run", "--out", dir, "--interval", "10ms", "--no-page",
 			"--summary", "never", "--"}, j.words(tr)...)...)
 		cmd.Env = append(cmd.Env, "SLURM_JOB_ID="+id, "SLURM_STEP_ID=0", "SLURM_NODEID=0", "SLURM_STEP_NUM_NODES=1",
 			fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_LOCALID=", rank),
@@ -146,7 +146,7 @@ func killSidecar(tr trial) outcome {
 func killStored(tr trial) outcome {
 	j := tr.shortJob(7)
 	p := tr.perfagent(append([]string{"run", "--interval", "10ms", "--out", "out", "--store", "./store", "--summary", "line",
-		"--html", "never", "--"}, j.words(tr)...)...)
+		"--no-page", "--"}, j.words(tr)...)...)
 	code := tr.strike(p, j)
 	out, store := filepath.Join(p.Dir, "out"), filepath.Join(p.Dir, "store")
 	tr.auditFiles(store)

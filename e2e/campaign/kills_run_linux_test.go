@@ -48,9 +48,9 @@ func (tr trial) strike(p *process, j job) int {
 // killRun kills perfagent, its job, or both.
 func killRun(tr trial) outcome {
 	j := tr.shortJob(7)
-	html := []string{"auto", "never"}[tr.random.IntN(2)]
+	page := []string{"-i10ms", "--no-page"}[tr.random.IntN(2)]
 	p := tr.perfagent(append([]string{"run", "--interval", "10ms", "--out", "out", "--summary", "line",
-		"--html", html, "--"}, j.words(tr)...)...)
+		page, "--"}, j.words(tr)...)...)
 	return tr.auditRun(p, j, tr.strike(p, j))
 }
 

@@ -54,7 +54,8 @@ func TestDist(t *testing.T) {
 		sameBytes(t, d, again)
 	})
 	for name, test := range map[string]func(*testing.T, distribution){
-		"names": names, "archive": archive, "deb": deb, "rpm": rpm, "wheel": wheel, "image": image, "arm64": arm64, "bill of materials": billOfMaterials,
+		"names": names, "archive": archive, "deb": deb, "rpm": rpm, "wheel": wheel, "pip install": pipInstall,
+		"image": image, "arm64": arm64, "bill of materials": billOfMaterials,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, d) })
 	}
@@ -141,26 +142,11 @@ func (d distribution) read(t *testing.T, name string) []byte {
 	return data
 }
 
-// list returns the names of all files.
-func (d distribution) list(t *testing.T) []string {
-	t.Helper()
-	entries, err := os.ReadDir(d.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-
-	return names
-}
-
 func sameBytes(t *testing.T, a, b distribution) {
-	if !slices.Equal(a.list(t), b.list(t)) {
-		t.Errorf("files %q, want %q as in the first build", b.list(t), a.list(t))
+	if !slices.Equal(list(t, a.dir), list(t, b.dir)) {
+		t.Errorf("files %q, want %q as in the first build", list(t, b.dir), list(t, a.dir))
 	}
-	for _, name := range a.list(t) {
+	for _, name := range list(t, a.dir) {
 		if !bytes.Equal(a.read(t, name), b.read(t, name)) {
 			t.Errorf("%s differs between two builds", name)
 		}
@@ -178,7 +164,7 @@ func names(t *testing.T, d distribution) {
 			fmt.Sprintf("perfagent-%s-py3-none-manylinux_2_17_%[2]s.manylinux2014_%[2]s.musllinux_1_1_%[2]s.whl", d.version, machine))
 	}
 	slices.Sort(want)
-	got := d.list(t)
+	got := list(t, d.dir)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -382,14 +368,22 @@ func rpm(t *testing.T, d distribution) {
 	d.installed(t, root, "usr/share/zsh/site-functions/_perfagent", "usr/share/licenses/perfagent/LICENSE")
 }
 
+// newEnvironment returns a new Python environment.
+func newEnvironment(t *testing.T) string {
+	t.Helper()
+	venv := filepath.Join(t.TempDir(), "venv")
+	if o := clitest.RunCommand(t, clitest.Command(t, testenv.Python(t), "-m", "venv", venv)); o.Code != 0 {
+		testenv.SkipOrFail(t, "needs Python's venv module: apt-get install python3-venv: "+o.Err)
+	}
+
+	return venv
+}
+
 // environment returns a new Python environment with the wheel, and a function that runs its pip.
 func (d distribution) environment(t *testing.T) (venv string, pip func(args ...string)) {
 	t.Helper()
 	_, machine := native(t)
-	venv = filepath.Join(t.TempDir(), "venv")
-	if o := clitest.RunCommand(t, clitest.Command(t, testenv.Python(t), "-m", "venv", venv)); o.Code != 0 {
-		testenv.SkipOrFail(t, "needs Python's venv module: apt-get install python3-venv: "+o.Err)
-	}
+	venv = newEnvironment(t)
 	found, err := filepath.Glob(d.path("perfagent-%s-py3-none-*%s.whl", d.version, machine))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("wheels %q (%v), want one", found, err)

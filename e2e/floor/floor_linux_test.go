@@ -16,7 +16,7 @@ import (
 )
 
 // floorFlag measures and writes the whole table: make floor.
-var floorFlag = flag.Bool("floor", false, "measure beside other tools, and write the table of docs/performance.md")
+var floorFlag = flag.Bool("floor", false, "measure beside other tools, and write the table of docs/dev/performance.md")
 
 // Costs of a run and a sample when this was written, as ratios. The table fails if one is exceeded by more than slack,
 // and the test in CI if it is doubled.
@@ -273,7 +273,7 @@ func format(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 func writeTable(t *testing.T, text string) {
 	t.Helper()
 	const begin, end = "<!-- floor:begin -->\n", "<!-- floor:end -->"
-	path := testenv.Repository(t, "docs/performance.md")
+	path := testenv.Repository(t, "docs/dev/performance.md")
 	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {

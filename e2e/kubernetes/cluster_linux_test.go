@@ -25,7 +25,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-var asked = flag.Bool("kubernetes", false, "run a real cluster, and write its transcripts into docs/clusters.md")
+var asked = flag.Bool("kubernetes", false, "run a real cluster, and write its transcripts into docs/kubernetes.md")
 
 // A cluster is Kubernetes on three hosts: control has the API server, scheduler and controllers, node1 and node2 have a
 // kubelet and a containerd each. Nodes have separate /run, /var/lib and /var/log. All see the volume as /srv.

@@ -111,7 +111,7 @@ func indexed(t *testing.T, c *cluster, applied string) {
 	}
 
 	text := c.run(t, "kubectl get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,STATUS:.status.phase") +
-		c.run(t, "perfagent ls --out /srv") + c.run(t, "perfagent show --out /srv perfagent-indexed | head -n 12")
+		c.run(t, "perfagent ls --out /srv")
 	keep(t, "kubernetes", applied+text)
 	if !strings.Contains(text, "\nperfagent-indexed ") || strings.Count(text, "\nperfagent-indexed-") != 2 {
 		t.Errorf("transcript lacks the Job or its two Pods: %s", text)
@@ -227,7 +227,6 @@ func failing(t *testing.T, c *cluster) {
 
 	said := c.run(t, "kubectl get pods -l job-name=failing -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,"+
 		"EXIT:.status.containerStatuses[0].state.terminated.exitCode") + c.run(t, "perfagent show --out /srv failing | head -n 3")
-	keep(t, "kubernetes-failing", said)
 	_, first := c.report(t, "failing", 1)
 	wantWords(t, said, " "+first.NodeName+" 7", "node 1 failed: exit 7", "node 0: killed by SIGTERM")
 	if r, _ := c.report(t, "failing", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 143 || r.Run.Incomplete != "" {
@@ -253,7 +252,6 @@ func lost(t *testing.T, c *cluster) {
 		"-l", "batch.kubernetes.io/job-completion-index=0,job-name=lost", "--timeout=110s")).Want(t, 0)
 
 	said := c.run(t, "perfagent ls --out /srv | head -n 2") + c.run(t, "perfagent show --out /srv lost")
-	keep(t, "kubernetes-lost", said)
 	wantWords(t, said, " 2 lost ", "on node 1: the job's end is not known")
 	if r, _ := c.report(t, "lost", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 0 || r.Run.Incomplete != "" {
 		t.Errorf("run %+v of the node that continued, want complete with exit code 0", r.Run)
@@ -292,15 +290,15 @@ func (c *cluster) run(t *testing.T, command string) string {
 	return "$ " + command + "\n" + o.Out
 }
 
-// keep puts a transcript into docs/clusters.md.
+// keep puts a transcript into docs/kubernetes.md.
 func keep(t *testing.T, name, text string) {
 	t.Helper()
-	file := testenv.Repository(t, clustersDoc)
+	file := testenv.Repository(t, kubernetesDoc)
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
 	before, rest, ok := strings.Cut(clitest.Read(t, file), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
-		t.Fatalf("%s has no part %s", clustersDoc, name)
+		t.Fatalf("%s has no part %s", kubernetesDoc, name)
 	}
 	clitest.Write(t, file, before+begin+"```console\n"+text+"```\n"+end+after, 0o644)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-const clustersDoc = "docs/clusters.md"
+const kubernetesDoc = "docs/kubernetes.md"
 
-// transcripts are the parts of docs/clusters.md that the cluster writes.
-var transcripts = []string{"kubernetes", "kubernetes-oom", "kubernetes-failing", "kubernetes-lost"}
+// transcripts are the parts of docs/kubernetes.md that the cluster writes.
+var transcripts = []string{"kubernetes", "kubernetes-oom"}
 
 // variants maps the names of further Jobs for the cluster to the commands of their Pods.
 var variants = map[string]string{
@@ -79,13 +79,13 @@ func TestVariants_CanBeMadeOfManifests(t *testing.T) {
 	}
 }
 
-// docs/clusters.md shows what the test on a cluster wrote, and no manifest has been added or renamed since.
+// docs/kubernetes.md shows what the test on a cluster wrote, and no manifest has been added or renamed since.
 func TestTranscripts_AreCurrent(t *testing.T) {
-	doc := clitest.Read(t, testenv.Repository(t, clustersDoc))
+	doc := clitest.Read(t, testenv.Repository(t, kubernetesDoc))
 	for _, name := range transcripts {
 		_, rest, _ := strings.Cut(doc, "<!-- "+name+":begin -->\n```console\n$ ")
 		if text, _, closed := strings.Cut(rest, "```\n<!-- "+name+":end -->"); !closed || text == "" {
-			t.Errorf("%s has no transcript %s: make e2e-kubernetes", clustersDoc, name)
+			t.Errorf("%s has no transcript %s: make e2e-kubernetes", kubernetesDoc, name)
 		}
 	}
 	var made []string
@@ -103,10 +103,10 @@ func TestTranscripts_AreCurrent(t *testing.T) {
 	slices.Sort(made)
 	slices.Sort(want)
 	if !slices.Equal(made, want) {
-		t.Errorf("%s shows %q, the manifests have %q: make e2e-kubernetes", clustersDoc, made, want)
+		t.Errorf("%s shows %q, the manifests have %q: make e2e-kubernetes", kubernetesDoc, made, want)
 	}
 	version := regexp.MustCompile(`(?m)^\s+k8s.io/kubernetes v(\d+\.\d+)\.`).FindStringSubmatch(clitest.Read(t, testenv.Repository(t, "scripts/kubernetes/go.mod")))
 	if version == nil || !strings.Contains(doc, "builds Kubernetes "+version[1]+" ") {
-		t.Errorf("%s is not about Kubernetes %v: make e2e-kubernetes", clustersDoc, version)
+		t.Errorf("%s is not about Kubernetes %v: make e2e-kubernetes", kubernetesDoc, version)
 	}
 }

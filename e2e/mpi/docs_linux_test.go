@@ -3,6 +3,7 @@
 package mpi
 
 import (
+	"flag"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,14 +14,18 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// transcript returns the block of docs/clusters.md below a title.
+var transcripts = flag.Bool("transcripts", false, "write into docs/mpi.md what its commands print")
+
+const mpiDoc = "docs/mpi.md"
+
+// transcript returns the block of docs/mpi.md below a title.
 func transcript(t *testing.T, title string) string {
 	t.Helper()
-	_, text, found := strings.Cut(clitest.Read(t, testenv.Repository(t, "docs/clusters.md")), "\n### "+title+"\n")
+	_, text, found := strings.Cut(clitest.Read(t, testenv.Repository(t, mpiDoc)), "\n## "+title+"\n")
 	_, text, begins := strings.Cut(text, "```console\n")
 	text, _, ends := strings.Cut(text, "```\n")
 	if !found || !begins || !ends {
-		t.Fatalf("docs/clusters.md has no transcript below %q", title)
+		t.Fatalf("%s has no transcript below %q", mpiDoc, title)
 	}
 
 	return text
@@ -39,7 +44,8 @@ func comparable(text string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(text, " "))
 }
 
-// wantTranscript runs the commands of a transcript in a copy of the examples, on the first host.
+// wantTranscript runs the commands of a transcript in a copy of the examples, on the first host. With -transcripts it
+// writes what they print into the document instead of comparing it.
 func wantTranscript(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, title string) {
 	t.Helper()
 	want, script := transcript(t, title), ""
@@ -50,7 +56,12 @@ func wantTranscript(t *testing.T, hosts []*hosttest.Host, e mpitest.Engine, titl
 	}
 
 	o, _ := onHosts(t, hosts, e, examples, "sh", "-c", script)
+	if *transcripts {
+		file := testenv.Repository(t, mpiDoc)
+		clitest.Write(t, file, strings.Replace(clitest.Read(t, file), want, o.Out, 1), 0o644)
+		return
+	}
 	if got := comparable(o.Out); got != comparable(want) {
-		t.Errorf("the commands print\n%s\nwant as in docs/clusters.md\n%s\nstderr: %s", o.Out, want, o.Err)
+		t.Errorf("the commands print\n%s\nwant as in %s\n%s\nstderr: %s", o.Out, mpiDoc, want, o.Err)
 	}
 }

@@ -79,7 +79,7 @@ func TestMPI_TwoHosts(t *testing.T) {
 			hosttest.WriteShell(t, e.Bin+"/ssh", hosts)
 			wantOneHost(t, hosts, e, name)
 			wantTwoHosts(t, hosts, e, name)
-			wantTranscript(t, hosts, e, map[string]string{"openmpi": "Open MPI", "mpich": "MPICH"}[name])
+			wantTranscript(t, hosts, e, map[string]string{"openmpi": "Open MPI", "mpich": "MPICH and Intel MPI"}[name])
 		})
 	}
 }

@@ -175,7 +175,7 @@ func next(l *clitest.Process) string {
 	}
 }
 
-// examples is the folder of the scripts in docs/clusters.md.
+// examples is the folder of the scripts in docs/mpi.md.
 const examples = "examples/mpi"
 
 // wantOneHost runs four ranks on one host: one run of one node.

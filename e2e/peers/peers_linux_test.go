@@ -15,9 +15,9 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-// peersFlag measures and writes the tables of docs/job.md and docs/performance.md that compare perfagent with other
-// tools and with the kernel: make peers.
-var peersFlag = flag.Bool("peers", false, "measure beside other tools, and write the tables of docs/job.md and docs/performance.md")
+// peersFlag measures, and writes the table of docs/job.md that compares perfagent with other tools and with the kernel:
+// make peers.
+var peersFlag = flag.Bool("peers", false, "measure beside other tools, and write the table of docs/job.md")
 
 // peerJobs are the jobs of the table.
 func peerJobs() []struct{ name, program string } {
@@ -168,15 +168,13 @@ type peerStress struct {
 }
 
 // The real binary measures jobs of thousands of processes, and of processes that vanish while they are measured. With
-// -peers they are larger, and a table is written.
+// -peers they are larger, and also run in a group made for them.
 func TestPeers_Stress(t *testing.T) {
 	const alive = 5000
 	storm, vanish, tick := 1000, 2, "50ms" // it ends within a second
 	if *peersFlag {
 		storm, vanish, tick = alive, 10, "1s"
 	}
-	var rows strings.Builder
-	rows.WriteString("| job | counted by | our own CPU: s in all, % of a core | processes seen at once | CPU of the job, s: ours (the kernel's) | ticks missed | exit code |\n|---|---|---|---|---|---|---|\n")
 	jobs := []peerStress{
 		{fmt.Sprintf("fork storm: %d processes that end at once", storm), fmt.Sprintf(peerStorm, storm), tick, 1, 0, false},
 		{fmt.Sprintf("fork storm: %d processes, half of them orphans", storm), fmt.Sprintf(peerOrphans, storm/2), tick, 1, storm / 2, false},
@@ -193,11 +191,8 @@ func TestPeers_Stress(t *testing.T) {
 			if !*peersFlag && mode == agent.Create {
 				continue
 			}
-			t.Run(job.name+"/"+mode, func(t *testing.T) { rows.WriteString(peerStressRow(t, &job, mode)) })
+			t.Run(job.name+"/"+mode, func(t *testing.T) { peerStressed(t, &job, mode) })
 		}
-	}
-	if *peersFlag {
-		peerWrite(t, "docs/performance.md", "stress", rows.String())
 	}
 }
 
@@ -208,9 +203,10 @@ const (
 	peerSettle = 12 * time.Second
 )
 
-func peerStressRow(t *testing.T, job *peerStress, mode string) string {
+// peerStressed measures a job, checks its numbers, and logs what perfagent used.
+func peerStressed(t *testing.T, job *peerStress, mode string) {
 	tool := peerTool{mode, func(r *peerRun) []string {
-		return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--html", "never", "--interval", job.interval, "--"}, r.job...)
+		return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--no-page", "--interval", job.interval, "--"}, r.job...)
 	}, (*peerRun).ourSays}
 	r := peerStart(t, tool, job.program)
 	share := math.NaN()
@@ -236,9 +232,8 @@ func peerStressRow(t *testing.T, job *peerStress, mode string) string {
 		t.Errorf("%v processes at once, want %v; %d orphans, want %d; exit code %d; missing %v",
 			seen, job.least, n.Job.Orphans, job.orphans, *n.Job.ExitCode, n.Missing)
 	}
-	t.Logf("%.3f s of our own CPU, %.2f %% of a core; %v processes; missing %v", own, share, seen, n.Missing)
-	return fmt.Sprintf("| %s | %s | %.2f, %.2f | %.0f | %.2f (%.2f) | %d of %d | %d |\n", job.name, n.Job.Source, own, share, seen,
-		cpu, kernel, n.Sampling.MissedTicks, n.Sampling.MissedTicks+n.Sampling.Samples, *n.Job.ExitCode)
+	t.Logf("%.3f s of our own CPU, %.2f %% of a core; %v processes; %d of %d ticks missed; missing %v", own, share, seen,
+		n.Sampling.MissedTicks, n.Sampling.MissedTicks+n.Sampling.Samples, n.Missing)
 }
 
 // steady waits until the job is complete and, after settle, steady, and returns the tool's milliseconds of CPU per

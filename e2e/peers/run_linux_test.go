@@ -58,7 +58,7 @@ func peerTools(t testing.TB) []peerTool {
 	venv := peerVenv(t)
 	ours := func(mode string) peerTool {
 		return peerTool{"perfagent `--cgroup " + mode + "`", func(r *peerRun) []string {
-			return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--html", "never", "--"}, r.job...)
+			return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--no-page", "--"}, r.job...)
 		}, (*peerRun).ourSays}
 	}
 	script := testenv.Repository(t, "scripts/peer_resource_tracker.py")

@@ -11,20 +11,20 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
-var transcripts = flag.Bool("transcripts", false, "write into docs/clusters.md what the examples are and print")
+var transcripts = flag.Bool("transcripts", false, "write into docs/slurm.md what the example is and prints")
 
-const clustersDoc = "docs/clusters.md"
+const slurmDoc = "docs/slurm.md"
 
-// kept returns the part of docs/clusters.md between the comments "NAME:begin" and "NAME:end". With -transcripts it
+// kept returns the part of docs/slurm.md between the comments "NAME:begin" and "NAME:end". With -transcripts it
 // first replaces that part by the text.
 func kept(t *testing.T, name, language, text string) string {
 	t.Helper()
-	file := testenv.Repository(t, clustersDoc)
+	file := testenv.Repository(t, slurmDoc)
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
 	before, rest, ok := strings.Cut(clitest.Read(t, file), begin)
 	part, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
-		t.Fatalf("%s has no part %s", clustersDoc, name)
+		t.Fatalf("%s has no part %s", slurmDoc, name)
 	}
 	if *transcripts {
 		part = "```" + language + "\n" + strings.TrimRight(text, "\n") + "\n```\n"
@@ -33,10 +33,10 @@ func kept(t *testing.T, name, language, text string) string {
 	return part
 }
 
-// The script in docs/clusters.md equals the example.
+// The script in docs/slurm.md equals the example.
 func TestDocs_ScriptEqualsExample(t *testing.T) {
 	script := clitest.Read(t, testenv.Repository(t, "examples/slurm/oom.sh"))
 	if part := kept(t, "slurm-oom-script", "bash", script); !strings.Contains(part, script) {
-		t.Errorf("%s has another script: go test -tags e2e ./e2e/slurm -transcripts rewrites it\n%s", clustersDoc, part)
+		t.Errorf("%s has another script: go test -tags e2e ./e2e/slurm -transcripts rewrites it\n%s", slurmDoc, part)
 	}
 }

@@ -30,7 +30,7 @@ func gathered(t *testing.T, c *slurmtest.Cluster) {
 	}
 
 	out := filepath.Join(dir, "job.json")
-	clitest.RunCommand(t, c.Command(t, "perfagent", "merge", address+"#"+runs[0].ID, "--wait", "1m", "-o", out)).Want(t, 0)
+	clitest.RunCommand(t, c.Command(t, "perfagent", "merge", address+"#"+runs[0].ID, "--wait", "1m", "--to", out)).Want(t, 0)
 	r := reportertest.ReadFile(t, out)
 	if g := r.Run.Gather; g == nil || g.NodesExpected != 2 || g.NodesFound != 2 || r.Nodes["1"].Host.Hostname != "node2" {
 		t.Errorf("gathered %+v, want 2 of 2 nodes, the second node2", g)

@@ -52,7 +52,7 @@ func placing(replace bool) func(from, to string) error {
 }
 
 // ErrChanged is the error of CompareAndSwap for a file that no longer holds the expected bytes.
-var ErrChanged = errors.New("it has been replaced in the meantime")
+var ErrChanged = errors.New("it was replaced in the meantime")
 
 // CompareAndSwap replaces the contents of the file with data if they are still old, and keeps its name and permissions.
 // A change between this check and the replacement is not noticed. If path is a symbolic link, the file that it points

@@ -8,10 +8,10 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	settings, bad := Parse([]byte("# a site\n\nPERFAGENT_OUT=/scratch\n  PERFAGENT_HTML = \"never\" \r\n" +
+	settings, bad := Parse([]byte("# a site\n\nPERFAGENT_OUT=/scratch\n  PERFAGENT_NO_PAGE = \"1\" \r\n" +
 		"nonsense\n=x\nA B=c\nexport X=1\nX='a \"b\" # c'\nY=\"'z'\"\nZ=\nW=\"\nN=\x00\n2A=x\nLAST=a=b"))
 	want := []Setting{
-		{3, "PERFAGENT_OUT", "/scratch"}, {4, "PERFAGENT_HTML", "never"}, {9, "X", `a "b" # c`}, {10, "Y", "'z'"},
+		{3, "PERFAGENT_OUT", "/scratch"}, {4, "PERFAGENT_NO_PAGE", "1"}, {9, "X", `a "b" # c`}, {10, "Y", "'z'"},
 		{11, "Z", ""}, {12, "W", `"`}, {15, "LAST", "a=b"},
 	}
 	if !slices.Equal(settings, want) {

@@ -562,7 +562,7 @@ var tagRows = []row{
 	{name: "a tag, again", before: []string{`POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`},
 		request: `POST runs/set-tag {"run_id":"{run}","key":"k","value":"w"}`, want: ok},
 	{name: "a tag without a value", request: `POST runs/set-tag {"run_id":"{run}","key":"k"}`, want: ok},
-	{name: "a tag without a key", request: `POST runs/set-tag {"run_id":"{run}","value":"v"}`, want: badValue},
+	{name: "a tag has no key", request: `POST runs/set-tag {"run_id":"{run}","value":"v"}`, want: badValue},
 	{name: "a tag with a bad key", request: `POST runs/set-tag {"run_id":"{run}","key":"a//b","value":"v"}`,
 		want: badValue},
 	{name: "a tag of a deleted run", request: `POST runs/set-tag {"run_id":"{gone}","key":"k","value":"v"}`,

@@ -219,7 +219,7 @@ func (d *detector) rejectReason(l Launcher) string {
 		return fmt.Sprintf("%s sets %s too", l.Name, listed(missing))
 	}
 	if l.Name == slurmStep && !d.inStep() {
-		return "a batch script is no step: Slurm's ranks describe nobody in it"
+		return "a batch script is not a step: Slurm's ranks do not apply to it"
 	}
 
 	rank, ok := d.number(l.Rank)
@@ -227,7 +227,7 @@ func (d *detector) rejectReason(l Launcher) string {
 		return "no rank"
 	}
 	if size, ok := d.number(l.WorldSize); ok && rank >= size {
-		return fmt.Sprintf("rank %d cannot be one of %d (%s)", rank, size, l.WorldSize)
+		return fmt.Sprintf("rank %d is not one of %d (%s)", rank, size, l.WorldSize)
 	}
 
 	return ""
@@ -274,7 +274,7 @@ func (d *detector) readRanks(l Launcher) {
 		d.id.RanksOnNode, d.id.From["ranks_on_node"] = d.id.WorldSize, l.Nodes
 	}
 	if d.id.LocalRank != nil && d.id.RanksOnNode > 0 && *d.id.LocalRank >= d.id.RanksOnNode {
-		d.ignore(l.RanksOnNode, fmt.Sprintf("local rank %d cannot be one of %d", *d.id.LocalRank, d.id.RanksOnNode))
+		d.ignore(l.RanksOnNode, fmt.Sprintf("local rank %d is not one of %d", *d.id.LocalRank, d.id.RanksOnNode))
 		d.id.RanksOnNode = 0
 		delete(d.id.From, "ranks_on_node")
 	}
@@ -299,6 +299,6 @@ func (d *detector) stepTasks() {
 	if tasks, ok := tasksAt(d.value(list), node); ok {
 		d.id.RanksOnNode, d.id.From["ranks_on_node"] = tasks, list
 	} else if d.isSet(list) {
-		d.ignore(list, fmt.Sprintf("it does not say how many tasks node %d of the step has", node))
+		d.ignore(list, fmt.Sprintf("it has no number of tasks for node %d of the step", node))
 	}
 }

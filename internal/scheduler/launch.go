@@ -50,7 +50,7 @@ func (d *detector) launchOfTorchrun() {
 		d.setLaunch("torchrun", elastic)
 		return
 	}
-	d.ignore(elastic, "torchrun was given no id (--rdzv-id)")
+	d.ignore(elastic, "torchrun has no ID (--rdzv-id)")
 	if d.Parent == nil {
 		return
 	}

@@ -19,9 +19,9 @@ const maxRunID = 128
 func CheckRunID(id string) error {
 	switch {
 	case strings.Trim(id, runIDLetters) != "":
-		return fmt.Errorf("%q has other characters than letters, digits, '.', '_' and '-'", id)
+		return fmt.Errorf("%q has characters other than letters, digits, '.', '_' and '-'", id)
 	case strings.Trim(id, ".") == "":
-		return fmt.Errorf("%q cannot name a folder", id)
+		return fmt.Errorf("%q cannot be the name of a directory", id)
 	case len(id) > maxRunID:
 		return fmt.Errorf("%q is longer than %d characters", id[:32]+"…", maxRunID)
 	}

@@ -77,7 +77,7 @@ func FuzzASCII(f *testing.F) {
 }
 
 func TestNearest(t *testing.T) {
-	words := []string{"run", "sidecar", "show", "watch", "metrics", "record", "--interval", "PERFAGENT_INTERVAL"}
+	words := []string{"run", "sidecar", "show", "watch", "metrics", "op", "--interval", "PERFAGENT_INTERVAL"}
 	for typed, want := range map[string]string{
 		"rnu": "run", "rin": "run", "Run": "run", "shwo": "show", "sho": "show", "sh": "show", "metrcs": "metrics", "wacth": "watch",
 		"--interva": "--interval", "PERFAGENT_INTERVALL": "PERFAGENT_INTERVAL",

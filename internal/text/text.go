@@ -179,6 +179,12 @@ func Fixed(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
+// ThreeDigits rounds v to three significant digits, as readers see most numbers.
+func ThreeDigits(v float64) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	return v
+}
+
 // Seconds returns a [Duration] as a string.
 func Seconds(s float64) string { return Duration(s).String() }
 

@@ -41,30 +41,32 @@ func wideScreen() (*reporter.Report, Options) {
 	return r, o
 }
 
-// The measured rows of the job and the GPUs are below the node's; sparklines are scaled to a known limit.
-func TestScreen_ShowsJobAndGPUsBelowNode(t *testing.T) {
+// The measured rows of the job and its GPUs come first; sparklines are scaled to their peaks.
+func TestScreen_ShowsJobAndGPUsAboveNode(t *testing.T) {
 	r, o := wideScreen()
-	screenIs(t, "the rows", Screen(r, o)[7:14], `
-memory     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁        3.1 %       3.1 %
-job CPU    ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅    2.00 CPUs   2.00 CPUs
-job memory ███████████████████████████████████████████      1.5 GiB     2.0 GiB
-mem limit  ███████████████████████████████████████████       75.0 %     100.0 %
-throttled  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅       12.5 %      50.0 %
-GPU 0      ███████████████████████████████████████████       93.0 %     100.0 %
-GPU 0 mem  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅     40.0 GiB    40.0 GiB`)
+	screenIs(t, "the rows", Screen(r, o)[4:13], `
+CPU        █████·····  2.00 of 4 CPUs         2.00 CPUs   █████████████████████
+memory     ███████▌··  1.5 GiB of 2 GiB         2.0 GiB   █████████████████████
+mem limit  ███████▌··  75 %                       100 %   █████████████████████
+throttled  █▎········  12 %                        50 %   █████████████████████
+GPU 0      █████████▎  93 %                       100 %   █████████████████████
+GPU 0 mem  █████·····  40.0 GiB of 80 GiB      40.0 GiB   █████████████████████
+GPU 1 mem              512 MiB                  512 MiB   █████████████████████
+
+NODE       vm, 2 CPUs, 23.5 GiB memory`)
 	all := strings.Join(Screen(r, o), "\n")
 	if strings.Contains(all, "GPU 1  ") || !strings.Contains(all, "GPU 1 mem") {
 		t.Errorf("only the memory of GPU 1 was measured, want only that row of it:\n%s", all)
 	}
 	line := Line(r, o)
-	for _, part := range []string{"job CPU 2.00 CPUs", "job memory 1.5 GiB", "throttled 12.5 %", "GPU 0 93.0 %"} {
+	for _, part := range []string{"CPU 2.00 of 4 CPUs", "memory 1.5 GiB of 2 GiB", "throttled 12 %", "GPU 0 93 %", "node CPU 25 %"} {
 		if !strings.Contains(line, part) {
 			t.Errorf("line lacks %q: %s", part, line)
 		}
 	}
 }
 
-// If there is little room, the node's and the job's CPU and memory stay, and no line is wider than the screen.
+// If there is little room, the job's CPU and memory stay, and no line is wider than the screen.
 func TestScreen_KeepsCPUAndMemoryInLittleRoom(t *testing.T) {
 	r, o := wideScreen()
 	for height := 3; height < 30; height++ {
@@ -80,7 +82,7 @@ func TestScreen_KeepsCPUAndMemoryInLittleRoom(t *testing.T) {
 						text.Width(l), width, l)
 				}
 			}
-			if all := strings.Join(got, "\n"); height == 10 && width >= 24 && (!strings.Contains(all, "job CPU") || !strings.Contains(all, "job memory") || strings.Contains(all, "GPU 1 mem")) {
+			if all := strings.Join(got, "\n"); height == 10 && width >= 24 && (!strings.Contains(all, "\nCPU ") || !strings.Contains(all, "\nmemory ") || strings.Contains(all, "GPU 1 mem")) {
 				t.Errorf("screen of %d × %d: want CPU and memory of the job, and not GPU 1 mem:\n%s", width, height,
 					all)
 			}

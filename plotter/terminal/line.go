@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/table"
@@ -12,6 +13,7 @@ type line struct {
 	priority int
 	style    table.Style
 	text     string
+	ink      table.Style // of the bars and sparklines in text
 }
 
 // render shortens the line to the screen's width and adds its style.
@@ -24,11 +26,17 @@ func (l line) render(o Options) string {
 	if o.ASCII { // replaces the ellipsis of a cut line
 		words = text.ASCII(words)
 	}
-	if o.Color {
-		return l.style.Color(words)
+	switch {
+	case !o.Color:
+		return words
+	case l.ink != table.Plain:
+		return drawing.ReplaceAllStringFunc(words, l.ink.Color)
 	}
-	return words
+	return l.style.Color(words)
 }
+
+// drawing matches bars and sparklines.
+var drawing = regexp.MustCompile("[▁-█▉-▏·]+")
 
 // clip shortens words to width. It never splits a number or separates it from its unit, because the rest would look
 // like another number.

@@ -2,7 +2,7 @@ package terminal
 
 import (
 	"cmp"
-	"fmt"
+	"slices"
 
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
@@ -13,51 +13,106 @@ import (
 // nodeLines returns all lines except the lines of other nodes and the footer.
 func nodeLines(r *reporter.Report, o Options) []line {
 	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
-	title := line{0, table.Strong, titleText(r, o.Node, live)}
+	title := line{style: table.Strong, text: titleText(r, n, o, live)}
 	if live.Alarm {
 		title.style = table.Alarm
 	}
 
 	lines := []line{title}
 	if live.Problem != "" {
-		lines = append(lines, line{1, table.Alarm, text.Printable(live.Problem)})
+		lines = append(lines, line{priority: 1, style: table.Alarm, text: text.Printable(live.Problem)})
 	}
-	add := func(priority int, style table.Style, label, words string) {
+	if words := commandWords(r.Run.Command, o.Width); words != "" {
+		lines = append(lines, line{priority: 6, text: words})
+	}
+	lines = append(lines, line{priority: 20})
+
+	about := ""
+	if n.Host != nil {
+		about = summary.HostLine(n.HostName(), n.Host)
+	}
+	said := slices.Concat(phaseLines(n, live), operationLines(n, live))
+	if said != nil {
+		said = append(said, line{priority: 20})
+	}
+	if job := jobRows(n, live); len(job) > 0 {
+		lines = append(lines, rowLines(n, live, o, "JOB", job, jobInk)...)
+		lines = append(append(lines, line{priority: 20}), said...)
+		lines = append(lines, line{priority: 4, text: text.PadRight("NODE", labelWidth) + about})
+		lines = append(lines, rowLines(n, live, o, "", nodeRows(n, live, true), table.Plain)[1:]...)
+	} else {
+		if about != "" {
+			lines = append(lines, line{priority: 8, text: about})
+		}
+		lines = append(lines, rowLines(n, live, o, "NODE", nodeRows(n, live, false), jobInk)...)
+		lines = append(append(lines, line{priority: 20}), said...)
+	}
+
+	if last := lines[len(lines)-1]; last.text != "" {
+		lines = append(lines, line{priority: 21})
+	}
+	for _, words := range []string{idleWords(n, live), costWords(n)} {
 		if words != "" {
-			lines = append(lines, line{priority, style, text.PadRight(label, labelWidth) + words})
+			lines = append(lines, line{priority: 12, style: table.Faint, text: words})
 		}
 	}
-	add(4, "", "command", commandWords(r.Run.Command, o.Width))
-	if n.Host != nil {
-		add(8, "", "host", summary.HostLine(n.HostName(), n.Host))
-	}
-	add(3, "", "phase", phaseWords(n, live))
-
-	lines = append(lines, line{priority: 20})
-	lines = append(lines, rowLines(n, live, o)...)
-	lines = append(lines, line{priority: 21})
-	lines = append(lines, operationLines(n, live)...)
-	add(3, table.Faint, "perfagent", costWords(n, r.Run.WallSeconds))
 	return append(lines, line{priority: 22})
 }
 
-// phaseWords returns the current phase of the job and its length so far; "" if there is none.
+// maxPhases is the maximum number of phases on a screen.
+const maxPhases = 5
+
+// phaseLines returns a line for each of the last phases of the job, with its length.
+func phaseLines(n *reporter.Node, live LiveNode) []line {
+	var lines []line
+	phases, width := n.Phases[max(0, len(n.Phases)-maxPhases):], 0
+	for i := range phases {
+		width = max(width, text.Width(phaseName(&phases[i])))
+	}
+	for i := range phases {
+		p := &phases[i]
+		words := text.PadRight(phaseName(p), width) + text.PadLeft(text.Seconds(p.Seconds), 13)
+		if p.Name == n.CurrentPhase() && !live.Ended {
+			words += " so far"
+		}
+		label := ""
+		if i == 0 {
+			label = "PHASES"
+		}
+		lines = append(lines, line{priority: 5, text: text.PadRight(label, labelWidth) + words})
+	}
+	return lines
+}
+
+// phaseName returns the beginning of the name of p as printable text.
+func phaseName(p *reporter.Phase) string { return text.Clip(text.Printable(p.Name), 40) }
+
+// phaseWords returns the current phase of the job and its length so far: "phase train for 5.5 s"; "" if there is none.
 func phaseWords(n *reporter.Node, live LiveNode) string {
 	p := n.Phase(n.CurrentPhase())
 	if p == nil || live.Ended || len(p.Spans) == 0 {
 		return ""
 	}
-	now := p.Spans[len(p.Spans)-1]
-
-	return text.Clip(text.Printable(p.Name), 40) + ", for " + text.Seconds(now[1])
+	return "phase " + phaseName(p) + " for " + text.Seconds(p.Spans[len(p.Spans)-1][1])
 }
 
-// titleText returns the state of the node and its name.
-func titleText(r *reporter.Report, node string, live LiveNode) string {
-	words := text.Printable(cmp.Or(live.State, text.Absent)) + "   run " + text.Clip(text.Printable(r.Run.ID), 40) +
-		", node " + text.Clip(text.Printable(node), 10)
-	if !r.Run.Start.IsZero() {
-		words += ", " + r.Run.Start.UTC().Format("2006-01-02 15:04 MST")
+// titleText returns the name of the run, of its node if there are several, the state of the node and the current phase,
+// and the start if there is room.
+func titleText(r *reporter.Report, n *reporter.Node, o Options, live LiveNode) string {
+	words := text.Clip(text.Printable(cmp.Or(r.Run.ID, text.Absent)), 40)
+	if max(len(r.Nodes), len(o.Live))+o.More+o.Ended > 1 {
+		words += ", node " + text.Clip(text.Printable(o.Node), 10)
+	}
+	words += ", " + text.Printable(cmp.Or(live.State, text.Absent))
+	if phase := phaseWords(n, live); phase != "" {
+		words += ", in " + phase
+	}
+	if r.Run.Start.IsZero() {
+		return words
+	}
+	start := r.Run.Start.UTC().Format("started 2 Jan 15:04:05 MST")
+	if room := o.Width - text.Width(words); room >= len(start)+2 {
+		words += text.PadLeft(start, room)
 	}
 	return words
 }
@@ -78,18 +133,17 @@ func commandWords(command []string, width int) string {
 }
 
 // costWords returns perfagent's cost so far, and the state of its sampling.
-func costWords(n *reporter.Node, wall float64) string {
+func costWords(n *reporter.Node) string {
 	var words text.Parts
 	if a := n.Agent; a != nil && a.CPUSeconds > 0 {
-		cost := "own cost " + text.Seconds(a.CPUSeconds) + " of CPU"
-		if share := 100 * a.CPUSeconds / wall; share > 0 && share < 1e6 {
-			cost += fmt.Sprintf(" (%.2g %%)", share)
-		}
-		words = append(words, cost)
+		words.Add(true, "%s of CPU time", text.Seconds(a.CPUSeconds))
 	}
-	if s := n.Sampling; s != nil {
-		words.Add(s.IntervalSeconds > 0 && s.IntervalSeconds < 1e9, "%d × %v s sampled, %d missed",
-			s.Samples, s.IntervalSeconds, s.MissedTicks)
+	if s := n.Sampling; s != nil && s.IntervalSeconds > 0 && s.IntervalSeconds < 1e9 {
+		words.Add(true, "%s, %v s apart", text.Count(int(s.Samples), "sample", "samples"), s.IntervalSeconds)
+		words.Add(s.MissedTicks > 0, "%d missed", s.MissedTicks)
 	}
-	return words.String()
+	if len(words) == 0 {
+		return ""
+	}
+	return text.PadRight("perfagent", labelWidth) + words.String()
 }

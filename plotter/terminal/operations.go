@@ -53,7 +53,7 @@ func newest(list []float64) float64 {
 // it and not the numbers.
 func operationLines(n *reporter.Node, live LiveNode) []line {
 	var lines []line
-	label := "operations"
+	label := "OPERATIONS"
 	for i, o := range busiest(n, live) {
 		words := text.PadRight(label, labelWidth) + text.PadLeft(o.rate, 10) + text.PadLeft(o.each, 15) + "  " + o.name
 		lines = append(lines, line{priority: 3 + i, text: words})

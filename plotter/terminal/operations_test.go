@@ -42,14 +42,15 @@ func TestScreen_ShowsBusiestOperations(t *testing.T) {
 	screen := strings.Join(Screen(r, o), "\n")
 	const want = `
 
-operations  1,234.6/s     31 ms each  GET /\x1b[31m<b>\u202e
+OPERATIONS  1,234.6/s     31 ms each  GET /\x1b[31m<b>\u202e
                 120/s   0.62 ms each  store.get
               0.001/s     1.5 s each  db.query
-perfagent  own cost`
+
+perfagent  `
 	if !strings.Contains(screen, want) {
 		t.Errorf("screen lacks %s:\n%s", want, screen)
 	}
-	const words = `, operations: GET /\x1b[31m<b>\u202e 1,234.6/s 31 ms each, store.get 120/s 0.62 ms each, db.query 0.001/s 1.5 s each`
+	const words = `operations: GET /\x1b[31m<b>\u202e 1,234.6/s 31 ms each, store.get 120/s 0.62 ms each, db.query 0.001/s 1.5 s each`
 	if line := Line(r, o); !strings.Contains(line, words) {
 		t.Errorf("line lacks %s:\n%s", words, line)
 	}
@@ -69,7 +70,7 @@ perfagent  own cost`
 
 // A screen without operations does not mention them, and one with little room keeps the node's CPU and memory.
 func TestScreen_KeepsCPUAndMemoryNextToOperations(t *testing.T) {
-	if screen := strings.Join(Screen(screenReport(1), screenOptions(1, 79, 30)), "\n"); strings.Contains(screen, "operations") {
+	if screen := strings.Join(Screen(screenReport(1), screenOptions(1, 79, 30)), "\n"); strings.Contains(strings.ToLower(screen), "operations") {
 		t.Errorf("screen of a job without operations mentions them:\n%s", screen)
 	}
 
@@ -88,7 +89,7 @@ func TestScreen_KeepsCPUAndMemoryNextToOperations(t *testing.T) {
 				}
 			}
 			all := strings.Join(lines, "\n")
-			if height == 10 && width == 79 && (!strings.Contains(all, "memory ") || !strings.Contains(all, "operations  ")) {
+			if height == 10 && width == 79 && (!strings.Contains(all, "memory ") || !strings.Contains(all, "OPERATIONS  ")) {
 				t.Errorf("screen of %d × %d: want the rows memory and operations:\n%s", width, height, all)
 			}
 		}

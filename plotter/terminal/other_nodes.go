@@ -2,8 +2,6 @@ package terminal
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/table"
@@ -70,28 +68,33 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 	return label + " …"
 }
 
-// Line returns the content of a screen of one node as a single line, for a log or a simple terminal.
+// Line returns the content of a screen of one node as a single line, for a log or a simple terminal: the job first.
 func Line(r *reporter.Report, o Options) string {
 	n, live := cmp.Or(r.Nodes[o.Node], &reporter.Node{}), o.Live[o.Node]
-	value := func(c collector.Column) string {
-		now, _ := numbersOf(n, live, c)
-		return valueForms(c, now)[0]
+	var words text.Parts
+	add := func(rows []row, prefix string) {
+		for i, row := range rows {
+			now, peak := numbersOf(n, live, row.column)
+			part := nowText(n, live, row.column, now, o.Width+100)
+			if i == 0 {
+				part += " (peak " + valueForms(row.column, peak)[0] + ")"
+			}
+			words.Add(true, "%s%s %s", prefix, row.label, part)
+		}
 	}
-	_, peak := numbersOf(n, live, collector.CPUAvg)
-	const most = "%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s"
-	words := text.Parts{fmt.Sprintf(most,
-		text.Printable(live.State),
-		value(collector.CPUAvg), valueForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
-		value(collector.DiskReadRate), value(collector.DiskWriteRate),
-		value(collector.NetExtRecvRate), value(collector.NetExtSentRate))}
-	for _, row := range rowsOf(n, live) {
-		now, _ := numbersOf(n, live, row.column)
-		words.Add(!row.column.Info().Always && !math.IsNaN(now), "%s %s", row.label, valueForms(row.column, now)[0])
-	}
+
+	job := jobRows(n, live)
+	add(job, "")
 	phase, operations := phaseWords(n, live), operationWords(n, live)
-	words.Add(phase != "", "phase %s", phase)
+	words.Add(phase != "", "%s", phase)
 	words.Add(operations != "", "operations: %s", operations)
-	out := words.String()
+	prefix := ""
+	if len(job) > 0 {
+		prefix = "node "
+	}
+	add(nodeRows(n, live, len(job) > 0), prefix)
+
+	out := text.Printable(live.State) + ": " + words.String()
 	if live.Problem != "" {
 		out += "; " + text.Printable(live.Problem)
 	}

@@ -1,14 +1,17 @@
 package terminal
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // row shows one column on a screen.
@@ -18,45 +21,62 @@ type row struct {
 	column   collector.Column
 }
 
-// rowsOf lists the rows from top to bottom: the rows of the node, and the measured rows of the job, its limits and the
-// GPUs.
-func rowsOf(n *reporter.Node, live LiveNode) []row {
-	rows := []row{
-		{1, "CPU", collector.CPUAvg},
-		{9, "busiest", collector.CPUMax},
-		{1, "memory", collector.MemPercent},
-	}
-	for _, row := range append([]row{
-		{1, "job CPU", collector.JobCPU},
-		{1, "job memory", collector.JobMemory},
+// jobRows lists the measured rows of the job and its GPUs from top to bottom. Rates that were always 0 have no row.
+func jobRows(n *reporter.Node, live LiveNode) []row {
+	rows := slices.Concat([]row{
+		{1, "CPU", collector.JobCPU},
+		{1, "memory", collector.JobMemory},
 		{1, "mem limit", collector.LimitMemoryPercent},
 		{2, "throttled", collector.JobThrottled},
-	}, gpuRows(n)...) {
-		if now, peak := numbersOf(n, live, row.column); !math.IsNaN(now) || !math.IsNaN(peak) {
-			rows = append(rows, row)
-		}
-	}
-	rows = append(rows, trafficRows(n, live)...)
-	return append(rows, row{11, "disk fill", collector.DiskPercent})
+	}, gpuRows(n), []row{
+		{3, "disk write", collector.JobWriteRate},
+		{3, "disk read", collector.JobReadRate},
+		{4, "processes", collector.JobProcesses},
+	})
+	return slices.DeleteFunc(rows, func(r row) bool {
+		now, peak := numbersOf(n, live, r.column)
+		hidesZero := r.column == collector.JobThrottled || r.column.Info().Unit == collector.MebibytesPerSecond
+		return math.IsNaN(now) && math.IsNaN(peak) || hidesZero && isIdle(n, live, r.column)
+	})
 }
 
-// trafficRows returns the transfer rates of the devices that the node has.
-func trafficRows(n *reporter.Node, live LiveNode) []row {
-	var rows []row
+// nodeRows lists the rows of the node from top to bottom. Without rows of a job they are the most important ones.
+func nodeRows(n *reporter.Node, live LiveNode, hasJob bool) []row {
+	rows := []row{{1, "CPU", collector.CPUAvg}, {1, "memory", collector.MemPercent}}
+	if hasJob {
+		rows[0].priority, rows[1].priority = 5, 5
+	}
 	for _, c := range collector.Traffic() {
 		counter := c.Info()
-		r := row{2, counter.Short, counter.Rate}
+		if isIdle(n, live, counter.Rate) {
+			continue
+		}
+		r := row{5, counter.Short, counter.Rate}
 		switch counter.TrafficGroup {
 		case collector.TrafficLoopback:
 			r.priority = 10
 		case collector.TrafficNFS, collector.TrafficLustre: // the devices below them also have rows
 			r.priority = 9
 		}
-		if now, peak := numbersOf(n, live, c); counter.Always || !math.IsNaN(now) || !math.IsNaN(peak) {
-			rows = append(rows, r)
+		rows = append(rows, r)
+	}
+	return append(rows, row{11, "disk used", collector.DiskPercent})
+}
+
+// isIdle reports whether c, a rate, has not been above 0.
+func isIdle(n *reporter.Node, live LiveNode, c collector.Column) bool {
+	now, peak := numbersOf(n, live, c)
+	return !(now != 0 && !math.IsNaN(now) || peak != 0 && !math.IsNaN(peak))
+}
+
+// idleWords returns a sentence if the node's network was measured and idle, and otherwise "".
+func idleWords(n *reporter.Node, live LiveNode) string {
+	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
+		if _, peak := numbersOf(n, live, c); math.IsNaN(peak) || !isIdle(n, live, c) {
+			return ""
 		}
 	}
-	return rows
+	return "No network traffic on the counted interfaces so far."
 }
 
 // gpuRows returns the rows of the job's GPUs, or of all the node's GPUs if the job has none. If there is no room, the
@@ -76,80 +96,136 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// topOf returns the upper end of the sparkline of c: 100 for percentages, and otherwise the greatest of values and the
-// known bound of the column.
-func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
-	if c.IsPercent() {
-		return 100
-	}
-	return max(minRate, highest(values), boundOf(n, c))
-}
-
-// boundOf returns the upper bound of c; 0 = none, or unknown.
+// boundOf returns the upper bound of c, for a job without a limit that of its node; 0 = none, or unknown.
 func boundOf(n *reporter.Node, c collector.Column) float64 {
+	limits, host := cmp.Or(n.Limits, &reporter.Limits{}), cmp.Or(n.Host, &reporter.Host{})
 	device, _, isGPU := c.GPU()
 	switch bound := c.Info().Bound; {
-	case bound == collector.BoundCPUs && n.Limits != nil:
-		return n.Limits.MostCPUs()
-	case bound == collector.BoundMemory && n.Limits != nil && n.Limits.MostMemoryMB().Known():
-		return float64(n.Limits.MostMemoryMB())
+	case bound == collector.BoundCPUs:
+		return cmp.Or(limits.MostCPUs(), float64(host.CPUs))
+	case bound == collector.BoundMemory && n.Limits != nil && limits.MostMemoryMB() > 0:
+		return float64(limits.MostMemoryMB())
+	case bound == collector.BoundMemory:
+		return host.MemoryMB
 	case bound == collector.BoundDeviceMemory && isGPU && device < len(n.GPUs) && n.GPUs[device].MemoryMB.Known():
 		return float64(n.GPUs[device].MemoryMB)
 	}
 	return 0
 }
 
-// rowLines returns the sparklines with their numbers, below their headings.
-func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
-	cells, numbers := o.Width-labelWidth-2*numberWidth-1, 2
-	if cells < minSparkCells {
-		cells, numbers = cells+numberWidth, 1
+// The widths of the columns of a row; the sparkline gets the rest.
+const (
+	barWidth  = 12
+	nowWidth  = 21
+	peakWidth = 11
+	sparkGap  = 3
+)
+
+// jobInk is the colour of the job's bars and sparklines.
+const jobInk table.Style = "34"
+
+// rowLines returns a heading with the given label, and rows as lines: a label, a bar of the newest value, that value,
+// the peak and a sparkline from 0 to the peak. A narrow screen has no sparkline, then no bar, and then no peak.
+func rowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []row, ink table.Style) []line {
+	if o.Width < labelWidth+nowWidth {
+		return narrowLines(n, live, o, head, rows)
 	}
+
+	cells := o.Width - labelWidth - barWidth - nowWidth - peakWidth - sparkGap
+	hasBar, hasPeak := cells >= -sparkGap, o.Width >= labelWidth+nowWidth+peakWidth
 	if cells < minSparkCells {
 		cells = 0
 	}
-	if o.Width < labelWidth+numberWidth {
-		return narrowLines(n, live, o)
+	join := func(label, bar, now, peak, spark string) string {
+		words := text.PadRight(text.Clip(label, labelWidth-1), labelWidth)
+		if hasBar {
+			words += text.PadRight(bar, barWidth)
+		}
+		words += text.PadRight(text.Clip(now, nowWidth), nowWidth)
+		if hasPeak {
+			words += text.PadLeft(peak, peakWidth)
+		}
+		if spark != "" {
+			words += strings.Repeat(" ", sparkGap) + spark
+		}
+		return words
 	}
 
-	t := &table.Table{HeadStyle: table.Faint, Columns: []table.Column{{Min: labelWidth}, {Min: cells},
-		{Min: min(cells, 1)}}}
+	axis := ""
 	if used := min(n.Samples.Len(), cells); used > 0 {
 		from, to := spanOf(n)
-		t.Columns[1].Head = timeAxis(to-from, used)
+		axis = timeAxis(to-from, used)
 	}
-	for _, head := range []string{firstHead(live), "peak"}[:numbers] {
-		t.Columns = append(t.Columns, table.Column{Head: head, Right: true, Min: numberWidth})
-	}
-	lines := []line{{priority: 6}}
-	for _, row := range rowsOf(n, live) {
-		values, picture := valuesOf(n, row.column), ""
-		if cells > 0 {
-			picture = Spark(values, cells, 0, topOf(n, row.column, values), o.ASCII)
+	lines := []line{{priority: 6, style: table.Faint, text: join(head, "", firstHead(live), "peak", axis)}}
+	for _, r := range rows {
+		now, peak := numbersOf(n, live, r.column)
+		values := valuesOf(n, r.column)
+		l := line{priority: r.priority, ink: ink}
+		bar := ""
+		if share := shareUsed(n, r.column, now); !math.IsNaN(share) {
+			bar = summary.Bar{Percent: share}.Picture()
+			isMemory := r.column == collector.JobMemory || r.column == collector.LimitMemoryPercent
+			if share >= 100 && isMemory {
+				l.ink = table.Bad
+			}
 		}
-		now, peak := numbersOf(n, live, row.column)
-		t.Add(table.Texts(row.label, picture, "", valueText(row.column, now, numberWidth-1),
-			valueText(row.column, peak, numberWidth-1))...)
-		lines = append(lines, line{priority: row.priority})
-	}
-	for i, l := range t.Lines(0, 0) {
-		lines[i].style, lines[i].text = l.Style, l.Text
+		l.text = join(r.label, bar, nowText(n, live, r.column, now, nowWidth-1),
+			valueText(r.column, peak, peakWidth-1), Spark(values, cells, 0, highest(values), o.ASCII))
+		lines = append(lines, l)
 	}
 
 	return lines
 }
 
+// shareUsed returns v, a value of c, in percent of its upper bound; NaN if either is unknown.
+func shareUsed(n *reporter.Node, c collector.Column, v float64) float64 {
+	switch bound := boundOf(n, c); {
+	case math.IsInf(v, 0) || math.IsInf(bound, 0):
+		return math.NaN()
+	case c.IsPercent():
+		return v
+	case bound > 0:
+		return 100 * v / bound
+	}
+	return math.NaN()
+}
+
+// nowText formats v, the newest value of c, with what is known of its bound, in at most room cells: "1.83 of 2 CPUs".
+func nowText(n *reporter.Node, live LiveNode, c collector.Column, v float64, room int) string {
+	short, words, bound := valueText(c, v, room), "", boundOf(n, c)
+	switch {
+	case short == text.Absent:
+	case c == collector.JobProcesses:
+		words = text.Fixed(v, 0)
+		if threads, _ := numbersOf(n, live, collector.JobThreads); !math.IsNaN(threads) {
+			words += ", with " + text.Count(threads, "thread", "threads")
+		}
+	case c == collector.MemPercent && n.Host != nil && n.Host.MemoryMB > 0:
+		words = short + ", " + text.SizeText(v/100*n.Host.MemoryMB)
+	case !(bound > 0):
+	case c.Info().Unit == collector.CPUs:
+		words = text.UsedCPUs(v) + " of " + text.CPUs(bound) + " " + text.Plural(bound, "CPU", "CPUs")
+	case c.Info().Unit == collector.Mebibytes:
+		words = text.SizeText(v) + " of " + text.TrimmedSizeText(bound)
+	}
+	if words == "" || text.Width(words) > room {
+		return short
+	}
+	return words
+}
+
 // narrowLines returns the rows for a screen without room for sparklines or for spaces between label and number.
-func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
-	lines := []line{{6, table.Faint, text.PadLeft(firstHead(live), o.Width)}}
-	for _, row := range rowsOf(n, live) {
+func narrowLines(n *reporter.Node, live LiveNode, o Options, head string, rows []row) []line {
+	at := text.PadLeft(firstHead(live), max(0, o.Width-text.Width(head)))
+	lines := []line{{priority: 6, style: table.Faint, text: head + at}}
+	for _, row := range rows {
 		now, _ := numbersOf(n, live, row.column)
 		room := o.Width - text.Width(row.label)
 		words := row.label
 		if room > 1 {
 			words += text.PadLeft(valueText(row.column, now, room-1), room)
 		}
-		lines = append(lines, line{row.priority, "", words})
+		lines = append(lines, line{priority: row.priority, text: words})
 	}
 	return lines
 }

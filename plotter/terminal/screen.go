@@ -33,15 +33,12 @@ type LiveNode struct {
 	Newest []float64
 }
 
-// The layout of a screen: label, sparkline, two numbers.
-const (
-	labelWidth  = 11
-	numberWidth = 12
-)
+// labelWidth is the width of the labels at the left of a screen.
+const labelWidth = 11
 
-// Screen draws a run in progress, as at most Height lines of at most Width cells. It shows the state of the run; CPU,
-// memory, disk and network of one node and its job and GPUs, each with its newest value and its peak; the busiest
-// operations of the job; perfagent's own cost; and a line for each other node. Nothing in the report can add control
+// Screen draws a run in progress, as at most Height lines of at most Width cells. It shows the state of the run; the
+// resources of the job and its GPUs on one node, each with its newest value and its peak; its phases and busiest
+// operations; the node; perfagent's own cost; and a line for each other node. Nothing in the report can add control
 // characters to the colours requested.
 func Screen(r *reporter.Report, o Options) []string {
 	var footer []line

@@ -86,42 +86,106 @@ func screenIs(t *testing.T, what string, got []string, want string) {
 func TestScreen_Layout(t *testing.T) {
 	pod := screenReport(1)
 	pod.Nodes["0"].Identity = &reporter.Identity{NodeName: "worker-7"}
-	if lines := Screen(pod, screenOptions(1, 79, 24)); !strings.HasPrefix(lines[2], "host       worker-7, 2 CPUs") {
-		t.Errorf("line of the host %q, want the name worker-7 and 2 CPUs", lines[2])
+	if lines := Screen(pod, screenOptions(1, 79, 24)); lines[3] != "worker-7, 2 CPUs, 23.5 GiB memory" {
+		t.Errorf("line of the host %q, want the name worker-7 and 2 CPUs", lines[3])
 	}
 	screenIs(t, "80 × 24", Screen(screenReport(1), screenOptions(1, 79, 24)), `
-running for 1 min 30 s   run trial-7, node 0, 2026-01-31 12:00 UTC
-command    python train.py
-host       vm, 2 CPUs, 23.5 GiB memory
+trial-7, running for 1 min 30 s                     started 31 Jan 12:00:00 UTC
+python train.py
 
-           0                                1 min 30 s          now        peak
-CPU        ▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃█▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃       25.0 %     100.0 %
-busiest    ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅█▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅            –     100.0 %
-memory     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁        3.1 %       3.1 %
-disk read  ▁▁▁▂▂▂▂▂▂▂▃▃▃▃▃▄▄▄▄▄▄▅▅▅▅▅▅▅▆▆▆▆▆▇▇▇▇▇▇▇███   1.78 MiB/s  1.78 MiB/s
-disk write ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁   0.00 MiB/s  0.00 MiB/s
-net recv                                                          –           –
-net sent                                                          –           –
-loop recv  ███████████████████████████████████████████   20.9 MiB/s  20.9 MiB/s
-loop sent  ███████████████████████████████████████████            –  20.9 MiB/s
-disk fill  ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆       71.3 %      71.3 %
+vm, 2 CPUs, 23.5 GiB memory
+NODE                   now                         peak   0          1 min 30 s
+CPU        ██▌·······  25 %                       100 %   ▃▃▃▃▃▃▃▃▃█▃▃▃▃▃▃▃▃▃▃▃
+memory     ▎·········  3 %, 746 MiB                 3 %   █████████████████████
+disk read              1.78 MiB/s            1.78 MiB/s   ▁▂▂▂▃▃▃▄▄▄▅▅▅▆▆▆▇▇▇██
+loop recv              20.9 MiB/s            20.9 MiB/s   █████████████████████
+loop sent              –                     20.9 MiB/s   █████████████████████
+disk used  ███████▏··  71 %                        71 %   █████████████████████
 
-perfagent  own cost 0.01 s of CPU (0.014 %), 90 × 1 s sampled, 0 missed
+perfagent  0.01 s of CPU time, 90 samples, 1 s apart
 
 q quits`)
 	o := screenOptions(3, 39, 10)
 	o.ASCII, o.Ended = true, 2
 	screenIs(t, "40 × 10, in ASCII", Screen(screenReport(3), o), `
-running for 1 min 30 s   run trial-7, ~
-CPU        ------@--------       25.0 %
-memory     _______________        3.1 %
-disk read  _..--==++**##@@   1.78 MiB/s
-disk write _______________   0.00 MiB/s
-net recv                              -
-node 1     CPU  25.0 %  memory   3.1 %
-node 2     CPU  25.0 %  memory   3.1 %
+trial-7, node 0, running for 1 min 30 s
+python train.py
+NODE       now
+CPU        25 %
+memory     3 %, 746 MiB
+disk read  1.78 MiB/s
+node 1     CPU    25 %  memory     3 %
+node 2     CPU    25 %  memory     3 %
 nodes      2 ended before
 q quits`)
+	o.Width = 79
+	if row := screenRowOf(Screen(screenReport(3), o), "CPU"); row != "CPU        ###.......  25 %                       100 %   ---------@-----------" {
+		t.Errorf("row in ASCII %q, want the bar and the sparkline in ASCII", row)
+	}
+}
+
+// The job and its phases come first, and the node below. An idle network is one sentence.
+func TestScreen_BeginsWithTheJob(t *testing.T) {
+	r, o := screenReport(1), screenOptions(1, 79, 24)
+	n := r.Nodes["0"]
+	n.Limits = &reporter.Limits{CPUs: 2, MemoryMB: 2048}
+	set := func(c collector.Column, now, peak float64, values ...float64) {
+		o.Live["0"].Newest[c] = now
+		n.Summaries[c.Key()] = reporter.Summary{Max: peak}
+		n.Envelope[c.Key()] = reporter.Band{Max: values}
+	}
+	set(collector.JobCPU, 1.83, 1.88, 0.5, 1.8, 1.88)
+	set(collector.JobMemory, 187, 187, 70, 140, 187)
+	set(collector.JobWriteRate, 0, 48, 0, 48, 0)
+	set(collector.JobReadRate, 0, 0, 0, 0, 0)
+	set(collector.JobProcesses, 2, 2, 2, 2, 2)
+	set(collector.JobThreads, 2, 2, 2, 2, 2)
+	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate, collector.NetLoRecvRate, collector.NetLoSentRate} {
+		set(c, 0, 0, 0)
+	}
+	now := n.Envelope[collector.Timestamp.Key()].Max
+	at := now[len(now)-1]
+	n.Phases = []reporter.Phase{
+		{Name: "load", Seconds: 4, Spans: []reporter.PhaseSpan{{at - 20, 4}}},
+		{Name: "train", Seconds: 65, Spans: []reporter.PhaseSpan{{at - 80, 60}, {at - 5, 5}}},
+	}
+	const want = `
+trial-7, running for 1 min 30 s, in phase train for 5.0 s
+python train.py
+
+JOB                    now                         peak   0          1 min 30 s
+CPU        █████████▏  1.83 of 2 CPUs         1.88 CPUs   ▃██
+memory     ▉·········  187 MiB of 2 GiB         187 MiB   ▄▆█
+disk write             0 MiB/s               48.0 MiB/s   ▁█▁
+processes              2, with 2 threads              2   ███
+
+PHASES     load         4.0 s
+           train   1 min 05 s so far
+
+NODE       vm, 2 CPUs, 23.5 GiB memory
+CPU        ██▌·······  25 %                       100 %   ▃▃▃▃▃▃▃▃▃█▃▃▃▃▃▃▃▃▃▃▃
+memory     ▎·········  3 %, 746 MiB                 3 %   █████████████████████
+disk read              1.78 MiB/s            1.78 MiB/s   ▁▂▂▂▃▃▃▄▄▄▅▅▅▆▆▆▇▇▇██
+disk used  ███████▏··  71 %                        71 %   █████████████████████
+
+No network traffic on the counted interfaces so far.
+perfagent  0.01 s of CPU time, 90 samples, 1 s apart
+
+q quits`
+	screenIs(t, "80 × 24", Screen(r, o), want)
+	if line := Line(r, o); !strings.HasPrefix(line, "running for 1 min 30 s: CPU 1.83 of 2 CPUs (peak 1.88 CPUs), memory 187 MiB of 2 GiB, ") ||
+		!strings.Contains(line, ", phase train for 5.0 s, node CPU 25 % (peak 100 %), ") {
+		t.Errorf("line %s, want the job first, then its phase and the node", line)
+	}
+
+	o.Color = true
+	o.Live["0"].Newest[collector.JobMemory] = 2048
+	lines := strings.Join(Screen(r, o), "\n")
+	for _, words := range []string{"\x1b[34m█████████▏\x1b[0m  1.83 of 2 CPUs", "\x1b[34m▃██\x1b[0m", "\x1b[31m██████████\x1b[0m  2.0 GiB of 2 GiB"} {
+		if !strings.Contains(lines, words) {
+			t.Errorf("coloured screen lacks %q:\n%s", words, lines)
+		}
+	}
 }
 
 // screenHostile returns a report with texts that must not reach the terminal unescaped.
@@ -191,10 +255,10 @@ func screenPrintable(t *testing.T, line string, ascii bool) {
 // The smaller the terminal, the fewer lines there are: the most important stay.
 func TestScreen_KeepsWhatMattersMost(t *testing.T) {
 	for height, want := range map[int][]string{
-		1: {"running"},
-		2: {"running", "CPU"},
-		4: {"running", "CPU", "memory", "q quits"},
-		8: {"running", "CPU", "memory", "disk", "net", "q quits"},
+		1: {"trial-7"},
+		2: {"trial-7", "CPU"},
+		4: {"trial-7", "CPU", "memory", "q quits"},
+		8: {"trial-7", "CPU", "memory", "disk", "NODE", "q quits"},
 	} {
 		lines := Screen(screenReport(1), screenOptions(1, 60, height))
 		for _, word := range want {
@@ -215,7 +279,7 @@ func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
 			counted, all := 0, nodes+o.More
 			for _, line := range Screen(r, o) {
 				var n int
-				if strings.HasPrefix(line, "node ") || strings.HasPrefix(line, "running") {
+				if strings.HasPrefix(line, "node ") || strings.HasPrefix(line, "trial-7") {
 					counted++
 				} else if _, err := fmt.Sscanf(line, "nodes %d more", &n); err == nil {
 					counted += n
@@ -244,10 +308,11 @@ func TestScreen_KeepsEveryPeak(t *testing.T) {
 		rec.Add(&s)
 	}
 	r := diagnosis.New(diagnosis.Input{Input: reporter.Input{Recording: rec}})
-	for _, width := range []int{40, 79, 200} {
+	for _, width := range []int{70, 79, 200} {
 		row := Screen(r, screenOptions(1, width, 24))
-		i := slices.IndexFunc(row, func(l string) bool { return strings.HasPrefix(l, "CPU") })
-		if i < 0 || strings.Count(row[i], "▆") != 1 || strings.Count(row[i], "█") != 1 {
+		node := slices.IndexFunc(row, func(l string) bool { return strings.HasPrefix(l, "NODE") })
+		spark := row[node+1][strings.LastIndex(row[node+1], "%"):]
+		if !strings.HasPrefix(row[node+1], "CPU") || strings.Count(spark, "▆") != 1 || strings.Count(spark, "█") != 1 {
 			t.Errorf("%d cells: want one peak of 100 %% and one of 77 %% in %q", width, row)
 		}
 	}
@@ -262,11 +327,11 @@ func TestScreen_ShowsStateOfNode(t *testing.T) {
 		live  LiveNode
 		words []string
 	}{
-		{LiveNode{State: "exit 0 after 9 s", Ended: true}, []string{"\x1b[1mexit 0 after 9 s", "mean", "25.8 %"}},
-		{LiveNode{State: "failed", Ended: true, Alarm: true}, []string{"\x1b[1;31mfailed", "mean"}},
-		{LiveNode{State: "perfagent is gone", Alarm: true, Newest: screenNewest()}, []string{"\x1b[1;31mperfagent is gone", "last", "25.0 %"}},
-		{LiveNode{State: "x", Problem: "no\nway"}, []string{"\x1b[1mx   run", "\n\x1b[1;31mno\\nway\x1b[0m\n"}},
-		{LiveNode{}, []string{"\x1b[1m–   run", "now"}},
+		{LiveNode{State: "exit 0 after 9 s", Ended: true}, []string{"\x1b[1mtrial-7, node 0, exit 0 after 9 s", "mean", "26 %"}},
+		{LiveNode{State: "failed", Ended: true, Alarm: true}, []string{"\x1b[1;31mtrial-7, node 0, failed", "mean"}},
+		{LiveNode{State: "perfagent is gone", Alarm: true, Newest: screenNewest()}, []string{"\x1b[1;31mtrial-7, node 0, perfagent is gone", "last", "25 %"}},
+		{LiveNode{State: "x", Problem: "no\nway"}, []string{"\x1b[1mtrial-7, node 0, x ", "\n\x1b[1;31mno\\nway\x1b[0m\n"}},
+		{LiveNode{}, []string{"\x1b[1mtrial-7, node 0, –", "now"}},
 	} {
 		o.Live["0"], o.Live["1"] = c.live, LiveNode{State: "failed (exit 3) after 1 s", Alarm: true, Ended: true}
 		said := strings.Join(Screen(r, o), "\n")
@@ -285,7 +350,7 @@ func TestScreen_ShowsStateOfNode(t *testing.T) {
 // Numbers keep their units and a blank before them, however great they are.
 func TestScreen_GreatRatesKeepUnits(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0.00 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000.0 MiB/s", 1023.4: "1023.4 MiB/s", 1024: "1.0 GiB/s", 12345.6: "12.1 GiB/s",
+		0: "0 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000.0 MiB/s", 1023.4: "1023.4 MiB/s", 1024: "1.0 GiB/s", 12345.6: "12.1 GiB/s",
 		1023 * 1024: "1023 GiB/s", 1 << 20: "1.0 TiB/s", 1 << 40: "1.0 EiB/s", 1e308: "1e+308 MiB/s", -2048: "-2.0 GiB/s",
 	} {
 		if got := valueText(collector.DiskReadRate, v, 20); got != want {
@@ -294,12 +359,16 @@ func TestScreen_GreatRatesKeepUnits(t *testing.T) {
 		r, o := screenReport(1), screenOptions(1, 79, 24)
 		o.Live["0"].Newest[collector.DiskReadRate] = v
 		r.Nodes["0"].Summaries[collector.DiskReadRate.Key()] = reporter.Summary{Max: v}
-		if len(want) > numberWidth-1 {
-			want = strings.ReplaceAll(want, " ", "")
+		short := want
+		if len(want) > peakWidth-1 {
+			short = strings.ReplaceAll(want, " ", "")
 		}
-		row := screenRowOf(Screen(r, o), "disk read")
-		if words := strings.Fields(row); !strings.HasSuffix(row, text.PadLeft(want, numberWidth)+text.PadLeft(want, numberWidth)) || len(words) < 4 {
-			t.Errorf("row of %v MiB/s is %q, want it to end in %q twice, in columns", v, row, want)
+		if len(short) > peakWidth-1 {
+			short = strings.TrimSuffix(short, "iB/s")
+		}
+		row, columns := screenRowOf(Screen(r, o), "disk read"), text.PadRight(want, nowWidth)+text.PadLeft(short, peakWidth)
+		if v == 0 && row != "" || v != 0 && !strings.HasPrefix(row, "disk read"+strings.Repeat(" ", 14)+columns) {
+			t.Errorf("row of %v MiB/s is %q, want %q in columns, or no row of 0", v, row, columns)
 		}
 	}
 }
@@ -316,12 +385,12 @@ func screenRowOf(lines []string, label string) string {
 // If there is little room, the unit is omitted before any digit, and a number that does not fit is omitted entirely.
 func TestScreen_CutsNoNumber(t *testing.T) {
 	screenIs(t, "20 × 5", Screen(screenReport(1), screenOptions(1, 19, 5)), `
-running for 1 min …
-CPU          25.0 %
-memory        3.1 %
+trial-7, running f…
+CPU            25 %
+memory          3 %
 disk read 1.78MiB/s
 q quits`)
-	for room, want := range []string{"…", "…", "…", "…", "12.5", "12.5%", "12.5 %"} {
+	for room, want := range []string{"…", "…", "12", "12%", "12 %", "12 %", "12 %"} {
 		if got := valueText(collector.CPUAvg, 12.5, room); got != want {
 			t.Errorf("valueText of 12.5 %% in %d cells is %q, want %q", room, got, want)
 		}
@@ -361,7 +430,7 @@ func screenNumbersOf(words string) map[string]bool {
 
 func TestLine(t *testing.T) {
 	o := screenOptions(1, 0, 0)
-	want := "running for 1 min 30 s: CPU 25.0 % (peak 100.0 %), memory 3.1 %, disk read 1.78 MiB/s, written 0.00 MiB/s, network received –, sent –"
+	want := "running for 1 min 30 s: CPU 25 % (peak 100 %), memory 3 %, 746 MiB, disk read 1.78 MiB/s, loop recv 20.9 MiB/s, loop sent –, disk used 71 %"
 	if got := Line(screenReport(1), o); got != want {
 		t.Errorf("line %s\nwant %s", got, want)
 	}
@@ -395,7 +464,7 @@ func TestScreen_ShowsGPUsOfJobOrAllIfItHasNone(t *testing.T) {
 		}
 		lines := Screen(r, o)
 		for _, i := range want {
-			if name := fmt.Sprintf("GPU %d", i); screenRowOf(lines, name) == "" || !strings.Contains(Line(r, o), ", "+name+" 50.0 %") {
+			if name := fmt.Sprintf("GPU %d", i); screenRowOf(lines, name) == "" || !strings.Contains(Line(r, o), ", "+name+" 50 %") {
 				t.Errorf("job's GPUs %v: want %s on the screen and in the line:\n%s\n%s", own, name, strings.Join(lines,
 					"\n"), Line(r, o))
 			}

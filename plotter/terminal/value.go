@@ -21,20 +21,27 @@ func valueText(c collector.Column, v float64, room int) string {
 // valueForms formats v, a value of c, in ever shorter forms.
 func valueForms(c collector.Column, v float64) []string {
 	q := text.Speed(v)
+	if v == 0 {
+		q.Number = "0"
+	}
 	switch unit := c.Info().Unit; {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return []string{text.Absent}
 	case c.IsPercent():
-		q = text.Percentage(v)
+		if q = (text.Quantity{Number: text.Fixed(v, 0), Unit: "%"}); v > 0 && v < 0.5 {
+			q.Number = "<1"
+		}
 	case unit == collector.CPUs:
 		q = text.Quantity{Number: text.UsedCPUs(v), Unit: string(unit)}
 	case unit == collector.Mebibytes:
 		q = text.Size(v)
+	case unit == collector.Processes:
+		q = text.Quantity{Number: text.Fixed(v, 0)}
 	}
 
 	forms := []string{q.String(), q.Number + q.Unit}
 	switch q.Unit {
-	case "%", "CPUs":
+	case "%", "CPUs", "":
 		return append(forms, q.Number)
 	case "MiB/s":
 		return append(forms, q.Number+q.Unit[:1], q.Number)

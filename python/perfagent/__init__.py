@@ -342,7 +342,7 @@ def _line(pipe: Any) -> bytes:
     line, end = b"", time.monotonic() + _START_PATIENCE
     while not line.endswith(b"\n") and len(line) < _LINE:
         if not poll.poll(max(0, 1000 * (end - time.monotonic()))):
-            raise TimeoutError(f"no answer within {_START_PATIENCE} s")
+            raise TimeoutError(f"no response within {_START_PATIENCE} s")
         data = os.read(pipe.fileno(), _LINE)
         if not data:
             return b""

@@ -93,12 +93,19 @@ func TestFind(t *testing.T) {
 	t.Chdir(t.TempDir())
 	report(t, "b/node-0.json", 0, 0, reporter.PushOff) // a directory with reports takes precedence
 	write(t, "a/notes.txt", "a directory without reports does not")
-	write(t, "c", "a file wins")
+	write(t, "c", "a program with the name of its run")
+	write(t, "d", "any other file")
+	report(t, filepath.Join(out, "e/node-0.json"), -1, 0, reporter.PushOff)
+	report(t, "node-0.json", 0, 0, reporter.PushOff)
+	if err := os.Rename("node-0.json", "e"); err != nil { // a report takes precedence
+		t.Fatal(err)
+	}
 
 	for name, want := range map[string]string{
 		"@latest": filepath.Join(out, "c/node-0.json"), "@-1": filepath.Join(out, "c/node-0.json"),
 		"@-2": filepath.Join(out, "a/node-0.json"), "@-3": filepath.Join(out, "b/node-0.json"),
-		"a": filepath.Join(out, "a/node-0.json"), "b": "b/node-0.json", "c": "c", ".": "b/node-0.json",
+		"a": filepath.Join(out, "a/node-0.json"), "b": "b/node-0.json",
+		"c": filepath.Join(out, "c/node-0.json"), "d": "d", "e": "e", ".": "b/node-0.json",
 		out: filepath.Join(out, "c/node-0.json"), out + "/a/": filepath.Join(out, "a/node-0.json"),
 	} {
 		found, err := catalog.Find(out, name)
@@ -110,7 +117,7 @@ func TestFind(t *testing.T) {
 	}
 
 	for name, want := range map[string]string{
-		"varied": `no run or file "varied"; the runs in ` + out + ` are c, a, b`, "@-4": "no run @-4; the runs in", "@0": "is not @latest or @-K",
+		"varied": `no run or file "varied"; the runs in ` + out + ` are c, a, b, e`, "@-5": "no run @-5; the runs in", "@0": "is not @latest or @-K",
 		"@-0": "is not @latest", "@-x": "is not @latest", "@": "is not @latest", "": `no run or file ""`, "../b": "no run or file", "x\x1b": `"x\x1b"`,
 	} {
 		if _, err := catalog.Find(out, name); err == nil || !strings.Contains(err.Error(), want) {

@@ -88,9 +88,9 @@ func (f *Match) Nodes() []Node {
 	return NodesOf([]string{f.File})
 }
 
-// Find returns the match of a name: a file or a directory with recordings, else a run below out: its
-// RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch. A directory without
-// recordings refers to the newest run below it. Errors list the existing runs.
+// Find returns the match of a name: a report or a directory with recordings, else a run below out: its
+// RUN-ID, RUN-ID@K for its K-th launch, @latest, or @-K for the K-th newest launch. Any other name is of a file, or of
+// a directory, which refers to the newest run below it. Errors list the existing runs.
 func Find(out, name string) (*Match, error) {
 	if strings.HasPrefix(name, "@") {
 		return findNewest(out, name)
@@ -100,26 +100,33 @@ func Find(out, name string) (*Match, error) {
 	isDir := err == nil && st.IsDir()
 	switch {
 	case isDir:
-		if r, err := ReadRun(name); err != nil {
-			return nil, err
-		} else if r != nil {
+		if r, err := ReadRun(name); err == nil && r != nil {
 			return newMatch(r, 0), nil
 		}
-	case err == nil:
-		return &Match{File: name}, nil
-	case !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
 
-	found, err := findNamed(out, name, nil)
+	found, errFound := findNamed(out, name, nil)
 	switch {
-	case err != nil || found != nil:
-		return found, err
+	case err == nil && !isDir && (found == nil || isReport(name)):
+		return &Match{File: name}, nil
+	case errFound != nil || found != nil:
+		return found, errFound
 	case isDir:
 		return findNewestBelow(name)
 	}
 
 	return nil, notFoundError(out, fmt.Sprintf("no run or file %q", name))
+}
+
+// isReport reports whether the file at path is a report of any kind, and not a program with the name of its run.
+func isReport(path string) bool {
+	_, err := reportfile.ReadHead(path)
+	if err != nil {
+		_, err = reportfile.Read(path, 0) // perf.py's JSON has no head
+	}
+	return err == nil
 }
 
 // FindRun returns the run below out with the RUN-ID name, or its K-th launch for RUN-ID@K, ignoring the files in

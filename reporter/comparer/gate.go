@@ -101,7 +101,7 @@ func checkMetric(name string) error {
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
 	if words := operationNumbersOf(name); words != "" {
-		return fmt.Errorf("%q names no number of a series: there are %s", text.Printable(text.Clip(name, 80)), words)
+		return fmt.Errorf("%q is not a number of a series: use %s", text.Printable(text.Clip(name, 80)), words)
 	}
 	return fmt.Errorf("there is no metric %q; %s", text.Printable(text.Clip(name, 40)),
 		text.DidYouMean(closestMetric(name), "%s", "perfagent metrics lists them all"))
@@ -177,9 +177,9 @@ func (c *Comparison) CheckGate(g Gate) GateResult {
 	case !ok:
 		v.Reason = c.unknown(g.Metric)
 	case m.B == nil:
-		v.Reason = "B lacks the metric: " + m.whyB
+		v.Reason = "B does not have the metric: " + m.whyB
 	case g.Percent && m.A == nil:
-		v.Reason = "A lacks the metric: " + m.whyA
+		v.Reason = "A does not have the metric: " + m.whyA
 	case g.Percent:
 		change, reason := m.gatedChange()
 		fired := g.holds(change)
@@ -256,7 +256,7 @@ func (m Metric) gatedChange() (change float64, how string) {
 
 	how = fmt.Sprintf("from %s to %s", text.Number(*m.A), amount(*m.B, m.Unit))
 	if isComputable(plain) {
-		how = changeText(plain, 4) + ", " + how
+		how = gateChangeText(plain) + ", " + how
 	}
 
 	switch {

@@ -91,9 +91,9 @@ func TestCheckGate(t *testing.T) {
 		{"amount", "job_cpu_seconds > 1.1", many(1.2), many(1.2), "true", "B has 1.2 s"},
 		{"amount, within", "job_cpu_seconds > 1.2", many(1.3), few(1.2), "false", "B has 1.2 s"},
 		{"amount, A absent", "job_cpu_seconds > 1", nil, few(1.2), "true", "B has 1.2 s"},
-		{"change, A absent", "job_cpu_seconds > +1%", nil, few(1.2), "null", "A lacks the metric: not in the report"},
-		{"amount, B absent", "job_cpu_seconds > 1", few(1), nil, "null", "B lacks the metric: not in the report"},
-		{"change, B absent", "job_cpu_seconds > +1%", few(1), nil, "null", "B lacks the metric: not in the report"},
+		{"change, A absent", "job_cpu_seconds > +1%", nil, few(1.2), "null", "A does not have the metric: not in the report"},
+		{"amount, B absent", "job_cpu_seconds > 1", few(1), nil, "null", "B does not have the metric: not in the report"},
+		{"change, B absent", "job_cpu_seconds > +1%", few(1), nil, "null", "B does not have the metric: not in the report"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			side := func(name string, values []float64) Side {

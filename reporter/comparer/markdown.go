@@ -19,8 +19,10 @@ func WriteMarkdown(w io.Writer, c *Comparison, o Options) error {
 		}
 	}
 	out.WriteString("**" + table.EscapeMarkdown(c.Sentence()) + "**\n\n")
-	if words := c.Commands(); words != "" {
-		list(words)
+	for _, words := range []string{c.Noise(), c.Commands()} {
+		if words != "" {
+			list(words)
+		}
 	}
 	list(c.Sides()...)
 
@@ -42,15 +44,15 @@ func WriteMarkdown(w io.Writer, c *Comparison, o Options) error {
 // markdownTable returns rows as a table, with fewer columns than textTable.
 func markdownTable(rows []Row) *table.Table {
 	t := &table.Table{Columns: []table.Column{
-		{Head: "metric"}, {Head: "unit"}, {Head: "A", Right: true}, {Head: "B", Right: true},
+		{Head: "metric"}, {Head: "A", Right: true}, {Head: "B", Right: true},
 		{Head: "change", Right: true}, {Head: "p", Right: true},
 	}}
 	for _, r := range rows {
-		cells := table.Texts("", r.Unit, strings.TrimSpace(r.A+" "+r.ASpread), strings.TrimSpace(r.B+" "+r.BSpread),
+		cells := table.Texts(r.Label, strings.TrimSpace(r.A+" "+r.ASpread), strings.TrimSpace(r.B+" "+r.BSpread),
 			r.Change, r.P)
-		cells[0].Untrusted, cells[4].Strong = r.Name, r.Changed
+		cells[3].Strong = r.Changed
 		if r.Runs != "" {
-			cells[5].Text = strings.TrimSpace(r.P + " (" + r.Runs + " runs)")
+			cells[4].Text = strings.TrimSpace(r.P + " (" + r.Runs + " runs)")
 		}
 		t.Add(cells...)
 	}

@@ -14,8 +14,62 @@ func amount(v float64, unit collector.Unit) string {
 	return text.Quantity{Number: text.Number(v), Unit: unit.Symbol()}.String()
 }
 
-// changeText formats pct, a change, with a sign: +20.3 %.
-func changeText(pct float64, digits int) string {
+// shownAmount formats v with its unit in three digits: "14.1 s", "243 MiB", "1,868". Counts have no unit.
+func shownAmount(v float64, unit collector.Unit) string {
+	q := text.Quantity{Number: threeDigits(v), Unit: unit.Symbol()}
+	switch unit {
+	case collector.Seconds:
+		if math.Abs(v) >= 59.95 {
+			q = text.Duration(v)
+		}
+	case collector.Mebibytes:
+		if unit := text.Size(v).Unit; perMebibyte[unit] > 0 {
+			q = text.Quantity{Number: threeDigits(v * perMebibyte[unit]), Unit: unit}
+		}
+	case collector.PercentOfPeriods:
+		q.Unit = "%"
+	case collector.Processes, collector.Threads, collector.Tasks, collector.Times:
+		q.Unit = ""
+	}
+	return q.Normalize().String()
+}
+
+// perMebibyte is how many of each unit a MiB has.
+var perMebibyte = map[string]float64{"B": 1024 * 1024, "KiB": 1024, "MiB": 1, "GiB": 1. / 1024, "TiB": 1. / 1024 / 1024}
+
+// threeDigits formats v with three significant digits, or as a whole number.
+func threeDigits(v float64) string {
+	if math.Abs(v) >= 1000 {
+		return text.Number(math.Round(v))
+	}
+	return text.Number(text.ThreeDigits(v))
+}
+
+// changeText formats the change from a to b, which is pct percent, with a sign: +20 %. It is the change of the three
+// digits that are shown of a and b, unless these are equal.
+func changeText(a, b, pct float64) string {
+	shown := 100 * (text.ThreeDigits(b) - text.ThreeDigits(a)) / math.Abs(text.ThreeDigits(a))
+	if shown == 0 || !isComputable(shown) {
+		shown = pct
+	}
+	sign := "+"
+	if shown < 0 {
+		sign = "-"
+	}
+	switch number := percentText(math.Abs(shown)); {
+	case pct == 0:
+		return "0 %"
+	case math.Abs(pct) >= 1e6:
+		return fmt.Sprintf("%+.1e %%", pct)
+	case number == "0":
+		return sign + "<0.1 %"
+	default:
+		return sign + number + " %"
+	}
+}
+
+// gateChangeText formats pct, a change, precisely: +20.31 %.
+func gateChangeText(pct float64) string {
 	switch a := math.Abs(pct); {
 	case a == 0:
 		return "0 %"
@@ -25,10 +79,8 @@ func changeText(pct float64, digits int) string {
 		return fmt.Sprintf("%+.1g %%", pct)
 	case a >= 1000:
 		return fmt.Sprintf("%+.0f %%", pct)
-	case digits > 3:
-		return fmt.Sprintf("%+.2f %%", pct)
 	}
-	return fmt.Sprintf("%+.1f %%", pct)
+	return fmt.Sprintf("%+.2f %%", pct)
 }
 
 // pValueCell formats a p-value with three decimals.

@@ -138,12 +138,12 @@ func operationNumbersOf(name string) string {
 	return kind + ".NAME" + strings.TrimPrefix(names, ", ")
 }
 
-// shownName returns the name of m for the tables. The name of a series is cut in the middle, because names often differ
-// at their ends, by a tag.
-func (m *Metric) shownName() string {
+// label returns the name of m for the tables. The name of a series is cut in the middle, because names often differ at
+// their ends, by a tag.
+func (m *Metric) label() string {
 	of := m.definition
 	if of.Kind == "" {
-		return text.Clip(m.Name, maxName)
+		return text.Clip(of.Label, maxName)
 	}
 
 	name := []rune(of.Series)

@@ -104,7 +104,7 @@ func TestParseGate_Operations(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"op.store.get > +10%":           `"op.store.get" names no number of a series: there are op.NAME.count, .avg_time_ms, .p90_time_ms, .max_time_ms`,
+		"op.store.get > +10%":           `"op.store.get" is not a number of a series: use op.NAME.count, .avg_time_ms, .p90_time_ms, .max_time_ms`,
 		"gauge.queue.last > 1":          "gauge.NAME.mean, .max",
 		"transfer.nixl.p90 > 1":         "transfer.NAME.num_successful_transfers, .avg_xfer_time_ms",
 		`op.GET{route="/a>b.count > 1`:  "is not METRIC OP VALUE",
@@ -245,8 +245,8 @@ func TestWriteTable_HostileSeriesNamesAreText(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(markdown.String()) {
-			if strings.HasPrefix(line, "| `") && (strings.Count(line, "|") != 7 || strings.Count(line, "`") != 2) {
-				t.Errorf("%q: want a row of six cells and one code span: %q", name, line)
+			if bare := strings.ReplaceAll(line, `\|`, ""); strings.HasPrefix(line, "|") && strings.Count(bare, "|") != 6 {
+				t.Errorf("%q: want a row of five cells: %q", name, line)
 			}
 		}
 	}

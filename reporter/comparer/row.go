@@ -2,11 +2,11 @@ package comparer
 
 import "slices"
 
-// Rows returns the metrics in the order of their groups: those that changed or that a gate uses, and the rest. It omits
-// metrics that neither side has.
+// Rows returns the metrics in the order of their groups: those of the job that changed or that a gate uses, and the
+// rest. It omits metrics that neither side has.
 func (c *Comparison) Rows() (changed, rest []Row) {
 	for _, m := range c.listedMetrics(true) {
-		if rows := c.rows([]Metric{m}); m.gated || m.hasNotableChange() {
+		if rows := c.rows([]Metric{m}); m.gated || c.isOfJob(&m) && m.hasNotableChange() {
 			changed = append(changed, rows...)
 		} else {
 			rest = append(rest, rows...)
@@ -16,9 +16,10 @@ func (c *Comparison) Rows() (changed, rest []Row) {
 	return changed, rest
 }
 
-// Remarks returns the remarks on all metrics: the meaning of the signs, and the notes.
+// Remarks returns the remarks on all metrics: the noise, the meaning of the signs, and the notes.
 func (c *Comparison) Remarks() []string {
-	return printable(slices.Concat(c.legend(c.listedMetrics(true)), c.notes()))
+	remarks := slices.Concat([]string{c.Noise()}, c.legend(c.listedMetrics(true)), c.notes())
+	return printable(slices.DeleteFunc(remarks, func(s string) bool { return s == "" }))
 }
 
 // MissingLines returns the metrics that a side lacks, a line for each reason.

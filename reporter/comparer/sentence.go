@@ -1,6 +1,7 @@
 package comparer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,23 +9,25 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// minNotablePct is the smallest difference shown, in percent, if there are too few runs to know the noise.
-const minNotablePct = 5
+// The least difference that is shown if there are too few runs to know the noise: in percent, and in the metric's unit.
+const (
+	minNotablePct     = 5
+	minNotableMB      = 1
+	minNotableSeconds = 0.05
+)
 
-// Sentence returns one line on how long B took, compared with A, and on changes of CPU time, memory and GPU.
+// Sentence returns one sentence on how long B took, compared with A, and on changes of CPU time, memory and GPU.
 func (c *Comparison) Sentence() string {
-	words, noise := "how long the runs took is not known", ""
+	words, joint := "How long the runs took is not known", ". "
 	wall, _ := c.Metric(reporter.MetricWall)
-	switch {
-	case c.A.Runs == 1 && c.B.Runs == 1:
-		noise = " (one run a side: the noise is unknown)"
-	case wall.Changed == nil:
-		noise = " (too few runs: the noise is unknown)"
+	if wall.A != nil && wall.B != nil {
+		joint = ": "
 	}
 	switch {
 	case wall.A == nil || wall.B == nil:
@@ -36,37 +39,53 @@ func (c *Comparison) Sentence() string {
 		words = "B took as long as A (" + pValueText(*wall.P) + ")"
 	}
 
+	var changes []string
 	for _, change := range []string{
 		c.changeOf("CPU time", reporter.MetricJobCPU),
-		c.changeOf("memory", reporter.MetricJobMemoryPeak, reporter.MetricJobMaxRSS),
+		c.changeOf("peak memory", reporter.MetricJobMemoryPeak, reporter.MetricJobMaxRSS),
 		c.changeOfGPUs(),
 	} {
 		if change != "" {
-			words += ", " + change
+			changes = append(changes, change)
 		}
 	}
-
-	return words + noise
-}
-
-// durationText returns how long B took: "12 % longer", "12 % less time", "2.1 × as long", "as long as A".
-func (m Metric) durationText() string {
-	if *m.A <= 0 || m.ChangePct == nil {
-		return text.Seconds(*m.B) + ", and A " + text.Seconds(*m.A)
+	if len(changes) > 0 {
+		words += joint + strings.Join(changes, ", ")
 	}
 
-	pct, times := *m.ChangePct, *m.B / *m.A
-	switch percent := percentText(math.Abs(pct)); {
+	return words + "."
+}
+
+// Noise returns a warning that there are too few runs to know the noise; "" if there are enough.
+func (c *Comparison) Noise() string {
+	few := "So few runs"
+	switch wall, _ := c.Metric(reporter.MetricWall); {
+	case c.A.Runs == 1 && c.B.Runs == 1:
+		few = "One run on each side"
+	case wall.Changed != nil || min(c.A.Runs, c.B.Runs) >= RunsNeeded():
+		return ""
+	}
+	return fmt.Sprintf("%s may be noise: repeat each; %d runs a side are enough.", few, RunsNeeded())
+}
+
+// durationText returns how long B took: "12 % longer than A", "12 % less time than A", "2.1 × as long as A".
+func (m Metric) durationText() string {
+	if *m.A <= 0 || m.ChangePct == nil {
+		return shownAmount(*m.B, m.Unit) + ", and A " + shownAmount(*m.A, m.Unit)
+	}
+
+	times := *m.B / *m.A
+	switch change := changeText(*m.A, *m.B, *m.ChangePct); {
 	case times >= 9.95:
-		return strconv.FormatFloat(times, 'f', 0, 64) + " × as long"
+		return strconv.FormatFloat(times, 'f', 0, 64) + " × as long as A"
 	case times >= 2:
-		return strconv.FormatFloat(times, 'f', 1, 64) + " × as long"
-	case percent == "0":
+		return strconv.FormatFloat(times, 'f', 1, 64) + " × as long as A"
+	case strings.Trim(change, "+-<0.1 %") == "":
 		return "as long as A"
-	case pct > 0:
-		return percent + " % longer"
+	case change[0] == '+':
+		return change[1:] + " longer than A"
 	default:
-		return percent + " % less time"
+		return change[1:] + " less time than A"
 	}
 }
 
@@ -103,19 +122,13 @@ func (c *Comparison) changeOf(label string, names ...string) string {
 			continue
 		}
 
-		percent := ""
-		if m.ChangePct != nil {
-			percent = percentText(math.Abs(*m.ChangePct))
-		}
 		switch {
-		case !m.hasNotableChange() || percent == "0":
+		case !m.hasNotableChange():
 			return ""
-		case percent == "":
-			return label + " from " + amount(*m.A, m.Unit) + " to " + amount(*m.B, m.Unit)
-		case *m.ChangePct < 0:
-			return label + " -" + percent + " %"
+		case m.ChangePct == nil:
+			return label + " from " + shownAmount(*m.A, m.Unit) + " to " + shownAmount(*m.B, m.Unit)
 		default:
-			return label + " +" + percent + " %"
+			return label + " " + changeText(*m.A, *m.B, *m.ChangePct)
 		}
 	}
 
@@ -156,6 +169,12 @@ func (m Metric) hasNotableChange() bool {
 		return false
 	}
 
+	switch difference := math.Abs(*m.B - *m.A); {
+	case m.Unit == collector.Mebibytes && difference < minNotableMB:
+		return false
+	case m.Unit == collector.Seconds && difference < minNotableSeconds:
+		return false
+	}
 	return m.ChangePct == nil || math.Abs(*m.ChangePct) >= minNotablePct
 }
 
@@ -211,11 +230,92 @@ func trimCommonPrefix(a, b string) (shortA, shortB string) {
 	return text.Clip(a, maxCommand), text.Clip(b, maxCommand)
 }
 
-// listedMetrics returns the metrics of the tables, in the order of their groups: all of them or, if all is false, those
-// that changed or that a gate uses.
+// listedMetrics returns the metrics of the tables, in the order of their groups: all of them or, if all is false, time,
+// CPU time and peak memory, what changed of the job, and what a gate uses.
 func (c *Comparison) listedMetrics(all bool) []Metric {
-	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool { return !all && !m.gated && !m.hasNotableChange() })
+	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool {
+		always := m.Name == reporter.MetricWall || m.Name == reporter.MetricJobCPU || m.Name == reporter.MetricJobMemoryPeak
+		return !all && !m.gated && !(c.isOfJob(&m) && (always && m.A != nil && m.B != nil || m.hasNotableChange()))
+	})
 	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.definition, *b.definition) })
 
 	return list
+}
+
+// isOfJob reports whether m is a number of the job or its GPUs that does not follow from its other numbers.
+func (c *Comparison) isOfJob(m *Metric) bool {
+	if of := m.definition; of.Group == reporter.GroupNode || of.Group == reporter.GroupBoot {
+		return false
+	}
+	switch name := cmp.Or(m.definition.Number, m.Name); name {
+	case reporter.MetricJobCores, reporter.MetricLimitCPU: // from the CPU time and the time
+		return false
+	case reporter.MetricJobMaxRSS, reporter.MetricLimitMemory:
+		peak, _ := c.Metric(reporter.MetricJobMemoryPeak)
+		return peak.A == nil || peak.B == nil
+	}
+	return true
+}
+
+// otherLines returns what the short table leaves out: the numbers of the job that did not change, those that only one
+// side has, and how to see the rest.
+func (c *Comparison) otherLines(list []Metric) []string {
+	var same, alike, onlyA, onlyB labels
+	for _, m := range c.visibleMetrics() {
+		if !c.isOfJob(&m) || slices.ContainsFunc(list, func(l Metric) bool { return l.Name == m.Name }) {
+			continue
+		}
+		switch {
+		case m.A == nil && m.B == nil:
+		case m.B == nil:
+			onlyA.add(&m, list)
+		case m.A == nil:
+			onlyB.add(&m, list)
+		case m.Changed == nil:
+			same.add(&m, list)
+		default:
+			alike.add(&m, list)
+		}
+	}
+
+	var out []string
+	for _, group := range []struct {
+		title string
+		labels
+	}{
+		{fmt.Sprintf("The same, or differing by less than %d %%, %d MiB or %v s",
+			minNotablePct, minNotableMB, minNotableSeconds), same},
+		{fmt.Sprintf("No significant change (p > %v)", Alpha), alike}, {"Only in A", onlyA}, {"Only in B", onlyB},
+	} {
+		if len(group.labels) > 0 {
+			out = append(out, group.title+": "+text.List(group.labels, maxLabels)+".")
+		}
+	}
+	return append(out, "The node and all metrics: perfagent diff --all.")
+}
+
+// maxLabels is the maximum number of metrics that a line names.
+const maxLabels = 10
+
+// labels are names of metrics for people, with one name for all numbers of a phase or of a series.
+type labels []string
+
+// add adds the name of m unless it is there. If any of the metrics in list is of the same phase or series, the name is
+// of the number alone.
+func (l *labels) add(m *Metric, list []Metric) {
+	name, of := m.label(), m.definition
+	switch single := slices.ContainsFunc(list, func(o Metric) bool {
+		return o.definition.Phase == of.Phase && o.definition.Kind == of.Kind && o.definition.Series == of.Series
+	}); {
+	case single && of.Phase != "":
+		name = strings.TrimSuffix(of.Label, ", "+of.Phase) + " in " + of.Phase // a list has commas between its names
+	case single:
+	case of.Phase != "":
+		name = "phase " + of.Phase
+	case of.Kind != "":
+		name = of.Series
+	}
+	if name = text.Clip(name, maxName); !slices.Contains(*l, name) {
+		*l = append(*l, name)
+	}
 }

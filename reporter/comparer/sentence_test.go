@@ -3,7 +3,6 @@ package comparer
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -38,33 +37,45 @@ func TestSentence(t *testing.T) {
 		a, b reporter.Values
 		want string
 	}{
-		{10, reporter.Values{wall: 100, memory: 1000}, reporter.Values{wall: 112, memory: 680},
-			"B took 12 % longer (p < 0.001), memory -32 %"},
-		{4, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer (p 0.03)"},
-		{5, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer (p 0.008)"},
-		{10, reporter.Values{wall: 100}, reporter.Values{wall: 88}, "B took 12 % less time (p < 0.001)"},
-		{10, reporter.Values{wall: 100}, reporter.Values{wall: 102}, "B took 2 % longer (p < 0.001)"},
-		{10, reporter.Values{wall: 1000}, reporter.Values{wall: 3}, "B took 99.7 % less time (p < 0.001)"},
-		{10, reporter.Values{wall: 100}, reporter.Values{wall: 210}, "B took 2.1 × as long (p < 0.001)"},
-		{10, reporter.Values{wall: 100}, reporter.Values{wall: 1234}, "B took 12 × as long (p < 0.001)"},
-		{10, reporter.Values{wall: 100, cpu: 5}, reporter.Values{wall: 100, cpu: 6}, "B took as long as A (p 1.00), CPU time +20 %"},
+		{10, reporter.Values{wall: 100, memory: 1000}, reporter.Values{wall: 112, memory: 680}, // the medians are shown as 100 and 113 s
+			"B took 13 % longer than A (p < 0.001): peak memory -32 %."},
+		{4, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.03)."},
+		{5, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.008)."},
+		{10, reporter.Values{wall: 100}, reporter.Values{wall: 88}, "B took 12 % less time than A (p < 0.001)."},
+		{10, reporter.Values{wall: 100}, reporter.Values{wall: 102}, "B took 2 % longer than A (p < 0.001)."},
+		{10, reporter.Values{wall: 1000}, reporter.Values{wall: 3}, "B took 99.7 % less time than A (p < 0.001)."},
+		{10, reporter.Values{wall: 100}, reporter.Values{wall: 210}, "B took 2.1 × as long as A (p < 0.001)."},
+		{10, reporter.Values{wall: 100}, reporter.Values{wall: 1234}, "B took 12 × as long as A (p < 0.001)."},
+		{10, reporter.Values{wall: 100, cpu: 5}, reporter.Values{wall: 100, cpu: 6}, "B took as long as A (p 1.00): CPU time +20 %."},
 		{10, reporter.Values{wall: 100, cpu: 5, memory: 10, gpu: 50}, reporter.Values{wall: 112, cpu: 6, memory: 9, gpu: 25},
-			"B took 12 % longer (p < 0.001), CPU time +20 %, memory -10 %, GPU -50 %"},
+			"B took 13 % longer than A (p < 0.001): CPU time +20 %, peak memory -9.6 %, GPU -50 %."},
 		{10, reporter.Values{wall: 100, gpu: 50, "gpu_1_avg_utilization_pct": 80}, reporter.Values{wall: 112, gpu: 50, "gpu_1_avg_utilization_pct": 20},
-			"B took 12 % longer (p < 0.001), GPU 1 -75 %"},
+			"B took 13 % longer than A (p < 0.001): GPU 1 -75 %."},
 		{10, reporter.Values{wall: 100, "job_max_rss_mb": 50}, reporter.Values{wall: 112, "job_max_rss_mb": 60},
-			"B took 12 % longer (p < 0.001), memory +20 %"},
+			"B took 13 % longer than A (p < 0.001): peak memory +20 %."},
 		{10, reporter.Values{wall: 100, gpu: 0}, reporter.Values{wall: 112, gpu: 50},
-			"B took 12 % longer (p < 0.001), GPU from 0 % to 50.225 %"},
+			"B took 13 % longer than A (p < 0.001): GPU from 0 % to 50.2 %."},
 		{1, reporter.Values{wall: 100, cpu: 5, memory: 100}, reporter.Values{wall: 112, cpu: 5.1, memory: 68},
-			"B took 12 % longer, memory -32 % (one run a side: the noise is unknown)"},
-		{1, reporter.Values{wall: 100}, reporter.Values{wall: 100}, "B took as long as A (one run a side: the noise is unknown)"},
-		{2, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer (too few runs: the noise is unknown)"},
-		{1, reporter.Values{wall: 0}, reporter.Values{wall: 2}, "B took 2.0 s, and A 0 s (one run a side: the noise is unknown)"},
-		{1, reporter.Values{cpu: 5}, reporter.Values{cpu: 6}, "how long the runs took is not known, CPU time +20 % (one run a side: the noise is unknown)"},
+			"B took 12 % longer than A: peak memory -32 %."},
+		{1, reporter.Values{wall: 100}, reporter.Values{wall: 100}, "B took as long as A."},
+		{2, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A."},
+		{1, reporter.Values{wall: 0}, reporter.Values{wall: 2}, "B took 2 s, and A 0 s."},
+		{1, reporter.Values{cpu: 5}, reporter.Values{cpu: 6}, "How long the runs took is not known. CPU time +20 %."},
 	} {
 		if got := Compare(several(test.runs, test.a), several(test.runs, test.b)).Sentence(); got != test.want {
 			t.Errorf("%v and %v: sentence\n%s\nwant\n%s", test.a, test.b, got, test.want)
+		}
+	}
+}
+
+func TestNoise(t *testing.T) {
+	for want, c := range map[string]*Comparison{
+		"One run on each side may be noise: repeat each; 4 runs a side are enough.": Compare(several(1, reporter.Values{"wall_seconds": 1}), several(1, reporter.Values{"wall_seconds": 2})),
+		"So few runs may be noise: repeat each; 4 runs a side are enough.":          Compare(several(3, reporter.Values{"wall_seconds": 1}), several(1, reporter.Values{"wall_seconds": 2})),
+		"": Compare(several(4, reporter.Values{"wall_seconds": 1}), several(4, nil)),
+	} {
+		if got := c.Noise(); got != want {
+			t.Errorf("noise %q, want %q", got, want)
 		}
 	}
 }
@@ -101,43 +112,47 @@ func TestCommands(t *testing.T) {
 // gated metrics.
 func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 	a := reporter.Values{"max_t_mem_percent": 10, "gpu_0_avg_utilization_pct": 50, "job_cpu_seconds": 5, "wall_seconds": 100,
-		"max_t_limit_memory_pct": 50, "job_max_rss_mb": 7, "cpu_avg_utilization_pct": 40, "total_disk_io_read_mb": 0}
+		"max_t_limit_memory_pct": 50, "job_max_rss_mb": 7, "cpu_avg_utilization_pct": 40, "max_t_job_threads": 4, "total_job_io_read_mb": 0.2,
+		"total_job_io_write_mb": 9}
 	b := reporter.Values{"max_t_mem_percent": 20, "gpu_0_avg_utilization_pct": 60, "job_cpu_seconds": 6, "wall_seconds": 112,
-		"max_t_limit_memory_pct": 60, "job_max_rss_mb": 7, "cpu_avg_utilization_pct": 40, "total_disk_io_read_mb": 0}
-	for runs, layouts := range map[int]map[bool][]string{
-		10: {
-			false: {"wall_seconds", "job_cpu_seconds", "job_max_rss_mb", "max_t_limit_memory_pct", "gpu_0_avg_utilization_pct", "max_t_mem_percent"},
-			true: {"wall_seconds", "job_cpu_seconds", "job_max_rss_mb", "max_t_limit_memory_pct", "gpu_0_avg_utilization_pct",
-				"cpu_avg_utilization_pct", "max_t_mem_percent", "total_disk_io_read_mb"},
-		},
-		1: {
-			false: {"wall_seconds", "job_cpu_seconds", "job_max_rss_mb", "max_t_limit_memory_pct", "gpu_0_avg_utilization_pct", "max_t_mem_percent"},
-		},
+		"max_t_limit_memory_pct": 60, "job_max_rss_mb": 7, "cpu_avg_utilization_pct": 90, "max_t_job_threads": 4, "total_job_io_read_mb": 0.2}
+	short := []string{"wall time", "CPU time", "largest process", "memory limit reached", "GPU 0 busy"}
+	whole := []string{"wall time", "CPU time", "largest process", "threads", "disk read", "disk written", "memory limit reached", "GPU 0 busy",
+		"mean node CPU", "peak node memory"}
+	for _, c := range []struct {
+		runs int
+		all  bool
+		want []string
+		also []string
+	}{
+		{10, false, short, []string{"No significant change (p > 0.05): threads, disk read.", "Only in A: disk written.", "perfagent diff --all."}},
+		{10, true, whole, nil},
+		{1, false, short, []string{"The same, or differing by less than 5 %, 1 MiB or 0.05 s: threads, disk read."}},
 	} {
-		for all, want := range layouts {
-			c := judged(t, several(runs, a), several(runs, b), "job_max_rss_mb > +10%")
-			for format, write := range map[string]func(*bytes.Buffer) error{
-				"table":    func(w *bytes.Buffer) error { return WriteTable(w, c, Options{All: all}) },
-				"markdown": func(w *bytes.Buffer) error { return WriteMarkdown(w, c, Options{All: all}) },
-			} {
-				var out bytes.Buffer
-				if err := write(&out); err != nil {
-					t.Fatal(err)
-				}
-				var got []string
-				for line := range strings.Lines(out.String()) {
-					name, _, _ := strings.Cut(strings.TrimPrefix(strings.ReplaceAll(line, "`", ""), "| "), " ")
-					if slices.Contains(MetricNames(), name) || strings.HasPrefix(name, "gpu_0") {
-						got = append(got, name)
+		compared := judged(t, several(c.runs, a), several(c.runs, b), "job_max_rss_mb > +10%")
+		for format, write := range map[string]func(*bytes.Buffer) error{
+			"table":    func(w *bytes.Buffer) error { return WriteTable(w, compared, Options{All: c.all}) },
+			"markdown": func(w *bytes.Buffer) error { return WriteMarkdown(w, compared, Options{All: c.all}) },
+		} {
+			var out bytes.Buffer
+			if err := write(&out); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for line := range strings.Lines(out.String()) {
+				for _, label := range whole {
+					if strings.HasPrefix(strings.TrimPrefix(line, "| "), label+" ") {
+						got = append(got, label)
 					}
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("%d runs, all %v, %s: metrics (-want +got):\n%s\n%s", runs, all, format, diff,
-						out.String())
-				}
-				if hidden := strings.Contains(out.String(), "not shown: "); hidden == all {
-					t.Errorf("%d runs, all %v, %s: hidden metrics are mentioned: %v, want %v:\n%s", runs, all, format,
-						hidden, !all, out.String())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%d runs, all %v, %s: metrics (-want +got):\n%s\n%s", c.runs, c.all, format, diff, out.String())
+			}
+			flat := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\\", "")), " ")
+			for _, words := range c.also {
+				if !strings.Contains(flat, words) {
+					t.Errorf("%d runs, all %v, %s: want %q in\n%s", c.runs, c.all, format, words, out.String())
 				}
 			}
 		}
@@ -155,14 +170,14 @@ func TestRows_SeparatesChangedMetricsFromTheRest(t *testing.T) {
 	}
 }
 
-// Without a change the sentence reports that, and there is no empty table.
-func TestWriteTable_WithoutChangeHasNoEmptyTable(t *testing.T) {
+// Without a change the sentence reports that, and the table still has the time.
+func TestWriteTable_WithoutChangeHasTheTime(t *testing.T) {
 	same := several(10, reporter.Values{"wall_seconds": 100})
 	var out bytes.Buffer
 	if err := WriteTable(&out, Compare(same, same), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.00)\n\nA: 10 runs, x\n") || strings.Contains(out.String(), "metric  ") {
-		t.Errorf("want the sentence that B took as long as A, and no table:\n%s", out.String())
+	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.00).\n\nA: 10 runs, x\n") || !strings.Contains(out.String(), "\nwall time   ") {
+		t.Errorf("want the sentence that B took as long as A, and the time:\n%s", out.String())
 	}
 }

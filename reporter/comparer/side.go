@@ -113,7 +113,7 @@ func remarks(name string, runs []*run) []string {
 	add("ended with an error", func(r *run) bool { return r.exitCode != 0 })
 	add("have no end (still running, or cut off)", func(r *run) bool { return r.Incomplete != "" })
 	add("are perf.py's (shares computed from the kept samples)", func(r *run) bool { return r.any(fromPerfPy) })
-	add("have only an upper bound of job_max_rss_mb", func(r *run) bool { return r.any(boundedRSS) })
+	add("have only an upper bound of the memory of the largest process", func(r *run) bool { return r.any(boundedRSS) })
 	add("lost some of what the job said: counts and sums are lower bounds", (*run).hasDroppedOperations)
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,14 +15,18 @@ import (
 // be longer.
 const maxName = 60
 
-// lineWidth is the maximum width of the text lines below the table, in characters.
+// maxHead is the maximum width of a heading with the name of a run.
+const maxHead = 24
+
+// lineWidth is the maximum width of the text lines above and below the table, in characters.
 const lineWidth = 80
 
 // Row is a metric for tables and pages, in printable text.
 type Row struct {
-	Name, Unit string
+	Name       string // the key of the metric
+	Label      string // the name for people
 	Meaning    string
-	A, ASpread string // the median and its noise: "3.204", "±2%"
+	A, ASpread string // the median and its noise: "3.2 s", "±2%"
 	B, BSpread string
 	Change, P  string
 	Runs       string  // the runs with the metric, "3+10"; "" if all runs have it
@@ -40,10 +43,13 @@ func (c *Comparison) rows(list []Metric) []Row {
 		}
 
 		r := Row{
-			Name: text.Printable(m.shownName()), Unit: m.Unit.Symbol(), Meaning: m.definition.Meaning,
-			A: numberOrNone(m.A), ASpread: spread(m.A, m.ALow, m.AHigh, m.NA),
-			B: numberOrNone(m.B), BSpread: spread(m.B, m.BLow, m.BHigh, m.NB),
+			Name: text.Printable(m.Name), Label: text.Printable(m.label()), Meaning: text.Printable(m.definition.Meaning),
+			A: m.amountOrNone(m.A), ASpread: spread(m.A, m.ALow, m.AHigh, m.NA),
+			B: m.amountOrNone(m.B), BSpread: spread(m.B, m.BLow, m.BHigh, m.NB),
 			Change: m.Change(), Changed: m.Changed != nil && *m.Changed,
+		}
+		if m.isUntested() && c.Noise() == "" {
+			r.Change += " ?"
 		}
 		if m.P != nil {
 			r.P = pValueCell(*m.P)
@@ -60,22 +66,25 @@ func (c *Comparison) rows(list []Metric) []Row {
 	return out
 }
 
-func numberOrNone(v *float64) string {
+func (m *Metric) amountOrNone(v *float64) string {
 	if v == nil {
 		return text.Absent
 	}
-	return text.Number(*v)
+	return shownAmount(*v, m.Unit)
 }
 
-// textTable returns rows as a table for a terminal.
-func textTable(rows []Row) *table.Table {
+// isUntested reports whether both sides have m, in too few runs to know the noise.
+func (m *Metric) isUntested() bool { return m.Changed == nil && m.A != nil && m.B != nil }
+
+// textTable returns rows as a table for a terminal, with the headings a and b for the two sides.
+func textTable(rows []Row, a, b string) *table.Table {
 	t := &table.Table{HeadStyle: table.Faint, Columns: []table.Column{
-		{Head: "metric"}, {Head: "unit", Optional: true}, {Head: "A", Right: true}, {Right: true, Optional: true},
-		{Head: "B", Right: true}, {Right: true, Optional: true}, {Head: "change", Right: true},
+		{Min: 22}, {Head: a, Right: true, Min: 11}, {Right: true, Optional: true},
+		{Head: b, Right: true, Min: 11}, {Right: true, Optional: true}, {Head: "change", Right: true, Min: 8},
 		{Head: "p", Right: true, Optional: true}, {Head: "runs", Right: true, Optional: true},
 	}}
 	for _, r := range rows {
-		t.Add(table.Texts(r.Name, r.Unit, r.A, r.ASpread, r.B, r.BSpread, r.Change, r.P, r.Runs)...)
+		t.Add(table.Texts(r.Label, r.A, r.ASpread, r.B, r.BSpread, r.Change, r.P, r.Runs)...)
 		if r.Changed {
 			t.Rows[len(t.Rows)-1].Style = table.Strong
 		}
@@ -84,31 +93,30 @@ func textTable(rows []Row) *table.Table {
 	return t
 }
 
-// Change formats the change: +20.3 %, ~ if it may be noise, with a question mark if there are too few runs to know the
-// noise.
+// Change formats the change: +20 %, or ~ if it may be noise.
 func (m Metric) Change() string {
 	switch {
 	case m.A == nil || m.B == nil:
 		return text.Absent
 	case m.Changed != nil && !*m.Changed:
 		return "~"
-	}
-
-	words := "from 0"
-	switch {
 	case *m.A == *m.B:
-		words = changeText(0, 3) // also for a change from 0 to 0
+		return "0 %" // also for a change from 0 to 0
 	case m.ChangePct != nil:
-		words = changeText(*m.ChangePct, 3)
+		return changeText(*m.A, *m.B, *m.ChangePct)
 	case *m.A != 0:
-		words = "huge" // too large for a number
+		return "huge" // too large for a number
 	}
+	return "from 0"
+}
 
-	if m.Changed == nil {
-		words += " ?"
+// heads returns the headings for A and B: with the names of single runs, if these are short.
+func (c *Comparison) heads() (a, b string, named bool) {
+	a, b = "A "+text.Printable(c.A.Name), "B "+text.Printable(c.B.Name)
+	if c.A.Runs != 1 || c.B.Runs != 1 || max(text.Width(a), text.Width(b)) > maxHead {
+		return "A", "B", false
 	}
-
-	return words
+	return a, b, true
 }
 
 // Sides describes A and B in a line each.
@@ -136,9 +144,8 @@ func (c *Comparison) remarks(list []Metric, all bool) []string {
 	out := c.legend(list)
 	if all {
 		out = append(out, c.missingLines()...)
-	} else if rest := len(c.visibleMetrics()) - len(list); rest > 0 {
-		out = append(out, "not shown: "+text.Count(rest, "metric", "metrics")+
-			" that did not change, or that a side lacks; --all shows them")
+	} else {
+		out = append(out, c.otherLines(list)...)
 	}
 	for _, v := range c.Gates {
 		out = append(out, "gate "+v.String())
@@ -171,7 +178,7 @@ func (c *Comparison) legend(list []Metric) []string {
 	alike, few, bare := false, false, false
 	for _, m := range list {
 		alike = alike || m.Changed != nil && !*m.Changed
-		few = few || m.Changed == nil && m.A != nil && m.B != nil
+		few = few || m.isUntested() && c.Noise() == ""
 		bare = bare || m.NA > 1 && m.ALow == nil || m.NB > 1 && m.BLow == nil
 	}
 
@@ -222,20 +229,20 @@ func (v GateResult) String() string {
 // missingLines returns the metrics that runs lack, a line for each reason.
 func (c *Comparison) missingLines() []string {
 	var reasons []string
-	names := make(map[string][]string)
+	names := make(map[string]*labels)
 	for _, m := range c.visibleMetrics() {
 		if m.Why == "" {
 			continue
 		}
 		if names[m.Why] == nil {
-			reasons = append(reasons, m.Why)
+			reasons, names[m.Why] = append(reasons, m.Why), new(labels)
 		}
-		names[m.Why] = append(names[m.Why], m.shownName())
+		names[m.Why].add(&m, nil)
 	}
 
 	out := make([]string, len(reasons))
 	for i, reason := range reasons {
-		out[i] = fmt.Sprintf("%s %s: %s", text.Absent, strings.Join(names[reason], ", "), reason)
+		out[i] = fmt.Sprintf("%s %s: %s", text.Absent, strings.Join(*names[reason], ", "), reason)
 	}
 
 	return out
@@ -258,17 +265,29 @@ func WriteTable(w io.Writer, c *Comparison, o Options) error {
 		out.WriteString(line + "\n")
 	}
 
-	write(table.Strong, c.Sentence())
-	if words := c.Commands(); words != "" {
-		write(table.Plain, words)
+	wrap := func(look table.Style, words string) {
+		if words == "" {
+			return
+		}
+		for _, line := range text.Wrap(words, lineWidth, 4) {
+			write(look, line)
+		}
 	}
-	for _, line := range slices.Concat([]string{""}, c.Sides(), []string{""}) {
-		write(table.Plain, line)
+
+	wrap(table.Strong, c.Sentence())
+	wrap(table.Plain, c.Noise())
+	wrap(table.Plain, c.Commands())
+	write(table.Plain, "")
+	a, b, named := c.heads()
+	if !named {
+		for _, line := range append(c.Sides(), "") {
+			write(table.Plain, line)
+		}
 	}
 
 	list := c.listedMetrics(o.All)
 	if rows := c.rows(list); len(rows) > 0 {
-		for _, line := range textTable(rows).Lines(0, 1) {
+		for _, line := range textTable(rows, a, b).Lines(0, 1) {
 			write(line.Style, line.Text)
 		}
 		write(table.Plain, "")

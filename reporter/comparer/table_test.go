@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -213,9 +215,34 @@ func TestWriteTable_ColorsEncloseWholeLines(t *testing.T) {
 }
 
 func TestChangeText(t *testing.T) {
-	for pct, want := range map[float64]string{0: "0 %", 20.26: "+20.3 %", -5: "-5.0 %", 0.04: "+0.04 %", 0.00001: "+1.0e-05 %", 1234.5: "+1234 %", 5e7: "+5.0e+07 %"} {
-		if got := changeText(pct, 3); got != want {
-			t.Errorf("changeText(%v) = %q, want %q", pct, got, want)
+	for _, c := range []struct {
+		a, b float64
+		want string
+	}{
+		{5, 5, "0 %"}, {14.1, 16.3, "+16 %"}, {14.149, 16.251, "+16 %"}, {100, 95, "-5 %"}, {100, 102.3, "+2 %"}, {61.306, 61.295, "-<0.1 %"},
+		{1e-9, 1, "+1.0e+11 %"}, {-2, -1, "+50 %"}, {1, 1e7, "+1.0e+09 %"}, {2, 0, "-100 %"},
+	} {
+		if got := changeText(c.a, c.b, change(c.a, c.b)); got != c.want {
+			t.Errorf("changeText(%v, %v) = %q, want %q", c.a, c.b, got, c.want)
+		}
+	}
+	for pct, want := range map[float64]string{0: "0 %", 20.26: "+20.26 %", -5: "-5.00 %", 0.04: "+0.04 %", 1234.5: "+1234 %", 0.00001: "+1.0e-05 %", 5e7: "+5.0e+07 %"} {
+		if got := gateChangeText(pct); got != want {
+			t.Errorf("gateChangeText(%v) = %q, want %q", pct, got, want)
+		}
+	}
+	for _, c := range []struct {
+		v    float64
+		unit collector.Unit
+		want string
+	}{
+		{14.149, collector.Seconds, "14.1 s"}, {0.4021, collector.Seconds, "0.402 s"}, {252, collector.Seconds, "4 min 12 s"},
+		{0.506, collector.Mebibytes, "518 KiB"}, {243.24, collector.Mebibytes, "243 MiB"}, {1536.4, collector.Mebibytes, "1.5 GiB"},
+		{0, collector.Mebibytes, "0 B"}, {0.000946, collector.Mebibytes, "992 B"}, {3, collector.Processes, "3"}, {1868.25, collector.Times, "1,868"}, {42.377, collector.Percent, "42.4 %"},
+		{3.333, collector.PercentOfPeriods, "3.33 %"}, {1.8313, collector.CPUs, "1.83 CPUs"}, {math.NaN(), collector.Seconds, "–"},
+	} {
+		if got := shownAmount(c.v, c.unit); got != c.want {
+			t.Errorf("shownAmount(%v, %s) = %q, want %q", c.v, c.unit, got, c.want)
 		}
 	}
 	for p, want := range map[float64]string{1: "1.000", 0.0281: "0.028", 0.0005: "0.001", 0.0004: "<.001", 0: "<.001"} {

@@ -84,12 +84,12 @@ func (l *timelinePoints) applyTo(rec *collector.Recording) error {
 	operations, keys := rec.Operations, rec.Operations.Keys
 	if len(l.Keys) > 0 {
 		if len(l.Keys) < len(keys) || !slices.Equal(l.Keys[:len(keys)], keys) || len(l.Keys) > series.MaxWidth {
-			return errors.New("the time lines of operations are not those of the lines before")
+			return errors.New("the timelines of operations differ from the previous lines'")
 		}
 		keys = l.Keys
 	}
 	if len(l.Points) != 4*len(keys) {
-		return fmt.Errorf("%d numbers for %d time lines of operations, not 4 each", len(l.Points), len(keys))
+		return fmt.Errorf("%d numbers for %d timelines of operations, not 4 each", len(l.Points), len(keys))
 	}
 
 	operations.AddSample(rec, keys, statsOf(l.Points))
@@ -138,19 +138,19 @@ const maxPackedTimelines = 64 << 20
 
 // unpackTimelines restores the Operations of a snapshot with the given ring. Their Aggregator is still empty.
 func unpackTimelines(data []byte, ring *series.Ring) (*collector.Operations, error) {
-	packed, err := unpack[packedTimelines](data, maxPackedTimelines, "time lines of operations")
+	packed, err := unpack[packedTimelines](data, maxPackedTimelines, "timelines of operations")
 	if err != nil || packed == nil {
 		return nil, err
 	}
 	width := len(packed.Keys)
 	if width == 0 || width > series.MaxWidth {
-		return nil, fmt.Errorf("packed time lines of operations: %d of them", width)
+		return nil, fmt.Errorf("packed timelines of operations: %d of them", width)
 	}
 
 	var buckets []series.Bucket
 	for _, points := range packed.Buckets {
 		if len(points) != 4*width {
-			return nil, fmt.Errorf("packed time lines of operations: %d numbers for %d lines, not 4 each", len(points), width)
+			return nil, fmt.Errorf("packed timelines of operations: %d numbers for %d lines, not 4 each", len(points), width)
 		}
 		b := series.Bucket{Stats: statsOf(points)}
 		for _, s := range b.Stats {
@@ -160,7 +160,7 @@ func unpackTimelines(data []byte, ring *series.Ring) (*collector.Operations, err
 	}
 	timelines, err := series.RestoreRing(ring.Capacity(), width, ring.Stride(), ring.Count(), buckets)
 	if err != nil {
-		return nil, fmt.Errorf("packed time lines of operations: %w", err)
+		return nil, fmt.Errorf("packed timelines of operations: %w", err)
 	}
 
 	return &collector.Operations{Keys: packed.Keys, Timelines: timelines,

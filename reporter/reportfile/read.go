@@ -83,7 +83,7 @@ func notReportError(path string, data []byte) error {
 	if ext := filepath.Ext(path); strings.EqualFold(ext, ".html") {
 		report := strings.TrimSuffix(path, ext) + ".json"
 		if _, err := os.Stat(report); err == nil {
-			return fmt.Errorf("is the page; the report is %s beside it", filepath.Base(report))
+			return fmt.Errorf("is the page; the report is %s in the same directory", filepath.Base(report))
 		}
 		return errors.New("is a page, not a report")
 	}

@@ -1,12 +1,65 @@
 package summary
 
-import "github.com/perfagent/perfagent/reporter"
+import (
+	"fmt"
+	"math"
 
-// A Delta is the difference of a number of a run to the median of earlier runs.
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A Delta is the difference of a run from the median of earlier runs of the same command.
 type Delta struct {
-	Label, Text, From string
-	Outside           bool // outside the range of the earlier runs
+	Label   string // "time"
+	Text    string // "+16 %"
+	From    string // the median: "14.1 s"
+	Outside bool   // the number of this run is outside the range of the earlier runs
 }
 
-// Deltas returns the differences to earlier runs, and the runs that they are relative to.
-func Deltas(*reporter.Report) (list []Delta, note string) { return nil, "" }
+// minSpreadRuns is the least number of runs with a range that is worth comparing with.
+const minSpreadRuns = 3
+
+// Deltas returns how time, CPU time and peak memory of a run differ from those of earlier runs, and a note on these
+// runs. Both are empty without earlier runs, and for a run that failed or has several nodes. Tiny amounts, which are
+// mostly noise, are left out.
+func Deltas(r *reporter.Report) (list []Delta, note string) {
+	names := r.NodeNames()
+	if len(names) != 1 || HasFailed(r) || r.Run.Incomplete != "" {
+		return nil, ""
+	}
+	n := r.Nodes[names[0]]
+	if n == nil || n.Earlier == nil {
+		return nil, ""
+	}
+
+	add := func(label string, now float64, before *reporter.Spread, least float64, format func(float64) string) {
+		if before == nil || !(now > 0 && before.Median > 0) || max(now, before.Median) < least {
+			return
+		}
+		d := Delta{Label: label, From: format(before.Median), Text: "±0 %"}
+		if change := percentOfShown(before.Median, now); change != 0 {
+			d.Text = fmt.Sprintf("%+.0f %%", change)
+			if change >= 1000 {
+				d.Text = ">+999 %"
+			}
+			d.Outside = n.Earlier.Runs >= minSpreadRuns && (now < before.Min || now > before.Max)
+		}
+		list = append(list, d)
+	}
+	add("time", r.Run.Wall(), &n.Earlier.WallSeconds, 0.1, text.Seconds)
+	add("CPU time", n.Job.KnownCPUSeconds(), n.Earlier.CPUSeconds, 0.1, text.Seconds)
+	add("peak memory", n.Job.KnownPeakMemoryMB(), n.Earlier.PeakMemoryMB, 1, text.SizeText)
+	if list == nil {
+		return nil, ""
+	}
+
+	if n.Earlier.Runs == 1 {
+		return list, "the previous run"
+	}
+	return list, fmt.Sprintf("median of %d runs", n.Earlier.Runs)
+}
+
+// percentOfShown returns the change from a to b in whole percent of a, of the three digits that people are shown.
+func percentOfShown(a, b float64) float64 {
+	return math.Round(100 * (text.ThreeDigits(b) - text.ThreeDigits(a)) / text.ThreeDigits(a))
+}

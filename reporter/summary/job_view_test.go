@@ -21,7 +21,7 @@ import (
 func TestGPURows_SayThatJobMayHaveUnsampledGPUs(t *testing.T) {
 	for want, m := range map[string]reporter.Missing{
 		"of 16 followed are the job's; the node has 20": {Code: gpu.NotFollowed, Why: "20 devices", Count: 4, Total: 20},
-		"of the node's 16 could be seen by the job":     {Code: gpu.NoValue, Why: "nvidia-smi says [N/A]"},
+		"of the node's 16 could be seen by the job":     {Code: gpu.NoValue, Why: "nvidia-smi printed [N/A]"},
 	} {
 		n := reportertest.UnseenGPUs().Nodes["0"]
 		m.What = host.SourceGPU

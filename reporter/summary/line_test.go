@@ -64,8 +64,8 @@ func TestLine(t *testing.T) {
 		"little":                  {small, "p", "perfagent: exit 0 after 2.0 s; CPU 0.04 of 4 (1 %); memory 40 MiB of 8.0 GiB (<1 %); p\n", false},
 		"no file":                 {failed, "", "perfagent: exited with code 9\\n\\x1b[31m\n", true},
 	} {
-		if got := Line(c.report, c.path, nil); got != c.want || Failed(c.report) != c.failed {
-			t.Errorf("%s: line %q, failed %v; want %q, failed %v", name, got, Failed(c.report), c.want, c.failed)
+		if got := Line(c.report, c.path, nil); got != c.want || HasFailed(c.report) != c.failed {
+			t.Errorf("%s: line %q, failed %v; want %q, failed %v", name, got, HasFailed(c.report), c.want, c.failed)
 		}
 	}
 }

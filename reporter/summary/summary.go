@@ -63,7 +63,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	p.path("report", o.Path)
 	p.path("page", o.Page)
 	if o.Path != "" && o.Page == "" && r.Run.WallSeconds > 0 && !WorthPage(r) {
-		p.text(plain, "page", "none below 2 s; perfagent plot REPORT -o FILE.html makes one")
+		p.text(plain, "page", "none below 2 s; perfagent plot REPORT --to FILE.html makes one")
 	}
 	return write(w, p.out.Bytes(), "summary")
 }

@@ -134,10 +134,10 @@ func TestWrite_FitsWithAnyNumbers(t *testing.T) {
 // For several GPUs the summary names the one with a missing metric.
 func TestMissingGroups_NameTheGPU(t *testing.T) {
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Missing: []reporter.Missing{
-		{What: "gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "max_t_gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "gpu_3_utilization_pct", Why: "nvidia-smi says [N/A]"}}}}}
+		{What: "gpu_3_power_watts", Why: "nvidia-smi printed [N/A]"}, {What: "max_t_gpu_3_power_watts", Why: "nvidia-smi printed [N/A]"}, {What: "gpu_3_utilization_pct", Why: "nvidia-smi printed [N/A]"}}}}}
 	list := missingGroups(r)
-	if len(list) != 1 || list[0].text(1) != "gpu 3: nvidia-smi says [N/A]" {
-		t.Errorf("missing %+v, want one group: gpu 3: nvidia-smi says [N/A]", list)
+	if len(list) != 1 || list[0].text(1) != "gpu 3: nvidia-smi printed [N/A]" {
+		t.Errorf("missing %+v, want one group: gpu 3: nvidia-smi printed [N/A]", list)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestMissingGroups_GroupByCodeAndSource(t *testing.T) {
 	const broken = "open /proc/stat: permission denied"
 	node := func(count int64) *reporter.Node {
 		return &reporter.Node{Missing: []reporter.Missing{
-			{What: "disk", Code: reporter.Unreadable, Why: "statfs /: no answer (1 of 10 readings)", Count: 1, Total: 10},
+			{What: "disk", Code: reporter.Unreadable, Why: "statfs /: no response (1 of 10 readings)", Count: 1, Total: 10},
 			{What: "cpu", Code: reporter.Unreadable, Why: fmt.Sprintf("%s (%d of 10 readings)", broken, count), Count: count, Total: 10},
 			{What: "cpu_avg_utilization_pct", Code: reporter.Unreadable, Why: broken},
 			{What: "node_cpu_hours", Code: reporter.Unreadable, Why: "the number of CPUs is unknown: " + broken},
@@ -161,7 +161,7 @@ func TestMissingGroups_GroupByCodeAndSource(t *testing.T) {
 		got = append(got, a.text(3))
 	}
 	want := []string{
-		"disk on node 0, 1: statfs /: no answer (1 of 10 readings)", "cpu on node 0, 1: " + broken + " (9 of 10 readings)",
+		"disk on node 0, 1: statfs /: no response (1 of 10 readings)", "cpu on node 0, 1: " + broken + " (9 of 10 readings)",
 		"journal on node 0, 1: the disk is full",
 	}
 	if !slices.Equal(got, want) {

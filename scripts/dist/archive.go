@@ -15,6 +15,21 @@ import (
 	"time"
 )
 
+// A file is a file in a package, or a package.
+type file struct {
+	name string // slash-separated
+	data []byte
+	exec bool // it is a program
+}
+
+// mode returns the permissions of the file in every package.
+func (f file) mode() os.FileMode {
+	if f.exec {
+		return 0o755
+	}
+	return 0o644
+}
+
 // tarball makes the archive for use without a package manager: one folder with everything.
 func tarball(r *release, p platform) (file, error) {
 	folder := fmt.Sprintf("perfagent_%s_linux_%s", r.version, p.go_)

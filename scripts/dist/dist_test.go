@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +23,12 @@ Usage:
 Recording:
   -i, --interval DURATION   time between samples
                             [$PERFAGENT_INTERVAL] (default 1s)
-      --html                a page
+      --no-page             no page
       --long-flag VALUE
           text on a line of its own
+
+Exit code: 0 if it worked,
+or 1.
 
 Use "perfagent help" for more.
 `
@@ -58,11 +64,14 @@ perfagent thing \-\- x       an example
 time between samples
 [$PERFAGENT_INTERVAL] (default 1s)
 .TP
-.B \-\-html
-a page
+.B \-\-no\-page
+no page
 .TP
 .B \-\-long\-flag VALUE
 text on a line of its own
+.SH EXIT STATUS
+0 if it worked,
+or 1.
 .PP
 Use \(dqperfagent help\(dq for more.
 .SH SEE ALSO
@@ -114,6 +123,28 @@ func TestLicense_MustBeKnown(t *testing.T) {
 	m.texts[0].data = []byte("Permission is hereby granted, free of charge, to any\nperson obtaining a copy of this  software")
 	if id, err := m.license(); err != nil || id != "MIT" {
 		t.Errorf("the licence is %s, %v", id, err)
+	}
+}
+
+// NOTICE has the licence and the patents grant of Go, although it takes them from another module.
+func TestLinked_StandardLibrary(t *testing.T) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, err := linked("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(modules, func(m module) bool { return m.name == standardName })
+	for _, name := range []string{"LICENSE", "PATENTS"} {
+		want, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), name))
+		if err != nil {
+			t.Skipf("this distribution of Go lacks its licence: %v", err)
+		}
+		if !slices.ContainsFunc(modules[i].texts, func(f file) bool { return f.name == name && bytes.Equal(f.data, want) }) {
+			t.Errorf("%s is not that of %s: %+v", name, modules[i].version, modules[i].texts)
+		}
 	}
 }
 

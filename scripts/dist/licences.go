@@ -37,7 +37,7 @@ func linked(checkout string) ([]module, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]*module{std.name: std}
+	found := make(map[string]*module)
 
 	for _, p := range platforms {
 		packages, err := listPackages(checkout, p)
@@ -50,6 +50,12 @@ func linked(checkout string) ([]module, error) {
 			}
 		}
 	}
+
+	// The standard library has the same licence. Not every distribution of Go contains its text.
+	if same := found["golang.org/x/sys"]; same != nil {
+		std.texts = same.texts
+	}
+	found[std.name] = std
 
 	var all []module
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -82,16 +88,14 @@ func goCommand(checkout string, p platform, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// standardLibrary returns the Go standard library. Its licence also covers its vendored packages.
+// standardLibrary returns the Go standard library without its licence, which also covers its vendored packages.
 func standardLibrary(checkout string) (*module, error) {
-	out, err := goCommand(checkout, platforms[0], "env", "GOROOT", "GOVERSION")
+	out, err := goCommand(checkout, platforms[0], "env", "GOVERSION")
 	if err != nil {
 		return nil, err
 	}
-	root, version, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	m := &module{name: standardName, version: version}
 
-	return m, m.read(root, root)
+	return &module{name: standardName, version: strings.TrimSpace(string(out))}, nil
 }
 
 // A goPackage is a package in the output of go list.

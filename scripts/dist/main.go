@@ -1,3 +1,5 @@
+//go:build !wheel
+
 // Command dist makes perfagent's packages for "make dist", in the folder dist of a checkout. It is a separate module,
 // so that the program does not depend on packaging libraries.
 //
@@ -24,25 +26,13 @@ func main() {
 	}
 }
 
-// A file is a file in a package, or a package.
-type file struct {
-	name string // slash-separated
-	data []byte
-	exec bool // it is a program
-}
-
-// mode returns the permissions of the file in every package.
-func (f file) mode() os.FileMode {
-	if f.exec {
-		return 0o755
-	}
-	return 0o644
-}
-
 // makeDist replaces the folder dist of a checkout by one with all packages.
 func makeDist(checkout string) error {
-	r, err := newRelease(checkout)
+	r, err := newRelease(checkout, platforms)
 	if err != nil {
+		return err
+	}
+	if err := r.ask(); err != nil {
 		return err
 	}
 

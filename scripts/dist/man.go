@@ -91,7 +91,10 @@ func (m manPage) render(help string) string {
 
 	b.WriteString(".SH DESCRIPTION\n")
 	for i, lines := range rest {
-		if match := heading.FindStringSubmatch(lines[0]); match != nil && len(lines) > 1 {
+		if words, ok := strings.CutPrefix(lines[0], "Exit code: "); ok {
+			b.WriteString(".SH EXIT STATUS\n")
+			lines[0] = words
+		} else if match := heading.FindStringSubmatch(lines[0]); match != nil && len(lines) > 1 {
 			fmt.Fprintf(&b, ".SH %s\n", roff(strings.ToUpper(match[1])))
 			lines = lines[1:]
 		} else if i > 0 {

@@ -12,6 +12,12 @@ import (
 	"time"
 )
 
+// Descriptions in all packages.
+const (
+	homepage = "https://github.com/perfagent/perfagent"
+	summary  = "what a job really used on this node"
+)
+
 // A platform is a target of packages, by its names.
 type platform struct {
 	go_     string // in Go, Debian and OCI
@@ -37,8 +43,8 @@ type release struct {
 // versionForm is the normal form of PEP 440 without epoch and local part, which package managers interpret differently.
 var versionForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?$`)
 
-// newRelease builds the programs of a checkout and collects the other files.
-func newRelease(checkout string) (*release, error) {
+// newRelease builds the programs of a checkout for the targets, and reads its documents.
+func newRelease(checkout string, targets []platform) (*release, error) {
 	data, err := os.ReadFile(filepath.Join(checkout, "VERSION"))
 	if err != nil {
 		return nil, err
@@ -51,8 +57,12 @@ func newRelease(checkout string) (*release, error) {
 		return nil, err
 	}
 
-	if err := r.build(); err != nil {
-		return nil, err
+	for _, p := range targets {
+		data, err := r.build("GOOS=linux", "GOARCH="+p.go_)
+		if err != nil {
+			return nil, err
+		}
+		r.programs[p.go_] = file{name: "perfagent", data: data, exec: true}
 	}
 	if r.modules, err = linked(checkout); err != nil {
 		return nil, err
@@ -82,49 +92,29 @@ func sourceTime(checkout string) (time.Time, error) {
 	return time.Unix(n, 0).UTC(), nil
 }
 
-// build builds the program for each platform, and for this machine to get its help and completions.
-func (r *release) build() error {
-	dir, err := os.MkdirTemp("", "perfagent-dist-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-
-	for _, p := range platforms {
-		path := filepath.Join(dir, p.go_)
-		if err := r.buildProgram(path, "GOOS=linux", "GOARCH="+p.go_); err != nil {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		r.programs[p.go_] = file{name: "perfagent", data: data, exec: true}
-	}
-
-	here := filepath.Join(dir, "perfagent")
-	if err := r.buildProgram(here, "GOOS=", "GOARCH="); err != nil {
-		return err
-	}
-	return r.ask(program{path: here, home: dir})
-}
-
 // plain overrides variables that would change the bytes of a build.
 var plain = []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0", "VCS="}
 
-// buildProgram builds the program into path, like every shipped build.
-func (r *release) buildProgram(path string, env ...string) error {
+// build builds the program like every shipped build, and returns its bytes.
+func (r *release) build(env ...string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "perfagent-dist-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
 	script, err := filepath.Abs(filepath.Join(r.checkout, "scripts", "build.sh"))
 	if err != nil {
-		return err
+		return nil, err
 	}
+
+	path := filepath.Join(dir, "perfagent")
 	cmd := exec.Command("sh", script, path)
 	cmd.Env = append(append(os.Environ(), plain...), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building with %s: %w\n%s", strings.Join(env, " "), err, out)
+		return nil, fmt.Errorf("building with %s: %w\n%s", strings.Join(env, " "), err, out)
 	}
 
-	return nil
+	return os.ReadFile(path)
 }
 
 // A program is perfagent built for this machine.
@@ -147,9 +137,22 @@ func (p program) output(args ...string) (string, error) {
 	return string(out), nil
 }
 
-// ask makes the man pages and the completions.
-func (r *release) ask(p program) error {
-	var err error
+// ask builds the program for this machine, and makes the man pages and the completions from what it prints.
+func (r *release) ask() error {
+	data, err := r.build("GOOS=", "GOARCH=")
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "perfagent-dist-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	p := program{path: filepath.Join(dir, "perfagent"), home: dir}
+	if err := os.WriteFile(p.path, data, 0o755); err != nil {
+		return err
+	}
+
 	if r.man, err = manPages(p, r.version, r.time); err != nil {
 		return err
 	}

@@ -1,3 +1,5 @@
+//go:build !wheel
+
 package main
 
 import (
@@ -15,11 +17,9 @@ import (
 	redhat "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// Descriptions in the packages.
+// Descriptions in the packages for systems.
 const (
-	homepage   = "https://github.com/perfagent/perfagent"
 	maintainer = "The perfagent authors <https://github.com/perfagent/perfagent>"
-	summary    = "what a job really used on this node"
 	moreWords  = "perfagent runs a command unchanged and reports what it used on this node and what it wasted:\n" +
 		"in the terminal, in a JSON report, and on one HTML page."
 )

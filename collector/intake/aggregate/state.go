@@ -133,7 +133,7 @@ func unpack(data []byte, s *state) error {
 func checkAll[E any](entries map[string]*E, check func(*E) bool) error {
 	for name, e := range entries {
 		if e == nil || !check(e) {
-			return fmt.Errorf("the state of series %q is not possible", name)
+			return fmt.Errorf("the state of series %q is impossible", name)
 		}
 	}
 	return nil

@@ -135,7 +135,7 @@ func (t *PrometheusReader) nextLine() (line []byte, whole, ok bool) {
 		return nil, false, false
 	case err == io.EOF:
 		t.line++
-		t.fail(errors.New("the last line does not end"))
+		t.fail(errors.New("the last line has no end"))
 		return nil, false, false
 	case err != nil:
 		t.err = err
@@ -167,7 +167,7 @@ func (t *PrometheusReader) comment(line []byte) error {
 	}
 	known := false
 	if t.kind, known = metricTypes[string(kind)]; !known {
-		return fmt.Errorf("%q is no type of the text format 0.0.4", short(kind))
+		return fmt.Errorf("%q is not a type of the text format 0.0.4", short(kind))
 	}
 	t.family = append(t.family[:0], name...) // the line is overwritten
 
@@ -178,7 +178,7 @@ func (t *PrometheusReader) comment(line []byte) error {
 func (t *PrometheusReader) sample(line []byte, whole bool) error {
 	n := metricNameLen(line)
 	if n == 0 {
-		return fmt.Errorf("%q is no name of a metric", short(line))
+		return fmt.Errorf("%q is not the name of a metric", short(line))
 	}
 	name, rest := line[:n], skipSpace(line[n:])
 
@@ -196,7 +196,7 @@ func (t *PrometheusReader) sample(line []byte, whole bool) error {
 			return err
 		}
 	} else if len(line) == n || len(rest) == len(line)-n {
-		return errors.New("there is no space after the name of a metric")
+		return errors.New("the name of a metric is not followed by a space")
 	}
 	if err := t.numbers(rest); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (t *PrometheusReader) label(name, value []byte) error {
 	case s.Part == Bucket && string(name) == "le":
 		bound, err := parseNumber(value)
 		if err != nil || math.IsNaN(bound) {
-			return fmt.Errorf("%q is no bound of a bucket", short(value))
+			return fmt.Errorf("%q is not the bound of a bucket", short(value))
 		}
 		s.Bound = bound
 	case s.Part == Quantile && string(name) == "quantile", len(value) == 0:
@@ -311,7 +311,7 @@ func labelValue(rest []byte) (value, after []byte, err error) {
 			escaped = true
 			i++
 			if i < len(rest) && !strings.ContainsRune(`\"n`, rune(rest[i])) {
-				return nil, nil, fmt.Errorf(`\%c is no escape in the value of a label`, rest[i])
+				return nil, nil, fmt.Errorf(`\%c is not an escape in the value of a label`, rest[i])
 			}
 		}
 	}
@@ -327,7 +327,7 @@ func (t *PrometheusReader) numbers(rest []byte) error {
 	value, rest := word(rest)
 	v, err := parseNumber(value)
 	if err != nil {
-		return fmt.Errorf("%q is no value", short(value))
+		return fmt.Errorf("%q is not a value", short(value))
 	}
 	t.Sample.Value = v
 
@@ -337,11 +337,11 @@ func (t *PrometheusReader) numbers(rest []byte) error {
 			at = at[1:]
 		}
 		if digits(at) != len(at) || len(at) == 0 {
-			return fmt.Errorf("%q is no time in milliseconds", short(at))
+			return fmt.Errorf("%q is not a time in milliseconds", short(at))
 		}
 	}
 	if len(rest) > 0 {
-		return errors.New("there is more after value and time")
+		return errors.New("there is more text after the value and time")
 	}
 
 	return nil

@@ -89,32 +89,32 @@ func TestPrometheusReader_ReadsValidBodies(t *testing.T) {
 
 // badBodies has invalid bodies and their errors.
 var badBodies = []struct{ body, want string }{
-	{"a 1", "line 1: the last line does not end"},
-	{"a 1\nb\n", "line 2: there is no space after the name of a metric"},
-	{"1a 1\n", `line 1: "1a 1" is no name of a metric`},
-	{"a{b=\"c\"}\n", `line 1: "" is no value`},
+	{"a 1", "line 1: the last line has no end"},
+	{"a 1\nb\n", "line 2: the name of a metric is not followed by a space"},
+	{"1a 1\n", `line 1: "1a 1" is not the name of a metric`},
+	{"a{b=\"c\"}\n", `line 1: "" is not a value`},
 	{"a{b=\"c} 1\n", "line 1: the value of a label has no end"},
 	{"a{b=c} 1\n", "line 1: the value of a label is not between quotation marks"},
 	{"a{b} 1\n", "line 1: a label is not NAME=\"VALUE\""},
 	{"a{\"b\"} 1\n", "line 1: a label is not NAME=\"VALUE\""},
 	{"a{b=\"c\" d=\"e\"} 1\n", "line 1: labels do not end with \"}\""},
-	{`a{b="\x"} 1` + "\n", `line 1: \x is no escape in the value of a label`},
+	{`a{b="\x"} 1` + "\n", `line 1: \x is not an escape in the value of a label`},
 	{"a{b=\"\xff\"} 1\n", "line 1: the value of a label is not UTF-8"},
-	{"a x\n", `line 1: "x" is no value`},
-	{"a 0x10\n", `line 1: "0x10" is no value`},
-	{"a 1_0\n", `line 1: "1_0" is no value`},
-	{"a 1 x\n", `line 1: "x" is no time in milliseconds`},
-	{"a 1 1 1\n", "line 1: there is more after value and time"},
-	{"a 1 # {trace=\"x\"} 1\n", `line 1: "#" is no time in milliseconds`},
-	{"# TYPE a info\n", `line 1: "info" is no type of the text format 0.0.4`},
-	{"# TYPE a\n", `line 1: "" is no type of the text format 0.0.4`},
+	{"a x\n", `line 1: "x" is not a value`},
+	{"a 0x10\n", `line 1: "0x10" is not a value`},
+	{"a 1_0\n", `line 1: "1_0" is not a value`},
+	{"a 1 x\n", `line 1: "x" is not a time in milliseconds`},
+	{"a 1 1 1\n", "line 1: there is more text after the value and time"},
+	{"a 1 # {trace=\"x\"} 1\n", `line 1: "#" is not a time in milliseconds`},
+	{"# TYPE a info\n", `line 1: "info" is not a type of the text format 0.0.4`},
+	{"# TYPE a\n", `line 1: "" is not a type of the text format 0.0.4`},
 	{"# TYPE 1 gauge\n", `line 1: a TYPE line is not "# TYPE NAME TYPE"`},
 	{"# TYPE a gauge x\n", `line 1: a TYPE line is not "# TYPE NAME TYPE"`},
 	{"# TYPE a histogram\na_bucket 1\n", "line 2: a bucket has no label le"},
-	{"# TYPE a histogram\na_bucket{le=\"x\"} 1\n", `line 2: "x" is no bound of a bucket`},
-	{"<html>\n", `line 1: "<html>" is no name of a metric`},
-	{"{\"a\":1}\n", `line 1: "{\"a\":1}" is no name of a metric`},
-	{"\x1f\x8b\x08\n", `line 1: "\x1f\x8b\b" is no name of a metric`},
+	{"# TYPE a histogram\na_bucket{le=\"x\"} 1\n", `line 2: "x" is not the bound of a bucket`},
+	{"<html>\n", `line 1: "<html>" is not the name of a metric`},
+	{"{\"a\":1}\n", `line 1: "{\"a\":1}" is not the name of a metric`},
+	{"\x1f\x8b\x08\n", `line 1: "\x1f\x8b\b" is not the name of a metric`},
 }
 
 func TestPrometheusReader_RefusesInvalidBodies(t *testing.T) {
@@ -284,9 +284,9 @@ func TestPrometheusReader_SkipsLongLine(t *testing.T) {
 	}
 
 	for body, want := range map[string]string{
-		"a 1\n" + x:              "line 2: the last line does not end",
-		"{" + x + "\n":           `line 1: "{` + x[:39] + `" is no name of a metric`,
-		"# TYPE a gauge\na 1\nb": "line 3: the last line does not end",
+		"a 1\n" + x:              "line 2: the last line has no end",
+		"{" + x + "\n":           `line 1: "{` + x[:39] + `" is not the name of a metric`,
+		"# TYPE a gauge\na 1\nb": "line 3: the last line has no end",
 	} {
 		text.Reset(strings.NewReader(body))
 		for text.Next() {

@@ -18,7 +18,7 @@ type jsonValue struct {
 // A scanner parses JSON. It checks the grammar of everything that it passes, but accepts duplicate names.
 //
 // jsontext, which is also in the binary, does not accept NaN, and takes twice as long for a record
-// (docs/dependencies.md).
+// (docs/dev/dependencies.md).
 type scanner struct {
 	data []byte
 	at   int

@@ -203,7 +203,7 @@ func (t *trial) try(r *result) error {
 // longest is for how long a trial may go on: seconds are usual, the machine is slow.
 const longest = time.Minute
 
-// late says what the machine's processes wait for, and ends the trial's.
+// late prints what the machine's processes wait for, and ends the trial's.
 func (t *trial) late() {
 	fmt.Printf("guest: %s is not over after %v\n", t.Name, longest)
 	tasks, _ := filepath.Glob("/proc/[0-9]*/task/*")

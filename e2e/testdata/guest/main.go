@@ -55,7 +55,7 @@ func play(part string, args []string) error {
 		if self(args[1:]...).Run() != nil {
 			os.Exit(int(number(args[0])))
 		}
-	case "daemon": // SECONDS: leaves a process behind, and says its id
+	case "daemon": // SECONDS: leaves a process behind, and prints its id
 		return daemon(args[0])
 	case "sleep": // SECONDS
 		time.Sleep(seconds(number(args[0])))

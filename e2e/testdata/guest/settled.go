@@ -15,7 +15,7 @@ import (
 // settled waits until the perfagents of this job have taken their first sample: the one above this process, and those of
 // the other tasks of its Slurm step. Then it waits for a moment between two samples of each, at 1 Hz. A process that is
 // killed for memory takes some milliseconds to give it back. Until then the kernel also kills other processes of the group
-// that need a page, such as a perfagent that starts or samples (docs/limits.md).
+// that need a page, such as a perfagent that starts or samples (docs/wrapping.md).
 func settled() error {
 	journal := journalAbove(os.Getppid())
 	if journal == "" {

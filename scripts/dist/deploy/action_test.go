@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -69,6 +70,16 @@ func TestAction_InputsAreVariables(t *testing.T) {
 	}
 }
 
+// goCaches returns the variables with the caches of Go, which a runner would otherwise look for in its empty home.
+var goCaches = sync.OnceValue(func() []string {
+	out, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
+	if err != nil {
+		panic(err)
+	}
+	mod, build, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return []string{"GOMODCACHE=" + mod, "GOCACHE=" + build}
+})
+
 // A runner runs the steps as GitHub's does: each script by bash, with files for its outputs.
 type runner struct {
 	t      *testing.T
@@ -116,13 +127,17 @@ func (r *runner) step(id string, inputs map[string]string) (int, string) {
 	}
 	s := r.action.Runs.Steps[i]
 	r.write("script", s.Run)
+	root, err := filepath.Abs(checkout)
+	if err != nil {
+		r.t.Fatal(err)
+	}
 
 	cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", filepath.Join(r.dir, "script"))
 	cmd.Dir = r.dir
-	cmd.Env = []string{
-		"PATH=" + strings.ReplaceAll(r.read("path"), "\n", ":") + os.Getenv("PATH"), "HOME=" + r.dir, "RUNNER_TEMP=" + r.dir + "/temp",
-		"GITHUB_RUN_ID=4711", "GITHUB_PATH=" + r.dir + "/path", "GITHUB_OUTPUT=" + r.dir + "/output", "GITHUB_STEP_SUMMARY=" + r.dir + "/summary",
-	}
+	cmd.Env = append(goCaches(),
+		"PATH="+strings.ReplaceAll(r.read("path"), "\n", ":")+os.Getenv("PATH"), "HOME="+r.dir, "RUNNER_TEMP="+r.dir+"/temp",
+		"GITHUB_RUN_ID=4711", "GITHUB_ACTION_PATH="+root, "GITHUB_PATH="+r.dir+"/path", "GITHUB_OUTPUT="+r.dir+"/output", "GITHUB_STEP_SUMMARY="+r.dir+"/summary",
+	)
 	for name, value := range s.Env {
 		key := input.FindStringSubmatch(value)[1]
 		given, found := inputs[key]
@@ -133,7 +148,7 @@ func (r *runner) step(id string, inputs map[string]string) (int, string) {
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
+	err = cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		r.t.Fatal(err)
@@ -167,6 +182,20 @@ func (r *runner) output() string {
 	}
 
 	return value
+}
+
+// Where no perfagent is on PATH, the action builds and installs its own version; where one is, it takes that.
+func TestAction_InstallsItself(t *testing.T) {
+	r := newRunner(t)
+	if code, out := r.step("install", nil); code != 0 || !strings.HasPrefix(out, "perfagent ") {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	if code, out := r.step("install", nil); code != 0 || out != "" {
+		t.Errorf("again: exit code %d, %q, want nothing to do", code, out)
+	}
+	if code, out := r.step("wrap", map[string]string{"run": "exit 3"}); code != 3 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
 }
 
 // The commands run unchanged with their exit code, and for any code there are the summary and the folder of the run.

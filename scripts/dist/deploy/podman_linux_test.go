@@ -24,6 +24,20 @@ type podman struct {
 	env []string
 }
 
+// The Containerfile makes an image of the program. No registry is reachable here: instead of the image golang it begins
+// with an empty one, which has this machine's Go.
+func TestContainerfile(t *testing.T) {
+	p := newPodman(t)
+	p.script(`at() { go env "$1"; }
+		mkdir -p builder/tmp && tar -C builder -cf builder.tar . && podman import -q -c "ENV PATH=$(at GOROOT)/bin:/usr/bin:/bin" \
+			-c "ENV GOMODCACHE=$(at GOMODCACHE)" -c "ENV GOCACHE=$(at GOCACHE)" builder.tar localhost/golang:test >/dev/null
+		for dir in /usr /bin /lib /lib64 "$(at GOROOT)" "$(at GOMODCACHE)" "$(at GOCACHE)"; do set -- "$@" --volume="$dir:$dir"; done
+		podman build -q --network=none --from=localhost/golang:test "$@" -f "$0/deploy/Containerfile" -t localhost/perfagent:built "$0"`)
+	if out, err := p.run("run", "--rm", "--network=none", "localhost/perfagent:built", "version"); err != nil || !strings.HasPrefix(out, "perfagent ") {
+		t.Errorf("version: %v\n%s", err, out)
+	}
+}
+
 // newPodman makes the store with one image that has perfagent and a shell, under the names of the manifests.
 func newPodman(t *testing.T) *podman {
 	t.Helper()

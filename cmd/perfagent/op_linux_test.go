@@ -63,10 +63,10 @@ func (b *inbox) datagrams(t *testing.T, want int) (all []string) {
 	}
 }
 
-// record prepares perfagent record with an inbox.
-func record(t *testing.T, b *inbox, args ...string) *exec.Cmd {
+// opCommand prepares perfagent op with an inbox.
+func opCommand(t *testing.T, b *inbox, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := clitest.Perfagent(t, append([]string{"record"}, args...)...)
+	cmd := clitest.Perfagent(t, append([]string{"op"}, args...)...)
 	cmd.Env = append(cmd.Env, b.env)
 	return cmd
 }
@@ -90,8 +90,8 @@ func wantOperation(t *testing.T, b *inbox, name, key string, ok bool) (op operat
 	return op
 }
 
-// record keeps a command's exit code and streams, and sends an operation.
-func TestRecord_KeepsExitCodeAndSendsOperation(t *testing.T) {
+// op keeps a command's exit code and streams, and sends an operation.
+func TestOp_KeepsExitCodeAndSendsOperation(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 150)
 	for _, test := range []struct {
@@ -117,7 +117,7 @@ func TestRecord_KeepsExitCodeAndSendsOperation(t *testing.T) {
 			t.Parallel()
 			for _, network := range []string{"udp", "unixgram"} {
 				b := newInbox(t, network)
-				o := clitest.RunCommand(t, record(t, b, test.args...))
+				o := clitest.RunCommand(t, opCommand(t, b, test.args...))
 				o.Want(t, test.code)
 				if o.Out != "" || !strings.Contains(o.Err, test.stderr) || (o.Err == "") != (test.stderr == "") {
 					t.Errorf("stdout %q, stderr %q, want %q", o.Out, o.Err, test.stderr)
@@ -129,10 +129,10 @@ func TestRecord_KeepsExitCodeAndSendsOperation(t *testing.T) {
 }
 
 // The time is the command's; the streams are the script's.
-func TestRecord_TimesCommandAndPassesStreams(t *testing.T) {
+func TestOp_TimesCommandAndPassesStreams(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
-	cmd := clitest.Script(t, "sh", `echo in | "$P" record --op nap -- sh -c 'cat; sleep 0.2; echo err >&2'`)
+	cmd := clitest.Script(t, "sh", `echo in | "$P" op --op nap -- sh -c 'cat; sleep 0.2; echo err >&2'`)
 	cmd.Env = append(cmd.Env, b.env)
 	start := time.Now()
 	o := clitest.RunCommand(t, cmd)
@@ -148,7 +148,7 @@ func TestRecord_TimesCommandAndPassesStreams(t *testing.T) {
 }
 
 // Signals reach the command, and their effect is recorded.
-func TestRecord_SignalsReachCommand(t *testing.T) {
+func TestOp_SignalsReachCommand(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		job  string
@@ -158,7 +158,7 @@ func TestRecord_SignalsReachCommand(t *testing.T) {
 		{"echo ready; exec sleep 60", 143},
 	} {
 		b := newInbox(t, "udp")
-		l := clitest.StartProcess(t, record(t, b, "--op", "serve", "--", "sh", "-c", test.job))
+		l := clitest.StartProcess(t, opCommand(t, b, "--op", "serve", "--", "sh", "-c", test.job))
 		l.Expect("ready")
 		l.Signal(syscall.SIGTERM)
 		o, _ := l.End()
@@ -168,11 +168,11 @@ func TestRecord_SignalsReachCommand(t *testing.T) {
 }
 
 // Ctrl-C ends the command and the shell's loop, and the command counts as failed.
-func TestRecord_CtrlCEndsCommandAndLoop(t *testing.T) {
+func TestOp_CtrlCEndsCommandAndLoop(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
 	cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
-		`for i in 1 2 3; do "$P" record -- sh -c 'echo ready; exec sleep 60'; done; echo not reached`)
+		`for i in 1 2 3; do "$P" op -- sh -c 'echo ready; exec sleep 60'; done; echo not reached`)
 	cmd.Env = append(cmd.Env, b.env)
 	m := clitest.OnTerminal(t, cmd)
 	m.Expect("ready")
@@ -184,7 +184,7 @@ func TestRecord_CtrlCEndsCommandAndLoop(t *testing.T) {
 }
 
 // Each line of stdin is a datagram, whatever its content.
-func TestRecord_LinesBecomeDatagrams(t *testing.T) {
+func TestOp_LinesBecomeDatagrams(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 65507)
 	for _, test := range []struct {
@@ -203,7 +203,7 @@ func TestRecord_LinesBecomeDatagrams(t *testing.T) {
 			t.Parallel()
 			for _, network := range []string{"udp", "unixgram"} {
 				b := newInbox(t, network)
-				cmd := record(t, b)
+				cmd := opCommand(t, b)
 				cmd.Stdin = strings.NewReader(test.stdin)
 				o := clitest.RunCommand(t, cmd)
 				o.Want(t, 0)
@@ -217,11 +217,11 @@ func TestRecord_LinesBecomeDatagrams(t *testing.T) {
 }
 
 // A line is sent when it arrives, without waiting for a full buffer.
-func TestRecord_LineIsSentWhenItArrives(t *testing.T) {
+func TestOp_LineIsSentWhenItArrives(t *testing.T) {
 	t.Parallel()
 	b := newInbox(t, "udp")
 	in, out := clitest.Pipe(t)
-	cmd := record(t, b)
+	cmd := opCommand(t, b)
 	cmd.Stdin = in
 	l := clitest.StartProcess(t, cmd)
 	for _, line := range []string{"a:1|c", "b:1|c"} {
@@ -236,7 +236,7 @@ func TestRecord_LineIsSentWhenItArrives(t *testing.T) {
 }
 
 // Without a receiver all lines can be written, and the exit code is 0.
-func TestRecord_WithoutReceiver_AllLinesCanBeWritten(t *testing.T) {
+func TestOp_WithoutReceiver_AllLinesCanBeWritten(t *testing.T) {
 	t.Parallel()
 	closed, full := newInbox(t, "udp"), newInbox(t, "unixgram")
 	closed.conn.Close()
@@ -250,7 +250,7 @@ func TestRecord_WithoutReceiver_AllLinesCanBeWritten(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := clitest.Script(t, testenv.NeedsTool(t, "bash", "apt-get install bash"),
-				`set -o pipefail; seq 200000 | { "$P" record; echo "exit $?" >&3; } 3>&1`)
+				`set -o pipefail; seq 200000 | { "$P" op; echo "exit $?" >&3; } 3>&1`)
 			cmd.Env = append(cmd.Env, test.env)
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
@@ -266,15 +266,15 @@ func TestRecord_WithoutReceiver_AllLinesCanBeWritten(t *testing.T) {
 }
 
 // Without a receiver the command only gets a line on stderr.
-func TestRecord_WithoutReceiver_CommandGetsOnlyALine(t *testing.T) {
+func TestOp_WithoutReceiver_CommandGetsOnlyALine(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ env, line string }{
-		{"NONE=", ""},
+		{"NONE=", "perfagent: warning: sh was not recorded: it did not run inside perfagent run --ops\n"},
 		{"PERFAGENT_OPS_ADDR=127.0.0.1:1", ""}, // sending UDP to a closed port succeeds
 		{"PERFAGENT_OPS_ADDR=nowhere", "perfagent: warning: send operations: dial udp: address nowhere: missing port in address\n"},
 		{"PERFAGENT_OPS_SOCKET=/no/such/socket", "perfagent: warning: send operations: dial unixgram /no/such/socket: connect: no such file or directory\n"},
 	} {
-		cmd := clitest.Perfagent(t, "record", "--", "sh", "-c", "exit 4")
+		cmd := clitest.Perfagent(t, "op", "--", "sh", "-c", "exit 4")
 		cmd.Env = append(cmd.Env, test.env)
 		o := clitest.RunCommand(t, cmd)
 		o.Want(t, 4)
@@ -285,15 +285,15 @@ func TestRecord_WithoutReceiver_CommandGetsOnlyALine(t *testing.T) {
 }
 
 // Only wrong use is an error, and then nothing is sent or read.
-func TestRecord_OnlyWrongUseIsAnError(t *testing.T) {
+func TestOp_OnlyWrongUseIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		args []string
 		line string
 	}{
-		{[]string{"--"}, "no command: perfagent record"},
-		{[]string{"--op", "a"}, "no command: perfagent record"},
-		{[]string{"--key", "a"}, "no command: perfagent record"},
+		{[]string{"--"}, "no command: perfagent op"},
+		{[]string{"--op", "a"}, "no command: perfagent op"},
+		{[]string{"--key", "a"}, "no command: perfagent op"},
 		{[]string{"--op", "", "--", "true"}, "--op: the name is empty"},
 		{[]string{"--op"}, "--op: the value is missing"},
 		{[]string{"--name", "a", "--", "true"}, "unknown flag --name"},
@@ -302,7 +302,7 @@ func TestRecord_OnlyWrongUseIsAnError(t *testing.T) {
 			t.Parallel()
 			b := newInbox(t, "udp")
 			in, _ := clitest.Pipe(t) // it does not end
-			cmd := record(t, b, test.args...)
+			cmd := opCommand(t, b, test.args...)
 			cmd.Stdin = in
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 125)
@@ -315,13 +315,13 @@ func TestRecord_OnlyWrongUseIsAnError(t *testing.T) {
 }
 
 // The report of a run has recorded commands with keys and failures, and each line as a datagram.
-func TestRecord_ReportHasCommandsAndLines(t *testing.T) {
+func TestOp_ReportHasCommandsAndLines(t *testing.T) {
 	t.Parallel()
 	for _, ops := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "socket")} {
 		o := clitest.RunCommand(t, clitest.Script(t, "sh", `exec "$P" run --ops "$1" -- sh -c '
-			"$P" record --op nap --key "k 1" -- sleep 0.2
-			"$P" record -- false || echo "exit $?"
-			for i in 1 2 3 4 5; do echo "rows:$i|c"; done | "$P" record'`, ops))
+			"$P" op --op nap --key "k 1" -- sleep 0.2
+			"$P" op -- false || echo "exit $?"
+			for i in 1 2 3 4 5; do echo "rows:$i|c"; done | "$P" op'`, ops))
 		o.Want(t, 0)
 		if o.Out != "exit 1\n" || o.Err != "" {
 			t.Errorf("stdout %q, stderr %q; want \"exit 1\\n\" and none", o.Out, o.Err)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -28,26 +29,26 @@ type operation struct {
 	At     float64 `json:"ts"` // end, in Unix seconds
 }
 
-func newRecord(s streams) *cobra.Command {
+func newOp(s streams) *cobra.Command {
 	var op operation
 	cmd := &cobra.Command{
-		Use:   "record [--op NAME] [--key KEY] [-- CMD [ARG...]]",
-		Short: "record a command as an operation of the run around it",
-		Long: `Run a command, and record it as an operation in the report of the perfagent run
---ops around it: how long it took, and whether it failed. The command's exit
-code, streams, signals and terminal are passed through unchanged.
+		Use:   "op [flags] [-- COMMAND [ARG...]]",
+		Short: "record a command as an operation of the run",
+		Long: `Run a command inside perfagent run --ops, and add it to the report as an
+operation: how long it took, and whether it failed. The command's exit code,
+streams, signals and terminal are passed through unchanged.
 
-Without a command, send the lines of stdin: StatsD lines and JSON records, each
-as a datagram of its own.
+Without a command, send the lines of standard input to the report: StatsD lines
+and JSON records, each as a separate datagram.
 
-Outside of perfagent run --ops nothing is sent, and the command runs all the
-same.
+Outside perfagent run --ops the command runs normally, and a line on standard
+error says that it was not recorded. Without a command the input is discarded.
 
-Exit code: the command's, as in perfagent run; 0 without a command, also where
-the lines cannot be sent; 125 for wrong use.`,
-		Example: `  perfagent record -- make -j8
-  perfagent record --op store.get --key k1 -- curl -sSO https://host/k1
-  echo "rows:5|c" | perfagent record`,
+Exit code: the command's own, as in perfagent run; 0 without a command, even if
+the lines could not be sent; 125 for wrong use.`,
+		Example: `  perfagent op -- make -j8
+  perfagent op --op store.get --key k1 -- curl -sSO https://host/k1
+  echo "rows:5|c" | perfagent op`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
@@ -55,9 +56,9 @@ the lines cannot be sent; 125 for wrong use.`,
 			case f.Changed("op") && op.Name == "":
 				return errors.New("--op: the name is empty")
 			case len(args) > 0:
-				return s.recordCommand(op, args)
+				return s.runOperation(op, args)
 			case cmd.ArgsLenAtDash() == 0 || f.Changed("op") || f.Changed("key"):
-				return errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG...]")
+				return errors.New("no command: perfagent op [--op NAME] [--key KEY] -- COMMAND [ARG...]")
 			}
 			s.sendLines()
 			return nil
@@ -66,19 +67,19 @@ the lines cannot be sent; 125 for wrong use.`,
 
 	f := cmd.Flags()
 	f.SetInterspersed(false)
-	f.StringVar(&op.Name, "op", "", "`NAME` of the operation (default: the command's, without its directory)")
-	f.StringVar(&op.Key, "key", "", "what the operation was about; the report has the times of each `KEY`, too")
+	f.StringVar(&op.Name, "op", "", "`NAME` of the operation (default: the command's name, without its directory)")
+	f.StringVar(&op.Key, "key", "", "what the operation was about; the report also has the times of each `KEY`")
 
 	return cmd
 }
 
-// recordCommand runs the command args, sends its duration to the enclosing perfagent, and returns its exit code as an
+// runOperation runs the command args, sends its duration to the enclosing perfagent, and returns its exit code as an
 // error. It handles signals and streams as perfagent run does. A command that could not be started counts as failed.
-func (s streams) recordCommand(op operation, args []string) error {
+func (s streams) runOperation(op operation, args []string) error {
 	var status job.Status
 	command, err := s.resolve(args)
 	if err == nil {
-		status, err = s.runCommand("record", command)
+		status, err = s.runCommand("op", command)
 	}
 
 	if op.Name == "" {
@@ -93,11 +94,15 @@ func (s streams) recordCommand(op operation, args []string) error {
 	return finishCommand(status, err)
 }
 
-// send sends op to the enclosing perfagent, if there is one. A failure is printed as a warning.
+// send sends op to the enclosing perfagent. If that fails or there is none, it prints a warning.
 func (s streams) send(op operation) {
 	line, _ := json.Marshal(op) // op has no infinity or NaN
 	sender, err := intake.Dial()
-	if err == nil {
+	switch {
+	case err != nil:
+	case sender == nil:
+		err = fmt.Errorf("%s was not recorded: it did not run inside perfagent run --ops", op.Name)
+	default:
 		defer sender.Close()
 		err = sender.Send(line)
 	}
