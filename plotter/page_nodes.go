@@ -87,8 +87,10 @@ func (p *Page) odd(i int, run *reporter.Run) string {
 		if !ok {
 			continue
 		}
-		if rank, ok := summary.EvidenceIndex(&reporter.Verdict{Evidence: f.Evidence}, "rank"); ok {
-			words = fmt.Sprintf("rank %d %s", rank, words)
+		if n.ranks != nil {
+			if k := slices.IndexFunc(n.ranks.rows, func(r summary.RankRow) bool { return r.Odd }); k >= 0 {
+				words = fmt.Sprintf("rank %d %s", n.ranks.rows[k].Rank, words)
+			}
 		}
 		return words
 	}

@@ -96,8 +96,8 @@ func (t *Timeline) addDeath(n *reporter.Node) {
 	if at, err := time.Parse(time.RFC3339Nano, words); err == nil {
 		d.seen = float64(at.UnixMicro())/1e6 - t.Start
 	}
-	if d.last = !(d.seen < length-t.goesOn(n)); !d.last {
-		d.At = max(0, d.seen)
+	if d.last = len(n.Ranks) < 2 && !(d.seen < length-t.goesOn(n)); !d.last {
+		d.At = min(length, max(0, d.seen))
 	}
 	t.Death = d
 }
