@@ -226,6 +226,9 @@ func (p *Page) nodesFold(run *reporter.Run) nodeFold {
 			words := "began " + text.Seconds(late) + " after the first node"
 			f.Details = append(f.Details, summary.Highlight{Label: label, Value: words})
 		}
+		if words, _ := summary.VerdictText(n.slim.Verdict); words != "" {
+			f.Details = append(f.Details, summary.Highlight{Label: label + ", end", Value: words})
+		}
 		for _, d := range n.details {
 			f.Details = append(f.Details, summary.Highlight{Label: label + ", " + d.Label, Value: d.Value})
 		}
