@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -226,7 +227,8 @@ func (p *Page) nodesFold(run *reporter.Run) nodeFold {
 			words := "began " + text.Seconds(late) + " after the first node"
 			f.Details = append(f.Details, summary.Highlight{Label: label, Value: words})
 		}
-		if words, _ := summary.VerdictText(n.slim.Verdict); words != "" {
+		if v := n.slim.Verdict; v != nil && v.Text != "" {
+			words := text.Printable(strings.Join(append([]string{v.Text}, v.Conditions...), ", "))
 			f.Details = append(f.Details, summary.Highlight{Label: label + ", end", Value: words})
 		}
 		for _, d := range n.details {
