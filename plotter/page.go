@@ -168,7 +168,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		if v.Live != nil {
 			v.Phase = n.phase
 		}
-		v.Charts, v.Sentences = n.pageCharts(conclusion.Subject, &v.Data)
+		v.Charts, v.Sentences = n.pageCharts(conclusion, &v.Data)
 		v.Table = n.table()
 		v.Marks = n.time.Marks[:min(len(n.time.Marks), maxMarks)]
 		v.MoreMarks = len(n.time.Marks) - len(v.Marks)

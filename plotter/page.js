@@ -23,15 +23,15 @@ const value = (s, i, unit, brief) => {
   return !brief && s.hi && s.hi[i] !== s.lo[i] ? `mean ${of(s.v[i])}, ${number(s.lo[i])} to ${of(s.hi[i])}` : of(s.v[i]);
 };
 
-// say shows the readings of a chart: of few lines in its title, of many in its key.
+// say shows the readings of a chart: of the job in its title, of several lines in its key.
 function say(p, head, of) {
-  if (p.chart.key && p.chart.s.length > 2) {
-    all(".key output", p.figure).forEach((o, k) => { o.textContent = head && p.chart.s[k] ? " " + of(p.chart.s[k], true) : ""; });
+  if (p.chart.key) {
+    all(".key output", p.figure).forEach((o, k) => { o.textContent = head && p.chart.s[k] ? of(p.chart.s[k], true) : ""; });
     p.out.textContent = head;
     return;
   }
-  const lines = p.chart.rows ? [p.chart.s[p.row]] : p.chart.s;
-  p.out.textContent = head && head + ": " + lines.map(s => (lines.length > 1 || p.chart.rows ? s.n + " " : "") + of(s)).join("; ");
+  const line = p.chart.s[p.chart.rows ? p.row : 0];
+  p.out.textContent = head && `${head}: ${p.chart.rows ? line.n + " " : ""}${of(line)}`;
 }
 
 // show reads the bucket at a share of the time axis in all charts; null = none.
@@ -68,7 +68,7 @@ function pick(a, b) {
       });
       if (!seconds) return "not measured";
       const mean = "mean " + number(sum / seconds), total = p.chart.tu ? `, total ${number(sum)} ${p.chart.tu}` : "";
-      return brief ? mean : `${mean}, peak ${number(most)} ${p.chart.u}${total}`;
+      return brief ? mean + total : `${mean}, peak ${number(most)} ${p.chart.u}${total}`;
     });
   }
 }

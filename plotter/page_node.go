@@ -250,12 +250,13 @@ type keyItem struct{ Look, Text string }
 
 // pageCharts returns the charts of the node in the order of the page: first what explains the end of the job. It adds
 // their values to data.
-func (p *pageNode) pageCharts(subject string, data *pageData) ([]pageChart, []string) {
-	charts, sentences := settled(p.charts, subject)
+func (p *pageNode) pageCharts(end summary.Conclusion, data *pageData) ([]pageChart, []string) {
+	charts, sentences := settled(p.charts, end.Subject)
+	killed := end.Subject != "" && (end.Outcome == summary.Failed || end.Outcome == summary.Stopped)
 	var out []pageChart
 	for i := range charts {
 		c := p.picture(&charts[i], newFigure(&charts[i], &p.time, 6, 3), data)
-		c.Big = i == 0 && subject != "" && subjectRank(c.ID, subject) == 0
+		c.Big = i == 0 && killed && subjectRank(c.ID, end.Subject) == 0
 		out = append(out, c)
 	}
 	p.charts = charts

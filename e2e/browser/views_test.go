@@ -160,7 +160,7 @@ func TestBrowser_FitsPhone(t *testing.T) {
 				}
 				return input.DispatchTouchEvent(input.TouchEnd, []*input.TouchPoint{}).Do(ctx)
 			}))
-			b.until(`/^at .*GiB/.test(document.querySelector("[data-chart=memory] .r").textContent)`)
+			b.until(`/^at .*/.test(document.querySelector("[data-chart=memory] .r").textContent) && /GiB/.test(document.querySelector("[data-chart=memory]").textContent)`)
 			b.narrow()
 		}
 	}
