@@ -19,7 +19,7 @@ func TestPage_HasRowForEachRankAndMarksFirstFailure(t *testing.T) {
 	for part, want := range map[string]int{
 		`data-rank="`: 8, `<tr data-rank="3" class="failed first odd">`: 1, ` first odd">`: 1, `class="ring"`: 2,
 		`<tr id="n0" class="odd">`: 1, "rank 3 failed first": 2, `data-heatmap="rank_cpu"`: 1, `data-heatmap="rank_memory"`: 1,
-		"rank 3 on node1 failed: exit 137 after 18.8 s; 0 of 8 ranks ended with exit 0": 1,
+		"rank 3 on node1 was killed at the limit of 8 GiB after 18.8 s.": 1,
 	} {
 		if got := strings.Count(page, part); got != want {
 			t.Errorf("page has %s %d times, want %d", part, got, want)

@@ -182,6 +182,7 @@ const (
 	MetricSwapIn           = "total_swap_in_mb"
 	MetricSwapOut          = "total_swap_out_mb"
 	MetricJobOOMKills      = "job_oom_kills"
+	MetricHostOOMKills     = "host_oom_kills"
 	MetricPSIMemoryFull    = "psi_memory_full_avg_pct"
 	MetricPSIIOFull        = "psi_io_full_avg_pct"
 	MetricPSICPUSome       = "psi_cpu_some_avg_pct"

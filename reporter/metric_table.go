@@ -143,7 +143,7 @@ var metricTable = withPerfPy(
 			withGroup(GroupJob, collector.Processes, collector.Sum),
 		"out-of-memory kills in the job's control group",
 		"growth of oom_kill of memory.events or memory.oom_control"),
-	row("host_oom_kills", "node out-of-memory kills",
+	row(MetricHostOOMKills, "node out-of-memory kills",
 		ofAccount(func(a *account) optional { return a.HostOOMKills }, collector.SwapIn).
 			withGroup(GroupNode, collector.Processes, collector.Sum),
 		"out-of-memory kills on the node, in any group",

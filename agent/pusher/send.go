@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/retry"
 	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // Send sends the values that the run lacks. Values sent before an error stay on the server: another Prepare and Send
@@ -163,6 +164,11 @@ func (p *Plan) amend(tags map[string]string) {
 	}
 	if (p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil) && !p.id.createsRun { // the creator of the run sets it
 		delete(tags, tagCommand)
+	}
+	// The job describes its own run, and a node that succeeded does not hide another one that failed.
+	described := p.Run.Tags[tagNote] != "" && p.Run.Tags[tagIncomplete] != "true"
+	if _, given := p.report.Run.Tags[tagNote]; !given && (!p.Own() || described && !summary.HasFailed(p.report)) {
+		delete(tags, tagNote)
 	}
 	code := p.exitCode() // of all nodes that share the run
 	switch {

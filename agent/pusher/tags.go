@@ -11,6 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // Tags of a run. MLFLOW_RUN_CONTEXT gives the first two to every run that the job creates.
@@ -24,6 +25,9 @@ const (
 	tagVersion    = "perfagent.version"
 	tagIncomplete = "perfagent.incomplete" // "true": the end of the run is unknown
 	tagDropped    = "perfagent.dropped_values"
+
+	// tagNote is MLflow's description of a run: how it ended and what to do.
+	tagNote = "mlflow.note.content"
 
 	// If the job's run appears after ours was created, tagJobRun on our run has the ID of the job's run, and
 	// tagMetricsRun on the job's run has the ID of our run.
@@ -83,6 +87,10 @@ func tags(r *reporter.Report, dropped int) (all map[string]string, notes []strin
 // ownTags returns the tags that we give to r, without the user's.
 func ownTags(r *reporter.Report, dropped int) map[string]string {
 	all := map[string]string{TagRunID: r.Run.ID}
+	if r.Run.ExitCode != nil || r.Run.Verdict != nil { // the run has ended
+		c := summary.Conclude(r)
+		all[tagNote] = strings.TrimSpace(c.Cause + " " + c.Action)
+	}
 	if len(r.Run.Command) > 0 {
 		all[tagCommand] = ShellCommand(r.Run.Command)
 	}

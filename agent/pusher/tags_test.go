@@ -120,7 +120,8 @@ func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 	for key, value := range map[string]string{"branch": "main", "odd": "\uFFFD", "perfagent.run_id": "r",
 		"perfagent.command": `/bin/sh -c 'it'\''s'`, "perfagent.exit_code": "3",
 		"perfagent.version": "v", "perfagent.node.0.host": "a", "perfagent.node.10.host": "b",
-		"perfagent.dropped_values": "2"} {
+		"perfagent.dropped_values": "2",
+		"mlflow.note.content":      "Failed (exit 3). Read its own output: it exited by itself."} {
 		if got[key] != value {
 			t.Errorf("tag %s is %q, want %q", key, got[key], value)
 		}
@@ -129,8 +130,8 @@ func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 		!strings.HasPrefix(long, strings.TrimSuffix(v, "…")) {
 		t.Errorf("the long tag has %d bytes: …%q, want at least 4990 and an ellipsis at the end", len(v), v[len(v)-9:])
 	}
-	if len(notes) != 6 || len(got) != 10 {
-		t.Errorf("%d tags: %v; %d notes: %q; want 10, 6", len(got), got, len(notes), notes)
+	if len(notes) != 6 || len(got) != 11 {
+		t.Errorf("%d tags: %v; %d notes: %q; want 11, 6", len(got), got, len(notes), notes)
 	}
 }
 
@@ -183,5 +184,35 @@ func TestRunName_IsTheCommand(t *testing.T) {
 	r := &reporter.Report{Run: reporter.Run{ID: strconv.Itoa(1 << 40)}}
 	if got := runName(r); got != "perfagent 1099511627776" {
 		t.Errorf("runName without a command = %s, want perfagent 1099511627776", got)
+	}
+}
+
+// perfagent describes only runs that it created, keeps the user's description, and a node that succeeded does not hide
+// another one that failed.
+func TestAmend_DescribesOwnRuns(t *testing.T) {
+	t.Parallel()
+	const failed, succeeded = "Failed (exit 3) after 2.0 s. Read its own output: it exited by itself.", "Succeeded after 2.0 s."
+	own := map[string]string{tagCreatedBy: createdBy}
+	for name, c := range map[string]struct {
+		run  map[string]string
+		code int
+		user string
+		want string
+	}{
+		"own":                    {own, 0, "", succeeded},
+		"the job's":              {nil, 0, "", ""},
+		"the user's":             {nil, 0, "my words", "my words"},
+		"failed after others":    {map[string]string{tagCreatedBy: createdBy, tagNote: succeeded}, 3, "", failed},
+		"succeeded after others": {map[string]string{tagCreatedBy: createdBy, tagNote: failed}, 0, "", ""},
+	} {
+		r := &reporter.Report{Run: reporter.Run{ID: "r", WallSeconds: 2, ExitCode: &c.code}}
+		if c.user != "" {
+			r.Run.Tags = map[string]string{tagNote: c.user}
+		}
+		all, _ := tags(r, 0)
+		p := &Plan{Run: &mlflow.Run{Tags: c.run}, report: r}
+		if p.amend(all); all[tagNote] != c.want {
+			t.Errorf("%s: description %q, want %q", name, all[tagNote], c.want)
+		}
 	}
 }

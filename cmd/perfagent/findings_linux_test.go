@@ -123,7 +123,7 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 		t.Parallel()
 		enter, _ := findingGroups(t, weight, "memory/memory.limit_in_bytes=1073741824")
 		n, _ := findingJob(t, enter, "import time", "held = bytearray(40 << 20)", "time.sleep(6)")
-		f := wantFinding(t, n, "memory_unused", "ask for ", " instead of 1 GiB")
+		f := wantFinding(t, n, "memory_unused", "Set the limit to ", " instead of 1 GiB")
 		peak, ask := findingNumber(t, f, "peak_mb"), findingNumber(t, f, "ask_mb")
 		if limit := findingNumber(t, f, "limit_mb"); limit != 1024 || peak < 40 || ask < 2*peak || ask >= limit/2*1.25 {
 			t.Errorf("peak %v MiB, ask %v, limit %v; want limit 1024, peak >= 40, ask between 2x peak and 640",
@@ -145,7 +145,7 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 			t.Fatalf("the job printed %q, want its counters in two halves", out)
 		}
 		clitest.WantThrottled(t, n, findingCounters(t, halves[0]), findingCounters(t, halves[1]), findingCounters(t, string(whole)))
-		f := wantFinding(t, n, "throttled", "quota of 0.5 CPUs", "ask for more CPUs")
+		f := wantFinding(t, n, "throttled", "Ask for more CPUs", "quota of 0.5 CPUs")
 		if got := findingNumber(t, f, "throttled_periods_pct"); math.Abs(got-n.Metrics["job_throttled_periods_pct"]) > 0.001 || got < 50 {
 			t.Errorf("throttled_periods_pct %v, want the metric, %v, and at least 50",
 				got, n.Metrics["job_throttled_periods_pct"])

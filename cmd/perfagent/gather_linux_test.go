@@ -116,7 +116,7 @@ func TestMerge_StoreWithDamagedAndMissingNodes_MergesTheRest(t *testing.T) {
 			wantValid(t, out)
 			shown := clitest.Run(t, "show", out)
 			shown.Want(t, 0)
-			if !strings.Contains(shown.Out, "3 of 5 nodes") || !strings.Contains(shown.Out, "missing     node 4, node 2: ") {
+			if !strings.Contains(shown.Out, "3 of 5 nodes") || !strings.Contains(shown.Out, "missing    node 4, node 2: ") {
 				t.Errorf("show lacks \"3 of 5 nodes\" or the missing nodes 4 and 2:\n%s", shown.Out)
 			}
 		})

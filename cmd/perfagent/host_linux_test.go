@@ -33,8 +33,9 @@ func TestRun_WithoutProc_ReportsWhyValuesAreMissing(t *testing.T) {
 		t.Errorf("metrics %v, job %+v; want job_cpu_seconds, exit code 7 and the disk's usage without /proc",
 			n.Metrics, n.Job)
 	}
-	if !strings.Contains(o.Err, "missing") || strings.Contains(o.Err, "NaN") {
-		t.Errorf("summary lacks \"missing\" or has NaN: %s", o.Err)
+	shown := insideIn(t, o.Dir, "show")
+	if !strings.Contains(shown.Out, "missing") || strings.Contains(o.Err+shown.Out, "NaN") {
+		t.Errorf("show lacks \"missing\", or it or the summary has NaN: %s%s", o.Err, shown.Out)
 	}
 }
 

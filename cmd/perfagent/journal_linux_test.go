@@ -193,8 +193,8 @@ func samplesShown(t *testing.T, path string) int64 {
 	o := call("show", path)
 	o.Want(t, 0)
 	clitest.WantPrintable(t, o.Out)
-	if !strings.Contains(o.Out, "incomplete") {
-		t.Errorf("show lacks \"incomplete\": %q", o.Out)
+	if !strings.Contains(o.Out, "Still running or lost") {
+		t.Errorf("show lacks \"Still running or lost\": %q", o.Out)
 	}
 	merged := filepath.Join(t.TempDir(), "merged.json")
 	call("merge", path, "--to", merged).Want(t, 0)

@@ -11,8 +11,8 @@ import (
 // Off a terminal the line is printed after a failure, and after success only under a scheduler or CI.
 func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 	t.Parallel()
-	const good, bad = `^perfagent: exit 0 after [^;]+; CPU [0-9.]+ of [0-9.]+ \([<0-9]+ %\); (memory [^;]+; )?perfagent-out/\S+/node-0\.html\n$`,
-		`^perfagent: exited with code 9; perfagent-out/\S+/node-0\.html\n$`
+	const good, bad = `^perfagent: Succeeded after [0-9.]+ s\. Page: perfagent-out/\S+/node-0\.html\n$`,
+		`^perfagent: Failed \(exit 9\) after [0-9.]+ s\. Read its own output: .*\. Page: perfagent-out/\S+/node-0\.html\n$`
 	for _, c := range []struct {
 		name, exit string
 		flags, env []string
@@ -20,7 +20,7 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 	}{
 		{name: "success", exit: "0"},
 		{name: "a failure", exit: "9", want: bad},
-		{name: "a scheduler", exit: "0", env: []string{"SLURM_JOB_ID=77"}, want: `^perfagent: exit 0 .*; perfagent-out/77/node-0\.html\n$`},
+		{name: "a scheduler", exit: "0", env: []string{"SLURM_JOB_ID=77"}, want: `^perfagent: Succeeded .* Page: perfagent-out/77/node-0\.html\n$`},
 		{name: "CI", exit: "0", env: []string{"CI=true"}, want: good},
 		{name: "a failure in CI", exit: "9", env: []string{"CI=true"}, want: bad},
 		{name: "no CI", exit: "0", env: []string{"CI=false"}},
@@ -32,8 +32,8 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 		{name: "line", exit: "0", flags: []string{"--summary", "line"}, want: good},
 		{name: "line by environment", exit: "9", env: []string{"PERFAGENT_SUMMARY=line"}, want: bad},
 		{name: "never", exit: "9", flags: []string{"--summary", "never"}, env: []string{"CI=true", "SLURM_JOB_ID=77"}},
-		{name: "no page", exit: "9", flags: []string{"--no-page"}, want: `; perfagent-out/\S+/node-0\.json\n$`},
-		{name: "a path that does not fit", exit: "9", flags: []string{"--run-id", "far", "--out", strings.Repeat("d/", 200)}, want: `^perfagent: exited with code 9; perfagent show far\n$`},
+		{name: "no page", exit: "9", flags: []string{"--no-page"}, want: ` Report: perfagent-out/\S+/node-0\.json\n$`},
+		{name: "a path that does not fit", exit: "9", flags: []string{"--run-id", "far", "--out", strings.Repeat("d/", 200)}, want: `^perfagent: Failed \(exit 9\) after .* More: perfagent show far\n$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,8 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 func TestSummary_LineReplacesSummaryOnTerminalIfRequested(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--summary", "line", "--run-id", "r", "--", "sh", "-c", "exit 3")).End()
-	if code != 3 || screen != "perfagent: exited with code 3; perfagent-out/r/node-0.html\r\n" {
+	want := regexp.MustCompile(`^perfagent: Failed \(exit 3\) after \S+ s\. .* Page: perfagent-out/r/node-0\.html\r\n$`)
+	if code != 3 || !want.MatchString(screen) {
 		t.Errorf("exit code %d, screen %q; want 3 and only the line", code, screen)
 	}
 }
@@ -72,14 +73,14 @@ func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 	cmd.Env = append(cmd.Env, "SLURM_JOB_ID=4711")
 	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
 	o.Want(t, 137)
-	want := `^perfagent: killed by the kernel: tail \(process \d+\) hit the memory limit of 64 MiB of its control group; ask for 96 MiB; perfagent-out/4711/node-0\.html\n$`
+	want := `^perfagent: Out of memory: killed at the limit of 64 MiB after \S+ s\. Ask for 96 MiB or more: .* Page: perfagent-out/4711/node-0\.html\n$`
 	if !regexp.MustCompile(want).MatchString(o.Err) {
 		t.Errorf("stderr %q, want %s", o.Err, want)
 	}
 
 	shown := insideIn(t, o.Dir, "show", "perfagent-out/4711/node-0.json")
-	if !regexp.MustCompile(`(?m)^memory   \S{10}  +(100|9\d) %  of 64 MiB\nadvice   #SBATCH --mem=96M$`).MatchString(shown.Out) {
-		t.Errorf("show lacks 64 MiB in full and the advice --mem=96M:\n%s", shown.Out)
+	if !regexp.MustCompile(`(?ms)^ +#SBATCH --mem=96M$.*^memory     \S{10} +100 %  peak of 64 MiB$`).MatchString(shown.Out) {
+		t.Errorf("show lacks the line --mem=96M and 64 MiB in full:\n%s", shown.Out)
 	}
 }
 
@@ -89,8 +90,8 @@ func TestSummary_LineReportsKillThatTheJobSurvived(t *testing.T) {
 	o := clitest.RunCommand(t, verdictInside(cmd, verdictGroup(t, 64)))
 	o.Want(t, 0)
 	_, line, _ := strings.Cut("\n"+o.Err, "\nperfagent: ")
-	if !regexp.MustCompile(`^exited with code 0, although its control group had \d out-of-memory kills?; ask for 96 MiB; \S+\n$`).MatchString(line) {
-		t.Errorf("stderr %q, want one line: exited with code 0, although its control group had out-of-memory kills",
+	if !regexp.MustCompile(`^Succeeded after \S+ s, although the kernel killed \d process(es)? of it for lack of memory\. Set the limit to 96 MiB or more: .*\n$`).MatchString(line) {
+		t.Errorf("stderr %q, want one line: succeeded, although the kernel killed a process",
 			o.Err)
 	}
 }

@@ -236,7 +236,7 @@ func TestListen_ServesRunThatIsGoingOn(t *testing.T) {
 	}
 	o := l.finish()
 	o.Want(t, 7)
-	if o.Err != "perfagent: exited with code 7; perfagent-out/live-1/node-4.html\n" || o.Out != "" {
+	if !strings.HasPrefix(o.Err, "perfagent: Failed (exit 7) after ") || strings.Count(o.Err, "\n") != 1 || o.Out != "" {
 		t.Errorf("stderr %q, stdout %q; want only the line of the exit code 7", o.Err, o.Out)
 	}
 	if c, err := net.Dial("tcp", l.address()); err == nil {

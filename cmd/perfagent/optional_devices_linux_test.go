@@ -68,8 +68,10 @@ func TestOptionalDevices_ReportsGrowthOfCounters(t *testing.T) {
 					t.Errorf("%s is %v (known: %v), want %v", metric, got, ok, want)
 				}
 			}
-			if !strings.Contains(o.Err, c.says) {
-				t.Errorf("the summary lacks %q:\n%s", c.says, o.Err)
+			cmd := clitest.Perfagent(t, "show")
+			cmd.Dir = o.Dir
+			if shown := clitest.RunCommand(t, cmd); !strings.Contains(shown.Out, c.says) {
+				t.Errorf("show lacks %q:\n%s", c.says, shown.Out)
 			}
 			if name != "nfs-4.1" {
 				return

@@ -149,8 +149,8 @@ func TestRun_DiskFullInMidJob_KeepsReportOrJournal(t *testing.T) {
 				o.WantLine(t, "no space", journal)
 				o = call("show", journal)
 				o.Want(t, 0)
-				if !strings.Contains(o.Out, "incomplete") {
-					t.Errorf("show lacks \"incomplete\": %q", o.Out)
+				if !strings.Contains(o.Out, "Still running or lost") {
+					t.Errorf("show lacks \"Still running or lost\": %q", o.Out)
 				}
 				return
 			}

@@ -332,7 +332,7 @@ func TestPieces_RanksInJournalsAreCounted(t *testing.T) {
 		t.Errorf("after the kill of perfagent: %+v, want an incomplete run with 2 ranks", r)
 	}
 	o := insideIn(t, dir, "show", "4711")
-	if o.Want(t, 0); !strings.Contains(o.Out, "rank 1") {
+	if o.Want(t, 0); !strings.Contains(o.Out, "Rank 1 has no end") {
 		t.Errorf("show does not name rank 1, which has no end:\n%s", o.Out)
 	}
 	insideIn(t, dir, "merge", "4711", "--to", "run.json").Want(t, 0)

@@ -68,12 +68,12 @@ func TestRun_WritesPageBesideTheReport(t *testing.T) {
 	report, path := reportertest.ReadSingle(t, out)
 	page := filepath.Join(out, "r", "node-0.html")
 	plotWhole(t, page, report.Nodes["0"])
-	if words := strings.Join(strings.Fields(o.Err), " "); !strings.HasSuffix(words, " page "+page) {
-		t.Errorf("the summary does not end with the page %s:\n%s", page, o.Err)
+	if words := strings.Join(strings.Fields(o.Err), " "); !strings.Contains(words, " report "+page+" details ") {
+		t.Errorf("the summary does not have the page %s:\n%s", page, o.Err)
 	}
 	html, _ := os.ReadFile(page)
-	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("failed (exit 3)")) {
-		t.Error("the page lacks the escaped command or \"failed (exit 3)\"")
+	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("Failed (exit 3)")) {
+		t.Error("the page lacks the escaped command or \"Failed (exit 3)\"")
 	}
 	if st, err := os.Stat(page); err != nil || st.Mode().Perm() != 0o644 {
 		t.Errorf("mode of the page %v (%v), want 0644", st.Mode(), err)
@@ -124,7 +124,7 @@ func TestRun_WritesNoPageIfNotWanted(t *testing.T) {
 	}
 }
 
-// A run below 2 s has a page if it failed or with --no-page=false; otherwise the summary names the plot command for it.
+// A run below 2 s has a page if it failed or with --no-page=false; otherwise show names the plot command for it.
 func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -134,8 +134,11 @@ func TestRun_ShortRunHasPageOnlyIfItFailed(t *testing.T) {
 		o := clitest.Run(t, "run", c.flag, "--summary", "always", "--", "sh", "-c", c.script)
 		pages := plotPages(t, filepath.Join(o.Dir, "perfagent-out"))
 		const hint = "none below 2 s; perfagent plot REPORT --to FILE.html makes one"
-		if len(pages) != c.pages || strings.Contains(o.Err, hint) != (c.script == "true" && c.pages == 0) {
-			t.Errorf("%s, %s: pages %q, want %d; stderr:\n%s", c.flag, c.script, pages, c.pages, o.Err)
+		cmd := clitest.Perfagent(t, "show")
+		cmd.Dir = o.Dir
+		shown := clitest.RunCommand(t, cmd)
+		if len(pages) != c.pages || strings.Contains(shown.Out, hint) != (c.script == "true" && c.pages == 0) {
+			t.Errorf("%s, %s: pages %q, want %d; show:\n%s", c.flag, c.script, pages, c.pages, shown.Out)
 		}
 		if c.pages > 0 {
 			continue

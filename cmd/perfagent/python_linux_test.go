@@ -336,7 +336,7 @@ assert first.report_path != later.report_path and first.summary is None, first.s
 open("file", "w").close()
 elsewhere = perfagent.Monitor("r", out="file").start().stop()
 assert elsewhere.summary["report"] == elsewhere.report_path and elsewhere.summary["run_id"] == "r", elsewhere.summary
-assert "r: ended" in elsewhere._repr_html_()
+assert "r: Sampled for " in elsewhere._repr_html_()
 `))
 	o.Want(t, 0)
 }

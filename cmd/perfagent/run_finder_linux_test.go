@@ -43,7 +43,7 @@ func TestNames_RunOfThreeNodesIsOneEntry(t *testing.T) {
 		o := insideIn(t, dir, args...)
 		o.Want(t, 0)
 		first, _, _ := strings.Cut(o.Out, "\n")
-		if !strings.Contains(first, "5") || strings.Contains(first, "exit 0 after") {
+		if !strings.Contains(first, "5") || strings.Contains(first, "Succeeded after") {
 			t.Errorf("show of %q begins with %q, want the failure with code 5", name, first)
 		}
 	}

@@ -24,6 +24,7 @@ type showOptions struct {
 	format  *format
 	verbose bool
 	runFinder
+	all       bool // each of several nodes in full
 	ops       bool
 	processes bool // the table of processes
 	key       string
@@ -41,8 +42,8 @@ of a run, a run in a store, STORE#RUN-ID, or a file: a report, the journal
 (node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show
 the run that started last.
 
-  text      the summary: the efficiency of the job as seff or jobstats show it,
-            how to right-size it, and charts that keep every peak
+  text      how the run ended, what to do about it and all that it used; of
+            several nodes a line each, and with --all each in full
   md        the same for the job summary of a CI system
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
@@ -72,6 +73,7 @@ key.`,
 	}
 
 	f := o.addTo(cmd)
+	f.BoolVar(&o.all, "all", false, "show each of several nodes in full")
 	o.format = addFormat(f, formatText, formatMarkdown, formatCSV, formatJSON, "jsonl")
 	o.addCPUs("the node")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not only their number")
@@ -164,12 +166,12 @@ func (o *showOptions) printRows(report *reporter.Report, found *catalog.Match) e
 	return nil
 }
 
-// printText prints the summary, with all phases.
+// printText prints the long summary.
 func (o *showOptions) printText(report *reporter.Report, found *catalog.Match) error {
 	path, page := reportPaths(found)
 	path = o.copies.WithReferences(path)
 	so := summaryOptions(report, o.streams.out, path, page)
-	so.AllPhases = true
+	so.Long, so.Whole = true, o.all
 
 	return summary.Write(o.streams.out, report, so)
 }

@@ -216,7 +216,7 @@ func TestShow_FitsTerminalAndNamesPage(t *testing.T) {
 		clitest.Resize(t, m.TTY, 24, columns)
 		m.Send("\n")
 		screen, code := m.End()
-		if code != 0 || !strings.Contains(screen, "page") || !strings.HasSuffix(strings.TrimSpace(screen), ".html") {
+		if code != 0 || !strings.Contains(screen, "report") || !strings.HasSuffix(strings.TrimSpace(screen), ".html") {
 			t.Errorf("%d columns: exit code %d, want 0 and the page at the end:\n%s", columns, code, screen)
 		}
 		widest := 0
@@ -232,7 +232,7 @@ func TestShow_FitsTerminalAndNamesPage(t *testing.T) {
 	}
 }
 
-// The summary of run has pictures, and stderr has nothing without a summary.
+// The summary of run is short and has curves, and stderr has nothing without a summary.
 func TestSummary_HasPictures(t *testing.T) {
 	testenv.SkipIfShort(t, "a second for its samples")
 	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
@@ -241,9 +241,9 @@ func TestSummary_HasPictures(t *testing.T) {
 	begin := time.Now()
 	o := cmd.perform(t)
 	o.Want(t, 0)
-	picture := regexp.MustCompile(`(?m)^node CPU    [▁-█ ]{8,}  0 to 100 %\nnode memory [▁-█ ]{8,}  0 to 100 %\n`)
-	if !picture.MatchString(o.Err) || !regexp.MustCompile(`(?m)^time        0 +\d+\.\d+ s`).MatchString(o.Err) {
-		t.Errorf("summary after %v lacks the picture or its time axis:\n%s", time.Since(begin), o.Err)
+	picture := regexp.MustCompile(`(?m)^ +each curve to its own peak\n(.+\n)*CPU  .* [▁-█ ]{8,}\n`)
+	if !picture.MatchString(o.Err) || strings.Count(o.Err, "\n") > 14 {
+		t.Errorf("summary after %v lacks the curve, or has more than 14 lines:\n%s", time.Since(begin), o.Err)
 	}
 	args[4] = "never"
 	if o := inside(t, args...); o.Err != "" {

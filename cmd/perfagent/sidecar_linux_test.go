@@ -106,8 +106,8 @@ func TestSidecar_ShowsASummaryWhenAsked(t *testing.T) {
 	l.Signal(syscall.SIGTERM)
 	o, _ := l.End()
 	o.Want(t, 0)
-	if o.Out != "" || !strings.Contains(o.Err, "sampled for") {
-		t.Errorf("stdout %q, want none; stderr %q, want \"sampled for\"", o.Out, o.Err)
+	if o.Out != "" || !strings.Contains(o.Err, "Sampled for") {
+		t.Errorf("stdout %q, want none; stderr %q, want \"Sampled for\"", o.Out, o.Err)
 	}
 }
 
@@ -120,8 +120,8 @@ func TestSidecar_LeavesItsJournalWhenKilled(t *testing.T) {
 	for _, p := range []string{path, strings.TrimSuffix(path, ".json") + ".jsonl"} {
 		o := call("show", p)
 		o.Want(t, 0)
-		if !strings.Contains(o.Out, "incomplete") {
-			t.Errorf("show %s lacks \"incomplete\": %q", p, o.Out)
+		if !strings.Contains(o.Out, "Still running or lost") {
+			t.Errorf("show %s lacks \"Still running or lost\": %q", p, o.Out)
 		}
 	}
 }

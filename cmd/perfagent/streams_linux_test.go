@@ -101,7 +101,7 @@ func TestSummary_SIGPIPEInPipelineIsNotAFailure(t *testing.T) {
 	} {
 		o := clitest.RunCommand(t, clitest.Script(t, bash, c.script))
 		o.Want(t, 141)
-		if spoken := strings.Contains(o.Err, "killed by SIG"); spoken != c.spoken {
+		if spoken := strings.Contains(o.Err, " by SIG"); spoken != c.spoken {
 			t.Errorf("%s: stderr %q, want the kill by a signal reported: %v", c.script, o.Err, c.spoken)
 		}
 	}

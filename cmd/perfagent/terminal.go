@@ -56,7 +56,7 @@ func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.
 	drawn := terminal.ReportSparklines(r, min(columns, summary.Width), !isUTF8Locale())
 	return summary.Options{
 		Color: colorful(w), ASCII: !isUTF8Locale(), Width: columns, Path: path, Page: page,
-		JobSparklines: drawn.Job, NodeSparklines: drawn.Node,
+		JobSparklines: drawn.Job, NodeSparklines: drawn.Node, Curve: terminal.Spark,
 	}
 }
 

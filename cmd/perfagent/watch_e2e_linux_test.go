@@ -34,9 +34,9 @@ func TestE2E_Watch_ShowsOneNodeInFullAndOthersInALine(t *testing.T) {
 	late := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "2") // joins
 	w.shows("node 1 ", "node 2 ")
 	second.ends(5)
-	w.shows("node 1 ", "failed (exit 5) after ")
+	w.shows("node 1 ", "Failed (exit 5) after ")
 	first.ends(0)
-	w.shows("r, node 0, exit 0 after ", "node 2 ")
+	w.shows("r, node 0, Succeeded after ", "node 2 ")
 
 	picked := watchOn(t, dir, nil, "--node", "2", "r")
 	picked.shows("r, node 2, ", "q quits")
@@ -44,7 +44,7 @@ func TestE2E_Watch_ShowsOneNodeInFullAndOthersInALine(t *testing.T) {
 	if left := w.leaves(0); !strings.HasSuffix(left, "\r\nperfagent: run r: 4 nodes, 1 failed (node 1 exit 5); perfagent show perfagent-out/r/node-1.json\r\n") {
 		t.Errorf("left on the screen: %s\nwant at its end 4 nodes, 1 failed, and the command for node 1", left)
 	}
-	if left := picked.leaves(0); !strings.Contains(left, "run r, node 2: exit 0 after") || !strings.Contains(left, "perfagent show perfagent-out/r/node-2.json") {
+	if left := picked.leaves(0); !strings.Contains(left, "run r, node 2: Succeeded after") || !strings.Contains(left, "perfagent show perfagent-out/r/node-2.json") {
 		t.Errorf("left on the screen of --node 2: %s\nwant exit 0 and the command for node 2", left)
 	}
 }

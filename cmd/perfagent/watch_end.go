@@ -85,8 +85,8 @@ func (w *watchedRun) printEnd() error {
 		return fmt.Errorf("watch: run %q has no end: its perfagent is gone; %s", w.id, w.showMain(part.follower.Path()))
 	}
 
-	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", name, summary.Headline(w.main.report()),
-		text.Printable(w.showMain(part.finalPath)))
+	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s %s\n", name,
+		summary.Conclude(w.main.report()).Cause, text.Printable(w.showMain(part.finalPath)))
 	return err
 }
 

@@ -202,14 +202,14 @@ func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
 // When the run ends, the last picture stays on the screen with the end.
 func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 	t.Parallel()
-	for code, words := range map[int]string{0: "exit 0 after ", 7: "failed (exit 7) after "} {
+	for code, words := range map[int]string{0: "Succeeded after ", 7: "Failed (exit 7) after "} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 		w := watchOn(t, run.Cmd.Dir, nil)
 		w.shows("q quits")
 		run.ends(code)
 		left := w.leaves(0)
 		want := "\r\nperfagent: run r: " + words
-		if !strings.Contains(left, want) || !strings.HasSuffix(left, " s; perfagent show perfagent-out/r/node-0.json\r\n") ||
+		if !strings.Contains(left, want) || !strings.HasSuffix(left, " s. perfagent show perfagent-out/r/node-0.json\r\n") ||
 			!strings.Contains(left, "\r\nCPU ") || strings.Contains(left, "q quits") || !strings.Contains(left, "mean") {
 			t.Errorf("exit code %d, left on the screen:\n%s\nwant the last picture, %q and the command",
 				code, left, want)
@@ -222,7 +222,7 @@ func TestWatch_WithoutTerminal_PrintsPlainLines(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): (CPU [0-9.]+ of [0-9.]+ CPUs? \(peak [0-9.]+ CPUs\), ` +
 		`memory \S+ [KMG]iB of \S+ [MG]iB, (.+, )?node )?CPU (<?[0-9]+ %|–) \(peak (<?[0-9]+ %|–)\), (node )?memory (<?[0-9]+ %|–)`)
-	end := regexp.MustCompile(`^perfagent: run r: exit 0 after [0-9.]+ s; perfagent show perfagent-out/r/node-0\.json$`)
+	end := regexp.MustCompile(`^perfagent: run r: Succeeded after [0-9.]+ s\. perfagent show perfagent-out/r/node-0\.json$`)
 	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "no TERM": {"TERM="}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 		cmd := watchCommand(t, run.Cmd.Dir, env, "--refresh", "100ms")
@@ -274,14 +274,14 @@ func TestWatch_PlainLinesContinueToTheLastNode(t *testing.T) {
 	watchLine(l, "node 0: running for ")
 	watchLine(picked, "node 1: running for ")
 	first.ends(0)
-	watchLine(l, "node 0: exit 0 after ")
+	watchLine(l, "node 0: Succeeded after ")
 	watchLine(l, "node 1: running for ")
 	second.ends(3)
-	watchLine(l, "node 1: failed (exit 3) after ")
+	watchLine(l, "node 1: Failed (exit 3) after ")
 	watchLine(l, "node 2: running for ")
 	o, rest := picked.End()
 	o.Want(t, 0)
-	if last := rest[len(rest)-1]; !strings.HasPrefix(last, "perfagent: run r, node 1: failed (exit 3) after ") {
+	if last := rest[len(rest)-1]; !strings.HasPrefix(last, "perfagent: run r, node 1: Failed (exit 3) after ") {
 		t.Errorf("the last line of --node 1 is %q, want the failure with exit 3", last)
 	}
 	third.ends(0)
@@ -331,12 +331,12 @@ func TestWatch_NoticesEndBetweenUpdates(t *testing.T) {
 	plain := clitest.StartProcess(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "1h"))
 	plain.Next()
 	run.ends(0)
-	if left := w.leaves(0); !strings.Contains(left, "run r: exit 0 after ") {
-		t.Errorf("left on the screen: %s\nwant \"run r: exit 0 after \"", left)
+	if left := w.leaves(0); !strings.Contains(left, "run r: Succeeded after ") {
+		t.Errorf("left on the screen: %s\nwant \"run r: Succeeded after \"", left)
 	}
 	o, lines := plain.End()
 	o.Want(t, 0)
-	if len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "perfagent: run r: exit 0 after ") {
+	if len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "perfagent: run r: Succeeded after ") {
 		t.Errorf("lines %q, want the last to be the end with exit 0", lines)
 	}
 }
@@ -387,8 +387,8 @@ func TestWatch_FollowsSidecar(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Wait(t, cmd)
-	if left := w.leaves(0); !strings.Contains(left, "sampled for ") {
-		t.Errorf("left on the screen: %s\nwant \"sampled for \"", left)
+	if left := w.leaves(0); !strings.Contains(left, "Sampled for ") {
+		t.Errorf("left on the screen: %s\nwant \"Sampled for \"", left)
 	}
 }
 

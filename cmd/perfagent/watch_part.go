@@ -166,7 +166,7 @@ func (p *watchedPart) live(now time.Time) terminal.LiveNode {
 	out := terminal.LiveNode{Newest: p.newest, Alarm: true}
 	switch {
 	case p.finalReport != nil:
-		out.State, out.Ended = summary.Headline(p.finalReport), true
+		out.State, out.Ended = strings.TrimSuffix(summary.Conclude(p.finalReport).Cause, "."), true
 		out.Alarm = p.finalReport.Run.Signal != "" || p.finalReport.Run.ExitCode != nil && *p.finalReport.Run.ExitCode != 0
 	case p.isLost():
 		out.State = "ended without a report here"

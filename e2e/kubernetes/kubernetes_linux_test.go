@@ -212,7 +212,7 @@ func hungry(t *testing.T, c *cluster) {
 
 	said := c.run(t, "kubectl get pods -l job-name=hungry") + c.run(t, "kubectl logs job/hungry -c job | head -n 5")
 	keep(t, "kubernetes-oom", said)
-	wantWords(t, said, " OOMKilled ", "(exit 137)", "killed by the kernel: dd", "hit the memory limit of 256 MiB")
+	wantWords(t, said, " OOMKilled ", "Out of memory: ", "at the limit of 256 MiB")
 }
 
 // failing checks that when one of two Pods fails and Kubernetes ends the other, its job gets TERM and its report is
@@ -228,7 +228,7 @@ func failing(t *testing.T, c *cluster) {
 	said := c.run(t, "kubectl get pods -l job-name=failing -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName,"+
 		"EXIT:.status.containerStatuses[0].state.terminated.exitCode") + c.run(t, "perfagent show --out /srv failing | head -n 3")
 	_, first := c.report(t, "failing", 1)
-	wantWords(t, said, " "+first.NodeName+" 7", "node 1 failed: exit 7", "node 0: killed by SIGTERM")
+	wantWords(t, said, " "+first.NodeName+" 7", "Node 1 failed (exit 7)")
 	if r, _ := c.report(t, "failing", 0); r.Run.ExitCode == nil || *r.Run.ExitCode != 143 || r.Run.Incomplete != "" {
 		t.Errorf("run %+v of the Pod that Kubernetes ended, want complete with exit code 143", r.Run)
 	}

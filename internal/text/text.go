@@ -197,6 +197,14 @@ func SpeedText(v float64) string { return Speed(v).String() }
 // Percent returns a [Percentage] as a string.
 func Percent(v float64) string { return Percentage(v).String() }
 
+// WholePercent formats v percent without decimals: 36 %, <1 %.
+func WholePercent(v float64) string {
+	if v > 0 && v <= 0.5 {
+		return "<1 %"
+	}
+	return Fixed(v, 0) + " %"
+}
+
 // Hours formats CPU hours with three decimals, with fewer from 100 on, and with more below 0.01.
 func Hours(v float64) string {
 	switch a := math.Abs(v); {

@@ -18,7 +18,7 @@ func ofPorts(t *testing.T, r *reporter.Report) []string {
 	lines := append(Screen(r, o), drawn(Sparklines(r.Nodes["0"], 80, true))...)
 	lines = append(lines, strings.Split(Line(r, o), ", ")...)
 	var out strings.Builder
-	if err := summary.Write(&out, r, summary.Options{}); err != nil {
+	if err := summary.Write(&out, r, summary.Options{Long: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range summary.Highlights(r.Nodes["0"], 4) {

@@ -67,7 +67,7 @@ func TestRules_MatchDocs(t *testing.T) {
 		ruleMemoryUnused:      {n(findMemoryRoom) + " × the peak", text.TrimmedSizeText(findSmallLimit), 100 * reclaimSwapShare, 100 * reclaimRefaultShare},
 		ruleImbalance: {100 * findImbalanceLess, "median " + n(findImbalanceCPUs), text.TrimmedSizeText(findImbalanceMB), findImbalanceGPU,
 			100 * findImbalanceMore, 100 * findImbalanceLength},
-		ruleStraggler:     {100 * findStragglerShare, n(findStragglerLength) + " s"},
+		Straggler:         {100 * findStragglerShare, n(findStragglerLength) + " s"},
 		ruleOddNode:       {"only one"},
 		ruleGPUMemoryFull: {findGPUMemoryPct},
 		ruleSamplingGaps:  {n(findMissedTicks) + " samples", findMissedPct, findMissedPct},

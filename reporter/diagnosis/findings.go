@@ -44,10 +44,11 @@ const (
 	ruleSwapping          = "swapping"
 	ruleMemoryUnused      = "memory_unused"
 	ruleImbalance         = "imbalance"
-	ruleStraggler         = "straggler"
-	ruleOddNode           = "odd_node"
-	ruleGPUMemoryFull     = "gpu_memory_full"
-	ruleSamplingGaps      = "sampling_gaps"
+	// Straggler is the ID of the finding on the rank or node that ended long after the others.
+	Straggler         = "straggler"
+	ruleOddNode       = "odd_node"
+	ruleGPUMemoryFull = "gpu_memory_full"
+	ruleSamplingGaps  = "sampling_gaps"
 )
 
 // The thresholds of the rules.
@@ -59,6 +60,7 @@ const (
 	findTightRoom       = 1.25 // × the peak is the amount to ask for
 	findTightOwn        = 0.1  // of the limit: if the job has less, other processes or files in memory fill it
 	findKilledRoom      = 1.5  // × the limit, if a process was killed at it
+	findGrowingRoom     = 2    // × the limit, if memory was still growing then
 	findDiskPct         = 95   // of the file system
 	findDiskFreeMB      = 100 << 10
 	findGPUMemoryPct    = 95 // of the device's memory
@@ -88,8 +90,8 @@ func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
 		{MemoryTight, SeverityWarning, judgeMemoryTight,
-			s("ask for %v × its peak; for %v × the limit when processes were killed for it; of both with what was swapped "+
-				"out of the job", findTightRoom, findKilledRoom)},
+			s("ask for %v × its peak; for %v × the limit when processes were killed for it, or %v × if memory was still "+
+				"growing; of both with what was swapped out of the job", findTightRoom, findKilledRoom, findGrowingRoom)},
 		{ruleDiskFull, SeverityWarning, judgeDisk, "make room, or write elsewhere"},
 		{ruleGPUIdle, SeverityWarning, judgeGPUIdle,
 			s("ask for fewer GPUs, but keep those with %d %% of their memory in use, or find what they wait for",
@@ -109,13 +111,31 @@ func Rules() []Rule {
 			s("ask for %d × the peak, rounded up to a size of few digits; no amount where the need is not known",
 				findMemoryRoom)},
 		{ruleImbalance, SeverityWarning, nil, "give the nodes or ranks equal shares of the work, or use fewer of them"},
-		{ruleStraggler, SeverityWarning, nil, "give the last one less to do, or find what it waited for"},
+		{Straggler, SeverityWarning, nil, "give the last one less to do, or find what it waited for"},
 		{ruleOddNode, SeverityWarning, nil, "look at what is different on that node, or leave it out"},
 		{ruleGPUMemoryFull, SeverityInfo, judgeGPUMemory,
 			"expect larger inputs to fail; some frameworks take all memory beforehand"},
 		{ruleSamplingGaps, SeverityInfo, judgeSampling,
 			"leave perfagent a little CPU, or choose a longer --interval"},
 	}
+}
+
+// SubjectOf returns which resource a finding with the given ID is about ("memory", "disk", "gpu", "cpu" or "" for none)
+// and whether it concerns the end of the job or what the job asks for.
+func SubjectOf(id string) (subject string, ofJob bool) {
+	switch id {
+	case MemoryTight, ruleMemoryUnused, ruleSwapping:
+		return "memory", true
+	case ruleDiskFull:
+		return "disk", true
+	case ruleGPUIdle, ruleGPUStarved:
+		return "gpu", true
+	case ruleOneThread, ruleCPUsUnused, ruleThrottled:
+		return "cpu", true
+	case ruleImbalance, Straggler, ruleOddNode:
+		return "", true
+	}
+	return "", false
 }
 
 // ruleOf returns the rule with the given ID, or the zero Rule if there is none.

@@ -289,7 +289,7 @@ func findingIDs(list []reporter.Finding) string {
 
 // Each rule fires at its threshold, alone, and not one step before it.
 func TestFindings_EachRuleFiresAloneAtItsThreshold(t *testing.T) {
-	tested := map[string]bool{ruleImbalance: true, ruleStraggler: true, ruleOddNode: true} // tested elsewhere
+	tested := map[string]bool{ruleImbalance: true, Straggler: true, ruleOddNode: true} // tested elsewhere
 	for _, c := range findingCases {
 		tested[c.id] = true
 		t.Run(c.id+"/"+c.name, func(t *testing.T) {

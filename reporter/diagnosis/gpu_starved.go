@@ -42,14 +42,14 @@ func judgeGPUStarved(e *ruleInput) *reporter.Finding {
 	}
 
 	gaps := text.Count(float64(worst.Gaps), "gap", "gaps")
-	words := fmt.Sprintf("%s idle for %s of the time, in %s of up to %s, ",
-		gpuNames(starved, "was", "were"), text.Percent(e.idleShare(worst)), gaps, text.Seconds(worst.LongestGapSeconds))
+	words := fmt.Sprintf("%s idle for %s of the time, in %s of up to %s, while ", gpuNames(starved, "was", "were"),
+		text.WholePercent(e.idleShare(worst)), gaps, text.Seconds(worst.LongestGapSeconds))
 	busy := busyResource(worst)
 	if busy == busyCPU {
-		words += fmt.Sprintf("while the job kept %s busy: prepare the GPU's work in more processes, or ahead of it.",
+		words = fmt.Sprintf("Prepare the GPU's work in more processes, or ahead of it: %sthe job kept %s busy.", words,
 			text.CPUs(float64(worst.JobCPUs))+" "+text.Plural(float64(worst.JobCPUs), "CPU", "CPUs"))
 	} else {
-		words += "while a disk was busy: read ahead in more processes, or from a faster disk."
+		words = "Read ahead in more processes, or from a faster disk: " + words + "a disk was busy."
 	}
 
 	return &reporter.Finding{Text: words, Evidence: evidence("gpus", starved, "idle_pct", e.idleShare(worst),

@@ -178,8 +178,8 @@ func (u *unevenPeer) finding() peerFinding {
 		subject = fmt.Sprintf("rank %d", u.rank.Rank)
 	}
 	f := &reporter.Finding{Evidence: u.evidence}
-	f.Text = fmt.Sprintf("The work is uneven: %s used %s. Give the %s equal shares, or use fewer of them.",
-		subject, strings.Join(u.texts, ", and "), u.kind())
+	f.Text = fmt.Sprintf("Give the %s equal shares of the work, or use fewer of them: %s used %s.",
+		u.kind(), subject, strings.Join(u.texts, ", and "))
 	if u.minor {
 		f.Severity = SeverityInfo
 	}

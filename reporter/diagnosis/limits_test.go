@@ -38,11 +38,11 @@ func TestFindings_ListAllValuesOfChangedLimits(t *testing.T) {
 	}{
 		"throttled": {ruleThrottled, findingAll(findingSet(reporter.MetricThrottled, 40.0, reporter.MetricThrottledSeconds, 100.0),
 			func(n *reporter.Node) { n.Limits.QuotaRange, n.Limits.CPUsRange = limitRange(6, 8), limitRange(6, 8) }),
-			"warning: The CPU quota of 6 to 8 CPUs (changed at 12:00:18 UTC) stopped the job in 40.0 %", "cpu_quota", 6.0},
+			"warning: Ask for more CPUs, or run fewer threads: the CPU quota of 6 to 8 CPUs (changed at 12:00:18 UTC) stopped the job in 40 %", "cpu_quota", 6.0},
 		"tight": {MemoryTight, findingAll(findingSet(reporter.MetricLimitMemory, 95.0), func(n *reporter.Node) {
 			n.Limits.MemoryRange = limitRange(4096, 8192)
 			n.Summaries[collector.LimitMemory.Key()] = reporter.Summary{Max: 6000}
-		}), "warning: The memory in use came to 95.0 % of the limit of 4 GiB to 8 GiB (changed at 12:00:18 UTC): ask for 8 GiB.",
+		}), "warning: Set the limit to 8 GiB: memory came to 95 % of the limit of 4 GiB to 8 GiB (changed at 12:00:18 UTC) (this is the peak + 25 %, rounded).",
 			"peak_mb", 6000.0},
 		"unused where it was least": {ruleMemoryUnused, findingAll(
 			findingSet(reporter.MetricJobMemoryPeak, 1500.0, reporter.MetricLimitMemory, 18.0),
@@ -53,7 +53,7 @@ func TestFindings_ListAllValuesOfChangedLimits(t *testing.T) {
 		"CPUs unused": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
 			func(n *reporter.Node) { n.Limits.CPUsRange = limitRange(6, 8) }),
-			"warning: The job kept 1.3 of its 6 to 8 CPUs busy on average, and up to 2: ask for 3 instead of 6.", "limit_cpus", 6.0},
+			"warning: Ask for 3 CPUs instead of 6: on average it used 1.3 of its 6 to 8 CPUs, and 2 at most.", "limit_cpus", 6.0},
 		"offline CPUs were not chosen": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0),
 			findingLimits(reporter.Limits{CPUs: 32, AffinityCPUs: 32, CPUsRange: limitRange(32, 64)})), "", "", nil},
@@ -76,20 +76,19 @@ func TestFindings_AdviseBoundJobsOnGivenCPUs(t *testing.T) {
 	}{
 		"one of the CPUs that were asked for": {ruleOneThread,
 			findingAll(one, findingLimits(reporter.Limits{CPUs: 1, CPUQuota: 8, AffinityCPUs: 1, GivenCPUs: 8})),
-			"warning: The job kept 0.97 of the 8 CPUs it was given, of which it bound itself to 1, busy on average: " +
-				"let it use the others, or ask for 1 CPU."},
+			"warning: Use the other CPUs, or ask for 1 CPU: it used 0.97 of the 8 CPUs it was given, of which it bound itself to 1."},
 		"one of the node's": {ruleOneThread,
 			findingAll(one, findingLimits(reporter.Limits{CPUs: 1, AffinityCPUs: 1, GivenCPUs: 64})), ""},
 		"four of eight": {ruleCPUsUnused, findingAll(
 			findingSet(reporter.MetricJobCores, 3.8, reporter.MetricJobCoresPeak, 4.0),
 			findingLimits(reporter.Limits{CPUs: 4, CPUQuota: 8, AffinityCPUs: 4, GivenCPUs: 8})),
-			"warning: The job kept 3.8 of the 8 CPUs it was given, of which it bound itself to 4, busy on average, and up to 4: " +
-				"ask for 4 instead of 8."},
+			"warning: Ask for 4 CPUs instead of 8: on average it used 3.8 of the 8 CPUs it was given, of which it bound itself " +
+				"to 4, and 4 at most."},
 		"a quota of its own": {ruleThrottled, findingAll(
 			findingSet(reporter.MetricThrottled, 40.0, reporter.MetricThrottledSeconds, 100.0, reporter.MetricJobCores, 1.9),
 			findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2, GivenCPUs: 64})),
-			"warning: The CPU quota of 2 CPUs stopped the job in 40.0 % of its periods, for 1 min 40 s summed over CPUs: " +
-				"the job was given 64, so raise the quota, or run fewer threads."},
+			"warning: Raise the quota, or run fewer threads: the job was given 64 CPUs, and the CPU quota of 2 CPUs stopped the " +
+				"job in 40 % of its periods, for 1 min 40 s summed over CPUs."},
 	} {
 		if got, _ := judged(c.id, c.change); got != c.want {
 			t.Errorf("%s: finding %q, want %q", name, got, c.want)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
@@ -152,10 +153,31 @@ func (q *verdictInput) groupText(v host.Victim) string {
 	}
 
 	words := q.killText(v, what)
-	if peak > 0 {
+	q.noteGrowth(limit)
+	if peak > 0 && math.Abs(peak-limit) > pastLimitMB { // else the limit is enough
 		words += "; peak " + text.SizeText(peak)
 	}
+	q.setPeak(limit)
 	return words
+}
+
+// noteGrowth adds to the evidence how fast memory grew until the kill, if that shows that the need is not known.
+func (q *verdictInput) noteGrowth(limit float64) {
+	at, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(q.evidence["time"]))
+	q.note("mb_per_second", memoryGrowth(q.node, at, limit))
+}
+
+// setPeak makes the limit in MiB the peak of a job that was killed at it and that had the group for itself, whatever
+// the samples saw. A peak with swapped memory, or under another limit, stays.
+func (q *verdictInput) setPeak(limit float64) {
+	e := ruleInput{Node: q.node}
+	if !(limit > 0) || !q.alone() || e.peakJobSwap() > 0 || q.account.Limits.MemoryRange != nil {
+		return
+	}
+	q.job.PeakMemoryMB = limit
+	if _, known := q.node.Metrics[reporter.MetricJobMemoryPeak]; known {
+		q.node.Metrics[reporter.MetricJobMemoryPeak] = limit
+	}
 }
 
 // hostText is killedFor for a host that was out of memory.

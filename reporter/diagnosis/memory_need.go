@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"fmt"
 	"math"
 	"path"
 	"regexp"
@@ -11,13 +10,14 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // MemoryKillFinding returns the finding MemoryTight if the kernel killed a process of the job on n at the memory limit
 // imposed on it, however short the run was. It returns nil if that did not happen, or if the limit is unknown.
-func MemoryKillFinding(n *reporter.Node) *reporter.Finding {
+func MemoryKillFinding(n *reporter.Node, run *reporter.Run) *reporter.Finding {
 	if n == nil || n.Verdict == nil {
 		return nil
 	}
@@ -30,35 +30,83 @@ func MemoryKillFinding(n *reporter.Node) *reporter.Finding {
 		return nil
 	}
 
-	ask := roundSize((limit + (&ruleInput{Node: n}).peakJobSwap()) * findKilledRoom)
-	killed := text.Count(max(kills, 1), "process", "processes")
+	e := &ruleInput{Node: n, run: run}
+	ask := roundSize((limit + e.peakJobSwap()) * killedRoom(n.Verdict))
 	return &reporter.Finding{
 		ID: MemoryTight, Severity: SeverityWarning,
-		Text: "The kernel killed " + killed + " at the memory limit of " + text.TrimmedSizeText(limit) +
-			": ask for at least " +
-			text.TrimmedSizeText(ask) + ".",
+		Text:     killedText(n.Verdict, e.askFor(), ask, limit, max(kills, 1)),
 		Evidence: evidence("limit_mb", limit, "ask_mb", ask, "oom_kills", max(kills, 1)),
 	}
 }
 
-// ShortVerdict returns the text of v. It omits the time and the peak of an out-of-memory kill.
-func ShortVerdict(v *reporter.Verdict) string {
-	if !IsOutOfMemory(v.Cause) {
-		return v.Text
+// killedText advises ask MiB after kills processes were killed at the limit.
+func killedText(v *reporter.Verdict, askFor string, ask, limit, kills float64) string {
+	words := askFor + text.TrimmedSizeText(ask) + " or more: the kernel killed " +
+		text.Count(kills, "process", "processes") + " at the memory limit of " + text.TrimmedSizeText(limit)
+	if rate := v.Number("mb_per_second"); rate > 0 {
+		words += ", and memory was still growing, by " + GrowthText(rate)
+	}
+	return words + "."
+}
+
+// GrowthText formats a growth of memory in MiB per second, without decimals that were not measured.
+func GrowthText(rate float64) string {
+	if rate < 10 {
+		return text.SpeedText(rate)
+	}
+	return text.SizeText(rate) + "/s"
+}
+
+// killedRoom returns how many times the limit a job needs after a kill at it. If memory was still growing, the need is
+// not known.
+func killedRoom(v *reporter.Verdict) float64 {
+	if v.Number("mb_per_second") > 0 {
+		return findGrowingRoom
+	}
+	return findKilledRoom
+}
+
+// The growth that shows that the need of a job is not known.
+const (
+	growthSamples = 3   // each of the last samples has more memory than the one before
+	growthShare   = 0.1 // of the limit, in these samples together
+)
+
+// memoryGrowth returns by how many MiB per second the memory of the job grew in the last samples before a time, or NaN
+// if it did not grow in each of them, or by too small a share of the limit in MiB.
+func memoryGrowth(n *reporter.Node, before time.Time, limit float64) float64 {
+	values := n.Samples.Column(collector.JobMemory.Key())
+	times := n.Samples.Column(collector.Timestamp.Key())
+	var at, mb []float64
+	for i := range min(len(values), len(times)) {
+		if seconds := float64(before.UnixMicro()) / 1e6; !math.IsNaN(values[i]) && (before.IsZero() || times[i] < seconds) {
+			at, mb = append(at, times[i]), append(mb, values[i])
+		}
+	}
+	if s := n.Sampling; len(mb) == growthSamples && s != nil && !s.Start.IsZero() { // a job begins with next to nothing
+		at, mb = slices.Insert(at, 0, float64(s.Start.UnixMicro())/1e6), slices.Insert(mb, 0, 0)
 	}
 
-	words := v.Text
-	if when, err := time.Parse(time.RFC3339Nano, fmt.Sprint(v.Evidence["time"])); err == nil {
-		words, _, _ = strings.Cut(words, " at "+clockTime(when))
+	last, first := len(mb)-1, len(mb)-1-growthSamples
+	if first < 0 {
+		return math.NaN()
 	}
-	words, _, _ = strings.Cut(words, "; ")
-	return words
+	for i := first; i < last; i++ {
+		if !(mb[i+1] > mb[i]) {
+			return math.NaN()
+		}
+	}
+	grown, seconds := mb[last]-mb[first], at[last]-at[first]
+	if !positive(limit) || !(grown >= growthShare*limit) || !(seconds > 0) {
+		return math.NaN()
+	}
+	return grown / seconds
 }
 
 // SuggestedMemory returns how much memory to request, in MiB: twice what the job needed, rounded up, but no more than
 // its limit or 1.25 × its need, whichever is higher. It returns NaN if the need is unknown.
 func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
-	e := ruleInput{Node: n, command: commandOf(n, run)}
+	e := ruleInput{Node: n, command: commandOf(n, run), run: run}
 	if why, _ := e.reclaimReason(); why != "" || e.memoryOption() != "" {
 		return math.NaN()
 	}
@@ -69,9 +117,6 @@ func SuggestedMemory(n *reporter.Node, run *reporter.Run) float64 {
 	}
 	return ask
 }
-
-// ShortAdvice returns the advice of the rule with the given ID in a few words, or "" for an unknown rule.
-func ShortAdvice(id string) string { return ruleOf(id).Advice }
 
 // Swapped or refaulted memory shows that the job could have used more if it is at least this share of the peak.
 const (
@@ -104,15 +149,17 @@ func (e *ruleInput) unknownNeedFinding(used string) *reporter.Finding {
 	reason, name := e.reclaimReason()
 	switch option := text.Printable(e.memoryOption()); {
 	case reason != "":
-		key, words = "held_by", ", but "+reason+": how much it needs is not known."
+		key, words = "held_by", "Keep the memory: "+used+", but "+reason+", so how much it needs is not known."
 	case option == "":
 		return nil
 	case option == "java":
-		name, words = option, ". Java takes a part of the memory that it finds: set -Xmx before you ask for less."
+		name, words = option, "Set -Xmx before you ask for less memory: "+used+
+			", and Java takes a part of the memory that it finds."
 	default:
-		name, words = option, ", and may take as much as "+option+" allows: to ask for less, lower that with it."
+		name, words = option, "Lower "+option+" before you ask for less memory: "+used+
+			", and may take as much as that allows."
 	}
-	return &reporter.Finding{Severity: SeverityInfo, Text: used + words, Evidence: map[string]any{key: name}}
+	return &reporter.Finding{Severity: SeverityInfo, Text: words, Evidence: map[string]any{key: name}}
 }
 
 // memoryOption returns the part of the job's command lines that sets how much memory a program takes: "-Xmx3g", "--mem

@@ -38,15 +38,15 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 	words := ""
 	switch {
 	case others >= neighbourShare*cpus/100 && waiting >= findWaitPct && !e.isSelfContended():
-		words = fmt.Sprintf("Others kept %s of the node's %s CPUs busy, and %s waited for a CPU in %s of the time: ",
-			text.CPUs(others), text.CPUs(cpus), e.waitingTasks(reporter.MetricJobPSICPU), text.Percent(waiting))
+		words = fmt.Sprintf("others kept %s of the node's %s CPUs busy, and %s waited for a CPU in %s of the time.",
+			text.CPUs(others), text.CPUs(cpus), e.waitingTasks(reporter.MetricJobPSICPU), text.WholePercent(waiting))
 	case steal >= neighbourSteal:
-		words = fmt.Sprintf("Other virtual machines took %s of the CPU time: ", text.Percent(steal))
+		words = fmt.Sprintf("other virtual machines took %s of the CPU time.", text.WholePercent(steal))
 	default:
 		return nil
 	}
 	return &reporter.Finding{
-		Text: words + "the job may be faster on CPUs of its own.",
+		Text: "Ask for CPUs of its own, or use a quieter node: " + words,
 		Evidence: evidence("resource", "cpu", "others_cpus", others, "job_cpus", job, "cpus", cpus,
 			"waiting_pct", waiting, "steal_pct", steal),
 	}
@@ -84,10 +84,10 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 		return nil
 	}
 	return &reporter.Finding{
-		Text: fmt.Sprintf("Others held %s of the node's %s of memory, and %s waited for memory in %s of the time: "+
-			"the job may be faster on a node with more memory, or of its own.",
+		Text: fmt.Sprintf("Use a node of its own, or one with more memory: others held %s of the node's %s, and "+
+			"%s waited for memory in %s of the time.",
 			text.TrimmedSizeText(others), text.TrimmedSizeText(e.Host.MemoryMB),
-			e.waitingTasks(reporter.MetricJobPSIMemory), text.Percent(waiting)),
+			e.waitingTasks(reporter.MetricJobPSIMemory), text.WholePercent(waiting)),
 		Evidence: evidence("resource", "memory", "others_memory_mb", others, "waiting_pct", waiting),
 	}
 }

@@ -33,13 +33,13 @@ func judgeServer(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	words := fmt.Sprintf("Calls to network file systems took %s, %s of the run if they came one after the other: ",
-		text.Seconds(all.seconds), text.Percent(pct))
+	words := fmt.Sprintf("%s: calls to network file systems took %s, %s of the run if they came one after the other, ",
+		worst.remedy(), text.Seconds(all.seconds), text.WholePercent(pct))
 	if len(e.Mounts) > 1 {
 		words += text.Seconds(worst.seconds) + " "
 	}
 	return &reporter.Finding{
-		Text: words + worst.text(),
+		Text: words + worst.text() + ".",
 		Evidence: evidence("wait_seconds", all.seconds, "wait_pct", pct, "calls", all.calls, "source", worst.mount.Source,
 			"source_seconds", worst.seconds, "operation", worst.operation, "storage_wait_pct", e.storageWaitPct()),
 	}
@@ -69,7 +69,7 @@ func (e *ruleInput) mountWait(m *reporter.Mount) mountWait {
 	return w
 }
 
-// text names the mount and its calls, and what to change.
+// text names the mount and its calls.
 func (w *mountWait) text() string {
 	words := "for " + mountName(w.mount)
 	if each := 1000 * w.seconds / w.calls; positive(w.calls) && positive(each) {
@@ -78,10 +78,15 @@ func (w *mountWait) text() string {
 	if w.operation != "" {
 		words += ", most of the time for " + w.operation
 	}
+	return words
+}
+
+// remedy returns what to change.
+func (w *mountWait) remedy() string {
 	if w.operation == "" || movesData(w.operation) {
-		return words + ": copy what is used often to a local disk, or read and write in larger pieces."
+		return "Copy what is used often to a local disk, or read and write in larger pieces"
 	}
-	return words + ": open and look up fewer files, keep many small ones in one, or copy them to a local disk."
+	return "Open and look up fewer files, keep many small ones in one, or copy them to a local disk"
 }
 
 // movesData reports whether the named operation reads or writes the data of files.

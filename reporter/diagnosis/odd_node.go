@@ -111,7 +111,7 @@ func oddNodes(nodes []peer) []peerFinding {
 	}
 
 	for _, f := range out {
-		f.Text = fmt.Sprintf("Only this node of %d %s. Look at what is different there, or leave it out.",
+		f.Text = fmt.Sprintf("Look at what is different on this node, or leave it out: only it of %d %s.",
 			len(nodes), strings.Join(texts[f.peer.node], ", and "))
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -60,7 +61,7 @@ func addPeerFindings(r *reporter.Report) {
 	if len(ranks) == 0 {
 		ranks = nodes
 	}
-	addRuleFindings(r, ruleStraggler, stragglers(ranks, r))
+	addRuleFindings(r, Straggler, stragglers(ranks, r))
 }
 
 // addRuleFindings adds the findings in list, which are of the rule with the given ID, to their nodes.
@@ -75,7 +76,7 @@ func addRuleFindings(r *reporter.Report, id string, list []peerFinding) {
 
 // comparesPeers reports whether the rule with the given ID compares nodes or ranks.
 func comparesPeers(id string) bool {
-	return id == ruleImbalance || id == ruleOddNode || id == ruleStraggler
+	return id == ruleImbalance || id == ruleOddNode || id == Straggler
 }
 
 // hasPeers reports whether r has several nodes, or a node with several ranks.
@@ -234,23 +235,33 @@ func medianEnd(peers []peer) time.Time {
 	return low.Add(high.Sub(low) / 2)
 }
 
+// lateBusy is how many CPUs a late peer used on average if it had too much to do, rather than waited.
+const lateBusy = 0.7
+
 // lateFinding returns the finding on p, which ended last: late seconds after the median. Of all peers, count were late.
 func lateFinding(p *peer, late, length float64, count, of int) *reporter.Finding {
-	subject := "The job of this node"
+	subject := "the job of this node"
 	if p.rank != nil {
-		subject = fmt.Sprintf("Rank %d", p.rank.Rank)
+		subject = fmt.Sprintf("rank %d", p.rank.Rank)
 	}
-	share := text.Percent(100*late/length) + " of the run"
+	cpus := p.metric(reporter.MetricJobCores)
+	words := "Find what " + subject + " waited for: "
+	used := "it used " + text.CPUs(cpus) + " " + text.Plural(cpus, "CPU", "CPUs") + ", and "
+	switch {
+	case cpus >= lateBusy:
+		words = "Give " + subject + " less to do: "
+	case math.IsNaN(cpus):
+		used = ""
+	case cpus < 0.995:
+		used = "it used " + text.WholePercent(100*cpus) + " of a CPU, and "
+	}
+	words += used + "the other " + strconv.Itoa(of-count) + " had nothing to do for " +
+		text.WholePercent(100*late/length) + " of the run"
 	if count > 1 {
-		share += "; " + text.Count(count, "was", "were") + " late"
+		words += " (" + text.Count(count, "was", "were") + " late)"
 	}
 
-	f := &reporter.Finding{
-		Text: fmt.Sprintf("%s ended %s after the median of %d %s (%s): what the others had asked for was idle meanwhile. "+
-			"Give it less to do, or find what it waited for.",
-			subject, text.Seconds(late), of, p.kind(), share),
-		Evidence: p.evidence(of),
-	}
-	maps.Copy(f.Evidence, evidence("late", count, "late_seconds", late, "run_seconds", length))
+	f := &reporter.Finding{Text: words + ".", Evidence: p.evidence(of)}
+	maps.Copy(f.Evidence, evidence("late", count, "late_seconds", late, "run_seconds", length, "cpus", cpus))
 	return f
 }

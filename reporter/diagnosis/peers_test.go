@@ -55,7 +55,7 @@ func TestAddPeerFindings_TextsGolden(t *testing.T) {
 		merged := mergedRun(t, c.r)
 		for _, name := range merged.NodeNames() {
 			for _, f := range merged.Nodes[name].Findings {
-				if f.ID == ruleImbalance || f.ID == ruleStraggler || f.ID == ruleOddNode {
+				if f.ID == ruleImbalance || f.ID == Straggler || f.ID == ruleOddNode {
 					fmt.Fprintf(&out, "%s: %s, node %s (%s)\n  %s\n  %v\n", c.name, f.ID, name, f.Severity, f.Text, f.Evidence)
 				}
 			}
@@ -136,7 +136,7 @@ func TestAddPeerFindings_NoneForOrdinaryDifferences(t *testing.T) {
 		},
 	} {
 		r := mergedRun(t, change())
-		for _, id := range []string{ruleImbalance, ruleStraggler, ruleOddNode} {
+		for _, id := range []string{ruleImbalance, Straggler, ruleOddNode} {
 			if got := withID(r, id); got != "" {
 				t.Errorf("%s: finding %s, want none", name, got)
 			}

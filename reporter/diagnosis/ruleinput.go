@@ -17,6 +17,7 @@ type ruleInput struct {
 	*reporter.Node
 	wall    float64 // the node's run time in seconds
 	command []string
+	run     *reporter.Run // may be nil
 }
 
 // newRuleInput returns the input of the rules for n. It returns nil if the rules do not apply: if n is nil, comes from
@@ -34,7 +35,20 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 		return nil
 	}
 
-	return &ruleInput{n, wall, commandOf(n, run)}
+	return &ruleInput{n, wall, commandOf(n, run), run}
+}
+
+// askFor is AskFor for the job of e.
+func (e *ruleInput) askFor() string { return AskFor(e.Node, e.run) }
+
+// AskFor returns the words before an amount of memory: a scheduler is asked for it, any other limit is set. run may be
+// nil.
+func AskFor(n *reporter.Node, run *reporter.Run) string {
+	scheduled := run != nil && (run.Platform == reporter.PlatformSlurm || run.Platform == reporter.PlatformKubernetes)
+	if scheduled || n.Identity != nil && n.Identity.Scheduler != "" {
+		return "Ask for "
+	}
+	return "Set the limit to "
 }
 
 // commandOf returns the wrapped command of n, or else the run's.

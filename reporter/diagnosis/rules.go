@@ -17,7 +17,7 @@ import (
 func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	peak = e.groupPeak()
 	if kills > 0 {
-		needed := (limit + e.peakJobSwap()) * findKilledRoom
+		needed := (limit + e.peakJobSwap()) * killedRoom(e.Verdict)
 		if e.Limits.MemoryRange != nil { // it was raised, and the job went on
 			needed = max(needed, finiteOrZero(peak)*findTightRoom)
 		}
@@ -26,11 +26,11 @@ func (e *ruleInput) askAtLimit(pct, limit, kills float64) (ask, peak float64) {
 	return roundSize(max(peak+e.peakJobSwap(), finiteOrZero(e.peakMemory())) * findTightRoom), peak
 }
 
-// ofLimit formats the limit for a sentence: " of 2 GiB". It lists all values of a limit that changed, but after a kill
-// only the one that caused it. It returns "" if the limit is unknown.
-func (e *ruleInput) ofLimit(limit, kills float64) string {
+// ofLimit formats the limit for a sentence: " of 2 GiB". It lists all values of a limit that changed. It returns "" if
+// the limit is unknown.
+func (e *ruleInput) ofLimit(limit float64) string {
 	switch {
-	case !(kills > 0) && e.Limits != nil && e.Limits.MemoryRange != nil:
+	case e.Limits != nil && e.Limits.MemoryRange != nil:
 		return " of " + reporter.MemoryLimitText(e.Limits, text.TrimmedSizeText) +
 			" (" + reporter.LimitChangeText(e.Limits.MemoryRange) + ")"
 	case positive(limit):
@@ -50,45 +50,9 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	swapped := e.peakJobSwap()
-	reason, name := e.reclaimReason()
-	if name == "swap" && swapped >= 1 { // the text has that already
-		reason = ""
-	}
 	ask, peak := e.askAtLimit(pct, limit, kills)
-	least := ""
-	if kills > 0 || name != "" {
-		least = "at least "
-	}
-
-	words := "The memory in use came to " + text.Percent(pct) + " of the limit" + e.ofLimit(limit, kills)
-	if swapped >= 1 {
-		words += ", and " + text.TrimmedSizeText(swapped) + " of the job's were swapped out"
-	}
-	if kills > 0 {
-		words += ", and the kernel killed " + text.Count(kills, "process", "processes") + " for it"
-		if heaviest := heaviestText(e.Node); heaviest != "" {
-			words += "; " + heaviest
-		}
-	}
-
-	severity := ""
-	switch own := e.Metric(reporter.MetricJobMemoryPeak); {
-	case !(kills > 0) && own < findTightOwn*limit:
-		severity = SeverityInfo
-		words += "; the job itself had at most " + text.TrimmedSizeText(own) +
-			": look what else its control group holds, or ask for more memory."
-	case positive(ask) && name != "" && !(kills > 0):
-		if reason != "" {
-			words += ", and " + reason
-		}
-		words += ": ask for " + least + text.TrimmedSizeText(ask) + "; how much it needs is not known."
-	case positive(ask):
-		words += ": ask for " + least + text.TrimmedSizeText(ask) + "."
-	default:
-		words += ": ask for more memory."
-	}
-
+	severity, words := e.tightText(pct, limit, kills, ask)
+	swapped := e.peakJobSwap()
 	f := &reporter.Finding{Severity: severity, Text: words,
 		Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit,
 			"ask_mb", ask, "oom_kills", kills)}
@@ -96,6 +60,38 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 		f.Evidence["swapped_mb"] = text.Round(swapped, 3)
 	}
 	return f
+}
+
+// tightText returns the severity ("" = the rule's) and the text of the finding on memory that came to pct percent of
+// the limit.
+func (e *ruleInput) tightText(pct, limit, kills, ask float64) (severity, words string) {
+	if kills > 0 {
+		return "", killedText(e.Verdict, e.askFor(), ask, limit, kills)
+	}
+
+	reached := "memory came to " + text.WholePercent(pct) + " of the limit" + e.ofLimit(limit)
+	swapped := e.peakJobSwap()
+	if swapped >= 1 {
+		reached += ", and " + text.TrimmedSizeText(swapped) + " of the job were swapped out"
+	}
+	reason, name := e.reclaimReason()
+	if name == "swap" && swapped >= 1 { // the text has that already
+		reason = ""
+	}
+
+	own := e.Metric(reporter.MetricJobMemoryPeak)
+	switch {
+	case own < findTightOwn*limit:
+		return SeverityInfo, "Look what else its control group holds, or ask for more memory: " + reached +
+			", and the job itself had " + text.TrimmedSizeText(own) + " at most."
+	case !positive(ask):
+		return "", "Ask for more memory: " + reached + "."
+	case name == "":
+		return "", e.askFor() + text.TrimmedSizeText(ask) + ": " + reached + " (this is the peak + 25 %, rounded)."
+	case reason != "":
+		reached += ", and " + reason
+	}
+	return "", e.askFor() + text.TrimmedSizeText(ask) + " or more: " + reached + "; how much it needs is not known."
 }
 
 // judgeDisk fires if a file system was nearly full.
@@ -107,12 +103,12 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 	if !positive(pct) || pct < findDiskPct || free >= findDiskFreeMB {
 		return nil
 	}
-	words := "The file system " + e.fullestPath() + "was up to " + text.Percent(pct) + " full"
+	words := "Make room, or write elsewhere: the file system " + e.fullestPath() + "was up to " +
+		text.WholePercent(pct) + " full"
 	if !math.IsNaN(free) {
 		words += ", with " + text.TrimmedSizeText(free) + " free"
 	}
-	return &reporter.Finding{Text: words + ": make room or write elsewhere before writing fails.",
-		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
+	return &reporter.Finding{Text: words + ".", Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
 // judgeGPUIdle fires if next to nothing ran on GPUs of the job. It advises asking for fewer, but keeping those with
@@ -142,22 +138,22 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s "+
-		"(utilization does not say how much of the GPU it used)",
-		gpuNames(idle, "was", "were"), text.Percent(slices.Max(use)), text.Plural(len(idle), "", " at most"))
+	words := fmt.Sprintf("%s nearly idle, with a kernel in %s of the time%s "+
+		"(how much of the GPU it used is not known)",
+		gpuNames(idle, "was", "were"), text.WholePercent(slices.Max(use)), text.Plural(len(idle), "", " at most"))
 	if filled > 0 {
 		words += fmt.Sprintf(", though up to %s of %s was in use",
 			text.TrimmedSizeText(held), text.Plural(len(idle), "its memory", "the memory of one"))
 	}
+	advice := "Find what " + text.Plural(len(idle), "it waits", "they wait") + " for: "
 	switch needed := own - len(idle) + filled; {
 	case filled == len(idle):
-		words += ": find"
 	case needed > 0:
-		words += fmt.Sprintf(": ask for %d instead of %d, or find", needed, own)
+		advice = fmt.Sprintf("Ask for %s instead of %d, or f%s", text.Count(needed, "GPU", "GPUs"), own, advice[1:])
 	default:
-		words += ": ask for none, or find"
+		advice = "Ask for no GPU, or f" + advice[1:]
 	}
-	return &reporter.Finding{Text: words + " what " + text.Plural(len(idle), "it waits", "they wait") + " for.",
+	return &reporter.Finding{Text: advice + words + ".",
 		Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "peak_mb", held, "gpus_of_job", own)}
 }
 
@@ -182,8 +178,8 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: "+
-		"larger inputs may fail, unless the framework takes all memory beforehand.",
+	words := fmt.Sprintf("Expect larger inputs to fail, unless the framework takes all memory beforehand: "+
+		"the memory of %s was full, up to %s of %s.",
 		gpuNames(full, "", ""), text.TrimmedSizeText(used[fullest]), text.TrimmedSizeText(total[fullest]))
 	return &reporter.Finding{Text: words, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
 }
@@ -196,19 +192,19 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 
 	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpusGiven()
 	f := &reporter.Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
-	words := "The job kept " + text.CPUs(mean) + " of " + e.itsCPUs() + " busy on average"
+	words := "it used " + text.CPUs(mean) + " of " + e.itsCPUs()
 	switch {
 	case e.bound() && !e.cpusAskedFor(): // it could use more, and chose not to
 		return nil
 	case e.bound():
-		f.Text, f.Evidence["ask_cpus"] = words+": let it use the others, or ask for 1 CPU", 1.0
+		f.Text, f.Evidence["ask_cpus"] = "Use the other CPUs, or ask for 1 CPU: "+words, 1.0
 	case peak > findPhasesPeak:
-		f.Text = fmt.Sprintf("%s, and up to %s: let the parts with one busy thread work in parallel",
+		f.Text = fmt.Sprintf("Let the parts with one busy thread work in parallel: on average %s, and %s at most",
 			words, text.CPUs(peak))
 	case e.cpusAskedFor():
-		f.Text, f.Evidence["ask_cpus"] = words+", as one thread does: let it work in parallel, or ask for 1 CPU", 1.0
+		f.Text, f.Evidence["ask_cpus"] = "Work in parallel, or ask for 1 CPU: "+words, 1.0
 	default:
-		f.Text = words + ", as one thread does: it can be faster if it works in parallel"
+		f.Text = "Work in parallel to be faster: " + words
 	}
 
 	if f.Text += "."; !e.cpusAskedFor() {
@@ -221,7 +217,7 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 func (e *ruleInput) itsCPUs() string {
 	if e.bound() {
 		return "the " + text.CPUs(e.Limits.GivenCPUs) + " CPUs it was given, of which it bound itself to " +
-			reporter.CPUsText(e.Limits) + ","
+			reporter.CPUsText(e.Limits)
 	}
 	return "its " + reporter.CPUsText(e.Limits) + " CPUs"
 }
@@ -239,8 +235,9 @@ func judgeCPUsUnused(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 	return &reporter.Finding{
-		Text: fmt.Sprintf("The job kept %s of %s busy on average, and up to %s: ask for %s instead of %s.",
-			text.CPUs(mean), e.itsCPUs(), text.CPUs(peak), text.CPUs(ask), text.CPUs(limit)),
+		Text: fmt.Sprintf("Ask for %s instead of %s: on average it used %s of %s, and %s at most.",
+			text.CPUs(ask)+" "+text.Plural(ask, "CPU", "CPUs"), text.CPUs(limit), text.CPUs(mean), e.itsCPUs(),
+			text.CPUs(peak)),
 		Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit, "ask_cpus", ask)}
 }
 
@@ -251,7 +248,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	}
 
 	pct, stopped, quota := e.Metric(reporter.MetricThrottled), e.Metric(reporter.MetricThrottledSeconds), math.NaN()
-	words := "The CPU quota"
+	words := "the CPU quota"
 	if l := e.Limits; l != nil && positive(float64(l.LeastQuota())) {
 		quota = float64(l.LeastQuota()) // the lowest stops soonest
 		words += " of " + reporter.QuotaText(l) + " CPUs"
@@ -260,7 +257,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 		}
 	}
 
-	words += " stopped the job in " + text.Percent(pct) + " of its periods"
+	words += " stopped the job in " + text.WholePercent(pct) + " of its periods"
 	if e.Job != nil && e.Job.Source == host.JobFromTree {
 		words = strings.Replace(words, "the job", "the job's control group", 1)
 	}
@@ -272,11 +269,12 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	if used := e.Metric(reporter.MetricJobCPU); stopped < findThrottledLoss*used { // little was lost
 		severity = SeverityInfo
 	}
-	remedy := ": ask for more CPUs, or run fewer threads."
+	remedy := "Ask for more CPUs, or run fewer threads: "
 	if e.bound() && e.Limits.CPUs == float64(e.Limits.CPUQuota) { // in a group that the job entered
-		remedy = ": the job was given " + text.CPUs(e.Limits.GivenCPUs) + ", so raise the quota, or run fewer threads."
+		remedy = "Raise the quota, or run fewer threads: the job was given " + text.CPUs(e.Limits.GivenCPUs) +
+			" CPUs, and "
 	}
-	return &reporter.Finding{Severity: severity, Text: words + remedy,
+	return &reporter.Finding{Severity: severity, Text: remedy + words + ".",
 		Evidence: evidence("throttled_periods_pct", pct, "throttled_seconds", stopped, "cpu_quota", quota)}
 }
 
@@ -295,7 +293,7 @@ func judgeSwapping(e *ruleInput) *reporter.Finding {
 		moved = append(moved, text.TrimmedSizeText(in)+" came back from swap")
 	}
 	return &reporter.Finding{
-		Text: fmt.Sprintf("The node was short of memory: %s, %s on average. Ask for more memory, or use less.",
+		Text: fmt.Sprintf("Ask for more memory, or use less: the node was short of it, and %s, %s on average.",
 			strings.Join(moved, " and "), text.SpeedText(total/e.wall)),
 		Evidence: evidence("swap_in_mb", in, "swap_out_mb", out, "mb_per_second", total/e.wall)}
 }
@@ -314,8 +312,7 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	used := fmt.Sprintf("The job used at most %s of its %s of memory", text.TrimmedSizeText(peak),
-		text.TrimmedSizeText(limit))
+	used := fmt.Sprintf("it used at most %s of its %s", text.TrimmedSizeText(peak), text.TrimmedSizeText(limit))
 	if f := e.unknownNeedFinding(used); f != nil {
 		f.Evidence["peak_mb"], f.Evidence["limit_mb"] = text.Round(peak, 3), text.Round(limit, 3)
 		return f
@@ -325,7 +322,8 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 		severity = SeverityInfo
 	}
 	return &reporter.Finding{Severity: severity,
-		Text:     fmt.Sprintf("%s: ask for %s instead of %s.", used, text.TrimmedSizeText(ask), text.TrimmedSizeText(limit)),
+		Text: fmt.Sprintf("%s%s instead of %s: it used %s at most (this is twice that, rounded).", e.askFor(),
+			text.TrimmedSizeText(ask), text.TrimmedSizeText(limit), text.TrimmedSizeText(need)),
 		Evidence: evidence("peak_mb", peak, "limit_mb", limit, "ask_mb", ask)}
 }
 
@@ -346,13 +344,13 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	words := fmt.Sprintf("%d of %s samples are missing", s.MissedTicks, text.Fixed(ticks, 0))
+	words := fmt.Sprintf("Leave perfagent a little CPU, or choose a longer --interval: %d of %s samples are missing",
+		s.MissedTicks, text.Fixed(ticks, 0))
 	if positive(gap) {
 		words += ", up to " + text.Seconds(gap) + " in one gap"
 	}
 	return &reporter.Finding{
-		Text: words + ": peaks may not have been seen, totals are right. " +
-			"Leave perfagent a little CPU, or choose a longer --interval.",
+		Text: words + "; peaks may not have been seen, totals are right.",
 		Evidence: evidence("missed_ticks", s.MissedTicks, "samples", s.Samples,
 			"missed_pct", missed, "longest_gap_seconds", gap)}
 }
@@ -371,13 +369,13 @@ func judgeClockedDown(e *ruleInput) *reporter.Finding {
 	words, severity := "", ""
 	switch {
 	case pct >= clockedShare:
-		words = fmt.Sprintf("The node's CPUs were clocked down for their heat, one of them for %s (%s of the run)",
-			text.Seconds(seconds), text.Percent(pct))
+		words = fmt.Sprintf("the node's CPUs were clocked down for their heat, one of them for %s (%s of the run)",
+			text.Seconds(seconds), text.WholePercent(pct))
 		if pct < clockedMuch {
 			severity = SeverityInfo
 		}
 	case math.IsNaN(seconds) && events >= clockedEvents:
-		words, severity = "The node's CPUs were clocked down for their heat", SeverityInfo
+		words, severity = "the node's CPUs were clocked down for their heat", SeverityInfo
 	default:
 		return nil
 	}
@@ -389,7 +387,7 @@ func judgeClockedDown(e *ruleInput) *reporter.Finding {
 		words += ", at up to " + text.Fixed(celsius, 0) + " " + collector.Celsius.Symbol()
 	}
 	return &reporter.Finding{Severity: severity,
-		Text: words + ": the job may be faster on a node that is cooled better, or with fewer busy CPUs.",
+		Text: "Have the node's cooling looked at, or use another node: " + words + ".",
 		Evidence: evidence("throttle_seconds", seconds, "throttle_pct", pct, "throttle_events", events,
 			"temperature_celsius", celsius)}
 }

@@ -213,11 +213,15 @@ func (q *verdictInput) signal() (cause, words string) {
 		return CauseSignal, words + " from " + senderOf(s) + " at " + clockTime(s.At)
 	}
 
+	means := SignalMeaning(name)
+	if means != "" {
+		means = ": " + means
+	}
 	switch {
 	case name == "SIGPIPE":
-		return CauseSignal, words + ": the reader of its pipe or socket had gone, or the signal was sent to it"
+		return CauseSignal, words + means
 	case isCrash(name):
-		return CauseSignal, words + crashText(name) + q.coreText()
+		return CauseSignal, words + means + q.coreText()
 	case name == "SIGKILL":
 		words += "; the kernel does not say who sent it" + q.otherKillsText()
 		if s, sent := q.lastEndSignal(); sent {
@@ -230,14 +234,15 @@ func (q *verdictInput) signal() (cause, words string) {
 	return CauseSignal, words + ", sent to the job directly; sender unknown"
 }
 
-// crashText returns what the named signal means if no process sent it, or "" if that is not known.
-func crashText(name string) string {
+// SignalMeaning returns what the named signal means if no process sent it, or "" if that is not known.
+func SignalMeaning(name string) string {
 	return map[string]string{
-		"SIGSEGV": ": it accessed memory that is not its own (segmentation fault)",
-		"SIGBUS":  ": it used memory that is not there, such as a mapped file that is cut off or has no room",
-		"SIGABRT": ": it aborted itself, or the signal was sent to it",
-		"SIGXFSZ": ": a file grew beyond the limit (ulimit -f)",
-		"SIGXCPU": ": its CPU time went beyond the limit (ulimit -t)",
+		"SIGSEGV": "it accessed memory that is not its own (segmentation fault)",
+		"SIGBUS":  "it used memory that is not there, such as a mapped file that is cut off or has no room",
+		"SIGABRT": "it aborted itself, or the signal was sent to it",
+		"SIGXFSZ": "a file grew beyond the limit (ulimit -f)",
+		"SIGXCPU": "its CPU time went beyond the limit (ulimit -t)",
+		"SIGPIPE": "the reader of its pipe or socket had gone, or the signal was sent to it",
 	}[name]
 }
 

@@ -1,6 +1,8 @@
 package diagnosis
 
 import (
+	"time"
+
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -31,7 +33,11 @@ func (q *verdictInput) stopped() (cause, words string) {
 	}
 
 	q.noteStop(s)
-	words = "stopped by the rule " + ruleText(s) + ": it was " + valueText(s) + " at " + clockTime(s.At)
+	if c, ok := collector.ColumnByKey(s.Key); ok && c == collector.JobMemory {
+		q.note("mb_per_second", memoryGrowth(q.node, s.At.Add(time.Millisecond), s.Value))
+	}
+	words = "stopped by the rule " + ruleText(s) + ": it was " + valueText(s) + " when perfagent sent " +
+		text.Printable(s.Signal) + " at " + clockTime(s.At)
 	switch after := text.Seconds(max(0, q.endTime().Sub(s.At).Seconds())); {
 	case s.Killed && q.job.Signal == "SIGKILL":
 		words += "; " + s.Signal + " did not end the job, SIGKILL did " + after + " later"

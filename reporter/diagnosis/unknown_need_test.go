@@ -51,26 +51,27 @@ func TestMemoryOptionIn(t *testing.T) {
 // If the peak does not show the need of a job, no amount is advised, and the reason is given.
 func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
 	little := findingSet(reporter.MetricJobMemoryPeak, 1000.0, reporter.MetricLimitMemory, 13.0)
-	held := func(h reporter.Reclaim) func(*reporter.Node) {
+	heldBy := func(h reporter.Reclaim) func(*reporter.Node) {
 		return findingAll(little, func(n *reporter.Node) { n.Limits.Reclaim = &h })
 	}
-	const used = "info: The job used at most 1 GiB of its 8 GiB of memory"
+	const used = "it used at most 1 GiB of its 8 GiB"
+	const held = "info: Keep the memory: " + used + ", but "
 	for name, c := range map[string]struct {
 		change   func(*reporter.Node)
 		want     string
 		evidence string
 	}{
-		"memory.high": {held(reporter.Reclaim{HighMB: 1024}), used + ", but memory.high of 1 GiB held it down: how much it needs is not known.", "held_by"},
-		"swap":        {held(reporter.Reclaim{SwapMB: 300}), used + ", but up to 300 MiB of it were in swap: how much it needs is not known.", "held_by"},
-		"page cache": {held(reporter.Reclaim{RefaultedMB: 4096}),
-			used + ", but 4 GiB had to be read again after the kernel had dropped them: how much it needs is not known.", "held_by"},
+		"memory.high": {heldBy(reporter.Reclaim{HighMB: 1024}), held + "memory.high of 1 GiB held it down, so how much it needs is not known.", "held_by"},
+		"swap":        {heldBy(reporter.Reclaim{SwapMB: 300}), held + "up to 300 MiB of it were in swap, so how much it needs is not known.", "held_by"},
+		"page cache": {heldBy(reporter.Reclaim{RefaultedMB: 4096}),
+			held + "4 GiB had to be read again after the kernel had dropped them, so how much it needs is not known.", "held_by"},
 		"java": {findingAll(little, func(n *reporter.Node) { n.Command = []string{"java", "-Xmx3g", "X"} }),
-			used + ", and may take as much as -Xmx3g allows: to ask for less, lower that with it.", "sized_by"},
+			"info: Lower -Xmx3g before you ask for less memory: " + used + ", and may take as much as that allows.", "sized_by"},
 		"java in a script": {findingAll(little, func(n *reporter.Node) {
 			n.Processes = []reporter.Process{{Command: "bash x.sh"}, {Command: "java -jar x.jar"}}
-		}), used + ". Java takes a part of the memory that it finds: set -Xmx before you ask for less.", "sized_by"},
-		"a little": {held(reporter.Reclaim{SwapMB: 1, RefaultedMB: 50}),
-			"warning: The job used at most 1 GiB of its 8 GiB of memory: ask for 2.5 GiB instead of 8 GiB.", "ask_mb"},
+		}), "info: Set -Xmx before you ask for less memory: " + used + ", and Java takes a part of the memory that it finds.", "sized_by"},
+		"a little": {heldBy(reporter.Reclaim{SwapMB: 1, RefaultedMB: 50}),
+			"warning: Set the limit to 2.5 GiB instead of 8 GiB: it used 1 GiB at most (this is twice that, rounded).", "ask_mb"},
 	} {
 		got, evidence := judged(ruleMemoryUnused, c.change)
 		_, amount := evidence["ask_mb"]
@@ -86,9 +87,9 @@ func TestFindings_UnknownNeedGivesReasonAndNoAmount(t *testing.T) {
 		}
 	}
 
-	tight := findingAll(held(reporter.Reclaim{SwapMB: 4096}), findingSet(reporter.MetricLimitMemory, 95.0))
-	if got, _ := judged(MemoryTight, tight); !strings.HasSuffix(got, ", and up to 4 GiB of it were in swap: ask for at least 10 GiB; how much it needs is not known.") {
-		t.Errorf("finding memory_tight %q, want at its end 4 GiB in swap, ask for at least 10 GiB, and that the need is not known", got)
+	tight := findingAll(heldBy(reporter.Reclaim{SwapMB: 4096}), findingSet(reporter.MetricLimitMemory, 95.0))
+	if got, _ := judged(MemoryTight, tight); !strings.HasPrefix(got, "warning: Set the limit to 10 GiB or more: ") || !strings.HasSuffix(got, ", and up to 4 GiB of it were in swap; how much it needs is not known.") {
+		t.Errorf("finding memory_tight %q, want 10 GiB or more, 4 GiB in swap, and that the need is not known", got)
 	}
 }
 

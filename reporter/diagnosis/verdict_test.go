@@ -265,7 +265,7 @@ func TestNewVerdict_Causes(t *testing.T) {
 		{"kill from another namespace", 143, "SIGTERM", sentTo(term(5, 0, "")), CauseSignal, "outside of this process namespace"},
 		{"kill by nobody knows whom", 143, "SIGTERM", sentTo(term(5, -1, "")), CauseSignal, "from a process at"},
 		{"kill by one that is gone", 143, "SIGTERM", sentTo(term(5, 78, "")), CauseSignal, "from process 78"},
-		{"a rule", 143, "SIGTERM", stopAt(9), CauseStopped, "stopped by the rule 'job_memory_mb > 8000': it was 7.9 GiB at 12:00:09 UTC; the job died of SIGTERM"},
+		{"a rule", 143, "SIGTERM", stopAt(9), CauseStopped, "stopped by the rule 'job_memory_mb > 8000': it was 7.9 GiB when perfagent sent SIGTERM at 12:00:09 UTC; the job died of SIGTERM"},
 		{"a rule, exited with 0", 0, "", stopAt(9), CauseStopped, "; the job exited with code 0"},
 		{"a rule, exited with 128+n", 143, "", stopAt(9), CauseStopped, "; the job exited with code 143"},
 		{"a rule, killed", 137, "SIGKILL", all(stopAt(9), stopKilled), CauseStopped, "; SIGTERM did not end the job, SIGKILL did 11.0 s later"},
@@ -274,7 +274,7 @@ func TestNewVerdict_Causes(t *testing.T) {
 		{"a rule, and the time limit after it", 143, "SIGTERM", all(stopAt(9), sentTo(term(15, 77, "timeout"))), CauseStopped, "stopped by the rule"},
 		{"a rule, and a full disk", 1, "", all(stopAt(9), roomLeft(full)), CauseStopped, "stopped by the rule"},
 		{"a rule before the OOM kill", 137, "SIGKILL", all(oomInGroup(main), stopAt(5)), CauseStopped, "; the job died of SIGKILL; its control group had 1 out-of-memory kill"},
-		{"a rule after the OOM kill", 143, "SIGTERM", all(oomInGroup(child), counted(true, true), stopAt(9)), CauseOOMCgroup, "died of SIGTERM after the kernel killed a process: worker (process 4300) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB; then the rule 'job_memory_mb > 8000' stopped the job at 12:00:09 UTC"},
+		{"a rule after the OOM kill", 143, "SIGTERM", all(oomInGroup(child), counted(true, true), stopAt(9)), CauseOOMCgroup, "died of SIGTERM after the kernel killed a process: worker (process 4300) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; then the rule 'job_memory_mb > 8000' stopped the job at 12:00:09 UTC"},
 		{"a rule after the OOM kill, killed", 137, "SIGKILL", all(oomInGroup(child), logPIDs, stopAt(9), stopKilled), CauseOOMCgroup, "died of SIGKILL after the kernel killed a process: worker (process 4300)"},
 		{"a rule after an OOM kill that did no harm", 0, "", all(oomInGroup(child), stopAt(9)), CauseStopped, "; its control group had 1 out-of-memory kill"},
 		{"a rule after an OOM kill of a neighbour", 143, "SIGTERM", all(oomInGroup(foreign(stranger)), stopAt(9)), CauseStopped, "stopped by the rule"},
@@ -288,7 +288,7 @@ func TestNewVerdict_Causes(t *testing.T) {
 		{"Ctrl-C", 130, "SIGINT", sentTo(collector.Signal{Signal: "SIGINT", Number: 2, At: reportertest.RunStart, Kernel: true, PID: -1}), CauseSignal, "from the terminal (Ctrl-C)"},
 
 		{"OOM of the main process", 137, "SIGKILL", all(oomInGroup(main), counted(true, true)), CauseOOMCgroup,
-			"killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB"},
+			"killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC"},
 		{"OOM, counted", 137, "SIGKILL", all(noLog, counted(true, true)), CauseOOMCgroup, "killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB"},
 		{"OOM, held", 137, "SIGKILL", all(noLog, largest(1900)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB"},
 		{"OOM, held, the host was short, too", 137, "SIGKILL", all(noLog, largest(1900), available(4.9)), CauseOOM, "which is not known"},
@@ -335,7 +335,7 @@ func TestNewVerdict_Causes(t *testing.T) {
 		{"OOM at the limit", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
 		{"OOM at the same limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm", 52), inner("/slurm/job_1/step")), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
 		{"OOM at a higher limit, full below", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 2047)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
-		{"OOM at a limit that was raised later", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm", 300), fullAt(200)), CauseOOMCgroup, "hit the memory limit of 200 MiB of its control group at 12:00:07 UTC; peak 200 MiB"},
+		{"OOM at a limit that was raised later", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm", 300), fullAt(200)), CauseOOMCgroup, "hit the memory limit of 200 MiB of its control group at 12:00:07 UTC"},
 		{"OOM of a child, then kill -9, all of the group ours", 137, "SIGKILL", all(own, logPIDs, oomInGroup(child)), CauseSignal,
 			"killed by SIGKILL; the kernel does not say who sent it; before, its control group had 1 out-of-memory kill of other processes"},
 		{"OOM of a child, then TERM that is heeded", 143, "", all(oomInGroup(child), sentTo(term(15, 77, "bash"))), CauseSignal, "as programs do after SIGTERM"},
@@ -661,6 +661,22 @@ func TestTimeoutLimit(t *testing.T) {
 		got, ok := TimeoutLimit(strings.Fields(text))
 		if ok != (want > 0) || ok && got != want {
 			t.Errorf("TimeoutLimit(%q) = %v, %v, want %v (-1 = none)", text, got, ok, want)
+		}
+	}
+}
+
+// A job that was killed at its own limit has that limit as its peak, unless others share the group.
+func TestNewVerdict_PeakIsTheLimitThatKilled(t *testing.T) {
+	for neighbours, limited := range map[float64]bool{0: true, 1: false} {
+		var in Input
+		verdictOf(t, 137, "SIGKILL", func(c *verdictCase) {
+			all(oomInGroup(victim("python", 4242, "/slurm/job_1", false)), counted(true, true))(c)
+			c.a.Neighbours, in = series.Optional(neighbours), c.in
+		})
+		n := New(in).Nodes["0"]
+		if n.Verdict.Cause != CauseOOMCgroup || (n.Job.PeakMemoryMB == 2048) != limited {
+			t.Errorf("%v neighbours: cause %s, peak %v MiB; want oom_cgroup, and 2048 if there are none", neighbours,
+				n.Verdict.Cause, n.Job.PeakMemoryMB)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package summary
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,33 +11,60 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Advice returns what to change, the most important first: the line to paste, if the run's platform has one, and the
-// findings. For several nodes it returns each finding once, with its nodes.
-func Advice(r *reporter.Report) []Message {
-	found := adviceFindings(r)
-	var out []Message
-	if line := requestLine(r); line != "" {
-		out = append(out, Message{Text: line, Bad: hasRequestWarning(found), Paste: true})
-	}
-	for _, a := range found {
-		words := text.Printable(a.Text)
-		if strings.TrimSpace(words) == "" {
+// addFindings adds the findings: the first on the job's request or its end is the action, unless there is one.
+func (e *end) addFindings(c *Conclusion) {
+	own := c.Action != ""
+	failed := c.Outcome == Failed || c.Outcome == Stopped
+	found := adviceFindings(e.Report)
+	for _, f := range found {
+		words := strings.TrimSpace(text.Printable(f.Text))
+		if words == "" || f.ID == diagnosis.MemoryTight && own && c.Subject == "memory" {
 			continue
 		}
-		if len(r.Nodes) > 1 {
-			words = "node " + text.Printable(text.List(a.Nodes, 2)) + ": " + words
+		if rank := f.Evidence["rank"]; len(e.Nodes) > 1 && rank == nil {
+			words = strings.TrimSuffix(words, ".") + " (node " + text.Printable(text.List(f.Nodes, 2)) + ")."
 		}
-		out = append(out, Message{Text: words, Bad: a.Severity == diagnosis.SeverityWarning})
+		subject, ofJob := diagnosis.SubjectOf(f.ID)
+		of := reporter.Verdict{Evidence: f.Evidence}
+		switch {
+		case failed && !ofEnd(f.ID), !ofJob && c.Outcome != Odd && !(of.Number("job_cpus") >= heldUp):
+			c.Other = append(c.Other, words)
+		case c.Action == "" && ofJob:
+			c.Action = words
+			if c.Subject == "" {
+				c.Subject = subject
+			}
+		default:
+			c.Notes = append(c.Notes, words)
+		}
 	}
-	return out
+	for _, condition := range e.verdict.Conditions[:min(len(e.verdict.Conditions), maxConditions)] {
+		said := func(f diagnosis.MergedFinding) bool { return f.ID == condition }
+		if !slices.ContainsFunc(found, said) {
+			c.Other = append(c.Other, "On the way: "+conditionText(condition)+".")
+		}
+	}
 }
 
-// hasRequestWarning reports whether any of the findings is a warning with an amount to ask for.
-func hasRequestWarning(found []diagnosis.MergedFinding) bool {
-	return slices.ContainsFunc(found, func(a diagnosis.MergedFinding) bool {
-		mb, cpus := requestedAmounts(a.Finding)
-		return (mb > 0 || cpus > 0) && a.Severity == diagnosis.SeverityWarning
-	})
+// heldUp is how many CPUs a job used at least that busy neighbours can have held up.
+const heldUp = 0.5
+
+// maxConditions is more than there are; it bounds the cost of a hostile report.
+const maxConditions = 20
+
+// ofEnd reports whether the finding with the given ID may concern the end of a job that failed.
+func ofEnd(id string) bool {
+	subject, _ := diagnosis.SubjectOf(id)
+	return id == diagnosis.MemoryTight || subject == "disk"
+}
+
+// conditionText returns a condition in words.
+func conditionText(condition string) string {
+	return cmp.Or(map[string]string{
+		diagnosis.ConditionThrottled: "held back by its CPU quota", diagnosis.ConditionMemoryStarved: "starved for memory",
+		diagnosis.ConditionIOWait: "waiting for storage", diagnosis.ConditionSwapping: "the node was swapping",
+		diagnosis.ConditionGPUIdle: "its GPUs were idle",
+	}[condition], text.Printable(condition))
 }
 
 // adviceFindings returns the findings of the nodes. A job that the kernel killed at its memory limit has one even if it
@@ -46,7 +72,7 @@ func hasRequestWarning(found []diagnosis.MergedFinding) bool {
 func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 	var out []diagnosis.MergedFinding
 	for name, n := range r.EachNode() {
-		if f := diagnosis.MemoryKillFinding(n); f != nil && !hasMemoryTight(n) {
+		if f := diagnosis.MemoryKillFinding(n, &r.Run); f != nil && !hasMemoryTight(n) {
 			out = append(out, diagnosis.MergedFinding{Finding: *f, Nodes: []string{name}})
 			break
 		}
@@ -63,22 +89,6 @@ func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 // hasMemoryTight reports whether n has the finding that advises how much memory to ask for.
 func hasMemoryTight(n *reporter.Node) bool {
 	return slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == diagnosis.MemoryTight })
-}
-
-// ShortAdvice returns the most important advice in a few words, such as "ask for 3 GiB", or "" if there is none.
-func ShortAdvice(r *reporter.Report) string {
-	for _, a := range adviceFindings(r) {
-		mb, cpus := requestedAmounts(a.Finding)
-		switch {
-		case mb > 0:
-			return "ask for " + text.TrimmedSizeText(mb)
-		case cpus > 0:
-			return "ask for " + text.CPUs(cpus) + " " + text.Plural(cpus, "CPU", "CPUs")
-		case diagnosis.ShortAdvice(a.ID) != "":
-			return diagnosis.ShortAdvice(a.ID)
-		}
-	}
-	return ""
 }
 
 // requestedAmounts returns the memory in MiB and the CPUs that a finding advises to ask for; 0 = none.
@@ -128,7 +138,7 @@ type resourceRequest struct {
 // memory, it asks for at most twice the peak.
 func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	list := n.Findings
-	if f := diagnosis.MemoryKillFinding(n); f != nil && !hasMemoryTight(n) {
+	if f := diagnosis.MemoryKillFinding(n, run); f != nil && !hasMemoryTight(n) {
 		list = append(slices.Clone(list), *f)
 	}
 	mb, cpus, limit, gpus := 0.0, 0.0, 0.0, 0
@@ -205,22 +215,4 @@ func (a resourceRequest) join(separator, cpus, memory string) string {
 	words.Add(a.cpusChanged, "%s", cpus)
 	words.Add(a.mb > 0, "%s", memory)
 	return strings.Join(words, separator)
-}
-
-// advice writes what to change.
-func (p *terminalWriter) advice(r *reporter.Report) {
-	list, rest := shownAdvice(r)
-	p.messages("advice", list, bold, plain, adviceLines)
-	if rest != "" {
-		p.text(plain, "", rest)
-	}
-}
-
-// shownAdvice returns the advice in a summary, and a line that counts the rest, if there is any.
-func shownAdvice(r *reporter.Report) (list []Message, rest string) {
-	list = Advice(r)
-	if left := len(list) - adviceShown; left > 0 {
-		return list[:adviceShown], fmt.Sprintf("and %d more, see the report", left)
-	}
-	return list, ""
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -30,6 +31,7 @@ type Bar struct {
 	Used    float64 // CPUs or MiB; NaN for BarGPU
 	Of      float64 // CPUs, MiB or GPUs; if the limit changed, its mean over time or its value at the peak
 
+	rule         string // the rule of --stop-if that set Of
 	changedLimit string // all values of a limit that changed: "0.5 to 2"
 	note         string // the nodes covered, if not all
 	nodes        int    // nodes added
@@ -38,10 +40,7 @@ type Bar struct {
 
 // Share formats the percentage: "36 %".
 func (b Bar) Share() string {
-	if b.Percent > 0 && b.Percent < 0.5 {
-		return "<1 %"
-	}
-	return text.Fixed(b.Percent, 0) + " %"
+	return text.WholePercent(b.Percent)
 }
 
 // Look returns "alarming" if nearly all was used, "dim" if little was, and "" otherwise.
@@ -73,12 +72,16 @@ func (b Bar) of(format func(float64) string) string { return cmp.Or(b.changedLim
 // barCells is the width of a bar's picture.
 const barCells = 10
 
-// Picture draws the bar in ten cells, to an eighth of a cell. It is rounded down, so that only a full bar looks full.
+// Picture draws the bar in ten cells, to an eighth of a cell. It is rounded down, so that only a full bar looks full,
+// but not to nothing.
 func (b Bar) Picture() string {
 	const steps = 8
 	parts := [steps]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
 	filled := int(math.Floor(min(100, max(0, b.Percent)) / 100 * barCells * steps))
+	if b.Percent > 0 {
+		filled = max(1, filled)
+	}
 	out := strings.Repeat("█", filled/steps) + parts[filled%steps]
 	return out + strings.Repeat("·", barCells-utf8.RuneCountInString(out))
 }
@@ -109,9 +112,10 @@ func Bars(r *reporter.Report) []Bar {
 			continue
 		}
 		b.Percent, b.changedLimit = 100*b.Used/b.Of, changedLimit(r, b.Key)
+		b.takeRule(r)
 		switch all := len(r.Nodes); {
 		case b.Key == BarMemory && all > 1:
-			b.note = ", node " + text.Clip(text.Printable(b.at), 20)
+			b.note = " on node " + text.Clip(text.Printable(b.at), 20)
 		case b.nodes < all:
 			b.note = fmt.Sprintf(" on %d of %d nodes", b.nodes, all)
 		}
@@ -121,6 +125,21 @@ func Bars(r *reporter.Report) []Bar {
 		out = append(out, b)
 	}
 	return out
+}
+
+// takeRule makes b the share of the memory that a rule of --stop-if allowed, if it stopped the only job.
+func (b *Bar) takeRule(r *reporter.Report) {
+	v := onlyNode(r).Verdict
+	if len(r.Nodes) != 1 || b.Key != BarMemory || v == nil || v.Cause != diagnosis.CauseStopped ||
+		v.Evidence["key"] != collector.JobMemory.Key() {
+		return
+	}
+	rule, _ := v.Evidence["rule"].(string)
+	_, most, _ := strings.Cut(rule, ">")
+	most, _, _ = strings.Cut(strings.Trim(most, "= "), " ")
+	if of, err := strconv.ParseFloat(most, 64); err == nil && of > 0 && !math.IsInf(of, 0) {
+		b.rule, b.Of, b.Percent = rule, of, 100*b.Used/of
+	}
 }
 
 // changedLimit returns all values of the limit behind the bar of key, if it changed and there is one node. Otherwise it
@@ -227,6 +246,9 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 		return n.Metric(reporter.MetricMemoryPeak) / 100 * of, of
 	}
 
+	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
+		return v.Number("limit_mb"), v.Number("limit_mb")
+	}
 	if used = jobPeak(n); used == 0 {
 		used = math.NaN()
 	}
@@ -238,9 +260,6 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	of = limit
 	if jobSwapped(n) > 0 { // the limit does not count swap
 		used = min(used, of)
-	}
-	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
-		used = greatest(used, greatest(n.Metric(reporter.MetricLimitMemory)/100*of, v.Number("peak_mb")))
 	}
 	return used, of
 }

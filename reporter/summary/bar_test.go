@@ -62,9 +62,9 @@ func TestBars(t *testing.T) {
 		"a job, not the node": {barReport(barNode()),
 			"cpu ███▌······ 36 % of 4 CPUs\nmemory ███▍······ 34 % of 8.0 GiB" + gpus},
 		"no memory limit: of the node": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = series.Unknown(), nil }),
-			"cpu ███▌······ 36 % of 4 CPUs\nmemory ·········· 1 % of 256 GiB"},
+			"cpu ███▌······ 36 % of 4 CPUs\nmemory ▏········· 1 % of 256 GiB"},
 		"a limit above the node": {with(func(n *reporter.Node) { n.Limits.MemoryMB, n.GPUs = 1<<30, nil }),
-			"cpu ███▌······ 36 % of 4 CPUs\nmemory ·········· 1 % of 256 GiB"},
+			"cpu ███▌······ 36 % of 4 CPUs\nmemory ▏········· 1 % of 256 GiB"},
 		"killed at the limit between two samples": {with(func(n *reporter.Node) {
 			n.GPUs = nil
 			n.Verdict = &reporter.Verdict{Cause: "oom_cgroup", Evidence: map[string]any{"limit_mb": 8192.0, "peak_mb": 8192.0}}
@@ -74,7 +74,7 @@ func TestBars(t *testing.T) {
 			n.GPUs = n.GPUs[3:]
 			n.Metrics[reporter.GPUMetricName(reporter.MetricGPUUtilization, 0)] = 0.2
 			n.GPUs[0].MemoryMB = series.Unknown()
-		}), "cpu ███▌······ 36 % of 4 CPUs\ngpu ·········· <1 % of 1 GPU"},
+		}), "cpu ███▌······ 36 % of 4 CPUs\ngpu ▏········· <1 % of 1 GPU"},
 		"a sidecar has the node's": {&reporter.Report{Nodes: map[string]*reporter.Node{"0": {
 			Host: &reporter.Host{CPUs: 1, MemoryMB: 1024}, Metrics: reporter.Values{
 				reporter.MetricCPUMean: 50, reporter.MetricMemoryPeak: 25},
@@ -96,7 +96,7 @@ func TestBars(t *testing.T) {
 		"two nodes": {barReport(barNode(), with(func(n *reporter.Node) {
 			n.Metrics[reporter.MetricJobMemoryPeak], n.GPUs = 8192, nil
 		}).Nodes["0"]),
-			"cpu ███▌······ 36 % of 8 CPUs\nmemory ██████████ 100 % of 8.0 GiB, node 1\n" +
+			"cpu ███▌······ 36 % of 8 CPUs\nmemory ██████████ 100 % of 8.0 GiB on node 1\n" +
 				"gpu █████▊···· 58 % of 4 GPUs on 1 of 2 nodes\n" +
 				"gpu_memory █████████▎ 93 % of 320 GiB on 1 of 2 nodes"},
 		"nothing measured": {barReport(nil, &reporter.Node{}), ""},
@@ -129,19 +129,19 @@ func TestBars_HaveNumbersOfOverview(t *testing.T) {
 	}
 }
 
-// Colours mark full and hardly used bars. In ASCII only the picture shows them.
-func TestWrite_ColorsMarkFullAndHardlyUsedBars(t *testing.T) {
+// The colour of alarms marks full memory. In ASCII only the picture shows it.
+func TestWrite_ColorMarksFullMemory(t *testing.T) {
 	t.Parallel()
 	n := barNode()
 	n.Metrics[reporter.MetricJobMemoryPeak], n.Metrics[reporter.MetricJobCores] = 8100, 0.5
 	words := summaryOf(t, barReport(n), Options{Color: true, ASCII: true})
 	for _, want := range []string{
-		"\n\x1b[2mCPU      #.........   12 %  of 4 CPUs\x1b[0m\n",
-		"\n\x1b[1;31mmemory   ##########   99 %  of 8.0 GiB\x1b[0m\n",
-		"\nGPU      ######....   58 %  of 4 GPUs\n",
+		"\x1b[34m#.........\x1b[0m  12 %  mean of 4 CPUs\n",
+		"\x1b[1;31m##########\x1b[0m  99 %  peak of 8.0 GiB, 7.9 GiB\n",
+		"\x1b[34m######....\x1b[0m  58 %  mean of 4 GPUs\n",
 	} {
 		if !strings.Contains(words, want) {
-			t.Errorf("summary has no %q:\n%q", want, words[:300])
+			t.Errorf("summary has no %q:\n%q", want, words)
 		}
 	}
 }

@@ -148,3 +148,12 @@ func (a *gpuTotals) rows() []numberRow {
 	}
 	return rows
 }
+
+// usedOf formats MiB used out of a capacity: "1.5 of 8.0 GiB".
+func usedOf(used, of float64) string {
+	u, o := text.Size(used), text.Size(of)
+	if u.Unit == o.Unit { // write the unit once
+		return u.Number + " of " + o.String()
+	}
+	return u.String() + " of " + o.String()
+}

@@ -9,14 +9,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
-
-// Headline returns how the run ended and how long it took, in a few words: "exit 0 after 9.6 s".
-func Headline(r *reporter.Report) string {
-	_, words := ending(r)
-	return words
-}
 
 // Tags returns the run's tags as KEY=VALUE, sorted and printable.
 func Tags(r *reporter.Run) []string {
@@ -28,74 +21,8 @@ func Tags(r *reporter.Run) []string {
 	return out
 }
 
-// ending returns how the run ended and how long it took.
-func ending(r *reporter.Report) (style, string) {
-	run, length := r.Run, text.Seconds(r.Run.Wall())
-	if words := failedRank(r); words != "" { // even if other ranks have no known end
-		return alarm, words
-	}
-	if words := failedNode(r); words != "" && run.Incomplete == "" {
-		return alarm, words
-	}
-	switch {
-	case run.Incomplete != "":
-		return alarm, "still running or lost; last sample at " + length
-	case run.Signal != "" && run.ExitCode != nil:
-		signal := text.Clip(text.Printable(run.Signal), 20)
-		return alarm, fmt.Sprintf("killed by %s (exit %d) after %s", signal, *run.ExitCode, length)
-	case run.ExitCode != nil && *run.ExitCode != 0:
-		return alarm, fmt.Sprintf("failed (exit %d) after %s", *run.ExitCode, length)
-	case run.ExitCode != nil:
-		return bold, "exit 0 after " + length
-	case len(r.Nodes) > 0 && len(perfpyNodes(r)) == len(r.Nodes):
-		return bold, "perf.py's samples of " + length
-	}
-	if v := run.Verdict; v != nil && v.Cause == diagnosis.CauseUnknown { // an attached job's exit code
-		return bold, "ended after " + length
-	}
-	return bold, "sampled for " + length
-}
-
-// failedRank describes the first failed rank and how the other ranks ended: "rank 3 on node1 failed: exit 137 after
-// 18.8 s; 4 of 8 ranks ended with exit 0". It returns "" without ranks, or if none is known to have failed.
-func failedRank(r *reporter.Report) string {
-	number, ok := firstRank(r.Run.Verdict)
-	if !ok {
-		return ""
-	}
-
-	var first *reporter.Rank
-	var where string
-	good, all := 0, 0
-	for name, n := range r.EachNode() {
-		for _, rank := range n.RankList() {
-			all++
-			if rank.ExitCode != nil && *rank.ExitCode == 0 {
-				good++
-			}
-			if rank.Rank == number {
-				first, where = rank, plainName(n, name)
-			}
-		}
-	}
-	if first == nil || first.ExitCode == nil || *first.ExitCode == 0 {
-		return ""
-	}
-
-	words := fmt.Sprintf("rank %d", number)
-	if len(r.Nodes) > 1 {
-		words += " on " + where
-	}
-	words += fmt.Sprintf(" failed: exit %d after %s", *first.ExitCode,
-		text.Seconds(max(0, first.End.Sub(first.Start.Time).Seconds())))
-	if all > 1 {
-		words += fmt.Sprintf("; %d of %d ranks ended with exit 0", good, all)
-	}
-	return words
-}
-
 // plainName returns the name of the node's host if it looks like a host name, and otherwise name, because some readers
-// show the headline as Markdown.
+// show the conclusion as Markdown.
 func plainName(n *reporter.Node, name string) string {
 	host, _, _ := strings.Cut(n.HostName(), ".")
 	odd := func(c rune) bool {
@@ -105,18 +32,6 @@ func plainName(n *reporter.Node, name string) string {
 		return "node " + text.Clip(text.Printable(name), 10)
 	}
 	return host
-}
-
-// failedNode describes the failed one of several nodes and how the other nodes ended: "node 1 failed: exit 5 after 2.0
-// s; 2 of 3 nodes ended with exit 0". It returns "" for one node, or if no node is known to have failed.
-func failedNode(r *reporter.Report) string {
-	name, good := firstFailedNode(r)
-	if name == "" {
-		return ""
-	}
-	n := r.Nodes[name]
-	return fmt.Sprintf("node %s failed: exit %d after %s; %d of %d nodes ended with exit 0",
-		text.Clip(text.Printable(name), 10), *n.Job.ExitCode, text.Seconds(n.Wall()), good, len(r.Nodes))
 }
 
 // firstFailedNode returns the one of several nodes that the run's verdict names, or else the first failed node,

@@ -238,7 +238,7 @@ func samplingLine(s *reporter.Sampling) string {
 func agentLine(a *reporter.Agent) string {
 	var words text.Parts
 	words.Add(a.Version != "", "%s", text.Printable(a.Version))
-	words.Add(a.CPUSeconds > 0, "own cost %s of CPU", text.Seconds(a.CPUSeconds))
+	words.Add(a.CPUSeconds > 0, "overhead %s of CPU", text.Seconds(a.CPUSeconds))
 	words.Add(a.MaxRSSMB > 0, "%s memory", text.SizeText(a.MaxRSSMB))
 	return words.String()
 }

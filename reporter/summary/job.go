@@ -21,8 +21,8 @@ func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	}
 	rows = append(rows, jobMemoryRows(n)...)
 	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
-		r := numberRow{label: "job tasks", value: text.Quantity{Number: text.Fixed(processes, 0)},
-			note: text.Plural(processes, "process", "processes") + " at once"}
+		r := numberRow{label: "processes", value: text.Quantity{Number: text.Fixed(processes, 0)},
+			note: "at once"}
 		if threads := n.Metric(reporter.MetricJobThreads); !math.IsNaN(threads) {
 			r.note += ", " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
 		}
@@ -86,7 +86,7 @@ func jobIdleRows(n *reporter.Node, run *reporter.Run) []numberRow {
 	if run.WallSeconds < notableAfter || !(of > 0) {
 		return nil
 	}
-	return idleRows("job idle", of-used, of, (of-used)*run.WallSeconds/3600)
+	return idleRows("not used", of-used, of, (of-used)*run.WallSeconds/3600)
 }
 
 // jobSplit formats user and system time, and the time that wait4(2) did not report: of daemons that are still running
@@ -269,10 +269,10 @@ func jobPressureRows(n *reporter.Node, wall float64) []numberRow {
 	var rows []numberRow
 	for _, s := range pressures {
 		if v := n.Metric(s.job); v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, numberRow{label: "job waits", value: text.Percentage(v), note: s.note})
+			rows = append(rows, numberRow{label: s.label, value: text.Percentage(v), note: s.note})
 		}
 	}
-	return labelOnce(rows)
+	return rows
 }
 
 // nodePressureRows returns what held up the node: swap, waiting tasks if the job's are unknown, and the hypervisor. It
@@ -285,37 +285,27 @@ func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
 	for _, s := range pressures {
 		v := n.Metric(s.node)
 		if math.IsNaN(n.Metric(s.job)) && v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, numberRow{label: "node waits", value: text.Percentage(v), note: s.note})
+			rows = append(rows, numberRow{label: s.label, value: text.Percentage(v), note: s.note})
 		}
 	}
 	if v := n.Metric(reporter.MetricSteal); v >= notableSteal {
 		rows = append(rows, numberRow{label: "node stolen", value: text.Percentage(v),
 			note: "of the CPU time, by other virtual machines"})
 	}
-	return labelOnce(rows)
+	return rows
 }
 
 // pressure is a resource that tasks wait for.
 type pressure struct {
-	job, node string // metrics
-	note      string
-	from      float64 // least value to report, in percent of the time
+	label, note string
+	job, node   string  // metrics
+	from        float64 // least value to report, in percent of the time
 }
 
 var pressures = []pressure{
-	{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time all tasks waited for memory", notableMemory},
-	{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time all tasks waited for storage", notableIO},
-	{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time a task waited for a CPU", notableCPU},
-}
-
-// labelOnce removes a label that the row above already has.
-func labelOnce(rows []numberRow) []numberRow {
-	above := ""
-	for i, r := range rows {
-		if r.label == above {
-			rows[i].label = ""
-		}
-		above = r.label
-	}
-	return rows
+	{"memory wait", "of the time all tasks waited for memory", reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull,
+		notableMemory},
+	{"disk wait", "of the time all tasks waited for storage", reporter.MetricJobPSIIO, reporter.MetricPSIIOFull,
+		notableIO},
+	{"CPU wait", "of the time a task waited for a CPU", reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, notableCPU},
 }

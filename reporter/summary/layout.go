@@ -18,7 +18,7 @@ type terminalWriter struct {
 
 // The layout of a row: label, number, unit, note.
 const (
-	headWidth   = 9 // of the labels above the rows
+	headWidth   = 11 // of the labels of the job's few rows
 	labelWidth  = 12
 	numberWidth = 9
 	unitWidth   = 5
@@ -51,6 +51,30 @@ func (p *terminalWriter) line(s style, words string) {
 	p.out.WriteString(words + "\n")
 }
 
+// span is a part of a line with its own style.
+type span struct {
+	style
+	words string
+}
+
+// spans writes one line, cut to the width.
+func (p *terminalWriter) spans(list ...span) {
+	whole := ""
+	for _, s := range list {
+		whole += s.words
+	}
+	whole = text.Clip(strings.TrimRight(whole, " "), p.width)
+	for _, s := range list {
+		part := whole[:min(len(whole), len(s.words))]
+		if p.color && strings.HasPrefix(s.words, part) { // else it was cut
+			part = s.style.Color(part)
+		}
+		p.out.WriteString(part)
+		whole = whole[min(len(whole), len(s.words)):]
+	}
+	p.out.WriteString(whole + "\n")
+}
+
 // text writes a label and words on at most two lines.
 func (p *terminalWriter) text(s style, label, words string) { p.wrapped(s, label, words, 2) }
 
@@ -64,7 +88,7 @@ func (p *terminalWriter) wrapped(s style, label, words string, lines int) {
 
 // table writes a table after label. If label is "", the table begins in the first cell of the line.
 func (p *terminalWriter) table(label string, t *table.Table, gap int) {
-	indent := min(len(label), 1) * labelWidth
+	indent := min(len(label), 1) * p.label
 	for _, line := range t.Lines(p.width-indent, gap) {
 		p.line(line.Style, text.PadRight(label, indent)+line.Text)
 		label = ""
@@ -122,10 +146,14 @@ func (p *terminalWriter) path(label, path string) {
 		return
 	}
 	path = text.Printable(path)
-	if labelWidth+text.Width(path) > p.width {
-		p.line(plain, label)
+	if p.label+text.Width(path) > p.width {
+		p.line(dim, label)
 		p.out.WriteString(path + "\n")
 		return
 	}
-	p.out.WriteString(text.PadRight(label, labelWidth) + path + "\n")
+	label = text.PadRight(label, p.label)
+	if p.color {
+		label = dim.Color(label)
+	}
+	p.out.WriteString(label + path + "\n")
 }

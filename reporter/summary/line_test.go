@@ -25,6 +25,7 @@ func killedReport() *reporter.Report {
 			"time": "2024-05-01T12:00:09.5Z"},
 	}
 	r := barReport(n)
+	r.Run.WallSeconds = 9.6
 	r.Run.ID, r.Run.ExitCode, r.Run.Signal, r.Run.Verdict = "4711", new(137), "SIGKILL", n.Verdict
 	return r
 }
@@ -40,8 +41,6 @@ func TestLine(t *testing.T) {
 		r.Run.ExitCode, r.Run.WallSeconds = new(0), wall
 		return r
 	}
-	small := good(2, false)
-	small.Nodes["0"].Metrics[reporter.MetricJobCores], small.Nodes["0"].Metrics[reporter.MetricJobMemoryPeak] = 0.036, 40
 	survived := good(2, false)
 	survived.Nodes["0"].Verdict = &reporter.Verdict{Cause: diagnosis.CauseExited, Text: "exited with code 0, although its control group had 1 out-of-memory kill",
 		Evidence: map[string]any{"exit_code": 0.0, "oom_kills": 1.0, "limit_kills": 1.0}}
@@ -54,15 +53,14 @@ func TestLine(t *testing.T) {
 		path, want string
 		failed     bool
 	}{
-		"killed for memory": {killedReport(), "perfagent-out/4711/node-0.html", "perfagent: killed by the kernel: python3 (process 14448) hit the memory limit of 2.0 GiB of its control group; " +
-			"ask for 3 GiB; perfagent-out/4711/node-0.html\n", true},
-		"a kill that it survived": {survived, "p", "perfagent: exited with code 0, although its control group had 1 out-of-memory kill; ask for 12 GiB; p\n", true},
-		"failed":                  {failed, "p", "perfagent: exited with code 9\\n\\x1b[31m; p\n", true},
-		"18 minutes":              {good(1080, true), "p", "perfagent: exit 0 after 18 min; CPU 1.44 of 4 (36 %); memory 2.7 of 8.0 GiB (34 %); GPU 58 %; p\n", false},
-		"two hours":               {good(7320, false), "p", "perfagent: exit 0 after 2 h 02 min; CPU 1.44 of 4 (36 %); memory 2.7 of 8.0 GiB (34 %); p\n", false},
-		"18 seconds":              {good(18.3, false), "p", "perfagent: exit 0 after 18.3 s; CPU 1.44 of 4 (36 %); memory 2.7 of 8.0 GiB (34 %); p\n", false},
-		"little":                  {small, "p", "perfagent: exit 0 after 2.0 s; CPU 0.04 of 4 (1 %); memory 40 MiB of 8.0 GiB (<1 %); p\n", false},
-		"no file":                 {failed, "", "perfagent: exited with code 9\\n\\x1b[31m\n", true},
+		"killed for memory": {killedReport(), "perfagent-out/4711/node-0.html", "perfagent: Out of memory: killed at the limit of 2 GiB after 9.6 s. " +
+			"Set the limit to 3 GiB or more: it needed more than its limit. Page: perfagent-out/4711/node-0.html\n", true},
+		"a kill that it survived": {survived, "p", "perfagent: Succeeded after 2.0 s, although the kernel killed 1 process of it for lack of memory. " +
+			"Set the limit to 12 GiB or more: the kernel killed 1 process at the memory limit of 8 GiB. Report: p\n", true},
+		"failed":     {failed, "p", "perfagent: Failed (exit 9) after 2.0 s. Read its own output: it exited by itself. Report: p\n", true},
+		"18 minutes": {good(1080, true), "p.html", "perfagent: Succeeded after 18 min 00 s. Page: p.html\n", false},
+		"two hours":  {good(7320, false), "p.html", "perfagent: Succeeded after 2 h 02 min. Page: p.html\n", false},
+		"no file":    {failed, "", "perfagent: Failed (exit 9) after 2.0 s. Read its own output: it exited by itself.\n", true},
 	} {
 		if got := Line(c.report, c.path, nil); got != c.want || HasFailed(c.report) != c.failed {
 			t.Errorf("%s: line %q, failed %v; want %q, failed %v", name, got, HasFailed(c.report), c.want, c.failed)
@@ -70,22 +68,22 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// The verdict is cut first, then the advice; the path is never cut.
-func TestLine_CutsVerdictThenAdviceButNotPath(t *testing.T) {
+// The cause is cut first, then the action; the path is never cut.
+func TestLine_CutsCauseThenActionButNotPath(t *testing.T) {
 	t.Parallel()
 	path := "perfagent-out/4711/node-0.html"
 	long := killedReport()
-	long.Run.Verdict.Cause, long.Run.Verdict.Text = diagnosis.CauseSignal, strings.Repeat("ß", 500)
+	long.Run.Verdict.Cause, long.Run.Verdict.Evidence["path"] = diagnosis.CauseDiskFull, strings.Repeat("ß", 500)
 	got := Line(long, path, nil)
-	if !strings.HasSuffix(got, "ß…; ask for 3 GiB; "+path+"\n") || len(got) < MaxLine-1 {
-		t.Errorf("line of %d bytes, want nearly MaxLine with a cut verdict, the advice and the path: %q", len(got), got)
+	if !strings.HasSuffix(got, "ß… Page: "+path+"\n") || len(got) < MaxLine-3 {
+		t.Errorf("line of %d bytes, want nearly MaxLine with a cut cause, a cut action and the path: %q", len(got), got)
 	}
 
-	far := strings.Repeat("d/", 150)
-	if got := Line(long, far, nil); !strings.HasSuffix(got, "…; ask for 3 GiB; "+far+"\n") {
-		t.Errorf("line with a long path %q, want advice and path whole", got)
+	far := strings.Repeat("d/", 140)
+	if got := Line(killedReport(), far, nil); !strings.HasSuffix(got, "… Report: "+far+"\n") {
+		t.Errorf("line with a long path %q, want the path whole", got)
 	}
-	if got := Line(long, strings.Repeat("d/", 200), nil); !strings.HasSuffix(got, "…; ask for 3 GiB; perfagent show 4711\n") {
+	if got := Line(long, strings.Repeat("d/", 200), nil); !strings.HasSuffix(got, "… More: perfagent show 4711\n") {
 		t.Errorf("line with a path that is too long %q, want a command in its place", got)
 	}
 
@@ -110,7 +108,8 @@ func FuzzLine(f *testing.F) {
 				t.Fatalf("%s: line of %d bytes, want one printable line of at most MaxLine bytes: %q", name, len(line),
 					line)
 			}
-			if path = text.Printable(path); path != "" && !strings.HasSuffix(body, "; "+path) && !strings.HasSuffix(body, "; perfagent show r") {
+			if path = text.Printable(path); path != "" && !strings.HasSuffix(body, "Page: "+path) && !strings.HasSuffix(body, "Report: "+path) &&
+				!strings.HasSuffix(body, "More: perfagent show r") {
 				t.Fatalf("%s: line ends in neither the path nor a command: %q", name, line)
 			}
 		}
@@ -142,11 +141,7 @@ func TestAdvice_SlurmLineRequestsMemoryAsBefore(t *testing.T) {
 	} {
 		r := barReport(c.nodes...)
 		r.Run.Platform, r.Run.MemoryPer = reporter.PlatformSlurm, c.per
-		paste := ""
-		if list := Advice(r); len(list) > 0 && list[0].Paste {
-			paste = list[0].Text
-		}
-		if paste != c.want {
+		if paste := Conclude(r).Paste; paste != c.want {
 			t.Errorf("%s: line to paste %q, want %q", name, paste, c.want)
 		}
 	}
@@ -187,38 +182,14 @@ func TestAdvice_LineToPasteHasSyntaxOfPlatform(t *testing.T) {
 		for i, platform := range []string{reporter.PlatformSlurm, reporter.PlatformKubernetes, reporter.PlatformPodman} {
 			r := barReport(c.nodes...)
 			r.Run.Platform = platform
-			paste := ""
-			if list := Advice(r); len(list) > 0 && list[0].Paste {
-				paste = list[0].Text
-			}
-			if paste != c.want[i] {
+			if paste := Conclude(r).Paste; paste != c.want[i] {
 				t.Errorf("%s, %s: line to paste %q, want %q", name, platform, paste, c.want[i])
 			}
 			r.Run.Platform = ""
-			if list := Advice(r); len(list) > 0 && list[0].Paste {
-				t.Errorf("%s: line to paste %q without a platform, want none", name, list[0].Text)
+			if paste := Conclude(r).Paste; paste != "" {
+				t.Errorf("%s: line to paste %q without a platform, want none", name, paste)
 			}
 		}
-	}
-}
-
-func TestShortAdvice(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		finding reporter.Finding
-		want    string
-	}{
-		{reporter.Finding{ID: "memory_unused", Evidence: map[string]any{"ask_mb": 6144.0}}, "ask for 6 GiB"},
-		{reporter.Finding{ID: "one_busy_thread", Evidence: map[string]any{"ask_cpus": 1.0}}, "ask for 1 CPU"},
-		{reporter.Finding{ID: "throttled"}, "ask for more CPUs, or run fewer threads"},
-		{reporter.Finding{ID: "of a later version"}, ""},
-	} {
-		if got := ShortAdvice(barReport(&reporter.Node{Findings: []reporter.Finding{c.finding}})); got != c.want {
-			t.Errorf("advice on %s: %q, want %q", c.finding.ID, got, c.want)
-		}
-	}
-	if got := ShortAdvice(barReport()); got != "" {
-		t.Errorf("advice without a node: %q, want none", got)
 	}
 }
 
@@ -238,9 +209,10 @@ func TestWrite_FirstLineNamesFailedNode(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	words := summaryOf(t, r, Options{})
-	if first, _, _ := strings.Cut(words, "\n"); first != "perfagent: node 1 failed: exit 5 after 2.0 s; 2 of 3 nodes ended with exit 0" {
-		t.Errorf("first line %q, want the failed node and 2 of 3 with exit 0", first)
+	words := summaryOf(t, r, whole)
+	if first, _, _ := strings.Cut(words, "\n"); first != "perfagent: Node 1 failed (exit 5) after 2.0 s." ||
+		!strings.Contains(words, "2 of 3 nodes succeeded.") {
+		t.Errorf("summary does not begin with the failed node, or lacks that 2 of 3 succeeded:\n%s", words)
 	}
 	for _, words := range []string{words, showMarkdown(t, r)} {
 		if !strings.Contains(words, "command     nodes 0, 2: python train.py --epochs 3\n            node 1: sh -c 'exit 5'\n") {
@@ -248,7 +220,7 @@ func TestWrite_FirstLineNamesFailedNode(t *testing.T) {
 		}
 	}
 	again, err := diagnosis.Merge([]reporter.SourceReport{{Path: "a", Report: r}, inputs[1]})
-	if err != nil || summaryOf(t, again, Options{}) != words {
+	if err != nil || summaryOf(t, again, whole) != words {
 		t.Errorf("merging again (error %v) changes the summary:\n%s", err, words)
 	}
 }

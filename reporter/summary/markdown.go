@@ -28,17 +28,16 @@ const (
 	markdownLines  = 60   // lines of a block
 	markdownAbout  = 2000 // cells of a line about the run: a command may be long
 	markdownWidth  = 300  // cells of any other line of a block
-	// markdownAdvice is the width of a line of advice: a block does not wrap lines.
-	markdownAdvice = 110
+	markdownProse  = 1000 // cells of a paragraph
 )
 
-// WriteMarkdown writes what a run used and wasted for the job summary of a CI system, an issue or a page: how it ended,
-// the most important numbers, the sparklines, missing metrics, and all metrics with their units, folded up. Several
-// nodes get a row each, up to 50.
+// WriteMarkdown writes how a run ended and what it used for the job summary of a CI system, an issue or a page: the
+// conclusion, the most important numbers, the sparklines, missing metrics, and all metrics with their units, folded up.
+// Several nodes get a row each, up to 50.
 //
-// The output is GitHub's Markdown and loads nothing. Text from the report is only in fenced blocks and code spans,
-// where it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: cut texts end in an
-// ellipsis, and omitted lines are counted.
+// The output is GitHub's Markdown and loads nothing. Text from the report is escaped, or in fenced blocks and code
+// spans, so that it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: cut texts end in
+// an ellipsis, and omitted lines are counted.
 func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	m := &markdownWriter{}
 	m.head(r)
@@ -75,52 +74,64 @@ func (m *markdownWriter) line(words string) { m.out.WriteString(words + "\n") }
 // paragraph writes words as a line, with an empty line after it.
 func (m *markdownWriter) paragraph(words string) { m.line(words + "\n") }
 
-// head writes how the run ended, how much it used of its capacity, and what to change.
+// head writes how the run ended, what to do about it, and how much it used of its capacity.
 func (m *markdownWriter) head(r *reporter.Report) {
-	m.paragraph("### perfagent: " + table.EscapeMarkdown(m.title(r)))
-	m.verdicts(r)
+	c := Conclude(r)
+	m.paragraph("### perfagent: " + m.prose(c.Cause))
+	if lead, rest, ok := strings.Cut(c.Action, ": "); ok {
+		m.paragraph("**" + m.prose(lead) + "**: " + m.prose(rest))
+	} else if c.Action != "" {
+		m.paragraph(m.prose(c.Action))
+	}
+	if c.Paste != "" {
+		m.fence([]string{c.Paste}, markdownWidth)
+	}
+	if c.How != "" {
+		m.paragraph(m.prose(c.How))
+	}
 
 	p := &terminalWriter{width: markdownWidth}
-	p.bars(r, false)
-	m.fence(p.lines(), markdownWidth)
-	m.advice(r)
+	p.jobRows(barRows(r, &c), Options{})
+	m.fence(slices.DeleteFunc(p.lines(), func(line string) bool { return line == "" }), markdownWidth)
+	m.further(&c)
 }
 
-// title returns the headline for a Markdown heading: without a signal with an odd name, and without characters that
-// turn names into links.
-func (m *markdownWriter) title(r *reporter.Report) string {
-	titled := *r
-	if oddSignal(r) {
-		titled.Run.Signal = "a signal"
+// prose returns any text as Markdown in which nothing begins a list or other markup. Words with an address, which
+// GitHub would link even if they are escaped, become code.
+func (m *markdownWriter) prose(words string) string {
+	list := strings.Split(text.Clip(strings.TrimSpace(words), markdownProse), " ")
+	for i, word := range list {
+		if strings.Contains(word, "@") || strings.Contains(word, "://") || strings.Contains(word, "www.") {
+			list[i] = table.CodeSpan(word)
+		} else {
+			list[i] = table.EscapeMarkdown(word)
+		}
 	}
-	_, end := ending(&titled)
-	return unlinked.Replace(end)
-}
-
-// unlinked replaces characters in the name of a node or host that GitHub turns into a mention, a reference or a link.
-var unlinked = strings.NewReplacer("@", "?", "#", "?", "/", "?", "www.", "www?")
-
-// oddSignal reports whether the run's signal is not the name of a signal.
-func oddSignal(r *reporter.Report) bool {
-	return strings.Trim(r.Run.Signal, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != ""
-}
-
-// verdicts writes how the job ended, if the title does not contain it. A bad end becomes a caution alert.
-func (m *markdownWriter) verdicts(r *reporter.Report) {
-	lines := map[bool][]string{}
-	for _, v := range shownVerdicts(r) {
-		lines[v.Bad] = append(lines[v.Bad], text.Wrap(v.Text, markdownAdvice, 5)...)
+	words = strings.Join(list, " ")
+	digits := len(words) - len(strings.TrimLeft(words, "0123456789"))
+	if rest := words[digits:]; rest != "" && strings.Contains("-+=.)", rest[:1]) {
+		return words[:digits] + `\` + rest
 	}
-	m.alert("CAUTION", lines[true])
-	m.alert("NOTE", lines[false])
+	return words
+}
+
+// further lists the findings that the action does not have.
+func (m *markdownWriter) further(c *Conclusion) {
+	list := slices.Concat(c.Notes, c.Other)
+	for _, words := range list[:min(len(list), furtherShown)] {
+		m.line("- " + m.prose(words))
+	}
+	if left := len(list) - furtherShown; left > 0 {
+		m.line(fmt.Sprintf("- and %d more, see the report", left))
+	}
+	if len(list) > 0 {
+		m.line("")
+	}
 }
 
 // about writes the command, the run and its pushes.
 func (m *markdownWriter) about(r *reporter.Report) {
 	p := &terminalWriter{width: markdownAbout, label: labelWidth}
-	if oddSignal(r) && m.title(r) != Headline(r) {
-		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(r.Run.Signal))
-	}
 	p.about(r)
 	p.push(r)
 	m.fence(p.lines(), markdownAbout)
@@ -168,8 +179,8 @@ func (m *markdownWriter) nodes(r *reporter.Report) {
 	if left := len(rows) - len(shown); left > 0 {
 		remark = fmt.Sprintf("%d more nodes are in the report; failed ones are listed first.", left)
 	}
-	m.table(nodeTable(shown, &all, false), remark)
-	m.paragraph("Network without loopback; unused in CPU hours.")
+	m.table(nodeTable(shown, &all), remark)
+	m.paragraph("Network without loopback; not used in CPU hours.")
 }
 
 // chosenRows returns the rows that a summary shows, in their order. It prefers the rows of failed nodes, then the first
@@ -190,26 +201,6 @@ func chosenRows(rows []nodeRow) []nodeRow {
 		left[r.failed]--
 		return left[r.failed] < 0
 	})
-}
-
-// advice lists what to change. The texts may contain any text of the report.
-func (m *markdownWriter) advice(r *reporter.Report) {
-	list, rest := shownAdvice(r)
-	var lines []string
-	for _, a := range list {
-		mark := "- "
-		if a.Paste {
-			mark = ""
-		}
-		for _, part := range text.Wrap(a.Text, markdownAdvice, 5) {
-			lines = append(lines, mark+part)
-			mark = "  "
-		}
-	}
-	if rest != "" {
-		lines = append(lines, rest)
-	}
-	m.alert("TIP", lines)
 }
 
 // missing writes the missing metrics and the reasons.

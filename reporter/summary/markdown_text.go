@@ -13,23 +13,6 @@ func (m *markdownWriter) fence(lines []string, width int) {
 	if len(lines) == 0 {
 		return
 	}
-	m.block("", lines, width)
-	m.line("")
-}
-
-// alert writes lines of any text as one of GitHub's alerts: a quotation with a coloured heading.
-func (m *markdownWriter) alert(kind string, lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	m.line("> [!" + kind + "]")
-	m.block("> ", lines, markdownWidth)
-	m.line("")
-}
-
-// block writes a fenced block with mark before each line.
-func (m *markdownWriter) block(mark string, lines []string, width int) {
-
 	left := max(0, len(lines)-markdownLines)
 	lines = lines[:len(lines)-left]
 	words := make([]string, len(lines))
@@ -44,12 +27,13 @@ func (m *markdownWriter) block(mark string, lines []string, width int) {
 	for all := strings.Join(words, "\n"); strings.Contains(all, fence); {
 		fence += "`"
 	}
-	m.line(mark + fence + "text")
+	m.line(fence + "text")
 	for _, line := range words {
-		m.line(mark + line)
+		m.line(line)
 	}
 	if left > 0 {
-		m.line(mark + fmt.Sprintf("and %d more, see the report", left))
+		m.line(fmt.Sprintf("and %d more, see the report", left))
 	}
-	m.line(mark + fence)
+	m.line(fence)
+	m.line("")
 }

@@ -2,40 +2,85 @@ package summary
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// nodeTable returns the table of nodes. Its short form has 79 cells, and omits some columns.
-func nodeTable(rows []nodeRow, all *nodeRow, short bool) *table.Table {
-	number := func(head, long, group string, width int) table.Column {
-		return table.Column{Head: head, LongHead: long, GroupHead: group, Right: true, Min: width, Max: width}
-	}
-	host := table.Column{Head: "host", Min: 10, Max: 10}
-	t := &table.Table{HeadStyle: dim, Columns: []table.Column{
-		number("node", "", "", 5), host, number("wall", "", "", 7), number("mean", "CPU mean", "", 5),
-		number("peak", "CPU peak", "CPU %", 5), number("peak", "memory peak", "mem %", 5), number("read", "", "", 5),
-		number("write", "written", "disk", 5), number("recv", "received", "", 5), number("sent", "", "network", 5),
-		number("CPU·h", "unused", "unused", 7), number("exit", "", "", 4),
-	}}
-	if !short {
-		more := []table.Column{{Head: "job CPUs", Right: true}, {Head: "job memory", Right: true}}
-		t.Columns = slices.Insert(t.Columns, len(t.Columns)-1, more...)
+// nodeTable returns the table of nodes with their numbers, for Markdown.
+func nodeTable(rows []nodeRow, all *nodeRow) *table.Table {
+	t := &table.Table{Columns: []table.Column{{Head: "node"}, {Head: "host"}}}
+	for _, head := range []string{"wall", "CPU mean", "CPU peak", "memory peak", "read", "written", "received", "sent",
+		"not used", "job CPUs", "job memory", "exit"} {
+		t.Columns = append(t.Columns, table.Column{Head: head, Right: true})
 	}
 	for _, row := range rows {
-		t.Rows = append(t.Rows, row.cells(table.Untrusted(row.node), short))
+		t.Rows = append(t.Rows, row.cells(table.Untrusted(row.node)))
 	}
-	t.Rows = append(t.Rows, all.cells(table.Texts(all.node)[0], short))
-	t.Rows[len(rows)].Style = bold
-
+	t.Rows = append(t.Rows, all.cells(table.Texts(all.node)[0]))
 	return t
+}
+
+// endTable returns a line for each node: its host, its ranks, what it used and how it ended.
+func endTable(r *reporter.Report) *table.Table {
+	right := func(head string) table.Column { return table.Column{Head: head, Right: true} }
+	t := &table.Table{HeadStyle: dim, Columns: []table.Column{right(""), {Head: "host", Max: 16},
+		{Head: "ranks", Max: 12, Optional: true}, right("time"), right("CPU time"), right("memory"), {Head: "end"}}}
+	rows, _ := nodeRows(r)
+	last := lateNode(r)
+	for i, name := range r.NodeNames() {
+		n, row := r.Nodes[name], rows[i]
+		end := nodeEnd(n)
+		if name == last {
+			end += ", last"
+		}
+		line := table.Row{Cells: []table.Cell{table.Untrusted(text.Clip(row.node, 10)), table.Untrusted(row.host),
+			{Text: ranksText(n)}, table.Number(text.Duration(row.wall)), table.Number(text.Duration(row.jobCPU)),
+			table.Number(text.Size(row.jobMemory)), table.Untrusted(end)}}
+		if row.failed {
+			line.Style = alarm
+		}
+		t.Rows = append(t.Rows, line)
+	}
+	return t
+}
+
+// nodeEnd returns how the job of a node ended, in a few words.
+func nodeEnd(n *reporter.Node) string {
+	switch {
+	case n == nil || n.Job == nil || n.Job.ExitCode == nil:
+		return text.Absent
+	case n.Verdict != nil && diagnosis.IsOutOfMemory(n.Verdict.Cause):
+		return "out of memory"
+	case n.Job.Signal != "":
+		return text.Clip(text.Printable(n.Job.Signal), 20)
+	case *n.Job.ExitCode != 0:
+		return "exit " + strconv.Itoa(*n.Job.ExitCode)
+	}
+	return "succeeded"
+}
+
+// ranksText returns the numbers of a node's ranks: "0 to 3".
+func ranksText(n *reporter.Node) string {
+	list := n.RankList()
+	if len(list) == 0 {
+		return ""
+	}
+	first, last := list[0].Rank, list[len(list)-1].Rank
+	switch {
+	case len(list) == 1:
+		return strconv.Itoa(first)
+	case last-first == len(list)-1:
+		return fmt.Sprintf("%d to %d", first, last)
+	}
+	return fmt.Sprintf("%d of %d to %d", len(list), first, last)
 }
 
 // nodeRow is one line of the table; NaN = unknown.
@@ -50,19 +95,37 @@ type nodeRow struct {
 	failed                       bool
 }
 
-// nodes writes the numbers of all nodes together, a line for each node, a line for all nodes, and the sparklines.
-func (p *terminalWriter) nodes(r *reporter.Report, o Options) {
-	rows, all := nodeRows(r)
-	p.rows(allRows(r, &all))
-	p.phases(r, o.phases())
+// nodes writes a line for each node or, if o.Whole is set, also all that is known of each.
+func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
+	p.further(c)
+	p.jobRows(jobRowsOf(r, c), o)
+	p.table("nodes", endTable(r), 2)
+	p.deltas(Deltas(r))
+	p.phases(r, phasesShown)
 	p.operations(r)
+	if !o.Whole {
+		p.missing(r)
+		p.last(r, o)
+		return
+	}
 
+	p.label = labelWidth
 	p.gap()
-	p.table("", nodeTable(rows, &all, true), 1)
-	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
+	p.about(r)
+	_, all := nodeRows(r)
+	p.rows(allRows(r, &all))
 	p.ranks(r)
-
+	for name, n := range r.EachNode() {
+		p.gap()
+		p.line(bold, text.PadRight("node "+text.Clip(text.Printable(name), 10), labelWidth)+nodeEnd(n))
+		p.rows(jobNumbers(n, &r.Run))
+		p.nodeNumbers(n, &r.Run)
+	}
 	p.sparklines(o.NodeSparklines)
+	p.missing(r)
+	p.push(r)
+	p.cost(r)
+	p.paths(r, o)
 }
 
 // nodeRows returns the lines of the nodes and the line of all nodes.
@@ -90,13 +153,13 @@ func allRows(r *reporter.Report, all *nodeRow) []numberRow {
 func (a *nodeRow) rows() []numberRow {
 	if math.IsNaN(a.jobCPU) {
 		cpus := a.hours / a.wall * 3600
-		return idleRows("all idle", a.unused/a.hours*cpus, cpus, a.unused)
+		return idleRows("not used", a.unused/a.hours*cpus, cpus, a.unused)
 	}
 	rows := []numberRow{{label: "job CPU", value: text.Duration(a.jobCPU), note: "of all nodes"}}
 	if a.wall > 0 {
 		rows[0].note += ", " + text.UsedCPUs(a.jobCPU/a.wall) + " CPUs busy"
 	}
-	return append(rows, idleRows("job idle", a.mayUse-a.used, a.mayUse, a.idleHours)...)
+	return append(rows, idleRows("not used", a.mayUse-a.used, a.mayUse, a.idleHours)...)
 }
 
 // cost returns perfagent's own cost, or "" if it is unknown.
@@ -104,7 +167,7 @@ func (a *nodeRow) cost() string {
 	if math.IsNaN(a.agent) {
 		return ""
 	}
-	return "own cost " + text.Seconds(a.agent) + " of CPU on all nodes"
+	return "overhead " + text.Seconds(a.agent) + " of CPU on all nodes"
 }
 
 func perfpyNodes(r *reporter.Report) []string {
@@ -195,25 +258,12 @@ func greatest(a, b float64) float64 {
 }
 
 // cells returns the row of the table.
-func (a *nodeRow) cells(name table.Cell, short bool) table.Row {
-	number, host := table.Number, table.Untrusted(cmp.Or(a.hostname, a.host))
-	if short {
-		number = func(q text.Quantity) table.Cell { return table.Bare(q.Normalize().Narrow()) }
-		host = table.Untrusted(a.host)
-	}
-	row := table.Row{Cells: []table.Cell{
-		name, host, number(text.Duration(a.wall)),
-		number(text.Percentage(a.mean)), number(text.Percentage(a.peak)), number(text.Percentage(a.mem)),
-		number(text.Size(a.read)), number(text.Size(a.write)), number(text.Size(a.recv)), number(text.Size(a.sent)),
-		table.Bare(text.ShortHours(a.unused)),
+func (a *nodeRow) cells(name table.Cell) table.Row {
+	return table.Row{Cells: []table.Cell{
+		name, table.Untrusted(cmp.Or(a.hostname, a.host)), table.Number(text.Duration(a.wall)),
+		table.Number(text.Percentage(a.mean)), table.Number(text.Percentage(a.peak)), table.Number(text.Percentage(a.mem)),
+		table.Number(text.Size(a.read)), table.Number(text.Size(a.write)), table.Number(text.Size(a.recv)),
+		table.Number(text.Size(a.sent)), table.Bare(text.ShortHours(a.unused)), table.Bare(text.UsedCPUs(a.jobCPU / a.wall)),
+		table.Number(text.Size(a.jobMemory)), table.Bare(a.exit),
 	}}
-	if !short {
-		row.Cells = append(row.Cells, table.Bare(text.UsedCPUs(a.jobCPU/a.wall)), number(text.Size(a.jobMemory)))
-	}
-	row.Cells = append(row.Cells, table.Bare(a.exit))
-	if a.failed {
-		row.Style = alarm
-	}
-
-	return row
 }

@@ -105,8 +105,10 @@ func NewOverview(r *reporter.Report, report, page string) Overview {
 	if r.Run.Incomplete != "" {
 		o.State, o.End = StateIncomplete, reporter.Time{}
 	}
+	c := Conclude(r)
+	o.Verdict = c.Cause
 	if v := r.Run.Verdict; v != nil {
-		o.Cause, o.Verdict = v.Cause, v.Text
+		o.Cause = v.Cause
 	}
 
 	uses := map[string]**Usage{BarCPU: &o.CPU, BarMemory: &o.Memory, BarGPU: &o.GPU, BarGPUMemory: &o.GPUMemory}
@@ -116,8 +118,10 @@ func NewOverview(r *reporter.Report, report, page string) Overview {
 	if o.Memory == nil {
 		o.MaxRSSAtMostMB = text.Round(largestAtMost(r), 3)
 	}
-	for _, a := range Advice(r) {
-		o.Advice = append(o.Advice, a.Text)
+	for _, words := range slices.Concat([]string{c.Action, c.Paste}, c.Notes, c.Other) {
+		if words != "" {
+			o.Advice = append(o.Advice, words)
+		}
 	}
 	for _, name := range FailedNodes(r) {
 		if index, err := strconv.Atoi(name); err == nil {
@@ -208,6 +212,19 @@ func nodeFailed(n *reporter.Node) bool {
 	}
 
 	return v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0
+}
+
+// knowsNothing reports whether v contains nothing but an unknown end.
+func knowsNothing(v *reporter.Verdict) bool {
+	if v.Cause != diagnosis.CauseUnknown || len(v.Conditions) > 0 {
+		return false
+	}
+	for key := range v.Evidence {
+		if !slices.Contains([]string{"rank", "node", "host", "others_alike", "others_lost"}, key) {
+			return false
+		}
+	}
+	return true
 }
 
 // pushOf returns the state of the nodes' pushes, to MLflow and into stores: pending while any push is pending, off if

@@ -47,7 +47,7 @@ func TestNewOverview_NamesFailedNode(t *testing.T) {
 			t.Errorf("JSON has %s, want it absent: %s", absent, data)
 		}
 	}
-	for _, there := range []string{`"schema":"perfagent.summary/1"`, `"tags":{}`, `"advice":[]`, `"ranks":0`} {
+	for _, there := range []string{`"schema":"perfagent.summary/1"`, `"tags":{}`, `"advice":["Read its own output: `, `"ranks":0`} {
 		if !strings.Contains(string(data), there) {
 			t.Errorf("JSON lacks %s: %s", there, data)
 		}
@@ -105,7 +105,7 @@ func TestNewOverview_UnknownEndOfAttachedJobIsNotFailure(t *testing.T) {
 	if o := summary.NewOverview(r, "", ""); summary.HasFailed(r) || len(o.FailedNodes) != 0 {
 		t.Errorf("failed %v, nodes %v; want false, none", summary.HasFailed(r), o.FailedNodes)
 	}
-	if line := summary.Line(r, "x.html", nil); line != "perfagent: ended after 2.0 s; x.html\n" {
+	if line := summary.Line(r, "x.html", nil); line != "perfagent: Ended after 2.0 s; how is not known. Page: x.html\n" {
 		t.Errorf("line %q, want that the job ended after 2.0 s", line)
 	}
 

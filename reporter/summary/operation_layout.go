@@ -19,7 +19,7 @@ func (p *terminalWriter) operations(r *reporter.Report) {
 		series, left := section.series(ops)
 		p.table(section.label(), section.table(ops, series), 2)
 		if left > 0 {
-			p.line(plain, text.PadRight("", labelWidth)+section.more(left))
+			p.line(plain, text.PadRight("", p.label)+section.more(left))
 		}
 	}
 	p.operationProblems(r, ops)

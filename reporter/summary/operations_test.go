@@ -24,7 +24,7 @@ func workReports() map[string]*reporter.Report {
 
 func TestWrite_OperationsGolden(t *testing.T) {
 	for name, r := range workReports() {
-		got := summaryOf(t, r, Options{})
+		got := summaryOf(t, r, whole)
 		reportertest.CompareGolden(t, filepath.Join("testdata", name+".txt"), []byte(got), *update)
 		for _, width := range []int{1, 20, 60, 200} {
 			summaryOf(t, r, Options{Color: true, Width: width})
@@ -52,7 +52,7 @@ transfers   kv    0 transfers, 2 failed
             nixl  120 transfers, 8.2 GiB, avg 9.9 ms, p90 15 ms, 850 MB/s, 2
                   failed
 `
-	if got := summaryOf(t, r, Options{}); !strings.HasSuffix(got, want) {
+	if got := summaryOf(t, r, whole); !strings.HasSuffix(got, want) {
 		t.Errorf("summary\n%s\nwant it to end in\n%s", got, want)
 	}
 }
@@ -65,7 +65,7 @@ func TestWrite_ShowsFirstSeriesOfEachKind(t *testing.T) {
 		o.Times[name], o.Counters[name], o.Gauges[name] = aggregate.Timing{Count: 1, Avg: new(1.0), Total: float64(i)}, 1, aggregate.Gauge{}
 	}
 	r := workOf(o, nil)
-	for form, words := range map[string]string{"text": summaryOf(t, r, Options{}), "Markdown": showMarkdown(t, r)} {
+	for form, words := range map[string]string{"text": summaryOf(t, r, whole), "Markdown": showMarkdown(t, r)} {
 		for _, want := range []string{"s29", "s22", "22 more operations, see perfagent show --ops", "26 more counters, see", "26 more gauges, see"} {
 			if !strings.Contains(words, want) {
 				t.Errorf("%s: no %q in\n%s", form, want, words)
@@ -151,7 +151,7 @@ func FuzzWork(f *testing.F) {
 			reportertest.AddHostileOperations(r, words)
 			showMarkdownForm(t, name, showMarkdown(t, r))
 			wantPrintable(t, r, words)
-			got := summaryOf(t, r, Options{})
+			got := summaryOf(t, r, whole)
 			if shown := text.Clip(text.Printable(words), 30); !strings.Contains(got, strings.TrimSpace(strings.TrimSuffix(shown, "…"))) {
 				t.Errorf("tables lack the name %q:\n%s", shown, got)
 			}

@@ -27,7 +27,7 @@ func TestWrite_ShowsOptionalDevices(t *testing.T) {
 	}
 
 	var out strings.Builder
-	if err := summary.Write(&out, r, summary.Options{}); err != nil {
+	if err := summary.Write(&out, r, summary.Options{Long: true}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")

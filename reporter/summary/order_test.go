@@ -7,9 +7,10 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-// In any report, the job comes before the node, and own cost and paths are last.
+// In any report, the job comes before the node, and overhead and paths are last.
 func TestWrite_JobComesBeforeNode(t *testing.T) {
 	o := Options{
+		Long: true, Whole: true,
 		Path: "r.json", Page: "r.html", JobSparklines: []string{"job CPU     x"}, NodeSparklines: []string{"node CPU    x"},
 	}
 	for name, r := range reportertest.Golden() {
@@ -25,7 +26,7 @@ func TestWrite_JobComesBeforeNode(t *testing.T) {
 				node = line
 			case label == "job" && node != "" && len(r.Nodes) == 1:
 				t.Errorf("%s: line %q of the node is before line %q of the job", name, node, line)
-			case label == "perfagent" || label == "report" || label == "page":
+			case label == "overhead" || label == "report" || label == "data":
 				last = line
 			case last != "":
 				t.Errorf("%s: line %q, which belongs at the end, is before %q", name, last, line)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/table"
@@ -114,13 +115,19 @@ func chosenPhases(all []*phase, n int) []*phase {
 // phaseTable returns a table of at most limit phases, and the number of omitted ones.
 func phaseTable(r *reporter.Report, limit int) (t *table.Table, left int) {
 	t = &table.Table{Columns: []table.Column{
-		{LongHead: "phase", Max: maxPhaseName}, {LongHead: "began", Right: true}, {LongHead: "lasted", Right: true},
-		{LongHead: "CPUs", Right: true, Optional: true}, {LongHead: "memory", Right: true, Optional: true},
+		{LongHead: "phase", Max: maxPhaseName}, {LongHead: "began", Right: true, Optional: true},
+		{LongHead: "lasted", Right: true}, {LongHead: "CPUs", Right: true, Optional: true},
+		{LongHead: "peak memory", Right: true, Optional: true},
 		{LongHead: "GPU", Right: true, Optional: true},
 	}}
 	all := phasesOf(r)
+	once := !slices.ContainsFunc(all, func(p *phase) bool { return p.count != 1 })
 	for _, of := range chosenPhases(all, limit) {
 		row := of.row()
+		row[4] = strings.TrimPrefix(row[4], "peak ")
+		if once {
+			row[1] = ""
+		}
 		cells := []table.Cell{table.Untrusted(row[0])}
 		for _, words := range row[1:] {
 			cells = append(cells, table.Bare(cmp.Or(words, text.Absent)))
@@ -138,7 +145,7 @@ func (p *terminalWriter) phases(r *reporter.Report, limit int) {
 	t, left := phaseTable(r, limit)
 	p.table("phases", t, 2)
 	if left > 0 {
-		p.line(plain, text.PadRight("", labelWidth)+text.Count(left, "more phase", "more phases")+
+		p.line(plain, text.PadRight("", p.label)+text.Count(left, "more phase", "more phases")+
 			", see perfagent show")
 	}
 }

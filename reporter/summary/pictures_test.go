@@ -9,9 +9,10 @@ import (
 )
 
 // The sparklines of the job come between its numbers and the node's, the sparklines of the node before perfagent's own
-// cost. The page comes after the report.
+// cost. The page comes last.
 func TestWrite_HasSparklinesAndPage(t *testing.T) {
 	o := Options{
+		Long: true, Whole: true,
 		Path: "out/node-0.json", Page: "out/node-0.html",
 		JobSparklines: []string{"job CPU     ▁█  0 to 2 CPUs"}, NodeSparklines: []string{"node CPU    ▁█  0 to 100 %", "time        0 to 2.0 s"},
 	}
@@ -26,13 +27,13 @@ func TestWrite_HasSparklinesAndPage(t *testing.T) {
 		if len(r.Nodes) == 1 && (at < 0 || at > below) || below < 0 || strings.Contains(text, "\n\n\n") {
 			t.Errorf("%s: want the sparklines of a single node's job above those of the node, and no two empty lines together:\n%s", name, text)
 		}
-		if rest := text[max(0, below):]; strings.Contains(rest, "node memory  ") || strings.Contains(text[:max(0, below)], "own cost") {
-			t.Errorf("%s: after the node's sparklines want only own cost and paths:\n%s", name, text)
+		if rest := text[max(0, below):]; strings.Contains(rest, "node memory  ") || strings.Contains(text[:max(0, below)], "overhead") {
+			t.Errorf("%s: after the node's sparklines want only the overhead and paths:\n%s", name, text)
 		}
-		if !strings.HasSuffix(text, "\nreport      out/node-0.json\npage        out/node-0.html\n") {
-			t.Errorf("%s: want the report and then the page at the end:\n%s", name, text)
+		if !strings.HasSuffix(text, "\ndata        out/node-0.json\nreport      out/node-0.html\n") {
+			t.Errorf("%s: want the data and then the page at the end:\n%s", name, text)
 		}
-		if bare := summaryOf(t, r, Options{Path: o.Path}); strings.Contains(bare, "page ") || strings.Contains(bare, "▁") {
+		if bare := summaryOf(t, r, Options{Path: o.Path, Long: true, Whole: true}); strings.Contains(bare, "data ") || strings.Contains(bare, "▁") {
 			t.Errorf("%s: summary without sparklines and page has one:\n%s", name, bare)
 		}
 	}
@@ -40,14 +41,14 @@ func TestWrite_HasSparklinesAndPage(t *testing.T) {
 
 // Sparklines are lines of text like all others: cut, and made printable.
 func TestWrite_SparklinesAreCutAndPrintable(t *testing.T) {
-	o := Options{Width: 40, NodeSparklines: []string{reportertest.Hostile, strings.Repeat("x", 500), "\n\n", "trailing  "}, Page: strings.Repeat("p/", 60)}
-	text := summaryOf(t, reportertest.Sidecar(), Options{Width: 40, NodeSparklines: o.NodeSparklines})
+	o := Options{Long: true, Width: 40, NodeSparklines: []string{reportertest.Hostile, strings.Repeat("x", 500), "\n\n", "trailing  "}, Page: strings.Repeat("p/", 60)}
+	text := summaryOf(t, reportertest.Sidecar(), Options{Long: true, Width: 40, NodeSparklines: o.NodeSparklines})
 	if !strings.Contains(text, `a\x1b[31mred`) || !strings.Contains(text, "xxx…\n") {
 		t.Errorf("want a printable line and a cut line of sparklines:\n%s", text)
 	}
 	o.NodeSparklines = nil
 	o.Path = o.Page // summaryOf takes only the path for uncut
-	if text := summaryOf(t, reportertest.Sidecar(), o); !strings.HasSuffix(text, "\npage\n"+o.Page+"\n") {
+	if text := summaryOf(t, reportertest.Sidecar(), o); !strings.HasSuffix(text, "\nreport\n"+o.Page+"\n") {
 		t.Errorf("the path of the page is cut:\n%s", text)
 	}
 }

@@ -11,7 +11,17 @@ import (
 
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
+
+func merged(t testing.TB, inputs ...reporter.SourceReport) *reporter.Report {
+	t.Helper()
+	r, err := diagnosis.Merge(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
 
 // withVerdict draws the conclusions from all nodes and ranks of a report.
 func withVerdict(t testing.TB, r *reporter.Report) *reporter.Report {
@@ -86,7 +96,7 @@ func TestWrite_RanksGolden(t *testing.T) {
 	for name, r := range rankReports() {
 		t.Run(name, func(t *testing.T) {
 			r = withVerdict(t, r)
-			got := summaryOf(t, r, Options{Path: "perfagent-out/4711/node-0.json"})
+			got := bothSummaries(t, r, "perfagent-out/4711/node-0.json")
 			reportertest.CompareGolden(t, filepath.Join("testdata", name+".txt"), []byte(got), *update)
 			for _, width := range []int{1, 20, 60, 80, 200} {
 				summaryOf(t, r, Options{Color: true, Width: width})
@@ -106,7 +116,7 @@ func TestWrite_NodeHasOneNameInAllTables(t *testing.T) {
 			n.Host.Hostname, n.Identity.NodeName = "job-4711-"+i+"-xk2vp", "worker-"+i
 		}
 		var text, markdown strings.Builder
-		if err := errors.Join(Write(&text, r, Options{}), WriteMarkdown(&markdown, r, MarkdownOptions{})); err != nil {
+		if err := errors.Join(Write(&text, r, whole), WriteMarkdown(&markdown, r, MarkdownOptions{})); err != nil {
 			t.Fatal(err)
 		}
 		for _, out := range []string{text.String(), markdown.String()} {
@@ -169,7 +179,7 @@ func TestNewOverview_CountsRanksAndNamesFailedOnes(t *testing.T) {
 	if o.Ranks != 64 || o.Nodes != 4 || fmt.Sprint(o.FailedRanks) != "[37 38 39 40 41 42 43 44 45 46 47]" || *o.ExitCode != 7 {
 		t.Errorf("overview %+v, want 64 ranks on 4 nodes, failed ranks 37 to 47, exit code 7", o)
 	}
-	if want := "rank 37 on node3 exited with code 7; 10 others were ended by SIGTERM of the launcher within 0.5 s"; o.Verdict != want {
+	if want := "Rank 37 on node3 failed (exit 7) after 59.0 s."; o.Verdict != want {
 		t.Errorf("verdict %q, want %q", o.Verdict, want)
 	}
 	if o := NewOverview(reportertest.Nodes(3, 1), "", ""); o.Ranks != 0 || o.FailedRanks == nil || len(o.FailedRanks) != 0 {
@@ -179,9 +189,9 @@ func TestNewOverview_CountsRanksAndNamesFailedOnes(t *testing.T) {
 
 func TestLine_NamesFirstFailedRank(t *testing.T) {
 	for name, want := range map[string]string{
-		"ranks":      "perfagent: rank 3 on node1 was killed by the kernel: python (process 4245) hit the memory limit of 8.0 GiB of its control group; ask for 12 GiB; x.html\n",
-		"ranks-many": "perfagent: rank 37 on node3 exited with code 7; 10 others were ended by SIGTERM of the launcher within 0.5 s; ",
-		"ranks-node": "perfagent: rank 2 on node1 was killed by SIGSEGV: it accessed memory that is not its own (segmentation fault); ",
+		"ranks":      "perfagent: Out of memory: rank 3 on node1 was killed at the limit of 8 GiB after 18.8 s. Ask for 12 GiB or more: it needed more than its limit. Page: x.html\n",
+		"ranks-many": "perfagent: Rank 37 on node3 failed (exit 7) after 59.0 s. Read its own output: ",
+		"ranks-node": "perfagent: Rank 2 was killed by SIGSEGV after 17.0 s: it accessed memory that is not its own (segmentation fault). Read its own output, or run it in a debugger. ",
 	} {
 		r := withVerdict(t, rankReports()[name])
 		if got := Line(r, "x.html", nil); !strings.HasPrefix(got, want) {
@@ -196,8 +206,7 @@ func TestAdvice_SlurmLineGivesCPUsToEachTask(t *testing.T) {
 	n := r.Nodes["0"]
 	n.Limits.CPUs, n.Limits.CPUQuota, n.Limits.MemoryMB = 32, 32, 8192
 	r.Run.Platform = reporter.PlatformSlurm
-	list := Advice(withVerdict(t, r))
-	if want := "#SBATCH --cpus-per-task=2 --mem=4G"; len(list) == 0 || list[0].Text != want {
-		t.Errorf("advice %+v, want first %s", list, want)
+	if got, want := Conclude(withVerdict(t, r)).Paste, "#SBATCH --cpus-per-task=2 --mem=4G"; got != want {
+		t.Errorf("line to paste %q, want %q", got, want)
 	}
 }

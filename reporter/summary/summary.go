@@ -16,56 +16,89 @@ import (
 // Options configures a summary for a terminal.
 type Options struct {
 	Color bool // use colours
-	ASCII bool // draw the bars in ASCII
+	ASCII bool // draw the bars in ASCII, and no curves
 	// Width is the width of the terminal in cells. 0 and widths above 80 mean 80: longer lines are harder to read.
 	Width int
 	Path  string // of the report; "" = none
 	Page  string // of the report's page; "" = none
-	// AllPhases shows all phases instead of the longest.
-	AllPhases bool
-	// JobSparklines and NodeSparklines are lines below the numbers of the job and of the node: plain text of at most
-	// Width cells. Empty = none.
+	// Long shows all that is known of a single node, instead of what matters most.
+	Long bool
+	// Whole shows each of several nodes in full, instead of in a line.
+	Whole bool
+	// JobSparklines and NodeSparklines are lines of a long summary, below the numbers of the job and of the node: plain
+	// text of at most Width cells. Empty = none.
 	JobSparklines, NodeSparklines []string
-}
-
-// phases returns the maximum number of phases shown.
-func (o Options) phases() int {
-	if o.AllPhases {
-		return collector.MaxPhases
-	}
-	return phasesShown
+	// Curve draws values as one line of at most width cells on a scale from lo to hi; nil = no curves.
+	Curve func(values []float64, width int, lo, hi float64, ascii bool) string
 }
 
 // Width is the maximum width of a line of a summary, in cells.
 const Width = 80
 
-// Write writes how a run ended and what it used and wasted, as a few lines for people: one node in full, several nodes
-// in a line each. The job comes first, then the node, then perfagent's own cost and the paths. Nothing in the report
-// can make it write control characters or lines wider than Options.Width, except that the paths of the report and its
-// page are never cut.
+// Write writes how a run ended, what to do about it, and what it used, as a few lines for people: several nodes in a
+// line each. A long summary goes on with all numbers: the job comes first, then the node, then perfagent's own cost and
+// the paths. Nothing in the report can make it write control characters or lines wider than Options.Width, except that
+// paths are never cut.
 func Write(w io.Writer, r *reporter.Report, o Options) error {
-	p := &terminalWriter{width: Width, label: labelWidth, color: o.Color}
+	p := &terminalWriter{width: Width, label: headWidth, color: o.Color}
 	if o.Width > 0 {
 		p.width = min(o.Width, Width)
 	}
 
-	p.head(r, o)
-	p.about(r)
-	if len(r.Nodes) > 1 {
-		p.nodes(r, o)
-	} else {
-		p.node(r, o)
+	c := Conclude(r)
+	p.conclusion(&c, o.Long || len(r.Nodes) > 1)
+	switch {
+	case len(r.Nodes) > 1:
+		p.nodes(r, &c, o)
+	case o.Long:
+		p.long(r, &c, o)
+	default:
+		p.short(r, &c, o)
 	}
+	return write(w, p.out.Bytes(), "summary")
+}
 
+// long writes all that is known of a run of one node.
+func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
+	p.further(c)
+	p.jobRows(barRows(r, c), Options{ASCII: o.ASCII})
+	p.deltas(Deltas(r))
+	p.gap()
+	p.label = labelWidth
+	p.about(r)
+	p.node(r, o)
 	p.missing(r)
 	p.push(r)
 	p.cost(r)
-	p.path("report", o.Path)
-	p.path("page", o.Page)
+	p.paths(r, o)
+}
+
+// further writes the findings that the action does not have.
+func (p *terminalWriter) further(c *Conclusion) {
+	label := "also"
+	for _, words := range slices.Concat(c.Notes, c.Other)[:min(len(c.Notes)+len(c.Other), furtherShown)] {
+		p.wrapped(plain, label, words, 4)
+		label = ""
+	}
+	if left := len(c.Notes) + len(c.Other) - furtherShown; left > 0 {
+		p.text(plain, "", fmt.Sprintf("and %d more, see the report", left))
+	}
+}
+
+// furtherShown is the maximum number of further findings in a summary.
+const furtherShown = 10
+
+// paths writes where the page and the report are.
+func (p *terminalWriter) paths(r *reporter.Report, o Options) {
+	if o.Page == "" {
+		p.path("report", o.Path)
+	} else {
+		p.path("data", o.Path)
+		p.path("report", o.Page)
+	}
 	if o.Path != "" && o.Page == "" && r.Run.WallSeconds > 0 && !WorthPage(r) {
 		p.text(plain, "page", "none below 2 s; perfagent plot REPORT --to FILE.html makes one")
 	}
-	return write(w, p.out.Bytes(), "summary")
 }
 
 // write writes data to w. In an error it calls the data what.
@@ -76,37 +109,8 @@ func write(w io.Writer, data []byte, what string) error {
 	return nil
 }
 
-// head writes how the run ended, how much it used of its capacity, and what to change.
-func (p *terminalWriter) head(r *reporter.Report, o Options) {
-	s, end := ending(r)
-	for _, part := range text.Wrap("perfagent: "+end, p.width, 2) {
-		p.line(s, part)
-	}
-	p.label = headWidth
-	p.messages("verdict", shownVerdicts(r), alarm, bold, verdictLines)
-	p.bars(r, o.ASCII)
-	p.advice(r)
-	p.label = labelWidth
-}
-
-// bars writes a line for each bar.
-func (p *terminalWriter) bars(r *reporter.Report, ascii bool) {
-	for _, b := range Bars(r) {
-		picture := b.Picture()
-		if ascii {
-			picture = text.ASCII(picture)
-		}
-		look := map[string]style{"alarming": alarm, "dim": dim}[b.Look()]
-		p.line(look, text.PadRight(b.Label, headWidth)+picture+"  "+text.PadLeft(b.Share(), len("100 %"))+
-			"  "+b.CapacityText())
-	}
-}
-
 // about writes the command, the run, its tags, and remarks on it.
 func (p *terminalWriter) about(r *reporter.Report) {
-	if r.Run.Incomplete != "" {
-		p.text(alarm, "incomplete", text.Printable(r.Run.Incomplete))
-	}
 	label := "command"
 	for _, line := range commandLines(r) {
 		p.line(plain, text.PadRight(label, labelWidth)+line)
@@ -135,19 +139,25 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 func (p *terminalWriter) node(r *reporter.Report, o Options) {
 	n := onlyNode(r)
 	p.rows(jobNumbers(n, &r.Run))
-	p.phases(r, o.phases())
+	p.phases(r, collector.MaxPhases)
 	p.operations(r)
 	p.sparklines(o.JobSparklines)
 	p.ranks(r)
-
-	if rows := nodeNumbers(n, &r.Run); len(rows) > 0 {
-		p.gap()
-		if n.Host != nil {
-			p.line(plain, text.PadRight("node", labelWidth)+cmp.Or(HostLine(n.HostName(), n.Host), text.Absent))
-		}
-		p.rows(rows)
-	}
+	p.nodeNumbers(n, &r.Run)
 	p.sparklines(o.NodeSparklines)
+}
+
+// nodeNumbers writes the host and the rows of a node, if there are any.
+func (p *terminalWriter) nodeNumbers(n *reporter.Node, run *reporter.Run) {
+	rows := nodeNumbers(n, run)
+	if len(rows) == 0 {
+		return
+	}
+	p.gap()
+	if n.Host != nil {
+		p.line(plain, text.PadRight("node", labelWidth)+cmp.Or(HostLine(n.HostName(), n.Host), text.Absent))
+	}
+	p.rows(rows)
 }
 
 // jobNumbers returns the rows of the job, its limits and its GPUs.
@@ -198,7 +208,7 @@ func cpuRows(n *reporter.Node) []numberRow {
 
 	if n.Job == nil && n.Host != nil {
 		cpus := float64(n.Host.CPUs)
-		rows = append(rows, idleRows("node idle", cpus*(1-mean/100), cpus, n.Metric(reporter.MetricUnusedCPUHours))...)
+		rows = append(rows, idleRows("not used", cpus*(1-mean/100), cpus, n.Metric(reporter.MetricUnusedCPUHours))...)
 	}
 	return rows
 }
@@ -216,7 +226,7 @@ func idleRows(label string, idle, of, hours float64) []numberRow {
 		return nil
 	}
 
-	r := numberRow{label: label, note: fmt.Sprintf("%s of %s %s idle (%s %%)", text.UsedCPUs(idle), text.CPUs(of),
+	r := numberRow{label: label, note: fmt.Sprintf("%s of %s %s (%s %%)", text.UsedCPUs(idle), text.CPUs(of),
 		text.Plural(of, "CPU", "CPUs"), text.Fixed(share, 0))}
 	if hours >= notableHours {
 		r.value = text.Quantity{Number: text.Fixed(hours, 1), Unit: "CPU·h"}
@@ -263,7 +273,7 @@ func trafficRows(n *reporter.Node, wall float64) []numberRow {
 	}
 
 	if fill := n.Metric(reporter.MetricDiskPeak); !math.IsNaN(fill) {
-		rows = append(rows, numberRow{label: "node fill", value: text.Percentage(fill), note: "of the disk, peak"})
+		rows = append(rows, numberRow{label: "disk used", value: text.Percentage(fill), note: "peak"})
 	}
 	return rows
 }
@@ -306,7 +316,7 @@ func NodeLabel(group collector.TrafficGroup) string {
 // cost writes perfagent's own cost.
 func (p *terminalWriter) cost(r *reporter.Report) {
 	if words := costOf(r); words != "" {
-		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
+		p.line(dim, text.PadRight("overhead", labelWidth)+strings.TrimPrefix(words, "overhead "))
 	}
 }
 
@@ -323,10 +333,10 @@ func costOf(r *reporter.Report) string {
 func nodeCost(n *reporter.Node) string {
 	var words text.Parts
 	if n.Agent != nil {
-		words.Add(n.Agent.CPUSeconds > 0, "own cost %s of CPU", text.Seconds(n.Agent.CPUSeconds))
+		words.Add(n.Agent.CPUSeconds > 0, "overhead %s of CPU", text.Seconds(n.Agent.CPUSeconds))
 	}
 	if s := n.Sampling; s != nil {
-		words.Add(true, "%d × %v s sampled", s.Samples, s.IntervalSeconds)
+		words.Add(true, "%s, %v s apart", text.Count(float64(s.Samples), "sample", "samples"), s.IntervalSeconds)
 		words.Add(s.MissedTicks > 0, "%d missed", s.MissedTicks)
 	}
 	return words.String()

@@ -44,7 +44,7 @@ func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
 		if !utf8.ValidString(line) || line != text.Printable(line) {
 			t.Errorf("line has characters that a terminal acts on: %q", line)
 		}
-		if text.Width(line) > width && line != o.Path {
+		if text.Width(line) > width && line != o.Path && !strings.HasPrefix(line, "perfagent show ") {
 			t.Errorf("line is %d cells wide, want at most %d: %q", text.Width(line), width, line)
 		}
 		if strings.TrimRight(line, " ") != line {
@@ -54,10 +54,25 @@ func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
 	return words
 }
 
+// whole asks for all that is known.
+var whole = Options{Long: true, Whole: true}
+
+// bothSummaries returns the short and the whole summary of a report with the given path.
+func bothSummaries(t *testing.T, r *reporter.Report, path string) string {
+	t.Helper()
+	long := whole
+	long.Path = path
+	short := summaryOf(t, r, Options{Path: path})
+	if lines := strings.Count(short, "\n"); lines > shortLines && len(r.Nodes) < 2 {
+		t.Errorf("short summary has %d lines, want at most %d:\n%s", lines, shortLines, short)
+	}
+	return short + "\n=== whole\n" + summaryOf(t, r, long)
+}
+
 func TestWrite_Golden(t *testing.T) {
 	for name, r := range reportertest.Golden() {
 		t.Run(name, func(t *testing.T) {
-			got := summaryOf(t, r, Options{Path: "perfagent-out/20240501-120000-7f3a/node-0.json"})
+			got := bothSummaries(t, r, "perfagent-out/20240501-120000-7f3a/node-0.json")
 			reportertest.CompareGolden(t, filepath.Join("testdata", name+".txt"), []byte(got), *update)
 			for _, width := range []int{1, 20, 60, 80, 200} {
 				summaryOf(t, r, Options{Color: true, Width: width})
@@ -70,7 +85,7 @@ func TestWrite_ColorAddsNothingElse(t *testing.T) {
 	r := reporter.New(reportertest.JobInput(0, 90, 137, "SIGKILL"))
 	plain := summaryOf(t, r, Options{})
 	coloured := summaryOf(t, r, Options{Color: true})
-	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[1;31mperfagent: killed by SIGKILL") {
+	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[1;31mperfagent: Killed by SIGKILL") {
 		t.Errorf("want colour only if asked for, and the first line in that of alarms: with colour %q, without %q",
 			coloured, plain)
 	}
@@ -81,14 +96,14 @@ func TestWrite_ColorAddsNothingElse(t *testing.T) {
 
 func TestWrite_NeverCutsThePath(t *testing.T) {
 	path := "/" + strings.Repeat("long/", 40) + "node-0.json"
-	words := summaryOf(t, reportertest.Sidecar(), Options{Path: path})
+	words := summaryOf(t, reportertest.Sidecar(), Options{Path: path, Long: true})
 	if !strings.HasSuffix(words, "\n"+path+"\n") {
 		t.Errorf("last line is not the path %s:\n%s", path, words)
 	}
 }
 
 func TestWrite_GivesAReasonOnce(t *testing.T) {
-	words := summaryOf(t, reportertest.Incomplete(), Options{})
+	words := summaryOf(t, reportertest.Incomplete(), whole)
 	if n := strings.Count(words, "/proc/diskstats"); n != 1 {
 		t.Errorf("summary has the reason %d times, want once:\n%s", n, words)
 	}
@@ -128,6 +143,7 @@ func TestWrite_FitsWithAnyNumbers(t *testing.T) {
 			n.Agent.CPUSeconds, n.Sampling.Samples, n.Sampling.MissedTicks = number(), rng.Int64(), rng.Int64()
 		}
 		summaryOf(t, r, Options{})
+		summaryOf(t, r, whole)
 	}
 }
 

@@ -1,0 +1,314 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// outOfMemory concludes on a kill for lack of memory.
+func (e *end) outOfMemory() Conclusion {
+	limit, nodes := e.verdict.Number("limit_mb"), e.words("nodes")
+	why, because := "", ""
+	switch e.verdict.Cause {
+	case diagnosis.CauseOOMCgroup:
+		if why = " at a memory limit of a control group"; limit > 0 {
+			why = " at the limit of " + text.TrimmedSizeText(limit)
+		}
+	case diagnosis.CauseOOMHost:
+		because = ", because the node had no memory left"
+	case diagnosis.CauseOOMCPUSet, diagnosis.CauseOOMNUMA:
+		because = ", because the NUMA nodes that it may use had no memory left"
+		if nodes != "" {
+			because = ", because NUMA node " + nodes + ", all that it may use, had no memory left"
+		}
+	default:
+		because = "; whether for a limit of its control group or for the node's memory is not known"
+		if e.verdict.Number("pid") == 0 && e.signal == "SIGKILL" {
+			because = ", when the kernel had killed a process of its control group, which others share"
+		}
+	}
+
+	c := Conclusion{Outcome: Failed, Subject: "memory"}
+	if e.signal == "SIGKILL" {
+		c.Cause = "Out of memory: " + e.clause(" was ", "killed"+why) + e.after() + because + "."
+	} else {
+		c.Cause = "Out of memory: a process was killed" + why + because + ", and " + e.ofJob() + " " + e.failure() +
+			e.after() + "."
+	}
+	c.Action = "Ask for more memory, or use less: how much it needs is not known."
+	c.How = e.kill()
+	if f := diagnosis.MemoryKillFinding(e.node, &e.Run); f != nil {
+		c.Action, c.Notes = e.askForMemory(f, limit)
+	}
+	return c
+}
+
+// askForMemory returns the advice after a kill at a limit in MiB, and a note if memory grew until then.
+func (e *end) askForMemory(f *reporter.Finding, limit float64) (action string, notes []string) {
+	ask, _ := requestedAmounts(*f)
+	action = diagnosis.AskFor(e.node, &e.Run) + text.TrimmedSizeText(ask) + " or more: "
+	rate := e.verdict.Number("mb_per_second")
+	if !(rate > 0) {
+		return action + "it needed more than its limit.", nil
+	}
+	more := fmt.Sprintf("%s adds about %s at this rate: if it should not grow, look for a leak.",
+		text.TrimmedSizeText(ask), text.Seconds(math.Max(1, math.Round((ask-limit)/rate))))
+	more = strings.Replace(more, ".0 s", " s", 1)
+	return action + "it was still growing, by " + diagnosis.GrowthText(rate) + ".", []string{more}
+}
+
+// kill returns which process the kernel killed, when, and which group has the limit.
+func (e *end) kill() string {
+	words := ""
+	if name := process(e.words("process"), e.verdict.Number("pid")); name != "" {
+		words = "The kernel killed " + name + e.at("time")
+		if heaviest := e.verdict.Number("heaviest_pid"); heaviest > 0 && heaviest != e.verdict.Number("pid") {
+			words += "; the heaviest was " + process(e.words("heaviest"), heaviest)
+		}
+	}
+	if group := e.words("limit_group"); group != "" {
+		if words != "" {
+			words += "; "
+		}
+		words += "control group " + groupName(group) + " sets the limit"
+	}
+	return sentence(words)
+}
+
+// process returns the name of a process and its ID: "python3 (process 4242)".
+func process(name string, pid float64) string {
+	switch {
+	case !(pid > 0):
+		return name
+	case name == "":
+		return "process " + text.Fixed(pid, 0)
+	}
+	return name + " (process " + text.Fixed(pid, 0) + ")"
+}
+
+// groupName returns the path of a control group, or for Slurm's the last name and the job.
+func groupName(path string) string {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if job, ok := strings.CutPrefix(part, "job_"); ok {
+			if i == len(parts)-1 {
+				return "of Slurm job " + job
+			}
+			return parts[len(parts)-1] + " of Slurm job " + job
+		}
+	}
+	return text.ClipStart(path, 50)
+}
+
+// stoppedByRule concludes on a rule of --stop-if.
+func (e *end) stoppedByRule() Conclusion {
+	c := Conclusion{Outcome: Stopped,
+		Cause: capital(e.clause(" was ", "stopped by your rule '"+text.Clip(e.words("rule"), 200)+"'")) + e.after() + "."}
+	key := e.words("key")
+	for _, subject := range []string{"memory", "disk", "gpu", "cpu"} {
+		if strings.Contains(key, subject) {
+			c.Subject = subject
+			break
+		}
+	}
+	if rate := e.verdict.Number("mb_per_second"); rate > 0 {
+		c.Action = "Allow more, or find what it keeps: it was still growing, by " + diagnosis.GrowthText(rate) + "."
+	}
+	if _, how, ok := strings.Cut(text.Printable(e.verdict.Text), "': "); ok {
+		how, _, _ = strings.Cut(how, "; ")
+		c.How = sentence(how)
+	}
+	return c
+}
+
+// timeLimit concludes on a job that had no time left.
+func (e *end) timeLimit() Conclusion {
+	by := "timeout"
+	if sender := e.words("sender"); sender != "" && sender != by {
+		by = "the scheduler"
+		if id := e.node.Identity; id != nil && id.Scheduler != "" {
+			by = text.Printable(id.Scheduler)
+		}
+	}
+	return Conclusion{Outcome: Stopped, How: e.sent(), Action: "Give it more time: it was not done.",
+		Cause: "Time limit: " + e.clause(" was ", "ended by "+by) + e.after() + "."}
+}
+
+// diskFull concludes on a full file system, which may or may not be why the job failed.
+func (e *end) diskFull() Conclusion {
+	where, what := e.words("path"), "no room was left on "
+	if e.verdict.Number("available_mb") >= 1 {
+		what = "no more files could be made on "
+	}
+	return Conclusion{Outcome: Failed, Subject: "disk",
+		Cause:  "Disk full: " + what + where + " when " + e.ofJob() + " " + e.failure() + e.after() + ".",
+		Action: "Make room on " + where + ", or write elsewhere: its own output shows whether that was the reason."}
+}
+
+// sent returns who sent the signal that was to end the job, and when.
+func (e *end) sent() string {
+	name, signal := process(e.words("sender"), e.verdict.Number("sender_pid")), e.words("sent_signal")
+	if name == "" || signal == "" {
+		return ""
+	}
+	words := signal + " came from " + name + e.at("signal_time")
+	if e.signal == "SIGKILL" && signal != e.signal {
+		words += ", and SIGKILL followed"
+	}
+	return sentence(words)
+}
+
+// afterSignal returns what to do after a signal that no process sent, or "".
+func afterSignal(signal string) string {
+	switch signal {
+	case "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP":
+		return "Read its own output, or run it in a debugger."
+	case "SIGXFSZ":
+		return "Raise ulimit -f, or write smaller files."
+	case "SIGXCPU":
+		return "Raise ulimit -t."
+	}
+	return ""
+}
+
+// killedBySignal concludes on a job that a signal ended, or that exited because of one.
+func (e *end) killedBySignal() Conclusion {
+	signal := e.signalName()
+	if signal == "" {
+		if signal = e.words("signal"); signal == "" {
+			return e.failed()
+		}
+	}
+	from, verb := "", "killed"
+	c := Conclusion{Outcome: Failed, How: e.sent()}
+	if sender := e.words("sender"); sender != "" && e.words("sent_signal") == signal {
+		from = " from " + sender
+	}
+	if slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"}, signal) {
+		c.Outcome, verb = Stopped, "stopped"
+	}
+	exit := ""
+	if e.signal == "" && e.code != nil {
+		exit = fmt.Sprintf(" (exit %d)", *e.code)
+	}
+	c.Cause = capital(e.clause(" was ", verb+" by "+signal+from+exit)) + e.after()
+	means := diagnosis.SignalMeaning(signal)
+	switch c.Action = afterSignal(signal); {
+	case from != "":
+		c.Action = ""
+	case means != "":
+		c.Cause += ": " + means
+	case c.Action != "":
+	case signal == "SIGKILL":
+		c.Action = "Ask who or what ran kill, or look in the scheduler's log: " + e.notForMemory("who sent it is not known")
+	default:
+		c.Cause += ", sent to it directly; who sent it is not known"
+	}
+	c.Cause += "."
+	return c
+}
+
+// notForMemory returns words, and that the kernel did not kill for lack of memory, as far as that is known.
+func (e *end) notForMemory(words string) string {
+	kills, host := e.node.Metric(reporter.MetricJobOOMKills), e.node.Metric(reporter.MetricHostOOMKills)
+	if kills > 0 || !(kills == 0 || host == 0) {
+		return words + "."
+	}
+	const none = ", and no out-of-memory kill was recorded."
+	l, pct := e.node.Limits, e.node.Metric(reporter.MetricLimitMemory)
+	unlimited := l != nil && !(l.MostMemoryMB() > 0)
+	switch {
+	case (unlimited || pct < tightLimit) && !(e.node.Metric(reporter.MetricThrottled) > 0):
+		return words + ", no limit was seen to be reached" + none
+	case pct >= 0:
+		return words + ", memory came to " + text.WholePercent(pct) + " of its limit" + none
+	}
+	return words + none
+}
+
+// tightLimit is the share of the memory limit, in percent, from which on it counts as reached.
+const tightLimit = 95
+
+// unknown concludes on a run without an exit code.
+func (e *end) unknown() Conclusion {
+	job := e.node.Job
+	switch {
+	case e.verdict.Cause == "" && len(e.Nodes) > 0 && len(perfpyNodes(e.Report)) == len(e.Nodes):
+		return Conclusion{Cause: "perf.py's samples of " + text.Seconds(e.length) + "."}
+	case e.verdict.Cause == "":
+		return Conclusion{Cause: "Sampled" + strings.Replace(e.after(), "after", "for", 1) + "."}
+	}
+	c := Conclusion{Outcome: Odd, Cause: "Ended" + e.after() + "; how is not known.", How: e.firstClause()}
+	switch {
+	case e.verdict.Number("oom_kills") > 0:
+		c.Outcome, c.Subject = Failed, "memory"
+	case job != nil && job.Attached: // often only its parent knows the exit code
+		c.Outcome = Ended
+	}
+	return c
+}
+
+// succeeded concludes on exit code 0.
+func (e *end) succeeded() Conclusion {
+	c := Conclusion{Outcome: Succeeded, Cause: "Succeeded" + e.after()}
+	if kills := e.verdict.Number("oom_kills"); kills > 0 {
+		c.Outcome, c.Subject = Odd, "memory"
+		c.Cause += ", although the kernel killed " + text.Count(kills, "process", "processes") + " of it for lack of memory"
+	} else if words := e.late(); words != "" {
+		c.Outcome = Odd
+		c.Cause += ", but " + words
+	}
+	c.Cause += "."
+	return c
+}
+
+// late returns which rank or node ended long after the others, or "".
+func (e *end) late() string {
+	name := lateNode(e.Report)
+	if name == "" {
+		return ""
+	}
+	n := e.Nodes[name]
+	f := n.Findings[slices.IndexFunc(n.Findings, isLate)]
+	of, who := reporter.Verdict{Evidence: f.Evidence}, "node "+text.Clip(text.Printable(name), 10)
+	if _, ok := f.Evidence["rank"]; ok {
+		who = fmt.Sprintf("rank %.0f", of.Number("rank"))
+	}
+	return who + " was last, " + text.Seconds(of.Number("late_seconds")) + " after the others"
+}
+
+// lateNode returns the name of the node that ended long after the others, or has the rank that did; "" if none did.
+func lateNode(r *reporter.Report) string {
+	for name, n := range r.EachNode() {
+		if slices.ContainsFunc(n.Findings, isLate) {
+			return name
+		}
+	}
+	return ""
+}
+
+// isLate reports whether f is the finding on a rank or node that ended long after the others.
+func isLate(f reporter.Finding) bool {
+	of := reporter.Verdict{Evidence: f.Evidence}
+	return f.ID == diagnosis.Straggler && of.Number("late_seconds") > 0
+}
+
+// failed concludes on an exit code that nothing explains.
+func (e *end) failed() Conclusion {
+	words := strings.TrimPrefix(e.clause(" ", e.failure()), "was ")
+	c := Conclusion{Outcome: Failed, Cause: capital(words) + e.after() + ".", How: e.sent()}
+	switch {
+	case e.code != nil && *e.code == 128+9:
+		c.Action = "Ask who or what ran kill: a shell exits with 137 when SIGKILL ended its command, and " +
+			e.notForMemory("who sent it is not known")
+	case e.words("sent_signal") == "":
+		c.Action = "Read its own output: " + e.notForMemory("it exited by itself")
+	}
+	return c
+}

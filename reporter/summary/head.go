@@ -1,0 +1,168 @@
+package summary
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// shortLines is the maximum number of lines of a short summary of one node.
+const shortLines = 14
+
+// The colours of an outcome, and of what a job used.
+const (
+	amber style = "1;33"
+	green style = "1;32"
+	blue  style = "34"
+)
+
+// look returns the style of an outcome.
+func (o Outcome) look() style {
+	switch o {
+	case Succeeded:
+		return green
+	case Odd, Stopped:
+		return amber
+	case Failed:
+		return alarm
+	}
+	return bold
+}
+
+// conclusion writes how the run ended and what to do.
+func (p *terminalWriter) conclusion(c *Conclusion, long bool) {
+	const name = "perfagent: "
+	for _, line := range p.indented(name, c.Cause, 3) {
+		p.line(c.Outcome.look(), line)
+	}
+
+	lead, _, _ := strings.Cut(c.Action, ": ")
+	left := len(lead)
+	for _, line := range p.indented(strings.Repeat(" ", len(name)), c.Action, 3) {
+		line = line[min(len(line), len(name)):]
+		strong := min(left, len(line))
+		left -= min(left, strong+1) // the space at the end of the line is cut
+		p.spans(span{plain, strings.Repeat(" ", len(name))}, span{bold, line[:strong]}, span{plain, line[strong:]})
+	}
+	p.paste(c.Paste, len(name))
+
+	most := 2
+	if long {
+		most = 8
+	}
+	if c.How != "" {
+		for _, line := range text.Wrap(c.How, p.width, most) {
+			p.line(plain, line)
+		}
+	}
+}
+
+// indented wraps words after label, in at most n lines; none for "".
+func (p *terminalWriter) indented(label, words string, n int) []string {
+	if words == "" {
+		return nil
+	}
+	var out []string
+	for _, line := range text.Wrap(words, max(20, p.width-len(label)), n) {
+		out = append(out, label+line)
+		label = strings.Repeat(" ", len(label))
+	}
+	return out
+}
+
+// paste writes the line to paste, in one line if it fits.
+func (p *terminalWriter) paste(words string, indent int) {
+	if words == "" {
+		return
+	}
+	if indent+text.Width(words) > p.width {
+		indent = 0
+	}
+	for _, line := range text.Wrap(words, p.width-indent, 5) {
+		p.line(bold, strings.Repeat(" ", indent)+line)
+	}
+}
+
+// short writes the summary of one node in at most shortLines lines, as far as the conclusion leaves room for the rows.
+func (p *terminalWriter) short(r *reporter.Report, c *Conclusion, o Options) {
+	rows, last := jobRowsOf(r, c), 3
+	used := len(p.lines()) + 1 + len(rows) + last
+	deltas, note := Deltas(r)
+	if len(deltas) > 0 {
+		used++
+	}
+	phases := phasesOf(r)
+	for _, words := range c.Notes {
+		lines := text.Wrap(words, p.width, 2)
+		if used+len(lines)+min(len(phases), 2) > shortLines {
+			break
+		}
+		used += len(lines)
+		for _, line := range lines {
+			p.line(plain, line)
+		}
+	}
+
+	p.jobRows(rows, o)
+	if room := shortLines - used; room > 0 && len(phases) > 0 {
+		if len(phases) > room {
+			room--
+		}
+		p.phases(r, room)
+	}
+	p.deltas(deltas, note)
+	p.last(r, o)
+}
+
+// deltas writes how the run differs from earlier runs.
+func (p *terminalWriter) deltas(list []Delta, note string) {
+	if len(list) == 0 {
+		return
+	}
+	words := make([]string, len(list))
+	for i, d := range list {
+		words[i] = d.Label + " " + d.Text
+	}
+	look := plain
+	if slices.ContainsFunc(list, func(d Delta) bool { return d.Outside }) {
+		look = amber
+	}
+	if note != "" {
+		note = " (" + note + ")"
+	}
+	p.spans(span{dim, text.PadRight("last runs", headWidth)}, span{look, text.Printable(strings.Join(words, ", ") + note)})
+}
+
+// last writes where the page is, or else the report, and which command shows more.
+func (p *terminalWriter) last(r *reporter.Report, o Options) {
+	path := o.Page
+	if path == "" {
+		path = o.Path
+	}
+	if path == "" {
+		return
+	}
+	p.gap()
+	p.path("report", path)
+	if name := showName(r, o); name != "" {
+		p.path("details", "perfagent show "+name)
+	}
+}
+
+// showName returns the argument with which show finds the run.
+func showName(r *reporter.Report, o Options) string {
+	dir, id := filepath.Dir(o.Path), text.Printable(r.Run.ID)
+	if len(r.Nodes) > 1 { // the path is the run's directory
+		dir, id = o.Path, "--all "+id
+	}
+	if o.Path == "" || filepath.Dir(dir) == "perfagent-out" {
+		return id
+	}
+	if len(r.Nodes) > 1 {
+		dir = "--all " + dir
+	}
+	return dir
+}

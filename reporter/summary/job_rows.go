@@ -1,0 +1,255 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// jobRow is one of the few rows on the job below the conclusion: a bar with words, or only words, and a curve.
+type jobRow struct {
+	label, words string
+	bar          *Bar
+	values       []float64
+	killed       bool // the row ends with the sign of a kill
+}
+
+// maxCurve is the maximum width of a curve, in cells.
+const maxCurve = 20
+
+// minCurve is the minimum width of a curve of many samples, in cells.
+const minCurve = 4
+
+// jobRowsOf returns the rows on the job, the subject of the conclusion first.
+func jobRowsOf(r *reporter.Report, c *Conclusion) []jobRow {
+	n := onlyNode(r)
+	several := len(r.Nodes) > 1
+	var rows []jobRow
+	for _, b := range Bars(r) {
+		rows = append(rows, jobRow{label: b.Label, bar: &b, words: b.rowText(r)})
+	}
+	if !several {
+		for i := range rows {
+			rows[i].values = rows[i].curveValues(n, c)
+		}
+		rows = append(rows, diskRows(n, c)...)
+		rows = append(rows, processRows(n)...)
+	}
+
+	first := map[string]string{"memory": "memory", "cpu": "CPU", "gpu": "GPU", "disk": "disk"}[c.Subject]
+	slices.SortStableFunc(rows, func(a, b jobRow) int {
+		switch {
+		case first != "" && a.label == first && b.label != first:
+			return -1
+		case first != "" && b.label == first && a.label != first:
+			return 1
+		}
+		return 0
+	})
+	if len(rows) > 0 {
+		rows[0].killed = !several && c.killed(n) && rows[0].bar != nil
+	}
+	return rows
+}
+
+// barRows returns the rows with bars, without their curves.
+func barRows(r *reporter.Report, c *Conclusion) []jobRow {
+	rows := slices.DeleteFunc(jobRowsOf(r, c), func(row jobRow) bool { return row.bar == nil })
+	for i := range rows {
+		rows[i].values, rows[i].killed = nil, false
+	}
+	return rows
+}
+
+// killed reports whether the job on n ended by a kill that is the reason of the conclusion.
+func (c *Conclusion) killed(n *reporter.Node) bool {
+	return c.Outcome == Failed && n.Job != nil && n.Job.Signal == "SIGKILL"
+}
+
+// rowText returns what the percentage of a bar is of: "mean of 2 CPUs, 7.5 s of CPU time", "peak of 2 GiB, 291 MiB".
+func (b Bar) rowText(r *reporter.Report) string {
+	if b.rule != "" {
+		return "of the " + text.TrimmedSizeText(b.Of) + " of your rule, " + text.SizeText(b.Used)
+	}
+	words := b.CapacityText()
+	switch b.Key {
+	case BarCPU:
+		words = "mean " + words
+		if seconds := cpuOfJobs(r); seconds > 0 {
+			words += ", " + text.Seconds(seconds) + " of CPU time"
+		}
+	case BarGPU:
+		words = "mean " + words
+	default:
+		words = "peak " + words
+		if math.Abs(b.Percent-100) >= 0.5 { // else the limit is enough
+			words += ", " + text.SizeText(b.Used)
+		}
+	}
+	return words
+}
+
+// cpuOfJobs returns the CPU time of the jobs of all nodes, or NaN if it is unknown for any.
+func cpuOfJobs(r *reporter.Report) float64 {
+	sum := 0.0
+	for _, n := range r.EachNode() {
+		sum += cpuOfJob(n)
+	}
+	if len(r.Nodes) == 0 {
+		return math.NaN()
+	}
+	return sum
+}
+
+// curveValues returns the values of the curve of a bar, or nil if it has none.
+func (row *jobRow) curveValues(n *reporter.Node, c *Conclusion) []float64 {
+	column, node := collector.JobCPU, collector.CPUAvg
+	switch row.bar.Key {
+	case BarCPU:
+	case BarMemory:
+		column, node = collector.JobMemory, collector.MemPercent
+	default:
+		return nil
+	}
+	if n.Job == nil {
+		column = node
+	}
+	values := untilKill(n, c, column)
+	if v := n.Verdict; row.bar.Key == BarMemory && len(values) > 0 && c.killed(n) && v.Number("limit_mb") > 0 {
+		values = append(values, v.Number("limit_mb"))
+	}
+	return values
+}
+
+// untilKill returns the greatest values of a column in each kept sample, until the kernel killed the job.
+func untilKill(n *reporter.Node, c *Conclusion, column collector.Column) []float64 {
+	values := n.Samples.Column(column.Key())
+	if band, ok := n.Envelope[column.Key()]; ok {
+		values = band.Max
+	}
+	times := n.Samples.Column(collector.Timestamp.Key())
+	if !c.killed(n) || n.Verdict == nil || !diagnosis.IsOutOfMemory(n.Verdict.Cause) {
+		return values
+	}
+	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(n.Verdict.Evidence["time"]))
+	if err != nil {
+		return values
+	}
+	for i := range min(len(values), len(times)) {
+		if times[i] >= float64(at.UnixMicro())/1e6 {
+			return slices.Clone(values[:i])
+		}
+	}
+	return slices.Clone(values)
+}
+
+// diskRows returns a row on what the job read and wrote, if it did.
+func diskRows(n *reporter.Node, c *Conclusion) []jobRow {
+	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
+	var words text.Parts
+	words.Add(written > 0, "%s written", text.SizeText(written))
+	words.Add(read > 0, "%s read", text.SizeText(read))
+	if len(words) == 0 {
+		return nil
+	}
+	values := slices.Clone(untilKill(n, c, collector.JobReadRate))
+	for i, v := range untilKill(n, c, collector.JobWriteRate) {
+		if i < len(values) {
+			values[i] += v
+		}
+	}
+	return []jobRow{{label: "disk", words: words.String(), values: values}}
+}
+
+// processRows returns a row on the processes that the samples saw.
+func processRows(n *reporter.Node) []jobRow {
+	processes, threads := n.Metric(reporter.MetricJobProcesses), n.Metric(reporter.MetricJobThreads)
+	if math.IsNaN(processes) {
+		return nil
+	}
+	words := "at most " + text.Fixed(processes, 0) + " seen"
+	if !math.IsNaN(threads) {
+		words += ", with " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
+	}
+	return []jobRow{{label: "processes", words: words}}
+}
+
+// jobRows writes the rows. Their curves share a time axis that ends in the last column.
+func (p *terminalWriter) jobRows(rows []jobRow, o Options) {
+	words, samples, sign := 0, 0, ""
+	for _, row := range rows {
+		words = max(words, text.Width(row.text(o.ASCII)))
+		samples = max(samples, len(row.values))
+		if row.killed {
+			sign = "✗"
+		}
+	}
+	if o.ASCII {
+		o.Curve, sign = nil, text.ASCII(strings.Replace(sign, "✗", "x", 1))
+	}
+	cells := min(samples, maxCurve, p.width-words-2-text.Width(sign))
+	hint := "each curve to its own peak"
+	if o.Curve == nil || samples < 2 || cells < min(samples, minCurve) {
+		cells, hint = 0, ""
+	}
+
+	p.spans(span{dim, text.PadLeft(hint, p.width)})
+	for _, row := range rows {
+		line := row.spans(o.ASCII)
+		curve, end := strings.Repeat(" ", cells), strings.Repeat(" ", text.Width(sign))
+		if peak := slices.MaxFunc(append(slices.Clone(row.values), 0), compareKnown); cells > 0 && peak > 0 {
+			none := slices.Repeat([]float64{math.NaN()}, samples-len(row.values))
+			curve = o.Curve(append(slices.Clone(row.values), none...), cells, 0, peak, false)
+		}
+		if row.killed {
+			end = sign
+		}
+		if gap := p.width - text.Width(row.text(o.ASCII)) - cells - text.Width(sign); gap > 0 {
+			line = append(line, span{plain, strings.Repeat(" ", gap)}, span{blue, curve}, span{alarm, end})
+		}
+		p.spans(line...)
+	}
+}
+
+// compareKnown orders values; NaN is less than any.
+func compareKnown(a, b float64) int {
+	switch {
+	case math.IsNaN(a) || a < b:
+		return -1
+	case math.IsNaN(b) || a > b:
+		return 1
+	}
+	return 0
+}
+
+// text returns the row without its curve.
+func (row *jobRow) text(ascii bool) string {
+	out := ""
+	for _, s := range row.spans(ascii) {
+		out += s.words
+	}
+	return out
+}
+
+// spans returns the label, the bar and the words of the row.
+func (row *jobRow) spans(ascii bool) []span {
+	label := span{dim, text.PadRight(row.label, headWidth)}
+	if row.bar == nil {
+		return []span{label, {plain, row.words}}
+	}
+	picture, look := row.bar.Picture(), blue
+	if ascii {
+		picture = text.ASCII(picture)
+	}
+	if row.bar.Look() == "alarming" && row.bar.Key == BarMemory {
+		look = alarm
+	}
+	return []span{label, {look, picture}, {plain, " " + text.PadLeft(row.bar.Share(), len("100 %")) + "  " + row.words}}
+}

@@ -1,0 +1,120 @@
+package summary
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// grownReport returns the report of a job that grew until the kernel killed it 3.5 s after its start.
+func grownReport() *reporter.Report {
+	r := endedReport(137, "SIGKILL", diagnosis.CauseOOMCgroup, "", map[string]any{
+		"limit_mb": 256.0, "time": "1970-01-01T00:00:03.5Z"})
+	n := r.Nodes["0"]
+	n.Host = &reporter.Host{CPUs: 2, MemoryMB: 4096}
+	n.Metrics[reporter.MetricJobCores], n.Metrics[reporter.MetricJobProcesses] = 0.1, 1
+	n.Samples = reporter.Samples{
+		Keys:    []string{collector.Timestamp.Key(), collector.JobMemory.Key(), collector.JobCPU.Key()},
+		Columns: [][]float64{{1, 2, 3, 4}, {64, 128, 192, 3}, {.1, .1, .1, 0}},
+	}
+	return r
+}
+
+// digits draws each value as a digit from 0 to 9.
+func digits(values []float64, width int, lo, hi float64, _ bool) string {
+	out := ""
+	for _, v := range values[:min(len(values), width)] {
+		switch d := 9 * (v - lo) / (hi - lo); {
+		case d >= 0 && d <= 9:
+			out += fmt.Sprintf("%.0f", d)
+		default:
+			out += " "
+		}
+	}
+	return out
+}
+
+// The curve of a killed job goes on to the limit and ends with the sign of a kill. What was sampled after the kill is
+// not drawn.
+func TestWrite_CurveEndsWithTheKill(t *testing.T) {
+	t.Parallel()
+	words := summaryOf(t, grownReport(), Options{Curve: digits})
+	for _, want := range []string{
+		"\n" + strings.Repeat(" ", 54) + "each curve to its own peak\n",
+		"\nmemory     ██████████ 100 %  peak of 256 MiB" + strings.Repeat(" ", 30) + "2479✗\n",
+		"\nCPU        ▌·········   5 %  mean of 2 CPUs" + strings.Repeat(" ", 31) + "999\n",
+		"\nprocesses  at most 1 seen\n",
+	} {
+		if !strings.Contains(words, want) {
+			t.Errorf("summary lacks %q:\n%s", want, words)
+		}
+	}
+	ascii := summaryOf(t, grownReport(), Options{Curve: digits, ASCII: true})
+	if !strings.Contains(ascii, "peak of 256 MiB"+strings.Repeat(" ", 35)+"x\n") || strings.ContainsAny(ascii, "✗·█") ||
+		strings.Contains(ascii, "curve") {
+		t.Errorf("ASCII summary: want x for the kill and no curve:\n%s", ascii)
+	}
+}
+
+// Under a rule of --stop-if the bar is the share of what the rule allowed.
+func TestBars_ShareOfTheRule(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]string{
+		"job_memory_mb > 200": "memory ██████████ 119 %", "job_memory_mb >= 400 for 5s": "memory █████▉···· 60 %",
+		"job_memory_mb > x": "memory ▌········· 6 %", "job_memory_mb < 200": "memory ▌········· 6 %",
+	} {
+		r := endedReport(143, "SIGTERM", diagnosis.CauseStopped, "", map[string]any{"rule": rule, "key": "job_memory_mb"})
+		n := r.Nodes["0"]
+		n.Limits, n.Host = nil, &reporter.Host{MemoryMB: 4096}
+		n.Metrics[reporter.MetricJobMemoryPeak] = 238
+		if got := barText(r); !strings.HasPrefix(got, want+" ") {
+			t.Errorf("rule %s: bar %q, want %q", rule, got, want)
+		}
+	}
+}
+
+// A short summary keeps its length however many findings there are, and shows the color of the outcome.
+func TestWrite_ShortSummaryStaysShort(t *testing.T) {
+	t.Parallel()
+	r := grownReport()
+	n := r.Nodes["0"]
+	n.Verdict.Evidence["mb_per_second"] = 64.0
+	for i := range 20 {
+		n.Phases = append(n.Phases, reporter.Phase{Name: fmt.Sprint("p", i), Seconds: 1, Count: 1})
+		n.Findings = append(n.Findings, reporter.Finding{ID: "disk_nearly_full", Text: strings.Repeat("Make room. ", 9)})
+	}
+	words := summaryOf(t, r, Options{Curve: digits, Path: "perfagent-out/r/node-0.json", Page: "perfagent-out/r/node-0.html"})
+	if lines := strings.Count(words, "\n"); lines > shortLines || !strings.HasSuffix(words,
+		"\n\nreport     perfagent-out/r/node-0.html\ndetails    perfagent show r\n") {
+		t.Errorf("summary has %d lines, want at most %d, with the page and the command at the end:\n%s", lines, shortLines, words)
+	}
+	for code, start := range map[int]string{0: "\x1b[1;32mperfagent: Succeeded", 3: "\x1b[1;31mperfagent: Failed"} {
+		r := endedReport(code, "", diagnosis.CauseExited, "", nil)
+		if words := summaryOf(t, r, Options{Color: true}); !strings.HasPrefix(words, start) {
+			t.Errorf("exit code %d: summary %q, want it to begin with %q", code, words, start)
+		}
+	}
+}
+
+// The command that shows more finds the run in its directory, unless that is the default one.
+func TestShowName(t *testing.T) {
+	t.Parallel()
+	one := endedReport(0, "", "", "", nil)
+	two := endedReport(0, "", "", "", nil)
+	two.Nodes["1"] = two.Nodes["0"]
+	for _, c := range []struct {
+		r          *reporter.Report
+		path, want string
+	}{
+		{one, "perfagent-out/r/node-0.json", "r"}, {one, "/scratch/r/node-0.json", "/scratch/r"}, {one, "", "r"},
+		{two, "perfagent-out/r", "--all r"}, {two, "/scratch/r", "--all /scratch/r"},
+	} {
+		if got := showName(c.r, Options{Path: c.path}); got != c.want {
+			t.Errorf("name of a run in %s: %q, want %q", c.path, got, c.want)
+		}
+	}
+}
