@@ -23,6 +23,8 @@ const value = (s, i, unit, brief) => {
   return !brief && s.hi && s.hi[i] !== s.lo[i] ? `mean ${of(s.v[i])}, ${number(s.lo[i])} to ${of(s.hi[i])}` : of(s.v[i]);
 };
 
+// there is the head of the readings of a range.
+const there = "in this range";
 // say shows the readings of a chart: of the job in its title, of several lines in its key.
 function say(p, head, of) {
   if (p.chart.key) {
@@ -31,7 +33,7 @@ function say(p, head, of) {
     return;
   }
   const line = p.chart.s[p.chart.rows ? p.row : 0];
-  p.out.textContent = head && `${head}: ${p.chart.rows ? line.n + " " : ""}${of(line)}`;
+  p.out.textContent = head && `${head === there ? "" : head + ": "}${p.chart.rows ? line.n + " " : ""}${of(line)}`;
 }
 
 // show reads the bucket at a share of the time axis in all charts; null = none.
@@ -58,7 +60,7 @@ function pick(a, b) {
   for (const p of plots) {
     p.cur.style.display = "none";
     p.sel.style.cssText = `display:block;left:${100 * a}%;width:${100 * (b - a)}%`;
-    say(p, "there", (s, brief) => {
+    say(p, there, (s, brief) => {
       let seconds = 0, sum = 0, most = -Infinity, begin = 0;
       p.time.t.forEach((end, i) => {
         const part = Math.min(end, b * p.time.len) - Math.max(begin, a * p.time.len);
@@ -68,7 +70,7 @@ function pick(a, b) {
       });
       if (!seconds) return "not measured";
       const mean = "mean " + number(sum / seconds), total = p.chart.tu ? `, total ${number(sum)} ${p.chart.tu}` : "";
-      return brief ? mean + total : `${mean}, peak ${number(most)} ${p.chart.u}${total}`;
+      return brief ? `${mean} ${p.chart.u}${total}` : `${mean}, peak ${number(most)} ${p.chart.u}${total}`;
     });
   }
 }

@@ -256,7 +256,7 @@ func (b *tab) picked(n *reporter.Node, chart string, first, last int) {
 	for _, v := range line.Means[first : last+1] {
 		sum, most = sum+*v, max(most, *v)
 	}
-	want := fmt.Sprintf("there: mean %s, peak %s %s, total %s CPU·s", three(sum/float64(last+1-first)), three(most), line.Unit, three(sum))
+	want := fmt.Sprintf("mean %s, peak %s %s, total %s CPU·s", three(sum/float64(last+1-first)), three(most), line.Unit, three(sum))
 	if got := b.read(chart); got != want {
 		b.t.Errorf("%s says %q, want %q", chart, got, want)
 	}
@@ -275,11 +275,11 @@ func TestBrowser_DragShowsMeanPeakAndTotal(t *testing.T) {
 			mean += *v / 15
 		}
 		var got float64
-		_, err := fmt.Sscanf(b.read("cpu"), "there: mean %g, peak", &got)
+		_, err := fmt.Sscanf(b.read("cpu"), "mean %g, peak", &got)
 		if err != nil || math.Abs(got-mean) > 0.05*mean {
 			t.Errorf("%v: cpu says %q, want a mean of %v", ends, b.read("cpu"), mean)
 		}
-		if got := b.read("memory"); !strings.HasPrefix(got, "there: mean ") || strings.Contains(got, "total") {
+		if got := b.read("memory"); !strings.HasPrefix(got, "mean ") || strings.Contains(got, "total") {
 			t.Errorf("memory says %q, want its mean and peak, and no total", got)
 		}
 		b.click(b.box("#sel button"), 0.5, 0.5)

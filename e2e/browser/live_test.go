@@ -91,7 +91,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	before = b.read("cpu")
 	seconds.Store(170)
 	b.length(170)
-	if got := b.read("cpu"); got != before || !strings.HasPrefix(got, "there: mean ") {
+	if got := b.read("cpu"); got != before || !strings.HasPrefix(got, "mean ") {
 		t.Errorf("after an update the range says %q, want %q", got, before)
 	}
 	b.is(`window.same === 1`)

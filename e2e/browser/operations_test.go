@@ -44,7 +44,7 @@ func TestBrowser_OperationChartsAreRead(t *testing.T) {
 	b.values(r.Nodes["0"], "operation_time")
 	b.values(r.Nodes["0"], "transfers")
 	b.drag(b.plot("operations"), 0.5, 0.75)
-	b.is(`document.querySelector("[data-chart=cpu] .r").textContent.startsWith("there: mean ")`)
+	b.is(`document.querySelector("[data-chart=cpu] .r").textContent.startsWith("mean ")`)
 }
 
 // An operation in only one bucket is drawn as wide as the bucket.
