@@ -71,11 +71,9 @@ type figure struct {
 
 // newFigure returns the figure of chart, with the given numbers of ticks on its axes.
 func newFigure(chart *Chart, t *Timeline, columns, rows int) *figure {
-	if chart.ID == "memory" && len(chart.own()) > 0 { // the memory of others is only in sight at the scale of the node
-		own := *chart
-		own.Series = chart.own()
-		chart = &own
-	}
+	own := *chart
+	own.dropUnseen()
+	chart = &own
 	f := &figure{chart: chart, time: t, xs: newTimeAxis(t.Length(), columns)}
 	top, exact := chart.limits()
 	f.ys = valueAxis(chart.Unit, chart.bottom(), top, exact, rows)
@@ -391,6 +389,13 @@ func (c *Chart) needsKey() bool {
 // washed reports whether the first series has an area below it, because all own series are about the job.
 func (c *Chart) washed() bool {
 	return !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Color > 0 })
+}
+
+// dropUnseen removes the memory of others, which is only in sight at the scale of the node.
+func (c *Chart) dropUnseen() {
+	if c.ID == "memory" && len(c.own()) > 0 {
+		c.Series = c.own()
+	}
 }
 
 // own returns the series that are not of others.

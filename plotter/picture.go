@@ -216,6 +216,9 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 		p.charts, p.each = []Chart{chart}, metricHeight
 	}
 
+	for i := range p.charts {
+		p.charts[i].dropUnseen()
+	}
 	p.time, p.charts = withSuspendGaps(&r.Run, n, p.charts)
 	p.time.thin(p.charts, max(300, int(p.width/bucketWidth)))
 	conclusion := summary.Conclude(r)
@@ -233,7 +236,7 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 }
 
 func (p *picture) height() float64 {
-	height := float64(headHeight + footHeight + lineHeight*len(p.sentences))
+	height := headHeight + footHeight + float64(lineHeight*len(p.sentences)) + p.phasesHeight()
 	for i := range p.charts {
 		height += p.heightOf(&p.charts[i])
 	}
@@ -254,7 +257,8 @@ func (p *picture) draw(in func(box) canvas, write func(at point, words string, s
 	fits := max(10, int(p.width-2*marginRight)/7)
 	write(point{marginRight, 20}, text.Clip(p.title, fits), -1, "b")
 	write(point{marginRight, 38}, text.Clip(p.action, fits), -1, "t")
-	y := float64(headHeight)
+	p.phases(in(box{0, 0, p.width, headHeight}), write)
+	y := headHeight + p.phasesHeight()
 	for i := range p.charts {
 		chart := &p.charts[i]
 		height := p.heightOf(chart)
@@ -274,6 +278,33 @@ func (p *picture) draw(in func(box) canvas, write func(at point, words string, s
 	for _, words := range p.sentences {
 		write(point{marginRight, y + 10}, text.Clip(words, fits), -1, "t")
 		y += lineHeight
+	}
+}
+
+// phasesHeight returns the height of the key of the phases.
+func (p *picture) phasesHeight() float64 {
+	if len(p.time.Phases) == 0 {
+		return 0
+	}
+	return legendHeight
+}
+
+// phases draws the names of the phases in a row, each with its color, as far as they fit. c is as large as the head.
+func (p *picture) phases(c canvas, write func(point, string, int, string)) {
+	const y, size = headHeight, 9.0
+	named := make(map[string]bool)
+	x := float64(marginRight)
+	for _, span := range p.time.Phases {
+		width := size + 22 + textWidth(span.Name)
+		if named[span.Name] || x+width > p.width-marginRight {
+			continue
+		}
+		named[span.Name] = true
+		left, right, bottom, top := x/p.width, (x+size)/p.width, 1-float64(y)/headHeight, 1-(y-size)/headHeight
+		c.area([]point{{left, top}, {right, top}, {right, bottom}, {left, bottom}},
+			ink{kind: inkPhase, color: min(span.Color, phaseColors)})
+		write(point{x + size + 6, y}, span.Name, -1, "t")
+		x += width
 	}
 }
 
