@@ -104,7 +104,7 @@ func (c *Chart) dropAlike() {
 	})
 }
 
-// measured returns the series with their bands, without those of which nothing was measured.
+// measured returns the measured series with their bands.
 func measured(n *reporter.Node, plan []Series) (out []Series) {
 	for _, s := range plan {
 		var ok bool
@@ -332,7 +332,7 @@ const (
 	maxAxis = 1e300
 )
 
-// top returns the largest value of the job's series, and of those of a node. It returns 0 if no value is above 0.
+// top returns the largest value of all series except the others' usage, or 0 if no value is above 0.
 func (c *Chart) top() float64 {
 	greatest := max(c.Peak, c.reached)
 	for i := range c.Series {

@@ -275,7 +275,7 @@ func (f *figure) marks(c canvas) {
 	}
 }
 
-// death draws the time of a kill and, in the chart of the memory, the rise to the limit, which nobody measured.
+// death draws the time of a kill and, in the chart of the memory, the unmeasured rise to the limit.
 func (f *figure) death(c canvas) {
 	d := f.time.Death
 	if d == nil {

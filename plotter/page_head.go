@@ -48,7 +48,7 @@ type barView struct {
 	Kind  string  // "peak" or "mean"
 }
 
-// conclusion returns the conclusion of the run. That of a single node was drawn from the whole node.
+// conclusion returns the conclusion of the run. For a single node it was drawn from the whole node.
 func (p *Page) conclusion(r *reporter.Report) summary.Conclusion {
 	if len(p.nodes) == 1 && p.nodes[0].ofRun(&r.Run) {
 		return p.nodes[0].conclusion
@@ -146,7 +146,7 @@ func unbroken(words string) string {
 	return quantity.ReplaceAllString(strings.ReplaceAll(words, " %", "\u00a0%"), "$1\u00a0$2")
 }
 
-// commands returns the command of the run, or those of the first nodes if they differ.
+// commands returns the command of the run, or the first nodes' commands if they differ.
 func (p *Page) commands(run *reporter.Run) []string {
 	var out []string
 	for _, n := range p.nodes {
@@ -162,7 +162,7 @@ func (p *Page) commands(run *reporter.Run) []string {
 	return out
 }
 
-// strip returns which run it was: its name, start, hosts, what it was allowed, and its tags.
+// strip identifies the run: its name, start, hosts, allowed CPUs and memory, and tags.
 func (p *Page) strip(run *reporter.Run) (out []summary.Highlight) {
 	add := func(label, value string) {
 		if value != "" {

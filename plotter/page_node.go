@@ -18,13 +18,13 @@ import (
 type pageNode struct {
 	name, host, version, exit string
 	time                      Timeline
-	charts                    []Chart        // of several nodes only those of multipleCharts
+	charts                    []Chart        // of several nodes only the multipleCharts
 	unseen                    int            // lines of operations that are not drawn
 	operations                *reporter.Node // operations and transfers, without keys; nil if not recorded
 	processes                 []reporter.Process
 	conclusion                summary.Conclusion // of the node alone
 	deltas                    []summary.Delta    // to earlier runs
-	deltaNote                 string             // what they are relative to
+	deltaNote                 string             // the earlier runs
 	run                       reporter.Run       // of conclusion
 	cpus, memory              float64            // that the job may use; 0 if unknown
 	cost                      float64            // perfagent's CPU time in seconds
@@ -319,7 +319,7 @@ func describe(c *Chart, t *Timeline) string {
 	return strings.Join(words, "; ")
 }
 
-// key returns the key of all charts: whose lines there are, and the phases.
+// key returns the key of all charts: the lines of the job and of others, the kill, and the phases.
 func (p *Page) key(v *pageView) (out []keyItem) {
 	job, others, killed, unseen := false, false, false, false
 	for _, n := range p.nodes[:min(len(p.nodes), shownNodes)] {

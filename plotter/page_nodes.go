@@ -46,7 +46,7 @@ type mapData struct {
 	Unit   string   `json:"u"`
 }
 
-// nodeMultiple is a node with small charts, on the same scales as those of other nodes.
+// nodeMultiple is a node with small charts, on the same scales as other nodes.
 type nodeMultiple struct {
 	Name, Host, Odd string
 	Ranks           []rankBar

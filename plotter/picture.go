@@ -44,7 +44,7 @@ const (
 	bucketWidth = 2   // minimum width of a bucket: narrower ones cannot be distinguished
 )
 
-// The colors of a picture, which are those of the page in light mode.
+// The colors of a picture are the page's in light mode.
 var (
 	seriesColors = []color.NRGBA{rgb(0x0a5bb0), rgb(0x6633dd), rgb(0x1d6b57), rgb(0x5a1846)}
 	phasePalette = [phaseColors + 1]color.NRGBA{

@@ -78,7 +78,7 @@ func infoOf(c collector.Column) collector.ColumnInfo {
 }
 
 // chartPlans returns the charts of a node with the given number of GPUs and lines of operations, in order: CPU and
-// memory first, then the GPUs, and then the others, of which some nodes have only a few.
+// memory first, then the GPUs, and then the others. Some nodes have only a few of these.
 func chartPlans(gpus int, lines []reporter.OperationTimeline) []chartPlan {
 	return slices.Concat(usagePlans(), gpuPlans(gpus), operationPlans(lines), trafficPlans(), optionalPlans(),
 		groupPlans())

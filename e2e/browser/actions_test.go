@@ -83,8 +83,8 @@ type drawn struct {
 	Unit  string     `json:"-"`
 }
 
-// values returns the values of the first series of a chart in the page's data, and checks that they are those of the
-// report, in four digits.
+// values returns the values of the first series of a chart in the page's data, and checks that they are the report's, in
+// four digits.
 func (b *tab) values(n *reporter.Node, chart string) drawn {
 	b.t.Helper()
 	type data struct {

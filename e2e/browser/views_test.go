@@ -59,8 +59,7 @@ func TestBrowser_WithoutJavaScript_ShowsEverything(t *testing.T) {
 	}
 }
 
-// A print is on light paper, without the controls of a screen. That of one node is a page; parts that are folded do not
-// print.
+// A print is on light paper, without the controls of a screen. One node takes a page; parts that are folded do not print.
 func TestBrowser_Print(t *testing.T) {
 	r := plottertest.Limited(0, 60, 0)
 	for name, c := range map[string]struct {

@@ -55,7 +55,7 @@ func cardOf(r *reporter.Report, label string) Highlight {
 	return Highlight{}
 }
 
-// The cards have what the job used, and what it did not use of what it was allowed: in small units if it is little.
+// The cards have the usage of the job and the unused rest, little of it in small units.
 func TestJobCards(t *testing.T) {
 	r := reportertest.Container(0, 200, 0)
 	n := r.Nodes["0"]
