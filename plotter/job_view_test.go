@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // Only measured charts take room; the five are always there.
@@ -195,7 +196,8 @@ func TestPage_BoundsTextsOfReport(t *testing.T) {
 	}
 	p := newPageNode(&reporter.Run{}, "0", n)
 	page := &Page{nodes: []*pageNode{p}}
-	head := page.head(page.slim(&reporter.Run{}), p.conclusion)
+	r := page.report(&reporter.Run{})
+	head := page.head(r, summary.Conclude(r))
 	size := 0
 	for _, m := range p.missing {
 		size += len(m.Why)

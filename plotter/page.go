@@ -143,9 +143,9 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 
 // view returns the data of the page's template.
 func (p *Page) view(run *reporter.Run) *pageView {
-	r, n := p.slim(run), p.nodes[0]
+	r, n := p.report(run), p.nodes[0]
 	p.markOddRanks(r)
-	conclusion := p.conclusion(r)
+	conclusion := summary.Conclude(r)
 	v := &pageView{
 		Title: "perfagent", Style: template.CSS(pageCSS), Script: pageScript(),
 		Head: p.head(r, conclusion), Siblings: p.options.Siblings, Note: p.note(),

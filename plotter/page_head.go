@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
@@ -48,14 +49,6 @@ type barView struct {
 	Kind  string  // "peak" or "mean"
 }
 
-// conclusion returns the conclusion of the run. For a single node it was drawn from the whole node.
-func (p *Page) conclusion(r *reporter.Report) summary.Conclusion {
-	if len(p.nodes) == 1 && p.nodes[0].ofRun(&r.Run) {
-		return p.nodes[0].conclusion
-	}
-	return summary.Conclude(r)
-}
-
 // head returns the top of the page.
 func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	budget := textBudget(maxPageText)
@@ -83,9 +76,7 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	slices.SortStableFunc(h.Bars, func(a, b barView) int {
 		return cmp.Compare(subjectRank(a.Key, c.Subject), subjectRank(b.Key, c.Subject))
 	})
-	if len(p.nodes) == 1 {
-		h.Deltas, h.DeltaNote = p.nodes[0].deltas, p.nodes[0].deltaNote
-	}
+	h.Deltas, h.DeltaNote = summary.Deltas(r)
 	return h
 }
 
@@ -139,11 +130,14 @@ func lead(words string) (first, rest string) {
 	return words, ""
 }
 
-var quantity = regexp.MustCompile(`(\d) ([KMGT]iB(?:/s)?|min|ms|s|h|d|%|CPUs?|GPUs?|CPU·h|W)\b`)
+// quantity matches a number with its unit. It is compiled for the first page.
+var quantity = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(\d) ([KMGT]iB(?:/s)?|min|ms|s|h|d|CPUs?|GPUs?|CPU·h|W)\b`)
+})
 
 // unbroken returns words in which no number is parted from its unit at the end of a line.
 func unbroken(words string) string {
-	return quantity.ReplaceAllString(strings.ReplaceAll(words, " %", "\u00a0%"), "$1\u00a0$2")
+	return quantity().ReplaceAllString(strings.ReplaceAll(words, " %", "\u00a0%"), "$1\u00a0$2")
 }
 
 // commands returns the command of the run, or the first nodes' commands if they differ.
@@ -225,11 +219,12 @@ func allowed(n *reporter.Node) string {
 	return words.String()
 }
 
-// slim returns a report with the parts of the nodes that the head, the phases and the cards need.
-func (p *Page) slim(run *reporter.Run) *reporter.Report {
+// report returns the report of a single node, or a report with the parts of several nodes that the head, the phases and
+// the cards need.
+func (p *Page) report(run *reporter.Run) *reporter.Report {
 	r := &reporter.Report{Run: *run, Nodes: make(map[string]*reporter.Node, len(p.nodes))}
 	for _, n := range p.nodes {
-		r.Nodes[n.name] = n.slim
+		r.Nodes[n.name] = cmp.Or(n.whole, n.slim)
 	}
 	return r
 }

@@ -22,12 +22,9 @@ type pageNode struct {
 	unseen                    int            // lines of operations that are not drawn
 	operations                *reporter.Node // operations and transfers, without keys; nil if not recorded
 	processes                 []reporter.Process
-	conclusion                summary.Conclusion // of the node alone
-	deltas                    []summary.Delta    // to earlier runs
-	deltaNote                 string             // the earlier runs
-	run                       reporter.Run       // of conclusion
-	cpus, memory              float64            // that the job may use; 0 if unknown
-	cost                      float64            // perfagent's CPU time in seconds
+	whole                     *reporter.Node // nil if there are several nodes
+	cpus, memory              float64        // that the job may use; 0 if unknown
+	cost                      float64        // perfagent's CPU time in seconds
 	cards, details            []summary.Highlight
 	phase                     string         // current phase of the job
 	slim                      *reporter.Node // for the head of the page
@@ -42,7 +39,7 @@ const maxPoints = 300
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p := &pageNode{
-		name: name, host: text.Printable(n.HostName()), run: *run,
+		name: name, host: text.Printable(n.HostName()), whole: n,
 		metrics: printableMetrics(n.Metrics), details: summary.Details(n), slim: slimNode(n),
 		ranks: newRankTable(run, name, n), phase: text.Printable(n.CurrentPhase()),
 		operations: operationsOf(n), processes: n.Processes[:min(len(n.Processes), maxPageLines)],
@@ -57,9 +54,6 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	}
 	p.time, p.charts = withSuspendGaps(run, n, charts)
 	p.time.thin(p.charts, maxPoints)
-	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
-	p.conclusion = summary.Conclude(alone)
-	p.deltas, p.deltaNote = summary.Deltas(alone)
 	wall := run.WallSeconds
 	if h := n.Host; h != nil {
 		p.cpus, p.memory = float64(h.CPUs), h.MemoryMB
@@ -92,11 +86,6 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// ofRun reports whether run is the one of the node's conclusion.
-func (p *pageNode) ofRun(run *reporter.Run) bool {
-	return p.run.ID == run.ID && (p.run.ExitCode == nil) == (run.ExitCode == nil) && p.run.Verdict == run.Verdict
-}
-
 // multipleCharts are the charts of each of several nodes.
 func multipleCharts() []string { return []string{"cpu", "memory", "gpu_utilization"} }
 
@@ -108,7 +97,7 @@ func (p *pageNode) reduce() {
 		s.Band = reporter.Band{Min: slices.Clone(s.Band.Min), Mean: slices.Clone(s.Band.Mean), Max: slices.Clone(s.Band.Max)}
 	})
 	p.time.Marks, p.time.Phases = nil, nil
-	p.conclusion = summary.Conclusion{}
+	p.whole = nil
 }
 
 // takeMissing keeps the entries in missing: first those that the page lists, then the normal ones, with reasons that

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// JobCards returns the usage of the jobs of a run, and the unused rest of the CPUs and the memory that they were allowed.
-// Over several nodes, it has only the numbers that add up.
+// JobCards returns the usage of the jobs of a run, and the unused rest of the CPUs and the memory that they were
+// allowed. Over several nodes, it has only the numbers that add up.
 func JobCards(r *reporter.Report) []Highlight {
 	var sum jobUsage
 	for _, n := range r.EachNode() {

@@ -20,8 +20,8 @@ type Highlight struct {
 	Note  string // "mean of all CPUs, p95 100.0 %, peak 100.0 %"
 }
 
-// Highlights returns the usage of a whole node, with everything that ran there. wall is the length of the run in seconds;
-// 0 = unknown.
+// Highlights returns the usage of a whole node, with everything that ran there. wall is the length of the run in
+// seconds; 0 = unknown.
 func Highlights(n *reporter.Node, wall float64) []Highlight {
 	out := []Highlight{
 		{"CPU of the node", valueOrDash(text.Percentage(n.Metric(reporter.MetricCPUMean))),
