@@ -146,6 +146,9 @@ func (p *Page) view(run *reporter.Run) *pageView {
 	r, n := p.report(run), p.nodes[0]
 	p.markOddRanks(r)
 	conclusion := summary.Conclude(r)
+	if p.options.Live > 0 {
+		conclusion.Cause, conclusion.How = "Running for "+text.Seconds(run.WallSeconds)+".", ""
+	}
 	v := &pageView{
 		Title: "perfagent", Style: template.CSS(pageCSS), Script: pageScript(),
 		Head: p.head(r, conclusion), Siblings: p.options.Siblings, Note: p.note(),

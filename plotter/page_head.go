@@ -36,7 +36,7 @@ func (h *headView) Outside() bool {
 	return slices.ContainsFunc(h.Deltas, func(d summary.Delta) bool { return d.Outside })
 }
 
-// phrase is a part of a sentence with its look: "ok", "late", "bad" or "".
+// phrase is a part of a sentence with its look: "ok", "late", "bad", "live" or "".
 type phrase struct{ Look, Text string }
 
 // barView is a bar of the head.
@@ -112,6 +112,9 @@ func phrases(c summary.Conclusion) []phrase {
 			return append(out, phrase{"", good + ", "}, phrase{"late", "but " + odd})
 		}
 		return append(out, phrase{"", rest})
+	}
+	if rest, ok := strings.CutPrefix(words, "Running"); ok {
+		return []phrase{{"live", "Running"}, {"", rest}}
 	}
 	if first, rest, ok := strings.Cut(words, ": "); ok && len(first) < 40 {
 		return []phrase{{look, first + ":"}, {"", " " + rest}}

@@ -44,15 +44,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		ranks: newRankTable(run, name, n), phase: text.Printable(n.CurrentPhase()),
 		operations: operationsOf(n), processes: n.Processes[:min(len(n.Processes), maxPageLines)],
 	}
-	lines, unseen := chosenLines(n)
-	p.unseen = unseen
-	var charts []Chart
-	for _, plan := range chartPlans(gpusOf(n), lines) {
-		if c := plan.chart(n); len(c.Series) > 0 || !c.optional {
-			charts = append(charts, c)
-		}
-	}
-	p.time, p.charts = withSuspendGaps(run, n, charts)
+	_, p.unseen = chosenLines(n)
+	p.time, p.charts = withSuspendGaps(run, n, Charts(n))
 	p.time.thin(p.charts, maxPoints)
 	wall := run.WallSeconds
 	if h := n.Host; h != nil {

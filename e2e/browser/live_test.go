@@ -63,7 +63,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	b := newTab(t)
 	b.visit(server.URL + "/")
 	b.whole()
-	b.is(`document.querySelector("[data-live]") && document.getElementById("updated").textContent.length === 8`)
+	b.is(`document.querySelector("[data-live]").textContent.startsWith("Running for ") && document.getElementById("updated").textContent.length === 8`)
 	eval[int](b, `window.same = 1`) // lost if the page is loaded again
 	b.length(1)
 	for _, s := range []int64{2, 30, 100} {
