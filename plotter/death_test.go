@@ -46,9 +46,12 @@ func TestTimeline_Death(t *testing.T) {
 		rise   string // the dashed line on the page
 		exists bool
 	}{
-		"at its limit":        {diagnosis.CauseOOMCgroup, 9500 * time.Millisecond, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
-		"at the last sample":  {diagnosis.CauseOOMCgroup, 10 * time.Second, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
-		"a child":             {diagnosis.CauseOOMCgroup, 4500 * time.Millisecond, "4.5 256 killed", 5, "M400 143.2L450 18.2", true},
+		"at its limit":       {diagnosis.CauseOOMCgroup, 9500 * time.Millisecond, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
+		"at the last sample": {diagnosis.CauseOOMCgroup, 10 * time.Second, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
+		"a child":            {diagnosis.CauseOOMCgroup, 4500 * time.Millisecond, "4.5 256 killed", 5, "M400 143.2L450 18.2", true},
+		"a child of a job that succeeded": {
+			diagnosis.CauseExited, 4500 * time.Millisecond, "4.5 256 killed", 5, "M400 143.2L450 18.2", true,
+		},
 		"for the host":        {diagnosis.CauseOOMHost, 9500 * time.Millisecond, "10 0 killed", 180, "", true},
 		"by SIGKILL":          {diagnosis.CauseSignal, 9500 * time.Millisecond, "10 0 killed", 180, "", true},
 		"at its time limit":   {diagnosis.CauseTimeLimit, 9500 * time.Millisecond, "10 0 stopped", 180, "", true},
@@ -58,6 +61,9 @@ func TestTimeline_Death(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := killed(c.cause, c.at)
+			if name == "a child of a job that succeeded" {
+				r.Nodes["0"].Verdict.Evidence = map[string]any{"limit_kills": 1.0, "time": r.Nodes["0"].Verdict.Evidence["time"]}
+			}
 			n := r.Nodes["0"]
 			axis, charts := withSuspendGaps(&r.Run, n, Charts(n))
 			got := ""

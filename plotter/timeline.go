@@ -83,6 +83,10 @@ func (t *Timeline) addDeath(n *reporter.Node) {
 		if limit := v.Number("limit_mb"); v.Cause == diagnosis.CauseOOMCgroup && limit > 0 && limit <= maxAxis {
 			d.Limit = limit
 		}
+	case v.Cause == diagnosis.CauseExited && v.Evidence["time"] != nil && v.Number("limit_kills") > 0: // of a child
+		if n.Limits != nil && float64(n.Limits.MemoryMB) < maxAxis {
+			d.Limit = max(0, float64(n.Limits.MemoryMB))
+		}
 	case v.Cause == diagnosis.CauseSignal && n.Job.Signal == "SIGKILL":
 	case v.Cause == diagnosis.CauseTimeLimit, v.Cause == diagnosis.CauseStopped, v.Cause == diagnosis.CauseSignal:
 		d.Words = "stopped"
