@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -25,16 +24,7 @@ func (a Axis) label(v float64) string {
 	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v/a.Scale, 'f', 3, 64), "0"), ".")
 }
 
-// shortLabel formats v in four digits, with the axis's unit or, if v is small in that, with unit, the unit of the
-// values.
-func (a Axis) shortLabel(v float64, unit string) string {
-	if a.Scale > 1 && v < a.Scale/10 {
-		a.Scale, a.Unit = 1, unit
-	}
-	return strings.TrimRight(short(v/a.Scale)+" "+a.Unit, " ")
-}
-
-// short formats v in at most four digits, as the page's script does: halves are rounded away from 0.
+// short formats v in at most four digits. Halves are rounded away from 0.
 func short(v float64) string {
 	// A number halfway between two numbers of four digits has exactly five digits, and the last one is 5.
 	_, rest, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'e', -1, 64), ".")
@@ -49,56 +39,44 @@ func short(v float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// timeSteps are the distances between two ticks of a time axis, in seconds.
-var timeSteps = []float64{
-	0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30,
-	60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600,
-	day, 2 * day, 5 * day, 10 * day, 20 * day, 50 * day, 100 * day, 200 * day, 500 * day, 1000 * day,
-	2000 * day, 5000 * day,
-}
+// The units of a time axis, in seconds.
+const (
+	minute = 60
+	hour   = 60 * minute
+	day    = 24 * hour
+)
 
-const day = 24 * 3600.0
-
-// newTimeAxis returns an axis from 0 to length seconds.
+// newTimeAxis returns an axis from 0 to length seconds, with at most so many ticks. Its unit is s, min, h or d.
 func newTimeAxis(length float64, ticks int) Axis {
 	if !(length > 0) {
 		length = 1
 	}
-
-	steps := timeSteps
-	step := steps[len(steps)-1]
+	a := Axis{Max: length, Scale: 1, Unit: "s"}
+	steps := []float64{1, 2, 5, 10, 20, 30, 50, 60}
+	switch {
+	case length > 3*day:
+		a.Scale, a.Unit = day, "d"
+		steps = []float64{1, 2, 5}
+	case length > 3*hour:
+		a.Scale, a.Unit = hour, "h"
+		steps = []float64{1, 2, 3, 6, 12, 24}
+	case length > 3*minute:
+		a.Scale, a.Unit = minute, "min"
+		steps = []float64{1, 2, 5, 10, 15, 20, 30, 60}
+	case length < 5:
+		steps = nil
+	}
+	step := 0.0
 	for _, s := range steps {
-		if length/s <= float64(ticks) {
-			step = s
-			break
+		if step == 0 && s*a.Scale*float64(ticks) >= length {
+			step = s * a.Scale
 		}
 	}
-
-	return Axis{Max: length, Scale: 1, Ticks: multiples(step, length, 2*ticks)}
-}
-
-// timeLabel formats the time of a tick as h:min:s, with the decimals that the ticks need.
-func (a Axis) timeLabel(v float64) string {
-	decimals := 0
-	if len(a.Ticks) > 1 {
-		for step := a.Ticks[1]; decimals < 3 && step < 0.9999; step *= 10 {
-			decimals++
-		}
+	if step == 0 {
+		step = niceStep(length/float64(ticks)/a.Scale) * a.Scale
 	}
-	return clock(v, decimals)
-}
-
-// clock formats seconds as h:min:s: 0:01:05.
-func clock(seconds float64, decimals int) string {
-	unit := math.Pow(10, float64(decimals))
-	whole := math.Round(seconds * unit)
-	minutes := math.Floor(whole / unit / 60)
-	rest := (whole - minutes*60*unit) / unit
-	width := len("00")
-	if decimals > 0 {
-		width += len(".") + decimals
-	}
-	return fmt.Sprintf("%.0f:%02.0f:%0*.*f", math.Floor(minutes/60), math.Mod(minutes, 60), width, decimals, rest)
+	a.Ticks = multiples(step, length, 2*ticks)
+	return a
 }
 
 // multiples returns 0, step, 2 step, … up to end, at most limit values.
@@ -110,28 +88,23 @@ func multiples(step, end float64, limit int) []float64 {
 	return out
 }
 
-// valueAxis returns the axis of the chart's values. It begins at 0, or at a round number not above a negative minimum.
-// It ends at a round number not below Top and the maximum. A stack's axis ends at exactly the capacity if it shows all
-// of the capacity. MiB and MiB/s are converted to a suitable binary unit.
-func (c *Chart) valueAxis(ticks int) Axis {
-	greatest := max(c.Top, c.top())
-	if c.Capacity > 0 && c.stack.restLabel != "" { // higher values are cut off
-		greatest = c.Top
-	}
-	scale, unit := binaryUnit(greatest, c.Unit)
-	least := c.bottom()
+// valueAxis returns an axis with about so many ticks, from 0, or from a round number not above the negative least, up
+// to greatest. Unless the end is exact, there is room above. MiB and MiB/s are converted to a suitable binary unit.
+func valueAxis(unit string, least, greatest float64, exact bool, ticks int) Axis {
+	scale, name := binaryUnit(greatest, unit)
 	if greatest == 0 && least == 0 {
 		greatest = scale
 	}
-
-	step := niceStep((greatest/float64(ticks)-least/float64(ticks))/scale) * scale
-	n := math.Ceil(greatest/step - 1e-9)
-	axis := Axis{Max: n * step, Scale: scale, Unit: unit, Ticks: multiples(step, n*step, 20)}
-	if greatest == c.Capacity {
-		axis.Max, axis.Ticks = greatest, multiples(step, greatest, 20)
+	if end := greatest * axisRoom; !exact {
+		greatest = min(end, maxAxis)
 	}
+	step := niceStep((greatest/float64(ticks)-least/float64(ticks))/scale) * scale
+	axis := Axis{Max: greatest, Scale: scale, Unit: name, Ticks: multiples(step, greatest, 20)}
 	for v := -step; least < 0 && axis.Min > least*(1-1e-9); v -= step {
 		axis.Min, axis.Ticks = v, append(axis.Ticks, v)
+	}
+	if greatest == 0 { // all values are negative
+		axis.Max = 0
 	}
 
 	return axis

@@ -1,9 +1,7 @@
 package plotter
 
 import (
-	"bytes"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,38 +35,32 @@ func TestWithSuspendGaps_SuspendIsAGap(t *testing.T) {
 	})
 }
 
-// A page of some dozens of nodes keeps all points, rounded, and mentions that. For nodes that begin later it has the
-// delay.
-func TestPage_PacksBeforeItThins(t *testing.T) {
-	r := plottertest.Report(0, plottertest.Recording(1000, time.Second, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i%90), 20, 1) }))
-	n := *r.Nodes["0"]
-	p := NewPage(PageOptions{})
-	for i := range 110 {
-		if i == 7 {
-			sampling := *n.Sampling
-			sampling.Start = reporter.Time{Time: plottertest.Start().Add(-time.Hour)}
-			n.Sampling = &sampling
-		}
-		p.Add(&r.Run, strconv.Itoa(i), &n)
-	}
-	var out bytes.Buffer
-	if err := p.Write(&out, &r.Run); err != nil {
-		t.Fatal(err)
-	}
-	if p.limit != 1000 || !strings.Contains(out.String(), "has its points rounded to 4 digits") {
-		t.Errorf("%d points a node are kept, want 1000 packed ones; the page's note is %q", p.limit, p.note())
-	}
-	if !strings.Contains(out.String(), "1 h 00 min after the first node") {
-		t.Error("page lacks that seven nodes began 1 h 00 min after the first")
+// For nodes that begin later the page has the delay.
+func TestPage_SaysHowMuchLaterNodesBegan(t *testing.T) {
+	r := plottertest.Minute(0)
+	late := *r.Nodes["0"]
+	sampling := *late.Sampling
+	sampling.Start = reporter.Time{Time: plottertest.Start().Add(-time.Hour)}
+	late.Sampling = &sampling
+	r.Nodes["1"] = &late
+	if page := string(pageOf(t, r)); !strings.Contains(page, "<dt>node 0</dt><dd>began 1 h 00 min after the first node</dd>") {
+		t.Error("page lacks that node 0 began 1 h 00 min after the first")
 	}
 }
 
-// A peak that is small for the axis is written in another unit.
-func TestAxis_ShortLabel(t *testing.T) {
-	axis := Axis{Scale: 1024, Unit: "GiB"}
-	for v, want := range map[float64]string{37.3125: "37.31 MiB", 512: "0.5 GiB", 17234: "16.83 GiB"} {
-		if got := axis.shortLabel(v, "MiB"); got != want {
-			t.Errorf("label of %v MiB is %q, want %q", v, got, want)
+// Time axes have few ticks, in a unit that fits.
+func TestNewTimeAxis(t *testing.T) {
+	for length, want := range map[float64]string{
+		0: "0 0.2 0.4 0.6 0.8 1 s", 6.9: "0 2 4 6 s", 60: "0 10 20 30 40 50 60 s", 164: "0 30 60 90 120 150 s",
+		600: "0 2 4 6 8 10 min", 4000: "0 15 30 45 60 min", 6 * hour: "0 1 2 3 4 5 6 h", 7 * day: "0 2 4 6 d",
+	} {
+		a := newTimeAxis(length, 6)
+		var got []string
+		for _, v := range a.Ticks {
+			got = append(got, a.label(v))
+		}
+		if got := strings.Join(append(got, a.Unit), " "); got != want {
+			t.Errorf("axis of %v s: %s, want %s", length, got, want)
 		}
 	}
 }

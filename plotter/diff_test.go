@@ -48,14 +48,14 @@ func TestWriteDiffPage(t *testing.T) {
 	page := out.String()
 	for _, want := range []string{
 		"<h1 data-verdict>B took 51 % longer than A (p &lt; 0.001): peak memory -33 %.</h1>", "the commands differ: A train a | B train b",
-		`<p class="verdict bad" data-gate>`, "Made by perfagent 1.2.3.",
+		`<p class="gate bad" data-gate>`, "perfagent 1.2.3<",
 		`<tr data-metric="wall_seconds" class="changed"><td title="wall_seconds: how long the job ran">wall time</td>`, `<i class="up" style="width:25%"></i>`, `<i class="down" style="width:16.7%"></i>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("page lacks %s:\n%s", want, page)
 		}
 	}
-	changed, rest, _ := strings.Cut(page, "<h2>The rest</h2>")
+	changed, rest, _ := strings.Cut(page, "<details data-rest>")
 	if strings.Contains(changed, `data-metric="max_t_mem_percent"`) || !strings.Contains(rest, `data-metric="max_t_mem_percent"`) {
 		t.Error("max_t_mem_percent has not changed: want it in the second table only")
 	}

@@ -8,11 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plottertest"
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // Only measured charts take room; the five are always there.
@@ -23,7 +25,7 @@ func TestCharts_OmitUnmeasuredCharts(t *testing.T) {
 	}{
 		"nothing":    {plottertest.Absent(), plottertest.HostCharts()},
 		"host":       {plottertest.Minute(0), plottertest.HostCharts()},
-		"job":        {plottertest.Limited(0, 10, 0), plottertest.AllCharts()[3:]},
+		"job":        {plottertest.Limited(0, 10, 0), slices.DeleteFunc(plottertest.AllCharts(), func(id string) bool { return strings.HasPrefix(id, "gpu") })},
 		"job, GPUs":  {plottertest.Limited(0, 10, 3), plottertest.AllCharts()},
 		"no samples": {plottertest.Limited(0, 0, 3), plottertest.HostCharts()},
 	} {
@@ -37,71 +39,130 @@ func TestCharts_OmitUnmeasuredCharts(t *testing.T) {
 	}
 }
 
-// The job's limit is drawn if it is in sight, and in the title in any case.
-func TestChart_DrawsLimitInSightAndTitlesAnyLimit(t *testing.T) {
-	for limit, drawn := range map[float64]bool{1.5: true, 2: true, 8: true, 8.1: false, 1e12: false, math.Inf(1): false, 0: false, -1: false} {
+// The job has the ink, and others a line of what they used. Without the job's usage, the node has the ink. An unmeasured
+// value is neither 0 nor the others'.
+func TestCharts_JobAndOthers(t *testing.T) {
+	set := func(c collector.Column, v float64, until int) func(int, *collector.Sample) {
+		return func(i int, s *collector.Sample) {
+			if i < until {
+				s.Values[c] = v
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		chart string
+		set   func(int, *collector.Sample)
+		want  map[string]float64
+	}{
+		"no job":         {"cpu", func(int, *collector.Sample) {}, map[string]float64{"the node": 4}},
+		"a job":          {"cpu", set(collector.JobCPU, 1, 60), map[string]float64{"this job": 1, "others on the node": 3}},
+		"all the job":    {"cpu", set(collector.JobCPU, 4.5, 60), map[string]float64{"this job": 4.5, "others on the node": 0}},
+		"not at the end": {"cpu", set(collector.JobCPU, 1, 50), map[string]float64{}},
+		"no job memory":  {"memory", func(int, *collector.Sample) {}, map[string]float64{"the node": 8192}},
+		"memory":         {"memory", set(collector.JobMemory, 2048, 60), map[string]float64{"this job": 2048, "others on the node": 6144}},
+	} {
+		r := plottertest.Report(0, plottertest.Recording(60, time.Second, func(i int, s *collector.Sample) {
+			plottertest.Set(s, i, 50, 25, 1)
+			c.set(i, s)
+		}))
+		got := make(map[string]float64)
+		for _, chart := range Charts(r.Nodes["0"]) {
+			for _, s := range chart.Series {
+				if v := s.Band.Mean[59]; chart.ID == c.chart && !math.IsNaN(v) {
+					got[s.Label] = v
+				}
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: last values %v, want %v", name, got, c.want)
+		}
+	}
+
+	n := plottertest.PerfPy(t).Nodes["0"]
+	n.Host = nil // perf.py's files lack the node's capacity, unless the user gives it
+	for _, c := range Charts(n)[:2] {
+		if c.Unit != "%" || len(c.Series) != 1 {
+			t.Errorf("chart %s: %d series in %s; want 1 in %%", c.ID, len(c.Series), c.Unit)
+		}
+	}
+}
+
+// A sentence replaces a chart without usage.
+func TestSettle_SentencesReplaceChartsWithoutUsage(t *testing.T) {
+	r := plottertest.Report(0, plottertest.Recording(60, time.Second, func(i int, s *collector.Sample) {
+		plottertest.Set(s, 0, 50, 25, 0)
+		s.Values[collector.JobReadRate], s.Values[collector.JobWriteRate] = 5, 0
+	}))
+	page := string(pageOf(t, r))
+	for _, want := range []string{"Nothing written to disk.", "No network traffic on the interfaces that are counted.", "Disk used: at most 40 %.", "<b>Disk reads</b>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page lacks %q", want)
+		}
+	}
+	if got := chartsIn(page); !slices.Equal(got, []string{"memory", "cpu", "disk_io"}) {
+		t.Errorf("charts %q, want memory, cpu and disk_io", got)
+	}
+}
+
+// The CPU chart reaches to what the job may use, and the memory chart to its limit, if the job comes near it. Otherwise
+// the chart says where it is.
+func TestChart_ShowsLimitInSightAndSaysAnyLimit(t *testing.T) {
+	for limit, want := range map[float64]string{
+		1.5: "CPUs busy, of the 1.5 allowed", 8: "CPUs busy, of the 8 allowed", 16: "CPUs busy, of the 16 allowed",
+		17: "CPUs busy; the 17 allowed are above this scale", 0: "CPUs busy, of 8", -1: "CPUs busy, of 8",
+		math.Inf(1): "CPUs busy, of 8",
+	} {
 		r := plottertest.Limited(0, 60, 0)
 		r.Nodes["0"].Limits.CPUs = limit
-		i := slices.IndexFunc(Charts(r.Nodes["0"]), func(c Chart) bool { return c.ID == "cpu" })
-		chart := Charts(r.Nodes["0"])[i]
-		if axis := chart.valueAxis(4); (chart.Bound > 0 && axis.Max >= limit) != drawn {
-			t.Errorf("limit of %v: the axis ends at %v, want the limit on it: %v", limit, axis.Max, drawn)
-		}
-		said := "may use " + text.CPUs(limit)
-		if finite := limit > 0 && !math.IsInf(limit, 0); strings.Contains(string(pictureSVG(t, r, PictureOptions{Width: 800})), "CPU, CPUs ("+said+" of 8)") != finite {
-			t.Errorf("limit of %v: the title has %q: %v, want %v", limit, said, !finite, finite)
+		if page := string(pageOf(t, r)); !strings.Contains(page, ">"+want+"<") && !strings.Contains(page, ">"+want+";") {
+			t.Errorf("limit of %v: the page lacks %q", limit, want)
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
+	}
+	for limit, want := range map[float64]string{
+		1024: ">limit 1.0 GiB<", 1900: ">limit 1.9 GiB<", 1901: ">GiB<", 8192: "; the limit, 8.0 GiB, is above this scale<",
+	} {
+		r := plottertest.Limited(0, 60, 0)
+		r.Nodes["0"].Limits.MemoryMB, r.Nodes["0"].Metrics = series.Optional(limit), nil
+		if page := string(pageOf(t, r)); !strings.Contains(page, want) {
+			t.Errorf("limit of %v MiB: the page lacks %q", limit, want)
+		}
 	}
 
 	l := &reporter.Limits{CPUs: .5, MemoryMB: 100, CPUsRange: &reporter.LimitRange{Min: .5, Max: 2},
 		MemoryRange: &reporter.LimitRange{Min: 100, Max: 200}}
-	if v, said := jobBound(collector.BoundCPUs, l); v != 2 || said != "may use 0.5 to 2" {
-		t.Errorf("bound of CPUs that changed: %v, %q; want 2, may use 0.5 to 2", v, said)
+	if v, said := jobBound(collector.BoundCPUs, l); v != 2 || said != "0.5 to 2" {
+		t.Errorf("bound of CPUs that changed: %v, %q; want 2, 0.5 to 2", v, said)
 	}
-	if v, said := jobBound(collector.BoundMemory, l); v != 200 || said != "limit 100 MiB to 200 MiB" {
-		t.Errorf("bound of memory that changed: %v, %q; want 200, limit 100 MiB to 200 MiB", v, said)
+	if v, said := jobBound(collector.BoundMemory, l); v != 200 || said != "100 MiB to 200 MiB" {
+		t.Errorf("bound of memory that changed: %v, %q; want 200, 100 MiB to 200 MiB", v, said)
 	}
 }
 
-// GPUs are distinguishable: three by the colour of their lines, more by lanes.
+// GPUs are distinguishable: three by the colour of their lines, more as rows of colors.
 func TestCharts_GPUsAreDistinguishable(t *testing.T) {
-	for gpus, want := range map[int][]string{3: plottertest.GPUCharts(), 4: plottertest.GPUCharts()[:1], collector.MaxGPUs: plottertest.GPUCharts()[:1]} {
+	for _, gpus := range []int{3, 4, collector.MaxGPUs} {
 		r := plottertest.Limited(0, 20, gpus)
-		var got []string
-		for _, c := range Charts(r.Nodes["0"])[:len(want)+1] {
-			if !c.gpu() { // the first chart that is not about GPUs comes right after them
-				break
+		charts := 0
+		for _, c := range Charts(r.Nodes["0"]) {
+			if !strings.HasPrefix(c.ID, "gpu") {
+				continue
 			}
-			got = append(got, c.ID)
+			charts++
 			seen := make(map[[2]int]bool)
 			for _, s := range c.Series {
 				seen[[2]int{s.Color, s.Dash}] = true
 			}
-			if len(seen) != gpus || len(c.Series) != gpus {
-				t.Errorf("%s: %d lines in %d styles, want %d of each", c.ID, len(c.Series), len(seen), gpus)
-			}
-			for _, l := range c.Lanes {
-				if l.Busy == nil || l.Memory == nil || l.Power == nil || l.memory != 40960 || l.power != 400 {
-					t.Errorf("%d GPUs: lane %s is %+v, want all series, 40960 MiB and 400 W", gpus, l.Label, l)
-				}
-			}
-			if lanes := len(c.Lanes); lanes != gpus && gpus > 3 || lanes > 0 && gpus == 3 {
-				t.Errorf("%d GPUs have %d lanes, want one for each GPU if there are more than 3", gpus, lanes)
+			if len(c.Series) != gpus || c.Rows != (gpus > maxLineGPUs) || !c.Rows && len(seen) != gpus {
+				t.Errorf("%s: %d series in %d styles, rows %v; want %d of each, or rows", c.ID, len(c.Series), len(seen), c.Rows, gpus)
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%d GPUs: first charts %q, want %q", gpus, got, want)
+		if charts != len(plottertest.GPUCharts()) {
+			t.Errorf("%d GPUs: %d charts, want %d", gpus, charts, len(plottertest.GPUCharts()))
 		}
-
 		svg := string(pictureSVG(t, r, PictureOptions{Width: 800}))
-		for i := range gpus {
-			if !strings.Contains(svg, fmt.Sprintf(">GPU %d<", i)) {
-				t.Errorf("%d GPUs: the picture does not name GPU %d", gpus, i)
-			}
-		}
-		if heat := strings.Contains(svg, `class="heat h10"`); heat != (gpus > 3) {
-			t.Errorf("%d GPUs: the picture has a row of colors: %v, want %v", gpus, heat, gpus > 3)
+		if heat := strings.Contains(svg, `class="h10"`); heat != (gpus > maxLineGPUs) {
+			t.Errorf("%d GPUs: the picture has rows of colors: %v, want %v", gpus, heat, gpus > maxLineGPUs)
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 800})
 		picturePNG(t, r, PictureOptions{Width: 800})
@@ -134,16 +195,19 @@ func TestPage_BoundsTextsOfReport(t *testing.T) {
 		n.Findings = append(n.Findings, reporter.Finding{ID: "x", Severity: "warning", Text: strings.Repeat("y", 1<<16)})
 	}
 	p := newPageNode(&reporter.Run{}, "0", n)
+	page := &Page{nodes: []*pageNode{p}}
+	r := page.report(&reporter.Run{})
+	head := page.head(r, summary.Conclude(r))
 	size := 0
 	for _, m := range p.missing {
 		size += len(m.Why)
 	}
-	for _, s := range p.advice {
-		size += len(s.Text)
+	for _, words := range head.Notes {
+		size += len(words)
 	}
-	if len(p.missing) != maxPageLines+1 || len(p.advice) != maxPageLines || size > maxPageText+maxPageLines*2*(cutPageText+8) {
+	if len(p.missing) != maxPageLines+1 || len(head.Notes) > maxPageLines || size > 2*maxPageText+maxPageLines*2*(cutPageText+8) {
 		t.Errorf("page has %d reasons, %d findings, %d bytes of text; want %d, %d, at most %d", len(p.missing),
-			len(p.advice), size, maxPageLines+1, maxPageLines, maxPageText+maxPageLines*2*(cutPageText+8))
+			len(head.Notes), size, maxPageLines+1, maxPageLines, 2*maxPageText+maxPageLines*2*(cutPageText+8))
 	}
 	if first := p.missing[0].Why; len(first) != 1<<16 {
 		t.Errorf("first reason is cut to %d bytes, want all %d", len(first), 1<<16)

@@ -16,20 +16,19 @@ const (
 // operationPlans returns the charts of operations and other series of the job, with the given lines.
 func operationPlans(lines []reporter.OperationTimeline) []chartPlan {
 	const rate, duration = reporter.LineRate, reporter.LineTime
-	transferTime := reporter.OperationTimeline{Kind: reporter.TransferKind, Number: duration}
 	plans := []chartPlan{
 		{ID: "operations", Title: "Operations", line: reporter.OperationTimeline{Kind: reporter.OpKind, Number: rate}},
 		{ID: "operation_time", Title: "Time of operations",
 			line: reporter.OperationTimeline{Kind: reporter.OpKind, Number: duration}},
 		{ID: "counters", Title: "Counters", line: reporter.OperationTimeline{Kind: reporter.CounterKind, Number: rate}},
-		{ID: "gauges", Title: "Gauges", line: reporter.OperationTimeline{Kind: reporter.GaugeKind}},
+		{ID: "gauges", Title: "Gauges", Level: true, line: reporter.OperationTimeline{Kind: reporter.GaugeKind}},
 		{
-			ID: "transfers", Title: "Transfers", TooltipSeries: lineSeries(lines, transferTime),
+			ID: "transfers", Title: "Transfers",
 			line: reporter.OperationTimeline{Kind: reporter.TransferKind, Number: reporter.LineThroughput},
 		},
 	}
 	for i := range plans {
-		plans[i].Optional, plans[i].Series = true, lineSeries(lines, plans[i].line)
+		plans[i].optional, plans[i].Series = true, lineSeries(lines, plans[i].line)
 	}
 
 	return plans

@@ -1,78 +1,233 @@
 package plotter
 
 import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// headData is the top of the page: how the run ended, its usage, and what to change.
-type headData struct {
-	Headline, State, Command, Incomplete string
-	Updated                              clockTime // of a live page
-	Bars                                 []barData
-	Verdicts                             []summary.Message
-	Advice, More                         []summary.Message // More is advice that is folded
-	Phase                                string            // current phase of a running job
+// headView is the top of the page: which run it was, how it ended, what to do, and its usage.
+type headView struct {
+	Strip      []summary.Highlight // which run: labels and values
+	Version    string
+	Commands   []string
+	Cause      []phrase
+	Lead, Rest string // of what to do
+	Paste      string
+	How        string
+	Incomplete string
+	Notes      []string // findings that concern the end of the job, or what it asks for
+	Other      []string // findings that do not
+	Bars       []barView
+	Deltas     []summary.Delta
+	DeltaNote  string
 }
 
-// clockTime is a time of the day for people and for scripts.
-type clockTime struct {
-	Text string // "14:29:12 UTC"
-	Unix int64  // seconds since 1970; 0 = none
+// Outside reports whether some number is outside the range of earlier runs.
+func (h *headView) Outside() bool {
+	return slices.ContainsFunc(h.Deltas, func(d summary.Delta) bool { return d.Outside })
 }
 
-// barData is a bar of the head.
-type barData struct {
+// phrase is a part of a sentence with its look: "ok", "late", "bad", "live" or "".
+type phrase struct{ Look, Text string }
+
+// barView is a bar of the head.
+type barView struct {
 	summary.Bar
+	Name  string  // "Memory"
+	Full  bool    // it explains why the job was killed
 	Value string  // percent, in four digits
 	Width float64 // percentage of the bar that is filled
+	Kind  string  // "peak" or "mean"
 }
-
-// openCards is the number of unfolded pieces of advice: more would push the charts out of sight.
-const openCards = 3
 
 // head returns the top of the page.
-func (p *Page) head(run *reporter.Run) headData {
-	r := p.slim(run)
-	d := headData{
-		Headline:   summary.Headline(r),
-		State:      "ended",
-		Command:    summary.CommandLine(run.Command),
-		Incomplete: text.Printable(run.Incomplete),
-		Verdicts:   summary.Verdicts(r),
+func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
+	budget := textBudget(maxPageText)
+	h := headView{
+		Strip: p.strip(&r.Run), Version: p.nodes[0].version, Commands: p.commands(&r.Run),
+		Cause: phrases(c), Paste: c.Paste, How: unbroken(budget.text(c.How)),
+		Notes: budget.fit(c.Notes), Other: budget.fit(c.Other),
 	}
-	cards := summary.Advice(r) // the line to paste first
-	if len(p.nodes) == 1 {     // the node's cards already respect the page's limits
-		d.Verdicts, cards = p.nodes[0].messages, p.nodes[0].advice
+	if h.Cause == nil {
+		h.Cause = []phrase{{"", "A run"}}
 	}
-	switch {
-	case p.options.Live > 0:
-		d.Headline, d.State, d.Incomplete = "running for "+text.Seconds(run.WallSeconds), "live", ""
-		if !run.End.IsZero() {
-			d.Updated = clockTime{run.End.UTC().Format("15:04:05 MST"), run.End.Unix()}
-		}
-		if len(p.nodes) == 1 {
-			d.Phase = p.nodes[0].phase
-		}
-	case run.Incomplete != "" || run.ExitCode != nil && *run.ExitCode != 0:
-		d.State = "failed"
+	h.Lead, h.Rest = lead(unbroken(budget.text(c.Action)))
+	if p.options.Live == 0 && !strings.Contains(c.Cause+c.How, r.Run.Incomplete) {
+		h.Incomplete = text.Printable(r.Run.Incomplete)
 	}
-
+	killed := c.Outcome == summary.Failed && c.Subject != ""
 	for _, b := range summary.Bars(r) {
-		d.Bars = append(d.Bars, barData{b, short(b.Percent), min(100, max(0, b.Percent))})
+		v := barView{Bar: b, Name: barName(b), Value: short(b.Percent),
+			Width: min(100, max(0, b.Percent)), Kind: "mean", Full: killed && b.Key == c.Subject && b.Percent >= 95}
+		if b.Key == summary.BarMemory || b.Key == summary.BarGPUMemory {
+			v.Kind = "peak"
+		}
+		h.Bars = append(h.Bars, v)
 	}
-	d.Advice, d.More = cards[:min(len(cards), openCards)], cards[min(len(cards), openCards):]
-
-	return d
+	slices.SortStableFunc(h.Bars, func(a, b barView) int {
+		return cmp.Compare(subjectRank(a.Key, c.Subject), subjectRank(b.Key, c.Subject))
+	})
+	h.Deltas, h.DeltaNote = summary.Deltas(r)
+	return h
 }
 
-// slim returns a report with the parts of the nodes that bars, verdicts and advice need.
-func (p *Page) slim(run *reporter.Run) *reporter.Report {
+// barName returns the name of a bar: "Memory".
+func barName(b summary.Bar) string {
+	if b.Key == summary.BarGPUMemory {
+		return "GPU memory"
+	}
+	return strings.ToUpper(b.Label[:1]) + b.Label[1:]
+}
+
+// subjectRank orders what explains the end of the job first, then memory and CPU.
+func subjectRank(key, subject string) int {
+	switch {
+	case subject != "" && strings.HasPrefix(key, subject):
+		return 0
+	case key == "memory":
+		return 1
+	case key == "cpu":
+		return 2
+	}
+	return 3
+}
+
+// phrases splits the sentence on how the run ended, so that its looks differ: the words before a colon, the word
+// Succeeded, and what was odd.
+func phrases(c summary.Conclusion) []phrase {
+	words := unbroken(text.Printable(c.Cause))
+	look := map[summary.Outcome]string{summary.Failed: "bad", summary.Stopped: "late"}[c.Outcome]
+	if rest, ok := strings.CutPrefix(words, "Succeeded"); ok {
+		out := []phrase{{"ok", "Succeeded"}}
+		if good, odd, ok := strings.Cut(rest, ", but "); ok {
+			return append(out, phrase{"", good + ", "}, phrase{"late", "but " + odd})
+		}
+		return append(out, phrase{"", rest})
+	}
+	if rest, ok := strings.CutPrefix(words, "Running"); ok {
+		return []phrase{{"live", "Running"}, {"", rest}}
+	}
+	if first, rest, ok := strings.Cut(words, ": "); ok && len(first) < 40 {
+		return []phrase{{look, first + ":"}, {"", " " + rest}}
+	}
+	if words == "" {
+		return nil
+	}
+	return []phrase{{look, words}}
+}
+
+// lead splits a sentence on what to do after its first words, up to and with a colon.
+func lead(words string) (first, rest string) {
+	if first, rest, ok := strings.Cut(words, ":"); ok && len(first) < 80 {
+		return first + ":", rest
+	}
+	return words, ""
+}
+
+// quantity matches a number with its unit. It is compiled for the first page.
+var quantity = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(\d) ([KMGT]iB(?:/s)?|min|ms|s|h|d|CPUs?|GPUs?|CPU·h|W)\b`)
+})
+
+// unbroken returns words in which no number is parted from its unit at the end of a line.
+func unbroken(words string) string {
+	return quantity().ReplaceAllString(strings.ReplaceAll(words, " %", "\u00a0%"), "$1\u00a0$2")
+}
+
+// commands returns the command of the run, or the first nodes' commands if they differ.
+func (p *Page) commands(run *reporter.Run) []string {
+	var out []string
+	for _, n := range p.nodes {
+		command := run.Command
+		if len(n.slim.Command) > 0 {
+			command = n.slim.Command
+		}
+		words := summary.CommandLine(command)
+		if words != "" && !slices.Contains(out, words) && len(out) < shownNodes {
+			out = append(out, words)
+		}
+	}
+	return out
+}
+
+// strip identifies the run: its name, start, hosts, allowed CPUs and memory, and tags.
+func (p *Page) strip(run *reporter.Run) (out []summary.Highlight) {
+	add := func(label, value string) {
+		if value != "" {
+			out = append(out, summary.Highlight{Label: label, Value: value})
+		}
+	}
+	n := p.nodes[0]
+	first, last := text.Clip(n.host, stripLetters), text.Clip(p.nodes[len(p.nodes)-1].host, stripLetters)
+	add("run", text.Printable(run.ID))
+	if !run.Start.IsZero() {
+		add("", run.Start.UTC().Format("2 Jan 2006, 15:04:05 MST"))
+	}
+	if first == "" || last == first {
+		add("host", first)
+	} else {
+		add("hosts", first+" to "+last)
+	}
+	each := ""
+	if len(p.nodes) > 1 {
+		each = " a node"
+		expected := ""
+		if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
+			expected = fmt.Sprintf(" of %d", run.Gather.NodesExpected)
+		}
+		add("", fmt.Sprintf("%d%s nodes", len(p.nodes), expected))
+	}
+	if p.ranks > 0 {
+		add("", text.Count(p.ranks, "rank", "ranks"))
+	}
+	if words := allowed(n.slim); words != "" {
+		add("allowed", words+each)
+	}
+	if id := n.slim.Identity; id != nil && id.Scheduler != "" && id.JobID != "" {
+		add(text.Printable(id.Scheduler)+" job", text.Printable(id.JobID))
+	}
+	for _, tag := range summary.Tags(run) {
+		add("tag", tag)
+	}
+	return out
+}
+
+// stripLetters is the maximum length of a host's name in the strip.
+const stripLetters = 60
+
+// allowed returns the CPUs and the memory that the job on n may use: "2 CPUs, 256 MiB".
+func allowed(n *reporter.Node) string {
+	var words text.Parts
+	switch {
+	case n.Limits != nil && n.Limits.CPUs > 0:
+		words.Add(true, "%s %s", reporter.CPUsText(n.Limits), text.Plural(n.Limits.MostCPUs(), "CPU", "CPUs"))
+	case n.Host != nil && n.Host.CPUs > 0:
+		words.Add(true, "%s", text.Count(n.Host.CPUs, "CPU", "CPUs"))
+	}
+	switch {
+	case n.Limits != nil && n.Limits.LeastMemoryMB() > 0:
+		words.Add(true, "%s", reporter.MemoryLimitText(n.Limits, text.TrimmedSizeText))
+	case n.Host != nil && n.Host.MemoryMB > 0:
+		words.Add(true, "%s", text.TrimmedSizeText(n.Host.MemoryMB))
+	}
+	return words.String()
+}
+
+// report returns the report of a single node, or a report with the parts of several nodes that the head, the phases and
+// the cards need.
+func (p *Page) report(run *reporter.Run) *reporter.Report {
 	r := &reporter.Report{Run: *run, Nodes: make(map[string]*reporter.Node, len(p.nodes))}
 	for _, n := range p.nodes {
-		r.Nodes[n.name] = n.slim
+		r.Nodes[n.name] = cmp.Or(n.whole, n.slim)
 	}
 	return r
 }
@@ -80,15 +235,25 @@ func (p *Page) slim(run *reporter.Run) *reporter.Report {
 // slimNode returns a copy of n without its series and long texts.
 func slimNode(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{
-		Host: n.Host, Job: n.Job, Limits: n.Limits, GPUs: n.GPUs, Metrics: n.Metrics, Verdict: n.Verdict,
-		Findings: n.Findings[:min(len(n.Findings), maxPageLines)], Origin: n.Origin,
+		Command: n.Command, Host: n.Host, Job: n.Job, Limits: n.Limits, GPUs: n.GPUs, Metrics: n.Metrics,
+		Verdict: n.Verdict, Findings: n.Findings[:min(len(n.Findings), maxPageLines)], Origin: n.Origin,
 		Identity: n.Identity, Ranks: slimRanks(n),
 	}
 	if q, ok := n.Summaries[collector.JobCPU.Key()]; ok {
 		out.Summaries = map[string]reporter.Summary{collector.JobCPU.Key(): q}
 	}
+	for i, phase := range n.Phases[:min(len(n.Phases), maxPageLines)] {
+		phase.Spans = nil
+		if i >= slimPhases {
+			phase.Name = text.Clip(phase.Name, cutPageText)
+		}
+		out.Phases = append(out.Phases, phase)
+	}
 	return out
 }
+
+// slimPhases is the number of phases of a node with names of any length.
+const slimPhases = 50
 
 // slimRanks returns how the ranks of n ended; nil if there are none.
 func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
@@ -100,6 +265,7 @@ func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
 		if r != nil {
 			out[name] = &reporter.Rank{
 				Rank: r.Rank, Start: r.Start, End: r.End, ExitCode: r.ExitCode, Signal: r.Signal, Incomplete: r.Incomplete,
+				Metrics: r.Metrics,
 			}
 		}
 	}

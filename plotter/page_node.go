@@ -2,11 +2,13 @@ package plotter
 
 import (
 	"fmt"
+	"html/template"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -14,76 +16,81 @@ import (
 
 // pageNode is the part of a node that the page keeps.
 type pageNode struct {
-	name, host       string
-	time             Timeline
-	charts           []Chart // all of chartPlans, measured or not
-	gpus             int
-	lines            []reporter.OperationTimeline // drawn lines of operations
-	unseen           int                          // lines that are not drawn
-	operations       *reporter.Node               // operations and transfers, without keys; nil if not recorded
-	processes        []reporter.Process
-	cpus             float64 // that the job may use; 0 if unknown
-	messages, advice []summary.Message
-	thinned          bool
-	cards, details   []summary.Highlight
-	phases           [][]string
-	phase            string // current phase of the job
-	scales           []laneScale
-	slim             *reporter.Node // for the head of the page
-	ranks            *rankTable     // nil if there are none
-	metrics          reporter.Values
-	missing          []reporter.Missing
-	listed           int // how many of missing are listed: the first ones; the rest is normal
-	exit             string
-	version          string
+	name, host, version, exit string
+	time                      Timeline
+	charts                    []Chart        // of several nodes only the multipleCharts
+	unseen                    int            // lines of operations that are not drawn
+	operations                *reporter.Node // operations and transfers, without keys; nil if not recorded
+	processes                 []reporter.Process
+	whole                     *reporter.Node // nil if there are several nodes
+	cpus, memory              float64        // that the job may use; 0 if unknown
+	cost                      float64        // perfagent's CPU time in seconds
+	cards, details            []summary.Highlight
+	phase                     string         // current phase of the job
+	slim                      *reporter.Node // for the head of the page
+	ranks                     *rankTable     // nil if there are none
+	metrics                   reporter.Values
+	missing                   []reporter.Missing
+	listed                    int // how many of missing are listed: the first ones; the rest is normal
 }
+
+// maxPoints is the maximum number of points of a series on the page. More cannot be distinguished.
+const maxPoints = 300
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p := &pageNode{
-		name:    name,
-		metrics: printableMetrics(n.Metrics),
-		details: summary.Details(n),
-		gpus:    gpusOf(n),
-		scales:  laneScales(n),
-		slim:    slimNode(n),
-		ranks:   newRankTable(run, name, n),
+		name: name, host: text.Printable(n.HostName()), whole: n,
+		metrics: printableMetrics(n.Metrics), details: summary.Details(n), slim: slimNode(n),
+		ranks: newRankTable(run, name, n), phase: text.Printable(n.CurrentPhase()),
+		operations: operationsOf(n), processes: n.Processes[:min(len(n.Processes), maxPageLines)],
 	}
-	p.lines, p.unseen = chosenLines(n)
-	p.operations, p.processes = operationsOf(n), n.Processes[:min(len(n.Processes), maxPageLines)]
-	p.time, p.charts = withSuspendGaps(run, n, chartsOf(n, p.gpus, p.lines))
-	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
-	p.messages, p.advice = summary.Verdicts(alone), summary.Advice(alone)
-	p.phases, p.phase = summary.Phases(alone), text.Printable(n.CurrentPhase())
+	_, p.unseen = chosenLines(n)
+	p.time, p.charts = withSuspendGaps(run, n, Charts(n))
+	p.time.thin(p.charts, maxPoints)
 	wall := run.WallSeconds
-	p.host = text.Printable(n.HostName())
-	if n.Host != nil {
-		p.cpus = float64(n.Host.CPUs)
+	if h := n.Host; h != nil {
+		p.cpus, p.memory = float64(h.CPUs), h.MemoryMB
 	}
-
-	if n.Limits != nil && n.Limits.CPUs > 0 {
-		p.cpus = n.Limits.MeanCPUs()
-	}
-
-	if n.Job != nil {
-		if n.Job.ExitCode != nil {
-			p.exit = strconv.Itoa(*n.Job.ExitCode)
+	if l := n.Limits; l != nil {
+		if l.CPUs > 0 {
+			p.cpus = l.MeanCPUs()
 		}
-		if n.Job.Signal != "" {
-			p.exit += " " + text.Printable(n.Job.Signal)
+		if most := float64(l.MostMemoryMB()); most > 0 && !math.IsInf(most, 0) {
+			p.memory = most
 		}
-		wall = n.Job.End.Sub(n.Job.Start.Time).Seconds()
 	}
-
+	if j := n.Job; j != nil {
+		if j.ExitCode != nil {
+			p.exit = strconv.Itoa(*j.ExitCode)
+		}
+		if j.Signal != "" {
+			p.exit += " " + text.Printable(j.Signal)
+		}
+		wall = j.End.Sub(j.Start.Time).Seconds()
+	}
 	if n.Agent != nil {
-		p.version = text.Printable(n.Agent.Version)
+		p.version, p.cost = text.Printable(n.Agent.Version), n.Agent.CPUSeconds
 	}
 
 	p.cards = summary.Highlights(n, wall)
 	budget := textBudget(maxPageText)
 	p.takeMissing(n.Missing, &budget)
-	p.messages, p.advice = budget.fit(p.messages), budget.fit(p.advice)
 	p.details = p.details[:min(len(p.details), maxPageLines)]
 	return p
+}
+
+// multipleCharts are the charts of each of several nodes.
+func multipleCharts() []string { return []string{"cpu", "memory", "gpu_utilization"} }
+
+// reduce keeps what a page of several nodes has of each. The lists are copies, so that the report's lists can be
+// garbage collected.
+func (p *pageNode) reduce() {
+	p.charts = slices.DeleteFunc(p.charts, func(c Chart) bool { return !slices.Contains(multipleCharts(), c.ID) })
+	eachSeries(p.charts, func(s *Series) {
+		s.Band = reporter.Band{Min: slices.Clone(s.Band.Min), Mean: slices.Clone(s.Band.Mean), Max: slices.Clone(s.Band.Max)}
+	})
+	p.time.Marks, p.time.Phases = nil, nil
+	p.whole = nil
 }
 
 // takeMissing keeps the entries in missing: first those that the page lists, then the normal ones, with reasons that
@@ -137,44 +144,317 @@ func (r *textBudget) text(words string) string {
 	return text.Printable(words)
 }
 
-func (r *textBudget) fit(list []summary.Message) []summary.Message {
+func (r *textBudget) fit(list []string) []string {
 	out := slices.Clone(list[:min(len(list), maxPageLines)])
 	for i := range out {
-		out[i].Text = r.text(out[i].Text)
+		out[i] = unbroken(r.text(out[i]))
 	}
 	return out
 }
 
-func (p *pageNode) valueCount() int {
-	n := len(p.time.Ends)
-	eachSeries(p.charts, func(s *Series) {
-		n += len(s.Band.Mean)
-		if !same(s.Band) {
-			n += len(s.Band.Min) + len(s.Band.Max)
+// printableMetrics returns the metrics by their printable names, without values that are not finite.
+func printableMetrics(v reporter.Values) reporter.Values {
+	out := make(reporter.Values, len(v))
+	for name, value := range v {
+		if !math.IsNaN(value) && !math.IsInf(value, 0) {
+			out[text.Printable(name)] = value
 		}
-	})
-	return n
+	}
+	return out
 }
 
-// thin merges neighboring buckets until there are at most limit. The lists are copies, so that the report's lists can
-// be garbage collected.
-func (p *pageNode) thin(limit int) {
-	k := foldFactor(len(p.time.Ends), limit)
-	if k == 1 && p.thinned {
-		return
+// knows reports whether the node has the named metric, or a reason for lacking it.
+func (p *pageNode) knows(metric string) bool {
+	if _, has := p.metrics[metric]; has {
+		return true
 	}
+	return slices.ContainsFunc(p.missing, func(m reporter.Missing) bool { return m.What == metric })
+}
 
-	t := p.time
-	for i := range p.charts {
-		p.charts[i].each(func(s *Series) { s.Band = s.Band.Fold(k, t.width) })
-		for j := range p.charts[i].TooltipSeries { // a tooltip needs no band
-			if s := &p.charts[i].TooltipSeries[j]; !s.Spread {
-				s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean
-			}
+// metric returns the node's value of a metric.
+func (p *pageNode) metric(name string) metricValue {
+	if v, has := p.metrics[name]; has {
+		return metricValue{exact(v), short(v), ""}
+	}
+	for _, m := range p.missing {
+		if m.What == name {
+			return metricValue{"", text.Absent, m.Why}
 		}
 	}
+	return metricValue{"", text.Absent, ""}
+}
 
-	p.time, p.thinned = t.thin(k), true
+// fold returns the part of the page on the node itself.
+func (p *pageNode) fold(run *reporter.Run) nodeFold {
+	words := text.Parts{}
+	if h := p.slim.Host; h != nil {
+		words.Add(true, "%s", text.Clip(p.host, stripLetters)+": "+summary.HostLine("", h))
+	}
+	words.Add(p.metrics[reporter.MetricCPUMean] > 0, "%s CPU in use", text.Percent(p.metrics[reporter.MetricCPUMean]))
+	f := nodeFold{Words: words.String(), Cards: p.cards, Missing: p.missing[:p.listed]}
+	f.Details = append(runDetails(run), p.details...)
+	return f
+}
+
+// runDetails returns when the run began and ended.
+func runDetails(run *reporter.Run) (out []summary.Highlight) {
+	for _, at := range []struct {
+		label string
+		time  reporter.Time
+	}{{"from", run.Start}, {"to", run.End}} {
+		if !at.time.IsZero() {
+			out = append(out, summary.Highlight{Label: at.label, Value: at.time.UTC().Format("2006-01-02 15:04:05 MST")})
+		}
+	}
+	if signal := text.Printable(run.Signal); len(signal) > 20 { // sentences truncate it
+		out = append(out, summary.Highlight{Label: "signal", Value: signal})
+	}
+	return out
+}
+
+// pageChart is a chart of the page: its picture and, of the memory, also a picture at the scale of the node.
+type pageChart struct {
+	ID, Data    string // Data is the key of its values in the page's data
+	Title, Unit string
+	Big         bool // it spans both columns
+	Picture     template.HTML
+	Whole       template.HTML // at the scale of the node; "" = none
+	WholeUnit   string
+	WholeSize   string // "23.5 GiB"
+	Key         []keyItem
+	Rows        int // of colors; 0 = lines
+	HasPhases   bool
+	HasDeath    bool
+}
+
+// keyItem is an entry of a key: a line, or the color of a phase.
+type keyItem struct{ Look, Text string }
+
+// pageCharts returns the charts of the node in the order of the page: first what explains the end of the job. It adds
+// their values to data.
+func (p *pageNode) pageCharts(end summary.Conclusion, data *pageData) ([]pageChart, []string) {
+	charts, sentences := settled(p.charts, end.Subject)
+	killed := end.Subject != "" && (end.Outcome == summary.Failed || end.Outcome == summary.Stopped)
+	var out []pageChart
+	for i := range charts {
+		c := p.picture(&charts[i], newFigure(&charts[i], &p.time, 6, 3), data)
+		c.Big = i == 0 && killed && subjectRank(c.ID, end.Subject) == 0
+		out = append(out, c)
+	}
+	p.charts = charts
+	return out, sentences
+}
+
+// settled returns the charts with some usage, what explains the end of the job first, and sentences on the others.
+func settled(charts []Chart, subject string) (shown []Chart, sentences []string) {
+	for _, c := range charts {
+		sentence := c.Settle()
+		if len(c.Series) > 0 {
+			shown = append(shown, c)
+		}
+		if sentence != "" {
+			sentences = append(sentences, sentence)
+		}
+	}
+	slices.SortStableFunc(shown, func(a, b Chart) int {
+		return min(3, subjectRank(a.ID, subject)) - min(3, subjectRank(b.ID, subject))
+	})
+	return shown, sentences
+}
+
+// picture draws a chart of the node, and adds its values to data.
+func (p *pageNode) picture(c *Chart, f *figure, data *pageData) pageChart {
+	canvas := &pageCanvas{}
+	f.draw(canvas)
+	title, unit := f.caption()
+	out := pageChart{
+		ID: c.ID, Data: p.name + "/" + c.ID, Title: title, Unit: unit, Picture: canvas.html(describe(f.chart, &p.time)),
+		HasPhases: len(p.time.Phases) > 0, HasDeath: p.time.Death != nil,
+	}
+	if c.Rows {
+		out.Rows = len(c.Series)
+	}
+	if c.needsKey() {
+		for _, s := range c.own() {
+			out.Key = append(out.Key, keyItem{ink{kind: inkLine, color: s.Color, dash: s.Dash}.classes(), s.Label})
+		}
+	}
+	if c.ID == "memory" && c.Capacity > f.ys.Max {
+		node, canvas := f.whole(c), &pageCanvas{}
+		node.draw(canvas)
+		out.Whole = canvas.html(describe(c, &p.time) + "; at the scale of the node")
+		out.WholeUnit, out.WholeSize = node.ys.Unit, text.TrimmedSizeText(c.Capacity)
+	}
+	data.add(p, out.Data, f.chart, f.ys)
+	return out
+}
+
+// describe describes c in words, for people who cannot see it.
+func describe(c *Chart, t *Timeline) string {
+	words := text.Parts{c.Title + " over " + text.Seconds(t.Length())}
+	for _, s := range c.Series[:min(len(c.Series), maxLines)] {
+		words = append(words, s.Label+" at most "+short(s.top())+" "+c.Unit)
+	}
+	if d := t.Death; d != nil {
+		words = append(words, d.Words+" at "+text.Seconds(d.At))
+	}
+	return strings.Join(words, "; ")
+}
+
+// key returns the key of all charts: the lines of the job and of others, the kill, and the phases.
+func (p *Page) key(v *pageView) (out []keyItem) {
+	job, others, killed, unseen := false, false, false, false
+	for _, n := range p.nodes[:min(len(p.nodes), shownNodes)] {
+		for i := range n.charts {
+			c := &n.charts[i]
+			if len(c.whole) == 0 || len(c.Series) == 0 {
+				continue
+			}
+			job = job || c.Series[0].Key == c.column.Key()
+			others = others || c.Series[len(c.Series)-1].Others
+		}
+		if d := n.time.Death; d != nil {
+			killed, unseen = true, unseen || d.Limit > 0
+		}
+	}
+	add := func(shown bool, look, words string) {
+		if shown {
+			out = append(out, keyItem{look, words})
+		}
+	}
+	add(job, "j", "this job")
+	add(!job && !others && len(v.Charts) > 0, "j", "the node")
+	add(unseen, "un", "not measured: the last rise to the limit")
+	add(others, "o", "others on the node")
+	add(killed, "k", "killed")
+	for _, row := range v.Phases[:min(len(v.Phases), phaseColors)] {
+		if v.Nodes == nil {
+			add(true, "sq p"+strconv.Itoa(row.Color), row.Cells[0])
+		}
+	}
+	add(len(v.Marks) > 0, "mk", "marks")
+	return out
+}
+
+// chartsTable has the values of the charts in words.
+type chartsTable struct {
+	Heads []string
+	Rows  [][]string
+	Words string
+}
+
+// tableRows is the maximum number of rows of a table of values.
+const tableRows = 60
+
+// table returns the first series of each chart in words.
+func (p *pageNode) table() *chartsTable {
+	if len(p.charts) == 0 || len(p.time.Ends) == 0 {
+		return nil
+	}
+	charts, t := slices.Clone(p.charts), p.time
+	for i := range charts {
+		charts[i].Series = slices.Clone(charts[i].Series[:1])
+	}
+	t.thin(charts, tableRows)
+	out := &chartsTable{Words: text.Count(len(t.Ends), "row", "rows")}
+	axes := make([]Axis, len(charts))
+	for i := range charts {
+		c := &charts[i]
+		scale, unit := binaryUnit(c.top(), c.Unit)
+		axes[i] = Axis{Scale: scale, Unit: unit}
+		out.Heads = append(out.Heads, strings.TrimRight(c.Title+", "+unit, ", "))
+	}
+	for i, end := range t.Ends {
+		row := []string{text.Seconds(end)}
+		for k := range charts {
+			cell, list := "not measured", charts[k].Series[0].Band.Mean
+			if i < len(list) && !math.IsNaN(list[i]) {
+				cell = text.Number(rounded(list[i] / axes[k].Scale))
+			}
+			row = append(row, cell)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// rounded returns v with four digits.
+func rounded(v float64) float64 {
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	if err != nil {
+		return v
+	}
+	return out
+}
+
+// pageData is the data of the page's script.
+type pageData struct {
+	Run    string               `json:"run"`            // identifies the run among those served at one address
+	Live   int64                `json:"live,omitempty"` // milliseconds between two updates
+	Times  map[string]timeData  `json:"times"`          // by node
+	Charts map[string]chartData `json:"charts"`         // by node and chart: "0/cpu"
+	Maps   map[string]mapData   `json:"maps,omitempty"`
+}
+
+// timeData are the ends of a node's buckets and the end of its time axis, in seconds.
+type timeData struct {
+	Ends   reporter.Numbers `json:"t"`
+	Length float64          `json:"len"`
+}
+
+// chartData are the values of a chart in a unit. Total is the unit of a rate's total; "" = none.
+type chartData struct {
+	Node  string       `json:"node"`
+	Unit  string       `json:"u"`
+	Total string       `json:"tu,omitempty"`
+	Rows  bool         `json:"rows,omitempty"`
+	Key   bool         `json:"key,omitempty"` // values are shown in the chart's own key
+	Lines []seriesData `json:"s"`
+}
+
+// seriesData are the means of a series and, if they differ, its least and greatest values.
+type seriesData struct {
+	Name string           `json:"n"`
+	Mean reporter.Numbers `json:"v"`
+	Min  reporter.Numbers `json:"lo,omitempty"`
+	Max  reporter.Numbers `json:"hi,omitempty"`
+}
+
+// data returns the data of the script, without the charts.
+func (p *Page) data(run *reporter.Run) pageData {
+	return pageData{
+		Run:  run.ID + "@" + strconv.FormatInt(run.Start.UnixMicro(), 10) + "/" + p.nodes[0].name,
+		Live: p.options.Live.Milliseconds(), Times: map[string]timeData{}, Charts: map[string]chartData{},
+	}
+}
+
+// add adds the values of a chart, divided by the scale of its axis.
+func (d *pageData) add(p *pageNode, key string, c *Chart, axis Axis) {
+	digits := func(list reporter.Numbers) reporter.Numbers {
+		out := make(reporter.Numbers, min(len(list), len(p.time.Ends)))
+		for i := range out {
+			out[i] = rounded(list[i] / axis.Scale)
+			if math.IsInf(out[i], 0) {
+				out[i] = math.NaN()
+			}
+		}
+		return out
+	}
+	d.Times[p.name] = timeData{reporter.Numbers(p.time.Ends), p.time.Length()}
+	out := chartData{Node: p.name, Unit: axis.Unit, Rows: c.Rows, Key: c.needsKey()}
+	if rate, ok := strings.CutSuffix(axis.Unit, "/s"); ok && rate != "1" {
+		out.Total = rate
+	} else if axis.Unit == "CPUs" {
+		out.Total = "CPU·s"
+	}
+	for _, s := range c.Series {
+		line := seriesData{Name: s.Label, Mean: digits(s.Band.Mean)}
+		if !same(s.Band) {
+			line.Min, line.Max = digits(s.Band.Min), digits(s.Band.Max)
+		}
+		out.Lines = append(out.Lines, line)
+	}
+	d.Charts[key] = out
 }
 
 // same reports whether b is only a line, because each bucket has one sample. The means of a report are rounded to six
@@ -193,13 +473,19 @@ func same(b reporter.Band) bool {
 	return true
 }
 
-// printableMetrics returns the metrics by their printable names, without values that are not finite.
-func printableMetrics(v reporter.Values) reporter.Values {
-	out := make(reporter.Values, len(v))
-	for name, value := range v {
-		if !math.IsNaN(value) && !math.IsInf(value, 0) {
-			out[text.Printable(name)] = value
+// jobShare returns the job's usage of the chart with the given ID, or the node's without a job, and the factor that
+// turns it into a percentage of all that it may use; nil if it is unknown.
+func (p *pageNode) jobShare(id string, all float64) (*Series, float64) {
+	for i := range p.charts {
+		if c := &p.charts[i]; c.ID == id && len(c.Series) > 0 {
+			if c.Unit == "%" {
+				return &c.Series[0], 1
+			}
+			if c.Series[0].Key != collector.JobCPU.Key() && c.Series[0].Key != collector.JobMemory.Key() {
+				all = c.Capacity
+			}
+			return &c.Series[0], 100 / all
 		}
 	}
-	return out
+	return nil, 0
 }

@@ -2,75 +2,243 @@ package plotter
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// tableOpen is the maximum number of rows of an unfolded table of nodes.
-const tableOpen = 50
+// shownNodes is the maximum number of nodes with charts. Of more, the page has heat maps.
+const shownNodes = 8
+
+// heatColumns is the number of time columns of a heat map.
+const heatColumns = 256
 
 // nodesView is the page's view of several nodes.
 type nodesView struct {
-	Count        string // of the nodes: "3", or "3 of 4"
-	First, Last  string // nodes
-	Length       string // of the time that all nodes cover
-	Maps         []heatMap
-	MapHeight    int       // in pixels: several for each node, but one if there are many nodes
-	FirstFailure *position // of the first failure on each map, if known
-	Open, Job    bool      // whether the table is unfolded, and whether it has the jobs' usage
-	Rows         []nodeRow
+	Title     string
+	Maps      []heatMap
+	Multiples []nodeMultiple
+	Rows      []nodeRow
+	Jobs      bool // some node has a job
+	Ranks     bool // some node has ranks
+	Open      bool // whether the table is unfolded
+}
+
+// heatMap is a picture with a row for each node or rank: a PNG, in base64.
+type heatMap struct {
+	ID, Title, Scale string // Scale is what the darkest color means
+	Picture          string
+	Height           int
+	FirstFailure     *position
+}
+
+// mapData is the script's data on a heat map: the names of its rows, its length, and what 100 % is.
+type mapData struct {
+	Names  []string `json:"n"`
+	Length float64  `json:"len"`
+	Top    float64  `json:"top"`
+	Unit   string   `json:"u"`
+}
+
+// nodeMultiple is a node with small charts, on the same scales as other nodes.
+type nodeMultiple struct {
+	Name, Host, Odd string
+	Ranks           []rankBar
+	Charts          []pageChart
+}
+
+// rankBar is the length of a rank's run as a bar.
+type rankBar struct {
+	Rank   int
+	Length string
+	Width  float64
+	Odd    bool
 }
 
 // nodeRow is a node's row in the table of the nodes.
 type nodeRow struct {
-	Name, Host, Exit string
-	Numbers          []string // "–" = unknown
-	Missing          int
-	First            bool       // its job was the first that failed
-	Ranks            *ranksView // nil if there are none
+	Name, Host, Ranks, End string
+	Numbers                []summary.Highlight // "–" = unknown
+	Missing                int
+	Odd                    bool
 }
 
-// nodesView returns the view of several nodes. The heat maps are omitted if series are in a store.
-func (p *Page) nodesView(run *reporter.Run) *nodesView {
-	start, length := p.span()
-	v := &nodesView{
-		Count: strconv.Itoa(len(p.nodes)), First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name,
-		Length: text.Seconds(length), FirstFailure: p.failurePosition(run, start, length),
-		MapHeight: max(60, min(18, max(1, 420/len(p.nodes)))*len(p.nodes)),
-		Open:      len(p.nodes) <= tableOpen, Job: p.anyOfJob(),
+// odd returns why the node is shown before others; "" if it is like them.
+func (p *Page) odd(i int, run *reporter.Run) string {
+	n := p.nodes[i]
+	if node, rank, _, ok := p.firstFailure(run); ok && node == i {
+		if rank >= 0 {
+			return fmt.Sprintf("rank %d failed first", rank)
+		}
+		return "failed first"
 	}
-	if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
-		v.Count += " of " + strconv.Itoa(run.Gather.NodesExpected)
+	if n.exit != "" && n.exit != "0" {
+		return "exit " + n.exit
 	}
-	for _, plan := range heatPlans {
-		if p.remoteNodes > 0 || plan.ofJob && !p.any(plan) {
+	for _, f := range n.slim.Findings {
+		words, ok := map[string]string{
+			"straggler": "ended late", "odd_node": "far from the others", "imbalance": "uneven",
+		}[f.ID]
+		if !ok {
 			continue
 		}
-		v.Maps = append(v.Maps, heatMap{
-			plan,
-			p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }),
-			p.heatmap(plan, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }),
-		})
+		if n.ranks != nil {
+			if k := slices.IndexFunc(n.ranks.rows, func(r summary.RankRow) bool { return r.Odd }); k >= 0 {
+				words = fmt.Sprintf("rank %d %s", n.ranks.rows[k].Rank, words)
+			}
+		}
+		return words
 	}
+	return ""
+}
 
+// order returns the indexes of the nodes, with the odd ones first.
+func (p *Page) order(run *reporter.Run) ([]int, []string) {
+	order, why := make([]int, len(p.nodes)), make([]string, len(p.nodes))
+	for i := range order {
+		order[i], why[i] = i, p.odd(i, run)
+	}
 	first, _, _, failed := p.firstFailure(run)
+	rank := func(i int) int {
+		switch {
+		case failed && i == first:
+			return 0
+		case why[i] != "":
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
+	return order, why
+}
+
+// nodesView returns the view of several nodes, and fills the data of the script.
+func (p *Page) nodesView(run *reporter.Run) *nodesView {
+	v := &nodesView{Title: "The nodes, on the same scales", Open: len(p.nodes) <= 50}
+	for _, n := range p.nodes {
+		v.Jobs = v.Jobs || n.slim.Job != nil
+		v.Ranks = v.Ranks || n.ranks != nil
+	}
+	_, why := p.order(run)
 	for i, n := range p.nodes {
-		row := nodeRow{n.name, n.host, n.exit, nil, n.listed, failed && i == first, p.ranksView(n, run)}
-		for _, name := range []string{reporter.MetricCPUMean, reporter.MetricCPUPeak, reporter.MetricMemoryPeak} {
-			row.Numbers = append(row.Numbers, text.Percent(n.slim.Metric(name)))
-		}
-		row.Numbers = append(row.Numbers, text.Hours(n.slim.Metric(reporter.MetricUnusedCPUHours)))
-		if v.Job {
-			row.Numbers = append(row.Numbers, text.Fixed(n.slim.Metric(reporter.MetricJobCores), 2),
-				text.SizeText(n.slim.Metric(reporter.MetricJobMemoryPeak)))
-		}
-		v.Rows = append(v.Rows, row)
+		v.Rows = append(v.Rows, n.row(why[i], v.Jobs))
 	}
 	return v
+}
+
+// drawNodes adds the heat maps and the charts of the nodes to the page.
+func (p *Page) drawNodes(v *pageView, run *reporter.Run) {
+	order, why := p.order(run)
+	if p.remoteNodes == len(p.nodes) {
+		v.Nodes.Title = "The nodes"
+		return
+	}
+	v.Data.Maps = make(map[string]mapData)
+	if len(p.nodes) > shownNodes {
+		p.nodeMaps(v, run, order)
+		v.Nodes.Title = fmt.Sprintf("%d nodes, %d of them on the same scales", len(p.nodes), shownNodes)
+	}
+	p.rankMaps(v, run)
+	if len(order) > shownNodes {
+		order = order[:shownNodes]
+	} else {
+		slices.Sort(order)
+	}
+	length, tops := 0.0, make(map[string]float64)
+	for _, i := range order {
+		n := p.nodes[i]
+		length = max(length, n.time.Length())
+		for k := range n.charts {
+			tops[n.charts[k].ID] = max(tops[n.charts[k].ID], n.charts[k].top())
+		}
+	}
+	longest := p.longestRank()
+	for _, i := range order {
+		n := p.nodes[i]
+		m := nodeMultiple{Name: n.name, Host: n.host, Odd: why[i], Ranks: n.rankBars(longest)}
+		for k := range n.charts {
+			c := &n.charts[k]
+			if len(c.Series) == 0 {
+				continue
+			}
+			f := newFigure(c, &n.time, 3, 2)
+			f.xs = newTimeAxis(length, 3)
+			if !c.Rows {
+				f.ys = valueAxis(c.Unit, 0, tops[c.ID], false, 2)
+			}
+			drawn := n.picture(c, f, &v.Data)
+			drawn.Whole, drawn.Key = "", nil
+			if drawn.Unit = f.ys.Unit; c.Unit == "CPUs" {
+				drawn.Unit = "CPUs busy"
+			}
+			times := v.Data.Times[n.name]
+			times.Length = length
+			v.Data.Times[n.name] = times
+			m.Charts = append(m.Charts, drawn)
+		}
+		v.Nodes.Multiples = append(v.Nodes.Multiples, m)
+	}
+}
+
+// row returns the row of the node in the table.
+func (p *pageNode) row(odd string, jobs bool) nodeRow {
+	row := nodeRow{Name: p.name, Host: p.host, Missing: p.listed, Odd: odd != "", End: "succeeded"}
+	switch {
+	case odd != "" && (p.exit == "" || p.exit == "0"):
+		row.End = "succeeded, " + odd
+		if p.exit == "" {
+			row.End = odd
+		}
+	case odd != "":
+		row.End = odd
+	case p.exit == "":
+		row.End = text.Absent
+	}
+	add := func(label, value string) {
+		row.Numbers = append(row.Numbers, summary.Highlight{Label: label, Value: value})
+	}
+	percent := func(metric string) string { return text.Percentage(p.slim.Metric(metric)).Normalize().String() }
+	if jobs {
+		add("time", text.Seconds(p.slim.Wall()))
+		add("CPU time", text.Seconds(p.slim.Metric(reporter.MetricJobCPU)))
+		add("peak memory", text.SizeText(p.slim.Metric(reporter.MetricJobMemoryPeak)))
+	}
+	add("CPU of the node", percent(reporter.MetricCPUMean))
+	add("its memory", percent(reporter.MetricMemoryPeak))
+	if p.ranks != nil {
+		row.Ranks = p.ranks.span()
+	}
+	return row
+}
+
+// nodesFold returns the part of the page on the nodes themselves.
+func (p *Page) nodesFold(run *reporter.Run) nodeFold {
+	f := nodeFold{Words: fmt.Sprintf("%d, with everything that ran there", len(p.nodes)), Details: runDetails(run)}
+	start, _ := p.span()
+	for _, n := range p.nodes[:min(len(p.nodes), shownNodes)] {
+		label := "node " + n.name
+		if late := n.time.Start - start; late >= 1 && start > 0 {
+			words := "began " + text.Seconds(late) + " after the first node"
+			f.Details = append(f.Details, summary.Highlight{Label: label, Value: words})
+		}
+		if v := n.slim.Verdict; v != nil && v.Text != "" {
+			words := text.Printable(strings.Join(append([]string{v.Text}, v.Conditions...), ", "))
+			f.Details = append(f.Details, summary.Highlight{Label: label + ", end", Value: words})
+		}
+		for _, d := range n.details {
+			f.Details = append(f.Details, summary.Highlight{Label: label + ", " + d.Label, Value: d.Value})
+		}
+		for _, m := range n.missing[:n.listed] {
+			f.Missing = append(f.Missing, reporter.Missing{What: label + ", " + m.What, Why: m.Why})
+		}
+	}
+	return f
 }
 
 // span returns the time that all nodes together cover: its start in seconds since 1970 and its length in seconds. If no
@@ -90,79 +258,46 @@ func (p *Page) span() (start, length float64) {
 	return start, end - start
 }
 
-// heatColumns returns the number of time columns of a heat map, which is at most the number of the nodes' points.
-func (p *Page) heatColumns() int {
-	const most = 256
-	return min(cmp.Or(p.limit, most), most)
-}
-
-// heatPlan is the content of a heat map: one percentage for each node over time.
-type heatPlan struct {
-	ID, Title string
-	Chart     string // ID of the chart with the values that the tooltip shows
-	ofJob     bool   // omitted if no node has it
-	// shares returns the values of a node, and the factor that turns them into percentages; nil if there are none.
-	shares func(*pageNode) (*Series, float64)
-}
-
-// heatMap has the pictures of a heat map: PNGs, in base64.
-type heatMap struct {
-	heatPlan
-	Mean, Peak string
-}
-
-var heatPlans = []heatPlan{
-	{ID: "cpu", Title: "CPU", Chart: "cpu", shares: func(n *pageNode) (*Series, float64) {
-		return n.chart("cpu").part(PartShare), 1
-	}},
-	{
-		ID: "job_cpu", Title: "Job CPU, of what it may use", Chart: "cpu", ofJob: true,
-		shares: func(n *pageNode) (*Series, float64) { return n.chart("cpu").part(PartJob), 100 / n.cpus },
-	},
-	{ID: "memory", Title: "Memory", Chart: "memory", shares: func(n *pageNode) (*Series, float64) {
-		c := n.chart("memory")
-		if used := c.part(PartTotal); used != nil {
-			return used, 100 / c.Capacity
+// nodeMaps adds a heat map of the CPUs and one of the memory of all nodes.
+func (p *Page) nodeMaps(v *pageView, run *reporter.Run, order []int) {
+	start, length := p.span()
+	names := make([]string, len(order))
+	for row, i := range order {
+		names[row] = cmp.Or(p.nodes[i].host, "node "+p.nodes[i].name)
+	}
+	for _, plan := range []struct {
+		id, title string
+		all       func(*pageNode) float64
+	}{
+		{"cpu", "CPU", func(n *pageNode) float64 { return n.cpus }},
+		{"memory", "Memory", func(n *pageNode) float64 { return n.memory }},
+	} {
+		rows, any := make([][]float64, len(order)), false
+		for row, i := range order {
+			n := p.nodes[i]
+			s, scale := n.jobShare(plan.id, plan.all(n))
+			if s == nil || math.IsInf(scale, 0) {
+				continue
+			}
+			any = true
+			rows[row] = resample(s.Band.Max, n.time, n.time.Start-start, length, heatColumns)
+			for x := range rows[row] {
+				rows[row][x] *= scale
+			}
 		}
-		return c.part(PartShare), 1
-	}},
-}
-
-// chart returns the node's chart with the given ID.
-func (p *pageNode) chart(id string) *Chart {
-	i := slices.IndexFunc(p.charts, func(c Chart) bool { return c.ID == id })
-	return &p.charts[i] // each node has all charts
-}
-
-// any reports whether some node has values for the heat map of plan.
-func (p *Page) any(plan heatPlan) bool {
-	return slices.ContainsFunc(p.nodes, func(n *pageNode) bool {
-		s, _ := plan.shares(n)
-		return s != nil
-	})
-}
-
-// anyOfJob reports whether the table shows the jobs' usage.
-func (p *Page) anyOfJob() bool {
-	return slices.ContainsFunc(heatPlans, func(plan heatPlan) bool { return plan.ofJob && p.any(plan) })
-}
-
-// heatmap draws nodes × time as a PNG in base64, one pixel per value.
-func (p *Page) heatmap(plan heatPlan, start, length float64, of func(reporter.Band) reporter.Numbers) string {
-	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
-	for i, n := range p.nodes {
-		s, scale := plan.shares(n)
-		if s == nil || math.IsInf(scale, 0) {
-			continue
-		}
-
-		rows[i] = resample(of(s.Band), n.time, n.time.Start-start, length, columns)
-		for x := range rows[i] {
-			rows[i][x] *= scale
+		if any {
+			v.addMap(heatMap{ID: plan.id, Title: plan.title + ", highest, of what each node may use", Scale: "100 %",
+				Picture: encodeHeat(rows, heatColumns), FirstFailure: p.failurePosition(run, start, length, order)},
+				mapData{names, length, 100, "%"})
 		}
 	}
+}
 
-	return encodeHeat(rows, columns)
+// addMap adds a heat map.
+func (v *pageView) addMap(m heatMap, data mapData) {
+	m.Height = max(40, min(18, max(1, 420/len(data.Names)))*len(data.Names))
+	v.Data.Maps[m.ID] = data
+	v.Nodes.Maps = append(v.Nodes.Maps, m)
 }
 
 // resample resamples values into columns of equal time. Each column has the maximum of the buckets that overlap it, or
@@ -174,7 +309,7 @@ func resample(list reporter.Numbers, t Timeline, offset, length float64, columns
 	}
 
 	begin := offset
-	for i, v := range list {
+	for i, v := range list[:min(len(list), len(t.Ends))] {
 		end := offset + t.Ends[i]
 		last := min(columns-1, int(math.Ceil(end/width))-1)
 		for c := max(0, int(begin/width)); c <= last; c++ {
@@ -186,4 +321,19 @@ func resample(list reporter.Numbers, t Timeline, offset, length float64, columns
 	}
 
 	return out
+}
+
+// position is a place on a picture, in percent of its size.
+type position struct{ Left, Top string }
+
+// failurePosition returns the position of the first failure on a heat map of all nodes; nil if the failure or its time
+// is unknown.
+func (p *Page) failurePosition(run *reporter.Run, start, length float64, order []int) *position {
+	node, _, at, ok := p.firstFailure(run)
+	if !ok || at.IsZero() || start == 0 {
+		return nil
+	}
+	percent := func(v float64) string { return strconv.FormatFloat(min(100, max(0, v)), 'f', 2, 64) }
+	y := 100 * (float64(slices.Index(order, node)) + 0.5) / float64(len(order))
+	return &position{percent(100 * (float64(at.UnixMilli())/1000 - start) / length), percent(y)}
 }

@@ -7,24 +7,6 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// pageLines is the maximum number of lines of a chart of operations on all nodes of a page together.
-const pageLines = 4 * maxLines
-
-// lines returns the lines of operations that the nodes draw, the first node's first.
-func (p *Page) lines() []reporter.OperationTimeline {
-	var out []reporter.OperationTimeline
-	seen, count := make(map[reporter.OperationTimeline]bool), make(map[reporter.OperationTimeline]int)
-	for _, n := range p.nodes {
-		for _, l := range n.lines {
-			if kind := kindOf(l); !seen[l] && count[kind] < pageLines {
-				out, seen[l] = append(out, l), true
-				count[kind]++
-			}
-		}
-	}
-	return out
-}
-
 // operationsOf returns a node with only those data of n that the tables of operations need; nil if operations were not
 // recorded.
 func operationsOf(n *reporter.Node) *reporter.Node {

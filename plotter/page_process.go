@@ -26,8 +26,8 @@ type processRow struct {
 	Numbers       []exactNumber
 }
 
-// exactNumber is a number for people, with its exact value for sorting; "" = unknown.
-type exactNumber struct{ Value, Words string }
+// exactNumber is a number for people under a label, with its exact value for sorting; "" = unknown.
+type exactNumber struct{ Value, Words, Label string }
 
 // processes returns the table of the processes of all nodes, by CPU time. The page's script sorts it by other columns.
 func (p *Page) processes(run *reporter.Run) []processRow {
@@ -50,23 +50,24 @@ func (p *Page) processes(run *reporter.Run) []processRow {
 
 // row returns the row of p, with exact values for sorting.
 func (p *nodeProcess) row(run *reporter.Run) processRow {
-	seconds := func(v float64) exactNumber { return exactNumber{exact(v), text.Seconds(v)} }
-	known := func(v float64, words string) exactNumber {
+	seconds := func(label string, v float64) exactNumber { return exactNumber{exact(v), text.Seconds(v), label} }
+	known := func(label string, v float64, words string) exactNumber {
 		if v > 0 {
-			return exactNumber{exact(v), words}
+			return exactNumber{exact(v), words, label}
 		}
-		return exactNumber{"", text.Absent}
+		return exactNumber{"", text.Absent, label}
 	}
 
 	end := cmp.Or(p.End.Time, run.End.Time)
-	lasted := seconds(max(0, end.Sub(p.Start.Time)).Seconds())
+	lasted := seconds("lasted", max(0, end.Sub(p.Start.Time)).Seconds())
 	if p.End.IsZero() { // it was still running
 		lasted.Words = "> " + lasted.Words
 	}
 	return processRow{p.PID, text.Printable(p.node), text.Printable(p.Command), []exactNumber{
-		seconds(p.CPUSeconds), seconds(p.EndedChildrenCPUSeconds),
-		known(p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)), known(float64(p.Threads), strconv.Itoa(p.Threads)),
-		seconds(max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
+		seconds("CPU time", p.CPUSeconds), seconds("ended children", p.EndedChildrenCPUSeconds),
+		known("peak memory", p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)),
+		known("threads", float64(p.Threads), strconv.Itoa(p.Threads)),
+		seconds("began", max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
 	}}
 }
 

@@ -1,7 +1,7 @@
 package plotter
 
 import (
-	_ "embed" // the style of ranks
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -10,11 +10,9 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
-
-//go:embed page_ranks.css
-var ranksCSS string
 
 const (
 	// maxRanks is up to how many ranks of all nodes the page shows each rank's usage over time and a row for it. If
@@ -22,23 +20,27 @@ const (
 	maxRanks    = 4096
 	minRanks    = 4   // minimum number of rows of a node
 	nodeRanks   = 512 // maximum number of rows of a node
-	rankColumns = 160 // time columns of a strip
-	rankHeight  = 14  // of a strip on the page, in pixels
+	rankBars    = 8   // maximum number of bars of a node
+	rankColumns = 160 // time columns of a heat map of ranks
 )
 
 // rankTable is the part of a node's ranks that the page keeps.
 type rankTable struct {
 	rows   []summary.RankRow
-	left   []summary.RankRow // ranks without a row, on a node with very many
-	strips []rankStrips      // of measured columns; none if there are too many ranks
-	time   Timeline          // only the end of the last bucket is kept
+	left   []summary.RankRow           // ranks without a row, on a node with very many
+	usage  [len(rankUsage)][][]float64 // over time, a list for each row
+	begin  []time.Time                 // of the rows
+	length float64                     // of the time of usage, in seconds
 }
 
-// rankStrips shows the usage of a resource over time: a picture with a row for each rank.
-type rankStrips struct {
-	ID, Title string
-	Data      string // a PNG, in base64
-	Top       string // value of the darkest color
+// rankUsage are the heat maps of ranks.
+var rankUsage = [...]struct {
+	id, title string
+	column    collector.Column
+	of        func(reporter.Band) reporter.Numbers
+}{
+	{"rank_cpu", "CPU of each rank", collector.JobCPU, func(b reporter.Band) reporter.Numbers { return b.Mean }},
+	{"rank_memory", "Memory of each rank", collector.JobMemory, func(b reporter.Band) reporter.Numbers { return b.Max }},
 }
 
 // newRankTable returns the ranks of n, or nil if it has none.
@@ -47,73 +49,139 @@ func newRankTable(run *reporter.Run, name string, n *reporter.Node) *rankTable {
 		return nil
 	}
 
-	t := &rankTable{time: NewTimeline(run, n)}
+	axis := NewTimeline(run, n)
+	t := &rankTable{length: axis.Length()}
 	t.rows, t.left = summary.ChooseRanks(summary.RanksOf(&reporter.Run{}, name, n), nodeRanks)
 	slices.SortFunc(t.rows, func(a, b summary.RankRow) int { return a.Rank - b.Rank })
-	t.draw("cpu", "CPU", n, collector.JobCPU, func(top float64) string { return text.Fixed(top, 2) },
-		func(b reporter.Band) reporter.Numbers { return b.Mean })
-	t.draw("memory", "memory", n, collector.JobMemory, text.SizeText,
-		func(b reporter.Band) reporter.Numbers { return b.Max })
-	t.time.Ends = t.time.Ends[max(0, len(t.time.Ends)-1):] // the length
+	of := make(map[int]*reporter.Rank)
+	for _, r := range n.RankList() {
+		of[r.Rank] = r
+	}
+	for _, row := range t.rows {
+		t.begin = append(t.begin, of[row.Rank].Start.Time)
+		for k, u := range rankUsage {
+			var values []float64
+			if t.length > 0 {
+				values = resample(u.of(of[row.Rank].Envelope[u.column.Key()]), axis, 0, t.length, rankColumns)
+			}
+			t.usage[k] = append(t.usage[k], values)
+		}
+	}
 	return t
 }
 
-// draw adds the strips of c, scaled to the greatest value on the node.
-func (t *rankTable) draw(
-	id, title string, n *reporter.Node, c collector.Column, show func(float64) string,
-	of func(reporter.Band) reporter.Numbers,
-) {
-	bands := make(map[int]reporter.Numbers)
-	for _, r := range n.RankList() {
-		bands[r.Rank] = of(r.Envelope[c.Key()])
-	}
-
-	rows, top, length := make([][]float64, len(t.rows)), 0.0, t.time.Length()
-	for i, row := range t.rows {
-		values := bands[row.Rank]
-		if length > 0 {
-			rows[i] = resample(values[:min(len(values), len(t.time.Ends))], t.time, 0, length, rankColumns)
-		}
-		for _, v := range rows[i] {
-			if v > top && !math.IsInf(v, 0) {
-				top = v
-			}
-		}
-	}
-	if top == 0 {
-		return
-	}
-
-	for _, row := range rows {
-		for x := range row {
-			row[x] *= 100 / top
-		}
-	}
-	t.strips = append(t.strips, rankStrips{id, title, encodeHeat(rows, rankColumns), show(top)})
-}
-
-// ranksStyle returns the style of ranks and of the first failure, if the page has any.
-func (p *Page) ranksStyle(run *reporter.Run) string {
-	_, _, _, failed := p.firstFailure(run)
-	if p.ranks == 0 && (!failed || len(p.nodes) == 1) {
-		return ""
-	}
-	return ranksCSS
-}
-
-// addRanks counts the ranks in t, and drops the strips of all nodes if there are too many ranks.
-func (p *Page) addRanks(t *rankTable) {
-	if t == nil {
-		return
-	}
-	p.ranks += t.count()
-	if len(p.nodes) < 2 || p.ranks <= maxRanks {
-		return
+// markOddRanks marks the ranks that are far from the others.
+func (p *Page) markOddRanks(r *reporter.Report) {
+	odd := make(map[int]bool)
+	for rank := range diagnosis.OddRanks(r) {
+		odd[rank.Rank] = true
 	}
 	for _, n := range p.nodes {
 		if n.ranks != nil {
-			n.ranks.strips = nil
+			for i := range n.ranks.rows {
+				n.ranks.rows[i].Odd = odd[n.ranks.rows[i].Rank]
+			}
 		}
+	}
+}
+
+// count returns how many ranks the node has.
+func (t *rankTable) count() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.rows) + len(t.left)
+}
+
+// span returns the numbers of the ranks: "0 to 3".
+func (t *rankTable) span() string {
+	first, last := t.rows[0].Rank, t.rows[len(t.rows)-1].Rank
+	if first == last {
+		return strconv.Itoa(first)
+	}
+	return fmt.Sprintf("%d to %d", first, last)
+}
+
+// lengthOf returns for how long row i ran, in seconds, or NaN if that is unknown.
+func (t *rankTable) lengthOf(i int) float64 {
+	if t.rows[i].End.IsZero() || t.begin[i].IsZero() {
+		return math.NaN()
+	}
+	return max(0, t.rows[i].End.Sub(t.begin[i]).Seconds())
+}
+
+// longestRank returns the greatest length of a rank's run.
+func (p *Page) longestRank() float64 {
+	longest := 0.0
+	for _, n := range p.nodes {
+		for i := range n.ranks.count() {
+			if i < len(n.ranks.rows) && n.ranks.lengthOf(i) > longest {
+				longest = n.ranks.lengthOf(i)
+			}
+		}
+	}
+	return longest
+}
+
+// rankBars returns the lengths of the ranks as bars, if there are few.
+func (p *pageNode) rankBars(longest float64) (out []rankBar) {
+	if n := p.ranks.count(); n < 2 || n > rankBars {
+		return nil
+	}
+	for i := range p.ranks.rows {
+		row, length := &p.ranks.rows[i], p.ranks.lengthOf(i)
+		if math.IsNaN(length) || longest == 0 {
+			continue
+		}
+		out = append(out, rankBar{row.Rank, row.Length, 100 * length / longest, row.Failed || row.Odd})
+	}
+	return out
+}
+
+// rankMaps adds heat maps of the ranks of all nodes, unless there are too many.
+func (p *Page) rankMaps(v *pageView, run *reporter.Run) {
+	if p.ranks < 2 || p.ranks > maxRanks {
+		return
+	}
+	_, first, at, failed := p.firstFailure(run)
+	for k, u := range rankUsage {
+		var rows [][]float64
+		var names []string
+		var ring *position
+		top, length := 0.0, 0.0
+		for _, n := range p.nodes {
+			if n.ranks == nil {
+				continue
+			}
+			length = max(length, n.ranks.length)
+			for i, values := range n.ranks.usage[k] {
+				rows, names = append(rows, values), append(names, "rank "+strconv.Itoa(n.ranks.rows[i].Rank))
+				if failed && first >= 0 && n.ranks.rows[i].Rank == first && n.ranks.length > 0 {
+					x := 100 * (float64(at.UnixMilli())/1000 - n.time.Start) / n.ranks.length
+					ring = &position{strconv.FormatFloat(min(100, max(0, x)), 'f', 2, 64), strconv.Itoa(len(rows))}
+				}
+				for _, value := range values {
+					if value > top && !math.IsInf(value, 0) {
+						top = value
+					}
+				}
+			}
+		}
+		if top == 0 {
+			continue
+		}
+		for _, row := range rows {
+			for x := range row {
+				row[x] *= 100 / top
+			}
+		}
+		if ring != nil {
+			number, _ := strconv.Atoi(ring.Top)
+			ring.Top = strconv.FormatFloat(100*(float64(number)-0.5)/float64(len(rows)), 'f', 2, 64)
+		}
+		scale, unit := binaryUnit(top, u.column.Info().Unit.Symbol())
+		v.addMap(heatMap{ID: u.id, Title: u.title, Scale: short(top/scale) + " " + unit,
+			Picture: encodeHeat(rows, rankColumns), FirstFailure: ring}, mapData{names, length, top / scale, unit})
 	}
 }
 
@@ -123,7 +191,7 @@ func (p *Page) firstFailure(run *reporter.Run) (node, rank int, at time.Time, ok
 	index, known := summary.EvidenceIndex(run.Verdict, "node")
 	node = slices.IndexFunc(p.nodes, func(n *pageNode) bool { return known && n.name == strconv.Itoa(index) })
 	if node < 0 {
-		return 0, 0, at, false
+		return 0, -1, at, false
 	}
 	if rank, known = summary.EvidenceIndex(run.Verdict, "rank"); !known {
 		rank = -1
@@ -142,87 +210,45 @@ func (p *Page) firstFailure(run *reporter.Run) (node, rank int, at time.Time, ok
 	return node, rank, at, true
 }
 
-// position is a place on a picture, in percent of its size.
-type position struct{ Left, Top string }
-
-// failurePosition returns the position of the first failure on a heat map of all nodes; nil if the failure or its time
-// is unknown.
-func (p *Page) failurePosition(run *reporter.Run, start, length float64) *position {
-	node, _, at, ok := p.firstFailure(run)
-	if !ok || at.IsZero() || start == 0 {
-		return nil
-	}
-	y := 100 * (float64(node) + 0.5) / float64(len(p.nodes))
-	return &position{timePercent(at, start, length), strconv.FormatFloat(y, 'f', 2, 64)}
-}
-
-// timePercent returns the position of at on a time axis, in percent.
-func timePercent(at time.Time, start, length float64) string {
-	x := 100 * (float64(at.UnixMilli())/1000 - start) / length
-	return strconv.FormatFloat(min(100, max(0, x)), 'f', 2, 64)
-}
-
-// ranksView is the page's view of the ranks of a node.
+// ranksView is the page's table of ranks.
 type ranksView struct {
-	Node   string
-	Count  string // "4 ranks"
-	Failed int    // failed ranks
-	Open   bool   // whether the ranks are unfolded: one of them failed first
-	Strips []rankStrips
-	Height int // of the pictures, in pixels
-	Rows   []rankRow
-	Rest   string // counts the ranks without a row
+	Count string // "16 ranks"
+	Rows  []rankRow
+	Rest  []string // counts the ranks without a row
 }
 
-// rankRow is the row of a rank. The picture of all ranks is the background of each strip; a bar marks the first
-// failure.
+// rankRow is the row of a rank.
 type rankRow struct {
-	*summary.RankRow
-	Y int    // offset of the pictures, in pixels
-	X string // of the first failure, in percent; "" if another rank failed first
+	summary.RankRow
+	Host string
 }
 
-// ranksView returns the ranks of n; nil if it has none, or if it is the only node and has a single rank.
-func (p *Page) ranksView(n *pageNode, run *reporter.Run) *ranksView {
-	t := n.ranks
-	if t == nil || len(p.nodes) == 1 && len(t.rows) < 2 {
+// ranksView returns the ranks of all nodes; nil if there are fewer than two.
+func (p *Page) ranksView(run *reporter.Run) *ranksView {
+	if p.ranks < 2 {
 		return nil
 	}
-
-	first := -1
-	node, rank, _, known := p.firstFailure(run)
-	if known = known && p.nodes[node] == n; known {
-		first = rank
-	}
-	rows, left := slices.Clone(t.rows), t.left
-	place := make(map[int]int, len(rows))
-	for i := range rows {
-		place[rows[i].Rank], rows[i].First = i, rows[i].Rank == first
-	}
-	if len(p.nodes) > 1 && p.ranks > maxRanks {
-		var more []summary.RankRow
-		rows, more = summary.ChooseRanks(rows, max(minRanks, maxRanks*len(rows)/p.ranks))
-		left = append(more, left...)
-	}
-
-	v := &ranksView{
-		Node: n.name, Count: text.Count(t.count(), "rank", "ranks"), Open: known, Strips: t.strips,
-		Height: rankHeight * len(t.rows), Rest: summary.RestOfRanks(left),
-	}
-	for _, row := range slices.Concat(t.rows, t.left) {
-		if row.Failed {
-			v.Failed++
+	v := &ranksView{Count: text.Count(p.ranks, "rank", "ranks")}
+	node, first, _, known := p.firstFailure(run)
+	for at, n := range p.nodes {
+		if n.ranks == nil {
+			continue
 		}
-	}
-	for i := range rows {
-		row := rankRow{RankRow: &rows[i], Y: -rankHeight * place[rows[i].Rank]}
-		if length := t.time.Length(); row.First && !row.End.IsZero() && length > 0 {
-			row.X = timePercent(row.End, t.time.Start, length)
+		rows, left := slices.Clone(n.ranks.rows), n.ranks.left
+		for i := range rows {
+			rows[i].First = known && at == node && rows[i].Rank == first
 		}
-		v.Rows = append(v.Rows, row)
+		if p.ranks > maxRanks {
+			var more []summary.RankRow
+			rows, more = summary.ChooseRanks(rows, max(minRanks, maxRanks*len(rows)/p.ranks))
+			left = append(more, left...)
+		}
+		for _, row := range rows {
+			v.Rows = append(v.Rows, rankRow{row, n.host})
+		}
+		if rest := summary.RestOfRanks(left); rest != "" {
+			v.Rest = append(v.Rest, "Node "+n.name+": "+rest)
+		}
 	}
 	return v
 }
-
-// count returns how many ranks the node has.
-func (t *rankTable) count() int { return len(t.rows) + len(t.left) }

@@ -2,11 +2,12 @@ package plotter
 
 import (
 	"fmt"
+	"html/template"
 	"image/color"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-analyze/charts/chartdraw"
 	"github.com/go-analyze/charts/chartdraw/drawing"
@@ -25,36 +26,75 @@ type PictureOptions struct {
 
 // Sizes of a static picture, in pixels.
 const (
-	chartHeight  = 190
-	quietHeight  = 64 // of a chart in which nothing happened
-	metricHeight = 320
-	headHeight   = 30
-	footHeight   = 22
+	chartHeight  = 130 // of the plot of a chart
+	metricHeight = 240
+	rowHeight    = 14 // of a row of colors
+	marginLeft   = 56
+	marginRight  = 24
+	marginTop    = 44
+	marginBottom = 38
+	legendHeight = 16
+	headHeight   = 56
+	lineHeight   = 18 // of a sentence in place of a chart
+	footHeight   = 14
 	MinWidth     = 300
 	MaxWidth     = 8000
+
+	letterWidth = 6.8 // of most letters, approximately
+	bucketWidth = 2   // minimum width of a bucket: narrower ones cannot be distinguished
 )
 
-// seriesColors can be distinguished with every kind of color vision, and in print: blue, vermilion, green and purple of
-// Okabe and Ito's palette.
-var seriesColors = []color.NRGBA{
-	{0x00, 0x72, 0xb2, 0xff},
-	{0xd5, 0x5e, 0x00, 0xff},
-	{0x00, 0x9e, 0x73, 0xff},
-	{0xa8, 0x4f, 0x83, 0xff},
+// The colors of a picture are the page's in light mode.
+var (
+	seriesColors = []color.NRGBA{rgb(0x0a5bb0), rgb(0x6633dd), rgb(0x1d6b57), rgb(0x5a1846)}
+	phasePalette = [phaseColors + 1]color.NRGBA{
+		rgb(0x6633dd), rgb(0x1d6b57), rgb(0x5a1846), rgb(0xa8328f), rgb(0x4d5a00), rgb(0x3b3f73), rgb(0x77818b),
+	}
+	inkColors = [...]color.NRGBA{
+		inkGrid: rgb(0xe6eaee), inkBase: rgb(0x77818b), inkWash: rgb(0xe1ebf5), inkBand: {}, inkLine: {},
+		inkOthers: rgb(0x77818b), inkLimit: rgb(0x1b1f24), inkUnseen: rgb(0x0a5bb0), inkDeath: rgb(0xb3261e),
+		inkDot: rgb(0xb3261e), inkPeak: rgb(0x0a5bb0), inkMark: rgb(0x57606a), inkEdge: rgb(0xd0d7de),
+		inkPhase: {}, inkHeat: {},
+	}
+	textColors = map[string]color.NRGBA{"k": rgb(0xb3261e), "j": rgb(0x0a5bb0), "t": rgb(0x57606a), "b": rgb(0x1b1f24)}
+)
+
+func rgb(v uint32) color.NRGBA { return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff} }
+
+// bandAlpha is the opacity of the area from the least to the greatest values.
+const bandAlpha = 0x40
+
+// colorOf returns the color of a shape in a picture.
+func (i ink) colorOf() color.NRGBA {
+	switch i.kind {
+	case inkHeat:
+		return heatColor(float64(i.color) / heatSteps)
+	case inkPhase:
+		return phasePalette[i.color]
+	case inkLine:
+		return seriesColors[i.color%len(seriesColors)]
+	case inkBand:
+		c := seriesColors[i.color%len(seriesColors)]
+		c.A = bandAlpha
+		return c
+	}
+	return inkColors[i.kind]
 }
 
-// tone is a color for a part of a stack that is not the job's.
-type tone struct {
-	name  string
-	color color.NRGBA
+// widthOf returns the width of a line in pixels.
+func (i ink) widthOf() float64 {
+	return map[inkKind]float64{inkLine: 2, inkUnseen: 2, inkDeath: 2, inkDot: 10, inkPeak: 2}[i.kind]
 }
 
-// tones are neutral, and differ in lightness.
-var tones = []tone{
-	{"others", color.NRGBA{0x8b, 0x95, 0xa3, 0xff}},
-	{"mixed", color.NRGBA{0xa6, 0xb4, 0xc4, 0xff}},
-	{"cache", color.NRGBA{0xc9, 0xd0, 0xd8, 0xff}},
-	{"rest", color.NRGBA{0xf1, 0xf3, 0xf5, 0xff}},
+// dashOf returns the dashes of a line.
+func (i ink) dashOf() []float64 {
+	switch i.kind {
+	case inkLimit, inkUnseen:
+		return []float64{6, 4}
+	case inkMark:
+		return []float64{2, 3}
+	}
+	return dashes()[i.dash%len(dashes())]
 }
 
 // WriteSVG writes the charts of one node as an SVG file. The same report gives the same bytes.
@@ -64,12 +104,12 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 		return err
 	}
 
-	c := &svgCanvas{}
-	c.open(p.width, p.height(), p.title)
-	c.style(p)
-	c.addf(`<rect class="paper" width="100%%" height="100%%"/>`)
-	p.draw(c)
-	c.close()
+	c := &svgPaths{}
+	c.addf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`+"\n",
+		p.width, p.height(), template.HTMLEscapeString(p.title))
+	c.addf("<style>%s</style>\n<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n", pictureStyle())
+	p.draw(func(in box) canvas { return fileCanvas{c, in} }, c.text)
+	c.addf("</svg>\n")
 	if _, err := w.Write(c.out); err != nil {
 		return fmt.Errorf("write SVG: %w", err)
 	}
@@ -77,34 +117,53 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	return nil
 }
 
-// style writes the style of a stand-alone picture, on white paper.
-func (c *svgCanvas) style(p *picture) {
-	c.addf(`<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}` +
-		`.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
-		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}` +
-		`.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}` +
-		`.spread{fill:#888;fill-opacity:.3}`)
-	marked := len(p.time.Marks)+len(p.time.Phases) > 0
-	if marked {
-		c.addf(".mark{stroke:#333}")
+// pictureStyle returns the style of a stand-alone picture, on white paper.
+func pictureStyle() string {
+	var out strings.Builder
+	addf := func(format string, args ...any) { fmt.Fprintf(&out, format, args...) }
+	addf(`text{font:11px "DejaVu Sans",Verdana,sans-serif}.paper{fill:#fff}path{fill:none}.mid{text-anchor:middle}` +
+		`.end{text-anchor:end}.b,.k,.j{font-weight:bold}`)
+	for _, look := range []string{"t", "b", "k", "j"} {
+		addf("text.%s{fill:%s}", look, hex(textColors[look]))
 	}
-	if slices.ContainsFunc(p.charts, func(c Chart) bool { return c.Lanes != nil }) {
-		for i := range heatSteps + 1 {
-			c.addf(".h%d{fill:%s}", i, hex(heatColor(float64(i)/heatSteps)))
+	for kind := range inkHeat {
+		i := ink{kind: kind}
+		switch kind {
+		case inkWash, inkBand:
+			addf("path.%s{fill:%s;fill-opacity:%.2g}", i.classes(), hex(i.colorOf()), float64(i.colorOf().A)/0xff)
+		case inkPhase:
+			for k := range phasePalette {
+				addf(".ph.p%d{fill:%s}", k, hex(phasePalette[k]))
+			}
+		default:
+			addf("path.%s{stroke:%s%s%s}", i.classes(), hex(i.colorOf()), widthStyle(i), dashStyle(i.dashOf()))
 		}
 	}
-	for _, t := range tones {
-		c.addf(".line.%[1]s{stroke:%[2]s}.band.%[1]s{fill:%[2]s;fill-opacity:.35}.layer.%[1]s{fill:%[2]s}",
-			t.name, hex(t.color))
+	addf("path.dot{stroke-linecap:round}")
+	for k := 1; k < len(seriesColors); k++ {
+		addf(".j.s%[1]d{stroke:%[2]s}path.b.s%[1]d{fill:%[2]s}", k, hex(seriesColors[k]))
 	}
-	for i, color := range seriesColors {
-		c.addf(".line.s%[1]d{stroke:%[2]s}.band.s%[1]d{fill:%[2]s;fill-opacity:.35}"+
-			".layer.s%[1]d{fill:%[2]s;fill-opacity:.7}", i, hex(color))
-		if marked {
-			c.addf(".phase.s%[1]d{fill:%[2]s;fill-opacity:.07}.strip.s%[1]d{fill:%[2]s;fill-opacity:.6}", i, hex(color))
-		}
+	for k := 1; k < len(dashes()); k++ {
+		addf(".j.d%d{%s}", k, strings.TrimPrefix(dashStyle(dashes()[k]), ";"))
 	}
-	c.addf("</style>\n")
+	for k := range heatSteps + 1 {
+		addf(".h%d{fill:%s}", k, hex(heatColor(float64(k)/heatSteps)))
+	}
+	return out.String()
+}
+
+func widthStyle(i ink) string {
+	if width := i.widthOf(); width > 0 {
+		return fmt.Sprintf(";stroke-width:%v", width)
+	}
+	return ""
+}
+
+func dashStyle(dash []float64) string {
+	if dash == nil {
+		return ""
+	}
+	return ";stroke-dasharray:" + strings.Trim(fmt.Sprint(dash), "[]")
 }
 
 // hex returns a color for CSS, without its transparency.
@@ -118,7 +177,7 @@ func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	}
 
 	c := newPixelCanvas(int(p.width), int(p.height()))
-	p.draw(c)
+	p.draw(func(in box) canvas { c.box = in; return c }, c.text)
 	if err := c.renderer.Save(w); err != nil {
 		return fmt.Errorf("write PNG: %w", err)
 	}
@@ -128,11 +187,13 @@ func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 
 // picture is the input of WriteSVG and WritePNG.
 type picture struct {
-	charts []Chart
-	time   Timeline
-	title  string
-	each   float64 // usual height of a chart
-	width  float64
+	charts    []Chart
+	sentences []string // in place of charts without usage
+	time      Timeline
+	title     string
+	action    string
+	each      float64 // height of the plot of a chart
+	width     float64
 }
 
 func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
@@ -155,86 +216,177 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 		p.charts, p.each = []Chart{chart}, metricHeight
 	}
 
+	for i := range p.charts {
+		p.charts[i].dropUnseen()
+	}
 	p.time, p.charts = withSuspendGaps(&r.Run, n, p.charts)
-	p.title = summary.Headline(r) + ", node " + name
+	p.time.thin(p.charts, max(300, int(p.width/bucketWidth)))
+	conclusion := summary.Conclude(r)
+	p.title, p.action = conclusion.Cause, conclusion.Action
+	where := "node " + name
 	if host := n.HostName(); host != "" {
-		p.title += " (" + text.Printable(host) + ")"
+		where += " (" + text.Printable(host) + ")"
+	}
+	p.title += " " + strings.ToUpper(where[:1]) + where[1:] + "."
+	if o.Metric == "" {
+		p.charts, p.sentences = settled(p.charts, conclusion.Subject)
 	}
 
 	return p, nil
 }
 
 func (p *picture) height() float64 {
-	height := float64(headHeight + footHeight)
+	height := headHeight + footHeight + float64(lineHeight*len(p.sentences)) + p.phasesHeight()
 	for i := range p.charts {
-		height += p.charts[i].height(p.each, p.width)
+		height += p.heightOf(&p.charts[i])
 	}
 	return height
 }
 
-// height returns the height of the chart in pixels: each is the usual height, and width the width of the chart.
-func (c *Chart) height(each, width float64) float64 {
-	switch {
-	case c.Lanes != nil:
-		return marginTop + marginBottom + laneHeight*float64(len(c.Lanes))
-	case c.Quiet() && each == chartHeight:
-		return quietHeight
+// heightOf returns the height of a chart with its title, key and axis.
+func (p *picture) heightOf(c *Chart) float64 {
+	height := float64(marginTop + marginBottom)
+	if c.Rows {
+		return height + rowHeight*float64(len(c.Series))
 	}
-	return each + c.legendRoom(width)
+	return height + p.each + p.keyRows(c)*legendHeight
 }
 
-func (p *picture) draw(c canvas) {
+// draw draws the charts, each on a canvas in its box, and texts in pixels.
+func (p *picture) draw(in func(box) canvas, write func(at point, words string, side int, look string)) {
 	fits := max(10, int(p.width-2*marginRight)/7)
-	title := []rune(p.title)
-	if len(title) > fits {
-		title = append(title[:fits-1], '…')
-	}
-
-	c.text(point{marginRight, 20}, string(title), anchorStart, ink{kind: inkTitle})
-	y := float64(headHeight)
-	for _, chart := range p.charts {
-		height := chart.height(p.each, p.width)
-		drawChart(c, chart, p.time, box{0, y, p.width, height})
+	write(point{marginRight, 20}, text.Clip(p.title, fits), -1, "b")
+	write(point{marginRight, 38}, text.Clip(p.action, fits), -1, "t")
+	p.phases(in(box{0, 0, p.width, headHeight}), write)
+	y := headHeight + p.phasesHeight()
+	for i := range p.charts {
+		chart := &p.charts[i]
+		height := p.heightOf(chart)
+		rows := p.keyRows(chart) * legendHeight
+		plot := box{marginLeft, y + marginTop + rows, p.width - marginLeft - marginRight,
+			height - marginTop - marginBottom - rows}
+		f := newFigure(chart, &p.time, max(2, int(plot.width/80)), max(2, int(plot.height/40)))
+		title, unit := f.caption()
+		write(point{marginRight, y + 14}, title, -1, "b")
+		fits := int((plot.width - textWidth(title)) / letterWidth)
+		write(point{marginRight + textWidth(title)*1.12 + 8, y + 14}, text.Clip(unit, fits), -1, "t")
+		c := in(plot)
+		p.key(c, chart, plot, y+14+legendHeight, write)
+		f.draw(c)
 		y += height
 	}
+	for _, words := range p.sentences {
+		write(point{marginRight, y + 10}, text.Clip(words, fits), -1, "t")
+		y += lineHeight
+	}
+}
 
-	const foot = "time since the start; bands: least to greatest"
-	c.text(point{p.width - marginRight, p.height() - 8}, foot, anchorEnd, ink{kind: inkText})
+// phasesHeight returns the height of the key of the phases.
+func (p *picture) phasesHeight() float64 {
+	if len(p.time.Phases) == 0 {
+		return 0
+	}
+	return legendHeight
+}
+
+// phases draws the names of the phases in a row, each with its color, as far as they fit. c is as large as the head.
+func (p *picture) phases(c canvas, write func(point, string, int, string)) {
+	const y, size = headHeight, 9.0
+	named := make(map[string]bool)
+	x := float64(marginRight)
+	for _, span := range p.time.Phases {
+		width := size + 22 + textWidth(span.Name)
+		if named[span.Name] || x+width > p.width-marginRight {
+			continue
+		}
+		named[span.Name] = true
+		left, right, bottom, top := x/p.width, (x+size)/p.width, 1-float64(y)/headHeight, 1-(y-size)/headHeight
+		c.area([]point{{left, top}, {right, top}, {right, bottom}, {left, bottom}},
+			ink{kind: inkPhase, color: min(span.Color, phaseColors)})
+		write(point{x + size + 6, y}, span.Name, -1, "t")
+		x += width
+	}
+}
+
+// keyEntry returns the width of the swatch of s, its label and a gap.
+func keyEntry(s *Series) float64 { return 40 + textWidth(s.Label) }
+
+// keyRows returns the number of rows of the key of a chart.
+func (p *picture) keyRows(c *Chart) float64 {
+	if c.Rows || len(c.Series) == 0 || len(c.Series) == 1 && !c.needsKey() {
+		return 0
+	}
+	rows, x := 1.0, 0.0
+	for i := range c.Series {
+		width := keyEntry(&c.Series[i])
+		if x > 0 && x+width > p.width-2*marginRight {
+			rows, x = rows+1, 0
+		}
+		x += width
+	}
+	return rows
+}
+
+// key draws the names of the series in rows, each with a line.
+func (p *picture) key(c canvas, chart *Chart, plot box, y float64, write func(point, string, int, string)) {
+	if p.keyRows(chart) == 0 {
+		return
+	}
+	x := float64(marginRight)
+	for i := range chart.Series {
+		s := &chart.Series[i]
+		width := keyEntry(s)
+		if x > marginRight && x+width > p.width-marginRight {
+			x, y = marginRight, y+legendHeight
+		}
+		with := ink{kind: inkLine, color: s.Color, dash: s.Dash}
+		if s.Others {
+			with = ink{kind: inkOthers}
+		}
+		from, to, row := (x-plot.x)/plot.width, (x+18-plot.x)/plot.width, 1-(y-4-plot.y)/plot.height
+		c.line([]point{{from, row}, {to, row}}, with)
+		write(point{x + 24, y}, text.Clip(s.Label, int((p.width-2*marginRight-24)/letterWidth)), -1, "t")
+		x += width
+	}
+}
+
+// textWidth returns the approximate width of s in pixels. Viewers use other fonts, but similar ones differ little.
+func textWidth(s string) float64 {
+	width := 0.0
+	for _, r := range s {
+		switch {
+		case strings.ContainsRune("ijl .,:;'|!", r):
+			width += 3.3
+		case strings.ContainsRune("frt()-/", r):
+			width += 4.4
+		case strings.ContainsRune("mwMW%", r):
+			width += 10
+		case unicode.IsUpper(r):
+			width += 7.6
+		default:
+			width += letterWidth
+		}
+	}
+	return width
 }
 
 // pixelCanvas draws with the charting library's renderer. The library's main package is not imported: its imports would
 // add 0.3 ms to every start.
-type pixelCanvas struct{ renderer chartdraw.Renderer }
+type pixelCanvas struct {
+	renderer chartdraw.Renderer
+	box
+}
 
 func newPixelCanvas(width, height int) *pixelCanvas {
 	r := chartdraw.PNG(width, height)
 	r.SetDPI(92) // 9 points are 11.5 pixels
 	r.SetFont(chartdraw.GetDefaultFont())
 	r.SetFontSize(9)
-	c := &pixelCanvas{r}
+	c := &pixelCanvas{renderer: r}
 	r.SetFillColor(drawing.ColorWhite)
 	c.shape([]point{{0, 0}, {float64(width), 0}, {float64(width), float64(height)}, {0, float64(height)}})
 	r.Fill()
 	return c
-}
-
-func (c *pixelCanvas) color(with ink) drawing.Color {
-	look, out := inks[with.kind], seriesColors[with.color%len(seriesColors)]
-	switch {
-	case with.kind == inkHeat:
-		out = heatColor(float64(with.color) / heatSteps)
-	case look.gray > 0:
-		out = color.NRGBA{look.gray, look.gray, look.gray, 0xff}
-	}
-	for _, t := range tones {
-		if t.name == with.tone {
-			out = t.color
-		}
-	}
-	if out.A = look.alpha; with.kind == inkLayer && with.tone != "" {
-		out.A = 0xff
-	}
-	return drawing.Color(out)
 }
 
 // shape begins a path through points, in whole pixels.
@@ -249,36 +401,37 @@ func (c *pixelCanvas) shape(points []point) {
 }
 
 func (c *pixelCanvas) line(points []point, with ink) {
-	width, dash := 1.0, dashes()[with.dash%len(dashes())]
-	if with.kind == inkLine {
-		width = 1.5
+	if with.kind == inkDot {
+		p, r := c.place(points[0]), with.widthOf()/2
+		c.renderer.SetFillColor(drawing.Color(with.colorOf()))
+		c.shape([]point{{p.x - r, p.y}, {p.x, p.y - r}, {p.x + r, p.y}, {p.x, p.y + r}})
+		c.renderer.Fill()
+		return
 	}
-
-	c.renderer.SetStrokeColor(c.color(with))
-	c.renderer.SetStrokeWidth(width)
-	c.renderer.SetStrokeDashArray(dash)
-	c.shape(points)
+	c.renderer.SetStrokeColor(drawing.Color(with.colorOf()))
+	c.renderer.SetStrokeWidth(max(1, with.widthOf()))
+	c.renderer.SetStrokeDashArray(with.dashOf())
+	c.shape(c.placed(points))
 	c.renderer.Stroke()
 }
 
 func (c *pixelCanvas) area(points []point, with ink) {
-	c.renderer.SetFillColor(c.color(with))
-	c.shape(points)
+	c.renderer.SetFillColor(drawing.Color(with.colorOf()))
+	c.shape(c.placed(points))
 	c.renderer.Close()
 	c.renderer.Fill()
 }
 
-func (c *pixelCanvas) text(at point, s string, a anchor, with ink) {
-	c.renderer.SetFontColor(c.color(with))
-	width, x := c.renderer.MeasureText(s).Width(), int(at.x)
-	switch a {
-	case anchorMiddle:
-		x -= width / 2
-	case anchorEnd:
-		x -= width
-	}
+func (c *pixelCanvas) label(at point, words string, kind labelKind) {
+	p, side, look := c.labelAt(at, kind)
+	c.text(p, words, side, look)
+}
 
-	c.renderer.Text(s, x, int(at.y))
+// text writes a text at a place in pixels.
+func (c *pixelCanvas) text(p point, words string, side int, look string) {
+	c.renderer.SetFontColor(drawing.Color(textColors[look[len(look)-1:]]))
+	width := c.renderer.MeasureText(words).Width()
+	c.renderer.Text(words, int(p.x)-(side+1)*width/2, int(p.y))
 }
 
 // PictureFormat returns the format that a file name implies: "svg", "png" or "html".

@@ -36,7 +36,7 @@ func TestPage_HasTableOfProcesses(t *testing.T) {
 		t.Errorf("rows of processes %v, want %v", got, want)
 	}
 	for _, want := range []string{
-		"<table data-processes>", `<th aria-sort="descending">CPU</th>`, "python3 train.py --token ***",
+		`data-processes>`, `<th class="n" aria-sort="descending">CPU time</th>`, "python3 train.py --token ***",
 		"&lt;img src=x onerror=alert(1)&gt;\\x1b[31m", `data-value="1500.5">1.5 GiB</td>`,
 	} {
 		if !strings.Contains(page, want) {
@@ -46,7 +46,7 @@ func TestPage_HasTableOfProcesses(t *testing.T) {
 	if strings.Count(page, "data-processes>") != 1 || strings.Contains(page, "<img src=x") {
 		t.Error("want one table of processes, without markup from a command")
 	}
-	if page := processPage(t, reportertest.NodeReport(0, 60, 0, nil)); strings.Contains(page, "<h2>Processes</h2>") || len(rowsOf(page)) > 0 {
+	if page := processPage(t, reportertest.NodeReport(0, 60, 0, nil)); strings.Contains(page, "<summary>Processes") || len(rowsOf(page)) > 0 {
 		t.Error("page without processes has a table of them")
 	}
 }

@@ -20,10 +20,9 @@ var templateFiles embed.FS
 // nothing for them.
 var templates = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
-		"local": local,
-		"node":  nodeOf,
-		// The template breaks lines between these words only, not after a hyphen.
-		"words": func(s string) []string { return strings.Split(s, " ") },
+		"local":   local,
+		"node":    nodeOf,
+		"seconds": text.Seconds,
 	}
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "*.tmpl"))
 })

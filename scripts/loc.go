@@ -147,7 +147,7 @@ func (s *size) add(name string) error {
 		kind = templates
 	case name == strings.Trim(script, "`"):
 		kind = script
-	case ext == ".css" && !strings.Contains(name, "uplot/"):
+	case ext == ".css":
 		kind = styles
 	case ext != ".go":
 		return nil

@@ -166,7 +166,7 @@ func TestExporter_LongIntervalServesEmptyRunImmediately(t *testing.T) {
 		begin := time.Now()
 		f.Begin(f.rec)
 		for _, w := range []*httptest.ResponseRecorder{<-early, f.get("/")} {
-			if w.Code != 200 || !strings.Contains(w.Body.String(), "<dd>r-1</dd>") || !strings.Contains(w.Body.String(), "running for 0 s") {
+			if w.Code != 200 || !strings.Contains(w.Body.String(), "run <b>r-1</b>") || !strings.Contains(w.Body.String(), `<em class="live">Running</em> for 0`) {
 				t.Errorf("/: status %d, body %.80q; want 200 and a page of r-1, running for 0 s", w.Code, w.Body)
 			}
 		}

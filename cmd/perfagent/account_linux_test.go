@@ -415,8 +415,8 @@ func TestAccount_DoesNotCountProcessesOfAnotherPIDNamespace(t *testing.T) {
 		t.Errorf("max_t_job_processes %v, peak %v MiB; want no count, at most 100: the host's processes do not count",
 			n.Metrics["max_t_job_processes"], n.Job.PeakMemoryMB)
 	}
-	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "job" && strings.Contains(m.Why, "pid namespace") }) {
-		t.Errorf("missing %v, want an entry job with the reason \"pid namespace\"", n.Missing)
+	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "job" && strings.Contains(m.Why, "PID namespace") }) {
+		t.Errorf("missing %v, want an entry job with the reason \"PID namespace\"", n.Missing)
 	}
 }
 

@@ -361,7 +361,7 @@ func runBlock(t *testing.T, line int, script, dir string, env ...string) {
 	cmd.Env = append(env, "TERM=dumb", "LC_ALL=C.UTF-8")
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("not done within %v", blockLimit)
+		err = fmt.Errorf("not finished within %v", blockLimit)
 	}
 	if err != nil {
 		t.Errorf("block in line %d failed: %v\n%s\n%s", line, err, script, out)

@@ -126,7 +126,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.Scrape, "scrape", nil,
 		"read the job's Prometheus endpoint at `URL`; repeatable to 8, separated by spaces in the variable")
 	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, 1s or more")
-	f.StringArrayVar(&o.OpsChart, "ops-chart", nil, "draw time lines of the operations and transfers with names that "+
+	f.StringArrayVar(&o.OpsChart, "ops-chart", nil, "draw timelines of the operations and transfers with names that "+
 		"match `GLOB`; repeatable, separated by spaces in the variable (default: the first 12)")
 	addSiteFlags(f, o)
 	f.StringVar(&o.logLevel, "log-level", "warn", "log `level` on stderr: debug, info, warn or error")

@@ -98,7 +98,7 @@ func TestMerge_StoreWithDamagedAndMissingNodes_MergesTheRest(t *testing.T) {
 			o.Want(t, 1)
 			says(t, o, "merge: 2 of 5 nodes missing: 4 ("+address+"#job/node-4: ")
 			says(t, o, ", 2 (no object job/node-2 in "+address+")")
-			says(t, o, address+"#job/node-3.partial is what was known while the node ran")
+			says(t, o, address+"#job/node-3.partial is from before the node's end")
 			g := readReport(t, out).Run.Gather
 			if g.Store != address || g.NodesExpected != 5 || g.NodesFound != 2 || len(g.Partial) != 1 || g.Partial[0] != 3 ||
 				len(g.Missing) != 2 || g.Missing[0].What != "4" || g.Missing[1].What != "2" {
@@ -157,7 +157,7 @@ func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 			if took := time.Since(begun); took > 30*time.Second {
 				t.Errorf("merge --wait ended after %v, want at most 30s", took)
 			}
-			says(t, o, address+"#job/node-0.2.partial is what was known while the node ran")
+			says(t, o, address+"#job/node-0.2.partial is from before the node's end")
 			if strings.Contains(o.Err, "#job/node-0.partial") {
 				t.Errorf("stderr names the partial report of node-0, which has a final one: %s", o.Err)
 			}
@@ -173,7 +173,7 @@ func TestMerge_CountsHostsThatShareNodeZero(t *testing.T) {
 
 			o = clitest.Run(t, "show", address+"#job")
 			o.Want(t, 0)
-			says(t, o, address+"#job/node-0.2.partial is what was known while the node ran")
+			says(t, o, address+"#job/node-0.2.partial is from before the node's end")
 			o = clitest.Run(t, "merge", address+"#job", "--nodes", "3", "--wait", "100ms", "--to", out, "--force", "--no-page")
 			o.Want(t, 0)
 			says(t, o, "2 of 3 nodes of job are there")
@@ -198,15 +198,15 @@ func TestMerge_WrongUseOfStoreWritesNoReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for words, args := range map[string][]string{
-		"name one run in a store, STORE#RUN-ID":                       {"job", "--out", dir, "--wait", "1s"},
-		"--evict, --lazy: name one run":                               {dir + "#job/node-0", "--lazy", "--evict"},
-		"--nodes: 0 is not a number of nodes":                         {dir + "#job", "--nodes", "0"},
-		"--nodes: -1 is not a number of nodes":                        {dir + "#job", "--nodes", "-1"},
-		"--wait: -1s is negative":                                     {dir + "#job", "--wait", "-1s"},
-		"no report has the number of nodes of the run: say it with -": {dir + "#job", "--wait", "1s"},
-		"nothing of run none can be read":                             {dir + "#none"},
+		"name one run in a store, STORE#RUN-ID":                        {"job", "--out", dir, "--wait", "1s"},
+		"--evict, --lazy: name one run":                                {dir + "#job/node-0", "--lazy", "--evict"},
+		"--nodes: 0 is not a number of nodes":                          {dir + "#job", "--nodes", "0"},
+		"--nodes: -1 is not a number of nodes":                         {dir + "#job", "--nodes", "-1"},
+		"--wait: -1s is negative":                                      {dir + "#job", "--wait", "-1s"},
+		"no report has the number of nodes of the run: give it with -": {dir + "#job", "--wait", "1s"},
+		"no object of run none can be read":                            {dir + "#none"},
 	} {
-		if strings.HasPrefix(words, "nothing") {
+		if strings.HasPrefix(words, "no object") {
 			if err := os.MkdirAll(filepath.Join(dir, "none"), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -347,9 +347,9 @@ func TestPlot_LazyReportWithSeriesGoneDrawsTheRest(t *testing.T) {
 	o := clitest.Run(t, "plot", lazy, "--to", dir+"/page.html")
 	o.Want(t, 0)
 	says(t, o, "plot: "+address+"#job/node-1: no object job/node-1.json in "+address)
-	says(t, o, "plot: "+address+"#job/node-2: it is not what was merged")
+	says(t, o, "plot: "+address+"#job/node-2: it is not the object that was merged")
 	page := clitest.Read(t, dir+"/page.html")
-	if !strings.Contains(page, "it is not what was merged") {
-		t.Error("the page lacks \"it is not what was merged\", the reason for the missing series")
+	if !strings.Contains(page, "it is not the object that was merged") {
+		t.Error("the page lacks \"it is not the object that was merged\", the reason for the missing series")
 	}
 }

@@ -72,7 +72,7 @@ func TestMerge_FourNodesThatShareOnlyAStoreGiveOnePage(t *testing.T) {
 			cmd.Dir = dir
 			o := clitest.RunCommand(t, cmd)
 			o.Want(t, 0)
-			says(t, o, address+"#job-7/node-1.partial is what was known while the node ran")
+			says(t, o, address+"#job-7/node-1.partial is from before the node's end")
 			r := readReport(t, filepath.Join(dir, "job.json"))
 			if g := r.Run.Gather; g.NodesFound != 3 || !slices.Equal(g.Partial, []int{1}) || len(g.Missing) != 0 || len(r.Nodes) != 4 {
 				t.Errorf("gathered %+v of %d nodes, want 3 of 4 nodes, node 1 partial, none missing", g, len(r.Nodes))
@@ -108,8 +108,8 @@ func TestRun_StoreThatIsDownDelaysNoNode(t *testing.T) {
 			}
 			for i, p := range nodes {
 				o, _ := p.End()
-				if o.Code != i || !strings.Contains(o.Err, "put it there with: ") {
-					t.Errorf("node %d: exit code %d, want %d, and the hint \"put it there with\"; stderr: %s",
+				if o.Code != i || !strings.Contains(o.Err, "store it with: ") {
+					t.Errorf("node %d: exit code %d, want %d, and the hint \"store it with\"; stderr: %s",
 						i, o.Code, i, o.Err)
 				}
 			}

@@ -27,7 +27,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	if o.wait > 0 {
 		g.Waited, err = s.Await(ctx, run, o.awaitOptions(run))
 		if errors.Is(err, store.ErrUnknownNodes) {
-			err = fmt.Errorf("--wait: %w: say it with --nodes", err)
+			err = fmt.Errorf("--wait: %w: give it with --nodes", err)
 		}
 		if err != nil {
 			return nil, err

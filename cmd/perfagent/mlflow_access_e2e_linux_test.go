@@ -50,7 +50,7 @@ func TestE2E_MLflow_UploadsToArtifactStoreDirectly(t *testing.T) {
 }
 
 // afterwards matches the command in perfagent's hint.
-var afterwards = regexp.MustCompile(`(?m)push them with: (.*)$`)
+var afterwards = regexp.MustCompile(`(?m)push it with: (.*)$`)
 
 // runAfterwards runs the command that stderr shows, in a shell.
 func runAfterwards(o clitest.Outcome, t *testing.T, env []string) clitest.Outcome {

@@ -376,8 +376,8 @@ func TestMLflow_ReportsClockDifferenceAndKeepsTimes(t *testing.T) {
 			}
 			continue
 		}
-		says := regexp.MustCompile(`the clock of this node is at least 3[56]\d\d\.\d s ` + which + ` that of the server: ` +
-			`times are by the node's clock`)
+		says := regexp.MustCompile(`the clock of this node is at least 3[56]\d\d\.\d s ` + which + ` the server's: ` +
+			`times are from the node's clock`)
 		if !says.MatchString(got) || !says.MatchString(o.Err) {
 			t.Errorf("%s: the report records %q and stderr is\n%s\nwant %v in both", which, got, o.Err, says)
 		}

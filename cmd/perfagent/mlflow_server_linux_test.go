@@ -555,8 +555,8 @@ func TestMLflow_CtrlCEndsPush(t *testing.T) {
 	if took := time.Since(start); took > noise || code != 7 {
 		t.Errorf("exit code %d after %v, want 7 within %v", code, took, noise)
 	}
-	if !strings.Contains(screen, "push them with: ") || !strings.Contains(screen, "exit 7") {
-		t.Errorf("screen lacks \"push them with: \" or \"exit 7\": %s", screen)
+	if !strings.Contains(screen, "push it with: ") || !strings.Contains(screen, "exit 7") {
+		t.Errorf("screen lacks \"push it with: \" or \"exit 7\": %s", screen)
 	}
 	wantPending(clitest.Outcome{Dir: cmd.Dir}, t)
 }

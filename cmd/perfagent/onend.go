@@ -83,7 +83,7 @@ func (o *recordOptions) runAtEnd(stdin []byte, late <-chan syscall.Signal) error
 	err := cmd.Run()
 	switch {
 	case signaled.Err() != nil:
-		return errors.New("the command was killed, because perfagent was told to end")
+		return errors.New("the command was killed, because perfagent received a signal to end")
 	case ctx.Err() != nil:
 		return fmt.Errorf("the command was killed after %v", endLimit)
 	case errors.Is(err, exec.ErrWaitDelay): // a process that the command left behind holds its output open

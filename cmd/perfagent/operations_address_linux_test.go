@@ -103,7 +103,7 @@ func TestOperations_ReceivesOnTheRequestedPorts(t *testing.T) {
 				t.Errorf("the job has\n%swant\n%s", o.Out, want)
 			}
 			if warns {
-				o.WantLine(t, "--ops 0.0.0.0:"+strconv.Itoa(port), "everybody")
+				o.WantLine(t, "--ops 0.0.0.0:"+strconv.Itoa(port), "anyone who can reach")
 			} else if o.Err != "" {
 				t.Errorf("stderr %q, want none: a loopback address needs no warning", o.Err)
 			}
@@ -152,16 +152,16 @@ func TestOperations_BadFlagPreventsJob(t *testing.T) {
 		words string
 	}{
 		{[]string{"--ops", ""}, "the value is empty"},
-		{[]string{"--ops", "maybe"}, `"maybe" is no port`},
-		{[]string{"--ops", "65535"}, "no port that another one follows"},
-		{[]string{"--ops", "70000"}, "no port"},
-		{[]string{"--ops", "example.org:8125"}, "is no IP address"},
+		{[]string{"--ops", "maybe"}, `"maybe" is not a port`},
+		{[]string{"--ops", "65535"}, "is not a port with another port after it"},
+		{[]string{"--ops", "70000"}, "not a port"},
+		{[]string{"--ops", "example.org:8125"}, "is not an IP address"},
 		{[]string{"--ops", "unix:"}, "unix: has no path"},
-		{[]string{"--ops", "unix:/" + strings.Repeat("x", 200)}, "at most 103 bytes"},
+		{[]string{"--ops", "unix:/" + strings.Repeat("x", 200)}, "of a socket at most 103"},
 		{[]string{"--ops", "on", "--compat", "perf.py"}, "perf.py's format has no place"},
 		{[]string{"--scrape", "http://127.0.0.1:1/metrics", "--compat", "perf.py"}, "perf.py's format has no place"},
-		{[]string{"--scrape", "127.0.0.1:8000"}, "is no URL"},
-		{[]string{"--scrape", "ftp://x/metrics"}, "is no URL of an endpoint"},
+		{[]string{"--scrape", "127.0.0.1:8000"}, "is not a URL"},
+		{[]string{"--scrape", "ftp://x/metrics"}, "is not the URL of an endpoint"},
 		{slices.Repeat([]string{"--scrape", "http://127.0.0.1:1/metrics"}, 9), "at most 8"},
 		{[]string{"--scrape-interval", "900ms"}, "below 1s"},
 		{[]string{"--scrape-interval", "0"}, "below 1s"},

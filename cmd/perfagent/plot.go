@@ -131,7 +131,7 @@ func (o *plotOptions) check() error {
 		return fmt.Errorf("--width: %d is not between %d and %d", o.width, plotter.MinWidth, plotter.MaxWidth)
 	case o.kind == "html" && (o.metric != "" || o.given("node") || o.given("width")):
 		return errors.New("--metric, --node and --width are for .svg and .png; " +
-			"a page shows everything: open it with #node=N to see one node")
+			"a page shows all nodes")
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func checkOut(out string) error {
 	case notPicture != nil && !strings.EqualFold(filepath.Ext(out), ".json") || isDir(out):
 		return nil
 	}
-	return fmt.Errorf("%s is no directory: merge, plot, diff and ls write a file with --to %[1]s", out)
+	return fmt.Errorf("%s is not a directory: to write a file, use --to %[1]s", out)
 }
 
 // find returns the match of name, or the newest run if name is "". Errors begin with the command's name.

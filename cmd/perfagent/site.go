@@ -47,7 +47,7 @@ func (o *recordOptions) readToken(cmd *cobra.Command) error {
 	case err != nil:
 		return fmt.Errorf("--%s: %w", listenToken, err)
 	case public:
-		o.Log.Warn(fmt.Sprintf("--%s: everybody can read %s (chmod go= %[2]s)", listenToken, o.tokenFile))
+		o.Log.Warn(fmt.Sprintf("--%s: anyone can read %s (chmod go= %[2]s)", listenToken, o.tokenFile))
 	}
 	o.ListenToken = token
 

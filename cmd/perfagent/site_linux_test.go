@@ -461,7 +461,7 @@ func TestListenToken_RefusesBadFiles(t *testing.T) {
 	public := clitest.Write(t, filepath.Join(dir, "public"), "x\r\n", 0o644)
 	o = inside(t, "run", "--listen-token-file", public, "--", "true")
 	o.Want(t, 0)
-	o.WantLine(t, "everybody can read")
+	o.WantLine(t, "anyone can read")
 }
 
 // A page that other machines can reach without a token gives one warning.

@@ -92,7 +92,7 @@ func redisFaults(t *testing.T) map[string]storeFault {
 		"OOM":       {server("-OOM command not allowed\r\n", at), "OOM", true},
 		"LOADING":   {server("-LOADING Redis is loading\r\n", at), "LOADING", true},
 		"MOVED":     {server("-MOVED 1 127.0.0.1:1\r\n", at), "a Redis cluster is not supported: name the node", false},
-		"not Redis": {server("HTTP/1.1 400 Bad Request\r\n\r\n", at), "not that of a Redis server", false},
+		"not Redis": {server("HTTP/1.1 400 Bad Request\r\n\r\n", at), "not from a Redis server", false},
 		"password": {
 			"redis://:wrong-s3cr3t@" + storetest.Redis(t, "--requirepass", "right-s3cr3t"), "WRONGPASS", false,
 		},

@@ -151,7 +151,7 @@ func TestStore_WrongReferenceGivesOneLine(t *testing.T) {
 		address + "#cut":                    address + "#cut/node-0: it is not JSON, or is cut off",
 		address + "#whole@0":                `no run "whole@0"; the runs in ` + address + " are whole",
 		address + "#cut/node-0":             address + "#cut/node-0: it is not JSON, or is cut off",
-		address + "#dict/node-0":            address + "#dict/node-0: it is a pickle (tag PK), which perfagent never reads; store the report as a text: store.put(json.dumps(report))",
+		address + "#dict/node-0":            address + "#dict/node-0: it is a pickle (tag PK), which perfagent never reads; store the report as text: store.put(json.dumps(report))",
 		address + "#key":                    address + "#key: it has the unknown tag XX",
 		address + "#plain":                  address + "#plain is not a report: it has no \"schema\"",
 		address + "#other/node-0":           address + "#other/node-0 is not a report: it has no \"schema\"",
@@ -252,7 +252,7 @@ func TestStore_FailureDoesNotAffectJob(t *testing.T) {
 	if state := storeState(t, local, "0"); state.State != reporter.PushPending || state.Error == "" || state.Reference != "" {
 		t.Errorf("state %+v, want pending with an error and no reference", state)
 	}
-	_, command, found := strings.Cut(o.Err, "put it there with: ")
+	_, command, found := strings.Cut(o.Err, "store it with: ")
 	command, _, _ = strings.Cut(command, "\n")
 	if !found || !strings.Contains(o.Err, "perfagent: store: put a/node-0.json in file://") {
 		t.Fatalf("stderr %q, want the failed put of a/node-0.json and a command", o.Err)
@@ -280,8 +280,8 @@ func TestStore_HangingDiskDelaysEndByPushTimeout(t *testing.T) {
 	begun := time.Now()
 	o := clitest.Run(t, "run", "--out", dir, "--run-id", "a", "--store", store, "--push-timeout", "1s", "--", "sh", "-c", "exit 5")
 	o.Want(t, 5)
-	if !strings.Contains(o.Err, "not done within the --push-timeout of 1s; the report is safe") {
-		t.Errorf("stderr %q, want that the put is not done within 1s and the report is safe", o.Err)
+	if !strings.Contains(o.Err, "not finished within the --push-timeout of 1s; the report is safe") {
+		t.Errorf("stderr %q, want that the put is not finished within 1s and the report is safe", o.Err)
 	}
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("perfagent ended after %v, want at most 20s", took)
@@ -385,7 +385,7 @@ func TestStore_FinalReportBeatsPartial(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "m.json")
 	o := clitest.Run(t, "merge", "file://"+dir+"#job", "--to", out, "--no-page")
 	o.Want(t, 0)
-	o.WantLine(t, "file://"+dir+"#job/node-1.2.partial is what was known while the node ran")
+	o.WantLine(t, "file://"+dir+"#job/node-1.2.partial is from before the node's end")
 	if strings.Contains(o.Err, "node-0") {
 		t.Errorf("stderr names node-0, which has a final report: %s", o.Err)
 	}

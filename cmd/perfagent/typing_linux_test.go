@@ -51,7 +51,7 @@ func TestTyping_WrongUseGivesSuggestion(t *testing.T) {
 		{"show --html x", "perfagent show: unknown flag --html; perfagent show --help lists the flags", 1},
 		{"plot --output x.png", "perfagent plot: unknown flag --output; it is now --to", 1},
 		{"run --output x -- true", "perfagent run: unknown flag --output; it is now --out", 125},
-		{"merge x -o job.json", "perfagent merge: --out: job.json is no directory: merge, plot, diff and ls write a file with --to job.json", 1},
+		{"merge x -o job.json", "perfagent merge: --out: job.json is not a directory: to write a file, use --to job.json", 1},
 		{"ls --format csv", `perfagent ls: --format: "csv" is not table or json`, 1},
 		{"show --json --format csv", "perfagent show: --format: only one format can be printed, not both json and csv", 1},
 		{"diff --format md --json a b", "perfagent diff: --json: only one format can be printed, not both md and json", 2},
@@ -96,7 +96,7 @@ func TestShow_NamesTheReportBesideThePage(t *testing.T) {
 	page := strings.TrimSuffix(path, ".json") + ".html"
 	notes := clitest.Write(t, filepath.Join(t.TempDir(), "notes.txt"), "to do\n", 0o644)
 	for file, want := range map[string]string{
-		page:  page + " is the page; the report is node-0.json beside it",
+		page:  page + " is the page; the report is node-0.json in the same directory",
 		notes: notes + " is not a report of perfagent or perf.py",
 	} {
 		if o := call("show", file); o.Code != 1 || o.Out != "" || o.Err != "perfagent show: "+want+"\n" {

@@ -5,7 +5,6 @@ package browser
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,12 +14,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // metrics checks that the page has the metrics of a node: the same numbers, in the units of the table, and a dash for
@@ -33,7 +30,7 @@ func (b *tab) metrics(n *reporter.Node) {
 		Unit              *string
 	}
 	rows := eval[[]row](b, `[...document.querySelectorAll("[data-metric]")].map(e =>
-		({Name: e.dataset.metric, Value: e.dataset.value, Unit: e.dataset.unit, Text: e.cells[1].innerText, Title: e.cells[1].title}))`)
+		({Name: e.dataset.metric, Value: e.dataset.value, Unit: e.dataset.unit, Text: e.cells[1].textContent.trim(), Title: e.cells[1].title}))`)
 	seen := 0
 	for _, r := range rows {
 		v, has := n.Metrics[r.Name]
@@ -46,12 +43,19 @@ func (b *tab) metrics(n *reporter.Node) {
 		seen++
 		m, _ := reporter.MetricByName(r.Name)
 		want := strconv.FormatFloat(v, 'f', -1, 64)
-		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != string(m.Unit) || r.Title != want || !four(r.Text, v) {
+		number := strings.TrimSpace(strings.TrimSuffix(r.Text, string(m.Unit)))
+		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != string(m.Unit) || r.Title != want || !four(number, v) {
 			b.t.Errorf("%s on the page: %+v, want the value %s and the unit %s", r.Name, r, want, m.Unit)
 		}
 	}
-	if seen != len(n.Metrics) {
-		b.t.Errorf("the page has %d metrics, want %d", seen, len(n.Metrics))
+	all := 0
+	for name := range n.Metrics {
+		if m, _ := reporter.MetricByName(name); m.Group != reporter.GroupBoot {
+			all++
+		}
+	}
+	if seen != all {
+		b.t.Errorf("the page has %d metrics, want %d", seen, all)
 	}
 }
 
@@ -60,78 +64,6 @@ func four(text string, v float64) bool {
 	got, err := strconv.ParseFloat(text, 64)
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(got, 'g', 4, 64), 64)
 	return err == nil && math.Abs(got-v) <= 0.50001e-3*math.Abs(v) && text == strconv.FormatFloat(got, 'f', -1, 64) && got == short
-}
-
-// brief formats a number as tooltips do, in four digits; of two equally near numbers the one farther from 0.
-func brief(v float64) string {
-	exact := strconv.FormatFloat(v, 'e', 30, 64)
-	if exact[5:len(exact)-4] == "5"+strings.Repeat("0", 26) && exact[0] != '-' {
-		v = math.Nextafter(v, math.Inf(1))
-	}
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
-}
-
-// reading returns the expected tooltip of a bucket of a chart, a line for each series: the report's numbers in four
-// digits.
-func reading(t testing.TB, n *reporter.Node, chart string, i int) []string {
-	t.Helper()
-	number := func(list reporter.Numbers) string {
-		if math.IsNaN(list[i]) {
-			return "–"
-		}
-		return brief(list[i])
-	}
-	var out []string
-	for _, c := range plotter.Charts(n) {
-		if c.ID != chart {
-			continue
-		}
-		line := func(s plotter.Series, unit string) string {
-			low, high := number(s.Band.Min), number(s.Band.Max)
-			switch {
-			case high == "–":
-				return s.Label + ": not measured"
-			case s.Spread:
-				return fmt.Sprintf("%s: %s to %s %s", s.Label, low, high, unit)
-			case constant(s.Band):
-				return fmt.Sprintf("%s: %s %s", s.Label, high, unit)
-			}
-			return fmt.Sprintf("%s: mean %s %s, %s to %s %s", s.Label, number(s.Band.Mean), unit, low, high, unit)
-		}
-		for _, s := range c.Series {
-			if c.Lanes == nil {
-				out = append(out, line(s, c.Unit))
-			}
-		}
-		for _, l := range c.Lanes {
-			heat := n.Envelope["gpu_"+l.Label[4:]+"_temperature_celsius"]
-			out = append(out, fmt.Sprintf("%s: %s %%, %s MiB, %s W, %s °C", l.Label, number(l.Busy.Band.Mean), number(l.Memory.Band.Mean), number(l.Power.Band.Mean), number(heat.Mean)))
-		}
-		for _, s := range c.TooltipSeries {
-			if c.Lanes != nil {
-				break
-			}
-			out = append(out, strings.TrimRight(line(s, s.Unit), " "))
-		}
-	}
-	if len(out) == 0 {
-		t.Fatalf("the report has no value of %s to read", chart)
-	}
-	return out
-}
-
-// constant reports whether nothing changed in any bucket: the page then shows one value, not three.
-func constant(b reporter.Band) bool {
-	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
-		return false
-	}
-	for i, v := range b.Mean {
-		if (b.Min[i] != b.Max[i] || math.Abs(v-b.Max[i]) > 5.1e-7) && !math.IsNaN(v) {
-			return false
-		}
-	}
-	return true
 }
 
 // edges returns the begin and the end of a bucket on the time axis, from 0 to 1.
@@ -143,31 +75,87 @@ func edges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
 	return begin, t.Ends[i] / t.Length()
 }
 
-// pixel returns a position of the mouse over a bucket in a chart's plot, in whole pixels. −1 = there is none.
-func pixel(at rect, r *reporter.Report, n *reporter.Node, i int) float64 {
-	begin, end := edges(r, n, i)
-	x := math.Floor(at.X + (begin+end)/2*at.Width)
-	if x <= at.X+begin*at.Width {
-		x++
+// drawn are the values of a series of a chart in the page's data.
+type drawn struct {
+	Name  string     `json:"n"`
+	Means []*float64 `json:"v"`
+	Most  []*float64 `json:"hi"`
+	Unit  string     `json:"-"`
+}
+
+// values returns the values of the first series of a chart in the page's data, and checks that they are the report's, in
+// four digits.
+func (b *tab) values(n *reporter.Node, chart string) drawn {
+	b.t.Helper()
+	type data struct {
+		Unit  string  `json:"u"`
+		Lines []drawn `json:"s"`
 	}
-	if x >= at.X+end*at.Width {
-		return -1
+	got := eval[data](b, `JSON.parse(document.getElementById("data").textContent).charts[document.querySelector("[data-chart=`+chart+`]").dataset.values]`)
+	line := got.Lines[0]
+	line.Unit = got.Unit
+	for _, c := range plotter.Charts(n) {
+		if c.ID != chart || len(c.Series[0].Band.Mean) != len(line.Means) {
+			continue
+		}
+		scale := scaleOf(got.Unit) / scaleOf(c.Unit)
+		for i, v := range c.Series[0].Band.Mean {
+			if chart == "memory" && n.Verdict != nil && i == len(line.Means)-1 { // what was left after a kill
+				break
+			}
+			if p := line.Means[i]; p == nil != math.IsNaN(v) || p != nil && math.Abs(*p*scale-v) > 1e-3*math.Abs(v) {
+				b.t.Errorf("%s: value %d is %v %s on the page, want %v %s", chart, i, p, got.Unit, v, c.Unit)
+				break
+			}
+		}
 	}
-	return x
+	return line
+}
+
+// scaleOf returns the size of a unit of bytes in MiB, or 1 for another unit.
+func scaleOf(unit string) float64 {
+	for name, mib := range map[string]float64{"B": 1.0 / (1 << 20), "KiB": 1.0 / (1 << 10), "MiB": 1, "GiB": 1 << 10, "TiB": 1 << 20} {
+		if strings.TrimSuffix(unit, "/s") == name {
+			return mib
+		}
+	}
+	return 1
+}
+
+// three formats a number as the page's script does.
+func three(v float64) string {
+	if math.Abs(v) >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// says checks the reading of a chart: the value of its first series in bucket i.
+func (b *tab) says(n *reporter.Node, chart string, i int) {
+	b.t.Helper()
+	line, want := b.values(n, chart), "not measured"
+	if v := line.Means[i]; v != nil {
+		want = strings.TrimRight(three(*v)+" "+line.Unit, " ")
+	}
+	got := b.read(chart)
+	if b.count("[data-chart="+chart+"] .key output") > 0 {
+		got += eval[string](b, `document.querySelector("[data-chart=`+chart+`] .key output").textContent`)
+	}
+	if !strings.HasPrefix(got, "at ") || !strings.Contains(got, want) {
+		b.t.Errorf("%s says %q, want %q", chart, got, want)
+	}
 }
 
 // bucket moves the mouse to a bucket in a chart.
 func (b *tab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) {
 	b.t.Helper()
-	at := b.plot(chart)
-	x := pixel(at, r, n, i)
-	if x < 0 {
-		b.t.Fatalf("no pixel of %s belongs to bucket %d alone", chart, i)
-	}
-	b.do(chromedp.MouseEvent(input.MouseMoved, x, at.Y+0.4*at.Height))
+	begin, end := edges(r, n, i)
+	b.point(b.plot(chart), (begin+end)/2, 0.4)
 }
 
-func TestBrowser_HoverShowsExactValues(t *testing.T) {
+// The mouse reads each chart, in all of them at once, and nothing moves.
+func TestBrowser_HoverReadsValues(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		report  *reporter.Report
@@ -175,314 +163,182 @@ func TestBrowser_HoverShowsExactValues(t *testing.T) {
 	}{
 		{"one sample", plottertest.Short(), []int{0}},
 		{"a minute", plottertest.Minute(0), []int{0, 13, 59}},
-		{"merged buckets", plottertest.Job(), []int{3, 410}},
 		{"a gap", plottertest.Gaps(), []int{5, 30, 45}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, n := openReport(t, c.report, ""), c.report.Nodes["0"]
-			if got := b.tip(); got != "" {
-				t.Errorf("tooltip %q before the mouse moved, want none", got)
-			}
-			for _, chart := range plottertest.HostCharts() {
+			height := eval[float64](b, `document.body.scrollHeight`)
+			for _, chart := range []string{"cpu", "memory", "disk_io"} {
 				for _, i := range c.buckets {
 					b.bucket(chart, c.report, n, i)
-					b.says(reading(t, n, chart, i)...)
+					b.says(n, "cpu", i)
+					b.says(n, "memory", i)
 				}
 			}
+			if got := eval[float64](b, `document.body.scrollHeight`); got != height {
+				t.Errorf("the page is %v pixels high while it is read, want still %v", got, height)
+			}
 			b.do(chromedp.MouseEvent(input.MouseMoved, 1, 1))
-			if got := b.tip(); got != "" {
-				t.Errorf("tooltip %q after the mouse left, want none", got)
+			if got := b.read("cpu"); got != "" {
+				t.Errorf("reading %q after the mouse left, want none", got)
 			}
 		})
 	}
 }
 
-// Mouse and keyboard find a burst of two seconds in a week, with its values.
+// Mouse and keyboard find a burst of two seconds in a week, with its values, and it is drawn.
 func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 	r := plottertest.Week(t)
 	n := r.Nodes["0"]
-	i := plottertest.Burst(t, n)
+	begin, end := edges(r, n, plottertest.Burst(t, n))
 	b := openReport(t, r, "")
-	want := map[string]string{"cpu": " to 100 %", "disk_io": fmt.Sprintf(" to %d MiB/s", plottertest.BurstRate)}
-	for chart, burst := range want {
-		reading := reading(t, n, chart, i)
-		if !slices.ContainsFunc(reading, func(line string) bool { return strings.Contains(line, "mean") && strings.HasSuffix(line, burst) }) {
-			t.Errorf("%s: reading %q, want a mean with the burst, %s", chart, reading, burst)
-		}
-		b.bucket(chart, r, n, i)
-		b.says(reading...)
+	b.point(b.plot("cpu"), (begin+end)/2, 0.4)
+	if got := b.read("cpu"); !strings.HasPrefix(got, "at 4 d") && !strings.Contains(got, " h ") || !strings.HasSuffix(got, " to 4 CPUs") {
+		t.Errorf("reading %q, want one up to all 4 CPUs", got)
 	}
-	// Only there the band of the mean reaches the top.
-	begin, end := edges(r, n, i)
-	for chart := range want {
-		color := b.colorAtTheTop(chart)
-		if len(color) == 0 || slices.Min(color) < begin-0.004 || slices.Max(color) > end+0.004 {
-			t.Errorf("%s: colour at the top of the chart at %.200s, want it between %v and %v of the time axis",
-				chart, fmt.Sprint(color), begin, end)
-		}
+	plottertest.WantBurst(t, eval[string](b, `document.querySelector("[data-chart=cpu] svg").outerHTML`), begin)
+	line := b.values(n, "cpu")
+	i := 0
+	for *line.Most[i] < 4 {
+		i++
 	}
-	// With the keyboard: to the end, and back.
-	b.tabTo("cpu")
-	b.keys(kb.End)
-	for range len(plotter.NewTimeline(&r.Run, n).Ends) - 1 - i {
-		b.keys(kb.ArrowLeft)
+	b.do(chromedp.Focus("[data-chart=cpu] .p", chromedp.ByQuery))
+	b.keys(kb.Home)
+	for range i {
+		b.keys(kb.ArrowRight)
 	}
-	b.says(reading(t, n, "cpu", i)...)
-	b.keys("++++++++")
-	if from, to := b.span(); to-from > 7*24*3600/200 {
-		t.Errorf("after zooming eight times: %v to %v s shown, want a 200th of the week at most", from, to)
+	if got := b.read("cpu"); !strings.HasSuffix(got, " to 4 CPUs") {
+		t.Errorf("reading by keys %q, want one up to all 4 CPUs", got)
 	}
-	b.point(b.plot("cpu"), 0.5, 0.2)
-	b.says(reading(t, n, "cpu", i)...)
-}
-
-// colorAtTheTop returns the positions on the time axis, from 0 to 1, at which a chart has pixels of the colour of a
-// line or its band in the upper tenth of its scale.
-func (b *tab) colorAtTheTop(chart string) []float64 {
-	b.t.Helper()
-	return eval[[]float64](b, `(() => {
-		const canvas = document.querySelector("[data-chart=`+chart+`] canvas"), over = document.querySelector("[data-chart=`+chart+`] .u-over");
-		const outer = canvas.getBoundingClientRect(), inner = over.getBoundingClientRect(), scale = canvas.width / outer.width;
-		const copy = document.createElement("canvas");
-		copy.width = Math.floor(inner.width * scale); copy.height = Math.floor(inner.height * scale / 10);
-		const g = copy.getContext("2d", {willReadFrequently: true});
-		g.fillStyle = "#fff";
-		g.fillRect(0, 0, copy.width, copy.height);
-		g.drawImage(canvas, (outer.left - inner.left) * scale, (outer.top - inner.top) * scale);
-		const d = g.getImageData(0, 3, copy.width, copy.height - 3).data, found = new Set(); // below the line at the top
-		for (let i = 0; i < d.length; i += 4) if (Math.abs(d[i + 2] - d[i]) > 20) found.add(i / 4 % copy.width / copy.width);
-		return [...found];
-	})()`)
-}
-
-// tabTo presses Tab until a chart has the focus.
-func (b *tab) tabTo(chart string) {
-	b.t.Helper()
-	for range 200 {
-		if b.focus() == chart {
-			return
-		}
-		b.keys(kb.Tab)
-		b.frames()
-	}
-	b.t.Fatalf("Tab never reaches the chart %s", chart)
 }
 
 // focus returns the chart or map that has the focus, "" = none.
 func (b *tab) focus() string {
 	b.t.Helper()
-	return eval[string](b, `document.activeElement.dataset.chart || (document.activeElement.dataset.heatmap ? "map " + document.activeElement.dataset.heatmap : "")`)
+	return eval[string](b, `(f => f ? f.dataset.chart || "map " + f.dataset.heatmap : "")(document.activeElement.closest("figure"))`)
 }
 
+// The keyboard reaches all charts, reads their values, and picks ranges. A chart is a slider with its value in words.
 func TestBrowser_KeysReachEveryFunction(t *testing.T) {
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
 	b := openReport(t, r, "")
-	b.do(chromedp.Focus("[data-details] summary", chromedp.ByQuery)) // it precedes the charts
-	for _, chart := range plottertest.HostCharts() {
+	for range 40 {
+		if b.focus() == "cpu" {
+			break
+		}
 		b.keys(kb.Tab)
-		b.frames()
-		if got := b.focus(); got != chart {
-			t.Fatalf("the focus is on %q, want %s", got, chart)
-		}
-		if outline := eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline != "solid" {
-			t.Errorf("chart %s has the focus with the outline %q, want solid", chart, outline)
-		}
-		b.keys(kb.Home)
-		b.says(reading(t, n, chart, 0)...)
-		b.keys(kb.ArrowRight + kb.ArrowRight + kb.ArrowRight + kb.ArrowLeft)
-		b.says(reading(t, n, chart, 2)...)
-		b.keys(kb.ArrowRight, chromedp.KeyModifiers(input.ModifierShift))
-		b.says(reading(t, n, chart, 12)...)
-		b.keys(kb.End)
-		b.says(reading(t, n, chart, 59)...)
-		b.keys(kb.ArrowRight)
-		b.says(reading(t, n, chart, 59)...)
-
-		b.keys("+")
-		if from, to := b.span(); from < 30 || to != 60 {
-			t.Errorf("%s: + shows %v to %v s, want 30 or later to 60", chart, from, to)
-		}
-		b.keys(kb.Home) // the bucket at the cursor is always shown
-		if from, to := b.span(); from != 0 || to > 30 {
-			t.Errorf("%s: reading at the start: %v to %v s shown, want 0 to 30 at most", chart, from, to)
-		}
-		b.says(reading(t, n, chart, 0)...)
-		b.keys("-")
-		b.keys(kb.Escape)
-		if from, to := b.span(); from != 0 || to != 60 {
-			t.Errorf("%s: Esc shows %v to %v s, want 0 to 60", chart, from, to)
-		}
-		if got := b.tip(); got != "" {
-			t.Errorf("%s: tooltip after Esc %q, want none", chart, got)
-		}
+	}
+	b.is(`document.activeElement.getAttribute("role") === "slider" && getComputedStyle(document.activeElement).outlineStyle === "solid"`)
+	for _, step := range []struct {
+		keys string
+		want int
+	}{{kb.Home, 0}, {kb.ArrowRight + kb.ArrowRight, 2}, {kb.ArrowLeft, 1}, {kb.End, 59}, {kb.ArrowRight, 59}} {
+		b.keys(step.keys)
+		b.says(n, "cpu", step.want)
+		b.says(n, "memory", step.want)
+		b.is(`document.activeElement.getAttribute("aria-valuenow") === "` + strconv.Itoa(step.want) + `" && document.activeElement.getAttribute("aria-valuetext").startsWith("at ")`)
+	}
+	b.keys(kb.ArrowLeft+kb.ArrowLeft, chromedp.KeyModifiers(input.ModifierShift))
+	b.picked(n, "cpu", 57, 59)
+	b.keys(kb.Escape)
+	b.is(`!document.getElementById("sel").classList.contains("on")`)
+	if got := b.read("cpu"); got != "" {
+		t.Errorf("reading %q after Esc, want none", got)
 	}
 }
 
-func TestBrowser_DragZoomsAllCharts(t *testing.T) {
+// picked checks the mean, the peak and the total of the buckets from first to last, each of a second.
+func (b *tab) picked(n *reporter.Node, chart string, first, last int) {
+	b.t.Helper()
+	line := b.values(n, chart)
+	sum, most := 0.0, 0.0
+	for _, v := range line.Means[first : last+1] {
+		sum, most = sum+*v, max(most, *v)
+	}
+	want := fmt.Sprintf("mean %s, peak %s %s, total %s CPU·s", three(sum/float64(last+1-first)), three(most), line.Unit, three(sum))
+	if got := b.read(chart); got != want {
+		b.t.Errorf("%s says %q, want %q", chart, got, want)
+	}
+}
+
+// A range that is dragged shows the mean, the peak and the total there in all charts, until Clear.
+func TestBrowser_DragShowsMeanPeakAndTotal(t *testing.T) {
 	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
 	b := openReport(t, r, "")
-	if from, to := b.span(); from != 0 || to != 60 {
-		t.Errorf("at first %v to %v s shown, want 0 to 60", from, to)
+	for _, ends := range [][2]float64{{0.25, 0.5}, {0.5, 0.25}} { // in both directions
+		b.drag(b.plot("cpu"), ends[0], ends[1])
+		b.is(shown(`document.querySelector("[data-chart=memory] .sel")`) + ` && ` + shown(`document.querySelector("#sel button")`))
+		mean, line := 0.0, b.values(n, "cpu")
+		for _, v := range line.Means[15:30] {
+			mean += *v / 15
+		}
+		var got float64
+		_, err := fmt.Sscanf(b.read("cpu"), "mean %g, peak", &got)
+		if err != nil || math.Abs(got-mean) > 0.05*mean {
+			t.Errorf("%v: cpu says %q, want a mean of %v", ends, b.read("cpu"), mean)
+		}
+		if got := b.read("memory"); !strings.HasPrefix(got, "mean ") || strings.Contains(got, "total") {
+			t.Errorf("memory says %q, want its mean and peak, and no total", got)
+		}
+		b.click(b.box("#sel button"), 0.5, 0.5)
+		b.is(`!` + shown(`document.querySelector("[data-chart=memory] .sel")`))
 	}
-	for _, chart := range plottertest.HostCharts() {
-		at := b.plot(chart)
-		b.drag(at, 0.25, 0.5)
-		from, to := b.span()
-		if second := 60 / at.Width; math.Abs(from-15) > second || math.Abs(to-30) > second { // a pixel
-			t.Errorf("%s: after dragging from 15 to 30 s, %v to %v s shown, want 15 to 30", chart, from, to)
+}
+
+// The memory chart has two scales, with and without scripts.
+func TestBrowser_MemoryHasTheScaleOfTheNode(t *testing.T) {
+	for _, scripts := range []bool{true, false} {
+		b := newTab(t)
+		b.scripts(scripts)
+		b.visit(fileOf(t, pageOf(t, plottertest.Job())))
+		top := func() string {
+			return eval[string](b, `[...document.querySelectorAll("[data-chart=memory] .p")].find(e => e.checkVisibility()).querySelector("svg").getAttribute("aria-label")`)
 		}
-		b.point(at, 0.5, 0.3)
-		b.says(reading(t, n, chart, 22)...)
-		b.drag(at, 0.8, 0.2) // from right to left, within the present range
-		if from, to := b.span(); math.Abs(from-18) > 0.2 || math.Abs(to-27) > 0.2 {
-			t.Errorf("%s: after dragging from 27 to 18 s, %v to %v s shown, want 18 to 27", chart, from, to)
+		if strings.HasSuffix(top(), "at the scale of the node") {
+			t.Error("at first the chart has the scale of the node")
 		}
-		b.click(at, 0.5, 0.5)
-		b.click(at, 0.5, 0.5, chromedp.ClickCount(2))
-		if from, to := b.span(); from != 0 || to != 60 {
-			t.Errorf("%s: after a double click %v to %v s shown, want 0 to 60", chart, from, to)
+		b.click(b.box("[data-chart=memory] .btn"), 0.5, 0.5)
+		if !strings.HasSuffix(top(), "at the scale of the node") {
+			t.Errorf("scripts %v: after a click the chart is %q, want the scale of the node", scripts, top())
 		}
 	}
 }
 
-// shows checks that a node is the shown one: its cards, facts, metrics, and charts.
-func (b *tab) shows(r *reporter.Report, name string) {
-	b.t.Helper()
-	b.until(`document.getElementById("node").dataset.node === ` + quote(name))
-	n := r.Nodes[name]
-	b.metrics(n)
-	text := eval[string](b, `document.getElementById("node").textContent`)
-	for _, h := range append(summary.Highlights(n, 0)[:3], summary.Details(n)...) {
-		if !strings.Contains(text, h.Value) {
-			b.t.Errorf("node %s: the page lacks %s %q", name, h.Label, h.Value)
-		}
-	}
-	if got := eval[string](b, `document.getElementById("choose").value`); got != name {
-		b.t.Errorf("list of nodes has %s chosen, want %s", got, name)
-	}
-	// With more buckets than pixels the mouse finds the highest one nearby.
-	i, top, at := len(plotter.NewTimeline(&r.Run, n).Ends)/3, n.Envelope[collector.CPUMax.Key()].Max, b.plot("cpu")
-	for ; top[i] < slices.Max(top[i-6:i+7]) || pixel(at, r, n, i) < 0; i++ {
-	}
-	b.bucket("cpu", r, n, i)
-	b.says(reading(b.t, n, "cpu", i)...)
+// The line of a kill is in all charts, at the end of the job's curve.
+func TestBrowser_DrawsTheDeath(t *testing.T) {
+	r := plottertest.Limited(0, 60, 2)
+	n := r.Nodes["0"]
+	n.Verdict.Evidence = map[string]any{"limit_mb": 1024.0, "time": plottertest.Start().Add(59500 * time.Millisecond).Format(time.RFC3339Nano)}
+	b := openReport(t, r, "")
+	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => e.querySelector("path.k") && e.querySelector(".kx").textContent.startsWith("killed"))`)
+	b.is(`document.querySelector("[data-chart]").dataset.chart === "memory" && document.querySelector(".big[data-chart=memory] path.un") !== null`)
+	b.is(`document.querySelector("[data-bar]").dataset.bar === "memory"`)
+	b.is(`(e => e.querySelector("path.un").getBoundingClientRect().right - e.querySelector("path.k").getBoundingClientRect().left < 2)(document.querySelector("[data-chart=memory]"))`)
 }
 
-func TestBrowser_ShowsTheNodeThatIsChosen(t *testing.T) {
-	r := plottertest.Few()
-	b := openReport(t, r, "#node=9")
-	b.shows(r, "9")
-
-	b.click(b.box("[data-heatmap=cpu] .map"), 0.5, 7.5/12)
-	b.shows(r, "7")
-	b.is(`location.hash === "#node=7"`)
-	b.click(b.box("[data-heatmap=memory] .map"), 0.1, 2.5/12)
-	b.shows(r, "2")
-
-	b.click(b.box(`a[href="#node=5"]`), 0.5, 0.5)
-	b.shows(r, "5")
-	b.do(chromedp.Focus("#choose", chromedp.ByQuery))
-	b.keys(kb.ArrowDown)
-	b.shows(r, "6")
-	b.is(`location.hash === "#node=6"`)
-
-	b.do(chromedp.Evaluate(`location.hash = "#node=10"`, nil))
-	b.shows(r, "10")
-	b.do(chromedp.Evaluate(`history.back()`, nil))
-	b.shows(r, "6")
-	for _, address := range []string{"#node=99", "#node=-1", "#node=6x", "#node=__proto__", "#node=%3Cimg%20src=x%3E", "#nodes"} {
-		b.do(chromedp.Evaluate(`location.hash = `+quote(address), nil))
-	}
-	b.do(chromedp.Evaluate(`location.hash = ""`, nil))
-	b.shows(r, "0")
-
-	b.do(chromedp.Focus("[data-heatmap=cpu]", chromedp.ByQuery))
-	b.frames() // scrolling hides the tooltip
-	b.keys(kb.ArrowDown + kb.ArrowDown + kb.ArrowDown + kb.ArrowUp + kb.ArrowRight)
-	b.says("node 2 (node-0002)")
-	b.keys(kb.Enter)
-	b.shows(r, "2")
-}
-
-// With an unknown node in the address the page opens with the first node.
-func TestBrowser_UnknownNodeInAddressOpensFirstNode(t *testing.T) {
-	r := plottertest.Few()
-	for _, address := range []string{"#node=12", "#node=x", "#"} {
-		openReport(t, r, address).shows(r, "0")
-	}
-}
-
-// A burst of two seconds on one of twelve nodes is in the picture of the peaks, but not in the one of the means, and
-// the mouse reads it.
+// Nodes beyond the eighth are rows of a heat map, which the mouse and the keyboard read. A burst of two seconds on one
+// of twelve nodes is in it.
 func TestBrowser_MapFindsTheBurst(t *testing.T) {
 	r := plottertest.Few()
 	b := openReport(t, r, "")
+	b.is(`document.querySelectorAll(".node").length === 8 && document.querySelectorAll("[data-nodes] tbody tr").length === 12`)
 	node := reportertest.BurstNode(12)
 	n := r.Nodes[strconv.Itoa(node)]
-	i := plottertest.Burst(t, n)
-	begin, end := edges(r, n, i)
-	x, y := (begin+end)/2, (float64(node)+0.5)/12
-	b.point(b.box("[data-heatmap=cpu] .map"), x, y)
-	b.says(append(reading(t, n, "cpu", i), fmt.Sprintf("node %d (node-%04d)", node, node))...)
-
-	b.is(shown(`document.querySelector("[data-heatmap=cpu] img.peak")`))
-	b.click(b.box("[data-heatmap=cpu] .mean input"), 0.5, 0.5)
-	b.is(shown(`document.querySelector("[data-heatmap=cpu] img.mean")`))
-	b.is(`!(` + shown(`document.querySelector("[data-heatmap=cpu] img.peak")`) + `)`)
-	const darkest = 0x2a // red component of 100 %
-	at := func(kind string) int {
-		return eval[int](b, fmt.Sprintf(`(() => { const i = document.querySelector("[data-heatmap=cpu] img.%s"), c = document.createElement("canvas");
-			c.width = i.naturalWidth; c.height = i.naturalHeight; const g = c.getContext("2d"); g.drawImage(i, 0, 0);
-			return g.getImageData(Math.floor(%v * c.width), Math.floor(%v * c.height), 1, 1).data[0]; })()`, kind, x, y))
+	begin, end := edges(r, n, plottertest.Burst(t, n))
+	out := func() string { return eval[string](b, `document.querySelector("[data-heatmap=cpu] .r").textContent`) }
+	b.point(b.box("[data-heatmap=cpu] .map"), (begin+end)/2, (float64(node)+0.5)/12)
+	if got := out(); !strings.HasPrefix(got, fmt.Sprintf("node-%04d at ", node)) || !strings.HasSuffix(got, ": 100 %") {
+		t.Errorf("the map says %q, want node %d with 100 %%", got, node)
 	}
-	if got := at("peak"); got != darkest {
-		t.Errorf("red in the map of the peaks is %d, want %d at the burst", got, darkest)
+	b.point(b.box("[data-heatmap=cpu] .map"), (begin+end)/2, (float64(node)-0.5)/12)
+	if got := out(); strings.Contains(got, "100 %") {
+		t.Errorf("the map says %q on the node before, want less than 100 %%", got)
 	}
-	if got := at("mean"); got == darkest {
-		t.Error("the map of the means has the burst, so the test does not show that the envelope is used")
-	}
-}
-
-// One bucket of a thousand is drawn and found by the mouse at every position and width of the window.
-func TestBrowser_ShowsEveryPeakAtEveryWidth(t *testing.T) {
-	spikes := make(map[int]bool)
-	for i := 3; i < 1000; i += 41 { // odd and even ones
-		spikes[i] = true
-	}
-	r := plottertest.Report(0, plottertest.Recording(1000, time.Second, func(i int, s *collector.Sample) {
-		plottertest.Set(s, i, 10, 20, 1)
-		if spikes[i] {
-			plottertest.Set(s, i, 100, 100, 100)
-		}
-	}))
-	n := r.Nodes["0"]
-	for _, width := range []int64{360, 600, 768, 1024, 1366} {
-		b := newTab(t)
-		b.size(width, 900, 1)
-		b.open(fileOf(t, pageOf(t, r)), "")
-		for _, chart := range plottertest.HostCharts()[:4] {
-			stripes, last := 0, -1.0
-			colors := b.colorAtTheTop(chart)
-			slices.Sort(colors)
-			for _, x := range colors {
-				if last < 0 || x-last > 0.02 {
-					stripes++
-				}
-				last = x
-			}
-			if stripes != len(spikes) {
-				t.Errorf("%d pixels wide: %d peaks drawn in %s, want %d", width, stripes, chart, len(spikes))
-			}
-		}
-		at := b.plot("memory")
-		for i := range spikes {
-			begin, end := edges(r, n, i)
-			b.point(at, (begin+end)/2, 0.4)
-			if got := b.tip(); !strings.Contains(got, "used: 100 %") {
-				t.Errorf("%d pixels wide: tooltip at the peak in second %d is %q, want \"used: 100 %%\"", width, i, got)
-			}
-		}
+	b.do(chromedp.Focus("[data-heatmap=cpu] .map", chromedp.ByQuery))
+	b.keys(kb.ArrowUp + kb.ArrowRight)
+	if got := out(); !strings.HasPrefix(got, fmt.Sprintf("node-%04d at ", node-2)) {
+		t.Errorf("the map says %q, want node %d", got, node-2)
 	}
 }

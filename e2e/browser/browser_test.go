@@ -27,7 +27,6 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
@@ -251,41 +250,24 @@ func (b *tab) open(address, hash string) {
 // whole checks the promised elements.
 func (b *tab) whole() {
 	b.t.Helper()
-	want := plottertest.HostCharts() // and in other places those that only some nodes have
-	got := eval[[]string](b, `[...document.querySelectorAll("[data-chart]")].map(e => e.dataset.chart)`)
-	all := slices.Insert(plottertest.AllCharts(), len(plottertest.GPUCharts())+1, plottertest.OperationCharts()...)
-	all = slices.DeleteFunc(all, func(id string) bool { return !slices.Contains(append(want, got...), id) })
-	if !slices.Equal(got, all) {
-		b.t.Errorf("the charts are %q, want %q", got, all)
-	}
-	b.is(`[...document.querySelectorAll("[data-chart]:not([hidden])")].every(e => e.tabIndex === 0 && e.querySelector("canvas") && ` + shown("e") + `)`)
-	b.is(`document.querySelectorAll("[role=tooltip]").length === 1`)
+	b.is(`document.documentElement.classList.contains("js")`)
+	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => ` + shown("e") + ` && e.querySelector(".p[role=slider]").tabIndex === 0 && e.querySelector("svg").getAttribute("aria-label"))`)
 	names := eval[[]string](b, `[...document.querySelectorAll("[data-metric]")].map(e => e.dataset.metric)`)
 	for _, m := range reporter.Metrics() { // only nodes with devices have their metrics
-		if !slices.Contains(names, m.Name) && !m.OfDevice() {
+		if !slices.Contains(names, m.Name) && !m.OfDevice() && m.Group != reporter.GroupBoot {
 			b.t.Errorf("the page lacks the metric %s", m.Name)
 		}
 	}
-	groups := eval[[]string](b, `[...document.querySelectorAll("#metrics .group")].map(e => e.innerText)`)
-	order := slices.DeleteFunc([]string{"Job", "Limits", "GPU", "Node", "Since boot"}, func(g string) bool { return !slices.Contains(groups, g) })
-	if !slices.Equal(groups, order) || len(groups) < 3 {
-		b.t.Errorf("groups of metrics %q, want %q", groups, order)
-	}
-	// The head comes first: verdict, usage, advice; then the rest, folded.
-	b.is(`[...document.querySelectorAll("[data-verdict], [data-bar], [data-advice]")].every(e => e.compareDocumentPosition(document.querySelector("details[data-details]")) === Node.DOCUMENT_POSITION_FOLLOWING)`)
-	b.is(`!document.querySelector("[data-details]").open && ` + shown(`document.querySelector("[data-verdict]")`))
-	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + shown("e") + ` && e.hasAttribute("data-value") === e.hasAttribute("data-unit"))`)
-	if eval[bool](b, `JSON.parse(document.getElementById("plan").textContent).nodes.length > 1`) {
-		maps := eval[[]string](b, `[...document.querySelectorAll("[data-heatmap]")].map(e => e.dataset.heatmap)`)
-		if !slices.Equal(slices.DeleteFunc(maps, func(id string) bool { return id == "job_cpu" }), []string{"cpu", "memory"}) {
-			b.t.Errorf("heat maps %q, want cpu and memory", maps)
-		}
-	}
+	// The head comes first: how it ended, what to do, usage; then the rest, folded.
+	b.is(`[...document.querySelectorAll("[data-verdict], [data-bar], [data-advice], [data-chart]")].every(e => e.compareDocumentPosition(document.querySelector("details[data-details]")) === Node.DOCUMENT_POSITION_FOLLOWING)`)
+	b.is(`document.querySelectorAll("h1").length === 1 && ` + shown(`document.querySelector("[data-verdict]")`))
+	b.is(`[...document.querySelectorAll("details")].every(e => !e.open)`)
+	b.is(`/node/i.test(document.querySelector("[data-details] summary").textContent)`)
 }
 
 // shown returns an expression: the element has a size and is visible.
 func shown(element string) string {
-	return "(" + element + ").checkVisibility({visibilityProperty: true, opacityProperty: true}) && (" + element + ").getBoundingClientRect().height > 0"
+	return "((" + element + ").checkVisibility({visibilityProperty: true, opacityProperty: true}) && (" + element + ").getBoundingClientRect().height > 0)"
 }
 
 // rect is the position of an element in the window in CSS pixels.
@@ -313,10 +295,10 @@ func (b *tab) frames() {
 	b.box("body")
 }
 
-// plot returns the plot area of a chart.
+// plot returns the plot area of a chart, at the scale that is shown.
 func (b *tab) plot(chart string) rect {
 	b.t.Helper()
-	return b.box(`[data-chart=` + chart + `] .u-over`)
+	return b.box(`[data-chart=` + chart + `] .p`)
 }
 
 // point moves the mouse within a box: 0, 0 is its upper left corner, 1, 1 the lower right one.
@@ -350,44 +332,10 @@ func (b *tab) keys(keys string, options ...chromedp.KeyOption) {
 	b.do(chromedp.KeyEvent(keys, options...))
 }
 
-// tip returns the text of the tooltip, "" while it is hidden.
-func (b *tab) tip() string {
+// read returns the reading in the title of a chart, "" = none.
+func (b *tab) read(chart string) string {
 	b.t.Helper()
-	return eval[string](b, `(() => { const e = document.querySelector("[role=tooltip]"); return `+shown("e")+` ? e.innerText : ""; })()`)
-}
-
-// says checks that the tooltip is shown with all of these lines.
-func (b *tab) says(words ...string) {
-	b.t.Helper()
-	b.said(b.tip(), words...)
-}
-
-// said checks that a tooltip's text has all of these lines.
-func (b *tab) said(got string, words ...string) {
-	b.t.Helper()
-	for _, w := range words {
-		if !slices.Contains(strings.Split(got, "\n"), w) {
-			b.t.Errorf("the tooltip lacks the line %q: %q", w, got)
-		}
-	}
-}
-
-// spans returns the time range that each chart shows, in seconds.
-func (b *tab) spans() [][2]float64 {
-	b.t.Helper()
-	return eval[[][2]float64](b, `[...document.querySelectorAll("[data-chart]")].map(e => [Number(e.dataset.from), Number(e.dataset.to)])`)
-}
-
-// span returns the time range that all charts show.
-func (b *tab) span() (from, to float64) {
-	b.t.Helper()
-	all := b.spans()
-	for _, s := range all {
-		if s != all[0] {
-			b.t.Errorf("the charts show different spans of time: %v", all)
-		}
-	}
-	return all[0][0], all[0][1]
+	return eval[string](b, `document.querySelector("[data-chart=`+chart+`] .r").textContent`)
 }
 
 // quote returns a string literal of JavaScript.

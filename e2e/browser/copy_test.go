@@ -42,9 +42,9 @@ func TestBrowser_CopiesTheAdvice(t *testing.T) {
 				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 			b.do(chromedp.Evaluate(c.before+``, nil))
 
-			b.do(chromedp.Evaluate(`new MutationObserver(() => { window.said = window.said || [...document.querySelectorAll(".copy")].some(e => e.textContent === "copied"); })
+			b.do(chromedp.Evaluate(`new MutationObserver(() => { window.said = window.said || [...document.querySelectorAll(".copy button")].some(e => e.textContent === "Copied"); })
 				.observe(document.body, {subtree: true, childList: true, characterData: true})`, nil))
-			b.click(b.box(".advice .copy"), 0.5, 0.5)
+			b.click(b.box(".copy button"), 0.5, 0.5)
 			b.until(`window.said`)
 			if got := b.pasted(); got != line {
 				t.Errorf("the clipboard has %q, want %q", got, line)

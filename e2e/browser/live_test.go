@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -42,20 +43,10 @@ func serving(t *testing.T, report func() *reporter.Report) *httptest.Server {
 	return server
 }
 
-// tells points at a bucket of a live page and checks the tooltip. An update of the page hides the mouse's tooltip; if
-// that happened, as a new element shows, tells points again.
-func (b *tab) tells(chart string, r *reporter.Report, n *reporter.Node, i int) {
+// length waits until the page has so many seconds of the run.
+func (b *tab) length(seconds int64) {
 	b.t.Helper()
-	for begin := time.Now(); ; {
-		eval[bool](b, `!!(window.planBefore = document.getElementById("plan"))`)
-		b.bucket(chart, r, n, i)
-		got := b.tip()
-		taken := eval[bool](b, `window.planBefore !== document.getElementById("plan")`)
-		if got != "" || !taken || time.Since(begin) > patience {
-			b.said(got, reading(b.t, n, chart, i)...)
-			return
-		}
-	}
+	b.until(`Math.round(Object.values(JSON.parse(document.getElementById("data").textContent).times)[0].len) === ` + strconv.FormatInt(seconds, 10))
 }
 
 // soFar returns the report of a running run.
@@ -72,42 +63,36 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	b := newTab(t)
 	b.visit(server.URL + "/")
 	b.whole()
-	b.is(`document.body.innerText.includes("running for") && !document.body.innerText.includes("still running")`)
+	b.is(`document.querySelector("[data-live]").textContent.startsWith("Running for ") && document.getElementById("updated").textContent.length === 8`)
 	eval[int](b, `window.same = 1`) // lost if the page is loaded again
-	if _, to := b.span(); to != 1 {
-		t.Errorf("at first the charts end at %v s, want 1", to)
-	}
+	b.length(1)
 	for _, s := range []int64{2, 30, 100} {
 		seconds.Store(s)
-		b.until(`Number(document.querySelector("[data-chart]").dataset.to) === ` + strconv.FormatInt(s, 10))
+		b.length(s)
 		r := soFar(int(s))
 		b.metrics(r.Nodes["0"])
-		b.tells("memory", r, r.Nodes["0"], int(s)-1)
+		b.values(r.Nodes["0"], "memory")
 	}
 
-	// Updates do not change the zoom, the keyboard position and the scroll position.
-	b.tabTo("network")
-	b.keys(kb.Home + kb.ArrowRight + kb.ArrowRight + "++")
-	from, to := b.span()
-	b.do(chromedp.Evaluate(`scrollTo(0, document.body.scrollHeight)`, nil))
-	b.frames()
-	bottom := eval[float64](b, `scrollY`)
+	// Updates do not change what is open, read, picked or in the window.
+	b.do(chromedp.Evaluate(`document.querySelector("[data-details]").open = true`, nil), chromedp.Focus("[data-chart=disk_io] .p", chromedp.ByQuery))
+	b.keys(kb.Home + kb.ArrowRight + kb.ArrowRight)
+	b.do(chromedp.Evaluate(`scrollTo(0, 200)`, nil))
+	before := b.read("memory")
 	seconds.Store(160)
-	b.until(`document.getElementById("about").innerText.includes("2 min 40 s")`)
-	if f, l := b.span(); f != from || l != to || to > 30 {
-		t.Errorf("after an update %v to %v s shown, want still %v to %v, at most 30", f, l, from, to)
-	}
-	if got := eval[float64](b, `scrollY`); got != bottom {
-		t.Errorf("scroll position %v after an update, want %v", got, bottom)
-	}
-	if got := b.focus(); got != "network" {
-		t.Errorf("focus on %q after an update, want network", got)
+	b.length(160)
+	b.is(`document.querySelector("[data-details]").open && scrollY === 200`)
+	if got := b.focus(); got != "disk_io" || b.read("memory") != before || before == "" {
+		t.Errorf("after an update the focus is on %q and the memory says %q, want disk_io and %q", got, b.read("memory"), before)
 	}
 	b.keys(kb.ArrowRight)
-	b.says(reading(t, soFar(160).Nodes["0"], "network", 3)...)
-	b.keys(kb.Escape)
-	if f, l := b.span(); f != 0 || l != 160 {
-		t.Errorf("Esc shows %v to %v s, want 0 to 160", f, l)
+	b.says(soFar(160).Nodes["0"], "memory", 3)
+	b.keys(kb.ArrowRight+kb.ArrowRight, chromedp.KeyModifiers(input.ModifierShift))
+	before = b.read("cpu")
+	seconds.Store(170)
+	b.length(170)
+	if got := b.read("cpu"); got != before || !strings.HasPrefix(got, "mean ") {
+		t.Errorf("after an update the range says %q, want %q", got, before)
 	}
 	b.is(`window.same === 1`)
 	b.is(`[...document.querySelectorAll("#stale")].every(e => e.hidden)`)
@@ -123,10 +108,8 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	server.Close()
 	b.until(shown(`document.getElementById("stale")`))
 	b.contrast()
-	b.metrics(soFar(160).Nodes["0"])
-	if _, to := b.span(); to != 160 {
-		t.Errorf("the charts end at %v s, want 160", to)
-	}
+	b.metrics(soFar(170).Nodes["0"])
+	b.length(170)
 	b.visit("about:blank") // ends the page's requests
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +144,8 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 			failing.Store(0)
 		}
 		seconds.Add(5)
-		b.until(`document.getElementById("stale").hidden && Number(document.querySelector("[data-chart]").dataset.to) === ` + strconv.FormatInt(seconds.Load(), 10))
+		b.length(seconds.Load())
+		b.until(`document.getElementById("stale").hidden`)
 	}
 	b.visit("about:blank") // ends the page's requests
 	b.mu.Lock()
@@ -182,7 +166,7 @@ func TestBrowser_LiveUpdateIgnoresOtherRuns(t *testing.T) {
 			r.Run.ID = "OTHER"
 			_ = plotter.WritePage(w, r, plotter.PageOptions{Live: 200 * time.Millisecond})
 		},
-		"another server": func(w http.ResponseWriter) { _, _ = w.Write([]byte(`<header id="about">OTHER</header>`)) },
+		"another server": func(w http.ResponseWriter) { _, _ = w.Write([]byte(`<div id="page">OTHER</div>`)) },
 	} {
 		var changed, asked atomic.Int64
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -198,9 +182,10 @@ func TestBrowser_LiveUpdateIgnoresOtherRuns(t *testing.T) {
 		b.visit(server.URL + "/")
 		changed.Store(1)
 		b.until(shown(`document.getElementById("stale")`))
-		b.is(`!document.body.innerText.includes("OTHER") && document.body.innerText.includes("last seen running for 5.0 s")`)
-		if _, to := b.span(); to != 5 || asked.Load() != 1 {
-			t.Errorf("%s: the charts end at %v s after %d requests, want 5 after 1", name, to, asked.Load())
+		b.is(`!document.body.innerText.includes("OTHER")`)
+		b.length(5)
+		if asked.Load() != 1 {
+			t.Errorf("%s: %d requests, want 1", name, asked.Load())
 		}
 		server.Close()
 	}

@@ -29,8 +29,8 @@ import (
 // pictures is the directory for the documents' pictures: make pictures.
 var pictures = flag.String("pictures", "", "make the documents' pictures of the page in this `DIRECTORY`")
 
-// Makes the pictures of docs/plot.md: the page in the browser, light, dark, on a phone, in print, of many nodes, of
-// ranks, and with JavaScript off; a recorded run of gunicorn; and a picture of perfagent plot.
+// Makes the documents' pictures: the page in the browser, light, dark, on a phone, in print, of a killed job, of many
+// nodes, of ranks, and with JavaScript off; a recorded run of gunicorn; and a picture of perfagent plot.
 func TestBrowser_Pictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("only on demand: make pictures")
@@ -42,17 +42,20 @@ func TestBrowser_Pictures(t *testing.T) {
 	}
 	web := fileOf(t, pageOf(t, recorded))
 	ranks := fileOf(t, pageOf(t, plottertest.WithVerdict(t, reportertest.KilledRank())))
+	killed := fileOf(t, pageOf(t, plottertest.Killed()))
 	for _, p := range []struct {
 		name, address, media, scheme string
 		width, height                int64 // of the visible part, in CSS pixels
 		scale                        float64
 		before                       func(b *tab)
 	}{
-		{"light", job, "screen", "light", 1080, 1640, 1, nil},
-		{"dark", job, "screen", "dark", 1080, 1640, 1, func(b *tab) { b.drag(b.plot("cpu"), 0.2, 0.75) }},
+		{"light", job, "screen", "light", 1280, 1440, 1, nil},
+		{"dark", job, "screen", "dark", 1280, 1440, 1, func(b *tab) { b.drag(b.plot("cpu"), 0.2, 0.75) }},
 		{"phone", job, "screen", "light", 390, 2060, 1.5, nil},
 		{"print", job, "print", "light", 718, 1580, 1.4, nil}, // A4 less its margins, at 96 dpi
-		{"nodes", many + "#node=517", "screen", "light", 1080, 1900, 1, func(b *tab) { b.point(b.box("[data-heatmap=cpu] .map"), 0.6007, 0.5175) }},
+		{"killed-light", killed, "screen", "light", 1280, 900, 1, nil},
+		{"killed-dark", killed, "screen", "dark", 1280, 900, 1, nil},
+		{"nodes", many, "screen", "light", 1080, 1900, 1, func(b *tab) { b.point(b.box("[data-heatmap=cpu] .map"), 0.6007, 0.5175) }},
 		{"ranks", ranks, "screen", "light", 1080, 880, 1, nil},
 		{"operations", web, "screen", "light", 1080, 1640, 1, nil},
 		{"nojs", job, "screen", "light", 1080, 1760, 1, nil},

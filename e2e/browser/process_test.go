@@ -24,11 +24,12 @@ func TestBrowser_SortsProcesses(t *testing.T) {
 		{"peak memory", "1200,99,1201,41234"},
 		{"process", "41234,1201,1200,99"},
 		{"command", "99,41234,1201,1200"},
-		{"CPU", "1201,99,1200,41234"},
+		{"CPU time", "1201,99,1200,41234"},
 	} {
 		eval[bool](b, head(step.click)+`.click(), true`)
 		b.is(processes + ` === "` + step.want + `"`)
 	}
+	eval[bool](b, `document.querySelector("details:has([data-processes])").open = true`)
 	eval[bool](b, head("threads")+`.focus(), true`)
 	b.keys("\r")
 	b.is(processes + ` === "1201,41234,99,1200"`)

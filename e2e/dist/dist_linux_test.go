@@ -245,7 +245,7 @@ func archive(t *testing.T, d distribution) {
 				t.Errorf("archive %s has %s, want all files below its folder", folder, name)
 			}
 		}
-		for _, words := range []string{"github.com/spf13/cobra", "SIL OPEN FONT LICENSE", "The FreeType Project LICENSE", "uPlot", "Go standard library"} {
+		for _, words := range []string{"github.com/spf13/cobra", "SIL OPEN FONT LICENSE", "The FreeType Project LICENSE", "Go standard library"} {
 			if !bytes.Contains(files[folder+"/NOTICE"], []byte(words)) {
 				t.Errorf("NOTICE of %s lacks %q", arch, words)
 			}

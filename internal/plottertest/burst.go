@@ -12,12 +12,14 @@ import (
 // from 0 to 1, and that its line does not.
 func WantBurst(t testing.TB, svg string, at float64) {
 	t.Helper()
-	grid := paths(t, svg, "grid")
-	left, right, top := math.Inf(1), math.Inf(-1), math.Inf(1)
-	for _, p := range grid {
-		left, right, top = min(left, p.x), max(right, p.x), min(top, p.y)
+	left, right := math.Inf(1), math.Inf(-1)
+	for _, p := range paths(t, svg, "g") {
+		left, right = min(left, p.x), max(right, p.x)
 	}
-	x := left + at*(right-left)
+	top, x := paths(t, svg, "g")[0].y, left+at*(right-left)
+	for _, p := range paths(t, svg, "g") {
+		top = min(top, p.y)
+	}
 
 	highest := func(class string) float64 {
 		y := math.Inf(1)
@@ -29,11 +31,11 @@ func WantBurst(t testing.TB, svg string, at float64) {
 		return y
 	}
 
-	if got := highest("band s0"); got != top {
+	if got := highest("b"); got != top {
 		t.Errorf("the band reaches y = %v near x = %v, want the level of 100 %% at %v: the burst is lost", got, x, top)
 	}
 
-	if got := highest("line s0"); got < top+20 {
+	if got := highest("j"); got < top+20 {
 		t.Errorf("the line of the mean reaches y = %v, want at least %v: only the envelope may show the burst", got,
 			top+20)
 	}
@@ -42,10 +44,13 @@ func WantBurst(t testing.TB, svg string, at float64) {
 // point is a corner of a path.
 type point struct{ x, y float64 }
 
-// paths returns the corners of the paths of the given class, in the first chart only.
+// paths returns the corners of the paths of the given class, in the chart of the CPUs, or of the only key.
 func paths(t testing.TB, svg, class string) []point {
 	t.Helper()
-	svg, _, _ = strings.Cut(svg, ">Memory, ")
+	if _, rest, found := strings.Cut(svg, ">CPU of the node<"); found {
+		svg = rest
+	}
+	svg, _, _ = strings.Cut(svg, ">Disk reads")
 	var out []point
 	for _, path := range regexp.MustCompile(`<path class="`+class+`" d="([^"]*)"`).FindAllStringSubmatch(svg, -1) {
 		var at point

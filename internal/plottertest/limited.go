@@ -2,6 +2,7 @@ package plottertest
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -146,19 +147,21 @@ func limitedSample(i, node, gpus int) collector.Sample {
 	return s
 }
 
-// OperationCharts returns the charts of operations in their order: they come after cpu.
+// OperationCharts returns the charts of operations in their order: they come after the GPUs'.
 func OperationCharts() []string {
 	return []string{"operations", "operation_time", "counters", "gauges", "transfers"}
 }
 
-// AllCharts returns all charts that the page of a job without operations can have, in their order.
+// AllCharts returns all charts that a job without operations can have, in their order.
 func AllCharts() []string {
-	return append(GPUCharts(), "cpu", "memory", "disk_io", "network", "disk_space", "pressure",
-		"network_file_systems", "node_power", "cpu_temperature")
+	return slices.Concat([]string{"cpu", "memory"}, GPUCharts(), []string{"disk_io", "network", "disk_space", "pressure",
+		"network_file_systems", "node_power", "cpu_temperature"})
 }
 
-// GPUCharts returns the charts of up to three GPUs. More GPUs have lanes in the first one.
-func GPUCharts() []string { return []string{"gpu_utilization", "gpu_memory", "gpu_power"} }
+// GPUCharts returns the charts of GPUs.
+func GPUCharts() []string {
+	return []string{"gpu_utilization", "gpu_memory", "gpu_power", "gpu_temperature"}
+}
 
 // LimitedNodes returns a report of four nodes: with no GPU, with two, a node of Minute, and one with 16 GPUs.
 func LimitedNodes() *reporter.Report {
@@ -169,5 +172,5 @@ func LimitedNodes() *reporter.Report {
 	return r
 }
 
-// HostCharts returns the charts that every page has.
+// HostCharts returns the charts that every node has.
 func HostCharts() []string { return []string{"cpu", "memory", "disk_io", "network", "disk_space"} }

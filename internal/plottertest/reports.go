@@ -200,7 +200,7 @@ var Few = sync.OnceValue(func() *reporter.Report {
 const (
 	ManyNodes   = 1000
 	ManyBuckets = 1000
-	ManyBytes   = 15_000_000
+	ManyBytes   = 1_500_000
 )
 
 // Many returns the run and the nodes of a report of a thousand nodes with a thousand buckets each. Most nodes are

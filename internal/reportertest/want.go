@@ -26,8 +26,8 @@ func Reasons(n *reporter.Node, what string) string {
 // WentWrong reports whether something is missing because of a failure. A missing limit or group of the job, which
 // depends on the machine, and a job that ended immediately are not failures.
 func WentWrong(m reporter.Missing) bool {
-	return !regexp.MustCompile(`^(no control group limits|others are in the job's control group|` +
-		`there is no control group|` +
+	return !regexp.MustCompile(`^(no control group limits|other processes are in the job's control group|` +
+		`no control group is visible|` +
 		`the control group has no such counter|the job ended before)`).
 		MatchString(m.Why)
 }

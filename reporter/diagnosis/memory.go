@@ -261,6 +261,7 @@ func (q *verdictInput) survivedKillsText() string {
 		return ""
 	}
 	q.noteKills(kills)
+	q.noteTime("time", q.account.OOMAt)
 	return ", although its control group had " + killsText(kills)
 }
 

@@ -20,26 +20,23 @@ type Highlight struct {
 	Note  string // "mean of all CPUs, p95 100.0 %, peak 100.0 %"
 }
 
-// Highlights returns what a node used and wasted, and its peaks. wall is the length of the run in seconds; 0 = unknown.
+// Highlights returns the usage of a whole node, with everything that ran there. wall is the length of the run in
+// seconds; 0 = unknown.
 func Highlights(n *reporter.Node, wall float64) []Highlight {
-	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
 	out := []Highlight{
-		{"CPU busy", valueOrDash(text.Percentage(n.Metric(reporter.MetricCPUMean))),
+		{"CPU of the node", valueOrDash(text.Percentage(n.Metric(reporter.MetricCPUMean))),
 			"mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(reporter.MetricCPUPeak))},
-		{"wasted", valueOrDash(text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"}), wasteNote(unused, hours)},
-		{"memory", valueOrDash(text.Percentage(n.Metric(reporter.MetricMemoryPeak))), memoryNote(n)},
+		{"memory of the node", valueOrDash(text.Percentage(n.Metric(reporter.MetricMemoryPeak))), memoryNote(n)},
 	}
-	out = append(out, jobHighlights(n, wall)...)
-	for _, r := range slices.Concat(limitRows(n), gpuRows(n), jobPressureRows(n, wall), nodePressureRows(n, wall)) {
+	for _, r := range nodePressureRows(n, wall) {
 		out = append(out, r.highlight(out[len(out)-1].Label))
 	}
-
 	out = append(out, traffic(n)...)
 	for _, r := range energyRows(n, wall) {
 		out = append(out, r.highlight(""))
 	}
-	fill := text.Percentage(n.Metric(reporter.MetricDiskPeak))
-	return append(out, Highlight{"disk used", valueOrDash(fill), "peak"})
+	used := text.Percentage(n.Metric(reporter.MetricDiskPeak))
+	return append(out, Highlight{"disk used", valueOrDash(used), "at most"})
 }
 
 // valueOrDash returns the number with its unit. An unknown number has no unit, because "– %" is not a value.
@@ -55,41 +52,6 @@ func traffic(n *reporter.Node) []Highlight {
 		if in.Scope != collector.ScopeDevice || !math.IsNaN(a) || !math.IsNaN(b) {
 			out = append(out, twoWays(string(in.TrafficGroup), a, in.Direction, b, back.Direction))
 		}
-	}
-	return out
-}
-
-// jobHighlights returns the usage of the job itself.
-func jobHighlights(n *reporter.Node, wall float64) []Highlight {
-	var out []Highlight
-	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
-		out = append(out, Highlight{"job CPU", text.Seconds(cpu), joined(jobSplit(n), jobBusy(n, cpu, wall)[0])})
-	}
-
-	switch peak := jobPeak(n); {
-	case peak > 0:
-		note := jobMemoryNote(n, peak, math.MaxInt)
-		if v := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(v) {
-			note += ", " + text.Count(v, "process", "processes")
-		}
-		if v := n.Metric(reporter.MetricJobThreads); !math.IsNaN(v) {
-			note += ", " + text.Fixed(v, 0) + " " + text.Plural(v, "thread", "threads")
-		}
-		out = append(out, Highlight{"job memory", text.SizeText(peak), note})
-	case n.Job != nil && !n.Job.Attached:
-		rss := Highlight{"job memory", text.SizeText(n.Job.MaxRSSMB), "peak of the largest process"}
-		if n.Job.MaxRSSAtMost {
-			rss.Note += ", at most"
-		}
-		out = append(out, rss)
-	}
-	if more := unowned(n); more > 0 {
-		out = append(out, Highlight{"job memory", text.SizeText(more), "more " + unownedNote})
-	}
-
-	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
-	if !math.IsNaN(read) || !math.IsNaN(written) {
-		out = append(out, twoWays("job disk", read, "read", written, "written"))
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // If there are more GPUs than are followed, the job may have others.
@@ -44,43 +45,46 @@ func TestWrite_PlainJobIsShort(t *testing.T) {
 	}
 }
 
-// Both numbers are shown: the node's capacity and the job's limit.
-func TestHighlights_ShowCapacityAndLimit(t *testing.T) {
-	n := reportertest.Container(0, 200, 0).Nodes["0"]
-	find := func(label string) Highlight {
-		for _, h := range Highlights(n, 200) {
-			if h.Label == label {
-				return h
-			}
+// cardOf returns the card of a job with the given label, or its zero value.
+func cardOf(r *reporter.Report, label string) Highlight {
+	for _, h := range JobCards(r) {
+		if h.Label == label {
+			return h
 		}
-		return Highlight{}
 	}
+	return Highlight{}
+}
+
+// The cards have the usage of the job and the unused rest, little of it in small units.
+func TestJobCards(t *testing.T) {
+	r := reportertest.Container(0, 200, 0)
+	n := r.Nodes["0"]
+	n.Verdict = nil
 	for _, want := range []Highlight{
-		{"CPU limit", "2 CPUs", "100.0 % used, by quota of /docker/3f5a9c"},
+		{"CPU time", "10 min 23 s", "user 10 min 10 s, system 12.5 s"},
+		{"Peak memory", "2.0 GiB", "peak of the whole job (cgroup), largest process 1.5 GiB"},
+		{"Memory not used", "0.333 GiB·h", "75 % of what was allowed"},
+		{"Processes", "at most 4", "seen at once, with 36 threads"},
 		{"throttled", "31.0 %", "of the quota's periods, 12.1 s in all"},
-		{"mem limit", "8.0 GiB", "91.2 % reached, set by /docker"},
-		{"job memory", "2.0 GiB", "peak of the whole job (cgroup), largest process 1.5 GiB, 4 processes, 36 threads"},
-		{"job CPU", "10 min 23 s", "user 10 min 10 s, system 12.5 s, 3.11 CPUs busy of 2 allowed"},
 	} {
-		if got := find(want.Label); got != want {
-			t.Errorf("highlight %+v, want %+v", got, want)
+		if got := cardOf(r, want.Label); got != want {
+			t.Errorf("card %+v, want %+v", got, want)
 		}
 	}
-	for name, c := range map[string]struct {
-		limits reporter.Limits
-		want   string
-	}{
-		"as many as the node": {reporter.Limits{CPUs: 8, CPUSetCPUs: 8, AffinityCPUs: 8}, ""},
-		"cpuset":              {reporter.Limits{CPUs: 4, CPUSetCPUs: 4, AffinityCPUs: 4}, "100.0 % used, by cpuset"},
-		"affinity":            {reporter.Limits{CPUs: 4, CPUSetCPUs: 8, AffinityCPUs: 4}, "100.0 % used, by affinity"},
-		"a quota above":       {reporter.Limits{CPUs: 4, CPUQuota: 6, AffinityCPUs: 4, CPUGroup: "/g"}, "100.0 % used, by affinity"},
-		"quota of no name":    {reporter.Limits{CPUs: 1.5, CPUQuota: 1.5}, "100.0 % used, by quota"},
-	} {
-		n.Limits = &c.limits
-		delete(n.Metrics, reporter.MetricThrottled)
-		if got := find("CPU limit").Note; got != c.want {
-			t.Errorf("%s: note on the CPU limit %q, want %q", name, got, c.want)
-		}
+	n.Metrics[reporter.MetricJobProcesses], n.Metrics[reporter.MetricJobThreads] = 1, 1
+	if got := cardOf(r, "Processes").Note; got != "seen at once, with 1 thread" {
+		t.Errorf("a single thread is %q", got)
+	}
+	n.Metrics[reporter.MetricJobCPU], n.Limits.CPUs = 100, 1
+	if got := cardOf(r, "CPU not used").Value; got != "100.0 CPU·s" {
+		t.Errorf("%q of 200 CPU·s were not used, want 100.0 CPU·s", got)
+	}
+	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseOOMCgroup, Evidence: map[string]any{"limit_mb": 8192.0}}
+	if got, peak := cardOf(r, "Memory not used"), cardOf(r, "Peak memory"); got != (Highlight{"Memory not used", "0 MiB", "at the peak"}) || peak.Value != "" {
+		t.Errorf("of a job that was killed at its limit: %+v, peak %+v; want 0 MiB and no other peak", got, peak)
+	}
+	if got := JobCards(&reporter.Report{Nodes: map[string]*reporter.Node{"0": {}}}); len(got) != 0 {
+		t.Errorf("cards without a job %+v, want none", got)
 	}
 }
 
@@ -106,17 +110,6 @@ func TestLimitRows_ChangedLimitsHaveSeparateLines(t *testing.T) {
 	n.Limits.MemoryMB, n.Limits.MemoryRange.Max, n.Limits.GivenCPUs = 0, 0, 0
 	if rows := limitRows(n); len(rows) < 2 || rows[len(rows)-2].value.String() != "none" || !strings.HasPrefix(rows[len(rows)-1].note, "1.0 GiB to no limit, ") {
 		t.Errorf("rows of a limit that was removed %+v, want none and then 1.0 GiB to no limit", rows)
-	}
-}
-
-// A single thread is singular.
-func TestHighlights_OneThreadIsSingular(t *testing.T) {
-	n := reportertest.Container(0, 20, 0).Nodes["0"]
-	n.Metrics[reporter.MetricJobProcesses], n.Metrics[reporter.MetricJobThreads] = 1, 1
-	for _, h := range Highlights(n, 20) {
-		if h.Label == "job memory" && !strings.HasSuffix(h.Note, ", 1 process, 1 thread") {
-			t.Errorf("highlight %+v, want a note that ends in 1 process, 1 thread", h)
-		}
 	}
 }
 
@@ -188,9 +181,9 @@ func TestJobRows_ShowSwappedAndUnownedMemoryApart(t *testing.T) {
 		rows[1].note != "more in /dev/shm or a tmpfs, owner not known" || rows[1].value != text.Size(300) {
 		t.Errorf("memory rows %+v, want the job's with 51 MiB swapped out, and 300 MiB more without an owner", rows)
 	}
-	more := Highlight{"job memory", "300 MiB", "more in /dev/shm or a tmpfs, owner not known"}
-	if all := Highlights(n, 20); !slices.Contains(all, more) {
-		t.Errorf("highlights %+v lack %+v", all, more)
+	more := Highlight{"Shared memory", "300 MiB", "in /dev/shm or a tmpfs, owner not known"}
+	if got := cardOf(&reporter.Report{Nodes: map[string]*reporter.Node{"0": n}}, more.Label); got != more {
+		t.Errorf("card %+v, want %+v", got, more)
 	}
 	early := &reporter.Node{Job: &reporter.Job{MaxRSSMB: 14, MaxRSSAtMost: true, UnownedMB: 300}}
 	if rows := jobRows(early, &reporter.Run{})[1:]; len(rows) != 1 || rows[0].label != "job memory" ||

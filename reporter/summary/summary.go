@@ -241,13 +241,6 @@ func p95(n *reporter.Node) string {
 	return ""
 }
 
-func wasteNote(unused, hours float64) string {
-	if math.IsNaN(unused) || hours <= 0 {
-		return "unused"
-	}
-	return fmt.Sprintf("unused, %s of %s", text.Percent(100*unused/hours), text.Hours(hours))
-}
-
 // memoryNote returns the peak of the node's memory in bytes.
 func memoryNote(n *reporter.Node) string {
 	peak := n.Metric(reporter.MetricMemoryPeak)

@@ -21,11 +21,8 @@ type module struct {
 	texts         []file // licences and notices
 }
 
-// Names of dependencies that are not Go modules.
-const (
-	standardName = "Go standard library"
-	uPlotName    = "uPlot"
-)
+// standardName is the name of the dependency that is not a Go module.
+const standardName = "Go standard library"
 
 // isLicense matches the names of licences and related files.
 var isLicense = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|ofl)([.-].*)?$`)
@@ -33,18 +30,14 @@ var isLicense = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|ofl)
 // chosen maps modules that offer several licences to the file of the chosen one.
 var chosen = map[string]string{"github.com/golang/freetype": "licenses/ftl.txt"}
 
-// linked returns the dependencies of the program on any platform: modules, the standard library, and uPlot, which the
-// program embeds. Their licences come from the local module cache.
+// linked returns the dependencies of the program on any platform: modules and the standard library. Their licences come
+// from the local module cache.
 func linked(checkout string) ([]module, error) {
 	std, err := standardLibrary(checkout)
 	if err != nil {
 		return nil, err
 	}
-	plot, err := uPlot(checkout)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]*module{plot.name: plot}
+	found := make(map[string]*module)
 
 	for _, p := range platforms {
 		packages, err := listPackages(checkout, p)
@@ -103,22 +96,6 @@ func standardLibrary(checkout string) (*module, error) {
 	}
 
 	return &module{name: standardName, version: strings.TrimSpace(string(out))}, nil
-}
-
-// uPlot returns the embedded plotting library. Its first line contains its version.
-func uPlot(checkout string) (*module, error) {
-	dir := filepath.Join(checkout, "plotter", "uplot")
-	data, err := os.ReadFile(filepath.Join(dir, "uPlot.iife.min.js"))
-	if err != nil {
-		return nil, err
-	}
-	version := regexp.MustCompile(`uPlot \((v[0-9.]+)\)`).FindSubmatch(data)
-	if version == nil {
-		return nil, errors.New("plotter/uplot/uPlot.iife.min.js does not say its version")
-	}
-	m := &module{name: uPlotName, version: string(version[1])}
-
-	return m, m.read(dir, dir)
 }
 
 // A goPackage is a package in the output of go list.
@@ -202,7 +179,7 @@ func (m *module) read(root, dir string) error {
 
 // isGo reports whether m is a Go module, with a version in the module proxy.
 func (m *module) isGo() bool {
-	return m.name != standardName && m.name != uPlotName
+	return m.name != standardName
 }
 
 // add adds a file unless it has been added before.

@@ -1,0 +1,191 @@
+package plotter
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+)
+
+// svgPaths collects the paths of an SVG. Classes determine their style, so that a page can show them in light and dark
+// mode and in print.
+type svgPaths struct{ out []byte }
+
+// addf appends markup. Text from a report must be escaped.
+func (c *svgPaths) addf(format string, args ...any) { c.out = fmt.Appendf(c.out, format, args...) }
+
+// classes returns the CSS classes of an ink: "j s1 d2".
+func (i ink) classes() string {
+	out := [...]string{"g", "base", "w", "b", "j", "o", "l", "un", "k", "dot", "pk", "mk", "pb", "ph", "h"}[i.kind]
+	switch i.kind {
+	case inkHeat:
+		out += strconv.Itoa(i.color)
+	case inkPhase:
+		out += " p" + strconv.Itoa(i.color)
+	case inkLine, inkBand:
+		if i.color > 0 {
+			out += " s" + strconv.Itoa(i.color%len(seriesColors))
+		}
+		if i.dash > 0 {
+			out += " d" + strconv.Itoa(i.dash%len(dashes()))
+		}
+	}
+	return out
+}
+
+// path writes a path through points. Horizontal and vertical segments use H and V, which are shorter.
+func (c *svgPaths) path(points []point, with ink, end string) {
+	c.addf(`<path class="%s`, with.classes())
+	if with.data != "" {
+		c.addf(`" data-%s="%s`, with.data, template.HTMLEscapeString(with.name))
+	}
+	c.addf(`" d="`)
+	for i, p := range points {
+		switch {
+		case i == 0:
+			c.number('M', p.x)
+			c.number(' ', p.y)
+		case with.kind == inkDot:
+			c.addf("h.01")
+		case p.y == points[i-1].y:
+			c.number('H', p.x)
+		case p.x == points[i-1].x:
+			c.number('V', p.y)
+		default:
+			c.number('L', p.x)
+			c.number(' ', p.y)
+		}
+	}
+	c.addf("%s\"/>", end)
+}
+
+// number writes the character before and then v, a coordinate, with at most one decimal.
+func (c *svgPaths) number(before byte, v float64) {
+	const noSign = 0 // + 0 turns −0 into 0
+	c.out = append(c.out, before)
+	c.out = bytes.TrimSuffix(strconv.AppendFloat(c.out, math.Round(v*10)/10+noSign, 'f', 1, 64), []byte(".0"))
+}
+
+// The size of a chart's viewBox on the page, which stretches it.
+const (
+	pageWidth  = 1000
+	pageHeight = 200
+)
+
+// pageCanvas draws a chart of the page: an SVG of any size, and its labels as HTML, which keep their size.
+type pageCanvas struct {
+	svgPaths
+	labels []byte
+	shape  []point // buffer
+}
+
+// place returns points in the viewBox, rounded to its decimals.
+func (c *pageCanvas) place(points []point) []point {
+	c.shape = c.shape[:0]
+	for _, p := range points {
+		c.shape = append(c.shape, point{math.Round(p.x*pageWidth*10) / 10, math.Round((1-p.y)*pageHeight*10) / 10})
+	}
+	return c.shape
+}
+
+func (c *pageCanvas) line(points []point, with ink) {
+	if with.kind != inkBase { // the page's style has it
+		c.path(c.place(points), with, "")
+	}
+}
+
+func (c *pageCanvas) area(points []point, with ink) { c.path(c.place(points), with, "Z") }
+
+func (c *pageCanvas) label(at point, words string, kind labelKind) {
+	words = template.HTMLEscapeString(words)
+	add := func(format string, args ...any) { c.labels = fmt.Appendf(c.labels, format, args...) }
+	switch left, bottom := 100*at.x, 100*at.y; kind {
+	case labelValue, labelRow:
+		add(`<i class="y" style="bottom:%.1f%%">%s</i>`, bottom, words)
+	case labelTime:
+		switch {
+		case left < 1:
+			add(`<i class="x z">%s</i>`, words)
+		case left > 97:
+			add(`<i class="x e">%s</i>`, words)
+		default:
+			add(`<i class="x" style="left:%.1f%%">%s</i>`, left, words)
+		}
+	case labelLimit:
+		add(`<b class="lm" style="bottom:%.1f%%">%s</b>`, bottom, words)
+	case labelPeak:
+		add(`<b class="pv" style="bottom:%.1f%%">%s</b>`, bottom, words)
+	case labelDeath:
+		if left < 30 {
+			add(`<b class="kx" style="left:%.1f%%">%s</b>`, left, words)
+		} else {
+			add(`<b class="kx" style="right:%.1f%%">%s</b>`, 100-left, words)
+		}
+	}
+}
+
+// html returns the chart as HTML. words describe it for people who cannot see it.
+func (c *pageCanvas) html(words string) template.HTML {
+	const picture = `<svg viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">%s</svg>%s`
+	return template.HTML(fmt.Sprintf(picture, pageWidth, pageHeight, template.HTMLEscapeString(words), c.out, c.labels))
+}
+
+// box is the place of a chart in a picture, in pixels.
+type box struct{ x, y, width, height float64 }
+
+// place returns the place of p in pixels, with one decimal.
+func (b box) place(p point) point {
+	return point{math.Round((b.x+p.x*b.width)*10) / 10, math.Round((b.y+(1-p.y)*b.height)*10) / 10}
+}
+
+// placed returns the places of points in pixels.
+func (b box) placed(points []point) []point {
+	out := make([]point, len(points))
+	for i, p := range points {
+		out[i] = b.place(p)
+	}
+	return out
+}
+
+// labelAt returns the place of a label in pixels, its side (−1: it begins there, 0: it is centered, 1: it ends there),
+// and its look.
+func (b box) labelAt(at point, kind labelKind) (p point, side int, look string) {
+	p = b.place(at)
+	switch kind {
+	case labelValue, labelRow:
+		return point{p.x - 6, p.y + 4}, 1, "t"
+	case labelTime:
+		return point{p.x, b.y + b.height + 24}, 0, "t"
+	case labelLimit:
+		return point{p.x + 6, p.y - 4}, -1, "t b"
+	case labelPeak:
+		return point{p.x + 6, p.y + 4}, -1, "t j"
+	case labelDeath:
+		if side = 1; at.x < 0.3 {
+			side = -1
+		}
+		return point{p.x, b.y - 4}, side, "t k"
+	}
+	return p, -1, "t"
+}
+
+// fileCanvas draws a chart in an SVG file.
+type fileCanvas struct {
+	*svgPaths
+	box
+}
+
+func (c fileCanvas) line(points []point, with ink) { c.path(c.placed(points), with, ""); c.addf("\n") }
+func (c fileCanvas) area(points []point, with ink) { c.path(c.placed(points), with, "Z"); c.addf("\n") }
+
+func (c fileCanvas) label(at point, words string, kind labelKind) {
+	p, side, look := c.labelAt(at, kind)
+	c.text(p, words, side, look)
+}
+
+// text writes a text at a place in pixels.
+func (c *svgPaths) text(p point, words string, side int, look string) {
+	c.addf("<text class=\"%s%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
+		look, [...]string{"", " mid", " end"}[side+1], p.x, p.y, template.HTMLEscapeString(words))
+}

@@ -1,0 +1,97 @@
+package plotter
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// killed returns the report of a job of ten seconds that was killed at its limit of 256 MiB, or a child of it. Its
+// memory grows by 20 MiB a second and falls after the kill.
+func killed(cause string, at time.Duration) *reporter.Report {
+	r := plottertest.Report(0, plottertest.Recording(10, time.Second, func(i int, s *collector.Sample) {
+		plottertest.Set(s, i, 50, 25, 1)
+		s.Values[collector.JobCPU] = 0.5
+		s.Values[collector.JobMemory] = 20 * float64(i+1)
+		if time.Duration(i+1)*time.Second >= at {
+			s.Values[collector.JobMemory] = 5
+		}
+	}))
+	n := r.Nodes["0"]
+	n.Limits = &reporter.Limits{CPUs: 2, MemoryMB: 256, MemoryGroup: "/job"}
+	n.Job.Signal, n.Job.Start = "SIGKILL", n.Sampling.Start
+	n.Verdict = &reporter.Verdict{Cause: cause, Evidence: map[string]any{
+		"time": plottertest.Start().Add(at).Format(time.RFC3339Nano), "limit_mb": 256.0, "peak_mb": 256.0,
+	}}
+	r.Run.Verdict = n.Verdict
+	return r
+}
+
+// What was sampled after the kill of a job is not its memory: its curve ends before, and goes on as a dashed line to the
+// limit at which it was killed. No other kill has a known peak. A job that survives its child has all of its curve.
+func TestTimeline_Death(t *testing.T) {
+	for name, c := range map[string]struct {
+		cause  string
+		at     time.Duration
+		death  string // at, limit, words
+		last   float64
+		rise   string // the dashed line on the page
+		exists bool
+	}{
+		"at its limit":       {diagnosis.CauseOOMCgroup, 9500 * time.Millisecond, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
+		"at the last sample": {diagnosis.CauseOOMCgroup, 10 * time.Second, "10 256 killed", 180, "M900 72.2L1000 18.2", true},
+		"a child":            {diagnosis.CauseOOMCgroup, 4500 * time.Millisecond, "4.5 256 killed", 5, "M400 143.2L450 18.2", true},
+		"a child of a job that succeeded": {
+			diagnosis.CauseExited, 4500 * time.Millisecond, "4.5 256 killed", 5, "M400 143.2L450 18.2", true,
+		},
+		"for the host":        {diagnosis.CauseOOMHost, 9500 * time.Millisecond, "10 0 killed", 180, "", true},
+		"by SIGKILL":          {diagnosis.CauseSignal, 9500 * time.Millisecond, "10 0 killed", 180, "", true},
+		"at its time limit":   {diagnosis.CauseTimeLimit, 9500 * time.Millisecond, "10 0 stopped", 180, "", true},
+		"not at all":          {diagnosis.CauseExited, 9500 * time.Millisecond, "", 5, "", false},
+		"after its own end":   {diagnosis.CauseOOMCgroup, time.Hour, "10 256 killed", 200, "M1000 58V18.2", true},
+		"before its own time": {diagnosis.CauseOOMCgroup, -time.Hour, "0 256 killed", 5, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := killed(c.cause, c.at)
+			if name == "a child of a job that succeeded" {
+				r.Nodes["0"].Verdict.Evidence = map[string]any{"limit_kills": 1.0, "time": r.Nodes["0"].Verdict.Evidence["time"]}
+			}
+			n := r.Nodes["0"]
+			axis, charts := withSuspendGaps(&r.Run, n, Charts(n))
+			got := ""
+			if d := axis.Death; d != nil {
+				got = fmt.Sprint(d.At, d.Limit, " ", d.Words)
+				got = strings.ReplaceAll(got, "  ", " ")
+			}
+			if got != c.death {
+				t.Errorf("death %q, want %q", got, c.death)
+			}
+			last := math.NaN()
+			for _, v := range charts[1].Series[0].Band.Mean {
+				if !math.IsNaN(v) {
+					last = v
+				}
+			}
+			if last != c.last {
+				t.Errorf("the last memory of the job is %v MiB, want %v", last, c.last)
+			}
+			page := string(pageOf(t, r))
+			if lines := strings.Count(page, `<path class="k"`); (lines > 2) != c.exists {
+				t.Errorf("%d lines at the kill, want them in all charts: %v", lines, c.exists)
+			}
+			if rise := `<path class="un" d="` + c.rise; strings.Contains(page, rise) != (c.rise != "") {
+				t.Errorf("rises on the page %q, want %q", regexp.MustCompile(`<path class="un" d="[^"]*`).FindAllString(page, -1), c.rise)
+			}
+			pictureWellFormed(t, r, PictureOptions{Width: 800})
+			picturePNG(t, r, PictureOptions{Width: MinWidth})
+		})
+	}
+}

@@ -1,0 +1,242 @@
+package plotter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// chartPlan is a chart without measured values.
+type chartPlan struct {
+	ID     string // cpu, memory, disk_io, … (see chartPlans), or a key
+	Title  string
+	Series []Series // the job's, if they can be measured; otherwise the node's
+	// Level reports whether values are levels, which are drawn as lines between samples. Rates are drawn as steps.
+	Level bool
+
+	node     []Series                   // in place of Series on a node without any of them
+	column   collector.Column           // determines the unit and the bound
+	line     reporter.OperationTimeline // of a chart of operations, instead of column
+	optional bool                       // omitted if none of its series was measured
+	nothing  string                     // the sentence in place of a chart without any usage
+	// whole are the columns with the usage of the whole node, in the chart's unit or in percent of the node's capacity.
+	// The first measured one counts.
+	whole []collector.Column
+}
+
+// Series is one line of a chart with the band around it. The lists of the band are as long as the timeline; NaN means
+// not measured.
+type Series struct {
+	Label  string
+	Color  int  // index into the palette; 0 is the job's
+	Dash   int  // kind of line: 0 is solid, see dashes
+	Others bool // usage of others on the node: a thin grey line
+	Key    string
+	Band   reporter.Band
+
+	column collector.Column           // of Key
+	line   reporter.OperationTimeline // of an operation, instead of column; otherwise zero
+}
+
+// dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
+func dashes() [][]float64 { return [][]float64{nil, {2, 4}, {6, 3}, {9, 3, 2, 3}} }
+
+// key returns the key of the series in the samples or the envelope.
+func (s *Series) key() string {
+	if s.line.Kind != "" {
+		return s.line.Key()
+	}
+	return s.column.Key()
+}
+
+// styled returns the series in the style for its place among many: first the colors change, then the dashes.
+func (s Series) styled(place int) Series {
+	colors := len(seriesColors)
+	s.Color, s.Dash = place%colors, place/colors%len(dashes())
+	return s
+}
+
+// unit returns the unit of the chart's values: "%", "MiB/s", "1/s"; "" if unknown.
+func (p *chartPlan) unit() string {
+	if p.line.Kind != "" {
+		return p.line.Unit().Symbol()
+	}
+	return infoOf(p.column).Unit.Symbol()
+}
+
+// infoOf returns the ColumnInfo of c, but for a GPU without its number in the names: names with the number would be
+// built for all columns.
+func infoOf(c collector.Column) collector.ColumnInfo {
+	if _, key, gpu := c.GPU(); gpu {
+		return key.Info()
+	}
+	return c.Info()
+}
+
+// chartPlans returns the charts of a node with the given number of GPUs and lines of operations, in order: CPU and
+// memory first, then the GPUs, and then the others. Some nodes have only a few of these.
+func chartPlans(gpus int, lines []reporter.OperationTimeline) []chartPlan {
+	return slices.Concat(usagePlans(), gpuPlans(gpus), operationPlans(lines), trafficPlans(), optionalPlans(),
+		groupPlans())
+}
+
+// usagePlans returns the charts of CPU and memory.
+func usagePlans() []chartPlan {
+	return []chartPlan{
+		{
+			ID: "cpu", Title: "CPU", column: collector.JobCPU, whole: []collector.Column{collector.CPUAvg},
+			Series: []Series{{Label: "this job", column: collector.JobCPU}},
+		},
+		{
+			ID: "memory", Title: "Memory", column: collector.JobMemory, Level: true,
+			whole: []collector.Column{collector.MemUsed, collector.MemPercent},
+			Series: []Series{
+				{Label: "this job", column: collector.JobMemory},
+				{Label: "its page cache", column: collector.JobPageCache, Dash: 1},
+				{Label: "counted against the limit", column: collector.LimitMemory, Dash: 2},
+			},
+		},
+	}
+}
+
+// trafficPlans returns the charts of disks and networks.
+func trafficPlans() []chartPlan {
+	return []chartPlan{
+		{
+			ID: "disk_io", Title: "Disk", column: collector.DiskReadRate, nothing: "No disk traffic.",
+			Series: []Series{
+				{Label: "reads", column: collector.JobReadRate},
+				{Label: "writes", column: collector.JobWriteRate, Dash: 1},
+			},
+			node: []Series{
+				{Label: "reads of the node", column: collector.DiskReadRate},
+				{Label: "writes of the node", column: collector.DiskWriteRate, Dash: 1},
+			},
+		},
+		{
+			ID: "network", Title: "Network of the node", column: collector.NetExtRecvRate,
+			nothing: "No network traffic on the interfaces that are counted.",
+			Series: slices.Concat(
+				ratesOf(collector.TrafficNetwork, 0),
+				ratesOf(collector.TrafficLoopback, 1),
+				ratesOf(collector.TrafficInfiniBand, 2),
+			),
+		},
+		{
+			ID: "disk_space", Title: "Disk used", column: collector.DiskPercent, Level: true,
+			Series: []Series{{Label: "used", column: collector.DiskPercent}},
+		},
+	}
+}
+
+// optionalPlans returns the charts of waiting tasks and of optional devices.
+func optionalPlans() []chartPlan {
+	return []chartPlan{
+		{
+			ID: "pressure", Title: "Waiting", column: collector.PSICPUSome, optional: true,
+			nothing: "No task waited for CPU, memory or storage.",
+			Series: []Series{
+				{Label: "for a CPU, some tasks", column: collector.JobPSICPUSome},
+				{Label: "for a CPU, all tasks", column: collector.JobPSICPUFull, Dash: 1},
+				{Label: "for memory, some", column: collector.JobPSIMemorySome, Color: 1},
+				{Label: "for memory, all", column: collector.JobPSIMemoryFull, Color: 1, Dash: 1},
+				{Label: "for storage, some", column: collector.JobPSIIOSome, Color: 2},
+				{Label: "for storage, all", column: collector.JobPSIIOFull, Color: 2, Dash: 1},
+			},
+			node: []Series{
+				{Label: "for a CPU, some tasks of the node", column: collector.PSICPUSome},
+				{Label: "for memory, some", column: collector.PSIMemorySome, Color: 1},
+				{Label: "for memory, all", column: collector.PSIMemoryFull, Color: 1, Dash: 1},
+				{Label: "for storage, some", column: collector.PSIIOSome, Color: 2},
+				{Label: "for storage, all", column: collector.PSIIOFull, Color: 2, Dash: 1},
+			},
+		},
+		{
+			ID: "network_file_systems", Title: "Network file systems", column: collector.NFSReadRate, optional: true,
+			nothing: "No traffic of network file systems.",
+			Series:  append(ratesOf(collector.TrafficNFS, 0), ratesOf(collector.TrafficLustre, 1)...),
+		},
+		{
+			ID: "node_power", Title: "CPU and memory power", column: collector.NodePower, optional: true,
+			Series: []Series{{Label: "the node", column: collector.NodePower}},
+		},
+		{
+			ID: "cpu_temperature", Title: "CPU temperature", column: collector.CPUTemperature, Level: true, optional: true,
+			Series: []Series{{Label: "hottest package", column: collector.CPUTemperature}},
+		},
+	}
+}
+
+// ratesOf returns the series of the rates of a group's counters, in a color. Labels are the counters' directions:
+// "received". If several groups share a chart, labels also name the group: "loopback received".
+func ratesOf(group collector.TrafficGroup, color int) (list []Series) {
+	for i, counter := range collector.TrafficByGroup()[group] {
+		row := counter.Info()
+		s := Series{Label: row.Direction, column: row.Rate, Color: color, Dash: i % len(dashes())}
+		switch group {
+		case collector.TrafficLoopback, collector.TrafficInfiniBand, collector.TrafficNFS, collector.TrafficLustre:
+			s.Label = string(group) + " " + row.Direction
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// groupPlans returns the charts of the groups of counters that no other chart has.
+func groupPlans() (plans []chartPlan) {
+	groups := collector.TrafficByGroup()
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		if slices.Contains(collector.Traffic(), groups[group][0]) {
+			continue
+		}
+		name, series := string(group), ratesOf(group, 0)
+		plans = append(plans, chartPlan{
+			ID: strings.ReplaceAll(name, " ", "_"), Title: strings.ToUpper(name[:1]) + name[1:],
+			column: series[0].column, optional: true, Series: series,
+		})
+	}
+	return plans
+}
+
+// gpuPlans returns the charts of the GPUs, with a series for each device.
+func gpuPlans(gpus int) []chartPlan {
+	plans := []chartPlan{
+		{ID: "gpu_utilization", Title: "GPU busy"},
+		{ID: "gpu_memory", Title: "GPU memory", Level: true},
+		{ID: "gpu_power", Title: "GPU power"},
+		{ID: "gpu_temperature", Title: "GPU temperature", Level: true},
+	}
+	for k, key := range []collector.GPUKey{
+		collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower, collector.GPUTemperature,
+	} {
+		plans[k].column, plans[k].optional = collector.GPUColumn(0, key), true
+		for i := range gpus {
+			s := Series{Label: fmt.Sprintf("GPU %d", i), column: collector.GPUColumn(i, key)}
+			plans[k].Series = append(plans[k].Series, s.styled(i))
+		}
+	}
+	return plans
+}
+
+// columns calls do for each column that the charts of p need.
+func (p *chartPlan) columns(do func(collector.Column)) {
+	for _, s := range slices.Concat(p.Series, p.node) {
+		do(s.column)
+	}
+	for _, c := range p.whole {
+		do(c)
+	}
+}
+
+// SampleKeys returns the keys of the samples that the page draws, except the lines of operations.
+func SampleKeys() []string {
+	keys := []string{collector.Timestamp.Key()}
+	for _, p := range chartPlans(collector.MaxGPUs, nil) {
+		p.columns(func(c collector.Column) { keys = append(keys, c.Key()) })
+	}
+	return keys
+}

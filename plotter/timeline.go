@@ -1,0 +1,257 @@
+package plotter
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// Timeline is the time axis of a node's series.
+type Timeline struct {
+	// Start is when the run began, in seconds since 1970; 0 if unknown.
+	Start float64
+	// Ends holds the end of each bucket in seconds from Start. A bucket begins where the previous one ends, the first
+	// at 0. Ends never decrease.
+	Ends []float64
+	// Marks and Phases are the job's marks and the spans of its phases, by time.
+	Marks  []Mark
+	Phases []PhaseSpan
+	// Death is how the job, or a child of it, was killed; nil if it was not.
+	Death *Death
+
+	fresh bool // the job began with the timeline, without any memory
+}
+
+// Death is the kill of a job or of a child of it.
+type Death struct {
+	At    float64 // seconds from the start; at the end of the axis if the job ended with it
+	Limit float64 // in MiB, if the kill was at a memory limit; otherwise 0
+	Words string  // "killed" or "stopped"
+
+	seen float64 // when the kernel killed the process: later samples of a job that ended with it are of what was left
+	last bool    // the job ended with it
+}
+
+// NewTimeline returns the time axis of n. It begins with the baseline of the sampling or, if that is unknown, with the
+// start of the run.
+func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
+	times, _ := bandOf(n, collector.Timestamp.Key())
+	start := 0.0
+	switch {
+	case n.Sampling != nil && !n.Sampling.Start.IsZero():
+		start = unixSeconds(n.Sampling.Start)
+	case !r.Start.IsZero() && n.Origin != reporter.OriginPerfPy:
+		start = unixSeconds(r.Start)
+	case len(times.Max) > 0 && !math.IsNaN(times.Max[0]):
+		start = times.Max[0]
+		if len(times.Max) > 1 && times.Max[1] > start { // the first window is assumed to be as long as the next one
+			start -= times.Max[1] - start
+		}
+	}
+
+	t := Timeline{Start: start, Ends: make([]float64, len(times.Max))}
+	last := 0.0
+	for i, v := range times.Max {
+		if end := v - start; end > last { // false for NaN
+			last = end
+		}
+		t.Ends[i] = last
+	}
+	t.addAnnotations(n)
+	t.addDeath(n)
+	t.fresh = n.Job != nil && !n.Job.Attached && math.Abs(unixSeconds(n.Job.Start)-start) < 0.1
+
+	return t
+}
+
+func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
+// addDeath adds the kill that the verdict of n names.
+func (t *Timeline) addDeath(n *reporter.Node) {
+	v := n.Verdict
+	if v == nil || n.Job == nil || len(t.Ends) == 0 {
+		return
+	}
+	d := &Death{Words: "killed"}
+	switch {
+	case diagnosis.IsOutOfMemory(v.Cause):
+		if limit := v.Number("limit_mb"); v.Cause == diagnosis.CauseOOMCgroup && limit > 0 && limit <= maxAxis {
+			d.Limit = limit
+		}
+	case v.Cause == diagnosis.CauseExited && v.Evidence["time"] != nil && v.Number("limit_kills") > 0: // of a child
+		if n.Limits != nil && float64(n.Limits.MemoryMB) < maxAxis {
+			d.Limit = max(0, float64(n.Limits.MemoryMB))
+		}
+	case v.Cause == diagnosis.CauseSignal && n.Job.Signal == "SIGKILL":
+	case v.Cause == diagnosis.CauseTimeLimit, v.Cause == diagnosis.CauseStopped, v.Cause == diagnosis.CauseSignal:
+		d.Words = "stopped"
+	default:
+		return
+	}
+
+	length := t.Length()
+	d.At, d.seen = length, length
+	words, _ := v.Evidence["time"].(string)
+	if at, err := time.Parse(time.RFC3339Nano, words); err == nil {
+		d.seen = float64(at.UnixMicro())/1e6 - t.Start
+	}
+	if d.last = len(n.Ranks) < 2 && !(d.seen < length-t.goesOn(n)); !d.last {
+		d.At = min(length, max(0, d.seen))
+	}
+	t.Death = d
+}
+
+// goesOn returns for how long a job must go on after the kill of a process, in seconds, to have survived it: three
+// samples, and a second.
+func (t *Timeline) goesOn(n *reporter.Node) float64 {
+	interval := 1.0
+	if n.Sampling != nil {
+		interval = n.Sampling.IntervalSeconds * float64(max(1, n.Sampling.Stride))
+	}
+	return max(1, 3*interval)
+}
+
+// unmeasured removes the levels of the job that were sampled after its kill, because they are of what was left of it,
+// and makes room for the limit at which it was killed.
+func (t *Timeline) unmeasured(c *Chart) {
+	d := t.Death
+	if d == nil || c.column != collector.JobMemory {
+		return
+	}
+	if d.Limit > 0 {
+		c.Peak, c.reached = 0, d.Limit
+		if c.Bound < d.Limit {
+			c.Bound, c.BoundText = d.Limit, text.SizeText(d.Limit)
+		}
+	}
+	if !d.last {
+		return
+	}
+	first := 0
+	for first < len(t.Ends) && t.Ends[first] < d.seen {
+		first++
+	}
+	for i := range c.Series {
+		b := &c.Series[i].Band
+		b.Min, b.Mean, b.Max = cutAt(b.Min, first), cutAt(b.Mean, first), cutAt(b.Max, first)
+	}
+}
+
+// cutAt returns list without its values from first on.
+func cutAt(list reporter.Numbers, first int) reporter.Numbers {
+	out := slices.Clone(list)
+	for i := first; i < len(out); i++ {
+		out[i] = math.NaN()
+	}
+	return out
+}
+
+// withSuspendGaps returns the time axis of n and its charts, with an empty bucket wherever the machine was suspended,
+// so that values from before and after do not extend into it.
+func withSuspendGaps(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Chart) {
+	t := NewTimeline(run, n)
+	for i := range charts {
+		t.unmeasured(&charts[i])
+	}
+	stops := suspends(n, t)
+	if len(stops) == 0 {
+		return t, charts
+	}
+
+	unknown := func(float64) float64 { return math.NaN() }
+	eachSeries(charts, func(s *Series) {
+		b := &s.Band
+		b.Min, b.Mean, b.Max = insertSuspends(b.Min, stops, unknown), insertSuspends(b.Mean, stops, unknown),
+			insertSuspends(b.Max, stops, unknown)
+	})
+	t.Ends = insertSuspends(t.Ends, stops, func(end float64) float64 { return end })
+	return t, charts
+}
+
+// eachSeries calls do for all series of the charts.
+func eachSeries(charts []Chart, do func(*Series)) {
+	for i := range charts {
+		for k := range charts[i].Series {
+			do(&charts[i].Series[k])
+		}
+	}
+}
+
+// suspends returns the ends of the suspends, by the buckets that they precede.
+func suspends(n *reporter.Node, t Timeline) map[int]float64 {
+	if n.Sampling == nil {
+		return nil
+	}
+
+	stops := make(map[int]float64)
+	for _, e := range n.Sampling.Suspends {
+		i, _ := slices.BinarySearch(t.Ends, unixSeconds(e.At)-t.Start)
+		if i >= len(t.Ends) || !(e.Seconds > 0) {
+			continue
+		}
+
+		begin, seen := stops[i]
+		if !seen && i > 0 {
+			begin = t.Ends[i-1]
+		}
+
+		stops[i] = min(begin+e.Seconds, t.Ends[i])
+	}
+
+	return stops
+}
+
+// insertSuspends inserts of(end) into list for each suspend in stops.
+func insertSuspends[L ~[]float64](list L, stops map[int]float64, of func(float64) float64) (out L) {
+	for i, v := range list {
+		if stop, ok := stops[i]; ok {
+			out = append(out, of(stop))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// Length returns the end of the last bucket in seconds.
+func (t *Timeline) Length() float64 {
+	if len(t.Ends) == 0 {
+		return 0
+	}
+	return t.Ends[len(t.Ends)-1]
+}
+
+// begin returns the beginning of bucket i in seconds.
+func (t *Timeline) begin(i int) float64 {
+	if i == 0 {
+		return 0
+	}
+	return t.Ends[i-1]
+}
+
+// foldFactor returns how many neighbors to merge so that n values become at most limit values.
+func foldFactor(n, limit int) int { return max(1, (n+limit-1)/limit) }
+
+// thin merges neighboring buckets so that at most limit are left, in the timeline and in the charts. The lists of the
+// charts are copies if any were merged.
+func (t *Timeline) thin(charts []Chart, limit int) {
+	k := foldFactor(len(t.Ends), limit)
+	if k == 1 {
+		return
+	}
+	width := func(i int) float64 { return max(t.Ends[i]-t.begin(i), 1e-9) } // never 0, so that it can serve as a weight
+	eachSeries(charts, func(s *Series) {
+		s.Band.Min, s.Band.Mean, s.Band.Max = s.Band.Min[:min(len(s.Band.Min), len(t.Ends))],
+			s.Band.Mean[:min(len(s.Band.Mean), len(t.Ends))], s.Band.Max[:min(len(s.Band.Max), len(t.Ends))]
+		s.Band = s.Band.Fold(k, width)
+	})
+	ends := make([]float64, 0, len(t.Ends)/k+1)
+	for i := 0; i < len(t.Ends); i += k {
+		ends = append(ends, t.Ends[min(i+k, len(t.Ends))-1])
+	}
+	t.Ends = ends
+}
