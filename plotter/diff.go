@@ -8,7 +8,6 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter/comparer"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 //go:embed diff.css
@@ -19,8 +18,14 @@ type diffPage struct {
 	Title, Commands, Version string
 	Style                    template.CSS
 	Sides, Remarks, Missing  []string
-	Gates                    []summary.Message
+	Gates                    []gate
 	Changed, Rest            []diffRow
+}
+
+// gate is the result of a gate, as printable text.
+type gate struct {
+	Text string
+	Bad  bool // it fired, or cannot be judged
 }
 
 // diffRow is a metric with the bar of its change.
@@ -38,9 +43,7 @@ func WriteDiffPage(to io.Writer, c *comparer.Comparison, version string) error {
 		Sides: c.Sides(), Remarks: c.Remarks(), Missing: c.MissingLines(), Style: template.CSS(pageCSS + diffCSS),
 	}
 	for _, v := range c.Gates {
-		page.Gates = append(page.Gates, summary.Message{
-			Text: text.Printable(v.String()), Bad: v.Fired == nil || *v.Fired,
-		})
+		page.Gates = append(page.Gates, gate{text.Printable(v.String()), v.Fired == nil || *v.Fired})
 	}
 	changed, rest := c.Rows()
 	page.Changed, page.Rest = diffRows(changed), diffRows(rest)

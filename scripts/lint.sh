@@ -55,3 +55,4 @@ fi
 echo "lint: house rules"
 "$go" run scripts/style.go
 sh scripts/loc.sh -check
+sh scripts/words.sh -check

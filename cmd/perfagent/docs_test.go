@@ -69,19 +69,6 @@ func documents(t *testing.T) []string {
 	return append(top, docs...)
 }
 
-// The README is short, with a picture at its top and the installation soon after.
-func TestDocs_ReadmeIsShort(t *testing.T) {
-	t.Parallel()
-	lines := strings.Split(clitest.Read(t, readme), "\n")
-	at := func(prefix string) int {
-		return 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
-	}
-	if picture, install := at("!["), at("## Install"); len(lines) > 180 || picture == 0 || picture > 12 || install == 0 || install > 45 {
-		t.Errorf("README: %d lines, picture in line %d, Install in line %d; want at most 180, 12 and 45",
-			len(lines), picture, install)
-	}
-}
-
 // The index has every page.
 func TestDocs_IndexHasEveryPage(t *testing.T) {
 	t.Parallel()
@@ -584,6 +571,23 @@ func TestDocs_NamedBenchmarksExist(t *testing.T) {
 			return strings.Contains(clitest.Read(t, file), "func "+m[1]+"(b *testing.B)")
 		}) {
 			t.Errorf("docs/dev/performance.md: package %s has no benchmark %s", m[2], m[1])
+		}
+	}
+}
+
+// The costs in README.md are those of the table that make floor writes.
+func TestDocs_ReadmeHasCostsOfTheFloor(t *testing.T) {
+	text := clitest.Read(t, readme)
+	for label, unit := range map[string]string{
+		"added to `true`, median of 100, ms": "ms", "CPU of sampling at 1 Hz, ms/s": "ms of CPU a second",
+	} {
+		_, row, found := strings.Cut(clitest.Read(t, "../../docs/dev/performance.md"), "\n| "+label+" |")
+		cells := strings.Split(row, " | ")
+		if !found || len(cells) < 7 {
+			t.Fatalf("docs/dev/performance.md has no row %q", label)
+		}
+		if want := cells[6] + " " + unit; !strings.Contains(text, want) {
+			t.Errorf("README.md does not have %q, which docs/dev/performance.md has for %q", want, label)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func TestMonitor_RunKillsHangingNvidiaSMI(t *testing.T) {
 		}
 		var pid int
 		gpuWait(t, m, "a process", func(Reading) bool { pid = m.PID(); return pid != 0 })
-		r := gpuWait(t, m, "no response", gpuErrHas("answered"))
+		r := gpuWait(t, m, "no response", gpuErrHas("printed nothing"))
 		if first && !math.IsNaN(r.States[0].UtilizationPct) {
 			t.Errorf("%s: state %+v while nvidia-smi hangs, want unknown values", fake, r.States[0])
 		}
@@ -187,7 +187,7 @@ func TestMonitor_RunWaitsForSlowStart(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:2000"))
 	m.timing.stale = 100 * time.Millisecond
 	gpuRun(t, m)
-	gpuWait(t, m, "word of the wait", gpuErrHas("has not answered yet"))
+	gpuWait(t, m, "word of the wait", gpuErrHas("has printed nothing yet"))
 	gpuWait(t, m, "a device", gpuDevices(1))
 }
 
@@ -210,7 +210,7 @@ func TestMonitor_RunEndsFloodAndGarbage(t *testing.T) {
 		t.Errorf("garbage: error %q, want one line of at most 300 bytes", text)
 	}
 	r = gpuWait(t, m, "giving up", gpuErrHas("gave up"))
-	if !strings.Contains(r.Err.Error(), "answered what is not understood and was killed: [31m") {
+	if !strings.Contains(r.Err.Error(), "printed something unexpected and was killed: [31m") {
 		t.Errorf("garbage: error %v, want one that nvidia-smi was killed", r.Err)
 	}
 	if len(r.Devices) != 0 || strings.ContainsAny(r.Err.Error(), "\x00\x1b\n") {

@@ -21,7 +21,7 @@ func TestRead_NamesTheProblemOfOtherFiles(t *testing.T) {
 	}
 
 	for name, want := range map[string]string{
-		"node-0.html": "is the page; the report is node-0.json beside it",
+		"node-0.html": "is the page; the report is node-0.json in the same directory",
 		"alone.HTML":  "is a page, not a report",
 		"notes.txt":   "is not a report of perfagent or perf.py",
 		"list.json":   "is not a report of perfagent or perf.py",
