@@ -96,7 +96,7 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// boundOf returns the upper bound of c, for a job without a limit that of its node; 0 = none, or unknown.
+// boundOf returns the upper bound of c: of the job, or without a limit of its node; 0 = none, or unknown.
 func boundOf(n *reporter.Node, c collector.Column) float64 {
 	limits, host := cmp.Or(n.Limits, &reporter.Limits{}), cmp.Or(n.Host, &reporter.Host{})
 	device, _, isGPU := c.GPU()

@@ -2,8 +2,8 @@ package comparer
 
 import "slices"
 
-// Rows returns the metrics in the order of their groups: those of the job that changed or that a gate uses, and the
-// rest. It omits metrics that neither side has.
+// Rows returns the metrics in the order of their groups: first the job's metrics that changed or that a gate uses, then
+// the rest. It omits metrics that neither side has.
 func (c *Comparison) Rows() (changed, rest []Row) {
 	for _, m := range c.listedMetrics(true) {
 		if rows := c.rows([]Metric{m}); m.gated || c.isOfJob(&m) && m.hasNotableChange() {

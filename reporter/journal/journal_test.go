@@ -238,7 +238,7 @@ func TestJournal_TwoRecordingsOfOneNodeGetTwoNames(t *testing.T) {
 }
 
 // journalSize writes n samples to a journal on disk and then the report. It
-// returns the greatest size of both together, and that of the report. wait waits for the writer.
+// returns the greatest size of both together, and the report's size. wait waits for the writer.
 func journalSize(tb testing.TB, n int, wait func(*Journal)) (most, report int64) {
 	tb.Helper()
 	s := reportertest.NewStream(7)

@@ -19,9 +19,9 @@ type Delta struct {
 // minSpreadRuns is the least number of runs with a range that is worth comparing with.
 const minSpreadRuns = 3
 
-// Deltas returns how time, CPU time and peak memory of a run differ from those of earlier runs, and a note on these
-// runs. Both are empty without earlier runs, and for a run that failed or has several nodes. Tiny amounts, which are
-// mostly noise, are left out.
+// Deltas returns how a run differs from earlier runs in time, CPU time and peak memory, and a note on these runs. Both
+// are empty without earlier runs, and for a run that failed or has several nodes. Tiny amounts, which are mostly noise,
+// are left out.
 func Deltas(r *reporter.Report) (list []Delta, note string) {
 	names := r.NodeNames()
 	if len(names) != 1 || HasFailed(r) || r.Run.Incomplete != "" {
