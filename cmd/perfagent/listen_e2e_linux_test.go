@@ -112,7 +112,7 @@ func TestE2E_Docs_ListenCommandsRun(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsTool(t, "curl", "apt-get install curl")
 	path := filepath.Dir(clitest.Binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
-	for _, b := range fenced(t, "../../docs/listen.md", "sh curl") {
+	for _, b := range slices.Concat(fenced(t, "../../docs/listen.md", "sh curl"), fenced(t, "../../docs/site.md", "sh curl")) {
 		dir, home := t.TempDir(), t.TempDir()
 		runBlock(t, b.line, patientCurl+strings.ReplaceAll(b.text, "9123", freePort(t)), dir, "PATH="+path, "HOME="+home, "TMPDIR="+home)
 	}
