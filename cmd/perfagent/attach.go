@@ -23,9 +23,9 @@ func newAttach(s streams) *cobra.Command {
 		Short: "record processes that are already running",
 		Long: `Record processes that are already running, with their children.
 
-The recording ends when the last of them has ended, at a TERM, INT or HUP
-signal, or after the time of --for. Then perfagent writes the report and its
-page. What the processes used before is not in it. They notice nothing, and no
+The recording ends when the last of them has ended, on TERM, INT or HUP, or
+after the time given with --for. Then perfagent writes the report and its page.
+What the processes used before is not included. They are not affected, and no
 privilege is needed for processes of the same user.
 
 Exit code: 0 if the report was written; 1 if there is no such process, or no

@@ -24,7 +24,7 @@ func newCompletion(s streams) *cobra.Command {
 	plain := false
 	cmd := &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "print the script that completes commands in a shell",
+		Short: "print a shell completion script",
 		Long: `Print a script for bash, zsh, fish or powershell that completes perfagent's
 commands, flags, values, metrics and runs. bash needs the package
 bash-completion.`,

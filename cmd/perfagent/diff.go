@@ -42,11 +42,11 @@ func newDiff(s streams) *cobra.Command {
 after it. The first line sums it up: how long B took, and what else changed. The
 table has the time, the CPU time, the peak memory and what else of the job
 changed, with medians and noise. With --all it also has the node and the other
-metrics, with ~ where the difference may be noise. For two single runs it has
-what differs by 5 % or more.
+metrics, with ~ where the difference may be noise. If each side is one run, it
+has only what differs by 5 % or more.
 
-A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, reports of any kind
-that show reads, or directories. From a RUN-ID or a directory diff takes all
+A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, anything that perfagent
+show can read, or directories. From a RUN-ID or a directory diff takes all
 reports node-*.json at any depth or, if there are none, all *.json files
 directly in it. Between exactly two names, -- can be left out. Four runs on each
 side are enough to estimate the noise; ten are better.
@@ -57,8 +57,8 @@ an amount in the metric's unit, such as 90. A change in percent must also be
 significant; with too few runs to test, the plain difference counts. The exit
 code is 2 if the runs cannot be compared.
 
-METRIC is one of perfagent metrics, or a number that the job reported, such as
-phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
+METRIC is one that perfagent metrics lists, or a number that the job reported,
+such as phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff before after
   perfagent diff @-2 @latest
@@ -73,8 +73,8 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
 	o.format = addFormat(f, formatTable, formatMarkdown, formatJSON)
-	f.BoolVar(&o.all, "all", false, "also show the node and what did not change")
-	f.StringVar(&o.to, "to", "", "also write the comparison to `FILE`, a page (.html)")
+	f.BoolVar(&o.all, "all", false, "also show the node's metrics, and what did not change")
+	f.StringVar(&o.to, "to", "", "also write the comparison as a page to `FILE` (.html)")
 	f.BoolVar(&o.force, "force", false, "replace the page if it exists")
 	o.addCPUs("each node")
 

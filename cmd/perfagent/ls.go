@@ -36,19 +36,18 @@ func newLs(s streams) *cobra.Command {
 		Use:        "ls [flags] [RUN... | STORE [RUN-ID]]",
 		SuggestFor: []string{"list", "runs", "history"},
 		Short:      "list the runs",
-		Long: `List the runs below --out, the one that started last first: when it started,
-how it ended, how long it took, on how many nodes and ranks if any run had
-several, the CPUs that it used on average of those that it may use, its peak
-memory, and the command. A run of several launches has a line for each,
-RUN-ID@K. With names, list those runs only: RUN-IDs, RUN-ID@K, @latest, @-2, or
-directories of runs.
+		Long: `List the runs below --out, the one that started last first: when it started, how
+it ended, how long it took, on how many nodes and ranks if any run had several,
+its average CPU use out of what it was allowed, its peak memory, and the
+command. A run of several launches has a line for each, RUN-ID@K. With names,
+list those runs only: RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
 
 With STORE, the address of a store, list the runs there: how many nodes, how
-many of them have nothing but a partial report, the size, and when the newest
+many of them have only a partial report, the size, and when the newest
 report was stored. With RUN-ID as well, list its reports with their references.
 
-On a terminal, lines are cut to its width, and below 100 columns there is no
-start and no CPU; in a pipe they are whole. With --json the list has the summary
+On a terminal, lines are cut to its width, and below 100 columns START and CPU
+are left out; in a pipe nothing is cut. With --json the list has the summary
 object of each run.`,
 		Example: `  perfagent ls
   perfagent ls --to index.html
@@ -59,7 +58,7 @@ object of each run.`,
 
 	f := o.addTo(cmd)
 	o.format = addFormat(f, formatTable, formatJSON)
-	f.StringVar(&o.to, "to", "", "write the list to `FILE`, a page (.html) with links to the pages of the runs")
+	f.StringVar(&o.to, "to", "", "write the list as a page to `FILE` (.html), with links to the pages of the runs")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 
 	return cmd

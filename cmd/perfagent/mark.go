@@ -19,7 +19,7 @@ func newMark(s streams) *cobra.Command {
 PERFAGENT_MARKS names. Outside perfagent, do nothing.
 
 Exit code: 0, even if the mark could not be written, so that a mark never breaks
-a script; 125 for wrong use.`,
+a script; 125 for incorrect usage.`,
 		Example: `  perfagent mark epoch 3
   perfagent mark "$(wc -l <rows.csv) rows read"`,
 		// The text may be data that begins with a dash, and a mark must never fail a script.

@@ -22,8 +22,8 @@ func newMetrics(s streams) *cobra.Command {
 		Short: "list the metrics: unit, meaning, how they are computed",
 		Long: `List all metrics, or those with TEXT in their name, with unit, meaning and how
 they are computed: first the metrics of the job and its limits, then those of
-each GPU, where {i} is its number, then those of the node. The JSON list has the
-order of the report.`,
+each GPU, where {i} is its number, then those of the node. The JSON list is in
+the order of the report.`,
 		Example: `  perfagent metrics
   perfagent metrics psi
   perfagent metrics --json`,

@@ -45,7 +45,7 @@ Outside perfagent run --ops the command runs normally, and a line on standard
 error says that it was not recorded. Without a command the input is discarded.
 
 Exit code: the command's own, as in perfagent run; 0 without a command, even if
-the lines could not be sent; 125 for wrong use.`,
+the lines could not be sent; 125 for incorrect usage.`,
 		Example: `  perfagent op -- make -j8
   perfagent op --op store.get --key k1 -- curl -sSO https://host/k1
   echo "rows:5|c" | perfagent op`,
@@ -68,7 +68,7 @@ the lines could not be sent; 125 for wrong use.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false)
 	f.StringVar(&op.Name, "op", "", "`NAME` of the operation (default: the command's name, without its directory)")
-	f.StringVar(&op.Key, "key", "", "what the operation was about; the report also has the times of each `KEY`")
+	f.StringVar(&op.Key, "key", "", "what the operation worked on; the report also has the times of each `KEY`")
 
 	return cmd
 }

@@ -24,7 +24,7 @@ has PERFAGENT_PHASE=NAME. Afterwards the outer phase resumes, if there is one.
 Outside perfagent no phase is recorded, and the command runs normally.
 
 Exit code: the command's own, as in perfagent run; 0 without a command, even if
-the phase could not be recorded; 125 for wrong use.`,
+the phase could not be recorded; 125 for incorrect usage.`,
 		Example: `  perfagent phase train
   perfagent phase --end
   perfagent phase link -- make all`,
@@ -43,7 +43,7 @@ the phase could not be recorded; 125 for wrong use.`,
 	}
 
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().BoolVar(&end, "end", false, "end the phase without a new one")
+	cmd.Flags().BoolVar(&end, "end", false, "end the phase without beginning another")
 
 	return cmd
 }

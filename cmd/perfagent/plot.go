@@ -55,7 +55,7 @@ is replaced only with --force.`,
 	f.StringVar(&o.to, "to", "", "`FILE` to write: .html, .svg or .png (default: RUN-ID.png)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	f.StringVar(&o.metric, "metric", "",
-		"draw this `KEY` of samples or envelope instead of the charts: mem_used_mb, op:store.get:time_ms")
+		"draw only this `KEY` of the samples or envelope, such as mem_used_mb or op:store.get:time_ms")
 	f.IntVar(&o.node, "node", 0, "index of the node to draw (default: the lowest)")
 	f.IntVar(&o.width, "width", 800, "width of a static picture in pixels, 300 to 8000")
 	o.addCPUs("each node")

@@ -37,9 +37,9 @@ ended longer ago than AGE, or with both flags the runs to which both apply. All
 launches, nodes and ranks of a run are removed, but only perfagent's own files,
 and the directory if nothing else is in it.
 
-A running run is never removed. A run with a pending push, and a run without a
-report after its perfagent was killed, is kept and named, unless --force is
-given. On a terminal, prune asks before it removes anything.`,
+A running run is never removed. Runs with a pending push, and runs without a
+report because their perfagent was killed, are kept and listed, unless --force
+is given. On a terminal, prune asks before it removes anything.`,
 		Example: `  perfagent prune --keep 20
   perfagent prune --older 30d --dry-run`,
 		Args: noArguments,

@@ -31,8 +31,8 @@ func newPush(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push [flags] RUN...",
 		Short: "push runs to an MLflow server",
-		Long: `Push runs to an MLflow server: the metrics, the time series, tags, and the
-report itself as an artifact, of all nodes and ranks. RUN is a RUN-ID, RUN-ID@K
+		Long: `Push runs to an MLflow server: for all nodes and ranks the metrics, the time
+series and tags, and the report itself as an artifact. RUN is a RUN-ID, RUN-ID@K
 for its K-th launch, @latest, @-2, the directory of a run, a run in a store,
 STORE#RUN-ID, or a file: a report, a merged one, a journal, or perf.py's JSON.
 Each report goes to its MLflow run: the one recorded in a pending report, or the
@@ -58,10 +58,10 @@ Exit code: 0 once the server or the store has everything; 1 otherwise.`,
 
 	f := o.addTo(cmd)
 	f.StringVar(&o.target.URI, "mlflow", "", "`URI` of the server")
-	f.StringVar(&o.target.RunID, "mlflow-run-id", "", "`ID` of the MLflow run that gets the numbers")
+	f.StringVar(&o.target.RunID, "mlflow-run-id", "", "`ID` of the MLflow run that receives the metrics")
 	f.StringVar(&o.target.Experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
 	o.addCPUs("the node")
-	f.BoolVar(&o.target.DryRun, "dry-run", false, "print what would be done; only read from the server")
+	f.BoolVar(&o.target.DryRun, "dry-run", false, "print what would be done, and only read from the server")
 	f.StringVar(&o.store, "store", "", "put the reports into the store at `ADDRESS`, not into MLflow")
 
 	return cmd

@@ -18,8 +18,8 @@ func newRun(s streams) *cobra.Command {
 		Long: `Run a command unchanged, and report what it used and why it ended.
 
 The command's exit code, streams, signals and terminal are passed through. When
-it ends, perfagent writes the report, DIR/RUN-ID/node-N.json, and next to it its
-page, which a success in less than 2 s does not get. Then it prints what the
+it ends, perfagent writes the report, DIR/RUN-ID/node-N.json, and a page next to
+it, unless the command succeeded in less than 2 s. Then it prints what the
 command used, why it ended, and what to ask for next time.
 
 Exit code: the command's own; 128+N if signal N ended it; 125, 126 or 127 if it
@@ -34,8 +34,8 @@ could not be started.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false)
 	f.StringVar(&o.Cgroup, "cgroup", agent.Auto, "`how` to measure the job: create (in its own control group), "+
-		"off (by its processes) or auto\n: by perfagent's own control group if nothing else is in it, otherwise by the "+
-		"processes; create needs permission to make a control group")
+		"off (by its processes) or auto\n (use perfagent's control group if nothing else is in it, otherwise add up the "+
+		"processes); create needs permission to make a control group")
 	addStopFlags(f, o)
 	addRecordFlags(f, o)
 

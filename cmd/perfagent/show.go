@@ -36,14 +36,14 @@ func newShow(s streams) *cobra.Command {
 		Use:        "show [flags] [RUN]",
 		SuggestFor: []string{"report", "summary", "stats", "view", "open"},
 		Short:      "show a run as text, Markdown, CSV or JSON",
-		Long: `Show what a run used, all nodes and ranks of it. RUN is a RUN-ID below --out,
+		Long: `Show what a run used, on all its nodes and ranks. RUN is a RUN-ID below --out,
 RUN-ID@K for its K-th launch, @latest, @-2 for the one before it, the directory
 of a run, a run in a store, STORE#RUN-ID, or a file: a report, the journal
 (node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show
 the run that started last.
 
-  text      how the run ended, what to do about it and all that it used; of
-            several nodes a line each, and with --all each in full
+  text      how the run ended, what to do about it and all that it used; for
+            several nodes a line each, or with --all each in full
   md        the same for the job summary of a CI system
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
@@ -76,7 +76,7 @@ key.`,
 	f.BoolVar(&o.all, "all", false, "show each of several nodes in full")
 	o.format = addFormat(f, formatText, formatMarkdown, formatCSV, formatJSON, "jsonl")
 	o.addCPUs("the node")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not only their number")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not just their count")
 	f.BoolVar(&o.processes, "processes", false, "show the processes that used the most CPU time and memory")
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")

@@ -13,12 +13,12 @@ func newSidecar(s streams) *cobra.Command {
 		Short: "record the host until TERM or INT, then report",
 		Long: `Record the host, next to jobs that perfagent did not start.
 
-The recording ends at a TERM, INT or HUP signal, or after the time of --for.
-Then perfagent writes the report and its page. Until then it refreshes the
-report every 30 seconds and the page every 5 minutes or, if --interval is
-longer, at each sample and each tenth sample. In a container, mount the host's
-/proc and /sys, and name them in HOST_PROC and HOST_SYS. Name a file system of
-the host with --disk-path.
+The recording ends on TERM, INT or HUP, or after the time given with --for. Then
+perfagent writes the report and its page. Until then it refreshes the report
+every 30 seconds and the page every 5 minutes; with a longer --interval, the
+report at every sample and the page at every tenth. In a container, mount the
+host's /proc and /sys, and name them in HOST_PROC and HOST_SYS. Name a file
+system of the host with --disk-path.
 
 Exit code: 0 if a signal or --for ended the recording and the report was
 written.`,

@@ -44,13 +44,13 @@ watch only reads the journal of the run; the job is not affected. RUN is a
 RUN-ID, RUN-ID@K for its K-th launch, @latest, @-2, the directory of a run, or
 its journal. Without RUN, watch the newest running run below --out.
 
-Press q to quit. When the run ends, its last picture stays on the screen. If
+Press q to quit. When the run ends, its last view stays on the screen. If
 standard output is not a terminal, or TERM is dumb or unset, watch prints one
 plain line per --refresh instead.
 
-Exit code: 0 if the run has ended or you pressed q; 128+n after signal n (Ctrl-C
-is 130); 1 otherwise: there is no such run, none is running, or its perfagent is
-gone.`,
+Exit code: 0 if the run ended while you watched, or you pressed q; 128+n after
+signal n (Ctrl-C is 130); 1 otherwise: there is no such run, it is not running,
+or its perfagent is gone.`,
 		Example: `  perfagent watch
   perfagent watch trial-7 --node 3
   perfagent watch --refresh 10s trial-7 >> progress.log`,
