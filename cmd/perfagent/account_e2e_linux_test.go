@@ -104,7 +104,7 @@ func TestE2E_Account_HangingFinalSampleKeepsJournalAndGroup(t *testing.T) {
 	if groups := stays(t, found[1]); len(groups) == 0 {
 		t.Errorf("no group %q is left, want it kept: the hanging sample may be reading it", found[1])
 	}
-	o.WantLine(t, "final sample", "journal", found[1]+" stays", "rmdir")
+	o.WantLine(t, "final sample", "journal", found[1]+" is left", "rmdir")
 	if !clitest.Exists(filepath.Join(o.Dir, "perfagent-out/hangs/node-0.jsonl")) {
 		t.Error("the directory has no journal perfagent-out/hangs/node-0.jsonl, want it kept for the run")
 	}

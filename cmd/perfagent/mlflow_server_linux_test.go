@@ -316,7 +316,7 @@ func endFaults() map[string]fault {
 		"500":                       {words: []string{"500", "INTERNAL_ERROR"}, begin: hook(mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`))},
 		"429":                       {words: []string{"429"}, begin: hook(mlflowtest.RetryAfter(3600)), quick: true},
 		"502 HTML":                  {words: []string{"502"}, begin: hook(mlflowtest.HTML502())},
-		"half a JSON answer":        {words: []string{"middle"}, begin: hook(mlflowtest.HalfJSON())},
+		"half a JSON answer":        {words: []string{"cut off"}, begin: hook(mlflowtest.HalfJSON())},
 		"closes the connection":     {words: []string{"closed the connection"}, begin: hook(mlflowtest.Drop())},
 		"another service":           {words: []string{"MLflow server"}, begin: hook(mlflowtest.Status(200, "text/html", "<html>Log in</html>")), quick: true},
 		"redirect to https":         {words: []string{"https://mlflow.example"}, begin: hook(elsewhere()), quick: true},

@@ -33,8 +33,8 @@ func TestE2E_Plot_DrawsJournalOfKilledPerfagent(t *testing.T) {
 		o := clitest.Run(t, "plot", journal, "--to", name)
 		o.Want(t, 0)
 		text, err := os.ReadFile(filepath.Join(o.Dir, name))
-		if err != nil || !regexp.MustCompile(`still running or lost; last sample at`).Match(text) {
-			t.Errorf("%s lacks \"still running or lost; last sample at\" (%v)", name, err)
+		if err != nil || !regexp.MustCompile(`Still running or lost; the last sample is from`).Match(text) {
+			t.Errorf("%s lacks \"Still running or lost; the last sample is from\" (%v)", name, err)
 		}
 	}
 }
