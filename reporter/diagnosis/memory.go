@@ -167,11 +167,15 @@ func (q *verdictInput) noteGrowth(limit float64) {
 	q.note("mb_per_second", memoryGrowth(q.node, at, limit))
 }
 
-// setPeak makes the limit in MiB the peak of a job that was killed at it and that had the group for itself, whatever
-// the samples saw. A peak with swapped memory, or under another limit, stays.
+// setPeak makes the limit in MiB the peak of a job that reached it and that had the group for itself, whatever the
+// samples saw. In a shared group it only lowers a peak above the limit. A peak with swapped memory, or under another
+// limit, stays.
 func (q *verdictInput) setPeak(limit float64) {
 	e := ruleInput{Node: q.node}
-	if !(limit > 0) || !q.alone() || e.peakJobSwap() > 0 || q.account.Limits.MemoryRange != nil {
+	if !(limit > 0) || e.peakJobSwap() > 0 || q.account.Limits.MemoryRange != nil {
+		return
+	}
+	if !q.alone() && !(q.job.PeakMemoryMB > limit) { // others may have filled the group
 		return
 	}
 	q.job.PeakMemoryMB = limit
@@ -262,6 +266,10 @@ func (q *verdictInput) survivedKillsText() string {
 	}
 	q.noteKills(kills)
 	q.noteTime("time", q.account.OOMAt)
+	if limit := float64(q.account.Limits.MemoryMB); reporter.LimitKills(q.account, q.job) > 0 {
+		q.noteGrowth(limit)
+		q.setPeak(limit)
+	}
 	return ", although its control group had " + killsText(kills)
 }
 

@@ -665,18 +665,31 @@ func TestTimeoutLimit(t *testing.T) {
 	}
 }
 
-// A job that was killed at its own limit has that limit as its peak, unless others share the group.
+// A job that reached its limit has that limit as its peak, also if it survived the kill of a child. In a group that
+// others share, only a peak above the limit is corrected.
 func TestNewVerdict_PeakIsTheLimitThatKilled(t *testing.T) {
-	for neighbours, limited := range map[float64]bool{0: true, 1: false} {
+	for _, test := range []struct {
+		name               string
+		code               int
+		signal             string
+		neighbours         float64
+		measured, wantPeak float64
+	}{
+		{"killed", 137, "SIGKILL", 0, 1900, 2048},
+		{"killed, others in the group", 137, "SIGKILL", 1, 1900, 1900},
+		{"killed, others in the group, above", 137, "SIGKILL", 1, 2100, 2048},
+		{"survived", 0, "", 0, 2100, 2048},
+	} {
 		var in Input
-		verdictOf(t, 137, "SIGKILL", func(c *verdictCase) {
+		verdictOf(t, test.code, test.signal, func(c *verdictCase) {
 			all(oomInGroup(victim("python", 4242, "/slurm/job_1", false)), counted(true, true))(c)
-			c.a.Neighbours, in = series.Optional(neighbours), c.in
+			c.a.Neighbours = series.Optional(test.neighbours)
+			c.last.Values[collector.JobMemory] = test.measured
+			in = c.in
 		})
 		n := New(in).Nodes["0"]
-		if n.Verdict.Cause != CauseOOMCgroup || (n.Job.PeakMemoryMB == 2048) != limited {
-			t.Errorf("%v neighbours: cause %s, peak %v MiB; want oom_cgroup, and 2048 if there are none", neighbours,
-				n.Verdict.Cause, n.Job.PeakMemoryMB)
+		if n.Job.PeakMemoryMB != test.wantPeak {
+			t.Errorf("%s: cause %s, peak %v MiB; want %v", test.name, n.Verdict.Cause, n.Job.PeakMemoryMB, test.wantPeak)
 		}
 	}
 }
