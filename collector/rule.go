@@ -34,7 +34,7 @@ func (e *UnknownKeyError) Error() string {
 }
 
 // errNotARule is the error for a text without the parts of a rule.
-var errNotARule = errors.New("is not KEY OP NUMBER [for DURATION], such as 'job_memory_mb > 8000'; " +
+var errNotARule = errors.New("is not KEY OP NUMBER [for TIME], such as 'job_memory_mb > 8000'; " +
 	"OP is <, <=, > or >=")
 
 // ParseRule parses KEY OP NUMBER [for DURATION]. KEY is the key of a column, OP is one of < <= > >=, NUMBER is a

@@ -313,6 +313,8 @@ func endOf(o summary.Overview) string {
 		return "stopped"
 	case o.Signal == "SIGKILL":
 		return "killed"
+	case o.Signal == "SIGTERM", o.Signal == "SIGINT":
+		return "stopped (" + strings.TrimPrefix(o.Signal, "SIG") + ")"
 	case o.Signal != "":
 		return "killed (" + strings.TrimPrefix(o.Signal, "SIG") + ")"
 	case o.ExitCode != nil && *o.ExitCode == 0:

@@ -280,7 +280,7 @@ func TestStopIf_JournalOfKilledPerfagentHasTheStop(t *testing.T) {
 func TestStopIf_RefusesBadRules(t *testing.T) {
 	for words, want := range map[string]string{
 		"job_memroy_mb > 8000":    `--stop-if: "job_memroy_mb > 8000": there is no key "job_memroy_mb"; did you mean job_memory_mb?`,
-		"job_memory_mb":           "--stop-if: \"job_memory_mb\": is not KEY OP NUMBER [for DURATION]",
+		"job_memory_mb":           "--stop-if: \"job_memory_mb\": is not KEY OP NUMBER [for TIME]",
 		"job_memory_mb > 8GB":     `"8GB" is not a number`,
 		"job_memory_mb > 8 for x": `"x" is not a duration`,
 	} {

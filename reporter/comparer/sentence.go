@@ -58,14 +58,14 @@ func (c *Comparison) Sentence() string {
 
 // Noise returns a warning that there are too few runs to know the noise; "" if there are enough.
 func (c *Comparison) Noise() string {
-	few := "So few runs"
+	few := "With so few runs"
 	switch wall, _ := c.Metric(reporter.MetricWall); {
 	case c.A.Runs == 1 && c.B.Runs == 1:
-		few = "One run on each side"
+		few = "With one run on each side"
 	case wall.Changed != nil || min(c.A.Runs, c.B.Runs) >= RunsNeeded():
 		return ""
 	}
-	return fmt.Sprintf("%s may be noise: repeat each; %d runs a side are enough.", few, RunsNeeded())
+	return fmt.Sprintf("%s, the difference may be noise: repeat each; %d runs a side are enough.", few, RunsNeeded())
 }
 
 // durationText returns how long B took: "12 % longer than A", "12 % less time than A", "2.1 × as long as A".

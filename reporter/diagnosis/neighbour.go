@@ -38,7 +38,7 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 	words := ""
 	switch {
 	case others >= neighbourShare*cpus/100 && waiting >= findWaitPct && !e.isSelfContended():
-		words = fmt.Sprintf("others kept %s of the node's %s CPUs busy, and %s waited for a CPU in %s of the time.",
+		words = fmt.Sprintf("others kept %s of the node's %s CPUs busy, and %s waited for a CPU for %s of the time.",
 			text.CPUs(others), text.CPUs(cpus), e.waitingTasks(reporter.MetricJobPSICPU), text.WholePercent(waiting))
 	case steal >= neighbourSteal:
 		words = fmt.Sprintf("other virtual machines took %s of the CPU time.", text.WholePercent(steal))
@@ -55,9 +55,9 @@ func (e *ruleInput) neighbourOnCPUs() *reporter.Finding {
 // waitingTasks returns which tasks waited: the job's if the metric ofJob is known, otherwise the node's.
 func (e *ruleInput) waitingTasks(ofJob string) string {
 	if math.IsNaN(e.Metric(ofJob)) {
-		return "tasks of the node"
+		return "processes on the node"
 	}
-	return "the job's tasks"
+	return "the job's processes"
 }
 
 // isSelfContended reports whether the job's tasks may have waited for each other: it had the CPUs that it may use, its
@@ -85,7 +85,7 @@ func (e *ruleInput) neighbourInMemory() *reporter.Finding {
 	}
 	return &reporter.Finding{
 		Text: fmt.Sprintf("Use a node of its own, or one with more memory: others held %s of the node's %s, and "+
-			"%s waited for memory in %s of the time.",
+			"%s waited for memory for %s of the time.",
 			text.TrimmedSizeText(others), text.TrimmedSizeText(e.Host.MemoryMB),
 			e.waitingTasks(reporter.MetricJobPSIMemory), text.WholePercent(waiting)),
 		Evidence: evidence("resource", "memory", "others_memory_mb", others, "waiting_pct", waiting),

@@ -138,7 +138,7 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 		return nil
 	}
 
-	words := fmt.Sprintf("%s nearly idle, with a kernel in %s of the time%s "+
+	words := fmt.Sprintf("%s nearly idle, with a kernel for %s of the time%s "+
 		"(how much of the GPU it used is not known)",
 		gpuNames(idle, "was", "were"), text.WholePercent(slices.Max(use)), text.Plural(len(idle), "", " at most"))
 	if filled > 0 {
