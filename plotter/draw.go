@@ -172,17 +172,21 @@ func flat(area []point) bool {
 
 // series draws the line of s, one shape for each measured span.
 func (f *figure) series(c canvas, s *Series) {
-	with := ink{kind: inkLine, color: s.Color, dash: s.Dash}
-	if s.Others {
-		if s.top() > f.ys.Max { // out of sight
-			return
-		}
-		with = ink{kind: inkOthers}
+	if s.Others && s.top() > f.ys.Max { // out of sight
+		return
 	}
 	for from, to := range measuredSpans(s.Band.Mean) {
 		f.shape = f.outline(f.shape[:0], s.Band.Mean, from, to)
-		c.line(f.shape, with)
+		c.line(f.shape, s.ink())
 	}
+}
+
+// ink returns the style of the line of s.
+func (s *Series) ink() ink {
+	if s.Others {
+		return ink{kind: inkOthers}
+	}
+	return ink{kind: inkLine, color: s.Color, dash: s.Dash}
 }
 
 // measuredSpans yields the ranges [from, to) of list in which every value was measured.

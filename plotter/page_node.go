@@ -276,7 +276,7 @@ func (p *pageNode) picture(c *Chart, f *figure, data *pageData) pageChart {
 	}
 	if c.needsKey() {
 		for _, s := range c.own() {
-			out.Key = append(out.Key, keyItem{ink{kind: inkLine, color: s.Color, dash: s.Dash}.classes(), s.Label})
+			out.Key = append(out.Key, keyItem{s.ink().look().class, s.Label})
 		}
 	}
 	if c.ID == "memory" && c.Capacity > f.ys.Max {
