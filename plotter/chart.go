@@ -127,7 +127,13 @@ func (c *Chart) addWhole(n *reporter.Node) {
 		}
 		switch {
 		case percent && c.Capacity > 0:
-			band = scaled(band, c.Capacity/100)
+			band = mapped(band, func(list reporter.Numbers) reporter.Numbers {
+				list = slices.Clone(list)
+				for i := range list {
+					list[i] *= c.Capacity / 100
+				}
+				return list
+			})
 		case percent:
 			c.Unit, c.Bound, c.BoundText = "%", 0, ""
 		}
@@ -155,26 +161,18 @@ func difference(all, part reporter.Numbers) reporter.Numbers {
 	return out
 }
 
-// scaled returns b with all values multiplied by the factor by.
-func scaled(b reporter.Band, by float64) reporter.Band {
-	times := func(list reporter.Numbers) reporter.Numbers {
-		out := make(reporter.Numbers, len(list))
-		for i, v := range list {
-			out[i] = v * by
-		}
-		return out
-	}
-	return reporter.Band{Min: times(b.Min), Mean: times(b.Mean), Max: times(b.Max)}
+// mapped returns b with each of its lists replaced by of(list).
+func mapped(b reporter.Band, of func(reporter.Numbers) reporter.Numbers) reporter.Band {
+	return reporter.Band{Min: of(b.Min), Mean: of(b.Mean), Max: of(b.Max)}
 }
 
 // capacityOf returns how much of the chart's resource n has; 0 if that is unknown.
 func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
-	if len(p.whole) == 0 || n.Host == nil {
-		return 0
-	}
-	v := n.Host.MemoryMB
-	if p.column == collector.JobCPU {
+	v := 0.0
+	if n.Host != nil && p.column == collector.JobCPU {
 		v = float64(n.Host.CPUs)
+	} else if n.Host != nil && len(p.whole) > 0 {
+		v = n.Host.MemoryMB
 	}
 	if v > 0 && v <= maxAxis {
 		return v
@@ -223,11 +221,10 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 
 // isLevel reports whether values of c are levels: of memory, of a file system, or a temperature.
 func isLevel(c collector.Column) bool {
-	info := infoOf(c)
-	switch c {
-	case collector.MemPercent, collector.DiskPercent, collector.LimitMemoryPercent:
+	if c == collector.MemPercent || c == collector.DiskPercent || c == collector.LimitMemoryPercent {
 		return true
 	}
+	info := infoOf(c)
 	return info.Kind == collector.Gauge && info.Unit != collector.Percent && info.Unit.Symbol() != "W" &&
 		c != collector.JobCPU
 }

@@ -49,6 +49,7 @@ type Page struct {
 	options     PageOptions
 	nodes       []*pageNode
 	ranks       int // of all nodes
+	failed      failure
 	remoteNodes int // nodes with their series in a store
 }
 
@@ -145,6 +146,7 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 func (p *Page) view(run *reporter.Run) *pageView {
 	r, n := p.report(run), p.nodes[0]
 	p.markOddRanks(r)
+	p.failed = p.firstFailure(run)
 	conclusion := summary.Conclude(r)
 	if p.options.Live > 0 {
 		conclusion.Cause, conclusion.How = "Running for "+text.Seconds(run.WallSeconds)+".", ""
@@ -165,8 +167,8 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		}
 	}
 	if v.Phases, v.HasGPU = phaseRows(r); len(p.nodes) > 1 {
-		v.Nodes, v.Node = p.nodesView(run), p.nodesFold(run)
-		p.drawNodes(v, run)
+		v.Node = p.nodesFold(run)
+		p.drawNodes(v)
 	} else {
 		if v.Live != nil {
 			v.Phase = n.phase
@@ -178,7 +180,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		v.Node = n.fold(run)
 	}
 	v.Key = p.key(v)
-	v.Ranks = p.ranksView(run)
+	v.Ranks = p.ranksView()
 	return v
 }
 

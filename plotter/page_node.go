@@ -87,7 +87,7 @@ func multipleCharts() []string { return []string{"cpu", "memory", "gpu_utilizati
 func (p *pageNode) reduce() {
 	p.charts = slices.DeleteFunc(p.charts, func(c Chart) bool { return !slices.Contains(multipleCharts(), c.ID) })
 	eachSeries(p.charts, func(s *Series) {
-		s.Band = reporter.Band{Min: slices.Clone(s.Band.Min), Mean: slices.Clone(s.Band.Mean), Max: slices.Clone(s.Band.Max)}
+		s.Band = mapped(s.Band, func(list reporter.Numbers) reporter.Numbers { return slices.Clone(list) })
 	})
 	p.time.Marks, p.time.Phases = nil, nil
 	p.whole = nil
@@ -475,17 +475,20 @@ func same(b reporter.Band) bool {
 
 // jobShare returns the job's usage of the chart with the given ID, or the node's without a job, and the factor that
 // turns it into a percentage of all that it may use; nil if it is unknown.
-func (p *pageNode) jobShare(id string, all float64) (*Series, float64) {
-	for i := range p.charts {
-		if c := &p.charts[i]; c.ID == id && len(c.Series) > 0 {
-			if c.Unit == "%" {
-				return &c.Series[0], 1
-			}
-			if c.Series[0].Key != collector.JobCPU.Key() && c.Series[0].Key != collector.JobMemory.Key() {
-				all = c.Capacity
-			}
-			return &c.Series[0], 100 / all
-		}
+func (p *pageNode) jobShare(id string) (*Series, float64) {
+	i := slices.IndexFunc(p.charts, func(c Chart) bool { return c.ID == id && len(c.Series) > 0 })
+	if i < 0 {
+		return nil, 0
 	}
-	return nil, 0
+	c := &p.charts[i]
+	s := &c.Series[0]
+	switch {
+	case c.Unit == "%":
+		return s, 1
+	case s.Key == collector.JobCPU.Key():
+		return s, 100 / p.cpus
+	case s.Key == collector.JobMemory.Key():
+		return s, 100 / p.memory
+	}
+	return s, 100 / c.Capacity
 }

@@ -165,7 +165,9 @@ func pictureStyle() string {
 }
 
 // dashStyle returns the CSS of dashes.
-func dashStyle(dash []float64) string { return "stroke-dasharray:" + strings.Trim(fmt.Sprint(dash), "[]") }
+func dashStyle(dash []float64) string {
+	return "stroke-dasharray:" + strings.Trim(fmt.Sprint(dash), "[]")
+}
 
 // hex returns a color for CSS, without its transparency.
 func hex(c color.NRGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
