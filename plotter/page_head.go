@@ -2,9 +2,9 @@ package plotter
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -60,16 +60,22 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	if h.Cause == nil {
 		h.Cause = []phrase{{"", "A run"}}
 	}
-	h.Lead, h.Rest = lead(unbroken(budget.text(c.Action)))
+	h.Lead = unbroken(budget.text(c.Action))
+	if first, rest, ok := strings.Cut(h.Lead, ":"); ok && len(first) < 80 {
+		h.Lead, h.Rest = first+":", rest
+	}
 	if p.options.Live == 0 && !strings.Contains(c.Cause+c.How, r.Run.Incomplete) {
 		h.Incomplete = text.Printable(r.Run.Incomplete)
 	}
 	killed := c.Outcome == summary.Failed && c.Subject != ""
 	for _, b := range summary.Bars(r) {
-		v := barView{Bar: b, Name: barName(b), Value: short(b.Percent),
+		v := barView{Bar: b, Name: strings.ToUpper(b.Label[:1]) + b.Label[1:], Value: short(b.Percent),
 			Width: min(100, max(0, b.Percent)), Kind: "mean", Full: killed && b.Key == c.Subject && b.Percent >= 95}
 		if b.Key == summary.BarMemory || b.Key == summary.BarGPUMemory {
 			v.Kind = "peak"
+		}
+		if b.Key == summary.BarGPUMemory {
+			v.Name = "GPU memory"
 		}
 		h.Bars = append(h.Bars, v)
 	}
@@ -78,14 +84,6 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	})
 	h.Deltas, h.DeltaNote = summary.Deltas(r)
 	return h
-}
-
-// barName returns the name of a bar: "Memory".
-func barName(b summary.Bar) string {
-	if b.Key == summary.BarGPUMemory {
-		return "GPU memory"
-	}
-	return strings.ToUpper(b.Label[:1]) + b.Label[1:]
 }
 
 // subjectRank orders what explains the end of the job first, then memory and CPU.
@@ -123,14 +121,6 @@ func phrases(c summary.Conclusion) []phrase {
 		return nil
 	}
 	return []phrase{{look, words}}
-}
-
-// lead splits a sentence on what to do after its first words, up to and with a colon.
-func lead(words string) (first, rest string) {
-	if first, rest, ok := strings.Cut(words, ":"); ok && len(first) < 80 {
-		return first + ":", rest
-	}
-	return words, ""
 }
 
 // quantity matches a number with its unit. It is compiled for the first page.
@@ -180,11 +170,11 @@ func (p *Page) strip(run *reporter.Run) (out []summary.Highlight) {
 	each := ""
 	if len(p.nodes) > 1 {
 		each = " a node"
-		expected := ""
+		count := strconv.Itoa(len(p.nodes))
 		if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
-			expected = fmt.Sprintf(" of %d", run.Gather.NodesExpected)
+			count += " of " + strconv.Itoa(run.Gather.NodesExpected)
 		}
-		add("", fmt.Sprintf("%d%s nodes", len(p.nodes), expected))
+		add("", count+" nodes")
 	}
 	if p.ranks > 0 {
 		add("", text.Count(p.ranks, "rank", "ranks"))

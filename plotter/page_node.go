@@ -97,7 +97,6 @@ func (p *pageNode) reduce() {
 // are only shown next to the metrics.
 func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 	var rest []reporter.Missing
-	p.missing = make([]reporter.Missing, 0, len(missing))
 	for i, m := range missing {
 		if i == maxPageLines {
 			left := fmt.Sprintf("%d more, see the report", len(missing)-i)
@@ -108,10 +107,9 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 		shown := reporter.Missing{What: budget.text(m.What), Code: m.Code, Why: budget.text(m.Why)}
 		if reporter.NothingToMeasure(m) {
 			rest = append(rest, shown)
-			continue
+		} else {
+			p.missing = append(p.missing, shown)
 		}
-
-		p.missing = append(p.missing, shown)
 	}
 
 	p.listed = len(p.missing)
@@ -163,25 +161,17 @@ func printableMetrics(v reporter.Values) reporter.Values {
 	return out
 }
 
-// knows reports whether the node has the named metric, or a reason for lacking it.
-func (p *pageNode) knows(metric string) bool {
-	if _, has := p.metrics[metric]; has {
-		return true
-	}
-	return slices.ContainsFunc(p.missing, func(m reporter.Missing) bool { return m.What == metric })
-}
-
-// metric returns the node's value of a metric.
-func (p *pageNode) metric(name string) metricValue {
+// metric returns the node's value of a metric, and whether it has one, or a reason for lacking it.
+func (p *pageNode) metric(name string) (value metricValue, known bool) {
 	if v, has := p.metrics[name]; has {
-		return metricValue{exact(v), short(v), ""}
+		return metricValue{exact(v), short(v), ""}, true
 	}
 	for _, m := range p.missing {
 		if m.What == name {
-			return metricValue{"", text.Absent, m.Why}
+			return metricValue{"", text.Absent, m.Why}, true
 		}
 	}
-	return metricValue{"", text.Absent, ""}
+	return metricValue{"", text.Absent, ""}, false
 }
 
 // fold returns the part of the page on the node itself.
@@ -214,17 +204,13 @@ func runDetails(run *reporter.Run) (out []summary.Highlight) {
 
 // pageChart is a chart of the page: its picture and, of the memory, also a picture at the scale of the node.
 type pageChart struct {
-	ID, Data    string // Data is the key of its values in the page's data
-	Title, Unit string
-	Big         bool // it spans both columns
-	Picture     template.HTML
-	Whole       template.HTML // at the scale of the node; "" = none
-	WholeUnit   string
-	WholeSize   string // "23.5 GiB"
-	Key         []keyItem
-	Rows        int // of colors; 0 = lines
-	HasPhases   bool
-	HasDeath    bool
+	ID, Data, Title, Unit string        // Data is the key of its values in the page's data
+	Big                   bool          // it spans both columns
+	Picture, Whole        template.HTML // Whole is at the scale of the node; "" = none
+	WholeUnit, WholeSize  string        // "23.5 GiB"
+	Key                   []keyItem
+	Rows                  int // of colors; 0 = lines
+	HasPhases, HasDeath   bool
 }
 
 // keyItem is an entry of a key: a line, or the color of a phase.
@@ -303,36 +289,33 @@ func describe(c *Chart, t *Timeline) string {
 
 // key returns the key of all charts: the lines of the job and of others, the kill, and the phases.
 func (p *Page) key(v *pageView) (out []keyItem) {
-	job, others, killed, unseen := false, false, false, false
+	const unseen = "not measured: the last rise to the limit"
+	shown := make(map[string]bool)
 	for _, n := range p.nodes[:min(len(p.nodes), shownNodes)] {
 		for i := range n.charts {
-			c := &n.charts[i]
-			if len(c.whole) == 0 || len(c.Series) == 0 {
-				continue
+			if c := &n.charts[i]; len(c.whole) > 0 && len(c.Series) > 0 {
+				shown["this job"] = shown["this job"] || c.Series[0].Key == c.column.Key()
+				shown["others on the node"] = shown["others on the node"] || c.Series[len(c.Series)-1].Others
 			}
-			job = job || c.Series[0].Key == c.column.Key()
-			others = others || c.Series[len(c.Series)-1].Others
 		}
 		if d := n.time.Death; d != nil {
-			killed, unseen = true, unseen || d.Limit > 0
+			shown["killed"], shown[unseen] = true, shown[unseen] || d.Limit > 0
 		}
 	}
-	add := func(shown bool, look, words string) {
-		if shown {
-			out = append(out, keyItem{look, words})
+	shown["the node"] = !shown["this job"] && !shown["others on the node"] && len(v.Charts) > 0
+	shown["marks"] = len(v.Marks) > 0
+	for _, item := range []keyItem{
+		{"j", "this job"}, {"j", "the node"}, {"un", unseen}, {"o", "others on the node"}, {"k", "killed"}, {"mk", "marks"},
+	} {
+		if item.Look == "mk" && v.Nodes == nil {
+			for _, row := range v.Phases[:min(len(v.Phases), phaseColors)] {
+				out = append(out, keyItem{"sq p" + strconv.Itoa(row.Color), row.Cells[0]})
+			}
+		}
+		if shown[item.Text] {
+			out = append(out, item)
 		}
 	}
-	add(job, "j", "this job")
-	add(!job && !others && len(v.Charts) > 0, "j", "the node")
-	add(unseen, "un", "not measured: the last rise to the limit")
-	add(others, "o", "others on the node")
-	add(killed, "k", "killed")
-	for _, row := range v.Phases[:min(len(v.Phases), phaseColors)] {
-		if v.Nodes == nil {
-			add(true, "sq p"+strconv.Itoa(row.Color), row.Cells[0])
-		}
-	}
-	add(len(v.Marks) > 0, "mk", "marks")
 	return out
 }
 
@@ -357,11 +340,10 @@ func (p *pageNode) table() *chartsTable {
 	}
 	t.thin(charts, tableRows)
 	out := &chartsTable{Words: text.Count(len(t.Ends), "row", "rows")}
-	axes := make([]Axis, len(charts))
+	scales := make([]float64, len(charts))
 	for i := range charts {
-		c := &charts[i]
-		scale, unit := binaryUnit(c.top(), c.Unit)
-		axes[i] = Axis{Scale: scale, Unit: unit}
+		c, unit := &charts[i], ""
+		scales[i], unit = binaryUnit(c.top(), c.Unit)
 		out.Heads = append(out.Heads, strings.TrimRight(c.Title+", "+unit, ", "))
 	}
 	for i, end := range t.Ends {
@@ -369,7 +351,7 @@ func (p *pageNode) table() *chartsTable {
 		for k := range charts {
 			cell, list := "not measured", charts[k].Series[0].Band.Mean
 			if i < len(list) && !math.IsNaN(list[i]) {
-				cell = text.Number(rounded(list[i] / axes[k].Scale))
+				cell = text.Number(rounded(list[i] / scales[k]))
 			}
 			row = append(row, cell)
 		}
@@ -380,10 +362,7 @@ func (p *pageNode) table() *chartsTable {
 
 // rounded returns v with four digits.
 func rounded(v float64) float64 {
-	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
-	if err != nil {
-		return v
-	}
+	out, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64) // always a number
 	return out
 }
 
@@ -469,7 +448,6 @@ func same(b reporter.Band) bool {
 			return false
 		}
 	}
-
 	return true
 }
 
