@@ -82,7 +82,7 @@ func (c *pageCanvas) label(at point, words string, kind labelKind) {
 	words = template.HTMLEscapeString(words)
 	add := func(format string, args ...any) { c.labels = fmt.Appendf(c.labels, format, args...) }
 	switch left, bottom := 100*at.x, 100*at.y; kind {
-	case labelValue, labelRow:
+	case labelValue:
 		add(`<i class="y" style="bottom:%.1f%%">%s</i>`, bottom, words)
 	case labelTime:
 		switch {
@@ -145,7 +145,7 @@ func (b box) area(points []point, with ink) { b.fill(b.placed(points), with) }
 
 func (b box) label(at point, words string, kind labelKind) {
 	switch p := b.place(at); kind {
-	case labelValue, labelRow:
+	case labelValue:
 		b.text(point{p.x - 6, p.y + 4}, words, 1, "t")
 	case labelTime:
 		b.text(point{p.x, b.y + b.height + 24}, words, 0, "t")

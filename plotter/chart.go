@@ -75,14 +75,20 @@ func Charts(n *reporter.Node) []Chart {
 
 // chart returns the chart of n for the plan, measured or not.
 func (p chartPlan) chart(n *reporter.Node) Chart {
-	c := Chart{chartPlan: p, Unit: p.unit(), Signed: p.line.Signed(), Capacity: p.capacityOf(n)}
+	c := Chart{chartPlan: p, Unit: infoOf(p.column).Unit.Symbol(), Signed: p.line.Signed(), Capacity: p.capacityOf(n)}
+	if p.line.Kind != "" {
+		c.Unit = p.line.Unit().Symbol()
+	}
 	c.Bound, c.BoundText = jobBound(infoOf(p.column).Bound, n.Limits)
 	c.Series = measured(n, p.Series)
 	if len(c.Series) == 0 && len(p.node) > 0 {
 		c.Series, c.Title = measured(n, p.node), p.Title+" of the node"
 	}
-	if len(c.Series) > 1 && p.column == collector.JobMemory {
-		c.dropAlike()
+	if len(c.Series) > 1 && p.column == collector.JobMemory { // one number for one thing
+		job := c.Series[0].top()
+		c.Series = slices.DeleteFunc(c.Series, func(s Series) bool {
+			return s.column == collector.LimitMemory && s.top() <= alike*job && job <= alike*s.top()
+		})
 	}
 	c.addWhole(n)
 	c.Rows = len(c.Series) > maxLineGPUs && strings.HasPrefix(c.ID, "gpu")
@@ -95,21 +101,14 @@ func (p chartPlan) chart(n *reporter.Node) Chart {
 // alike is the greatest ratio of two peaks of memory that look the same.
 const alike = 1.05
 
-// dropAlike removes the memory that is counted against the limit if it is about the job's own, so that a chart has one
-// number for one thing.
-func (c *Chart) dropAlike() {
-	job := &c.Series[0]
-	c.Series = slices.DeleteFunc(c.Series, func(s Series) bool {
-		return s.column == collector.LimitMemory && s.top() <= alike*job.top() && job.top() <= alike*s.top()
-	})
-}
-
 // measured returns the measured series with their bands.
 func measured(n *reporter.Node, plan []Series) (out []Series) {
 	for _, s := range plan {
-		var ok bool
-		s.Key = s.key()
-		if s.Band, ok = bandOf(n, s.Key); ok {
+		if s.Key = s.column.Key(); s.line.Kind != "" {
+			s.Key = s.line.Key()
+		}
+		if band, ok := bandOf(n, s.Key); ok {
+			s.Band = band
 			out = append(out, s)
 		}
 	}
@@ -210,23 +209,17 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	name := text.Clip(text.Printable(key), keyLetters)
 	c := Chart{chartPlan: chartPlan{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}}
 	if column, known := collector.ColumnByKey(key); known {
-		c.Unit, c.Level = column.Info().Unit.Symbol(), isLevel(column)
+		info := infoOf(column)
+		c.Unit = column.Info().Unit.Symbol()
+		c.Level = column == collector.MemPercent || column == collector.DiskPercent ||
+			column == collector.LimitMemoryPercent || info.Kind == collector.Gauge && info.Unit != collector.Percent &&
+			info.Unit.Symbol() != "W" && column != collector.JobCPU
 	}
 	if line, work := reporter.ParseTimelineKey(key); work {
 		c.Unit, c.Signed = line.Unit().Symbol(), line.Signed()
 	}
 
 	return c, nil
-}
-
-// isLevel reports whether values of c are levels: of memory, of a file system, or a temperature.
-func isLevel(c collector.Column) bool {
-	if c == collector.MemPercent || c == collector.DiskPercent || c == collector.LimitMemoryPercent {
-		return true
-	}
-	info := infoOf(c)
-	return info.Kind == collector.Gauge && info.Unit != collector.Percent && info.Unit.Symbol() != "W" &&
-		c != collector.JobCPU
 }
 
 // measuredKeys lists the keys that ChartOf can draw, but only the first lines of operations.

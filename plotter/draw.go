@@ -46,12 +46,11 @@ const (
 type labelKind int
 
 const (
-	labelValue labelKind = iota // left of the axis
+	labelValue labelKind = iota // left of the axis or of a row
 	labelTime                   // below the axis
 	labelLimit                  // above a line, at the left
 	labelPeak                   // right of a tick
 	labelDeath                  // above the chart
-	labelRow                    // left of a row
 )
 
 // canvas is a target for charts: the page, an SVG file, or pixels.
@@ -81,13 +80,6 @@ func newFigure(chart *Chart, t *Timeline, columns, rows int) *figure {
 		f.ys.Max = 100
 	}
 	return f
-}
-
-// whole returns the figure of chart, which has the same times, at the scale of the node.
-func (f *figure) whole(chart *Chart) *figure {
-	out := *f
-	out.chart, out.ys = chart, valueAxis(chart.Unit, 0, chart.Capacity, true, 3)
-	return &out
 }
 
 // draw draws the chart.
@@ -141,7 +133,8 @@ func (f *figure) band(c canvas, i int) {
 	if s.Others {
 		return
 	}
-	if i == 0 && !f.chart.Signed && f.chart.washed() {
+	ofJob := !slices.ContainsFunc(f.chart.Series, func(s Series) bool { return s.Color > 0 })
+	if i == 0 && !f.chart.Signed && ofJob { // all own series are about the job
 		for from, to := range measuredSpans(s.Band.Mean) {
 			area := f.outline(f.shape[:0], s.Band.Mean, from, to)
 			f.shape = append(area, point{area[len(area)-1].x, 0}, point{area[0].x, 0})
@@ -318,7 +311,7 @@ func (f *figure) rows(c canvas) {
 	height := 1 / float64(len(f.chart.Series))
 	for k, s := range f.chart.Series {
 		bottom := 1 - float64(k+1)*height
-		c.label(point{0, bottom + height/2}, strings.TrimPrefix(s.Label, "GPU "), labelRow)
+		c.label(point{0, bottom + height/2}, strings.TrimPrefix(s.Label, "GPU "), labelValue)
 		list := s.Band.Mean[:min(len(s.Band.Mean), len(f.time.Ends))]
 		for i := 0; i < len(list); {
 			j := i
@@ -388,11 +381,6 @@ func (c *Chart) allowed(end float64) string {
 // needsKey reports whether a key must name the series.
 func (c *Chart) needsKey() bool {
 	return !c.Rows && len(c.Series) > 0 && (c.line.Kind != "" || len(c.own()) > 1)
-}
-
-// washed reports whether the first series has an area below it, because all own series are about the job.
-func (c *Chart) washed() bool {
-	return !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Color > 0 })
 }
 
 // dropUnseen removes the memory of others, which is only in sight at the scale of the node.

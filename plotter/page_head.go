@@ -227,10 +227,19 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{
 		Command: n.Command, Host: n.Host, Job: n.Job, Limits: n.Limits, GPUs: n.GPUs, Metrics: n.Metrics,
 		Verdict: n.Verdict, Findings: n.Findings[:min(len(n.Findings), maxPageLines)], Origin: n.Origin,
-		Identity: n.Identity, Ranks: slimRanks(n),
+		Identity: n.Identity,
 	}
 	if q, ok := n.Summaries[collector.JobCPU.Key()]; ok {
 		out.Summaries = map[string]reporter.Summary{collector.JobCPU.Key(): q}
+	}
+	if len(n.Ranks) > 0 {
+		out.Ranks = make(map[string]*reporter.Rank, len(n.Ranks))
+	}
+	for name, r := range n.Ranks { // how they ended
+		if r != nil {
+			out.Ranks[name] = &reporter.Rank{Rank: r.Rank, Start: r.Start, End: r.End, ExitCode: r.ExitCode, Signal: r.Signal,
+				Incomplete: r.Incomplete, Metrics: r.Metrics}
+		}
 	}
 	for i, phase := range n.Phases[:min(len(n.Phases), maxPageLines)] {
 		phase.Spans = nil
@@ -244,20 +253,3 @@ func slimNode(n *reporter.Node) *reporter.Node {
 
 // slimPhases is the number of phases of a node with names of any length.
 const slimPhases = 50
-
-// slimRanks returns how the ranks of n ended; nil if there are none.
-func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
-	if len(n.Ranks) == 0 {
-		return nil
-	}
-	out := make(map[string]*reporter.Rank, len(n.Ranks))
-	for name, r := range n.Ranks {
-		if r != nil {
-			out[name] = &reporter.Rank{
-				Rank: r.Rank, Start: r.Start, End: r.End, ExitCode: r.ExitCode, Signal: r.Signal, Incomplete: r.Incomplete,
-				Metrics: r.Metrics,
-			}
-		}
-	}
-	return out
-}

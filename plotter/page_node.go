@@ -18,7 +18,7 @@ import (
 type pageNode struct {
 	name, host, version, exit string
 	time                      Timeline
-	charts                    []Chart        // of several nodes only the multipleCharts
+	charts                    []Chart        // of several nodes only those that each of them has
 	unseen                    int            // lines of operations that are not drawn
 	operations                *reporter.Node // operations and transfers, without keys; nil if not recorded
 	processes                 []reporter.Process
@@ -79,13 +79,12 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// multipleCharts are the charts of each of several nodes.
-func multipleCharts() []string { return []string{"cpu", "memory", "gpu_utilization"} }
-
 // reduce keeps what a page of several nodes has of each. The lists are copies, so that the report's lists can be
 // garbage collected.
 func (p *pageNode) reduce() {
-	p.charts = slices.DeleteFunc(p.charts, func(c Chart) bool { return !slices.Contains(multipleCharts(), c.ID) })
+	p.charts = slices.DeleteFunc(p.charts, func(c Chart) bool {
+		return c.ID != "cpu" && c.ID != "memory" && c.ID != "gpu_utilization"
+	})
 	eachSeries(p.charts, func(s *Series) {
 		s.Band = mapped(s.Band, func(list reporter.Numbers) reporter.Numbers { return slices.Clone(list) })
 	})
@@ -266,7 +265,8 @@ func (p *pageNode) picture(c *Chart, f *figure, data *pageData) pageChart {
 		}
 	}
 	if c.ID == "memory" && c.Capacity > f.ys.Max {
-		node, canvas := f.whole(c), &pageCanvas{}
+		node, canvas := *f, &pageCanvas{}
+		node.chart, node.ys = c, valueAxis(c.Unit, 0, c.Capacity, true, 3)
 		node.draw(canvas)
 		out.Whole = canvas.html(describe(c, &p.time) + "; at the scale of the node")
 		out.WholeUnit, out.WholeSize = node.ys.Unit, text.TrimmedSizeText(c.Capacity)
@@ -362,7 +362,10 @@ func (p *pageNode) table() *chartsTable {
 
 // rounded returns v with four digits.
 func rounded(v float64) float64 {
-	out, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64) // always a number
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	if err != nil { // rounded up, it is too large
+		return v
+	}
 	return out
 }
 

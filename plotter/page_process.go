@@ -41,15 +41,6 @@ func (p *Page) processes(run *reporter.Run) []processRow {
 		list = heaviest(list)
 	}
 
-	rows := make([]processRow, len(list))
-	for i := range list {
-		rows[i] = list[i].row(run)
-	}
-	return rows
-}
-
-// row returns the row of p, with exact values for sorting.
-func (p *nodeProcess) row(run *reporter.Run) processRow {
 	seconds := func(label string, v float64) exactNumber { return exactNumber{exact(v), text.Seconds(v), label} }
 	known := func(label string, v float64, words string) exactNumber {
 		if v > 0 {
@@ -58,17 +49,22 @@ func (p *nodeProcess) row(run *reporter.Run) processRow {
 		return exactNumber{"", text.Absent, label}
 	}
 
-	end := cmp.Or(p.End.Time, run.End.Time)
-	lasted := seconds("lasted", max(0, end.Sub(p.Start.Time)).Seconds())
-	if p.End.IsZero() { // it was still running
-		lasted.Words = "> " + lasted.Words
+	rows := make([]processRow, len(list))
+	for i := range list {
+		p := &list[i]
+		end := cmp.Or(p.End.Time, run.End.Time)
+		lasted := seconds("lasted", max(0, end.Sub(p.Start.Time)).Seconds())
+		if p.End.IsZero() { // it was still running
+			lasted.Words = "> " + lasted.Words
+		}
+		rows[i] = processRow{p.PID, text.Printable(p.node), text.Printable(p.Command), []exactNumber{
+			seconds("CPU time", p.CPUSeconds), seconds("ended children", p.EndedChildrenCPUSeconds),
+			known("peak memory", p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)),
+			known("threads", float64(p.Threads), strconv.Itoa(p.Threads)),
+			seconds("began", max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
+		}}
 	}
-	return processRow{p.PID, text.Printable(p.node), text.Printable(p.Command), []exactNumber{
-		seconds("CPU time", p.CPUSeconds), seconds("ended children", p.EndedChildrenCPUSeconds),
-		known("peak memory", p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)),
-		known("threads", float64(p.Threads), strconv.Itoa(p.Threads)),
-		seconds("began", max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
-	}}
+	return rows
 }
 
 // heaviest returns the processes with the highest peak memory and those with the most CPU time, by CPU time.

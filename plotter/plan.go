@@ -45,27 +45,11 @@ type Series struct {
 // dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
 func dashes() [][]float64 { return [][]float64{nil, {2, 4}, {6, 3}, {9, 3, 2, 3}} }
 
-// key returns the key of the series in the samples or the envelope.
-func (s *Series) key() string {
-	if s.line.Kind != "" {
-		return s.line.Key()
-	}
-	return s.column.Key()
-}
-
 // styled returns the series in the style for its place among many: first the colors change, then the dashes.
 func (s Series) styled(place int) Series {
 	colors := len(seriesColors)
 	s.Color, s.Dash = place%colors, place/colors%len(dashes())
 	return s
-}
-
-// unit returns the unit of the chart's values: "%", "MiB/s", "1/s"; "" if unknown.
-func (p *chartPlan) unit() string {
-	if p.line.Kind != "" {
-		return p.line.Unit().Symbol()
-	}
-	return infoOf(p.column).Unit.Symbol()
 }
 
 // infoOf returns the ColumnInfo of c, but for a GPU without its number in the names: names with the number would be
