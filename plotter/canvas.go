@@ -79,31 +79,26 @@ func (c *pageCanvas) line(points []point, with ink) {
 func (c *pageCanvas) area(points []point, with ink) { c.path(c.place(points), with, "Z") }
 
 func (c *pageCanvas) label(at point, words string, kind labelKind) {
-	words = template.HTMLEscapeString(words)
-	add := func(format string, args ...any) { c.labels = fmt.Appendf(c.labels, format, args...) }
-	switch left, bottom := 100*at.x, 100*at.y; kind {
-	case labelValue:
-		add(`<i class="y" style="bottom:%.1f%%">%s</i>`, bottom, words)
-	case labelTime:
-		switch {
-		case left < 1:
-			add(`<i class="x z">%s</i>`, words)
-		case left > 97:
-			add(`<i class="x e">%s</i>`, words)
-		default:
-			add(`<i class="x" style="left:%.1f%%">%s</i>`, left, words)
-		}
-	case labelLimit:
-		add(`<b class="lm" style="bottom:%.1f%%">%s</b>`, bottom, words)
-	case labelPeak:
-		add(`<b class="pv" style="bottom:%.1f%%">%s</b>`, bottom, words)
-	case labelDeath:
-		if left < 30 {
-			add(`<b class="kx" style="left:%.1f%%">%s</b>`, left, words)
-		} else {
-			add(`<b class="kx" style="right:%.1f%%">%s</b>`, 100-left, words)
-		}
+	left, format := 100*at.x, ""
+	switch {
+	case kind == labelValue:
+		format = `<i class="y" style="bottom:%[2].1f%%">%[3]s</i>`
+	case kind == labelTime && left < 1:
+		format = `<i class="x z">%[3]s</i>`
+	case kind == labelTime && left > 97:
+		format = `<i class="x e">%[3]s</i>`
+	case kind == labelTime:
+		format = `<i class="x" style="left:%[1].1f%%">%[3]s</i>`
+	case kind == labelLimit:
+		format = `<b class="lm" style="bottom:%[2].1f%%">%[3]s</b>`
+	case kind == labelPeak:
+		format = `<b class="pv" style="bottom:%[2].1f%%">%[3]s</b>`
+	case left < 30: // a death
+		format = `<b class="kx" style="left:%[1].1f%%">%[3]s</b>`
+	default:
+		left, format = 100-left, `<b class="kx" style="right:%[1].1f%%">%[3]s</b>`
 	}
+	c.labels = fmt.Appendf(c.labels, format, left, 100*at.y, template.HTMLEscapeString(words))
 }
 
 // html returns the chart as HTML. words describe it for people who cannot see it.

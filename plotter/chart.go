@@ -241,7 +241,6 @@ func measuredKeys(n *reporter.Node) string {
 	if len(out) == 0 {
 		return "none"
 	}
-
 	return text.List(out, columns+maxLines)
 }
 
@@ -261,9 +260,8 @@ func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 
 // The thresholds of significant values.
 const (
-	quietLevel   = 1    // percent of the disk
+	quietPercent = 1    // of the disk or of the time
 	fullLevel    = 90   // percent: a nearly full disk is significant
-	quietPercent = 1    // percent of the time
 	quietRate    = 0.01 // MiB/s
 )
 
@@ -278,7 +276,7 @@ func (c *Chart) quiet(s *Series) bool {
 	}
 	switch {
 	case c.ID == "disk_space":
-		return !(greatest-least >= quietLevel || greatest >= fullLevel)
+		return !(greatest-least >= quietPercent || greatest >= fullLevel)
 	case len(c.whole) > 0: // CPU and memory are always shown
 		return false
 	case c.Unit == "%":

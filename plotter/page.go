@@ -174,7 +174,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		p.drawNodes(v)
 	} else {
 		if v.Live != nil {
-			v.Phase = n.phase
+			v.Phase = text.Printable(n.whole.CurrentPhase())
 		}
 		v.Charts, v.Sentences = n.pageCharts(conclusion, &v.Data)
 		v.Table = n.table()

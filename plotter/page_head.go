@@ -17,18 +17,15 @@ import (
 // headView is the top of the page: which run it was, how it ended, what to do, and its usage.
 type headView struct {
 	Strip      []summary.Highlight // which run: labels and values
-	Version    string
 	Commands   []string
 	Cause      []phrase
-	Lead, Rest string // of what to do
-	Paste      string
-	How        string
-	Incomplete string
+	Lead, Rest string   // of what to do
 	Notes      []string // findings that concern the end of the job, or what it asks for
 	Other      []string // findings that do not
 	Bars       []barView
 	Deltas     []summary.Delta
-	DeltaNote  string
+
+	Version, Paste, How, Incomplete, DeltaNote string
 }
 
 // Outside reports whether some number is outside the range of earlier runs.
@@ -42,11 +39,9 @@ type phrase struct{ Look, Text string }
 // barView is a bar of the head.
 type barView struct {
 	summary.Bar
-	Name  string  // "Memory"
-	Full  bool    // it explains why the job was killed
-	Value string  // percent, in four digits
-	Width float64 // percentage of the bar that is filled
-	Kind  string  // "peak" or "mean"
+	Name, Value, Kind string  // "Memory", percent in four digits, "peak" or "mean"
+	Full              bool    // it explains why the job was killed
+	Width             float64 // percentage of the bar that is filled
 }
 
 // head returns the top of the page.

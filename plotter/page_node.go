@@ -26,7 +26,6 @@ type pageNode struct {
 	cpus, memory              float64        // that the job may use; 0 if unknown
 	cost                      float64        // perfagent's CPU time in seconds
 	cards, details            []summary.Highlight
-	phase                     string         // current phase of the job
 	slim                      *reporter.Node // for the head of the page
 	ranks                     *rankTable     // nil if there are none
 	metrics                   reporter.Values
@@ -41,7 +40,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p := &pageNode{
 		name: name, host: text.Printable(n.HostName()), whole: n,
 		metrics: printableMetrics(n.Metrics), details: summary.Details(n), slim: slimNode(n),
-		ranks: newRankTable(run, name, n), phase: text.Printable(n.CurrentPhase()),
+		ranks:      newRankTable(run, name, n),
 		operations: operationsOf(n), processes: n.Processes[:min(len(n.Processes), maxPageLines)],
 	}
 	_, p.unseen = chosenLines(n)
@@ -177,22 +176,17 @@ func (p *pageNode) metric(name string) (value metricValue, known bool) {
 func (p *pageNode) fold(run *reporter.Run) nodeFold {
 	words := text.Parts{}
 	if h := p.slim.Host; h != nil {
-		words.Add(true, "%s", text.Clip(p.host, stripLetters)+": "+summary.HostLine("", h))
+		words = append(words, text.Clip(p.host, stripLetters)+": "+summary.HostLine("", h))
 	}
 	words.Add(p.metrics[reporter.MetricCPUMean] > 0, "%s CPU in use", text.Percent(p.metrics[reporter.MetricCPUMean]))
-	f := nodeFold{Words: words.String(), Cards: p.cards, Missing: p.missing[:p.listed]}
-	f.Details = append(runDetails(run), p.details...)
-	return f
+	return nodeFold{words.String(), p.cards, append(runDetails(run), p.details...), p.missing[:p.listed]}
 }
 
 // runDetails returns when the run began and ended.
 func runDetails(run *reporter.Run) (out []summary.Highlight) {
-	for _, at := range []struct {
-		label string
-		time  reporter.Time
-	}{{"from", run.Start}, {"to", run.End}} {
-		if !at.time.IsZero() {
-			out = append(out, summary.Highlight{Label: at.label, Value: at.time.UTC().Format("2006-01-02 15:04:05 MST")})
+	for i, at := range []reporter.Time{run.Start, run.End} {
+		if label := [...]string{"from", "to"}[i]; !at.IsZero() {
+			out = append(out, summary.Highlight{Label: label, Value: at.UTC().Format("2006-01-02 15:04:05 MST")})
 		}
 	}
 	if signal := text.Printable(run.Signal); len(signal) > 20 { // sentences truncate it

@@ -29,10 +29,9 @@ const (
 	chartHeight  = 130 // of the plot of a chart
 	metricHeight = 240
 	rowHeight    = 14 // of a row of colors
-	marginLeft   = 56
-	marginRight  = 24
-	marginTop    = 44
-	marginBottom = 38
+
+	marginLeft, marginRight, marginTop, marginBottom = 56, 24, 44, 38
+
 	legendHeight = 16
 	headHeight   = 56
 	lineHeight   = 18 // of a sentence in place of a chart
@@ -190,13 +189,11 @@ func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 
 // picture is the input of WriteSVG and WritePNG.
 type picture struct {
-	charts    []Chart
-	sentences []string // in place of charts without usage
-	time      Timeline
-	title     string
-	action    string
-	each      float64 // height of the plot of a chart
-	width     float64
+	charts        []Chart
+	sentences     []string // in place of charts without usage
+	time          Timeline
+	title, action string
+	each, width   float64 // each is the height of the plot of a chart
 }
 
 func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
@@ -225,12 +222,12 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 	p.time, p.charts = withSuspendGaps(&r.Run, n, p.charts)
 	p.time.thin(p.charts, max(300, int(p.width/bucketWidth)))
 	conclusion := summary.Conclude(r)
-	p.title, p.action = conclusion.Cause, conclusion.Action
-	where := "node " + name
+	p.action = conclusion.Action
+	where := "Node " + name
 	if host := n.HostName(); host != "" {
 		where += " (" + text.Printable(host) + ")"
 	}
-	p.title += " " + strings.ToUpper(where[:1]) + where[1:] + "."
+	p.title = conclusion.Cause + " " + where + "."
 	if o.Metric == "" {
 		p.charts, p.sentences = settled(p.charts, conclusion.Subject)
 	}

@@ -226,14 +226,11 @@ func (t *Timeline) begin(i int) float64 {
 	return t.Ends[i-1]
 }
 
-// foldFactor returns how many neighbors to merge so that n values become at most limit values.
-func foldFactor(n, limit int) int { return max(1, (n+limit-1)/limit) }
-
 // thin merges neighboring buckets so that at most limit are left, in the timeline and in the charts. The lists of the
 // charts are copies if any were merged.
 func (t *Timeline) thin(charts []Chart, limit int) {
-	k := foldFactor(len(t.Ends), limit)
-	if k == 1 {
+	k := (len(t.Ends) + limit - 1) / limit
+	if k <= 1 {
 		return
 	}
 	width := func(i int) float64 { return max(t.Ends[i]-t.begin(i), 1e-9) } // never 0, so that it can serve as a weight
