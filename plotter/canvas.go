@@ -54,29 +54,21 @@ const (
 	pageHeight = 200
 )
 
+func viewBox() box { return box{width: pageWidth, height: pageHeight} }
+
 // pageCanvas draws a chart of the page: an SVG of any size, and its labels as HTML, which keep their size.
 type pageCanvas struct {
 	svgPaths
 	labels []byte
-	shape  []point // buffer
-}
-
-// place returns points in the viewBox, rounded to its decimals.
-func (c *pageCanvas) place(points []point) []point {
-	c.shape = c.shape[:0]
-	for _, p := range points {
-		c.shape = append(c.shape, point{math.Round(p.x*pageWidth*10) / 10, math.Round((1-p.y)*pageHeight*10) / 10})
-	}
-	return c.shape
 }
 
 func (c *pageCanvas) line(points []point, with ink) {
 	if with.kind != inkBase { // the page's style has it
-		c.path(c.place(points), with, "")
+		c.path(viewBox().placed(points), with, "")
 	}
 }
 
-func (c *pageCanvas) area(points []point, with ink) { c.path(c.place(points), with, "Z") }
+func (c *pageCanvas) area(points []point, with ink) { c.path(viewBox().placed(points), with, "Z") }
 
 func (c *pageCanvas) label(at point, words string, kind labelKind) {
 	left, format := 100*at.x, ""

@@ -185,17 +185,13 @@ func (s *Series) ink() ink {
 // measuredSpans yields the ranges [from, to) of list in which every value was measured.
 func measuredSpans(list reporter.Numbers) func(yield func(from, to int) bool) {
 	return func(yield func(from, to int) bool) {
-		from := -1
-		for i := 0; i <= len(list); i++ {
-			measured := i < len(list) && !math.IsNaN(list[i])
-			switch {
-			case measured && from < 0:
-				from = i
-			case !measured && from >= 0:
-				if !yield(from, i) {
-					return
-				}
-				from = -1
+		for to := 0; to < len(list); to++ {
+			from := to
+			for to < len(list) && !math.IsNaN(list[to]) {
+				to++
+			}
+			if from < to && !yield(from, to) {
+				return
 			}
 		}
 	}
@@ -242,6 +238,11 @@ func (f *figure) bounds(c canvas) {
 	}
 }
 
+// rectangle returns the outline of a rectangle between two opposite corners.
+func rectangle(x1, y1, x2, y2 float64) []point {
+	return []point{{x1, y1}, {x2, y1}, {x2, y2}, {x1, y2}}
+}
+
 // phaseColors is the number of colors of phases. Further phases are gray.
 const phaseColors = 6
 
@@ -256,7 +257,7 @@ func (f *figure) phases(c canvas) {
 		}
 		drawn = to
 		c.line([]point{{from, 0}, {from, 1}}, ink{kind: inkEdge})
-		c.area([]point{{from, top}, {to, top}, {to, bottom}, {from, bottom}},
+		c.area(rectangle(from, top, to, bottom),
 			ink{kind: inkPhase, color: min(p.Color, phaseColors), data: "phase", name: p.Name})
 	}
 }
@@ -316,8 +317,7 @@ func (f *figure) rows(c canvas) {
 			}
 			if level := f.heat(list[i]); level >= 0 {
 				from, to := f.at(f.time.begin(i), 0).x, f.at(f.time.Ends[j], 0).x
-				c.area([]point{{from, bottom}, {to, bottom}, {to, bottom + 0.85*height}, {from, bottom + 0.85*height}},
-					ink{kind: inkHeat, color: level})
+				c.area(rectangle(from, bottom, to, bottom+0.85*height), ink{kind: inkHeat, color: level})
 			}
 			i = j + 1
 		}

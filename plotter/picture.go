@@ -299,8 +299,7 @@ func (p *picture) phases(with pen) {
 			continue
 		}
 		named[span.Name] = true
-		with.fill([]point{{x, y - size}, {x + size, y - size}, {x + size, y}, {x, y}},
-			ink{kind: inkPhase, color: min(span.Color, phaseColors)})
+		with.fill(rectangle(x, y-size, x+size, y), ink{kind: inkPhase, color: min(span.Color, phaseColors)})
 		with.text(point{x + size + 6, y}, span.Name, -1, "t")
 		x += width
 	}
@@ -352,8 +351,7 @@ func newPixelPen(width, height int) pixelPen {
 	c.SetDPI(92) // 9 points are 11.5 pixels
 	c.SetFont(chartdraw.GetDefaultFont())
 	c.SetFontSize(9)
-	w, h := float64(width), float64(height)
-	c.paint([]point{{0, 0}, {w, 0}, {w, h}, {0, h}}, drawing.ColorWhite)
+	c.paint(rectangle(0, 0, float64(width), float64(height)), drawing.ColorWhite)
 	return c
 }
 
