@@ -186,10 +186,8 @@ const peakMargin = 1.02
 // between two of them; 0 otherwise.
 func jobPeak(n *reporter.Node, memory *Series) float64 {
 	peak := n.Metric(reporter.MetricJobMemoryPeak)
-	if memory.Key != collector.JobMemory.Key() || !(peak > 0) || peak > maxAxis {
-		return 0
-	}
-	if highest := memory.Band.MaxOf(0, len(memory.Band.Max)); !(peak > peakMargin*highest) {
+	highest := memory.Band.MaxOf(0, len(memory.Band.Max))
+	if memory.Key != collector.JobMemory.Key() || !(peak > 0 && peak > peakMargin*highest) || peak > maxAxis {
 		return 0
 	}
 	return peak
@@ -302,13 +300,14 @@ func (c *Chart) Settle() (sentence string) {
 		return c.nothing
 	case removed == len(all):
 		return strings.TrimRight(c.Title+": always 0 "+c.Unit, " ") + "."
-	case c.ID != "disk_io":
-	case removed > 0 && c.Series[0].Dash > 0:
-		c.Title, c.Series[0].Dash, sentence = strings.Replace(c.Title, "Disk", "Disk writes", 1), 0, "Nothing read from disk."
-	case removed > 0:
-		c.Title, sentence = strings.Replace(c.Title, "Disk", "Disk reads", 1), "Nothing written to disk."
-	default:
-		c.Title = strings.Replace(c.Title, "Disk", "Disk reads and writes", 1)
+	case c.ID == "disk_io":
+		shown := "Disk reads and writes"
+		if removed > 0 && c.Series[0].Dash > 0 {
+			shown, sentence, c.Series[0].Dash = "Disk writes", "Nothing read from disk.", 0
+		} else if removed > 0 {
+			shown, sentence = "Disk reads", "Nothing written to disk."
+		}
+		c.Title = strings.Replace(c.Title, "Disk", shown, 1)
 	}
 	return sentence
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -154,7 +155,11 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		Title: "perfagent", Style: template.CSS(pageCSS), Script: pageScript(),
 		Head: p.head(r, conclusion), Siblings: p.options.Siblings,
 		Operations: p.operationsView(), Processes: p.processes(run), Metrics: p.metricsView(),
-		Cards: summary.JobCards(r), Footer: p.footer(), Data: p.data(run),
+		Cards: summary.JobCards(r), Footer: p.footer(),
+	}
+	v.Data = pageData{
+		Run:  run.ID + "@" + strconv.FormatInt(run.Start.UnixMicro(), 10) + "/" + n.name,
+		Live: p.options.Live.Milliseconds(), Times: map[string]timeData{}, Charts: map[string]chartData{},
 	}
 	if run.ID != "" {
 		v.Title = text.Printable(run.ID) + " · perfagent"

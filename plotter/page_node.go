@@ -396,14 +396,6 @@ type seriesData struct {
 	Max  reporter.Numbers `json:"hi,omitempty"`
 }
 
-// data returns the data of the script, without the charts.
-func (p *Page) data(run *reporter.Run) pageData {
-	return pageData{
-		Run:  run.ID + "@" + strconv.FormatInt(run.Start.UnixMicro(), 10) + "/" + p.nodes[0].name,
-		Live: p.options.Live.Milliseconds(), Times: map[string]timeData{}, Charts: map[string]chartData{},
-	}
-}
-
 // add adds the values of a chart, divided by the scale of its axis.
 func (d *pageData) add(p *pageNode, key string, c *Chart, axis Axis) {
 	digits := func(list reporter.Numbers) reporter.Numbers {

@@ -278,14 +278,14 @@ func (p *Page) nodeMaps(v *pageView, order []int) {
 		}
 		if any {
 			v.addMap(heatMap{ID: strings.ToLower(title), Title: title + ", highest, of what each node may use",
-				Scale: "100 %", Picture: encodeHeat(rows, heatColumns), FirstFailure: ring},
-				mapData{names, length, 100, "%"})
+				Scale: "100 %", FirstFailure: ring}, rows, heatColumns, mapData{names, length, 100, "%"})
 		}
 	}
 }
 
-// addMap adds a heat map.
-func (v *pageView) addMap(m heatMap, data mapData) {
+// addMap adds a heat map of rows of percentages.
+func (v *pageView) addMap(m heatMap, rows [][]float64, columns int, data mapData) {
+	m.Picture = encodeHeat(rows, columns)
 	m.Height = max(40, min(18, max(1, 420/len(data.Names)))*len(data.Names))
 	v.Data.Maps[m.ID] = data
 	v.Nodes.Maps = append(v.Nodes.Maps, m)
@@ -294,10 +294,7 @@ func (v *pageView) addMap(m heatMap, data mapData) {
 // resample resamples values into columns of equal time. Each column has the maximum of the buckets that overlap it, or
 // NaN if none does.
 func resample(list reporter.Numbers, t Timeline, offset, length float64, columns int) []float64 {
-	out, width := make([]float64, columns), length/float64(columns)
-	for i := range out {
-		out[i] = math.NaN()
-	}
+	out, width := slices.Repeat([]float64{math.NaN()}, columns), length/float64(columns)
 
 	begin := offset
 	for i, v := range list[:min(len(list), len(t.Ends))] {

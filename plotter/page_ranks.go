@@ -139,11 +139,11 @@ func (p *Page) rankMaps(v *pageView) {
 			}
 		}
 		scale, unit := binaryUnit(top, u.column.Info().Unit.Symbol())
-		m := heatMap{ID: u.id, Title: u.title, Scale: short(top/scale) + " " + unit, Picture: encodeHeat(rows, rankColumns)}
+		m := heatMap{ID: u.id, Title: u.title, Scale: short(top/scale) + " " + unit}
 		if failed >= 0 {
 			m.FirstFailure = p.failed.position(failed, len(rows), of.time.Start, of.ranks.length)
 		}
-		v.addMap(m, mapData{names, length, top / scale, unit})
+		v.addMap(m, rows, rankColumns, mapData{names, length, top / scale, unit})
 	}
 }
 

@@ -166,7 +166,8 @@ func gpuPlans(gpus int) (plans []chartPlan) {
 		{"gpu_power", "GPU power", collector.GPUPower, false},
 		{"gpu_temperature", "GPU temperature", collector.GPUTemperature, true},
 	} {
-		p := chartPlan{ID: row.id, Title: row.title, column: collector.GPUColumn(0, row.key), Level: row.level, optional: true}
+		p := chartPlan{ID: row.id, Title: row.title, Level: row.level, optional: true,
+			column: collector.GPUColumn(0, row.key)}
 		for i := range gpus {
 			p.Series = append(p.Series, line(fmt.Sprintf("GPU %d", i), collector.GPUColumn(i, row.key), 0, 0).styled(i))
 		}

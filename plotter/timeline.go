@@ -131,10 +131,7 @@ func (t *Timeline) unmeasured(c *Chart) {
 	if !d.last {
 		return
 	}
-	first := 0
-	for first < len(t.Ends) && t.Ends[first] < d.seen {
-		first++
-	}
+	first, _ := slices.BinarySearch(t.Ends, d.seen)
 	for i := range c.Series {
 		c.Series[i].Band = mapped(c.Series[i].Band, func(list reporter.Numbers) reporter.Numbers {
 			list = slices.Clone(list)
