@@ -74,21 +74,21 @@ func (c *pageCanvas) label(at point, words string, kind labelKind) {
 	left, format := 100*at.x, ""
 	switch {
 	case kind == labelValue:
-		format = `<i class="y" style="bottom:%[2].1f%%">%[3]s</i>`
+		format = `<i class="y" style="bottom:%.1[2]f%%">%[3]s</i>`
 	case kind == labelTime && left < 1:
 		format = `<i class="x z">%[3]s</i>`
 	case kind == labelTime && left > 97:
 		format = `<i class="x e">%[3]s</i>`
 	case kind == labelTime:
-		format = `<i class="x" style="left:%[1].1f%%">%[3]s</i>`
+		format = `<i class="x" style="left:%.1[1]f%%">%[3]s</i>`
 	case kind == labelLimit:
-		format = `<b class="lm" style="bottom:%[2].1f%%">%[3]s</b>`
+		format = `<b class="lm" style="bottom:%.1[2]f%%">%[3]s</b>`
 	case kind == labelPeak:
-		format = `<b class="pv" style="bottom:%[2].1f%%">%[3]s</b>`
+		format = `<b class="pv" style="bottom:%.1[2]f%%">%[3]s</b>`
 	case left < 30: // a death
-		format = `<b class="kx" style="left:%[1].1f%%">%[3]s</b>`
+		format = `<b class="kx" style="left:%.1[1]f%%">%[3]s</b>`
 	default:
-		left, format = 100-left, `<b class="kx" style="right:%[1].1f%%">%[3]s</b>`
+		left, format = 100-left, `<b class="kx" style="right:%.1[1]f%%">%[3]s</b>`
 	}
 	c.labels = fmt.Appendf(c.labels, format, left, 100*at.y, template.HTMLEscapeString(words))
 }

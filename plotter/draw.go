@@ -273,8 +273,7 @@ func (f *figure) marks(c canvas) {
 	}
 }
 
-// death draws the time of a kill and, in the chart of the memory, the unmeasured rise from the last sample before it to
-// the limit.
+// death draws the time of a kill and, in the chart of the memory, the unmeasured rise to the limit.
 func (f *figure) death(c canvas) {
 	d := f.time.Death
 	if d == nil {
@@ -285,9 +284,14 @@ func (f *figure) death(c canvas) {
 	words := d.Words
 	if f.chart.ID == "memory" {
 		words += " at " + text.Seconds(d.At)
+		f.lastRise(c, d)
 	}
 	c.label(point{x, 1}, words, labelDeath)
-	if f.chart.ID != "memory" || d.Limit == 0 || len(f.chart.Series) == 0 {
+}
+
+// lastRise draws the rise of the memory from the last sample before a kill to the limit.
+func (f *figure) lastRise(c canvas, d *Death) {
+	if d.Limit == 0 || len(f.chart.Series) == 0 {
 		return
 	}
 	end := f.at(d.At, d.Limit)
