@@ -2,6 +2,7 @@ package plotter
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,8 +36,7 @@ func short(v float64) string {
 			v = math.Nextafter(v, math.Copysign(math.Inf(1), v))
 		}
 	}
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64) // always a number
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
+	return exact(rounded(v))
 }
 
 // The units of a time axis, in seconds.
@@ -66,14 +66,9 @@ func newTimeAxis(length float64, ticks int) Axis {
 	case length < 5:
 		steps = nil
 	}
-	step := 0.0
-	for _, s := range steps {
-		if step == 0 && s*a.Scale*float64(ticks) >= length {
-			step = s * a.Scale
-		}
-	}
-	if step == 0 {
-		step = niceStep(length/float64(ticks)/a.Scale) * a.Scale
+	step := niceStep(length/float64(ticks)/a.Scale) * a.Scale
+	if k := slices.IndexFunc(steps, func(s float64) bool { return s*a.Scale*float64(ticks) >= length }); k >= 0 {
+		step = steps[k] * a.Scale
 	}
 	a.Ticks = multiples(step, length, 2*ticks)
 	return a

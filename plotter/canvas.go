@@ -15,28 +15,9 @@ type svgPaths struct{ out []byte }
 // addf appends markup. Text from a report must be escaped.
 func (c *svgPaths) addf(format string, args ...any) { c.out = fmt.Appendf(c.out, format, args...) }
 
-// classes returns the CSS classes of an ink: "j s1 d2".
-func (i ink) classes() string {
-	out := [...]string{"g", "base", "w", "b", "j", "o", "l", "un", "k", "dot", "pk", "mk", "pb", "ph", "h"}[i.kind]
-	switch i.kind {
-	case inkHeat:
-		out += strconv.Itoa(i.color)
-	case inkPhase:
-		out += " p" + strconv.Itoa(i.color)
-	case inkLine, inkBand:
-		if i.color > 0 {
-			out += " s" + strconv.Itoa(i.color%len(seriesColors))
-		}
-		if i.dash > 0 {
-			out += " d" + strconv.Itoa(i.dash%len(dashes()))
-		}
-	}
-	return out
-}
-
 // path writes a path through points. Horizontal and vertical segments use H and V, which are shorter.
 func (c *svgPaths) path(points []point, with ink, end string) {
-	c.addf(`<path class="%s`, with.classes())
+	c.addf(`<path class="%s`, with.look().class)
 	if with.data != "" {
 		c.addf(`" data-%s="%s`, with.data, template.HTMLEscapeString(with.name))
 	}
@@ -73,56 +54,43 @@ const (
 	pageHeight = 200
 )
 
+func viewBox() box { return box{width: pageWidth, height: pageHeight} }
+
 // pageCanvas draws a chart of the page: an SVG of any size, and its labels as HTML, which keep their size.
 type pageCanvas struct {
 	svgPaths
 	labels []byte
-	shape  []point // buffer
-}
-
-// place returns points in the viewBox, rounded to its decimals.
-func (c *pageCanvas) place(points []point) []point {
-	c.shape = c.shape[:0]
-	for _, p := range points {
-		c.shape = append(c.shape, point{math.Round(p.x*pageWidth*10) / 10, math.Round((1-p.y)*pageHeight*10) / 10})
-	}
-	return c.shape
 }
 
 func (c *pageCanvas) line(points []point, with ink) {
 	if with.kind != inkBase { // the page's style has it
-		c.path(c.place(points), with, "")
+		c.path(viewBox().placed(points), with, "")
 	}
 }
 
-func (c *pageCanvas) area(points []point, with ink) { c.path(c.place(points), with, "Z") }
+func (c *pageCanvas) area(points []point, with ink) { c.path(viewBox().placed(points), with, "Z") }
 
 func (c *pageCanvas) label(at point, words string, kind labelKind) {
-	words = template.HTMLEscapeString(words)
-	add := func(format string, args ...any) { c.labels = fmt.Appendf(c.labels, format, args...) }
-	switch left, bottom := 100*at.x, 100*at.y; kind {
-	case labelValue, labelRow:
-		add(`<i class="y" style="bottom:%.1f%%">%s</i>`, bottom, words)
-	case labelTime:
-		switch {
-		case left < 1:
-			add(`<i class="x z">%s</i>`, words)
-		case left > 97:
-			add(`<i class="x e">%s</i>`, words)
-		default:
-			add(`<i class="x" style="left:%.1f%%">%s</i>`, left, words)
-		}
-	case labelLimit:
-		add(`<b class="lm" style="bottom:%.1f%%">%s</b>`, bottom, words)
-	case labelPeak:
-		add(`<b class="pv" style="bottom:%.1f%%">%s</b>`, bottom, words)
-	case labelDeath:
-		if left < 30 {
-			add(`<b class="kx" style="left:%.1f%%">%s</b>`, left, words)
-		} else {
-			add(`<b class="kx" style="right:%.1f%%">%s</b>`, 100-left, words)
-		}
+	left, format := 100*at.x, ""
+	switch {
+	case kind == labelValue:
+		format = `<i class="y" style="bottom:%.1[2]f%%">%[3]s</i>`
+	case kind == labelTime && left < 1:
+		format = `<i class="x z">%[3]s</i>`
+	case kind == labelTime && left > 97:
+		format = `<i class="x e">%[3]s</i>`
+	case kind == labelTime:
+		format = `<i class="x" style="left:%.1[1]f%%">%[3]s</i>`
+	case kind == labelLimit:
+		format = `<b class="lm" style="bottom:%.1[2]f%%">%[3]s</b>`
+	case kind == labelPeak:
+		format = `<b class="pv" style="bottom:%.1[2]f%%">%[3]s</b>`
+	case left < 30: // a death
+		format = `<b class="kx" style="left:%.1[1]f%%">%[3]s</b>`
+	default:
+		left, format = 100-left, `<b class="kx" style="right:%.1[1]f%%">%[3]s</b>`
 	}
+	c.labels = fmt.Appendf(c.labels, format, left, 100*at.y, template.HTMLEscapeString(words))
 }
 
 // html returns the chart as HTML. words describe it for people who cannot see it.
@@ -131,8 +99,19 @@ func (c *pageCanvas) html(words string) template.HTML {
 	return template.HTML(fmt.Sprintf(picture, pageWidth, pageHeight, template.HTMLEscapeString(words), c.out, c.labels))
 }
 
-// box is the place of a chart in a picture, in pixels.
-type box struct{ x, y, width, height float64 }
+// pen draws in a picture, at places in pixels. The side of a text is −1 if it begins at its place, 0 if it is centered
+// there, and 1 if it ends there.
+type pen interface {
+	stroke(points []point, with ink)
+	fill(points []point, with ink)
+	text(at point, words string, side int, look string)
+}
+
+// box is the place of a chart in a picture, in pixels. It is a canvas.
+type box struct {
+	pen
+	x, y, width, height float64
+}
 
 // place returns the place of p in pixels, with one decimal.
 func (b box) place(p point) point {
@@ -148,44 +127,35 @@ func (b box) placed(points []point) []point {
 	return out
 }
 
-// labelAt returns the place of a label in pixels, its side (−1: it begins there, 0: it is centered, 1: it ends there),
-// and its look.
-func (b box) labelAt(at point, kind labelKind) (p point, side int, look string) {
-	p = b.place(at)
-	switch kind {
-	case labelValue, labelRow:
-		return point{p.x - 6, p.y + 4}, 1, "t"
+func (b box) line(points []point, with ink) { b.stroke(b.placed(points), with) }
+func (b box) area(points []point, with ink) { b.fill(b.placed(points), with) }
+
+func (b box) label(at point, words string, kind labelKind) {
+	switch p := b.place(at); kind {
+	case labelValue:
+		b.text(point{p.x - 6, p.y + 4}, words, 1, "t")
 	case labelTime:
-		return point{p.x, b.y + b.height + 24}, 0, "t"
+		b.text(point{p.x, b.y + b.height + 24}, words, 0, "t")
 	case labelLimit:
-		return point{p.x + 6, p.y - 4}, -1, "t b"
+		b.text(point{p.x + 6, p.y - 4}, words, -1, "t b")
 	case labelPeak:
-		return point{p.x + 6, p.y + 4}, -1, "t j"
+		b.text(point{p.x + 6, p.y + 4}, words, -1, "t j")
 	case labelDeath:
-		if side = 1; at.x < 0.3 {
+		side := 1
+		if at.x < 0.3 {
 			side = -1
 		}
-		return point{p.x, b.y - 4}, side, "t k"
+		b.text(point{p.x, b.y - 4}, words, side, "t k")
 	}
-	return p, -1, "t"
 }
 
-// fileCanvas draws a chart in an SVG file.
-type fileCanvas struct {
-	*svgPaths
-	box
-}
+// svgPen draws in an SVG file.
+type svgPen struct{ svgPaths }
 
-func (c fileCanvas) line(points []point, with ink) { c.path(c.placed(points), with, ""); c.addf("\n") }
-func (c fileCanvas) area(points []point, with ink) { c.path(c.placed(points), with, "Z"); c.addf("\n") }
+func (c *svgPen) stroke(points []point, with ink) { c.path(points, with, ""); c.addf("\n") }
+func (c *svgPen) fill(points []point, with ink)   { c.path(points, with, "Z"); c.addf("\n") }
 
-func (c fileCanvas) label(at point, words string, kind labelKind) {
-	p, side, look := c.labelAt(at, kind)
-	c.text(p, words, side, look)
-}
-
-// text writes a text at a place in pixels.
-func (c *svgPaths) text(p point, words string, side int, look string) {
+func (c *svgPen) text(p point, words string, side int, look string) {
 	c.addf("<text class=\"%s%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
 		look, [...]string{"", " mid", " end"}[side+1], p.x, p.y, template.HTMLEscapeString(words))
 }

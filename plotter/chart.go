@@ -75,14 +75,20 @@ func Charts(n *reporter.Node) []Chart {
 
 // chart returns the chart of n for the plan, measured or not.
 func (p chartPlan) chart(n *reporter.Node) Chart {
-	c := Chart{chartPlan: p, Unit: p.unit(), Signed: p.line.Signed(), Capacity: p.capacityOf(n)}
+	c := Chart{chartPlan: p, Unit: infoOf(p.column).Unit.Symbol(), Signed: p.line.Signed(), Capacity: p.capacityOf(n)}
+	if p.line.Kind != "" {
+		c.Unit = p.line.Unit().Symbol()
+	}
 	c.Bound, c.BoundText = jobBound(infoOf(p.column).Bound, n.Limits)
 	c.Series = measured(n, p.Series)
 	if len(c.Series) == 0 && len(p.node) > 0 {
 		c.Series, c.Title = measured(n, p.node), p.Title+" of the node"
 	}
-	if len(c.Series) > 1 && p.column == collector.JobMemory {
-		c.dropAlike()
+	if len(c.Series) > 1 && p.column == collector.JobMemory { // one number for one thing
+		job := c.Series[0].top()
+		c.Series = slices.DeleteFunc(c.Series, func(s Series) bool {
+			return s.column == collector.LimitMemory && s.top() <= alike*job && job <= alike*s.top()
+		})
 	}
 	c.addWhole(n)
 	c.Rows = len(c.Series) > maxLineGPUs && strings.HasPrefix(c.ID, "gpu")
@@ -95,21 +101,14 @@ func (p chartPlan) chart(n *reporter.Node) Chart {
 // alike is the greatest ratio of two peaks of memory that look the same.
 const alike = 1.05
 
-// dropAlike removes the memory that is counted against the limit if it is about the job's own, so that a chart has one
-// number for one thing.
-func (c *Chart) dropAlike() {
-	job := &c.Series[0]
-	c.Series = slices.DeleteFunc(c.Series, func(s Series) bool {
-		return s.column == collector.LimitMemory && s.top() <= alike*job.top() && job.top() <= alike*s.top()
-	})
-}
-
 // measured returns the measured series with their bands.
 func measured(n *reporter.Node, plan []Series) (out []Series) {
 	for _, s := range plan {
-		var ok bool
-		s.Key = s.key()
-		if s.Band, ok = bandOf(n, s.Key); ok {
+		if s.Key = s.column.Key(); s.line.Kind != "" {
+			s.Key = s.line.Key()
+		}
+		if band, ok := bandOf(n, s.Key); ok {
+			s.Band = band
 			out = append(out, s)
 		}
 	}
@@ -127,7 +126,13 @@ func (c *Chart) addWhole(n *reporter.Node) {
 		}
 		switch {
 		case percent && c.Capacity > 0:
-			band = scaled(band, c.Capacity/100)
+			band = mapped(band, func(list reporter.Numbers) reporter.Numbers {
+				list = slices.Clone(list)
+				for i := range list {
+					list[i] *= c.Capacity / 100
+				}
+				return list
+			})
 		case percent:
 			c.Unit, c.Bound, c.BoundText = "%", 0, ""
 		}
@@ -155,26 +160,18 @@ func difference(all, part reporter.Numbers) reporter.Numbers {
 	return out
 }
 
-// scaled returns b with all values multiplied by the factor by.
-func scaled(b reporter.Band, by float64) reporter.Band {
-	times := func(list reporter.Numbers) reporter.Numbers {
-		out := make(reporter.Numbers, len(list))
-		for i, v := range list {
-			out[i] = v * by
-		}
-		return out
-	}
-	return reporter.Band{Min: times(b.Min), Mean: times(b.Mean), Max: times(b.Max)}
+// mapped returns b with each of its lists replaced by of(list).
+func mapped(b reporter.Band, of func(reporter.Numbers) reporter.Numbers) reporter.Band {
+	return reporter.Band{Min: of(b.Min), Mean: of(b.Mean), Max: of(b.Max)}
 }
 
 // capacityOf returns how much of the chart's resource n has; 0 if that is unknown.
 func (p *chartPlan) capacityOf(n *reporter.Node) float64 {
-	if len(p.whole) == 0 || n.Host == nil {
-		return 0
-	}
-	v := n.Host.MemoryMB
-	if p.column == collector.JobCPU {
+	v := 0.0
+	if n.Host != nil && p.column == collector.JobCPU {
 		v = float64(n.Host.CPUs)
+	} else if n.Host != nil && len(p.whole) > 0 {
+		v = n.Host.MemoryMB
 	}
 	if v > 0 && v <= maxAxis {
 		return v
@@ -189,10 +186,8 @@ const peakMargin = 1.02
 // between two of them; 0 otherwise.
 func jobPeak(n *reporter.Node, memory *Series) float64 {
 	peak := n.Metric(reporter.MetricJobMemoryPeak)
-	if memory.Key != collector.JobMemory.Key() || !(peak > 0) || peak > maxAxis {
-		return 0
-	}
-	if highest := memory.Band.MaxOf(0, len(memory.Band.Max)); !(peak > peakMargin*highest) {
+	highest := memory.Band.MaxOf(0, len(memory.Band.Max))
+	if memory.Key != collector.JobMemory.Key() || !(peak > 0 && peak > peakMargin*highest) || peak > maxAxis {
 		return 0
 	}
 	return peak
@@ -212,24 +207,17 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	name := text.Clip(text.Printable(key), keyLetters)
 	c := Chart{chartPlan: chartPlan{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}}
 	if column, known := collector.ColumnByKey(key); known {
-		c.Unit, c.Level = column.Info().Unit.Symbol(), isLevel(column)
+		info := infoOf(column)
+		c.Unit = column.Info().Unit.Symbol()
+		c.Level = column == collector.MemPercent || column == collector.DiskPercent ||
+			column == collector.LimitMemoryPercent || info.Kind == collector.Gauge && info.Unit != collector.Percent &&
+			info.Unit.Symbol() != "W" && column != collector.JobCPU
 	}
 	if line, work := reporter.ParseTimelineKey(key); work {
 		c.Unit, c.Signed = line.Unit().Symbol(), line.Signed()
 	}
 
 	return c, nil
-}
-
-// isLevel reports whether values of c are levels: of memory, of a file system, or a temperature.
-func isLevel(c collector.Column) bool {
-	info := infoOf(c)
-	switch c {
-	case collector.MemPercent, collector.DiskPercent, collector.LimitMemoryPercent:
-		return true
-	}
-	return info.Kind == collector.Gauge && info.Unit != collector.Percent && info.Unit.Symbol() != "W" &&
-		c != collector.JobCPU
 }
 
 // measuredKeys lists the keys that ChartOf can draw, but only the first lines of operations.
@@ -251,7 +239,6 @@ func measuredKeys(n *reporter.Node) string {
 	if len(out) == 0 {
 		return "none"
 	}
-
 	return text.List(out, columns+maxLines)
 }
 
@@ -271,9 +258,8 @@ func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 
 // The thresholds of significant values.
 const (
-	quietLevel   = 1    // percent of the disk
+	quietPercent = 1    // of the disk or of the time
 	fullLevel    = 90   // percent: a nearly full disk is significant
-	quietPercent = 1    // percent of the time
 	quietRate    = 0.01 // MiB/s
 )
 
@@ -288,7 +274,7 @@ func (c *Chart) quiet(s *Series) bool {
 	}
 	switch {
 	case c.ID == "disk_space":
-		return !(greatest-least >= quietLevel || greatest >= fullLevel)
+		return !(greatest-least >= quietPercent || greatest >= fullLevel)
 	case len(c.whole) > 0: // CPU and memory are always shown
 		return false
 	case c.Unit == "%":
@@ -314,13 +300,14 @@ func (c *Chart) Settle() (sentence string) {
 		return c.nothing
 	case removed == len(all):
 		return strings.TrimRight(c.Title+": always 0 "+c.Unit, " ") + "."
-	case c.ID != "disk_io":
-	case removed > 0 && c.Series[0].Dash > 0:
-		c.Title, c.Series[0].Dash, sentence = strings.Replace(c.Title, "Disk", "Disk writes", 1), 0, "Nothing read from disk."
-	case removed > 0:
-		c.Title, sentence = strings.Replace(c.Title, "Disk", "Disk reads", 1), "Nothing written to disk."
-	default:
-		c.Title = strings.Replace(c.Title, "Disk", "Disk reads and writes", 1)
+	case c.ID == "disk_io":
+		shown := "Disk reads and writes"
+		if removed > 0 && c.Series[0].Dash > 0 {
+			shown, sentence, c.Series[0].Dash = "Disk writes", "Nothing read from disk.", 0
+		} else if removed > 0 {
+			shown, sentence = "Disk reads", "Nothing written to disk."
+		}
+		c.Title = strings.Replace(c.Title, "Disk", shown, 1)
 	}
 	return sentence
 }

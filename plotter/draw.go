@@ -46,12 +46,11 @@ const (
 type labelKind int
 
 const (
-	labelValue labelKind = iota // left of the axis
+	labelValue labelKind = iota // left of the axis or of a row
 	labelTime                   // below the axis
 	labelLimit                  // above a line, at the left
 	labelPeak                   // right of a tick
 	labelDeath                  // above the chart
-	labelRow                    // left of a row
 )
 
 // canvas is a target for charts: the page, an SVG file, or pixels.
@@ -81,13 +80,6 @@ func newFigure(chart *Chart, t *Timeline, columns, rows int) *figure {
 		f.ys.Max = 100
 	}
 	return f
-}
-
-// whole returns the figure of chart, which has the same times, at the scale of the node.
-func (f *figure) whole(chart *Chart) *figure {
-	out := *f
-	out.chart, out.ys = chart, valueAxis(chart.Unit, 0, chart.Capacity, true, 3)
-	return &out
 }
 
 // draw draws the chart.
@@ -141,7 +133,8 @@ func (f *figure) band(c canvas, i int) {
 	if s.Others {
 		return
 	}
-	if i == 0 && !f.chart.Signed && f.chart.washed() {
+	ofJob := !slices.ContainsFunc(f.chart.Series, func(s Series) bool { return s.Color > 0 })
+	if i == 0 && !f.chart.Signed && ofJob { // all own series are about the job
 		for from, to := range measuredSpans(s.Band.Mean) {
 			area := f.outline(f.shape[:0], s.Band.Mean, from, to)
 			f.shape = append(area, point{area[len(area)-1].x, 0}, point{area[0].x, 0})
@@ -172,33 +165,33 @@ func flat(area []point) bool {
 
 // series draws the line of s, one shape for each measured span.
 func (f *figure) series(c canvas, s *Series) {
-	with := ink{kind: inkLine, color: s.Color, dash: s.Dash}
-	if s.Others {
-		if s.top() > f.ys.Max { // out of sight
-			return
-		}
-		with = ink{kind: inkOthers}
+	if s.Others && s.top() > f.ys.Max { // out of sight
+		return
 	}
 	for from, to := range measuredSpans(s.Band.Mean) {
 		f.shape = f.outline(f.shape[:0], s.Band.Mean, from, to)
-		c.line(f.shape, with)
+		c.line(f.shape, s.ink())
 	}
+}
+
+// ink returns the style of the line of s.
+func (s *Series) ink() ink {
+	if s.Others {
+		return ink{kind: inkOthers}
+	}
+	return ink{kind: inkLine, color: s.Color, dash: s.Dash}
 }
 
 // measuredSpans yields the ranges [from, to) of list in which every value was measured.
 func measuredSpans(list reporter.Numbers) func(yield func(from, to int) bool) {
 	return func(yield func(from, to int) bool) {
-		from := -1
-		for i := 0; i <= len(list); i++ {
-			measured := i < len(list) && !math.IsNaN(list[i])
-			switch {
-			case measured && from < 0:
-				from = i
-			case !measured && from >= 0:
-				if !yield(from, i) {
-					return
-				}
-				from = -1
+		for to := 0; to < len(list); to++ {
+			from := to
+			for to < len(list) && !math.IsNaN(list[to]) {
+				to++
+			}
+			if from < to && !yield(from, to) {
+				return
 			}
 		}
 	}
@@ -245,6 +238,11 @@ func (f *figure) bounds(c canvas) {
 	}
 }
 
+// rectangle returns the outline of a rectangle between two opposite corners.
+func rectangle(x1, y1, x2, y2 float64) []point {
+	return []point{{x1, y1}, {x2, y1}, {x2, y2}, {x1, y2}}
+}
+
 // phaseColors is the number of colors of phases. Further phases are gray.
 const phaseColors = 6
 
@@ -259,7 +257,7 @@ func (f *figure) phases(c canvas) {
 		}
 		drawn = to
 		c.line([]point{{from, 0}, {from, 1}}, ink{kind: inkEdge})
-		c.area([]point{{from, top}, {to, top}, {to, bottom}, {from, bottom}},
+		c.area(rectangle(from, top, to, bottom),
 			ink{kind: inkPhase, color: min(p.Color, phaseColors), data: "phase", name: p.Name})
 	}
 }
@@ -314,7 +312,7 @@ func (f *figure) rows(c canvas) {
 	height := 1 / float64(len(f.chart.Series))
 	for k, s := range f.chart.Series {
 		bottom := 1 - float64(k+1)*height
-		c.label(point{0, bottom + height/2}, strings.TrimPrefix(s.Label, "GPU "), labelRow)
+		c.label(point{0, bottom + height/2}, strings.TrimPrefix(s.Label, "GPU "), labelValue)
 		list := s.Band.Mean[:min(len(s.Band.Mean), len(f.time.Ends))]
 		for i := 0; i < len(list); {
 			j := i
@@ -323,8 +321,7 @@ func (f *figure) rows(c canvas) {
 			}
 			if level := f.heat(list[i]); level >= 0 {
 				from, to := f.at(f.time.begin(i), 0).x, f.at(f.time.Ends[j], 0).x
-				c.area([]point{{from, bottom}, {to, bottom}, {to, bottom + 0.85*height}, {from, bottom + 0.85*height}},
-					ink{kind: inkHeat, color: level})
+				c.area(rectangle(from, bottom, to, bottom+0.85*height), ink{kind: inkHeat, color: level})
 			}
 			i = j + 1
 		}
@@ -384,11 +381,6 @@ func (c *Chart) allowed(end float64) string {
 // needsKey reports whether a key must name the series.
 func (c *Chart) needsKey() bool {
 	return !c.Rows && len(c.Series) > 0 && (c.line.Kind != "" || len(c.own()) > 1)
-}
-
-// washed reports whether the first series has an area below it, because all own series are about the job.
-func (c *Chart) washed() bool {
-	return !slices.ContainsFunc(c.Series, func(s Series) bool { return s.Color > 0 })
 }
 
 // dropUnseen removes the memory of others, which is only in sight at the scale of the node.

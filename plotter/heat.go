@@ -15,7 +15,11 @@ const heatLevels = 200
 // encodeHeat returns rows of percentages as a PNG with one pixel per value, in base64. NaN, and the missing end of a
 // short row, are transparent.
 func encodeHeat(rows [][]float64, columns int) string {
-	img := image.NewPaletted(image.Rect(0, 0, columns, len(rows)), heatPalette())
+	palette := color.Palette{color.NRGBA{}}
+	for i := range heatLevels {
+		palette = append(palette, heatColor(float64(i)/(heatLevels-1)))
+	}
+	img := image.NewPaletted(image.Rect(0, 0, columns, len(rows)), palette)
 	for y, row := range rows {
 		for x, v := range row {
 			if !math.IsNaN(v) {
@@ -29,31 +33,13 @@ func encodeHeat(rows [][]float64, columns int) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// heatPalette returns the colors of a heat map.
-func heatPalette() color.Palette {
-	out := color.Palette{color.NRGBA{}}
-	for i := range heatLevels {
-		out = append(out, heatColor(float64(i)/(heatLevels-1)))
-	}
-	return out
-}
-
 // heatColor returns the color of share, from 0 to 1. Colors go from sand over blue to dark violet. A lighter color
 // means less for every kind of color vision, and in grayscale.
 func heatColor(share float64) color.NRGBA {
-	stops := [...]color.NRGBA{
-		{0xf2, 0xf0, 0xe6, 0xff},
-		{0x9e, 0xcf, 0xd6, 0xff},
-		{0x3a, 0x8f, 0xb7, 0xff},
-		{0x27, 0x4f, 0x8f, 0xff},
-		{0x2a, 0x1a, 0x52, 0xff},
-	}
+	stops := [...]color.NRGBA{rgb(0xf2f0e6), rgb(0x9ecfd6), rgb(0x3a8fb7), rgb(0x274f8f), rgb(0x2a1a52)}
 	at := share * float64(len(stops)-1)
 	k := min(int(at), len(stops)-2)
-	return mixed(stops[k], stops[k+1], at-float64(k))
-}
-
-func mixed(a, b color.NRGBA, share float64) color.NRGBA {
-	mix := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + share*(float64(y)-float64(x)))) }
+	a, b := stops[k], stops[k+1]
+	mix := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + (at-float64(k))*(float64(y)-float64(x)))) }
 	return color.NRGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 0xff}
 }

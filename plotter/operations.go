@@ -14,36 +14,29 @@ const (
 )
 
 // operationPlans returns the charts of operations and other series of the job, with the given lines.
-func operationPlans(lines []reporter.OperationTimeline) []chartPlan {
-	const rate, duration = reporter.LineRate, reporter.LineTime
-	plans := []chartPlan{
-		{ID: "operations", Title: "Operations", line: reporter.OperationTimeline{Kind: reporter.OpKind, Number: rate}},
-		{ID: "operation_time", Title: "Time of operations",
-			line: reporter.OperationTimeline{Kind: reporter.OpKind, Number: duration}},
-		{ID: "counters", Title: "Counters", line: reporter.OperationTimeline{Kind: reporter.CounterKind, Number: rate}},
-		{ID: "gauges", Title: "Gauges", Level: true, line: reporter.OperationTimeline{Kind: reporter.GaugeKind}},
-		{
-			ID: "transfers", Title: "Transfers",
-			line: reporter.OperationTimeline{Kind: reporter.TransferKind, Number: reporter.LineThroughput},
-		},
-	}
-	for i := range plans {
-		plans[i].optional, plans[i].Series = true, lineSeries(lines, plans[i].line)
-	}
-
-	return plans
-}
-
-// lineSeries returns a series for each line of the given kind, which is the result of kindOf.
-func lineSeries(lines []reporter.OperationTimeline, kind reporter.OperationTimeline) []Series {
-	var out []Series
-	for _, l := range lines {
-		if kindOf(l) == kind {
-			s := Series{Label: text.Clip(text.Printable(l.Series), lineLetters), line: l}
-			out = append(out, s.styled(len(out)))
+func operationPlans(lines []reporter.OperationTimeline) (plans []chartPlan) {
+	for _, row := range []struct {
+		id, title string
+		kind      reporter.OperationKind
+		number    string
+	}{
+		{"operations", "Operations", reporter.OpKind, reporter.LineRate},
+		{"operation_time", "Time of operations", reporter.OpKind, reporter.LineTime},
+		{"counters", "Counters", reporter.CounterKind, reporter.LineRate},
+		{"gauges", "Gauges", reporter.GaugeKind, ""},
+		{"transfers", "Transfers", reporter.TransferKind, reporter.LineThroughput},
+	} {
+		p := chartPlan{ID: row.id, Title: row.title, Level: row.kind == reporter.GaugeKind, optional: true,
+			line: reporter.OperationTimeline{Kind: row.kind, Number: row.number}}
+		for _, l := range lines {
+			if kindOf(l) == p.line {
+				s := Series{Label: text.Clip(text.Printable(l.Series), lineLetters), line: l}
+				p.Series = append(p.Series, s.styled(len(p.Series)))
+			}
 		}
+		plans = append(plans, p)
 	}
-	return out
+	return plans
 }
 
 // kindOf returns what l has in common with the other lines of its chart: all but the series.
@@ -66,14 +59,15 @@ func chosenLines(n *reporter.Node) (chosen []reporter.OperationTimeline, more in
 	byPeak := slices.SortedStableFunc(slices.Values(lines), func(a, b reporter.OperationTimeline) int {
 		return cmp.Compare(peaks[b], peaks[a])
 	})
-
 	count, drawn := make(map[reporter.OperationTimeline]int), make(map[reporter.OperationTimeline]bool)
 	for _, l := range byPeak {
-		kind := kindOf(l)
-		drawn[l] = count[kind] < maxLines
-		count[kind]++
+		drawn[l] = count[kindOf(l)] < maxLines
+		count[kindOf(l)]++
 	}
-	chosen = slices.DeleteFunc(slices.Clone(lines), func(l reporter.OperationTimeline) bool { return !drawn[l] })
-
+	for _, l := range lines {
+		if drawn[l] {
+			chosen = append(chosen, l)
+		}
+	}
 	return chosen, len(lines) - len(chosen)
 }

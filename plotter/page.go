@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -49,6 +51,7 @@ type Page struct {
 	options     PageOptions
 	nodes       []*pageNode
 	ranks       int // of all nodes
+	failed      failure
 	remoteNodes int // nodes with their series in a store
 }
 
@@ -77,30 +80,29 @@ func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 
 // pageView is the data of the template of a page.
 type pageView struct {
-	Title, Note string
-	Style       template.CSS
-	Script      template.JS
-	Head        headView
-	Live        *liveView // nil unless the page is served during the run
-	Phase       string    // current phase of a running job
-	Siblings    []string  // pages of other nodes
-	Key         []keyItem // of all charts
-	Charts      []pageChart
-	Sentences   []string // in place of charts without usage
-	Phases      []phaseRow
-	HasGPU      bool   // some phase has numbers of GPUs
-	Marks       []Mark // the first ones
-	MoreMarks   int
-	Nodes       *nodesView // nil unless there are several nodes
-	Cards       []summary.Highlight
-	Node        nodeFold
-	Operations  *operationsView
-	Processes   []processRow
-	Ranks       *ranksView
-	Metrics     *metricsView
-	Table       *chartsTable // nil without charts
-	Data        pageData
-	Footer      string
+	Title, Note, Footer string
+	Style               template.CSS
+	Script              template.JS
+	Head                headView
+	Live                *liveView // nil unless the page is served during the run
+	Phase               string    // current phase of a running job
+	Siblings            []string  // pages of other nodes
+	Key                 []keyItem // of all charts
+	Charts              []pageChart
+	Sentences           []string // in place of charts without usage
+	Phases              []phaseRow
+	HasGPU              bool   // some phase has numbers of GPUs
+	Marks               []Mark // the first ones
+	MoreMarks           int
+	Nodes               *nodesView // nil unless there are several nodes
+	Cards               []summary.Highlight
+	Node                nodeFold
+	Operations          *operationsView
+	Processes           []processRow
+	Ranks               *ranksView
+	Metrics             metricsView
+	Table               *chartsTable // nil without charts
+	Data                pageData
 }
 
 // Many reports whether there are several nodes.
@@ -119,10 +121,9 @@ var pageScript = sync.OnceValue(func() template.JS {
 
 // nodeFold is the folded part of the page on the node or the nodes themselves.
 type nodeFold struct {
-	Words   string // of its summary
-	Cards   []summary.Highlight
-	Details []summary.Highlight
-	Missing []reporter.Missing
+	Words          string // of its summary
+	Cards, Details []summary.Highlight
+	Missing        []reporter.Missing
 }
 
 // phaseRow is a row of the table of phases.
@@ -145,18 +146,27 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 func (p *Page) view(run *reporter.Run) *pageView {
 	r, n := p.report(run), p.nodes[0]
 	p.markOddRanks(r)
+	p.failed = p.firstFailure(run)
 	conclusion := summary.Conclude(r)
 	if p.options.Live > 0 {
 		conclusion.Cause, conclusion.How = "Running for "+text.Seconds(run.WallSeconds)+".", ""
 	}
 	v := &pageView{
 		Title: "perfagent", Style: template.CSS(pageCSS), Script: pageScript(),
-		Head: p.head(r, conclusion), Siblings: p.options.Siblings, Note: p.note(),
+		Head: p.head(r, conclusion), Siblings: p.options.Siblings,
 		Operations: p.operationsView(), Processes: p.processes(run), Metrics: p.metricsView(),
-		Cards: summary.JobCards(r), Footer: p.footer(), Data: p.data(run),
+		Cards: summary.JobCards(r), Footer: p.footer(),
+	}
+	v.Data = pageData{
+		Run:  run.ID + "@" + strconv.FormatInt(run.Start.UnixMicro(), 10) + "/" + n.name,
+		Live: p.options.Live.Milliseconds(), Times: map[string]timeData{}, Charts: map[string]chartData{},
 	}
 	if run.ID != "" {
 		v.Title = text.Printable(run.ID) + " · perfagent"
+	}
+	if p.remoteNodes > 0 {
+		v.Note = fmt.Sprintf("The series of %s are in the store, and not on this page. "+
+			"perfagent plot REPORT --to PAGE.html fetches and draws them.", text.Count(p.remoteNodes, "node", "nodes"))
 	}
 	if p.options.Live > 0 {
 		v.Live = &liveView{}
@@ -165,11 +175,11 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		}
 	}
 	if v.Phases, v.HasGPU = phaseRows(r); len(p.nodes) > 1 {
-		v.Nodes, v.Node = p.nodesView(run), p.nodesFold(run)
-		p.drawNodes(v, run)
+		v.Node = p.nodesFold(run)
+		p.drawNodes(v)
 	} else {
 		if v.Live != nil {
-			v.Phase = n.phase
+			v.Phase = text.Printable(n.whole.CurrentPhase())
 		}
 		v.Charts, v.Sentences = n.pageCharts(conclusion, &v.Data)
 		v.Table = n.table()
@@ -178,7 +188,7 @@ func (p *Page) view(run *reporter.Run) *pageView {
 		v.Node = n.fold(run)
 	}
 	v.Key = p.key(v)
-	v.Ranks = p.ranksView(run)
+	v.Ranks = p.ranksView()
 	return v
 }
 
@@ -188,19 +198,9 @@ const maxMarks = 100
 // phaseRows returns the table of the phases of all nodes.
 func phaseRows(r *reporter.Report) (rows []phaseRow, gpu bool) {
 	for i, cells := range summary.Phases(r) {
-		rows = append(rows, phaseRow{min(i, phaseColors), cells})
-		gpu = gpu || cells[len(cells)-1] != ""
+		rows, gpu = append(rows, phaseRow{min(i, phaseColors), cells}), gpu || cells[len(cells)-1] != ""
 	}
 	return rows[:min(len(rows), maxPageLines)], gpu
-}
-
-// note explains what is not on the page.
-func (p *Page) note() string {
-	if p.remoteNodes == 0 {
-		return ""
-	}
-	return fmt.Sprintf("The series of %s are in the store, and not on this page. "+
-		"perfagent plot REPORT --to PAGE.html fetches and draws them.", text.Count(p.remoteNodes, "node", "nodes"))
 }
 
 // footer returns what perfagent itself used.
@@ -209,10 +209,7 @@ func (p *Page) footer() string {
 	for _, n := range p.nodes {
 		cost += n.cost
 	}
-	words := "Measured by perfagent"
-	if version := p.nodes[0].version; version != "" {
-		words += " " + version
-	}
+	words := strings.TrimRight("Measured by perfagent "+p.nodes[0].version, " ")
 	if cost > 0 {
 		words += ", which took " + text.Seconds(cost) + " of CPU time"
 		if len(p.nodes) > 1 {
@@ -253,62 +250,43 @@ type metricRow struct {
 // metricValue is a value in four digits, and exactly, or the reason why it is missing.
 type metricValue struct{ Value, Short, Why string }
 
-// metricsView returns the metrics of the first nodes, without those since boot.
-func (p *Page) metricsView() *metricsView {
-	v, nodes := &metricsView{}, p.nodes[:min(len(p.nodes), shownNodes)]
-	if len(p.nodes) > 1 {
-		for _, n := range nodes {
+// metricsView returns the metrics of the first nodes: first the metrics in reporter.Metrics, without those since boot
+// and those of devices that no node has, then the metrics that it lacks, by name.
+func (p *Page) metricsView() (v metricsView) {
+	nodes := p.nodes[:min(len(p.nodes), shownNodes)]
+	others, groups := make(reporter.Values), make(map[reporter.Group][]metricRow)
+	for _, n := range nodes {
+		maps.Copy(others, n.metrics)
+		if len(p.nodes) > 1 {
 			v.Nodes = append(v.Nodes, "node "+n.name)
 		}
 	}
-	all := p.metrics(nodes)
-	for _, name := range reporter.Groups() {
-		g := metricGroup{Name: name}
-		for _, m := range all {
-			if m.Group != name {
-				continue
-			}
-			row := metricRow{Metric: m}
-			for _, n := range nodes {
-				row.Values = append(row.Values, n.metric(m.Name))
-			}
-			g.Rows = append(g.Rows, row)
+	add := func(m *reporter.Metric, always bool) {
+		row, shown := metricRow{Metric: m}, always
+		for _, n := range nodes {
+			value, known := n.metric(m.Name)
+			row.Values, shown = append(row.Values, value), shown || known
 		}
-		if len(g.Rows) > 0 {
-			v.Groups, v.Count = append(v.Groups, g), v.Count+len(g.Rows)
+		if shown {
+			groups[m.Group] = append(groups[m.Group], row)
+		}
+	}
+	for i := range reporter.Metrics() {
+		m := &reporter.Metrics()[i]
+		delete(others, m.Name)
+		if m.Group != reporter.GroupBoot {
+			add(m, !m.OfDevice())
+		}
+	}
+	for _, name := range others.Names() {
+		m, _ := reporter.MetricByName(name) // of a GPU
+		m.Name, m.Group = name, cmp.Or(m.Group, reporter.GroupNode)
+		add(&m, true)
+	}
+	for _, name := range reporter.Groups() {
+		if rows := groups[name]; len(rows) > 0 {
+			v.Groups, v.Count = append(v.Groups, metricGroup{name, rows}), v.Count+len(rows)
 		}
 	}
 	return v
-}
-
-// metrics returns the metrics on the page: first the metrics in reporter.Metrics, without devices that no node has,
-// then the metrics that it lacks, by name.
-func (p *Page) metrics(nodes []*pageNode) []*reporter.Metric {
-	table := reporter.Metrics()
-	out := make([]*reporter.Metric, 0, len(table))
-	known := make(map[string]bool)
-	for i := range table {
-		m := &table[i]
-		known[m.Name] = true
-		if m.Group != reporter.GroupBoot &&
-			(!m.OfDevice() || slices.ContainsFunc(nodes, func(n *pageNode) bool { return n.knows(m.Name) })) {
-			out = append(out, m)
-		}
-	}
-
-	all := make(reporter.Values)
-	for _, n := range nodes {
-		for name, v := range n.metrics {
-			all[name] = v
-		}
-	}
-	for _, name := range all.Names() {
-		if !known[name] {
-			m, _ := reporter.MetricByName(name) // of a GPU
-			m.Name, m.Group = name, cmp.Or(m.Group, reporter.GroupNode)
-			out = append(out, &m)
-		}
-	}
-
-	return out
 }

@@ -2,9 +2,9 @@ package plotter
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -17,18 +17,15 @@ import (
 // headView is the top of the page: which run it was, how it ended, what to do, and its usage.
 type headView struct {
 	Strip      []summary.Highlight // which run: labels and values
-	Version    string
 	Commands   []string
 	Cause      []phrase
-	Lead, Rest string // of what to do
-	Paste      string
-	How        string
-	Incomplete string
+	Lead, Rest string   // of what to do
 	Notes      []string // findings that concern the end of the job, or what it asks for
 	Other      []string // findings that do not
 	Bars       []barView
 	Deltas     []summary.Delta
-	DeltaNote  string
+
+	Version, Paste, How, Incomplete, DeltaNote string
 }
 
 // Outside reports whether some number is outside the range of earlier runs.
@@ -42,11 +39,9 @@ type phrase struct{ Look, Text string }
 // barView is a bar of the head.
 type barView struct {
 	summary.Bar
-	Name  string  // "Memory"
-	Full  bool    // it explains why the job was killed
-	Value string  // percent, in four digits
-	Width float64 // percentage of the bar that is filled
-	Kind  string  // "peak" or "mean"
+	Name, Value, Kind string  // "Memory", percent in four digits, "peak" or "mean"
+	Full              bool    // it explains why the job was killed
+	Width             float64 // percentage of the bar that is filled
 }
 
 // head returns the top of the page.
@@ -60,16 +55,22 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	if h.Cause == nil {
 		h.Cause = []phrase{{"", "A run"}}
 	}
-	h.Lead, h.Rest = lead(unbroken(budget.text(c.Action)))
+	h.Lead = unbroken(budget.text(c.Action))
+	if first, rest, ok := strings.Cut(h.Lead, ":"); ok && len(first) < 80 {
+		h.Lead, h.Rest = first+":", rest
+	}
 	if p.options.Live == 0 && !strings.Contains(c.Cause+c.How, r.Run.Incomplete) {
 		h.Incomplete = text.Printable(r.Run.Incomplete)
 	}
 	killed := c.Outcome == summary.Failed && c.Subject != ""
 	for _, b := range summary.Bars(r) {
-		v := barView{Bar: b, Name: barName(b), Value: short(b.Percent),
+		v := barView{Bar: b, Name: strings.ToUpper(b.Label[:1]) + b.Label[1:], Value: short(b.Percent),
 			Width: min(100, max(0, b.Percent)), Kind: "mean", Full: killed && b.Key == c.Subject && b.Percent >= 95}
 		if b.Key == summary.BarMemory || b.Key == summary.BarGPUMemory {
 			v.Kind = "peak"
+		}
+		if b.Key == summary.BarGPUMemory {
+			v.Name = "GPU memory"
 		}
 		h.Bars = append(h.Bars, v)
 	}
@@ -78,14 +79,6 @@ func (p *Page) head(r *reporter.Report, c summary.Conclusion) headView {
 	})
 	h.Deltas, h.DeltaNote = summary.Deltas(r)
 	return h
-}
-
-// barName returns the name of a bar: "Memory".
-func barName(b summary.Bar) string {
-	if b.Key == summary.BarGPUMemory {
-		return "GPU memory"
-	}
-	return strings.ToUpper(b.Label[:1]) + b.Label[1:]
 }
 
 // subjectRank orders what explains the end of the job first, then memory and CPU.
@@ -123,14 +116,6 @@ func phrases(c summary.Conclusion) []phrase {
 		return nil
 	}
 	return []phrase{{look, words}}
-}
-
-// lead splits a sentence on what to do after its first words, up to and with a colon.
-func lead(words string) (first, rest string) {
-	if first, rest, ok := strings.Cut(words, ":"); ok && len(first) < 80 {
-		return first + ":", rest
-	}
-	return words, ""
 }
 
 // quantity matches a number with its unit. It is compiled for the first page.
@@ -180,11 +165,11 @@ func (p *Page) strip(run *reporter.Run) (out []summary.Highlight) {
 	each := ""
 	if len(p.nodes) > 1 {
 		each = " a node"
-		expected := ""
+		count := strconv.Itoa(len(p.nodes))
 		if run.Gather != nil && run.Gather.NodesExpected > len(p.nodes) {
-			expected = fmt.Sprintf(" of %d", run.Gather.NodesExpected)
+			count += " of " + strconv.Itoa(run.Gather.NodesExpected)
 		}
-		add("", fmt.Sprintf("%d%s nodes", len(p.nodes), expected))
+		add("", count+" nodes")
 	}
 	if p.ranks > 0 {
 		add("", text.Count(p.ranks, "rank", "ranks"))
@@ -237,10 +222,19 @@ func slimNode(n *reporter.Node) *reporter.Node {
 	out := &reporter.Node{
 		Command: n.Command, Host: n.Host, Job: n.Job, Limits: n.Limits, GPUs: n.GPUs, Metrics: n.Metrics,
 		Verdict: n.Verdict, Findings: n.Findings[:min(len(n.Findings), maxPageLines)], Origin: n.Origin,
-		Identity: n.Identity, Ranks: slimRanks(n),
+		Identity: n.Identity,
 	}
 	if q, ok := n.Summaries[collector.JobCPU.Key()]; ok {
 		out.Summaries = map[string]reporter.Summary{collector.JobCPU.Key(): q}
+	}
+	if len(n.Ranks) > 0 {
+		out.Ranks = make(map[string]*reporter.Rank, len(n.Ranks))
+	}
+	for name, r := range n.Ranks { // how they ended
+		if r != nil {
+			out.Ranks[name] = &reporter.Rank{Rank: r.Rank, Start: r.Start, End: r.End, ExitCode: r.ExitCode, Signal: r.Signal,
+				Incomplete: r.Incomplete, Metrics: r.Metrics}
+		}
 	}
 	for i, phase := range n.Phases[:min(len(n.Phases), maxPageLines)] {
 		phase.Spans = nil
@@ -254,20 +248,3 @@ func slimNode(n *reporter.Node) *reporter.Node {
 
 // slimPhases is the number of phases of a node with names of any length.
 const slimPhases = 50
-
-// slimRanks returns how the ranks of n ended; nil if there are none.
-func slimRanks(n *reporter.Node) map[string]*reporter.Rank {
-	if len(n.Ranks) == 0 {
-		return nil
-	}
-	out := make(map[string]*reporter.Rank, len(n.Ranks))
-	for name, r := range n.Ranks {
-		if r != nil {
-			out[name] = &reporter.Rank{
-				Rank: r.Rank, Start: r.Start, End: r.End, ExitCode: r.ExitCode, Signal: r.Signal, Incomplete: r.Incomplete,
-				Metrics: r.Metrics,
-			}
-		}
-	}
-	return out
-}

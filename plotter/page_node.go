@@ -18,7 +18,7 @@ import (
 type pageNode struct {
 	name, host, version, exit string
 	time                      Timeline
-	charts                    []Chart        // of several nodes only the multipleCharts
+	charts                    []Chart        // of several nodes only those that each of them has
 	unseen                    int            // lines of operations that are not drawn
 	operations                *reporter.Node // operations and transfers, without keys; nil if not recorded
 	processes                 []reporter.Process
@@ -26,7 +26,6 @@ type pageNode struct {
 	cpus, memory              float64        // that the job may use; 0 if unknown
 	cost                      float64        // perfagent's CPU time in seconds
 	cards, details            []summary.Highlight
-	phase                     string         // current phase of the job
 	slim                      *reporter.Node // for the head of the page
 	ranks                     *rankTable     // nil if there are none
 	metrics                   reporter.Values
@@ -41,7 +40,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p := &pageNode{
 		name: name, host: text.Printable(n.HostName()), whole: n,
 		metrics: printableMetrics(n.Metrics), details: summary.Details(n), slim: slimNode(n),
-		ranks: newRankTable(run, name, n), phase: text.Printable(n.CurrentPhase()),
+		ranks:      newRankTable(run, name, n),
 		operations: operationsOf(n), processes: n.Processes[:min(len(n.Processes), maxPageLines)],
 	}
 	_, p.unseen = chosenLines(n)
@@ -79,15 +78,14 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// multipleCharts are the charts of each of several nodes.
-func multipleCharts() []string { return []string{"cpu", "memory", "gpu_utilization"} }
-
 // reduce keeps what a page of several nodes has of each. The lists are copies, so that the report's lists can be
 // garbage collected.
 func (p *pageNode) reduce() {
-	p.charts = slices.DeleteFunc(p.charts, func(c Chart) bool { return !slices.Contains(multipleCharts(), c.ID) })
+	p.charts = slices.DeleteFunc(p.charts, func(c Chart) bool {
+		return c.ID != "cpu" && c.ID != "memory" && c.ID != "gpu_utilization"
+	})
 	eachSeries(p.charts, func(s *Series) {
-		s.Band = reporter.Band{Min: slices.Clone(s.Band.Min), Mean: slices.Clone(s.Band.Mean), Max: slices.Clone(s.Band.Max)}
+		s.Band = mapped(s.Band, func(list reporter.Numbers) reporter.Numbers { return slices.Clone(list) })
 	})
 	p.time.Marks, p.time.Phases = nil, nil
 	p.whole = nil
@@ -97,7 +95,6 @@ func (p *pageNode) reduce() {
 // are only shown next to the metrics.
 func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 	var rest []reporter.Missing
-	p.missing = make([]reporter.Missing, 0, len(missing))
 	for i, m := range missing {
 		if i == maxPageLines {
 			left := fmt.Sprintf("%d more, see the report", len(missing)-i)
@@ -108,10 +105,9 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, budget *textBudget) {
 		shown := reporter.Missing{What: budget.text(m.What), Code: m.Code, Why: budget.text(m.Why)}
 		if reporter.NothingToMeasure(m) {
 			rest = append(rest, shown)
-			continue
+		} else {
+			p.missing = append(p.missing, shown)
 		}
-
-		p.missing = append(p.missing, shown)
 	}
 
 	p.listed = len(p.missing)
@@ -163,47 +159,34 @@ func printableMetrics(v reporter.Values) reporter.Values {
 	return out
 }
 
-// knows reports whether the node has the named metric, or a reason for lacking it.
-func (p *pageNode) knows(metric string) bool {
-	if _, has := p.metrics[metric]; has {
-		return true
-	}
-	return slices.ContainsFunc(p.missing, func(m reporter.Missing) bool { return m.What == metric })
-}
-
-// metric returns the node's value of a metric.
-func (p *pageNode) metric(name string) metricValue {
+// metric returns the node's value of a metric, and whether it has one, or a reason for lacking it.
+func (p *pageNode) metric(name string) (value metricValue, known bool) {
 	if v, has := p.metrics[name]; has {
-		return metricValue{exact(v), short(v), ""}
+		return metricValue{exact(v), short(v), ""}, true
 	}
 	for _, m := range p.missing {
 		if m.What == name {
-			return metricValue{"", text.Absent, m.Why}
+			return metricValue{"", text.Absent, m.Why}, true
 		}
 	}
-	return metricValue{"", text.Absent, ""}
+	return metricValue{"", text.Absent, ""}, false
 }
 
 // fold returns the part of the page on the node itself.
 func (p *pageNode) fold(run *reporter.Run) nodeFold {
 	words := text.Parts{}
 	if h := p.slim.Host; h != nil {
-		words.Add(true, "%s", text.Clip(p.host, stripLetters)+": "+summary.HostLine("", h))
+		words = append(words, text.Clip(p.host, stripLetters)+": "+summary.HostLine("", h))
 	}
 	words.Add(p.metrics[reporter.MetricCPUMean] > 0, "%s CPU in use", text.Percent(p.metrics[reporter.MetricCPUMean]))
-	f := nodeFold{Words: words.String(), Cards: p.cards, Missing: p.missing[:p.listed]}
-	f.Details = append(runDetails(run), p.details...)
-	return f
+	return nodeFold{words.String(), p.cards, append(runDetails(run), p.details...), p.missing[:p.listed]}
 }
 
 // runDetails returns when the run began and ended.
 func runDetails(run *reporter.Run) (out []summary.Highlight) {
-	for _, at := range []struct {
-		label string
-		time  reporter.Time
-	}{{"from", run.Start}, {"to", run.End}} {
-		if !at.time.IsZero() {
-			out = append(out, summary.Highlight{Label: at.label, Value: at.time.UTC().Format("2006-01-02 15:04:05 MST")})
+	for i, at := range []reporter.Time{run.Start, run.End} {
+		if label := [...]string{"from", "to"}[i]; !at.IsZero() {
+			out = append(out, summary.Highlight{Label: label, Value: at.UTC().Format("2006-01-02 15:04:05 MST")})
 		}
 	}
 	if signal := text.Printable(run.Signal); len(signal) > 20 { // sentences truncate it
@@ -214,17 +197,13 @@ func runDetails(run *reporter.Run) (out []summary.Highlight) {
 
 // pageChart is a chart of the page: its picture and, of the memory, also a picture at the scale of the node.
 type pageChart struct {
-	ID, Data    string // Data is the key of its values in the page's data
-	Title, Unit string
-	Big         bool // it spans both columns
-	Picture     template.HTML
-	Whole       template.HTML // at the scale of the node; "" = none
-	WholeUnit   string
-	WholeSize   string // "23.5 GiB"
-	Key         []keyItem
-	Rows        int // of colors; 0 = lines
-	HasPhases   bool
-	HasDeath    bool
+	ID, Data, Title, Unit string        // Data is the key of its values in the page's data
+	Big                   bool          // it spans both columns
+	Picture, Whole        template.HTML // Whole is at the scale of the node; "" = none
+	WholeUnit, WholeSize  string        // "23.5 GiB"
+	Key                   []keyItem
+	Rows                  int // of colors; 0 = lines
+	HasPhases, HasDeath   bool
 }
 
 // keyItem is an entry of a key: a line, or the color of a phase.
@@ -276,11 +255,12 @@ func (p *pageNode) picture(c *Chart, f *figure, data *pageData) pageChart {
 	}
 	if c.needsKey() {
 		for _, s := range c.own() {
-			out.Key = append(out.Key, keyItem{ink{kind: inkLine, color: s.Color, dash: s.Dash}.classes(), s.Label})
+			out.Key = append(out.Key, keyItem{s.ink().look().class, s.Label})
 		}
 	}
 	if c.ID == "memory" && c.Capacity > f.ys.Max {
-		node, canvas := f.whole(c), &pageCanvas{}
+		node, canvas := *f, &pageCanvas{}
+		node.chart, node.ys = c, valueAxis(c.Unit, 0, c.Capacity, true, 3)
 		node.draw(canvas)
 		out.Whole = canvas.html(describe(c, &p.time) + "; at the scale of the node")
 		out.WholeUnit, out.WholeSize = node.ys.Unit, text.TrimmedSizeText(c.Capacity)
@@ -303,36 +283,33 @@ func describe(c *Chart, t *Timeline) string {
 
 // key returns the key of all charts: the lines of the job and of others, the kill, and the phases.
 func (p *Page) key(v *pageView) (out []keyItem) {
-	job, others, killed, unseen := false, false, false, false
+	const unseen = "not measured: the last rise to the limit"
+	shown := make(map[string]bool)
 	for _, n := range p.nodes[:min(len(p.nodes), shownNodes)] {
 		for i := range n.charts {
-			c := &n.charts[i]
-			if len(c.whole) == 0 || len(c.Series) == 0 {
-				continue
+			if c := &n.charts[i]; len(c.whole) > 0 && len(c.Series) > 0 {
+				shown["this job"] = shown["this job"] || c.Series[0].Key == c.column.Key()
+				shown["others on the node"] = shown["others on the node"] || c.Series[len(c.Series)-1].Others
 			}
-			job = job || c.Series[0].Key == c.column.Key()
-			others = others || c.Series[len(c.Series)-1].Others
 		}
 		if d := n.time.Death; d != nil {
-			killed, unseen = true, unseen || d.Limit > 0
+			shown["killed"], shown[unseen] = true, shown[unseen] || d.Limit > 0
 		}
 	}
-	add := func(shown bool, look, words string) {
-		if shown {
-			out = append(out, keyItem{look, words})
+	shown["the node"] = !shown["this job"] && !shown["others on the node"] && len(v.Charts) > 0
+	shown["marks"] = len(v.Marks) > 0
+	for _, item := range []keyItem{
+		{"j", "this job"}, {"j", "the node"}, {"un", unseen}, {"o", "others on the node"}, {"k", "killed"}, {"mk", "marks"},
+	} {
+		if item.Look == "mk" && v.Nodes == nil {
+			for _, row := range v.Phases[:min(len(v.Phases), phaseColors)] {
+				out = append(out, keyItem{"sq p" + strconv.Itoa(row.Color), row.Cells[0]})
+			}
+		}
+		if shown[item.Text] {
+			out = append(out, item)
 		}
 	}
-	add(job, "j", "this job")
-	add(!job && !others && len(v.Charts) > 0, "j", "the node")
-	add(unseen, "un", "not measured: the last rise to the limit")
-	add(others, "o", "others on the node")
-	add(killed, "k", "killed")
-	for _, row := range v.Phases[:min(len(v.Phases), phaseColors)] {
-		if v.Nodes == nil {
-			add(true, "sq p"+strconv.Itoa(row.Color), row.Cells[0])
-		}
-	}
-	add(len(v.Marks) > 0, "mk", "marks")
 	return out
 }
 
@@ -357,11 +334,10 @@ func (p *pageNode) table() *chartsTable {
 	}
 	t.thin(charts, tableRows)
 	out := &chartsTable{Words: text.Count(len(t.Ends), "row", "rows")}
-	axes := make([]Axis, len(charts))
+	scales := make([]float64, len(charts))
 	for i := range charts {
-		c := &charts[i]
-		scale, unit := binaryUnit(c.top(), c.Unit)
-		axes[i] = Axis{Scale: scale, Unit: unit}
+		c, unit := &charts[i], ""
+		scales[i], unit = binaryUnit(c.top(), c.Unit)
 		out.Heads = append(out.Heads, strings.TrimRight(c.Title+", "+unit, ", "))
 	}
 	for i, end := range t.Ends {
@@ -369,7 +345,7 @@ func (p *pageNode) table() *chartsTable {
 		for k := range charts {
 			cell, list := "not measured", charts[k].Series[0].Band.Mean
 			if i < len(list) && !math.IsNaN(list[i]) {
-				cell = text.Number(rounded(list[i] / axes[k].Scale))
+				cell = text.Number(rounded(list[i] / scales[k]))
 			}
 			row = append(row, cell)
 		}
@@ -381,7 +357,7 @@ func (p *pageNode) table() *chartsTable {
 // rounded returns v with four digits.
 func rounded(v float64) float64 {
 	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
-	if err != nil {
+	if err != nil { // rounded up, it is too large
 		return v
 	}
 	return out
@@ -418,14 +394,6 @@ type seriesData struct {
 	Mean reporter.Numbers `json:"v"`
 	Min  reporter.Numbers `json:"lo,omitempty"`
 	Max  reporter.Numbers `json:"hi,omitempty"`
-}
-
-// data returns the data of the script, without the charts.
-func (p *Page) data(run *reporter.Run) pageData {
-	return pageData{
-		Run:  run.ID + "@" + strconv.FormatInt(run.Start.UnixMicro(), 10) + "/" + p.nodes[0].name,
-		Live: p.options.Live.Milliseconds(), Times: map[string]timeData{}, Charts: map[string]chartData{},
-	}
 }
 
 // add adds the values of a chart, divided by the scale of its axis.
@@ -469,23 +437,25 @@ func same(b reporter.Band) bool {
 			return false
 		}
 	}
-
 	return true
 }
 
 // jobShare returns the job's usage of the chart with the given ID, or the node's without a job, and the factor that
 // turns it into a percentage of all that it may use; nil if it is unknown.
-func (p *pageNode) jobShare(id string, all float64) (*Series, float64) {
-	for i := range p.charts {
-		if c := &p.charts[i]; c.ID == id && len(c.Series) > 0 {
-			if c.Unit == "%" {
-				return &c.Series[0], 1
-			}
-			if c.Series[0].Key != collector.JobCPU.Key() && c.Series[0].Key != collector.JobMemory.Key() {
-				all = c.Capacity
-			}
-			return &c.Series[0], 100 / all
-		}
+func (p *pageNode) jobShare(id string) (*Series, float64) {
+	i := slices.IndexFunc(p.charts, func(c Chart) bool { return c.ID == id && len(c.Series) > 0 })
+	if i < 0 {
+		return nil, 0
 	}
-	return nil, 0
+	c := &p.charts[i]
+	s := &c.Series[0]
+	switch {
+	case c.Unit == "%":
+		return s, 1
+	case s.Key == collector.JobCPU.Key():
+		return s, 100 / p.cpus
+	case s.Key == collector.JobMemory.Key():
+		return s, 100 / p.memory
+	}
+	return s, 100 / c.Capacity
 }

@@ -21,13 +21,11 @@ const heatColumns = 256
 
 // nodesView is the page's view of several nodes.
 type nodesView struct {
-	Title     string
-	Maps      []heatMap
-	Multiples []nodeMultiple
-	Rows      []nodeRow
-	Jobs      bool // some node has a job
-	Ranks     bool // some node has ranks
-	Open      bool // whether the table is unfolded
+	Title       string
+	Maps        []heatMap
+	Multiples   []nodeMultiple
+	Rows        []nodeRow
+	Jobs, Ranks bool // whether some node has a job, or ranks
 }
 
 // heatMap is a picture with a row for each node or rank: a PNG, in base64.
@@ -70,44 +68,40 @@ type nodeRow struct {
 }
 
 // odd returns why the node is shown before others; "" if it is like them.
-func (p *Page) odd(i int, run *reporter.Run) string {
+func (p *Page) odd(i int) string {
 	n := p.nodes[i]
-	if node, rank, _, ok := p.firstFailure(run); ok && node == i {
-		if rank >= 0 {
-			return fmt.Sprintf("rank %d failed first", rank)
-		}
+	switch {
+	case p.failed.node == i && p.failed.rank >= 0:
+		return fmt.Sprintf("rank %d failed first", p.failed.rank)
+	case p.failed.node == i:
 		return "failed first"
-	}
-	if n.exit != "" && n.exit != "0" {
+	case n.exit != "" && n.exit != "0":
 		return "exit " + n.exit
 	}
 	for _, f := range n.slim.Findings {
-		words, ok := map[string]string{
+		words := map[string]string{
 			"straggler": "ended late", "odd_node": "far from the others", "imbalance": "uneven",
 		}[f.ID]
-		if !ok {
+		if words == "" {
 			continue
 		}
-		if n.ranks != nil {
-			if k := slices.IndexFunc(n.ranks.rows, func(r summary.RankRow) bool { return r.Odd }); k >= 0 {
-				words = fmt.Sprintf("rank %d %s", n.ranks.rows[k].Rank, words)
-			}
+		if k := slices.IndexFunc(n.ranks.rows, func(r summary.RankRow) bool { return r.Odd }); k >= 0 {
+			words = fmt.Sprintf("rank %d %s", n.ranks.rows[k].Rank, words)
 		}
 		return words
 	}
 	return ""
 }
 
-// order returns the indexes of the nodes, with the odd ones first.
-func (p *Page) order(run *reporter.Run) ([]int, []string) {
+// order returns the indexes of the nodes, with the odd ones first, and why they are odd.
+func (p *Page) order() ([]int, []string) {
 	order, why := make([]int, len(p.nodes)), make([]string, len(p.nodes))
 	for i := range order {
-		order[i], why[i] = i, p.odd(i, run)
+		order[i], why[i] = i, p.odd(i)
 	}
-	first, _, _, failed := p.firstFailure(run)
 	rank := func(i int) int {
 		switch {
-		case failed && i == first:
+		case i == p.failed.node:
 			return 0
 		case why[i] != "":
 			return 1
@@ -118,38 +112,36 @@ func (p *Page) order(run *reporter.Run) ([]int, []string) {
 	return order, why
 }
 
-// nodesView returns the view of several nodes, and fills the data of the script.
-func (p *Page) nodesView(run *reporter.Run) *nodesView {
-	v := &nodesView{Title: "The nodes, on the same scales", Open: len(p.nodes) <= 50}
+// drawNodes adds the table, the heat maps and the charts of the nodes to the page.
+func (p *Page) drawNodes(v *pageView) {
+	v.Nodes = &nodesView{Title: "The nodes, on the same scales"}
 	for _, n := range p.nodes {
-		v.Jobs = v.Jobs || n.slim.Job != nil
-		v.Ranks = v.Ranks || n.ranks != nil
+		v.Nodes.Jobs = v.Nodes.Jobs || n.slim.Job != nil
+		v.Nodes.Ranks = v.Nodes.Ranks || len(n.ranks.rows) > 0
 	}
-	_, why := p.order(run)
+	order, why := p.order()
 	for i, n := range p.nodes {
-		v.Rows = append(v.Rows, n.row(why[i], v.Jobs))
+		v.Nodes.Rows = append(v.Nodes.Rows, n.row(why[i], v.Nodes.Jobs))
 	}
-	return v
-}
-
-// drawNodes adds the heat maps and the charts of the nodes to the page.
-func (p *Page) drawNodes(v *pageView, run *reporter.Run) {
-	order, why := p.order(run)
 	if p.remoteNodes == len(p.nodes) {
 		v.Nodes.Title = "The nodes"
 		return
 	}
 	v.Data.Maps = make(map[string]mapData)
 	if len(p.nodes) > shownNodes {
-		p.nodeMaps(v, run, order)
+		p.nodeMaps(v, order)
 		v.Nodes.Title = fmt.Sprintf("%d nodes, %d of them on the same scales", len(p.nodes), shownNodes)
 	}
-	p.rankMaps(v, run)
-	if len(order) > shownNodes {
-		order = order[:shownNodes]
-	} else {
+	p.rankMaps(v)
+	order = order[:min(len(order), shownNodes)]
+	if len(p.nodes) <= shownNodes {
 		slices.Sort(order)
 	}
+	p.multiples(v, order, why)
+}
+
+// multiples adds the charts of the given nodes, on the same scales.
+func (p *Page) multiples(v *pageView, order []int, why []string) {
 	length, tops := 0.0, make(map[string]float64)
 	for _, i := range order {
 		n := p.nodes[i]
@@ -158,7 +150,10 @@ func (p *Page) drawNodes(v *pageView, run *reporter.Run) {
 			tops[n.charts[k].ID] = max(tops[n.charts[k].ID], n.charts[k].top())
 		}
 	}
-	longest := p.longestRank()
+	longest := 0.0
+	for _, n := range p.nodes {
+		longest = max(longest, n.ranks.longest)
+	}
 	for _, i := range order {
 		n := p.nodes[i]
 		m := nodeMultiple{Name: n.name, Host: n.host, Odd: why[i], Ranks: n.rankBars(longest)}
@@ -177,9 +172,7 @@ func (p *Page) drawNodes(v *pageView, run *reporter.Run) {
 			if drawn.Unit = f.ys.Unit; c.Unit == "CPUs" {
 				drawn.Unit = "CPUs busy"
 			}
-			times := v.Data.Times[n.name]
-			times.Length = length
-			v.Data.Times[n.name] = times
+			v.Data.Times[n.name] = timeData{reporter.Numbers(n.time.Ends), length}
 			m.Charts = append(m.Charts, drawn)
 		}
 		v.Nodes.Multiples = append(v.Nodes.Multiples, m)
@@ -190,11 +183,8 @@ func (p *Page) drawNodes(v *pageView, run *reporter.Run) {
 func (p *pageNode) row(odd string, jobs bool) nodeRow {
 	row := nodeRow{Name: p.name, Host: p.host, Missing: p.listed, Odd: odd != "", End: "succeeded"}
 	switch {
-	case odd != "" && (p.exit == "" || p.exit == "0"):
+	case odd != "" && p.exit == "0":
 		row.End = "succeeded, " + odd
-		if p.exit == "" {
-			row.End = odd
-		}
 	case odd != "":
 		row.End = odd
 	case p.exit == "":
@@ -211,8 +201,10 @@ func (p *pageNode) row(odd string, jobs bool) nodeRow {
 	}
 	add("CPU of the node", percent(reporter.MetricCPUMean))
 	add("its memory", percent(reporter.MetricMemoryPeak))
-	if p.ranks != nil {
-		row.Ranks = p.ranks.span()
+	if rows := p.ranks.rows; len(rows) == 1 {
+		row.Ranks = strconv.Itoa(rows[0].Rank)
+	} else if len(rows) > 1 {
+		row.Ranks = fmt.Sprintf("%d to %d", rows[0].Rank, rows[len(rows)-1].Rank)
 	}
 	return row
 }
@@ -221,18 +213,19 @@ func (p *pageNode) row(odd string, jobs bool) nodeRow {
 func (p *Page) nodesFold(run *reporter.Run) nodeFold {
 	f := nodeFold{Words: fmt.Sprintf("%d, with everything that ran there", len(p.nodes)), Details: runDetails(run)}
 	start, _ := p.span()
+	add := func(label, value string) {
+		f.Details = append(f.Details, summary.Highlight{Label: label, Value: value})
+	}
 	for _, n := range p.nodes[:min(len(p.nodes), shownNodes)] {
 		label := "node " + n.name
 		if late := n.time.Start - start; late >= 1 && start > 0 {
-			words := "began " + text.Seconds(late) + " after the first node"
-			f.Details = append(f.Details, summary.Highlight{Label: label, Value: words})
+			add(label, "began "+text.Seconds(late)+" after the first node")
 		}
 		if v := n.slim.Verdict; v != nil && v.Text != "" {
-			words := text.Printable(strings.Join(append([]string{v.Text}, v.Conditions...), ", "))
-			f.Details = append(f.Details, summary.Highlight{Label: label + ", end", Value: words})
+			add(label+", end", text.Printable(strings.Join(append([]string{v.Text}, v.Conditions...), ", ")))
 		}
 		for _, d := range n.details {
-			f.Details = append(f.Details, summary.Highlight{Label: label + ", " + d.Label, Value: d.Value})
+			add(label+", "+d.Label, d.Value)
 		}
 		for _, m := range n.missing[:n.listed] {
 			f.Missing = append(f.Missing, reporter.Missing{What: label + ", " + m.What, Why: m.Why})
@@ -259,23 +252,21 @@ func (p *Page) span() (start, length float64) {
 }
 
 // nodeMaps adds a heat map of the CPUs and one of the memory of all nodes.
-func (p *Page) nodeMaps(v *pageView, run *reporter.Run, order []int) {
+func (p *Page) nodeMaps(v *pageView, order []int) {
 	start, length := p.span()
 	names := make([]string, len(order))
+	var ring *position
 	for row, i := range order {
 		names[row] = cmp.Or(p.nodes[i].host, "node "+p.nodes[i].name)
+		if i == p.failed.node && !p.failed.at.IsZero() && start != 0 {
+			ring = p.failed.position(row, len(order), start, length)
+		}
 	}
-	for _, plan := range []struct {
-		id, title string
-		all       func(*pageNode) float64
-	}{
-		{"cpu", "CPU", func(n *pageNode) float64 { return n.cpus }},
-		{"memory", "Memory", func(n *pageNode) float64 { return n.memory }},
-	} {
+	for _, title := range []string{"CPU", "Memory"} {
 		rows, any := make([][]float64, len(order)), false
 		for row, i := range order {
 			n := p.nodes[i]
-			s, scale := n.jobShare(plan.id, plan.all(n))
+			s, scale := n.jobShare(strings.ToLower(title))
 			if s == nil || math.IsInf(scale, 0) {
 				continue
 			}
@@ -286,15 +277,15 @@ func (p *Page) nodeMaps(v *pageView, run *reporter.Run, order []int) {
 			}
 		}
 		if any {
-			v.addMap(heatMap{ID: plan.id, Title: plan.title + ", highest, of what each node may use", Scale: "100 %",
-				Picture: encodeHeat(rows, heatColumns), FirstFailure: p.failurePosition(run, start, length, order)},
-				mapData{names, length, 100, "%"})
+			v.addMap(heatMap{ID: strings.ToLower(title), Title: title + ", highest, of what each node may use",
+				Scale: "100 %", FirstFailure: ring}, rows, heatColumns, mapData{names, length, 100, "%"})
 		}
 	}
 }
 
-// addMap adds a heat map.
-func (v *pageView) addMap(m heatMap, data mapData) {
+// addMap adds a heat map of rows of percentages.
+func (v *pageView) addMap(m heatMap, rows [][]float64, columns int, data mapData) {
+	m.Picture = encodeHeat(rows, columns)
 	m.Height = max(40, min(18, max(1, 420/len(data.Names)))*len(data.Names))
 	v.Data.Maps[m.ID] = data
 	v.Nodes.Maps = append(v.Nodes.Maps, m)
@@ -303,10 +294,7 @@ func (v *pageView) addMap(m heatMap, data mapData) {
 // resample resamples values into columns of equal time. Each column has the maximum of the buckets that overlap it, or
 // NaN if none does.
 func resample(list reporter.Numbers, t Timeline, offset, length float64, columns int) []float64 {
-	out, width := make([]float64, columns), length/float64(columns)
-	for i := range out {
-		out[i] = math.NaN()
-	}
+	out, width := slices.Repeat([]float64{math.NaN()}, columns), length/float64(columns)
 
 	begin := offset
 	for i, v := range list[:min(len(list), len(t.Ends))] {
@@ -324,16 +312,10 @@ func resample(list reporter.Numbers, t Timeline, offset, length float64, columns
 }
 
 // position is a place on a picture, in percent of its size.
-type position struct{ Left, Top string }
+type position struct{ Left, Top float64 }
 
-// failurePosition returns the position of the first failure on a heat map of all nodes; nil if the failure or its time
-// is unknown.
-func (p *Page) failurePosition(run *reporter.Run, start, length float64, order []int) *position {
-	node, _, at, ok := p.firstFailure(run)
-	if !ok || at.IsZero() || start == 0 {
-		return nil
-	}
-	percent := func(v float64) string { return strconv.FormatFloat(min(100, max(0, v)), 'f', 2, 64) }
-	y := 100 * (float64(slices.Index(order, node)) + 0.5) / float64(len(order))
-	return &position{percent(100 * (float64(at.UnixMilli())/1000 - start) / length), percent(y)}
+// position returns the position of a failure in a row of a heat map with so many rows.
+func (f failure) position(row, rows int, start, length float64) *position {
+	x := 100 * (float64(f.at.UnixMilli())/1000 - start) / length
+	return &position{min(100, max(0, x)), 100 * (float64(row) + 0.5) / float64(rows)}
 }

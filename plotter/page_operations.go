@@ -42,24 +42,29 @@ func (p *Page) operationsView() *operationsView {
 		return nil
 	}
 
-	view := &operationsView{Notes: operationNotes(ops, unseen)}
+	var notes text.Parts
+	lost := int(ops.Dropped.Datagrams())
+	notes.Add(lost > 0, "Counts and sums are at least what is shown: %s of the job could not be read.",
+		text.Count(lost, "datagram", "datagrams"))
+	notes.Add(len(ops.Times)+len(ops.Counters)+len(ops.Gauges)+len(ops.Values)+len(ops.Transfers) == 0,
+		"The job has said nothing of its work.")
+	notes.Add(ops.Nodes > 1, "p90 is at most what is shown, that of the worst node.")
+	notes.Add(unseen > 0, "A chart has the %d lines that reach highest; the report has %d more.", maxLines, unseen)
+	view := &operationsView{Notes: notes}
 	for _, kind := range reporter.OperationKinds() {
-		view.Tables = append(view.Tables, kindTable(ops, kind))
+		t := operationsTable{Name: kind.Noun() + "s"}
+		if kind != reporter.OpKind {
+			t.Title = strings.ToUpper(t.Name[:1]) + t.Name[1:]
+		}
+		t.Heads, t.Rows = ops.Table(kind, reporter.OutputPage)
+		for _, row := range t.Rows {
+			for i, cell := range row {
+				row[i] = text.Printable(cell)
+			}
+		}
+		view.Tables = append(view.Tables, t)
 	}
 	return view
-}
-
-// operationNotes returns remarks needed to read the tables and the charts.
-func operationNotes(ops *reporter.Operations, unseen int) []string {
-	var out text.Parts
-	lost := int(ops.Dropped.Datagrams())
-	out.Add(lost > 0, "Counts and sums are at least what is shown: %s of the job could not be read.",
-		text.Count(lost, "datagram", "datagrams"))
-	out.Add(len(ops.Times)+len(ops.Counters)+len(ops.Gauges)+len(ops.Values)+len(ops.Transfers) == 0,
-		"The job has said nothing of its work.")
-	out.Add(ops.Nodes > 1, "p90 is at most what is shown, that of the worst node.")
-	out.Add(unseen > 0, "A chart has the %d lines that reach highest; the report has %d more.", maxLines, unseen)
-	return out
 }
 
 // operationsTable is a table of one kind of series.
@@ -68,19 +73,4 @@ type operationsTable struct {
 	Title string   // "" for the first
 	Heads []string // of the columns; the first is the series
 	Rows  [][]string
-}
-
-// kindTable returns the series of the given kind with the numbers of the page.
-func kindTable(ops *reporter.Operations, kind reporter.OperationKind) operationsTable {
-	t := operationsTable{Name: kind.Noun() + "s"}
-	if kind != reporter.OpKind {
-		t.Title = strings.ToUpper(t.Name[:1]) + t.Name[1:]
-	}
-	t.Heads, t.Rows = ops.Table(kind, reporter.OutputPage)
-	for _, row := range t.Rows {
-		for i, cell := range row {
-			row[i] = text.Printable(cell)
-		}
-	}
-	return t
 }

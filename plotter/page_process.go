@@ -13,16 +13,10 @@ import (
 // nodes shows at most: as many as the report has of one node.
 const pageProcesses = 20
 
-// nodeProcess is a process and its node.
-type nodeProcess struct {
-	node string
-	reporter.Process
-}
-
 // processRow is a row of the table of processes.
 type processRow struct {
-	PID           int
-	Node, Command string
+	reporter.Process
+	Node, Command string // printable
 	Numbers       []exactNumber
 }
 
@@ -30,26 +24,16 @@ type processRow struct {
 type exactNumber struct{ Value, Words, Label string }
 
 // processes returns the table of the processes of all nodes, by CPU time. The page's script sorts it by other columns.
-func (p *Page) processes(run *reporter.Run) []processRow {
-	var list []nodeProcess
+func (p *Page) processes(run *reporter.Run) (rows []processRow) {
 	for _, n := range p.nodes {
 		for _, row := range n.processes {
-			list = append(list, nodeProcess{n.name, row})
+			rows = append(rows, processRow{row, text.Printable(n.name), text.Printable(row.Command), nil})
 		}
 	}
-	if len(p.nodes) > 1 && len(list) > 0 {
-		list = heaviest(list)
+	if len(p.nodes) > 1 {
+		rows = heaviest(rows)
 	}
 
-	rows := make([]processRow, len(list))
-	for i := range list {
-		rows[i] = list[i].row(run)
-	}
-	return rows
-}
-
-// row returns the row of p, with exact values for sorting.
-func (p *nodeProcess) row(run *reporter.Run) processRow {
 	seconds := func(label string, v float64) exactNumber { return exactNumber{exact(v), text.Seconds(v), label} }
 	known := func(label string, v float64, words string) exactNumber {
 		if v > 0 {
@@ -58,23 +42,27 @@ func (p *nodeProcess) row(run *reporter.Run) processRow {
 		return exactNumber{"", text.Absent, label}
 	}
 
-	end := cmp.Or(p.End.Time, run.End.Time)
-	lasted := seconds("lasted", max(0, end.Sub(p.Start.Time)).Seconds())
-	if p.End.IsZero() { // it was still running
-		lasted.Words = "> " + lasted.Words
+	for i := range rows {
+		p := &rows[i]
+		end := cmp.Or(p.End.Time, run.End.Time)
+		lasted := seconds("lasted", max(0, end.Sub(p.Start.Time)).Seconds())
+		if p.End.IsZero() { // it was still running
+			lasted.Words = "> " + lasted.Words
+		}
+		p.Numbers = []exactNumber{
+			seconds("CPU time", p.CPUSeconds), seconds("ended children", p.EndedChildrenCPUSeconds),
+			known("peak memory", p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)),
+			known("threads", float64(p.Threads), strconv.Itoa(p.Threads)),
+			seconds("began", max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
+		}
 	}
-	return processRow{p.PID, text.Printable(p.node), text.Printable(p.Command), []exactNumber{
-		seconds("CPU time", p.CPUSeconds), seconds("ended children", p.EndedChildrenCPUSeconds),
-		known("peak memory", p.PeakMemoryMB, text.SizeText(p.PeakMemoryMB)),
-		known("threads", float64(p.Threads), strconv.Itoa(p.Threads)),
-		seconds("began", max(0, p.Start.Sub(run.Start.Time)).Seconds()), lasted,
-	}}
+	return rows
 }
 
 // heaviest returns the processes with the highest peak memory and those with the most CPU time, by CPU time.
-func heaviest(rows []nodeProcess) []nodeProcess {
-	byMemory := func(a, b nodeProcess) int { return cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB) }
-	byCPU := func(a, b nodeProcess) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) }
+func heaviest(rows []processRow) []processRow {
+	byMemory := func(a, b processRow) int { return cmp.Compare(b.PeakMemoryMB, a.PeakMemoryMB) }
+	byCPU := func(a, b processRow) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) }
 
 	slices.SortStableFunc(rows, byMemory)
 	few := min(pageProcesses, len(rows))

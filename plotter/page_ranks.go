@@ -1,7 +1,6 @@
 package plotter
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -26,11 +25,12 @@ const (
 
 // rankTable is the part of a node's ranks that the page keeps.
 type rankTable struct {
-	rows   []summary.RankRow
-	left   []summary.RankRow           // ranks without a row, on a node with very many
-	usage  [len(rankUsage)][][]float64 // over time, a list for each row
-	begin  []time.Time                 // of the rows
-	length float64                     // of the time of usage, in seconds
+	rows    []summary.RankRow
+	left    []summary.RankRow           // ranks without a row, on a node with very many
+	usage   [len(rankUsage)][][]float64 // over time, a list for each row
+	length  float64                     // of the time of usage, in seconds
+	lengths []float64                   // of the runs of the rows; NaN = unknown
+	longest float64                     // of lengths
 }
 
 // rankUsage are the heat maps of ranks.
@@ -43,10 +43,10 @@ var rankUsage = [...]struct {
 	{"rank_memory", "Memory of each rank", collector.JobMemory, func(b reporter.Band) reporter.Numbers { return b.Max }},
 }
 
-// newRankTable returns the ranks of n, or nil if it has none.
+// newRankTable returns the ranks of n.
 func newRankTable(run *reporter.Run, name string, n *reporter.Node) *rankTable {
 	if len(n.Ranks) == 0 {
-		return nil
+		return &rankTable{}
 	}
 
 	axis := NewTimeline(run, n)
@@ -58,7 +58,12 @@ func newRankTable(run *reporter.Run, name string, n *reporter.Node) *rankTable {
 		of[r.Rank] = r
 	}
 	for _, row := range t.rows {
-		t.begin = append(t.begin, of[row.Rank].Start.Time)
+		length := math.NaN()
+		if start := of[row.Rank].Start; !row.End.IsZero() && !start.IsZero() {
+			length = max(0, row.End.Sub(start.Time).Seconds())
+			t.longest = max(t.longest, length)
+		}
+		t.lengths = append(t.lengths, length)
 		for k, u := range rankUsage {
 			var values []float64
 			if t.length > 0 {
@@ -77,51 +82,14 @@ func (p *Page) markOddRanks(r *reporter.Report) {
 		odd[rank.Rank] = true
 	}
 	for _, n := range p.nodes {
-		if n.ranks != nil {
-			for i := range n.ranks.rows {
-				n.ranks.rows[i].Odd = odd[n.ranks.rows[i].Rank]
-			}
+		for i := range n.ranks.rows {
+			n.ranks.rows[i].Odd = odd[n.ranks.rows[i].Rank]
 		}
 	}
 }
 
 // count returns how many ranks the node has.
-func (t *rankTable) count() int {
-	if t == nil {
-		return 0
-	}
-	return len(t.rows) + len(t.left)
-}
-
-// span returns the numbers of the ranks: "0 to 3".
-func (t *rankTable) span() string {
-	first, last := t.rows[0].Rank, t.rows[len(t.rows)-1].Rank
-	if first == last {
-		return strconv.Itoa(first)
-	}
-	return fmt.Sprintf("%d to %d", first, last)
-}
-
-// lengthOf returns for how long row i ran, in seconds, or NaN if that is unknown.
-func (t *rankTable) lengthOf(i int) float64 {
-	if t.rows[i].End.IsZero() || t.begin[i].IsZero() {
-		return math.NaN()
-	}
-	return max(0, t.rows[i].End.Sub(t.begin[i]).Seconds())
-}
-
-// longestRank returns the greatest length of a rank's run.
-func (p *Page) longestRank() float64 {
-	longest := 0.0
-	for _, n := range p.nodes {
-		for i := range n.ranks.count() {
-			if i < len(n.ranks.rows) && n.ranks.lengthOf(i) > longest {
-				longest = n.ranks.lengthOf(i)
-			}
-		}
-	}
-	return longest
-}
+func (t *rankTable) count() int { return len(t.rows) + len(t.left) }
 
 // rankBars returns the lengths of the ranks as bars, if there are few.
 func (p *pageNode) rankBars(longest float64) (out []rankBar) {
@@ -129,7 +97,7 @@ func (p *pageNode) rankBars(longest float64) (out []rankBar) {
 		return nil
 	}
 	for i := range p.ranks.rows {
-		row, length := &p.ranks.rows[i], p.ranks.lengthOf(i)
+		row, length := &p.ranks.rows[i], p.ranks.lengths[i]
 		if math.IsNaN(length) || longest == 0 {
 			continue
 		}
@@ -139,27 +107,22 @@ func (p *pageNode) rankBars(longest float64) (out []rankBar) {
 }
 
 // rankMaps adds heat maps of the ranks of all nodes, unless there are too many.
-func (p *Page) rankMaps(v *pageView, run *reporter.Run) {
+func (p *Page) rankMaps(v *pageView) {
 	if p.ranks < 2 || p.ranks > maxRanks {
 		return
 	}
-	_, first, at, failed := p.firstFailure(run)
 	for k, u := range rankUsage {
 		var rows [][]float64
 		var names []string
-		var ring *position
+		failed, of := -1, p.nodes[0]
 		top, length := 0.0, 0.0
-		for _, n := range p.nodes {
-			if n.ranks == nil {
-				continue
-			}
+		for at, n := range p.nodes {
 			length = max(length, n.ranks.length)
 			for i, values := range n.ranks.usage[k] {
-				rows, names = append(rows, values), append(names, "rank "+strconv.Itoa(n.ranks.rows[i].Rank))
-				if failed && first >= 0 && n.ranks.rows[i].Rank == first && n.ranks.length > 0 {
-					x := 100 * (float64(at.UnixMilli())/1000 - n.time.Start) / n.ranks.length
-					ring = &position{strconv.FormatFloat(min(100, max(0, x)), 'f', 2, 64), strconv.Itoa(len(rows))}
+				if p.failed.is(at, n.ranks.rows[i].Rank) && n.ranks.length > 0 {
+					failed, of = len(rows), n
 				}
+				rows, names = append(rows, values), append(names, "rank "+strconv.Itoa(n.ranks.rows[i].Rank))
 				for _, value := range values {
 					if value > top && !math.IsInf(value, 0) {
 						top = value
@@ -175,39 +138,45 @@ func (p *Page) rankMaps(v *pageView, run *reporter.Run) {
 				row[x] *= 100 / top
 			}
 		}
-		if ring != nil {
-			number, _ := strconv.Atoi(ring.Top)
-			ring.Top = strconv.FormatFloat(100*(float64(number)-0.5)/float64(len(rows)), 'f', 2, 64)
-		}
 		scale, unit := binaryUnit(top, u.column.Info().Unit.Symbol())
-		v.addMap(heatMap{ID: u.id, Title: u.title, Scale: short(top/scale) + " " + unit,
-			Picture: encodeHeat(rows, rankColumns), FirstFailure: ring}, mapData{names, length, top / scale, unit})
+		m := heatMap{ID: u.id, Title: u.title, Scale: short(top/scale) + " " + unit}
+		if failed >= 0 {
+			m.FirstFailure = p.failed.position(failed, len(rows), of.time.Start, of.ranks.length)
+		}
+		v.addMap(m, rows, rankColumns, mapData{names, length, top / scale, unit})
 	}
 }
 
-// firstFailure returns the index of the node with the first failed job, the rank or -1, and when it failed; ok is false
-// if no job is known to have failed.
-func (p *Page) firstFailure(run *reporter.Run) (node, rank int, at time.Time, ok bool) {
+// failure is the first job that is known to have failed.
+type failure struct {
+	node, rank int // the node's index and the rank; -1 = unknown or none
+	at         time.Time
+}
+
+// is reports whether the rank of the node with the given index failed first.
+func (f failure) is(node, rank int) bool { return f.rank >= 0 && f.node == node && f.rank == rank }
+
+// firstFailure returns the first failure that the verdict of the run names.
+func (p *Page) firstFailure(run *reporter.Run) failure {
 	index, known := summary.EvidenceIndex(run.Verdict, "node")
-	node = slices.IndexFunc(p.nodes, func(n *pageNode) bool { return known && n.name == strconv.Itoa(index) })
-	if node < 0 {
-		return 0, -1, at, false
+	f := failure{node: slices.IndexFunc(p.nodes, func(n *pageNode) bool { return known && n.name == strconv.Itoa(index) }),
+		rank: -1}
+	if f.node < 0 {
+		return f
 	}
-	if rank, known = summary.EvidenceIndex(run.Verdict, "rank"); !known {
-		rank = -1
+	if rank, known := summary.EvidenceIndex(run.Verdict, "rank"); known {
+		f.rank = rank
 	}
-	n := p.nodes[node]
+	n := p.nodes[f.node]
 	if n.slim.Job != nil {
-		at = n.slim.Job.End.Time
+		f.at = n.slim.Job.End.Time
 	}
-	if n.ranks != nil {
-		for _, row := range n.ranks.rows {
-			if row.Rank == rank {
-				at = row.End
-			}
+	for _, row := range n.ranks.rows {
+		if row.Rank == f.rank {
+			f.at = row.End
 		}
 	}
-	return node, rank, at, true
+	return f
 }
 
 // ranksView is the page's table of ranks.
@@ -224,19 +193,15 @@ type rankRow struct {
 }
 
 // ranksView returns the ranks of all nodes; nil if there are fewer than two.
-func (p *Page) ranksView(run *reporter.Run) *ranksView {
+func (p *Page) ranksView() *ranksView {
 	if p.ranks < 2 {
 		return nil
 	}
 	v := &ranksView{Count: text.Count(p.ranks, "rank", "ranks")}
-	node, first, _, known := p.firstFailure(run)
 	for at, n := range p.nodes {
-		if n.ranks == nil {
-			continue
-		}
 		rows, left := slices.Clone(n.ranks.rows), n.ranks.left
 		for i := range rows {
-			rows[i].First = known && at == node && rows[i].Rank == first
+			rows[i].First = p.failed.is(at, rows[i].Rank)
 		}
 		if p.ranks > maxRanks {
 			var more []summary.RankRow

@@ -29,10 +29,9 @@ const (
 	chartHeight  = 130 // of the plot of a chart
 	metricHeight = 240
 	rowHeight    = 14 // of a row of colors
-	marginLeft   = 56
-	marginRight  = 24
-	marginTop    = 44
-	marginBottom = 38
+
+	marginLeft, marginRight, marginTop, marginBottom = 56, 24, 44, 38
+
 	legendHeight = 16
 	headHeight   = 56
 	lineHeight   = 18 // of a sentence in place of a chart
@@ -50,11 +49,16 @@ var (
 	phasePalette = [phaseColors + 1]color.NRGBA{
 		rgb(0x6633dd), rgb(0x1d6b57), rgb(0x5a1846), rgb(0xa8328f), rgb(0x4d5a00), rgb(0x3b3f73), rgb(0x77818b),
 	}
-	inkColors = [...]color.NRGBA{
-		inkGrid: rgb(0xe6eaee), inkBase: rgb(0x77818b), inkWash: rgb(0xe1ebf5), inkBand: {}, inkLine: {},
-		inkOthers: rgb(0x77818b), inkLimit: rgb(0x1b1f24), inkUnseen: rgb(0x0a5bb0), inkDeath: rgb(0xb3261e),
-		inkDot: rgb(0xb3261e), inkPeak: rgb(0x0a5bb0), inkMark: rgb(0x57606a), inkEdge: rgb(0xd0d7de),
-		inkPhase: {}, inkHeat: {},
+	inkLooks = [...]look{
+		inkGrid: {class: "g", color: rgb(0xe6eaee)}, inkBase: {class: "base", color: rgb(0x77818b)},
+		inkWash: {class: "w", color: rgb(0xe1ebf5)}, inkBand: {class: "b"}, inkLine: {class: "j", width: 2},
+		inkOthers: {class: "o", color: rgb(0x77818b)},
+		inkLimit:  {class: "l", color: rgb(0x1b1f24), dash: []float64{6, 4}},
+		inkUnseen: {class: "un", color: rgb(0x0a5bb0), width: 2, dash: []float64{6, 4}},
+		inkDeath:  {class: "k", color: rgb(0xb3261e), width: 2}, inkDot: {class: "dot", color: rgb(0xb3261e), width: 10},
+		inkPeak: {class: "pk", color: rgb(0x0a5bb0), width: 2},
+		inkMark: {class: "mk", color: rgb(0x57606a), dash: []float64{2, 3}}, inkEdge: {class: "pb", color: rgb(0xd0d7de)},
+		inkPhase: {class: "ph"}, inkHeat: {class: "h"},
 	}
 	textColors = map[string]color.NRGBA{"k": rgb(0xb3261e), "j": rgb(0x0a5bb0), "t": rgb(0x57606a), "b": rgb(0x1b1f24)}
 )
@@ -64,37 +68,38 @@ func rgb(v uint32) color.NRGBA { return color.NRGBA{uint8(v >> 16), uint8(v >> 8
 // bandAlpha is the opacity of the area from the least to the greatest values.
 const bandAlpha = 0x40
 
-// colorOf returns the color of a shape in a picture.
-func (i ink) colorOf() color.NRGBA {
+// look is the style of a shape: its CSS classes and, in a picture, its color, width and dashes in pixels.
+type look struct {
+	class string // "j s1 d2"
+	color color.NRGBA
+	width float64
+	dash  []float64
+}
+
+// look returns the style of a shape.
+func (i ink) look() look {
+	out := inkLooks[i.kind]
 	switch i.kind {
 	case inkHeat:
-		return heatColor(float64(i.color) / heatSteps)
+		out.class += strconv.Itoa(i.color)
+		out.color = heatColor(float64(i.color) / heatSteps)
 	case inkPhase:
-		return phasePalette[i.color]
-	case inkLine:
-		return seriesColors[i.color%len(seriesColors)]
-	case inkBand:
-		c := seriesColors[i.color%len(seriesColors)]
-		c.A = bandAlpha
-		return c
+		out.class += " p" + strconv.Itoa(i.color)
+		out.color = phasePalette[i.color]
+	case inkLine, inkBand:
+		color, dash := i.color%len(seriesColors), i.dash%len(dashes())
+		if out.color = seriesColors[color]; i.kind == inkBand {
+			out.color.A = bandAlpha
+		}
+		if i.color > 0 {
+			out.class += " s" + strconv.Itoa(color)
+		}
+		if i.dash > 0 {
+			out.class += " d" + strconv.Itoa(dash)
+		}
+		out.dash = dashes()[dash]
 	}
-	return inkColors[i.kind]
-}
-
-// widthOf returns the width of a line in pixels.
-func (i ink) widthOf() float64 {
-	return map[inkKind]float64{inkLine: 2, inkUnseen: 2, inkDeath: 2, inkDot: 10, inkPeak: 2}[i.kind]
-}
-
-// dashOf returns the dashes of a line.
-func (i ink) dashOf() []float64 {
-	switch i.kind {
-	case inkLimit, inkUnseen:
-		return []float64{6, 4}
-	case inkMark:
-		return []float64{2, 3}
-	}
-	return dashes()[i.dash%len(dashes())]
+	return out
 }
 
 // WriteSVG writes the charts of one node as an SVG file. The same report gives the same bytes.
@@ -104,11 +109,11 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 		return err
 	}
 
-	c := &svgPaths{}
+	c := &svgPen{}
 	c.addf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`+"\n",
 		p.width, p.height(), template.HTMLEscapeString(p.title))
 	c.addf("<style>%s</style>\n<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n", pictureStyle())
-	p.draw(func(in box) canvas { return fileCanvas{c, in} }, c.text)
+	p.draw(c)
 	c.addf("</svg>\n")
 	if _, err := w.Write(c.out); err != nil {
 		return fmt.Errorf("write SVG: %w", err)
@@ -127,16 +132,22 @@ func pictureStyle() string {
 		addf("text.%s{fill:%s}", look, hex(textColors[look]))
 	}
 	for kind := range inkHeat {
-		i := ink{kind: kind}
-		switch kind {
+		switch look := (ink{kind: kind}).look(); kind {
 		case inkWash, inkBand:
-			addf("path.%s{fill:%s;fill-opacity:%.2g}", i.classes(), hex(i.colorOf()), float64(i.colorOf().A)/0xff)
+			addf("path.%s{fill:%s;fill-opacity:%.2g}", look.class, hex(look.color), float64(look.color.A)/0xff)
 		case inkPhase:
 			for k := range phasePalette {
 				addf(".ph.p%d{fill:%s}", k, hex(phasePalette[k]))
 			}
 		default:
-			addf("path.%s{stroke:%s%s%s}", i.classes(), hex(i.colorOf()), widthStyle(i), dashStyle(i.dashOf()))
+			addf("path.%s{stroke:%s", look.class, hex(look.color))
+			if look.width > 0 {
+				addf(";stroke-width:%v", look.width)
+			}
+			if look.dash != nil {
+				addf(";%s", dashStyle(look.dash))
+			}
+			addf("}")
 		}
 	}
 	addf("path.dot{stroke-linecap:round}")
@@ -144,7 +155,7 @@ func pictureStyle() string {
 		addf(".j.s%[1]d{stroke:%[2]s}path.b.s%[1]d{fill:%[2]s}", k, hex(seriesColors[k]))
 	}
 	for k := 1; k < len(dashes()); k++ {
-		addf(".j.d%d{%s}", k, strings.TrimPrefix(dashStyle(dashes()[k]), ";"))
+		addf(".j.d%d{%s}", k, dashStyle(dashes()[k]))
 	}
 	for k := range heatSteps + 1 {
 		addf(".h%d{fill:%s}", k, hex(heatColor(float64(k)/heatSteps)))
@@ -152,18 +163,9 @@ func pictureStyle() string {
 	return out.String()
 }
 
-func widthStyle(i ink) string {
-	if width := i.widthOf(); width > 0 {
-		return fmt.Sprintf(";stroke-width:%v", width)
-	}
-	return ""
-}
-
+// dashStyle returns the CSS of dashes.
 func dashStyle(dash []float64) string {
-	if dash == nil {
-		return ""
-	}
-	return ";stroke-dasharray:" + strings.Trim(fmt.Sprint(dash), "[]")
+	return "stroke-dasharray:" + strings.Trim(fmt.Sprint(dash), "[]")
 }
 
 // hex returns a color for CSS, without its transparency.
@@ -176,9 +178,9 @@ func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 		return err
 	}
 
-	c := newPixelCanvas(int(p.width), int(p.height()))
-	p.draw(func(in box) canvas { c.box = in; return c }, c.text)
-	if err := c.renderer.Save(w); err != nil {
+	c := newPixelPen(int(p.width), int(p.height()))
+	p.draw(c)
+	if err := c.Save(w); err != nil {
 		return fmt.Errorf("write PNG: %w", err)
 	}
 
@@ -187,13 +189,11 @@ func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 
 // picture is the input of WriteSVG and WritePNG.
 type picture struct {
-	charts    []Chart
-	sentences []string // in place of charts without usage
-	time      Timeline
-	title     string
-	action    string
-	each      float64 // height of the plot of a chart
-	width     float64
+	charts        []Chart
+	sentences     []string // in place of charts without usage
+	time          Timeline
+	title, action string
+	each, width   float64 // each is the height of the plot of a chart
 }
 
 func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
@@ -222,12 +222,12 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 	p.time, p.charts = withSuspendGaps(&r.Run, n, p.charts)
 	p.time.thin(p.charts, max(300, int(p.width/bucketWidth)))
 	conclusion := summary.Conclude(r)
-	p.title, p.action = conclusion.Cause, conclusion.Action
-	where := "node " + name
+	p.action = conclusion.Action
+	where := "Node " + name
 	if host := n.HostName(); host != "" {
 		where += " (" + text.Printable(host) + ")"
 	}
-	p.title += " " + strings.ToUpper(where[:1]) + where[1:] + "."
+	p.title = conclusion.Cause + " " + where + "."
 	if o.Metric == "" {
 		p.charts, p.sentences = settled(p.charts, conclusion.Subject)
 	}
@@ -249,48 +249,47 @@ func (p *picture) heightOf(c *Chart) float64 {
 	if c.Rows {
 		return height + rowHeight*float64(len(c.Series))
 	}
-	return height + p.each + p.keyRows(c)*legendHeight
+	_, key := p.keyPlaces(c)
+	return height + p.each + key
 }
 
-// draw draws the charts, each on a canvas in its box, and texts in pixels.
-func (p *picture) draw(in func(box) canvas, write func(at point, words string, side int, look string)) {
+// draw draws the charts and texts.
+func (p *picture) draw(with pen) {
 	fits := max(10, int(p.width-2*marginRight)/7)
-	write(point{marginRight, 20}, text.Clip(p.title, fits), -1, "b")
-	write(point{marginRight, 38}, text.Clip(p.action, fits), -1, "t")
-	p.phases(in(box{0, 0, p.width, headHeight}), write)
+	with.text(point{marginRight, 20}, text.Clip(p.title, fits), -1, "b")
+	with.text(point{marginRight, 38}, text.Clip(p.action, fits), -1, "t")
+	p.phases(with)
 	y := headHeight + p.phasesHeight()
 	for i := range p.charts {
 		chart := &p.charts[i]
+		places, key := p.keyPlaces(chart)
 		height := p.heightOf(chart)
-		rows := p.keyRows(chart) * legendHeight
-		plot := box{marginLeft, y + marginTop + rows, p.width - marginLeft - marginRight,
-			height - marginTop - marginBottom - rows}
+		plot := box{with, marginLeft, y + marginTop + key, p.width - marginLeft - marginRight,
+			height - marginTop - marginBottom - key}
 		f := newFigure(chart, &p.time, max(2, int(plot.width/80)), max(2, int(plot.height/40)))
 		title, unit := f.caption()
-		write(point{marginRight, y + 14}, title, -1, "b")
+		with.text(point{marginRight, y + 14}, title, -1, "b")
 		fits := int((plot.width - textWidth(title)) / letterWidth)
-		write(point{marginRight + textWidth(title)*1.12 + 8, y + 14}, text.Clip(unit, fits), -1, "t")
-		c := in(plot)
-		p.key(c, chart, plot, y+14+legendHeight, write)
-		f.draw(c)
+		with.text(point{marginRight + textWidth(title)*1.12 + 8, y + 14}, text.Clip(unit, fits), -1, "t")
+		for k, at := range places {
+			s, row := &chart.Series[k], y+14+legendHeight+at.y
+			with.stroke([]point{{at.x, row - 4}, {at.x + 18, row - 4}}, s.ink())
+			with.text(point{at.x + 24, row}, text.Clip(s.Label, int((p.width-2*marginRight-24)/letterWidth)), -1, "t")
+		}
+		f.draw(plot)
 		y += height
 	}
 	for _, words := range p.sentences {
-		write(point{marginRight, y + 10}, text.Clip(words, fits), -1, "t")
+		with.text(point{marginRight, y + 10}, text.Clip(words, fits), -1, "t")
 		y += lineHeight
 	}
 }
 
 // phasesHeight returns the height of the key of the phases.
-func (p *picture) phasesHeight() float64 {
-	if len(p.time.Phases) == 0 {
-		return 0
-	}
-	return legendHeight
-}
+func (p *picture) phasesHeight() float64 { return float64(legendHeight * min(1, len(p.time.Phases))) }
 
-// phases draws the names of the phases in a row, each with its color, as far as they fit. c is as large as the head.
-func (p *picture) phases(c canvas, write func(point, string, int, string)) {
+// phases draws the names of the phases in a row, each with its color, as far as they fit.
+func (p *picture) phases(with pen) {
 	const y, size = headHeight, 9.0
 	named := make(map[string]bool)
 	x := float64(marginRight)
@@ -300,54 +299,27 @@ func (p *picture) phases(c canvas, write func(point, string, int, string)) {
 			continue
 		}
 		named[span.Name] = true
-		left, right, bottom, top := x/p.width, (x+size)/p.width, 1-float64(y)/headHeight, 1-(y-size)/headHeight
-		c.area([]point{{left, top}, {right, top}, {right, bottom}, {left, bottom}},
-			ink{kind: inkPhase, color: min(span.Color, phaseColors)})
-		write(point{x + size + 6, y}, span.Name, -1, "t")
+		with.fill(rectangle(x, y-size, x+size, y), ink{kind: inkPhase, color: min(span.Color, phaseColors)})
+		with.text(point{x + size + 6, y}, span.Name, -1, "t")
 		x += width
 	}
 }
 
-// keyEntry returns the width of the swatch of s, its label and a gap.
-func keyEntry(s *Series) float64 { return 40 + textWidth(s.Label) }
-
-// keyRows returns the number of rows of the key of a chart.
-func (p *picture) keyRows(c *Chart) float64 {
+// keyPlaces returns where the key of a chart names the series, and its height: rows that begin at the left margin.
+func (p *picture) keyPlaces(c *Chart) (places []point, height float64) {
 	if c.Rows || len(c.Series) == 0 || len(c.Series) == 1 && !c.needsKey() {
-		return 0
+		return nil, 0
 	}
-	rows, x := 1.0, 0.0
+	x, y := float64(marginRight), 0.0
 	for i := range c.Series {
-		width := keyEntry(&c.Series[i])
-		if x > 0 && x+width > p.width-2*marginRight {
-			rows, x = rows+1, 0
-		}
-		x += width
-	}
-	return rows
-}
-
-// key draws the names of the series in rows, each with a line.
-func (p *picture) key(c canvas, chart *Chart, plot box, y float64, write func(point, string, int, string)) {
-	if p.keyRows(chart) == 0 {
-		return
-	}
-	x := float64(marginRight)
-	for i := range chart.Series {
-		s := &chart.Series[i]
-		width := keyEntry(s)
+		width := 40 + textWidth(c.Series[i].Label)
 		if x > marginRight && x+width > p.width-marginRight {
 			x, y = marginRight, y+legendHeight
 		}
-		with := ink{kind: inkLine, color: s.Color, dash: s.Dash}
-		if s.Others {
-			with = ink{kind: inkOthers}
-		}
-		from, to, row := (x-plot.x)/plot.width, (x+18-plot.x)/plot.width, 1-(y-4-plot.y)/plot.height
-		c.line([]point{{from, row}, {to, row}}, with)
-		write(point{x + 24, y}, text.Clip(s.Label, int((p.width-2*marginRight-24)/letterWidth)), -1, "t")
+		places = append(places, point{x, y})
 		x += width
 	}
+	return places, y + legendHeight
 }
 
 // textWidth returns the approximate width of s in pixels. Viewers use other fonts, but similar ones differ little.
@@ -370,68 +342,57 @@ func textWidth(s string) float64 {
 	return width
 }
 
-// pixelCanvas draws with the charting library's renderer. The library's main package is not imported: its imports would
+// pixelPen draws with the charting library's renderer. The library's main package is not imported: its imports would
 // add 0.3 ms to every start.
-type pixelCanvas struct {
-	renderer chartdraw.Renderer
-	box
-}
+type pixelPen struct{ chartdraw.Renderer }
 
-func newPixelCanvas(width, height int) *pixelCanvas {
-	r := chartdraw.PNG(width, height)
-	r.SetDPI(92) // 9 points are 11.5 pixels
-	r.SetFont(chartdraw.GetDefaultFont())
-	r.SetFontSize(9)
-	c := &pixelCanvas{renderer: r}
-	r.SetFillColor(drawing.ColorWhite)
-	c.shape([]point{{0, 0}, {float64(width), 0}, {float64(width), float64(height)}, {0, float64(height)}})
-	r.Fill()
+func newPixelPen(width, height int) pixelPen {
+	c := pixelPen{chartdraw.PNG(width, height)}
+	c.SetDPI(92) // 9 points are 11.5 pixels
+	c.SetFont(chartdraw.GetDefaultFont())
+	c.SetFontSize(9)
+	c.paint(rectangle(0, 0, float64(width), float64(height)), drawing.ColorWhite)
 	return c
 }
 
 // shape begins a path through points, in whole pixels.
-func (c *pixelCanvas) shape(points []point) {
+func (c pixelPen) shape(points []point) {
 	for i, p := range points {
 		if x, y := int(p.x+0.5), int(p.y+0.5); i == 0 {
-			c.renderer.MoveTo(x, y)
+			c.MoveTo(x, y)
 		} else {
-			c.renderer.LineTo(x, y)
+			c.LineTo(x, y)
 		}
 	}
 }
 
-func (c *pixelCanvas) line(points []point, with ink) {
+// paint fills the area inside points.
+func (c pixelPen) paint(points []point, with drawing.Color) {
+	c.SetFillColor(with)
+	c.shape(points)
+	c.Close()
+	c.Fill()
+}
+
+func (c pixelPen) stroke(points []point, with ink) {
+	look := with.look()
 	if with.kind == inkDot {
-		p, r := c.place(points[0]), with.widthOf()/2
-		c.renderer.SetFillColor(drawing.Color(with.colorOf()))
-		c.shape([]point{{p.x - r, p.y}, {p.x, p.y - r}, {p.x + r, p.y}, {p.x, p.y + r}})
-		c.renderer.Fill()
+		p, r := points[0], look.width/2
+		c.paint([]point{{p.x - r, p.y}, {p.x, p.y - r}, {p.x + r, p.y}, {p.x, p.y + r}}, drawing.Color(look.color))
 		return
 	}
-	c.renderer.SetStrokeColor(drawing.Color(with.colorOf()))
-	c.renderer.SetStrokeWidth(max(1, with.widthOf()))
-	c.renderer.SetStrokeDashArray(with.dashOf())
-	c.shape(c.placed(points))
-	c.renderer.Stroke()
+	c.SetStrokeColor(drawing.Color(look.color))
+	c.SetStrokeWidth(max(1, look.width))
+	c.SetStrokeDashArray(look.dash)
+	c.shape(points)
+	c.Stroke()
 }
 
-func (c *pixelCanvas) area(points []point, with ink) {
-	c.renderer.SetFillColor(drawing.Color(with.colorOf()))
-	c.shape(c.placed(points))
-	c.renderer.Close()
-	c.renderer.Fill()
-}
+func (c pixelPen) fill(points []point, with ink) { c.paint(points, drawing.Color(with.look().color)) }
 
-func (c *pixelCanvas) label(at point, words string, kind labelKind) {
-	p, side, look := c.labelAt(at, kind)
-	c.text(p, words, side, look)
-}
-
-// text writes a text at a place in pixels.
-func (c *pixelCanvas) text(p point, words string, side int, look string) {
-	c.renderer.SetFontColor(drawing.Color(textColors[look[len(look)-1:]]))
-	width := c.renderer.MeasureText(words).Width()
-	c.renderer.Text(words, int(p.x)-(side+1)*width/2, int(p.y))
+func (c pixelPen) text(p point, words string, side int, look string) {
+	c.SetFontColor(drawing.Color(textColors[look[len(look)-1:]]))
+	c.Text(words, int(p.x)-(side+1)*c.MeasureText(words).Width()/2, int(p.y))
 }
 
 // PictureFormat returns the format that a file name implies: "svg", "png" or "html".

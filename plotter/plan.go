@@ -45,27 +45,11 @@ type Series struct {
 // dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
 func dashes() [][]float64 { return [][]float64{nil, {2, 4}, {6, 3}, {9, 3, 2, 3}} }
 
-// key returns the key of the series in the samples or the envelope.
-func (s *Series) key() string {
-	if s.line.Kind != "" {
-		return s.line.Key()
-	}
-	return s.column.Key()
-}
-
 // styled returns the series in the style for its place among many: first the colors change, then the dashes.
 func (s Series) styled(place int) Series {
 	colors := len(seriesColors)
 	s.Color, s.Dash = place%colors, place/colors%len(dashes())
 	return s
-}
-
-// unit returns the unit of the chart's values: "%", "MiB/s", "1/s"; "" if unknown.
-func (p *chartPlan) unit() string {
-	if p.line.Kind != "" {
-		return p.line.Unit().Symbol()
-	}
-	return infoOf(p.column).Unit.Symbol()
 }
 
 // infoOf returns the ColumnInfo of c, but for a GPU without its number in the names: names with the number would be
@@ -80,94 +64,63 @@ func infoOf(c collector.Column) collector.ColumnInfo {
 // chartPlans returns the charts of a node with the given number of GPUs and lines of operations, in order: CPU and
 // memory first, then the GPUs, and then the others. Some nodes have only a few of these.
 func chartPlans(gpus int, lines []reporter.OperationTimeline) []chartPlan {
-	return slices.Concat(usagePlans(), gpuPlans(gpus), operationPlans(lines), trafficPlans(), optionalPlans(),
-		groupPlans())
+	return slices.Concat(usagePlans(), gpuPlans(gpus), operationPlans(lines), devicePlans(), groupPlans())
+}
+
+// line returns a series of a column.
+func line(label string, c collector.Column, color, dash int) Series {
+	return Series{Label: label, column: c, Color: color, Dash: dash}
 }
 
 // usagePlans returns the charts of CPU and memory.
 func usagePlans() []chartPlan {
 	return []chartPlan{
-		{
-			ID: "cpu", Title: "CPU", column: collector.JobCPU, whole: []collector.Column{collector.CPUAvg},
-			Series: []Series{{Label: "this job", column: collector.JobCPU}},
-		},
-		{
-			ID: "memory", Title: "Memory", column: collector.JobMemory, Level: true,
+		{ID: "cpu", Title: "CPU", column: collector.JobCPU, whole: []collector.Column{collector.CPUAvg},
+			Series: []Series{line("this job", collector.JobCPU, 0, 0)}},
+		{ID: "memory", Title: "Memory", column: collector.JobMemory, Level: true,
 			whole: []collector.Column{collector.MemUsed, collector.MemPercent},
-			Series: []Series{
-				{Label: "this job", column: collector.JobMemory},
-				{Label: "its page cache", column: collector.JobPageCache, Dash: 1},
-				{Label: "counted against the limit", column: collector.LimitMemory, Dash: 2},
-			},
-		},
+			Series: []Series{line("this job", collector.JobMemory, 0, 0), line("its page cache", collector.JobPageCache, 0, 1),
+				line("counted against the limit", collector.LimitMemory, 0, 2)}},
 	}
 }
 
-// trafficPlans returns the charts of disks and networks.
-func trafficPlans() []chartPlan {
+// devicePlans returns the charts of disks, networks, waiting tasks and optional devices.
+func devicePlans() []chartPlan {
 	return []chartPlan{
-		{
-			ID: "disk_io", Title: "Disk", column: collector.DiskReadRate, nothing: "No disk traffic.",
-			Series: []Series{
-				{Label: "reads", column: collector.JobReadRate},
-				{Label: "writes", column: collector.JobWriteRate, Dash: 1},
-			},
-			node: []Series{
-				{Label: "reads of the node", column: collector.DiskReadRate},
-				{Label: "writes of the node", column: collector.DiskWriteRate, Dash: 1},
-			},
-		},
-		{
-			ID: "network", Title: "Network of the node", column: collector.NetExtRecvRate,
+		{ID: "disk_io", Title: "Disk", column: collector.DiskReadRate, nothing: "No disk traffic.",
+			Series: []Series{line("reads", collector.JobReadRate, 0, 0), line("writes", collector.JobWriteRate, 0, 1)},
+			node: []Series{line("reads of the node", collector.DiskReadRate, 0, 0),
+				line("writes of the node", collector.DiskWriteRate, 0, 1)}},
+		{ID: "network", Title: "Network of the node", column: collector.NetExtRecvRate,
 			nothing: "No network traffic on the interfaces that are counted.",
-			Series: slices.Concat(
-				ratesOf(collector.TrafficNetwork, 0),
-				ratesOf(collector.TrafficLoopback, 1),
-				ratesOf(collector.TrafficInfiniBand, 2),
-			),
-		},
-		{
-			ID: "disk_space", Title: "Disk used", column: collector.DiskPercent, Level: true,
-			Series: []Series{{Label: "used", column: collector.DiskPercent}},
-		},
-	}
-}
-
-// optionalPlans returns the charts of waiting tasks and of optional devices.
-func optionalPlans() []chartPlan {
-	return []chartPlan{
-		{
-			ID: "pressure", Title: "Waiting", column: collector.PSICPUSome, optional: true,
+			Series: slices.Concat(ratesOf(collector.TrafficNetwork, 0), ratesOf(collector.TrafficLoopback, 1),
+				ratesOf(collector.TrafficInfiniBand, 2))},
+		{ID: "disk_space", Title: "Disk used", column: collector.DiskPercent, Level: true,
+			Series: []Series{line("used", collector.DiskPercent, 0, 0)}},
+		{ID: "pressure", Title: "Waiting", column: collector.PSICPUSome, optional: true,
 			nothing: "No task waited for CPU, memory or storage.",
 			Series: []Series{
-				{Label: "for a CPU, some tasks", column: collector.JobPSICPUSome},
-				{Label: "for a CPU, all tasks", column: collector.JobPSICPUFull, Dash: 1},
-				{Label: "for memory, some", column: collector.JobPSIMemorySome, Color: 1},
-				{Label: "for memory, all", column: collector.JobPSIMemoryFull, Color: 1, Dash: 1},
-				{Label: "for storage, some", column: collector.JobPSIIOSome, Color: 2},
-				{Label: "for storage, all", column: collector.JobPSIIOFull, Color: 2, Dash: 1},
+				line("for a CPU, some tasks", collector.JobPSICPUSome, 0, 0),
+				line("for a CPU, all tasks", collector.JobPSICPUFull, 0, 1),
+				line("for memory, some", collector.JobPSIMemorySome, 1, 0),
+				line("for memory, all", collector.JobPSIMemoryFull, 1, 1),
+				line("for storage, some", collector.JobPSIIOSome, 2, 0),
+				line("for storage, all", collector.JobPSIIOFull, 2, 1),
 			},
 			node: []Series{
-				{Label: "for a CPU, some tasks of the node", column: collector.PSICPUSome},
-				{Label: "for memory, some", column: collector.PSIMemorySome, Color: 1},
-				{Label: "for memory, all", column: collector.PSIMemoryFull, Color: 1, Dash: 1},
-				{Label: "for storage, some", column: collector.PSIIOSome, Color: 2},
-				{Label: "for storage, all", column: collector.PSIIOFull, Color: 2, Dash: 1},
-			},
-		},
-		{
-			ID: "network_file_systems", Title: "Network file systems", column: collector.NFSReadRate, optional: true,
+				line("for a CPU, some tasks of the node", collector.PSICPUSome, 0, 0),
+				line("for memory, some", collector.PSIMemorySome, 1, 0),
+				line("for memory, all", collector.PSIMemoryFull, 1, 1),
+				line("for storage, some", collector.PSIIOSome, 2, 0),
+				line("for storage, all", collector.PSIIOFull, 2, 1),
+			}},
+		{ID: "network_file_systems", Title: "Network file systems", column: collector.NFSReadRate, optional: true,
 			nothing: "No traffic of network file systems.",
-			Series:  append(ratesOf(collector.TrafficNFS, 0), ratesOf(collector.TrafficLustre, 1)...),
-		},
-		{
-			ID: "node_power", Title: "CPU and memory power", column: collector.NodePower, optional: true,
-			Series: []Series{{Label: "the node", column: collector.NodePower}},
-		},
-		{
-			ID: "cpu_temperature", Title: "CPU temperature", column: collector.CPUTemperature, Level: true, optional: true,
-			Series: []Series{{Label: "hottest package", column: collector.CPUTemperature}},
-		},
+			Series:  append(ratesOf(collector.TrafficNFS, 0), ratesOf(collector.TrafficLustre, 1)...)},
+		{ID: "node_power", Title: "CPU and memory power", column: collector.NodePower, optional: true,
+			Series: []Series{line("the node", collector.NodePower, 0, 0)}},
+		{ID: "cpu_temperature", Title: "CPU temperature", column: collector.CPUTemperature, Level: true, optional: true,
+			Series: []Series{line("hottest package", collector.CPUTemperature, 0, 0)}},
 	}
 }
 
@@ -175,13 +128,12 @@ func optionalPlans() []chartPlan {
 // "received". If several groups share a chart, labels also name the group: "loopback received".
 func ratesOf(group collector.TrafficGroup, color int) (list []Series) {
 	for i, counter := range collector.TrafficByGroup()[group] {
-		row := counter.Info()
-		s := Series{Label: row.Direction, column: row.Rate, Color: color, Dash: i % len(dashes())}
+		row, label := counter.Info(), counter.Info().Direction
 		switch group {
 		case collector.TrafficLoopback, collector.TrafficInfiniBand, collector.TrafficNFS, collector.TrafficLustre:
-			s.Label = string(group) + " " + row.Direction
+			label = string(group) + " " + label
 		}
-		list = append(list, s)
+		list = append(list, line(label, row.Rate, color, i%len(dashes())))
 	}
 	return list
 }
@@ -203,40 +155,37 @@ func groupPlans() (plans []chartPlan) {
 }
 
 // gpuPlans returns the charts of the GPUs, with a series for each device.
-func gpuPlans(gpus int) []chartPlan {
-	plans := []chartPlan{
-		{ID: "gpu_utilization", Title: "GPU busy"},
-		{ID: "gpu_memory", Title: "GPU memory", Level: true},
-		{ID: "gpu_power", Title: "GPU power"},
-		{ID: "gpu_temperature", Title: "GPU temperature", Level: true},
-	}
-	for k, key := range []collector.GPUKey{
-		collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower, collector.GPUTemperature,
+func gpuPlans(gpus int) (plans []chartPlan) {
+	for _, row := range []struct {
+		id, title string
+		key       collector.GPUKey
+		level     bool
+	}{
+		{"gpu_utilization", "GPU busy", collector.GPUUtilization, false},
+		{"gpu_memory", "GPU memory", collector.GPUMemoryUsed, true},
+		{"gpu_power", "GPU power", collector.GPUPower, false},
+		{"gpu_temperature", "GPU temperature", collector.GPUTemperature, true},
 	} {
-		plans[k].column, plans[k].optional = collector.GPUColumn(0, key), true
+		p := chartPlan{ID: row.id, Title: row.title, Level: row.level, optional: true,
+			column: collector.GPUColumn(0, row.key)}
 		for i := range gpus {
-			s := Series{Label: fmt.Sprintf("GPU %d", i), column: collector.GPUColumn(i, key)}
-			plans[k].Series = append(plans[k].Series, s.styled(i))
+			p.Series = append(p.Series, line(fmt.Sprintf("GPU %d", i), collector.GPUColumn(i, row.key), 0, 0).styled(i))
 		}
+		plans = append(plans, p)
 	}
 	return plans
-}
-
-// columns calls do for each column that the charts of p need.
-func (p *chartPlan) columns(do func(collector.Column)) {
-	for _, s := range slices.Concat(p.Series, p.node) {
-		do(s.column)
-	}
-	for _, c := range p.whole {
-		do(c)
-	}
 }
 
 // SampleKeys returns the keys of the samples that the page draws, except the lines of operations.
 func SampleKeys() []string {
 	keys := []string{collector.Timestamp.Key()}
 	for _, p := range chartPlans(collector.MaxGPUs, nil) {
-		p.columns(func(c collector.Column) { keys = append(keys, c.Key()) })
+		for _, s := range slices.Concat(p.Series, p.node) {
+			keys = append(keys, s.column.Key())
+		}
+		for _, c := range p.whole {
+			keys = append(keys, c.Key())
+		}
 	}
 	return keys
 }

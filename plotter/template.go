@@ -19,11 +19,7 @@ var templateFiles embed.FS
 // templates returns the templates of the pages. They are parsed for the first page, so that a run without a page pays
 // nothing for them.
 var templates = sync.OnceValue(func() *template.Template {
-	functions := template.FuncMap{
-		"local":   local,
-		"node":    nodeOf,
-		"seconds": text.Seconds,
-	}
+	functions := template.FuncMap{"local": local, "node": nodeOf, "seconds": text.Seconds}
 	return template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "*.tmpl"))
 })
 

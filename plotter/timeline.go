@@ -109,11 +109,10 @@ func (t *Timeline) addDeath(n *reporter.Node) {
 // goesOn returns for how long a job must go on after the kill of a process, in seconds, to have survived it: three
 // samples, and a second.
 func (t *Timeline) goesOn(n *reporter.Node) float64 {
-	interval := 1.0
-	if n.Sampling != nil {
-		interval = n.Sampling.IntervalSeconds * float64(max(1, n.Sampling.Stride))
+	if n.Sampling == nil {
+		return 3
 	}
-	return max(1, 3*interval)
+	return max(1, 3*n.Sampling.IntervalSeconds*float64(max(1, n.Sampling.Stride)))
 }
 
 // unmeasured removes the levels of the job that were sampled after its kill, because they are of what was left of it,
@@ -132,23 +131,16 @@ func (t *Timeline) unmeasured(c *Chart) {
 	if !d.last {
 		return
 	}
-	first := 0
-	for first < len(t.Ends) && t.Ends[first] < d.seen {
-		first++
-	}
+	first, _ := slices.BinarySearch(t.Ends, d.seen)
 	for i := range c.Series {
-		b := &c.Series[i].Band
-		b.Min, b.Mean, b.Max = cutAt(b.Min, first), cutAt(b.Mean, first), cutAt(b.Max, first)
+		c.Series[i].Band = mapped(c.Series[i].Band, func(list reporter.Numbers) reporter.Numbers {
+			list = slices.Clone(list)
+			for i := first; i < len(list); i++ {
+				list[i] = math.NaN()
+			}
+			return list
+		})
 	}
-}
-
-// cutAt returns list without its values from first on.
-func cutAt(list reporter.Numbers, first int) reporter.Numbers {
-	out := slices.Clone(list)
-	for i := first; i < len(out); i++ {
-		out[i] = math.NaN()
-	}
-	return out
 }
 
 // withSuspendGaps returns the time axis of n and its charts, with an empty bucket wherever the machine was suspended,
@@ -165,9 +157,7 @@ func withSuspendGaps(run *reporter.Run, n *reporter.Node, charts []Chart) (Timel
 
 	unknown := func(float64) float64 { return math.NaN() }
 	eachSeries(charts, func(s *Series) {
-		b := &s.Band
-		b.Min, b.Mean, b.Max = insertSuspends(b.Min, stops, unknown), insertSuspends(b.Mean, stops, unknown),
-			insertSuspends(b.Max, stops, unknown)
+		s.Band = mapped(s.Band, func(list reporter.Numbers) reporter.Numbers { return insertSuspends(list, stops, unknown) })
 	})
 	t.Ends = insertSuspends(t.Ends, stops, func(end float64) float64 { return end })
 	return t, charts
@@ -233,21 +223,18 @@ func (t *Timeline) begin(i int) float64 {
 	return t.Ends[i-1]
 }
 
-// foldFactor returns how many neighbors to merge so that n values become at most limit values.
-func foldFactor(n, limit int) int { return max(1, (n+limit-1)/limit) }
-
 // thin merges neighboring buckets so that at most limit are left, in the timeline and in the charts. The lists of the
 // charts are copies if any were merged.
 func (t *Timeline) thin(charts []Chart, limit int) {
-	k := foldFactor(len(t.Ends), limit)
-	if k == 1 {
+	k := (len(t.Ends) + limit - 1) / limit
+	if k <= 1 {
 		return
 	}
 	width := func(i int) float64 { return max(t.Ends[i]-t.begin(i), 1e-9) } // never 0, so that it can serve as a weight
 	eachSeries(charts, func(s *Series) {
-		s.Band.Min, s.Band.Mean, s.Band.Max = s.Band.Min[:min(len(s.Band.Min), len(t.Ends))],
-			s.Band.Mean[:min(len(s.Band.Mean), len(t.Ends))], s.Band.Max[:min(len(s.Band.Max), len(t.Ends))]
-		s.Band = s.Band.Fold(k, width)
+		s.Band = mapped(s.Band, func(list reporter.Numbers) reporter.Numbers {
+			return list[:min(len(list), len(t.Ends))]
+		}).Fold(k, width)
 	})
 	ends := make([]float64, 0, len(t.Ends)/k+1)
 	for i := 0; i < len(t.Ends); i += k {
