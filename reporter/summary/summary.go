@@ -125,12 +125,10 @@ func (p *terminalWriter) about(r *reporter.Report) {
 	}
 }
 
-// onlyNode returns the only node of a report, or an empty one.
+// onlyNode returns the only node of a report, or else the first one or an empty one.
 func onlyNode(r *reporter.Report) *reporter.Node {
-	for _, n := range r.Nodes {
-		if n != nil {
-			return n
-		}
+	for _, n := range r.EachNode() {
+		return n
 	}
 	return &reporter.Node{}
 }
