@@ -29,7 +29,7 @@ func plainName(n *reporter.Node, name string) string {
 		return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 	}
 	if host == "" || len(host) > 40 || strings.ContainsFunc(host, odd) {
-		return "node " + text.Clip(text.Printable(name), 10)
+		return shortNode(name)
 	}
 	return host
 }
@@ -139,7 +139,7 @@ func runLine(r *reporter.Report) string {
 	case r.Run.Gather != nil && r.Run.Gather.NodesExpected > len(names):
 		words = append(words, fmt.Sprintf("%d of %d nodes", len(names), r.Run.Gather.NodesExpected))
 	case len(names) == 1:
-		words = append(words, "node "+text.Clip(text.Printable(names[0]), 10))
+		words = append(words, shortNode(names[0]))
 	default:
 		words = append(words, fmt.Sprintf("%d nodes", len(names)))
 	}
@@ -148,3 +148,6 @@ func runLine(r *reporter.Report) string {
 	}
 	return strings.Join(words, ", ")
 }
+
+// shortNode returns the name of a node for a sentence or a heading: "node 3".
+func shortNode(name string) string { return "node " + text.Clip(text.Printable(name), 10) }

@@ -157,3 +157,13 @@ func (p *terminalWriter) path(label, path string) {
 	}
 	p.out.WriteString(label + path + "\n")
 }
+
+// numberRows is a list of rows.
+type numberRows []numberRow
+
+// add adds r if it is known.
+func (l *numberRows) add(known bool, r numberRow) {
+	if known {
+		*l = append(*l, r)
+	}
+}

@@ -34,7 +34,7 @@ func endTable(r *reporter.Report) *table.Table {
 	t := &table.Table{HeadStyle: dim, Columns: []table.Column{right(""), {Head: "host", Max: 16},
 		{Head: "ranks", Max: 12, Optional: true}, right("time"), right("CPU time"), right("memory"), {Head: "end"}}}
 	rows, _ := nodeRows(r)
-	last := lateNode(r)
+	last, _, _ := lateNode(r)
 	for i, name := range r.NodeNames() {
 		n, row := r.Nodes[name], rows[i]
 		end := nodeEnd(n)
@@ -117,7 +117,7 @@ func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 	p.ranks(r)
 	for name, n := range r.EachNode() {
 		p.gap()
-		p.line(bold, text.PadRight("node "+text.Clip(text.Printable(name), 10), labelWidth)+nodeEnd(n))
+		p.line(bold, text.PadRight(shortNode(name), labelWidth)+nodeEnd(n))
 		p.rows(jobNumbers(n, &r.Run))
 		p.nodeNumbers(n, &r.Run)
 	}

@@ -160,7 +160,7 @@ func (p *terminalWriter) nodeNumbers(n *reporter.Node, run *reporter.Run) {
 
 // jobNumbers returns the rows of the job, its limits and its GPUs.
 func jobNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
-	return slices.Concat(jobRows(n, run), jobPressureRows(n, run.WallSeconds), limitRows(n), gpuRows(n))
+	return slices.Concat(jobRows(n, run), waitRows(n, run.WallSeconds, true), limitRows(n), gpuRows(n))
 }
 
 // nodeNumbers returns the rows of the node. A run that was too short for more than one reading has none.
@@ -172,10 +172,8 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
 	if n.Origin == reporter.OriginPerfPy {
 		wall = 0 // rates of totals since boot mean nothing
 	}
-	rows := cpuRows(n)
-	if peak := n.Metric(reporter.MetricMemoryPeak); !math.IsNaN(peak) {
-		rows = append(rows, numberRow{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)})
-	}
+	rows, peak := cpuRows(n), n.Metric(reporter.MetricMemoryPeak)
+	rows.add(!math.IsNaN(peak), numberRow{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)})
 	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodePressureRows(n, run.WallSeconds))
 }
 
@@ -189,21 +187,15 @@ func HostLine(name string, h *reporter.Host) string {
 }
 
 // cpuRows returns how busy the node's CPUs were and, without a job, how idle.
-func cpuRows(n *reporter.Node) []numberRow {
-	mean, over := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUOver80)
+func cpuRows(n *reporter.Node) (rows numberRows) {
+	mean, over, peak := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUOver80), n.Metric(reporter.MetricCPUPeak)
 	if math.IsNaN(mean) {
 		return nil
 	}
-
-	note := "mean" + p95(n)
-	if peak := n.Metric(reporter.MetricCPUPeak); !math.IsNaN(peak) {
-		note += ", peak " + text.Percent(peak)
-	}
-	rows := []numberRow{{label: "node CPU", value: text.Percentage(mean), note: note}}
-	if over > 0 {
-		rows = append(rows, numberRow{value: text.Percentage(over), note: "of the time at 80 % or more"})
-	}
-
+	note := text.Parts{"mean" + p95(n)}
+	note.Add(!math.IsNaN(peak), "peak %s", text.Percent(peak))
+	rows.add(true, numberRow{label: "node CPU", value: text.Percentage(mean), note: note.String()})
+	rows.add(over > 0, numberRow{value: text.Percentage(over), note: "of the time at 80 % or more"})
 	if n.Job == nil && n.Host != nil {
 		cpus := float64(n.Host.CPUs)
 		rows = append(rows, idleRows("not used", cpus*(1-mean/100), cpus, n.Metric(reporter.MetricUnusedCPUHours))...)
@@ -250,8 +242,7 @@ func memoryNote(n *reporter.Node) string {
 }
 
 // trafficRows returns the bytes that the node moved, if any, and how full its disk was.
-func trafficRows(n *reporter.Node, wall float64) []numberRow {
-	var rows []numberRow
+func trafficRows(n *reporter.Node, wall float64) (rows numberRows) {
 	label := collector.TrafficGroup("")
 	for _, c := range collector.Traffic() {
 		counter := c.Info()
@@ -270,45 +261,29 @@ func trafficRows(n *reporter.Node, wall float64) []numberRow {
 		rows = append(rows, r)
 	}
 
-	if fill := n.Metric(reporter.MetricDiskPeak); !math.IsNaN(fill) {
-		rows = append(rows, numberRow{label: "disk used", value: text.Percentage(fill), note: "peak"})
-	}
+	fill := n.Metric(reporter.MetricDiskPeak)
+	rows.add(!math.IsNaN(fill), numberRow{label: "disk used", value: text.Percentage(fill), note: "peak"})
 	return rows
 }
 
 // energyRows returns the energy that the node's CPU packages and their memory used, and the peak temperature.
-func energyRows(n *reporter.Node, wall float64) []numberRow {
-	var rows []numberRow
-	if joules := n.Metric(reporter.MetricNodeEnergy); joules > 0 {
-		r := numberRow{label: "node energy", value: text.Energy(joules), note: "of CPU packages and memory"}
-		if wall > 0 {
-			r.note += ", " + text.Fixed(joules/wall, 1) + " W on average"
-		}
-		rows = append(rows, r)
-	}
-	if celsius := n.Metric(reporter.MetricCPUTemperature); celsius > 0 {
-		r := numberRow{label: "node heat", value: text.Quantity{Number: text.Fixed(celsius, 1),
-			Unit: collector.Celsius.Symbol()},
-			note: "hottest CPU package, peak"}
-		if times := n.Metric(reporter.MetricCPUThrottleEvents); times > 0 {
-			r.note += ", clocked down " + text.Count(times, "time", "times")
-		}
-		rows = append(rows, r)
-	}
+func energyRows(n *reporter.Node, wall float64) (rows numberRows) {
+	joules, celsius := n.Metric(reporter.MetricNodeEnergy), n.Metric(reporter.MetricCPUTemperature)
+	energy, heat := text.Parts{"of CPU packages and memory"}, text.Parts{"hottest CPU package, peak"}
+	energy.Add(wall > 0, "%s W on average", text.Fixed(joules/wall, 1))
+	times := n.Metric(reporter.MetricCPUThrottleEvents)
+	heat.Add(times > 0, "clocked down %s", text.Count(times, "time", "times"))
+	rows.add(joules > 0, numberRow{label: "node energy", value: text.Energy(joules), note: energy.String()})
+	rows.add(celsius > 0, numberRow{label: "node heat", note: heat.String(),
+		value: text.Quantity{Number: text.Fixed(celsius, 1), Unit: collector.Celsius.Symbol()}})
 	return rows
 }
 
 // NodeLabel returns the label of a group of the node's counters, such as "node net".
 func NodeLabel(group collector.TrafficGroup) string {
-	switch group {
-	case collector.TrafficNetwork:
-		return "node net"
-	case collector.TrafficLoopback:
-		return "node lo"
-	case collector.TrafficInfiniBand:
-		return "node IB"
-	}
-	return "node " + string(group)
+	short := map[collector.TrafficGroup]string{collector.TrafficNetwork: "net", collector.TrafficLoopback: "lo",
+		collector.TrafficInfiniBand: "IB"}[group]
+	return "node " + cmp.Or(short, string(group))
 }
 
 // cost writes perfagent's own cost.
