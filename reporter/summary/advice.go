@@ -27,7 +27,7 @@ func (e *end) addFindings(c *Conclusion) {
 		subject, ofJob := diagnosis.SubjectOf(f.ID)
 		of := reporter.Verdict{Evidence: f.Evidence}
 		switch {
-		case failed && !ofEnd(f.ID), !ofJob && c.Outcome != Odd && !(of.Number("job_cpus") >= heldUp):
+		case failed && f.ID != diagnosis.MemoryTight && subject != "disk", !ofJob && c.Outcome != Odd && !(of.Number("job_cpus") >= heldUp):
 			c.Other = append(c.Other, words)
 		case c.Action == "" && ofJob:
 			c.Action = words
@@ -39,8 +39,7 @@ func (e *end) addFindings(c *Conclusion) {
 		}
 	}
 	for _, condition := range e.verdict.Conditions[:min(len(e.verdict.Conditions), maxConditions)] {
-		said := func(f diagnosis.MergedFinding) bool { return f.ID == condition }
-		if !slices.ContainsFunc(found, said) {
+		if !slices.ContainsFunc(found, func(f diagnosis.MergedFinding) bool { return f.ID == condition }) {
 			c.Other = append(c.Other, "On the way: "+cmp.Or(conditionWords[condition], text.Printable(condition))+".")
 		}
 	}
@@ -51,12 +50,6 @@ const heldUp = 0.5
 
 // maxConditions is more than there are; it bounds the cost of a hostile report.
 const maxConditions = 20
-
-// ofEnd reports whether the finding with the given ID may concern the end of a job that failed.
-func ofEnd(id string) bool {
-	subject, _ := diagnosis.SubjectOf(id)
-	return id == diagnosis.MemoryTight || subject == "disk"
-}
 
 // adviceFindings returns the findings of the nodes.
 func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {

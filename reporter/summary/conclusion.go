@@ -93,7 +93,7 @@ func endOf(r *reporter.Report) *end {
 
 // findRank makes e the end of the rank that failed first. It returns false if none is known to have failed.
 func (e *end) findRank() bool {
-	number, ok := firstRank(e.verdict)
+	number, ok := EvidenceIndex(e.verdict, "rank")
 	if !ok {
 		return false
 	}

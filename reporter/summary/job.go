@@ -56,18 +56,27 @@ func cpuOfJob(n *reporter.Node) float64 {
 	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)
 }
 
-// jobBusyRows returns the CPU time of the job and how many CPUs it kept busy, in one row if they fit.
+// jobBusyRows returns the CPU time of the job, how many CPUs it kept busy and out of how many. All is in one row if it
+// fits in a long or a short form.
 func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
-	split := jobSplit(n)
-	for _, busy := range jobBusy(n, cpu, wall) {
-		if note := joined(split, busy); text.Width(note) <= noteWidth {
-			return []numberRow{{label: "job CPU", value: text.Duration(cpu), note: note}}
+	split, busy, short := jobSplit(n), "", ""
+	if wall > 0 {
+		cpus := text.UsedCPUs(cpu / wall)
+		busy = cpus + " CPUs busy"
+		short = busy
+		if l := n.Limits; l != nil && l.CPUs > 0 {
+			of := reporter.CPUsText(l)
+			busy, short = busy+" of "+of+" allowed", cpus+" of "+of+" CPUs busy"
 		}
 	}
-	return []numberRow{
-		{label: "job CPU", value: text.Duration(cpu), note: split},
-		{label: "job busy", note: jobBusy(n, cpu, wall)[0]},
+	row := numberRow{label: "job CPU", value: text.Duration(cpu), note: split}
+	for _, words := range []string{busy, short} {
+		if note := joined(split, words); text.Width(note) <= noteWidth {
+			row.note = note
+			return []numberRow{row}
+		}
 	}
+	return []numberRow{row, {label: "job busy", note: busy}}
 }
 
 // jobIdleRows returns a row on the CPUs that the job was given and did not use. A run of less than a second is too
@@ -92,20 +101,6 @@ func jobSplit(n *reporter.Node) string {
 		words += ", not waited for " + text.Seconds(rest)
 	}
 	return words
-}
-
-// jobBusy returns how many CPUs the job kept busy, and out of how many, in a long and a short form. Both forms are ""
-// if that is unknown.
-func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
-	if !(wall > 0) {
-		return [2]string{}
-	}
-	busy := text.UsedCPUs(cpu / wall)
-	if n.Limits == nil || !(n.Limits.CPUs > 0) {
-		return [2]string{busy + " CPUs busy", busy + " CPUs busy"}
-	}
-	of := reporter.CPUsText(n.Limits)
-	return [2]string{busy + " CPUs busy of " + of + " allowed", busy + " of " + of + " CPUs busy"}
 }
 
 // joined joins the non-empty words with commas.
@@ -216,9 +211,10 @@ func shareText(v float64, word string) string {
 // cpuLimitedBy returns what sets the CPU limit and, if a control group does and is known, the name of that group.
 func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	switch {
-	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs && l.CPUGroup != "":
-		return "by quota of", text.Printable(l.CPUGroup)
 	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs:
+		if l.CPUGroup != "" {
+			return "by quota of", text.Printable(l.CPUGroup)
+		}
 		return "by quota", ""
 	case l.CPUSetCPUs > 0 && float64(l.CPUSetCPUs) <= l.CPUs:
 		return "by cpuset", ""

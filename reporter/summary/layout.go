@@ -59,18 +59,14 @@ type span struct {
 
 // spans writes one line, cut to the width.
 func (p *terminalWriter) spans(list ...span) {
-	whole := ""
-	for _, s := range list {
-		whole += s.words
-	}
-	whole = text.Clip(strings.TrimRight(whole, " "), p.width)
+	whole := text.Clip(strings.TrimRight(wordsOf(list), " "), p.width)
 	for _, s := range list {
 		part := whole[:min(len(whole), len(s.words))]
+		whole = whole[len(part):]
 		if p.color && strings.HasPrefix(s.words, part) { // else it was cut
 			part = s.style.Color(part)
 		}
 		p.out.WriteString(part)
-		whole = whole[min(len(whole), len(s.words)):]
 	}
 	p.out.WriteString(whole + "\n")
 }
@@ -142,10 +138,10 @@ func (p *terminalWriter) gap() {
 
 // path writes the given path without cutting it.
 func (p *terminalWriter) path(label, path string) {
+	path = text.Printable(path)
 	if path == "" {
 		return
 	}
-	path = text.Printable(path)
 	if p.label+text.Width(path) > p.width {
 		p.line(dim, label)
 		p.out.WriteString(path + "\n")
@@ -166,4 +162,12 @@ func (l *numberRows) add(known bool, r numberRow) {
 	if known {
 		*l = append(*l, r)
 	}
+}
+
+// wordsOf returns the words of a line.
+func wordsOf(line []span) (words string) {
+	for _, s := range line {
+		words += s.words
+	}
+	return words
 }

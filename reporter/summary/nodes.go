@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,11 +122,7 @@ func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 		p.rows(jobNumbers(n, &r.Run))
 		p.nodeNumbers(n, &r.Run)
 	}
-	p.sparklines(o.NodeSparklines)
-	p.missing(r)
-	p.push(r)
-	p.cost(r)
-	p.paths(r, o)
+	p.ending(r, o)
 }
 
 // nodeRows returns the lines of the nodes and the line of all nodes.
@@ -143,31 +140,18 @@ func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 	return rows, all
 }
 
-// allRows returns rows with the numbers of all nodes together for which the table has no column.
-func allRows(r *reporter.Report, all *nodeRow) []numberRow {
+// allRows returns rows with the numbers of all nodes together for which the table has no column: the jobs' CPU time and
+// unused CPUs or, if there are no jobs, the nodes' idle CPUs, and the GPUs.
+func allRows(r *reporter.Report, all *nodeRow) (rows []numberRow) {
 	gpus := newGPUTotals(r)
-	return append(all.rows(), gpus.rows()...)
-}
-
-// rows returns rows on the jobs' CPU time and unused CPUs or, if there are no jobs, on the nodes' idle CPUs.
-func (a *nodeRow) rows() []numberRow {
-	if math.IsNaN(a.jobCPU) {
-		cpus := a.hours / a.wall * 3600
-		return idleRows("not used", a.unused/a.hours*cpus, cpus, a.unused)
+	if math.IsNaN(all.jobCPU) {
+		cpus := all.hours / all.wall * 3600
+		return append(idleRows("not used", all.unused/all.hours*cpus, cpus, all.unused), gpus.rows()...)
 	}
-	rows := []numberRow{{label: "job CPU", value: text.Duration(a.jobCPU), note: "of all nodes"}}
-	if a.wall > 0 {
-		rows[0].note += ", " + text.UsedCPUs(a.jobCPU/a.wall) + " CPUs busy"
-	}
-	return append(rows, idleRows("not used", a.mayUse-a.used, a.mayUse, a.idleHours)...)
-}
-
-// cost returns perfagent's own cost, or "" if it is unknown.
-func (a *nodeRow) cost() string {
-	if math.IsNaN(a.agent) {
-		return ""
-	}
-	return "overhead " + text.Seconds(a.agent) + " of CPU on all nodes"
+	note := text.Parts{"of all nodes"}
+	note.Add(all.wall > 0, "%s CPUs busy", text.UsedCPUs(all.jobCPU/all.wall))
+	rows = []numberRow{{label: "job CPU", value: text.Duration(all.jobCPU), note: note.String()}}
+	return slices.Concat(rows, idleRows("not used", all.mayUse-all.used, all.mayUse, all.idleHours), gpus.rows())
 }
 
 func perfpyNodes(r *reporter.Report) []string {
@@ -180,20 +164,18 @@ func perfpyNodes(r *reporter.Report) []string {
 	return out
 }
 
+// newNodeRow returns the line of a node.
 func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
+	none := math.NaN()
 	row := nodeRow{
-		node: text.Printable(name), host: text.Absent, exit: text.Absent,
-		jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN(),
-		used: math.NaN(), mayUse: math.NaN(), idleHours: math.NaN(),
+		node: text.Printable(name), host: text.Absent, exit: text.Absent, wall: n.Wall(),
+		mean: n.Metric(reporter.MetricCPUMean), peak: n.Metric(reporter.MetricCPUPeak),
+		mem:  n.Metric(reporter.MetricMemoryPeak),
+		read: n.Metric(reporter.MetricDiskRead), write: n.Metric(reporter.MetricDiskWritten),
+		recv: n.Metric(reporter.MetricNetworkReceived), sent: n.Metric(reporter.MetricNetworkSent),
+		unused: n.Metric(reporter.MetricUnusedCPUHours), hours: n.Metric(reporter.MetricCPUHours),
+		jobCPU: none, agent: none, jobMemory: none, used: none, mayUse: none, idleHours: none,
 	}
-
-	row.mean, row.peak = n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak)
-	row.mem = n.Metric(reporter.MetricMemoryPeak)
-	row.read, row.write = n.Metric(reporter.MetricDiskRead), n.Metric(reporter.MetricDiskWritten)
-	row.recv, row.sent = n.Metric(reporter.MetricNetworkReceived), n.Metric(reporter.MetricNetworkSent)
-	row.unused, row.hours = n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
-	row.wall = n.Wall()
-
 	if n == nil {
 		return row
 	}
@@ -215,7 +197,6 @@ func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 	if n.Agent != nil {
 		row.agent = n.Agent.CPUSeconds
 	}
-
 	return row
 }
 

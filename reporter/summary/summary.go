@@ -66,11 +66,14 @@ func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
 	p.gap()
 	p.label = labelWidth
 	p.about(r)
-	p.node(r, o)
-	p.missing(r)
-	p.push(r)
-	p.cost(r)
-	p.paths(r, o)
+	n := onlyNode(r)
+	p.rows(jobNumbers(n, &r.Run))
+	p.phases(r, collector.MaxPhases)
+	p.operations(r)
+	p.sparklines(o.JobSparklines)
+	p.ranks(r)
+	p.nodeNumbers(n, &r.Run)
+	p.ending(r, o)
 }
 
 // further writes the findings that the action does not have.
@@ -131,18 +134,6 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 		return n
 	}
 	return &reporter.Node{}
-}
-
-// node writes the only node in full.
-func (p *terminalWriter) node(r *reporter.Report, o Options) {
-	n := onlyNode(r)
-	p.rows(jobNumbers(n, &r.Run))
-	p.phases(r, collector.MaxPhases)
-	p.operations(r)
-	p.sparklines(o.JobSparklines)
-	p.ranks(r)
-	p.nodeNumbers(n, &r.Run)
-	p.sparklines(o.NodeSparklines)
 }
 
 // nodeNumbers writes the host and the rows of a node, if there are any.
@@ -286,25 +277,15 @@ func NodeLabel(group collector.TrafficGroup) string {
 	return "node " + cmp.Or(short, string(group))
 }
 
-// cost writes perfagent's own cost.
-func (p *terminalWriter) cost(r *reporter.Report) {
-	if words := costOf(r); words != "" {
-		p.line(dim, text.PadRight("overhead", labelWidth)+strings.TrimPrefix(words, "overhead "))
-	}
-}
-
-// costOf returns perfagent's own cost in words, or "" if it is unknown.
+// costOf returns perfagent's own cost in words, and the sampling of a single node, or "" if they are unknown.
 func costOf(r *reporter.Report) string {
+	var words text.Parts
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
-		return all.cost()
+		words.Add(!math.IsNaN(all.agent), "overhead %s of CPU on all nodes", text.Seconds(all.agent))
+		return words.String()
 	}
-	return nodeCost(onlyNode(r))
-}
-
-// nodeCost returns perfagent's own cost on a node, and its sampling.
-func nodeCost(n *reporter.Node) string {
-	var words text.Parts
+	n := onlyNode(r)
 	if n.Agent != nil {
 		words.Add(n.Agent.CPUSeconds > 0, "overhead %s of CPU", text.Seconds(n.Agent.CPUSeconds))
 	}
@@ -313,4 +294,15 @@ func nodeCost(n *reporter.Node) string {
 		words.Add(s.MissedTicks > 0, "%d missed", s.MissedTicks)
 	}
 	return words.String()
+}
+
+// ending writes the end of a summary of all that is known.
+func (p *terminalWriter) ending(r *reporter.Report, o Options) {
+	p.sparklines(o.NodeSparklines)
+	p.missing(r)
+	p.push(r)
+	if words := costOf(r); words != "" {
+		p.line(dim, text.PadRight("overhead", labelWidth)+strings.TrimPrefix(words, "overhead "))
+	}
+	p.paths(r, o)
 }
