@@ -27,7 +27,8 @@ func (e *end) addFindings(c *Conclusion) {
 		subject, ofJob := diagnosis.SubjectOf(f.ID)
 		of := reporter.Verdict{Evidence: f.Evidence}
 		switch {
-		case failed && f.ID != diagnosis.MemoryTight && subject != "disk", !ofJob && c.Outcome != Odd && !(of.Number("job_cpus") >= heldUp):
+		case failed && f.ID != diagnosis.MemoryTight && subject != "disk",
+			!ofJob && c.Outcome != Odd && !(of.Number("job_cpus") >= heldUp):
 			c.Other = append(c.Other, words)
 		case c.Action == "" && ofJob:
 			c.Action = words

@@ -40,20 +40,7 @@ type Bar struct {
 }
 
 // Share formats the percentage: "36 %".
-func (b Bar) Share() string {
-	return text.WholePercent(b.Percent)
-}
-
-// Look returns "alarming" if nearly all was used, "dim" if little was, and "" otherwise.
-func (b Bar) Look() string {
-	switch {
-	case b.Percent >= 95:
-		return "alarming"
-	case b.Percent < 20:
-		return "dim"
-	}
-	return ""
-}
+func (b Bar) Share() string { return text.WholePercent(b.Percent) }
 
 // CapacityText formats the capacity behind the percentage: "of 4 CPUs", "of 8.0 GiB".
 func (b Bar) CapacityText() string {

@@ -35,7 +35,8 @@ func (e *end) outOfMemory() Conclusion {
 	}
 
 	c := Conclusion{Outcome: Failed, Subject: "memory", How: e.kill(),
-		Cause:  "Out of memory: a process was killed" + why + because + ", and " + e.ofJob() + " " + e.failure() + e.after() + ".",
+		Cause: "Out of memory: a process was killed" + why + because + ", and " + e.ofJob() + " " + e.failure() +
+			e.after() + ".",
 		Action: "Ask for more memory, or use less: how much it needs is not known."}
 	if e.signal == "SIGKILL" {
 		c.Cause = "Out of memory: " + e.clause(" was ", "killed"+why) + e.after() + because + "."
@@ -66,7 +67,8 @@ func (e *end) kill() string {
 	killed, heaviest := e.verdict.Number("pid"), e.verdict.Number("heaviest_pid")
 	name := process(e.words("process"), killed)
 	words.Add(name != "", "The kernel killed %s%s", name, e.at("time"))
-	words.Add(name != "" && heaviest > 0 && heaviest != killed, "the heaviest was %s", process(e.words("heaviest"), heaviest))
+	words.Add(name != "" && heaviest > 0 && heaviest != killed, "the heaviest was %s",
+		process(e.words("heaviest"), heaviest))
 	group := e.words("limit_group")
 	words.Add(group != "", "control group %s sets the limit", groupName(group))
 	return sentence(strings.Join(words, "; "))
@@ -241,8 +243,8 @@ func (e *end) succeeded() Conclusion {
 	return c
 }
 
-// lateNode returns the node that ended long after the others, or has the rank that did, by how many seconds, and what to
-// call the node or rank; "" if none did.
+// lateNode returns the node that ended long after the others, or has the rank that did, by how many seconds, and what
+// to call the node or rank; "" if none did.
 func lateNode(r *reporter.Report) (name string, late float64, who string) {
 	for name, n := range r.EachNode() {
 		for _, f := range n.Findings {

@@ -80,35 +80,27 @@ type gpuTotals struct {
 }
 
 func newGPUTotals(r *reporter.Report) gpuTotals {
-	all := gpuTotals{least: math.Inf(1)}
+	a := gpuTotals{least: math.Inf(1)}
 	for name, n := range r.EachNode() {
-		before := all.listed
+		before := a.listed
 		for i := range n.GPUs {
-			if n.ShowsGPU(i) {
-				all.add(text.Printable(name), n, i)
+			if !n.ShowsGPU(i) {
+				continue
+			}
+			a.listed++
+			if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
+				a.busy, a.measured = a.busy+v, a.measured+1
+				if v < a.least {
+					a.least, a.leastAt = v, fmt.Sprintf("node %s, GPU %d", text.Printable(name), i)
+				}
+			}
+			if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v > a.memory {
+				a.memory, a.fullOf = v, float64(n.GPUs[i].MemoryMB)
 			}
 		}
-		if all.listed > before {
-			all.nodes++
-		}
+		a.nodes += min(1, a.listed-before)
 	}
-
-	return all
-}
-
-// add adds GPU i of n.
-func (a *gpuTotals) add(node string, n *reporter.Node, i int) {
-	a.listed++
-	if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
-		a.busy += v
-		a.measured++
-		if v < a.least {
-			a.least, a.leastAt = v, fmt.Sprintf("node %s, GPU %d", node, i)
-		}
-	}
-	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v > a.memory {
-		a.memory, a.fullOf = v, float64(n.GPUs[i].MemoryMB)
-	}
+	return a
 }
 
 // rows returns the rows of all GPUs together; none without GPUs.

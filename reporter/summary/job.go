@@ -144,10 +144,7 @@ func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 
 // jobSwapped returns the peak amount of the job's memory in swap, in MiB, or 0 if unknown.
 func jobSwapped(n *reporter.Node) float64 {
-	if q, ok := n.Summaries[collector.JobMemorySwap.Key()]; ok && q.Max > 0 {
-		return q.Max
-	}
-	return 0
+	return greatest(0, n.Summaries[collector.JobMemorySwap.Key()].Max)
 }
 
 // The node's shared memory gets a row if it grew by at least both of these.
@@ -241,7 +238,8 @@ var pressures = []struct {
 	job, node   string  // metrics
 	from        float64 // least value to report, in percent of the time
 }{
-	{"memory wait", "of the time all tasks waited for memory", reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, 1},
+	{"memory wait", "of the time all tasks waited for memory", reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull,
+		1},
 	{"disk wait", "of the time all tasks waited for storage", reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, 10},
 	{"CPU wait", "of the time a task waited for a CPU", reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, 25},
 }
@@ -256,17 +254,19 @@ func (l *numberRows) addChange(r *reporter.LimitRange, moved string) {
 // notableAfter is a length in seconds: in shorter runs tasks always wait for something.
 const notableAfter = 1
 
-// waitRows returns how long the job's tasks or, if these are unknown and ofJob is not set, the node's tasks waited. It
-// omits insignificant waits.
+// waitRows returns how long the job's tasks waited or, if ofJob is not set, how long the node's did for what is unknown
+// of the job's. It omits insignificant waits.
 func waitRows(n *reporter.Node, wall float64, ofJob bool) (rows numberRows) {
 	for _, s := range pressures {
 		v := n.Metric(s.job)
-		if !ofJob && math.IsNaN(v) {
-			v = n.Metric(s.node)
-		} else if !ofJob {
+		if known := !math.IsNaN(v); known != ofJob {
 			continue
 		}
-		rows.add(v >= s.from && !(wall < notableAfter), numberRow{label: s.label, value: text.Percentage(v), note: s.note})
+		if !ofJob {
+			v = n.Metric(s.node)
+		}
+		rows.add(v >= s.from && !(wall < notableAfter),
+			numberRow{label: s.label, value: text.Percentage(v), note: s.note})
 	}
 	return rows
 }

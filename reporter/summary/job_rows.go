@@ -111,7 +111,6 @@ func untilKill(n *reporter.Node, c *Conclusion, column collector.Column) []float
 	if band, ok := n.Envelope[column.Key()]; ok {
 		values = band.Max
 	}
-	times := n.Samples.Column(collector.Timestamp.Key())
 	if !c.killed(n) || n.Verdict == nil || !diagnosis.IsOutOfMemory(n.Verdict.Cause) {
 		return values
 	}
@@ -119,12 +118,12 @@ func untilKill(n *reporter.Node, c *Conclusion, column collector.Column) []float
 	if err != nil {
 		return values
 	}
-	for i := range min(len(values), len(times)) {
-		if times[i] >= float64(at.UnixMicro())/1e6 {
-			return slices.Clone(values[:i])
-		}
+	after := func(t float64) bool { return t >= float64(at.UnixMicro())/1e6 }
+	end := slices.IndexFunc(n.Samples.Column(collector.Timestamp.Key()), after)
+	if end < 0 {
+		end = len(values)
 	}
-	return slices.Clone(values)
+	return slices.Clone(values[:min(end, len(values))])
 }
 
 // jobRows writes the rows. Their curves share a time axis that ends in the last column.
@@ -177,7 +176,7 @@ func (row *jobRow) spans(ascii bool) []span {
 	if ascii {
 		picture = text.ASCII(picture)
 	}
-	if row.bar.Look() == "alarming" && row.bar.Key == BarMemory {
+	if row.bar.Percent >= 95 && row.bar.Key == BarMemory {
 		look = alarm
 	}
 	return []span{label, {look, picture}, {plain, " " + text.PadLeft(row.bar.Share(), len("100 %")) + "  " + row.words}}

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/table"
@@ -170,4 +171,16 @@ func wordsOf(line []span) (words string) {
 		words += s.words
 	}
 	return words
+}
+
+// listed writes the first most of the texts in list after label, each on at most lines lines, and where to find the
+// rest.
+func (p *terminalWriter) listed(label string, list []string, most, lines int, where string) {
+	for _, words := range list[:min(len(list), most)] {
+		p.wrapped(plain, label, words, lines)
+		label = ""
+	}
+	if left := len(list) - most; left > 0 {
+		p.text(plain, label, fmt.Sprintf("and %d more%s", left, where))
+	}
 }

@@ -14,8 +14,8 @@ const MaxLine = 400
 // the action of its conclusion, and then path, the file of the page or the report. write converts text to what the log
 // can show, such as ASCII; nil = no conversion.
 //
-// Line cuts the cause first and then the action. If the path leaves too little room for them, the command that shows the
-// report replaces it.
+// Line cuts the cause first and then the action. If the path leaves too little room for them, the command that shows
+// the report replaces it.
 func Line(r *reporter.Report, path string, write func(string) string) string {
 	if write == nil {
 		write = func(s string) string { return s }

@@ -185,11 +185,7 @@ func chosenRows(rows []nodeRow) []nodeRow {
 
 // missing writes the missing metrics and the reasons.
 func (m *markdownWriter) missing(r *reporter.Report) {
-	var lines []string
-	for _, a := range missingGroups(r) {
-		lines = append(lines, a.text(len(r.Nodes)))
-	}
-	if len(lines) > 0 {
+	if lines := textsOf(missingGroups(r), r); len(lines) > 0 {
 		m.paragraph("Missing:")
 		m.fence(lines, markdownWidth)
 	}

@@ -42,8 +42,9 @@ func endTable(r *reporter.Report) *table.Table {
 		if name == last {
 			end += ", last"
 		}
-		line := table.Row{Cells: []table.Cell{table.Untrusted(text.Clip(row.node, 10)), table.Untrusted(row.host),
-			{Text: ranksText(n)}, table.Number(text.Duration(row.wall)), table.Number(text.Duration(row.jobCPU)),
+		host := table.Untrusted(shortHost(text.Printable(row.host)))
+		line := table.Row{Cells: []table.Cell{table.Untrusted(text.Clip(row.node, 10)), host, {Text: ranksText(n)},
+			table.Number(text.Duration(row.wall)), table.Number(text.Duration(row.jobCPU)),
 			table.Number(text.Size(row.jobMemory)), table.Untrusted(end)}}
 		if row.failed {
 			line.Style = alarm
@@ -86,7 +87,7 @@ func ranksText(n *reporter.Node) string {
 
 // nodeRow is one line of the table; NaN = unknown.
 type nodeRow struct {
-	node, host, hostname         string // hostname is the full name, as in the report
+	node, host                   string // the full name, as in the report
 	wall, mean, peak, mem        float64
 	read, write, recv, sent      float64
 	unused, hours, jobCPU, agent float64
@@ -98,7 +99,7 @@ type nodeRow struct {
 
 // nodes writes a line for each node or, if o.Whole is set, also all that is known of each.
 func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
-	p.further(c)
+	p.listed("also", slices.Concat(c.Notes, c.Other), furtherShown, 4, ", see the report")
 	p.jobRows(jobRowsOf(r, c), o)
 	p.table("nodes", endTable(r), 2)
 	p.deltas(Deltas(r))
@@ -168,7 +169,7 @@ func perfpyNodes(r *reporter.Report) []string {
 func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 	none := math.NaN()
 	row := nodeRow{
-		node: text.Printable(name), host: text.Absent, exit: text.Absent, wall: n.Wall(),
+		node: text.Printable(name), host: cmp.Or(n.HostName(), text.Absent), exit: text.Absent, wall: n.Wall(),
 		mean: n.Metric(reporter.MetricCPUMean), peak: n.Metric(reporter.MetricCPUPeak),
 		mem:  n.Metric(reporter.MetricMemoryPeak),
 		read: n.Metric(reporter.MetricDiskRead), write: n.Metric(reporter.MetricDiskWritten),
@@ -180,9 +181,6 @@ func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 		return row
 	}
 
-	if host := n.HostName(); host != "" {
-		row.host, row.hostname = shortHost(text.Printable(host)), host
-	}
 	if n.Job != nil {
 		row.exit, row.jobCPU = exitText(n.Job.ExitCode), cpuOfJob(n)
 		row.failed = n.Job.ExitCode != nil && *n.Job.ExitCode != 0
@@ -241,7 +239,7 @@ func greatest(a, b float64) float64 {
 // cells returns the row of the table.
 func (a *nodeRow) cells(name table.Cell) table.Row {
 	return table.Row{Cells: []table.Cell{
-		name, table.Untrusted(cmp.Or(a.hostname, a.host)), table.Number(text.Duration(a.wall)),
+		name, table.Untrusted(a.host), table.Number(text.Duration(a.wall)),
 		table.Number(text.Percentage(a.mean)), table.Number(text.Percentage(a.peak)), table.Number(text.Percentage(a.mem)),
 		table.Number(text.Size(a.read)), table.Number(text.Size(a.write)), table.Number(text.Size(a.recv)),
 		table.Number(text.Size(a.sent)), table.Bare(text.ShortHours(a.unused)), table.Bare(text.UsedCPUs(a.jobCPU / a.wall)),

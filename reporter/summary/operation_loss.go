@@ -16,7 +16,7 @@ func (p *terminalWriter) operationProblems(r *reporter.Report, ops *reporter.Ope
 	if words := droppedWords(ops.Dropped); words != "" {
 		p.text(plain, "dropped", words)
 	}
-	p.missingGroups("sources", sourceProblems(r), len(r.Nodes), seeOperations)
+	p.listed("sources", textsOf(sourceProblems(r), r), maxMissing, 2, seeOperations)
 }
 
 // droppedWords returns how much was dropped, and the consequence; "" if nothing was dropped.

@@ -60,7 +60,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 
 // long writes all that is known of a run of one node.
 func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
-	p.further(c)
+	p.listed("also", slices.Concat(c.Notes, c.Other), furtherShown, 4, ", see the report")
 	p.jobRows(barRows(r, c), Options{ASCII: o.ASCII})
 	p.deltas(Deltas(r))
 	p.gap()
@@ -74,18 +74,6 @@ func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
 	p.ranks(r)
 	p.nodeNumbers(n, &r.Run)
 	p.ending(r, o)
-}
-
-// further writes the findings that the action does not have.
-func (p *terminalWriter) further(c *Conclusion) {
-	label := "also"
-	for _, words := range slices.Concat(c.Notes, c.Other)[:min(len(c.Notes)+len(c.Other), furtherShown)] {
-		p.wrapped(plain, label, words, 4)
-		label = ""
-	}
-	if left := len(c.Notes) + len(c.Other) - furtherShown; left > 0 {
-		p.text(plain, "", fmt.Sprintf("and %d more, see the report", left))
-	}
 }
 
 // furtherShown is the maximum number of further findings in a summary.
@@ -179,11 +167,11 @@ func HostLine(name string, h *reporter.Host) string {
 
 // cpuRows returns how busy the node's CPUs were and, without a job, how idle.
 func cpuRows(n *reporter.Node) (rows numberRows) {
-	mean, over, peak := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUOver80), n.Metric(reporter.MetricCPUPeak)
+	mean, peak := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak)
 	if math.IsNaN(mean) {
 		return nil
 	}
-	note := text.Parts{"mean" + p95(n)}
+	over, note := n.Metric(reporter.MetricCPUOver80), text.Parts{"mean" + p95(n)}
 	note.Add(!math.IsNaN(peak), "peak %s", text.Percent(peak))
 	rows.add(true, numberRow{label: "node CPU", value: text.Percentage(mean), note: note.String()})
 	rows.add(over > 0, numberRow{value: text.Percentage(over), note: "of the time at 80 % or more"})
