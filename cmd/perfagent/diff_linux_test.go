@@ -290,7 +290,7 @@ func TestDiff_ReadsEveryKindOfInput(t *testing.T) {
 	}
 	insideIn(t, dir, "merge", "two/node-0.json", "two/node-1.json", "--to", "two.json").Want(t, 0)
 	o = diffIn(t, dir, "--all", "two", "two.json")
-	if !strings.HasPrefix(o.Out, "B took as long as A.\nOne run on each side may be noise: ") ||
+	if !strings.HasPrefix(o.Out, "B took as long as A.\nWith one run on each side, this may be noise: ") ||
 		strings.Contains(o.Out, "+") || strings.Contains(o.Out, "~") || !strings.Contains(o.Out, " 0 %") {
 		t.Errorf("two nodes and the same merged: want no change\n%s%s", o.Out, o.Err)
 	}

@@ -21,8 +21,8 @@ func TestDiff_PageHasTheSentenceAndIsNotReplaced(t *testing.T) {
 	o := diffIn(t, dir, args...)
 	o.Want(t, 0)
 	first, rest, _ := strings.Cut(o.Out, "\n")
-	if !strings.HasPrefix(first, "B took ") || !strings.HasPrefix(rest, "With one run on each side, the difference may be noise: repeat each; "+
-		"4 runs a side are enough.\nthe commands differ: A sleep 0.1 | B sleep 0.5\n") {
+	if !strings.HasPrefix(first, "B took ") || !strings.HasPrefix(rest, "With one run on each side, this may be noise: repeat each; "+
+		"4 runs are enough.\nthe commands differ: A sleep 0.1 | B sleep 0.5\n") {
 		t.Errorf("stdout begins with\n%s\n%s\nwant how long B took, and both commands", first, rest)
 	}
 	page := clitest.Read(t, filepath.Join(dir, "diff.html"))

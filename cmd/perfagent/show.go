@@ -147,7 +147,7 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Match) error
 func (o *showOptions) printMarkdown(report *reporter.Report) error {
 	drawn := terminal.ReportSparklines(report, summary.Width, false) // not ASCII: browsers ignore the locale
 	return summary.WriteMarkdown(o.streams.rawOut(), report,
-		summary.MarkdownOptions{JobSparklines: drawn.Job, NodeSparklines: drawn.Node})
+		summary.Options{JobSparklines: drawn.Job, NodeSparklines: drawn.Node})
 }
 
 // printRows prints one line of JSON for each node.

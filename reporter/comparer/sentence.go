@@ -65,7 +65,7 @@ func (c *Comparison) Noise() string {
 	case wall.Changed != nil || min(c.A.Runs, c.B.Runs) >= RunsNeeded():
 		return ""
 	}
-	return fmt.Sprintf("%s, the difference may be noise: repeat each; %d runs a side are enough.", few, RunsNeeded())
+	return fmt.Sprintf("%s, this may be noise: repeat each; %d runs are enough.", few, RunsNeeded())
 }
 
 // durationText returns how long B took: "12 % longer than A", "12 % less time than A", "2.1 × as long as A".

@@ -70,8 +70,8 @@ func TestSentence(t *testing.T) {
 
 func TestNoise(t *testing.T) {
 	for want, c := range map[string]*Comparison{
-		"With one run on each side, the difference may be noise: repeat each; 4 runs a side are enough.": Compare(several(1, reporter.Values{"wall_seconds": 1}), several(1, reporter.Values{"wall_seconds": 2})),
-		"With so few runs, the difference may be noise: repeat each; 4 runs a side are enough.":          Compare(several(3, reporter.Values{"wall_seconds": 1}), several(1, reporter.Values{"wall_seconds": 2})),
+		"With one run on each side, this may be noise: repeat each; 4 runs are enough.": Compare(several(1, reporter.Values{"wall_seconds": 1}), several(1, reporter.Values{"wall_seconds": 2})),
+		"With so few runs, this may be noise: repeat each; 4 runs are enough.":          Compare(several(3, reporter.Values{"wall_seconds": 1}), several(1, reporter.Values{"wall_seconds": 2})),
 		"": Compare(several(4, reporter.Values{"wall_seconds": 1}), several(4, nil)),
 	} {
 		if got := c.Noise(); got != want {

@@ -27,7 +27,8 @@ func (e *end) addFindings(c *Conclusion) {
 		subject, ofJob := diagnosis.SubjectOf(f.ID)
 		of := reporter.Verdict{Evidence: f.Evidence}
 		switch {
-		case failed && !ofEnd(f.ID), !ofJob && c.Outcome != Odd && !(of.Number("job_cpus") >= heldUp):
+		case failed && f.ID != diagnosis.MemoryTight && subject != "disk",
+			!ofJob && c.Outcome != Odd && !(of.Number("job_cpus") >= heldUp):
 			c.Other = append(c.Other, words)
 		case c.Action == "" && ofJob:
 			c.Action = words
@@ -39,9 +40,8 @@ func (e *end) addFindings(c *Conclusion) {
 		}
 	}
 	for _, condition := range e.verdict.Conditions[:min(len(e.verdict.Conditions), maxConditions)] {
-		said := func(f diagnosis.MergedFinding) bool { return f.ID == condition }
-		if !slices.ContainsFunc(found, said) {
-			c.Other = append(c.Other, "On the way: "+conditionText(condition)+".")
+		if !slices.ContainsFunc(found, func(f diagnosis.MergedFinding) bool { return f.ID == condition }) {
+			c.Other = append(c.Other, "On the way: "+cmp.Or(conditionWords[condition], text.Printable(condition))+".")
 		}
 	}
 }
@@ -52,27 +52,11 @@ const heldUp = 0.5
 // maxConditions is more than there are; it bounds the cost of a hostile report.
 const maxConditions = 20
 
-// ofEnd reports whether the finding with the given ID may concern the end of a job that failed.
-func ofEnd(id string) bool {
-	subject, _ := diagnosis.SubjectOf(id)
-	return id == diagnosis.MemoryTight || subject == "disk"
-}
-
-// conditionText returns a condition in words.
-func conditionText(condition string) string {
-	return cmp.Or(map[string]string{
-		diagnosis.ConditionThrottled: "held back by its CPU quota", diagnosis.ConditionMemoryStarved: "starved for memory",
-		diagnosis.ConditionIOWait: "waiting for storage", diagnosis.ConditionSwapping: "the node was swapping",
-		diagnosis.ConditionGPUIdle: "its GPUs were idle",
-	}[condition], text.Printable(condition))
-}
-
-// adviceFindings returns the findings of the nodes. A job that the kernel killed at its memory limit has one even if it
-// ran too briefly for findings.
+// adviceFindings returns the findings of the nodes.
 func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 	var out []diagnosis.MergedFinding
 	for name, n := range r.EachNode() {
-		if f := diagnosis.MemoryKillFinding(n, &r.Run); f != nil && !hasMemoryTight(n) {
+		if f := killFinding(n, &r.Run); f != nil {
 			out = append(out, diagnosis.MergedFinding{Finding: *f, Nodes: []string{name}})
 			break
 		}
@@ -86,40 +70,10 @@ func adviceFindings(r *reporter.Report) []diagnosis.MergedFinding {
 	return out
 }
 
-// hasMemoryTight reports whether n has the finding that advises how much memory to ask for.
-func hasMemoryTight(n *reporter.Node) bool {
-	return slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == diagnosis.MemoryTight })
-}
-
 // requestedAmounts returns the memory in MiB and the CPUs that a finding advises to ask for; 0 = none.
 func requestedAmounts(f reporter.Finding) (mb, cpus float64) {
 	v := reporter.Verdict{Evidence: f.Evidence}
 	return askable(v.Number("ask_mb")), askable(v.Number("ask_cpus"))
-}
-
-// askable returns v if it is an amount that can be asked for, and 0 otherwise.
-func askable(v float64) float64 {
-	if !(v > 0) || v > 1e12 {
-		return 0
-	}
-	return v
-}
-
-// requestLine returns the line that requests what the job needs, in the syntax of the run's platform. It returns "" if
-// there is nothing to change, or no syntax is known.
-func requestLine(r *reporter.Report) string {
-	var all resourceRequest
-	for _, n := range r.EachNode() {
-		all.add(n, &r.Run)
-	}
-
-	if all.memoryUnknown && !all.needsMoreMemory { // less is advised, but only for other nodes
-		all.mb, all.memoryAdvised = 0, false
-	}
-	if all.cpusChanged = all.cpus != all.limit; !all.cpusChanged && !all.memoryAdvised { // some node needs all it has
-		return ""
-	}
-	return all.line(&r.Run)
 }
 
 // resourceRequest is the most that the job needs on any node; 0 = unknown.
@@ -138,7 +92,7 @@ type resourceRequest struct {
 // memory, it asks for at most twice the peak.
 func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	list := n.Findings
-	if f := diagnosis.MemoryKillFinding(n, run); f != nil && !hasMemoryTight(n) {
+	if f := killFinding(n, run); f != nil {
 		list = append(slices.Clone(list), *f)
 	}
 	mb, cpus, limit, gpus := 0.0, 0.0, 0.0, 0
@@ -163,47 +117,17 @@ func (a *resourceRequest) add(n *reporter.Node, run *reporter.Run) {
 	a.ranks, a.gpus, a.memoryUnknown = max(a.ranks, len(n.Ranks)), max(a.gpus, gpus), a.memoryUnknown || mb == 0
 }
 
-// line returns the line in the syntax of the run's platform, or "" if none is known.
-func (a resourceRequest) line(run *reporter.Run) string {
-	cpus := text.Fixed(math.Ceil(a.cpus), 0)
-	size, unit := text.Fixed(math.Ceil(a.mb), 0), "M"
-	if gib := a.mb / 1024; gib == math.Trunc(gib) {
-		size, unit = text.Fixed(gib, 0), "G"
-	}
-
-	switch run.Platform {
-	case reporter.PlatformSlurm:
-		if words := a.slurm(run.MemoryPer, size+unit); words != "" {
-			return "#SBATCH " + words
-		}
-	case reporter.PlatformKubernetes:
-		memory, limits := "memory: "+size+unit+"i", ""
-		if a.needsMoreMemory {
-			limits = ", limits: {" + memory + "}"
-		}
-		return "resources: {requests: {" + a.join(", ", `cpu: "`+cpus+`"`, memory) + "}" + limits + "}"
-	case reporter.PlatformDocker, reporter.PlatformPodman:
-		return "docker run " + a.join(" ", "--cpus="+cpus, "--memory="+size+strings.ToLower(unit))
-	}
-	return ""
-}
-
 // slurm returns the options for Slurm. Each rank is a task. The memory is requested per node, CPU or GPU, as it was
 // before: Slurm accepts only one of the three options.
 func (a resourceRequest) slurm(memoryPer, size string) string {
-	perTask := math.Ceil(a.cpus / float64(max(1, a.ranks)))
-	memory, parts := "--mem="+size, 0.0
-	switch memoryPer {
-	case reporter.MemoryPerCPU:
-		memory, parts = "--mem-per-cpu=", perTask*float64(max(1, a.ranks))
-	case reporter.MemoryPerGPU:
-		memory, parts = "--mem-per-gpu=", float64(a.gpus)
-	}
+	ranks := float64(max(1, a.ranks))
+	perTask := math.Ceil(a.cpus / ranks)
+	parts := map[string]float64{reporter.MemoryPerCPU: perTask * ranks, reporter.MemoryPerGPU: float64(a.gpus)}[memoryPer]
+	memory := "--mem=" + size
 	switch {
-	case memoryPer == "":
 	case parts > 0:
-		memory += text.Fixed(math.Ceil(a.mb/parts), 0) + "M"
-	default: // the number of GPUs is unknown
+		memory = "--mem-per-" + memoryPer + "=" + text.Fixed(math.Ceil(a.mb/parts), 0) + "M"
+	case memoryPer != "": // the number of GPUs is unknown
 		a.mb = 0
 	}
 	return a.join(" ", "--cpus-per-task="+text.Fixed(perTask, 0), memory)
@@ -215,4 +139,65 @@ func (a resourceRequest) join(separator, cpus, memory string) string {
 	words.Add(a.cpusChanged, "%s", cpus)
 	words.Add(a.mb > 0, "%s", memory)
 	return strings.Join(words, separator)
+}
+
+// conditionWords are conditions in words.
+var conditionWords = map[string]string{
+	diagnosis.ConditionThrottled: "held back by its CPU quota", diagnosis.ConditionMemoryStarved: "starved for memory",
+	diagnosis.ConditionIOWait: "waiting for storage", diagnosis.ConditionSwapping: "the node was swapping",
+	diagnosis.ConditionGPUIdle: "its GPUs were idle",
+}
+
+// killFinding returns the finding that a job has that the kernel killed at its memory limit, if n lacks it because the
+// job ran too briefly for findings.
+func killFinding(n *reporter.Node, run *reporter.Run) *reporter.Finding {
+	if slices.ContainsFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == diagnosis.MemoryTight }) {
+		return nil
+	}
+	return diagnosis.MemoryKillFinding(n, run)
+}
+
+// askable returns v if it is an amount that can be asked for, and 0 otherwise.
+func askable(v float64) float64 {
+	if v > 0 && v <= 1e12 {
+		return v
+	}
+	return 0
+}
+
+// requestLine returns the line that requests what the job needs, in the syntax of the run's platform. It returns "" if
+// there is nothing to change, or no syntax is known.
+func requestLine(r *reporter.Report) string {
+	var all resourceRequest
+	for _, n := range r.EachNode() {
+		all.add(n, &r.Run)
+	}
+
+	if all.memoryUnknown && !all.needsMoreMemory { // less is advised, but only for other nodes
+		all.mb, all.memoryAdvised = 0, false
+	}
+	if all.cpusChanged = all.cpus != all.limit; !all.cpusChanged && !all.memoryAdvised { // some node needs all it has
+		return ""
+	}
+	cpus := text.Fixed(math.Ceil(all.cpus), 0)
+	size, unit := text.Fixed(math.Ceil(all.mb), 0), "M"
+	if gib := all.mb / 1024; gib == math.Trunc(gib) {
+		size, unit = text.Fixed(gib, 0), "G"
+	}
+
+	switch r.Run.Platform {
+	case reporter.PlatformSlurm:
+		if words := all.slurm(r.Run.MemoryPer, size+unit); words != "" {
+			return "#SBATCH " + words
+		}
+	case reporter.PlatformKubernetes:
+		memory, limits := "memory: "+size+unit+"i", ""
+		if all.needsMoreMemory {
+			limits = ", limits: {" + memory + "}"
+		}
+		return "resources: {requests: {" + all.join(", ", `cpu: "`+cpus+`"`, memory) + "}" + limits + "}"
+	case reporter.PlatformDocker, reporter.PlatformPodman:
+		return "docker run " + all.join(" ", "--cpus="+cpus, "--memory="+size+strings.ToLower(unit))
+	}
+	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -39,35 +40,19 @@ type Bar struct {
 }
 
 // Share formats the percentage: "36 %".
-func (b Bar) Share() string {
-	return text.WholePercent(b.Percent)
-}
-
-// Look returns "alarming" if nearly all was used, "dim" if little was, and "" otherwise.
-func (b Bar) Look() string {
-	switch {
-	case b.Percent >= 95:
-		return "alarming"
-	case b.Percent < 20:
-		return "dim"
-	}
-	return ""
-}
+func (b Bar) Share() string { return text.WholePercent(b.Percent) }
 
 // CapacityText formats the capacity behind the percentage: "of 4 CPUs", "of 8.0 GiB".
 func (b Bar) CapacityText() string {
-	of := b.of(text.SizeText)
+	of := cmp.Or(b.changedLimit, text.SizeText(b.Of))
 	switch b.Key {
 	case BarCPU:
-		of = b.of(text.CPUs) + " " + text.Plural(b.Of, "CPU", "CPUs")
+		of = cmp.Or(b.changedLimit, text.CPUs(b.Of)) + " " + text.Plural(b.Of, "CPU", "CPUs")
 	case BarGPU:
 		of = text.Count(b.Of, "GPU", "GPUs")
 	}
 	return "of " + of + b.note
 }
-
-// of returns all values of a limit that changed, or else the capacity as formatted by format.
-func (b Bar) of(format func(float64) string) string { return cmp.Or(b.changedLimit, format(b.Of)) }
 
 // barCells is the width of a bar's picture.
 const barCells = 10
@@ -89,15 +74,18 @@ func (b Bar) Picture() string {
 // Bars returns the bars of a run: CPU, memory, GPU, GPU memory. A resource that was not measured, or that the job does
 // not have, has no bar. Over several nodes, CPUs, GPUs and GPU memories add up; memory is from the fullest node.
 func Bars(r *reporter.Report) []Bar {
-	bars := [...]Bar{
-		{Key: BarCPU, Label: "CPU"}, {Key: BarMemory, Label: "memory"},
-		{Key: BarGPU, Label: "GPU"}, {Key: BarGPUMemory, Label: "GPU mem"},
-	}
+	bars := []Bar{{Key: BarCPU, Label: "CPU"}, {Key: BarMemory, Label: "memory"}, {Key: BarGPU, Label: "GPU"},
+		{Key: BarGPUMemory, Label: "GPU mem"}}
 	for name, n := range r.EachNode() {
 		used, of := cpuBar(n, &r.Run)
 		bars[0].add(used, of, name)
 		used, of = memoryBar(n, &r.Run)
-		bars[1].fullest(used, of, name)
+		if b := &bars[1]; b.nodes == 0 || used/of > b.Used/b.Of {
+			now := Bar{Key: b.Key, Label: b.Label}
+			if now.add(used, of, name); now.nodes > 0 {
+				*b = now
+			}
+		}
 		for i := range n.GPUs {
 			if n.ShowsGPU(i) {
 				bars[2].add(n.GPUMetric(reporter.MetricGPUUtilization, i)/100, 1, name)
@@ -106,56 +94,13 @@ func Bars(r *reporter.Report) []Bar {
 		}
 	}
 
-	var out []Bar
-	for _, b := range bars {
-		if b.nodes == 0 {
-			continue
-		}
-		b.Percent, b.changedLimit = 100*b.Used/b.Of, changedLimit(r, b.Key)
-		b.takeRule(r)
-		switch all := len(r.Nodes); {
-		case b.Key == BarMemory && all > 1:
-			b.note = " on node " + text.Clip(text.Printable(b.at), 20)
-		case b.nodes < all:
-			b.note = fmt.Sprintf(" on %d of %d nodes", b.nodes, all)
-		}
-		if b.Key == BarGPU {
-			b.Used = math.NaN()
-		}
-		out = append(out, b)
+	bars = slices.DeleteFunc(bars, func(b Bar) bool { return b.nodes == 0 })
+	for i := range bars {
+		b := &bars[i]
+		b.Percent = 100 * b.Used / b.Of
+		b.describe(r)
 	}
-	return out
-}
-
-// takeRule makes b the share of the memory that a rule of --stop-if allowed, if it stopped the only job.
-func (b *Bar) takeRule(r *reporter.Report) {
-	v := onlyNode(r).Verdict
-	if len(r.Nodes) != 1 || b.Key != BarMemory || v == nil || v.Cause != diagnosis.CauseStopped ||
-		v.Evidence["key"] != collector.JobMemory.Key() {
-		return
-	}
-	rule, _ := v.Evidence["rule"].(string)
-	_, most, _ := strings.Cut(rule, ">")
-	most, _, _ = strings.Cut(strings.Trim(most, "= "), " ")
-	if of, err := strconv.ParseFloat(most, 64); err == nil && of > 0 && !math.IsInf(of, 0) {
-		b.rule, b.Of, b.Percent = rule, of, 100*b.Used/of
-	}
-}
-
-// changedLimit returns all values of the limit behind the bar of key, if it changed and there is one node. Otherwise it
-// returns "".
-func changedLimit(r *reporter.Report, key string) string {
-	n := onlyNode(r)
-	if len(r.Nodes) != 1 || n == nil || n.Limits == nil {
-		return ""
-	}
-	switch l := n.Limits; {
-	case key == BarCPU && l.CPUsRange != nil:
-		return reporter.CPUsText(l)
-	case key == BarMemory && l.MemoryRange != nil:
-		return reporter.MemoryLimitText(l, text.SizeText)
-	}
-	return ""
+	return bars
 }
 
 // add adds a node's usage and capacity, unless one of them is unknown.
@@ -167,15 +112,6 @@ func (b *Bar) add(used, of float64, node string) {
 		b.nodes, b.at = b.nodes+1, node
 	}
 	b.Used, b.Of = b.Used+used, b.Of+of
-}
-
-// fullest replaces the numbers of b with the node's if the node used a higher share.
-func (b *Bar) fullest(used, of float64, node string) {
-	var now Bar
-	now.add(used, of, node)
-	if now.nodes > 0 && (b.nodes == 0 || used/of > b.Used/b.Of) {
-		b.Used, b.Of, b.nodes, b.at = used, of, 1, node
-	}
 }
 
 // cpuBar returns how many CPUs the job kept busy, and how many it may use. Without a job, it returns the node's busy
@@ -219,21 +155,19 @@ func jobCores(n *reporter.Node, run *reporter.Run) float64 {
 // limitAtPeak returns the memory limit in MiB when the job came closest to it, or 0 if there was none. If the limit
 // changed, it is derived from the job's peak and the share of the limit that was reached.
 func limitAtPeak(n *reporter.Node, peak float64) float64 {
-	switch l := n.Limits; {
-	case l == nil:
+	l := n.Limits
+	if l == nil {
 		return 0
-	case l.MemoryRange == nil:
-		return float64(l.MemoryMB)
-	default:
-		limit := 100 * peak / n.Metric(reporter.MetricLimitMemory)
-		if math.IsNaN(limit) {
-			limit = float64(l.MemoryRange.Max)
-		}
-		if most := float64(l.MemoryRange.Max); most > 0 {
-			limit = min(limit, most)
-		}
-		return max(limit, float64(l.MemoryRange.Min))
 	}
+	if l.MemoryRange == nil {
+		return float64(l.MemoryMB)
+	}
+	least, most := float64(l.MemoryRange.Min), float64(l.MemoryRange.Max)
+	limit := 100 * peak / n.Metric(reporter.MetricLimitMemory)
+	if math.IsNaN(limit) || most > 0 && limit > most {
+		limit = most
+	}
+	return max(limit, least)
 }
 
 // memoryBar returns the peak memory of the job in MiB, and its limit or else the node's memory. A job that the kernel
@@ -262,4 +196,33 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 		used = min(used, of)
 	}
 	return used, of
+}
+
+// describe notes which nodes b covers, and how its limit changed. It makes b the share of the memory that a rule of
+// --stop-if allowed, if it stopped the only job.
+func (b *Bar) describe(r *reporter.Report) {
+	n, all := onlyNode(r), len(r.Nodes)
+	l, v := n.Limits, n.Verdict
+	switch memory := b.Key == BarMemory; {
+	case memory && all > 1:
+		b.note = " on node " + text.Clip(text.Printable(b.at), 20)
+	case b.nodes < all:
+		b.note = fmt.Sprintf(" on %d of %d nodes", b.nodes, all)
+	case all == 1 && b.Key == BarCPU && l != nil && l.CPUsRange != nil:
+		b.changedLimit = reporter.CPUsText(l)
+	case all == 1 && memory && l != nil && l.MemoryRange != nil:
+		b.changedLimit = reporter.MemoryLimitText(l, text.SizeText)
+	}
+	switch {
+	case b.Key == BarGPU:
+		b.Used = math.NaN()
+	case all == 1 && b.Key == BarMemory && v != nil && v.Cause == diagnosis.CauseStopped &&
+		v.Evidence["key"] == collector.JobMemory.Key():
+		rule, _ := v.Evidence["rule"].(string)
+		_, most, _ := strings.Cut(rule, ">")
+		most, _, _ = strings.Cut(strings.Trim(most, "= "), " ")
+		if of, err := strconv.ParseFloat(most, 64); err == nil && of > 0 && !math.IsInf(of, 0) {
+			b.rule, b.Of, b.Percent = rule, of, 100*b.Used/of
+		}
+	}
 }

@@ -2,7 +2,6 @@ package summary
 
 import (
 	"math"
-	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -16,48 +15,35 @@ func JobCards(r *reporter.Report) []Highlight {
 	for _, n := range r.EachNode() {
 		sum.add(n, &r.Run)
 	}
-	var out []Highlight
-	if sum.cpu > 0 {
-		split := sum.split
-		if len(r.Nodes) > 1 {
-			split = "on all nodes"
-		}
-		out = append(out, Highlight{"CPU time", text.Seconds(sum.cpu), split})
+	if len(r.Nodes) > 1 {
+		sum.split = "on all nodes"
 	}
-	out = append(out, unused("CPU not used", sum.cpuAllowed-sum.cpu, sum.cpuAllowed, cpuTime)...)
+	var out highlights
+	out.add(sum.cpu > 0, "CPU time", text.Seconds(sum.cpu), sum.split)
+	out.addUnused("CPU not used", sum.cpuAllowed-sum.cpu, sum.cpuAllowed, cpuTime)
 	n := onlyNode(r)
-	if len(r.Nodes) != 1 || n == nil {
+	if len(r.Nodes) != 1 {
 		return append(out, sum.rest()...)
 	}
 
-	killed := n.Verdict != nil && n.Verdict.Cause == diagnosis.CauseOOMCgroup && n.Verdict.Number("limit_mb") > 0
-	if peak := jobPeak(n); peak > 0 && !killed {
-		out = append(out, Highlight{"Peak memory", text.SizeText(peak), jobMemoryNote(n, peak, math.MaxInt)})
-	} else if n.Job != nil && n.Job.MaxRSSMB > 0 && !killed {
-		out = append(out, Highlight{"Peak memory", text.SizeText(n.Job.MaxRSSMB), "of the largest process"})
-	}
-	if more := unowned(n); more > 0 && !killed {
-		out = append(out, Highlight{"Shared memory", text.SizeText(more), unownedNote})
-	}
-	if killed {
-		out = append(out, Highlight{"Memory not used", "0 MiB", "at the peak"})
+	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
+		out.add(true, "Memory not used", "0 MiB", "at the peak")
 	} else {
-		out = append(out, unused("Memory not used", sum.memoryAllowed-sum.memory, sum.memoryAllowed, memoryTime)...)
+		if peak := jobPeak(n); peak > 0 {
+			out.add(true, "Peak memory", text.SizeText(peak), jobMemoryNote(n, peak, math.MaxInt))
+		} else if n.Job != nil {
+			out.add(n.Job.MaxRSSMB > 0, "Peak memory", text.SizeText(n.Job.MaxRSSMB), "of the largest process")
+		}
+		out.add(unowned(n) > 0, "Shared memory", text.SizeText(unowned(n)), unownedNote)
+		out.addUnused("Memory not used", sum.memoryAllowed-sum.memory, sum.memoryAllowed, memoryTime)
 	}
 	out = append(out, sum.rest()...)
 	for _, row := range gpuRows(n) {
 		out = append(out, row.highlight("GPUs"))
 	}
-	for _, row := range append(limitRows(n), jobPressureRows(n, r.Run.WallSeconds)...) {
-		switch row.label {
-		case "throttled":
-			if n.Metric(reporter.MetricThrottled) > 0 {
-				out = append(out, row.highlight(""))
-			}
-		case "job waits", "":
-			if strings.Contains(row.note, "wait") {
-				out = append(out, Highlight{"Waiting", valueOrDash(row.value), row.note})
-			}
+	for _, row := range limitRows(n) {
+		if row.label == "throttled" && n.Metric(reporter.MetricThrottled) > 0 {
+			out = append(out, row.highlight(""))
 		}
 	}
 	return out
@@ -74,10 +60,10 @@ type jobUsage struct {
 
 // add adds the job on n.
 func (u *jobUsage) add(n *reporter.Node, run *reporter.Run) {
-	wall := run.WallSeconds
 	if n.Job == nil && len(run.Command) == 0 {
 		return
 	}
+	wall := run.WallSeconds
 	if w := n.Wall(); w > 0 {
 		wall = w
 	}
@@ -91,44 +77,21 @@ func (u *jobUsage) add(n *reporter.Node, run *reporter.Run) {
 	if used, of := memoryBar(n, run); used > 0 && of > 0 && !math.IsInf(of, 0) {
 		u.memory, u.memoryAllowed = u.memory+used*wall, u.memoryAllowed+of*wall
 	}
-	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
-	if !math.IsNaN(read) {
-		u.read += max(0, read)
-	}
-	if !math.IsNaN(written) {
-		u.written += max(0, written)
-	}
+	u.read += greatest(0, n.Metric(reporter.MetricJobRead))
+	u.written += greatest(0, n.Metric(reporter.MetricJobWritten))
 	u.processes = greatest(u.processes, n.Metric(reporter.MetricJobProcesses))
 	u.threads = greatest(u.threads, n.Metric(reporter.MetricJobThreads))
 }
 
 // rest returns the highlights of storage and processes.
-func (u *jobUsage) rest() []Highlight {
-	var out []Highlight
-	switch {
-	case u.read == 0 && u.written == 0: // or unknown
-	case u.written > u.read:
-		out = append(out, Highlight{"Written to disk", text.SizeText(u.written), "read " + text.SizeText(u.read)})
-	default:
-		out = append(out, Highlight{"Read from disk", text.SizeText(u.read), "written " + text.SizeText(u.written)})
-	}
-	if u.processes > 0 {
-		note := "seen at once"
-		if u.threads > 0 {
-			note += ", with " + text.Fixed(u.threads, 0) + " " + text.Plural(u.threads, "thread", "threads")
-		}
-		out = append(out, Highlight{"Processes", "at most " + text.Fixed(u.processes, 0), note})
-	}
+func (u *jobUsage) rest() (out highlights) {
+	read, written := text.SizeText(u.read), text.SizeText(u.written)
+	out.add(u.written > u.read, "Written to disk", written, "read "+read)
+	out.add(u.read > 0 && u.read >= u.written, "Read from disk", read, "written "+written)
+	words := text.Parts{"seen at once"}
+	words.Add(u.threads > 0, "with %s", text.Count(u.threads, "thread", "threads"))
+	out.add(u.processes > 0, "Processes", "at most "+text.Fixed(u.processes, 0), words.String())
 	return out
-}
-
-// unused returns a highlight of the rest that was not used of all that was allowed, or none if that is unknown.
-func unused(label string, rest, all float64, format func(float64) string) []Highlight {
-	if !(all > 0) {
-		return nil
-	}
-	rest = max(0, rest)
-	return []Highlight{{label, format(rest), Bar{Percent: 100 * rest / all}.Share() + " of what was allowed"}}
 }
 
 // cpuTime formats CPU time: "12.8 CPU·s", "0.36 CPU·h".
@@ -149,4 +112,10 @@ func memoryTime(v float64) string {
 	default:
 		return text.Hours(gib/3600) + " GiB·h"
 	}
+}
+
+// addUnused adds the rest that was not used of all that was allowed, if that is known.
+func (l *highlights) addUnused(label string, rest, all float64, format func(float64) string) {
+	rest = max(0, rest)
+	l.add(all > 0, label, format(rest), Bar{Percent: 100 * rest / all}.Share()+" of what was allowed")
 }

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,8 +14,7 @@ import (
 
 // outOfMemory concludes on a kill for lack of memory.
 func (e *end) outOfMemory() Conclusion {
-	limit, nodes := e.verdict.Number("limit_mb"), e.words("nodes")
-	why, because := "", ""
+	limit, why, because := e.verdict.Number("limit_mb"), "", ""
 	switch e.verdict.Cause {
 	case diagnosis.CauseOOMCgroup:
 		if why = " at a memory limit of a control group"; limit > 0 {
@@ -24,7 +24,7 @@ func (e *end) outOfMemory() Conclusion {
 		because = ", because the node had no memory left"
 	case diagnosis.CauseOOMCPUSet, diagnosis.CauseOOMNUMA:
 		because = ", because the NUMA nodes that it may use had no memory left"
-		if nodes != "" {
+		if nodes := e.words("nodes"); nodes != "" {
 			because = ", because NUMA node " + nodes + ", all that it may use, had no memory left"
 		}
 	default:
@@ -34,15 +34,13 @@ func (e *end) outOfMemory() Conclusion {
 		}
 	}
 
-	c := Conclusion{Outcome: Failed, Subject: "memory"}
+	c := Conclusion{Outcome: Failed, Subject: "memory", How: e.kill(),
+		Cause: "Out of memory: a process was killed" + why + because + ", and " + e.ofJob() + " " + e.failure() +
+			e.after() + ".",
+		Action: "Ask for more memory, or use less: how much it needs is not known."}
 	if e.signal == "SIGKILL" {
 		c.Cause = "Out of memory: " + e.clause(" was ", "killed"+why) + e.after() + because + "."
-	} else {
-		c.Cause = "Out of memory: a process was killed" + why + because + ", and " + e.ofJob() + " " + e.failure() +
-			e.after() + "."
 	}
-	c.Action = "Ask for more memory, or use less: how much it needs is not known."
-	c.How = e.kill()
 	if f := diagnosis.MemoryKillFinding(e.node, &e.Run); f != nil {
 		c.Action, c.Notes = e.askForMemory(f, limit)
 	}
@@ -65,31 +63,27 @@ func (e *end) askForMemory(f *reporter.Finding, limit float64) (action string, n
 
 // kill returns which process the kernel killed, when, and which group has the limit.
 func (e *end) kill() string {
-	words := ""
-	if name := process(e.words("process"), e.verdict.Number("pid")); name != "" {
-		words = "The kernel killed " + name + e.at("time")
-		if heaviest := e.verdict.Number("heaviest_pid"); heaviest > 0 && heaviest != e.verdict.Number("pid") {
-			words += "; the heaviest was " + process(e.words("heaviest"), heaviest)
-		}
-	}
-	if group := e.words("limit_group"); group != "" {
-		if words != "" {
-			words += "; "
-		}
-		words += "control group " + groupName(group) + " sets the limit"
-	}
-	return sentence(words)
+	var words text.Parts
+	killed, heaviest := e.verdict.Number("pid"), e.verdict.Number("heaviest_pid")
+	name := process(e.words("process"), killed)
+	words.Add(name != "", "The kernel killed %s%s", name, e.at("time"))
+	words.Add(name != "" && heaviest > 0 && heaviest != killed, "the heaviest was %s",
+		process(e.words("heaviest"), heaviest))
+	group := e.words("limit_group")
+	words.Add(group != "", "control group %s sets the limit", groupName(group))
+	return sentence(strings.Join(words, "; "))
 }
 
 // process returns the name of a process and its ID: "python3 (process 4242)".
 func process(name string, pid float64) string {
+	id := "process " + text.Fixed(pid, 0)
 	switch {
 	case !(pid > 0):
 		return name
 	case name == "":
-		return "process " + text.Fixed(pid, 0)
+		return id
 	}
-	return name + " (process " + text.Fixed(pid, 0) + ")"
+	return name + " (" + id + ")"
 }
 
 // groupName returns the path of a control group, or for Slurm's the last name and the job.
@@ -110,20 +104,17 @@ func groupName(path string) string {
 func (e *end) stoppedByRule() Conclusion {
 	c := Conclusion{Outcome: Stopped,
 		Cause: capital(e.clause(" was ", "stopped by your rule '"+text.Clip(e.words("rule"), 200)+"'")) + e.after() + "."}
-	key := e.words("key")
-	for _, subject := range []string{"memory", "disk", "gpu", "cpu"} {
-		if strings.Contains(key, subject) {
-			c.Subject = subject
-			break
-		}
+	subjects := []string{"memory", "disk", "gpu", "cpu"}
+	inKey := func(subject string) bool { return strings.Contains(e.words("key"), subject) }
+	if i := slices.IndexFunc(subjects, inKey); i >= 0 {
+		c.Subject = subjects[i]
 	}
 	if rate := e.verdict.Number("mb_per_second"); rate > 0 {
 		c.Action = "Allow more, or find what it keeps: it was still growing, by " + diagnosis.GrowthText(rate) + "."
 	}
-	if _, how, ok := strings.Cut(text.Printable(e.verdict.Text), "': "); ok {
-		how, _, _ = strings.Cut(how, "; ")
-		c.How = sentence(how)
-	}
+	_, how, _ := strings.Cut(text.Printable(e.verdict.Text), "': ")
+	how, _, _ = strings.Cut(how, "; ")
+	c.How = sentence(how)
 	return c
 }
 
@@ -164,42 +155,25 @@ func (e *end) sent() string {
 	return sentence(words)
 }
 
-// afterSignal returns what to do after a signal that no process sent, or "".
-func afterSignal(signal string) string {
-	switch signal {
-	case "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP":
-		return "Read its own output, or run it in a debugger."
-	case "SIGXFSZ":
-		return "Raise ulimit -f, or write smaller files."
-	case "SIGXCPU":
-		return "Raise ulimit -t."
-	}
-	return ""
-}
-
 // killedBySignal concludes on a job that a signal ended, or that exited because of one.
 func (e *end) killedBySignal() Conclusion {
-	signal := e.signalName()
+	signal := cmp.Or(e.signalName(), e.words("signal"))
 	if signal == "" {
-		if signal = e.words("signal"); signal == "" {
-			return e.failed()
-		}
+		return e.failed()
 	}
-	from, verb := "", "killed"
-	c := Conclusion{Outcome: Failed, How: e.sent()}
+	from, verb, exit := "", "killed", ""
+	c := Conclusion{Outcome: Failed, How: e.sent(), Action: afterSignal[signal]}
 	if sender := e.words("sender"); sender != "" && e.words("sent_signal") == signal {
 		from = " from " + sender
 	}
 	if slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"}, signal) {
 		c.Outcome, verb = Stopped, "stopped"
 	}
-	exit := ""
 	if e.signal == "" && e.code != nil {
 		exit = fmt.Sprintf(" (exit %d)", *e.code)
 	}
 	c.Cause = capital(e.clause(" was ", verb+" by "+signal+from+exit)) + e.after()
-	means := diagnosis.SignalMeaning(signal)
-	switch c.Action = afterSignal(signal); {
+	switch means := diagnosis.SignalMeaning(signal); {
 	case from != "":
 		c.Action = ""
 	case means != "":
@@ -235,8 +209,8 @@ func (e *end) notForMemory(words string) string {
 // tightLimit is the share of the memory limit, in percent, from which on it counts as reached.
 const tightLimit = 95
 
-// unknown concludes on a run without an exit code.
-func (e *end) unknown() Conclusion {
+// unknown concludes on a run without an exit code, of which how is all that is known.
+func (e *end) unknown(how string) Conclusion {
 	job := e.node.Job
 	switch {
 	case e.verdict.Cause == "" && len(e.Nodes) > 0 && len(perfpyNodes(e.Report)) == len(e.Nodes):
@@ -244,7 +218,7 @@ func (e *end) unknown() Conclusion {
 	case e.verdict.Cause == "":
 		return Conclusion{Cause: "Sampled" + strings.Replace(e.after(), "after", "for", 1) + "."}
 	}
-	c := Conclusion{Outcome: Odd, Cause: "Ended" + e.after() + "; how is not known.", How: e.firstClause()}
+	c := Conclusion{Outcome: Odd, Cause: "Ended" + e.after() + "; how is not known.", How: how}
 	switch {
 	case e.verdict.Number("oom_kills") > 0:
 		c.Outcome, c.Subject = Failed, "memory"
@@ -257,46 +231,34 @@ func (e *end) unknown() Conclusion {
 // succeeded concludes on exit code 0.
 func (e *end) succeeded() Conclusion {
 	c := Conclusion{Outcome: Succeeded, Cause: "Succeeded" + e.after()}
+	name, late, who := lateNode(e.Report)
 	if kills := e.verdict.Number("oom_kills"); kills > 0 {
 		c.Outcome, c.Subject = Odd, "memory"
 		c.Cause += ", although the kernel killed " + text.Count(kills, "process", "processes") + " of it for lack of memory"
-	} else if words := e.late(); words != "" {
+	} else if name != "" {
 		c.Outcome = Odd
-		c.Cause += ", but " + words
+		c.Cause += ", but " + who + " was last, " + text.Seconds(late) + " after the others"
 	}
 	c.Cause += "."
 	return c
 }
 
-// late returns which rank or node ended long after the others, or "".
-func (e *end) late() string {
-	name := lateNode(e.Report)
-	if name == "" {
-		return ""
-	}
-	n := e.Nodes[name]
-	f := n.Findings[slices.IndexFunc(n.Findings, isLate)]
-	of, who := reporter.Verdict{Evidence: f.Evidence}, "node "+text.Clip(text.Printable(name), 10)
-	if _, ok := f.Evidence["rank"]; ok {
-		who = fmt.Sprintf("rank %.0f", of.Number("rank"))
-	}
-	return who + " was last, " + text.Seconds(of.Number("late_seconds")) + " after the others"
-}
-
-// lateNode returns the name of the node that ended long after the others, or has the rank that did; "" if none did.
-func lateNode(r *reporter.Report) string {
+// lateNode returns the node that ended long after the others, or has the rank that did, by how many seconds, and what
+// to call the node or rank; "" if none did.
+func lateNode(r *reporter.Report) (name string, late float64, who string) {
 	for name, n := range r.EachNode() {
-		if slices.ContainsFunc(n.Findings, isLate) {
-			return name
+		for _, f := range n.Findings {
+			of := reporter.Verdict{Evidence: f.Evidence}
+			if late = of.Number("late_seconds"); f.ID != diagnosis.Straggler || !(late > 0) {
+				continue
+			}
+			if _, ok := f.Evidence["rank"]; ok {
+				return name, late, fmt.Sprintf("rank %.0f", of.Number("rank"))
+			}
+			return name, late, shortNode(name)
 		}
 	}
-	return ""
-}
-
-// isLate reports whether f is the finding on a rank or node that ended long after the others.
-func isLate(f reporter.Finding) bool {
-	of := reporter.Verdict{Evidence: f.Evidence}
-	return f.ID == diagnosis.Straggler && of.Number("late_seconds") > 0
+	return "", 0, ""
 }
 
 // failed concludes on an exit code that nothing explains.
@@ -311,4 +273,12 @@ func (e *end) failed() Conclusion {
 		c.Action = "Read its own output: " + e.notForMemory("it exited by itself")
 	}
 	return c
+}
+
+const debug = "Read its own output, or run it in a debugger."
+
+// afterSignal is what to do after signals that no process sent.
+var afterSignal = map[string]string{
+	"SIGSEGV": debug, "SIGBUS": debug, "SIGABRT": debug, "SIGFPE": debug, "SIGILL": debug, "SIGSYS": debug,
+	"SIGTRAP": debug, "SIGXFSZ": "Raise ulimit -f, or write smaller files.", "SIGXCPU": "Raise ulimit -t.",
 }

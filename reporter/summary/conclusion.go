@@ -93,7 +93,7 @@ func endOf(r *reporter.Report) *end {
 
 // findRank makes e the end of the rank that failed first. It returns false if none is known to have failed.
 func (e *end) findRank() bool {
-	number, ok := firstRank(e.verdict)
+	number, ok := EvidenceIndex(e.verdict, "rank")
 	if !ok {
 		return false
 	}
@@ -127,7 +127,7 @@ func (e *end) findNode() {
 		return
 	}
 	n := e.Nodes[name]
-	e.node, e.who, e.length = n, "node "+text.Clip(text.Printable(name), 10), n.Wall()
+	e.node, e.who, e.length = n, shortNode(name), n.Wall()
 	e.code, e.signal = n.Job.ExitCode, n.Job.Signal
 	e.others = fmt.Sprintf("%d of %d nodes succeeded.", good, len(e.Nodes))
 	if e.verdict == nil {
@@ -137,6 +137,7 @@ func (e *end) findNode() {
 
 // conclusion returns the conclusion without the findings.
 func (e *end) conclusion() Conclusion {
+	first, _, _ := strings.Cut(e.verdict.Text, "; ")
 	switch cause := e.verdict.Cause; {
 	case e.Run.Incomplete != "" && e.who == "":
 		return Conclusion{Outcome: Running, How: sentence(e.Run.Incomplete),
@@ -152,14 +153,14 @@ func (e *end) conclusion() Conclusion {
 	case cause == diagnosis.CauseSignal:
 		return e.killedBySignal()
 	case e.code == nil:
-		return e.unknown()
+		return e.unknown(sentence(first))
 	case *e.code == 0:
 		return e.succeeded()
 	case cause == diagnosis.CauseExited || cause == diagnosis.CauseUnknown:
 		return e.failed()
 	}
 	c := e.failed() // a cause of a later version
-	c.Action, c.How = "", e.firstClause()
+	c.Action, c.How = "", sentence(first)
 	return c
 }
 
@@ -211,12 +212,6 @@ func (e *end) at(key string) string {
 		return ""
 	}
 	return " at " + t.UTC().Format("15:04:05") + " UTC"
-}
-
-// firstClause returns the first clause of the verdict's text as a sentence. The others are remarks.
-func (e *end) firstClause() string {
-	words, _, _ := strings.Cut(e.verdict.Text, "; ")
-	return sentence(words)
 }
 
 // saidElsewhere are the beginnings of remarks in the text of a verdict that the conclusion has elsewhere.

@@ -23,12 +23,8 @@ const minSpreadRuns = 3
 // are empty without earlier runs, and for a run that failed or has several nodes. Tiny amounts, which are mostly noise,
 // are left out.
 func Deltas(r *reporter.Report) (list []Delta, note string) {
-	names := r.NodeNames()
-	if len(names) != 1 || HasFailed(r) || r.Run.Incomplete != "" {
-		return nil, ""
-	}
-	n := r.Nodes[names[0]]
-	if n == nil || n.Earlier == nil {
+	n := onlyNode(r)
+	if len(r.Nodes) != 1 || HasFailed(r) || r.Run.Incomplete != "" || n.Earlier == nil {
 		return nil, ""
 	}
 

@@ -16,7 +16,7 @@ const gpuRowsShown = 8
 
 // gpuRows returns a row for each GPU of the job or, for a node without a job, for each GPU.
 func gpuRows(n *reporter.Node) []numberRow {
-	var rows []numberRow
+	var rows numberRows
 	more, others := 0, 0
 	for i := range n.GPUs {
 		switch {
@@ -28,14 +28,10 @@ func gpuRows(n *reporter.Node) []numberRow {
 			rows = append(rows, gpuRow(n, i))
 		}
 	}
-
-	if more > 0 {
-		count := text.Quantity{Number: fmt.Sprintf("+%d", more)}
-		rows = append(rows, numberRow{label: "GPUs", value: count, note: "more, see the report"})
-	}
-	if len(rows) == 0 && others > 0 {
-		rows = append(rows, numberRow{label: "GPUs", value: text.Quantity{Number: "0"}, note: unseenGPUs(n, others)})
-	}
+	rows.add(more > 0, numberRow{label: "GPUs", value: text.Quantity{Number: fmt.Sprintf("+%d", more)},
+		note: "more, see the report"})
+	rows.add(len(rows) == 0 && others > 0, numberRow{label: "GPUs", value: text.Quantity{Number: "0"},
+		note: unseenGPUs(n, others)})
 	return rows
 }
 
@@ -62,24 +58,15 @@ func gpuRow(n *reporter.Node, i int) numberRow {
 
 // gpuNote returns the peak memory and power of GPU i, and their limits.
 func gpuNote(n *reporter.Node, i int) string {
-	g := n.GPUs[i]
-	note := "busy"
-	switch v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); {
-	case math.IsNaN(v):
-	case g.MemoryMB > 0:
-		note += ", " + usedOf(v, float64(g.MemoryMB))
-	default:
-		note += ", " + text.SizeText(v)
+	memory, power := n.GPUMetric(reporter.MetricGPUMemoryPeak, i), n.GPUMetric(reporter.MetricGPUPowerPeak, i)
+	g, watts := n.GPUs[i], text.Fixed(power, 0)
+	if g.PowerLimitWatts > 0 {
+		watts += " of " + text.Fixed(float64(g.PowerLimitWatts), 0)
 	}
-
-	if v := n.GPUMetric(reporter.MetricGPUPowerPeak, i); !math.IsNaN(v) {
-		note += ", " + text.Fixed(v, 0)
-		if g.PowerLimitWatts > 0 {
-			note += " of " + text.Fixed(float64(g.PowerLimitWatts), 0)
-		}
-		note += " W"
-	}
-	return note
+	note := text.Parts{"busy"}
+	note.Add(!math.IsNaN(memory), "%s", usedOf(memory, float64(g.MemoryMB)))
+	note.Add(!math.IsNaN(power), "%s W", watts)
+	return note.String()
 }
 
 // gpuTotals summarizes the GPUs of all nodes.
@@ -93,66 +80,52 @@ type gpuTotals struct {
 }
 
 func newGPUTotals(r *reporter.Report) gpuTotals {
-	all := gpuTotals{least: math.Inf(1)}
+	a := gpuTotals{least: math.Inf(1)}
 	for name, n := range r.EachNode() {
-		before := all.listed
+		before := a.listed
 		for i := range n.GPUs {
-			if n.ShowsGPU(i) {
-				all.add(text.Printable(name), n, i)
+			if !n.ShowsGPU(i) {
+				continue
+			}
+			a.listed++
+			if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
+				a.busy, a.measured = a.busy+v, a.measured+1
+				if v < a.least {
+					a.least, a.leastAt = v, fmt.Sprintf("node %s, GPU %d", text.Printable(name), i)
+				}
+			}
+			if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v > a.memory {
+				a.memory, a.fullOf = v, float64(n.GPUs[i].MemoryMB)
 			}
 		}
-		if all.listed > before {
-			all.nodes++
-		}
+		a.nodes += min(1, a.listed-before)
 	}
-
-	return all
-}
-
-// add adds GPU i of n.
-func (a *gpuTotals) add(node string, n *reporter.Node, i int) {
-	a.listed++
-	if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
-		a.busy += v
-		a.measured++
-		if v < a.least {
-			a.least, a.leastAt = v, fmt.Sprintf("node %s, GPU %d", node, i)
-		}
-	}
-	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v > a.memory {
-		a.memory, a.fullOf = v, float64(n.GPUs[i].MemoryMB)
-	}
+	return a
 }
 
 // rows returns the rows of all GPUs together; none without GPUs.
-func (a *gpuTotals) rows() []numberRow {
-	if a.listed == 0 {
-		return nil
-	}
-
-	of := strconv.Itoa(a.listed)
+func (a *gpuTotals) rows() (rows numberRows) {
+	of, most := strconv.Itoa(a.listed), "the most memory used on one"
 	if a.measured > 0 && a.measured < a.listed {
 		of = fmt.Sprintf("%d of the %d", a.measured, a.listed)
 	}
-	rows := []numberRow{{label: "GPUs", value: text.Percentage(a.busy / float64(a.measured)),
-		note: "busy, mean of " + of + " on " + text.Count(a.nodes, "node", "nodes")}}
-	if a.measured > 1 {
-		rows = append(rows, numberRow{value: text.Percentage(a.least), note: "the least,", of: a.leastAt})
+	if a.fullOf > 0 {
+		most += ", of " + text.SizeText(a.fullOf)
 	}
-	if a.memory > 0 {
-		r := numberRow{value: text.Size(a.memory), note: "the most memory used on one"}
-		if a.fullOf > 0 {
-			r.note += ", of " + text.SizeText(a.fullOf)
-		}
-		rows = append(rows, r)
-	}
+	rows.add(a.listed > 0, numberRow{label: "GPUs", value: text.Percentage(a.busy / float64(a.measured)),
+		note: "busy, mean of " + of + " on " + text.Count(a.nodes, "node", "nodes")})
+	rows.add(a.measured > 1, numberRow{value: text.Percentage(a.least), note: "the least,", of: a.leastAt})
+	rows.add(a.memory > 0, numberRow{value: text.Size(a.memory), note: most})
 	return rows
 }
 
-// usedOf formats MiB used out of a capacity: "1.5 of 8.0 GiB".
+// usedOf formats MiB used out of a capacity: "1.5 of 8.0 GiB". If the capacity is unknown, it leaves it out.
 func usedOf(used, of float64) string {
 	u, o := text.Size(used), text.Size(of)
-	if u.Unit == o.Unit { // write the unit once
+	switch {
+	case !(of > 0):
+		return u.String()
+	case u.Unit == o.Unit: // write the unit once
 		return u.Number + " of " + o.String()
 	}
 	return u.String() + " of " + o.String()

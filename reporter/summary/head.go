@@ -1,8 +1,8 @@
 package summary
 
 import (
+	"cmp"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -21,15 +21,7 @@ const (
 
 // look returns the style of an outcome.
 func (o Outcome) look() style {
-	switch o {
-	case Succeeded:
-		return green
-	case Odd, Stopped:
-		return amber
-	case Failed:
-		return alarm
-	}
-	return bold
+	return cmp.Or(map[Outcome]style{Succeeded: green, Odd: amber, Stopped: amber, Failed: alarm}[o], bold)
 }
 
 // conclusion writes how the run ended and what to do.
@@ -40,24 +32,22 @@ func (p *terminalWriter) conclusion(c *Conclusion, long bool) {
 	}
 
 	lead, _, _ := strings.Cut(c.Action, ": ")
-	left := len(lead)
-	for _, line := range p.indented(strings.Repeat(" ", len(name)), c.Action, 3) {
+	left, indent := len(lead), strings.Repeat(" ", len(name))
+	for _, line := range p.indented(indent, c.Action, 3) {
 		line = line[min(len(line), len(name)):]
 		strong := min(left, len(line))
 		left -= min(left, strong+1) // the space at the end of the line is cut
-		p.spans(span{plain, strings.Repeat(" ", len(name))}, span{bold, line[:strong]}, span{plain, line[strong:]})
+		p.spans(span{plain, indent}, span{bold, line[:strong]}, span{plain, line[strong:]})
 	}
-	p.paste(c.Paste, len(name))
-
+	if len(indent)+text.Width(c.Paste) > p.width { // in one line if it fits
+		indent = ""
+	}
 	most := 2
 	if long {
 		most = 8
 	}
-	if c.How != "" {
-		for _, line := range text.Wrap(c.How, p.width, most) {
-			p.line(plain, line)
-		}
-	}
+	p.block(bold, indent, c.Paste, 5)
+	p.block(plain, "", c.How, most)
 }
 
 // indented wraps words after label, in at most n lines; none for "".
@@ -71,19 +61,6 @@ func (p *terminalWriter) indented(label, words string, n int) []string {
 		label = strings.Repeat(" ", len(label))
 	}
 	return out
-}
-
-// paste writes the line to paste, in one line if it fits.
-func (p *terminalWriter) paste(words string, indent int) {
-	if words == "" {
-		return
-	}
-	if indent+text.Width(words) > p.width {
-		indent = 0
-	}
-	for _, line := range text.Wrap(words, p.width-indent, 5) {
-		p.line(bold, strings.Repeat(" ", indent)+line)
-	}
 }
 
 // short writes the summary of one node in at most shortLines lines, as far as the conclusion leaves room for the rows.
@@ -122,26 +99,20 @@ func (p *terminalWriter) deltas(list []Delta, note string) {
 	if len(list) == 0 {
 		return
 	}
-	words := make([]string, len(list))
+	words, look := make(text.Parts, len(list)), plain
 	for i, d := range list {
 		words[i] = d.Label + " " + d.Text
+		if d.Outside {
+			look = amber
+		}
 	}
-	look := plain
-	if slices.ContainsFunc(list, func(d Delta) bool { return d.Outside }) {
-		look = amber
-	}
-	if note != "" {
-		note = " (" + note + ")"
-	}
-	p.spans(span{dim, text.PadRight("last runs", headWidth)}, span{look, text.Printable(strings.Join(words, ", ") + note)})
+	p.spans(span{dim, text.PadRight("last runs", headWidth)},
+		span{look, text.Printable(words.String() + " (" + note + ")")})
 }
 
 // last writes where the page is, or else the report, and which command shows more.
 func (p *terminalWriter) last(r *reporter.Report, o Options) {
-	path := o.Page
-	if path == "" {
-		path = o.Path
-	}
+	path := cmp.Or(o.Page, o.Path)
 	if path == "" {
 		return
 	}
@@ -165,4 +136,14 @@ func showName(r *reporter.Report, o Options) string {
 		dir = "--all " + dir
 	}
 	return dir
+}
+
+// block writes words on at most n lines, each after indent; none for "".
+func (p *terminalWriter) block(s style, indent, words string, n int) {
+	if words == "" {
+		return
+	}
+	for _, line := range text.Wrap(words, p.width-len(indent), n) {
+		p.line(s, indent+line)
+	}
 }

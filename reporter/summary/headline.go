@@ -2,7 +2,6 @@ package summary
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ func plainName(n *reporter.Node, name string) string {
 		return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 	}
 	if host == "" || len(host) > 40 || strings.ContainsFunc(host, odd) {
-		return "node " + text.Clip(text.Printable(name), 10)
+		return shortNode(name)
 	}
 	return host
 }
@@ -83,8 +82,8 @@ func commandLines(r *reporter.Report) []string {
 	}
 
 	var lines []string
-	for _, s := range commands.list {
-		if len(commands.list) > 1 {
+	for _, s := range commands {
+		if len(commands) > 1 {
 			s.text = text.Plural(len(s.nodes), "node ", "nodes ") + text.Printable(text.List(s.nodes, 3)) + ": " + s.text
 		}
 		lines = append(lines, s.text)
@@ -102,22 +101,15 @@ type nodeMessage struct {
 }
 
 // nodeMessages holds texts about nodes, in the order of their first nodes.
-type nodeMessages struct {
-	list  []nodeMessage
-	index map[string]int // by text
-}
+type nodeMessages []nodeMessage
 
 // add adds node to the nodes of the given text.
 func (s *nodeMessages) add(words, node string) {
-	i, known := s.index[words]
-	if !known {
-		if s.index == nil {
-			s.index = make(map[string]int)
-		}
-		i, s.list = len(s.list), append(s.list, nodeMessage{text: words})
-		s.index[words] = i
+	i := slices.IndexFunc(*s, func(m nodeMessage) bool { return m.text == words })
+	if i < 0 {
+		i, *s = len(*s), append(*s, nodeMessage{text: words})
 	}
-	s.list[i].nodes = append(s.list[i].nodes, node)
+	(*s)[i].nodes = append((*s)[i].nodes, node)
 }
 
 // CommandLine returns command as one line of printable text. It quotes arguments that are empty or have spaces.
@@ -134,17 +126,18 @@ func CommandLine(command []string) string {
 
 // runLine returns the name of the run, its node or number of nodes, and its start.
 func runLine(r *reporter.Report) string {
-	words := []string{cmp.Or(text.Clip(text.Printable(r.Run.ID), 34), text.Absent)}
+	words := text.Parts{cmp.Or(text.Clip(text.Printable(r.Run.ID), 34), text.Absent)}
 	switch names := r.NodeNames(); {
 	case r.Run.Gather != nil && r.Run.Gather.NodesExpected > len(names):
-		words = append(words, fmt.Sprintf("%d of %d nodes", len(names), r.Run.Gather.NodesExpected))
+		words.Add(true, "%d of %d nodes", len(names), r.Run.Gather.NodesExpected)
 	case len(names) == 1:
-		words = append(words, "node "+text.Clip(text.Printable(names[0]), 10))
+		words = append(words, shortNode(names[0]))
 	default:
-		words = append(words, fmt.Sprintf("%d nodes", len(names)))
+		words.Add(true, "%d nodes", len(names))
 	}
-	if !r.Run.Start.IsZero() {
-		words = append(words, r.Run.Start.UTC().Format("2006-01-02 15:04 MST"))
-	}
-	return strings.Join(words, ", ")
+	words.Add(!r.Run.Start.IsZero(), "%s", r.Run.Start.UTC().Format("2006-01-02 15:04 MST"))
+	return words.String()
 }
+
+// shortNode returns the name of a node for a sentence or a heading: "node 3".
+func shortNode(name string) string { return "node " + text.Clip(text.Printable(name), 10) }

@@ -21,49 +21,33 @@ type Highlight struct {
 }
 
 // Highlights returns the usage of a whole node, with everything that ran there. wall is the length of the run in
-// seconds; 0 = unknown.
+// seconds; 0 = unknown. Optional devices are included if the node has them.
 func Highlights(n *reporter.Node, wall float64) []Highlight {
-	out := []Highlight{
-		{"CPU of the node", valueOrDash(text.Percentage(n.Metric(reporter.MetricCPUMean))),
+	percent := func(metric string) string { return text.Percentage(n.Metric(metric)).Normalize().String() }
+	out := highlights{
+		{"CPU of the node", percent(reporter.MetricCPUMean),
 			"mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(reporter.MetricCPUPeak))},
-		{"memory of the node", valueOrDash(text.Percentage(n.Metric(reporter.MetricMemoryPeak))), memoryNote(n)},
+		{"memory of the node", percent(reporter.MetricMemoryPeak), memoryNote(n)},
 	}
 	for _, r := range nodePressureRows(n, wall) {
-		out = append(out, r.highlight(out[len(out)-1].Label))
+		out = append(out, r.highlight(""))
 	}
-	out = append(out, traffic(n)...)
+	for pair := range slices.Chunk(collector.Traffic(), 2) { // one highlight for both directions
+		in, back := pair[0].Info(), pair[1].Info()
+		a, b := n.Metric(reporter.TotalMetricName(pair[0])), n.Metric(reporter.TotalMetricName(pair[1]))
+		out.add(in.Scope != collector.ScopeDevice || !math.IsNaN(a) || !math.IsNaN(b), string(in.TrafficGroup),
+			text.SizeText(a), in.Direction+", "+text.SizeText(b)+" "+back.Direction)
+	}
 	for _, r := range energyRows(n, wall) {
 		out = append(out, r.highlight(""))
 	}
-	used := text.Percentage(n.Metric(reporter.MetricDiskPeak))
-	return append(out, Highlight{"disk used", valueOrDash(used), "at most"})
+	return append(out, Highlight{"disk used", percent(reporter.MetricDiskPeak), "at most"})
 }
 
-// valueOrDash returns the number with its unit. An unknown number has no unit, because "– %" is not a value.
-func valueOrDash(q text.Quantity) string { return q.Normalize().String() }
-
-// traffic returns the bytes moved, with one highlight for both directions. Optional devices are included if the node
-// has them.
-func traffic(n *reporter.Node) []Highlight {
-	var out []Highlight
-	for pair := range slices.Chunk(collector.Traffic(), 2) {
-		in, back := pair[0].Info(), pair[1].Info()
-		a, b := n.Metric(reporter.TotalMetricName(pair[0])), n.Metric(reporter.TotalMetricName(pair[1]))
-		if in.Scope != collector.ScopeDevice || !math.IsNaN(a) || !math.IsNaN(b) {
-			out = append(out, twoWays(string(in.TrafficGroup), a, in.Direction, b, back.Direction))
-		}
-	}
-	return out
-}
-
-// highlight converts a row to a Highlight. A row without a label belongs to the one above.
+// highlight converts a row to a Highlight. A row without a label belongs to the one above. An unknown number has no
+// unit, because "– %" is not a value.
 func (r numberRow) highlight(above string) Highlight {
-	return Highlight{cmp.Or(r.label, above), valueOrDash(r.value), strings.TrimRight(r.note+" "+r.of, " ")}
-}
-
-// twoWays returns a highlight of bytes in two directions.
-func twoWays(label string, in float64, inWord string, out float64, outWord string) Highlight {
-	return Highlight{label, text.SizeText(in), inWord + ", " + text.SizeText(out) + " " + outWord}
+	return Highlight{cmp.Or(r.label, above), r.value.Normalize().String(), strings.TrimRight(r.note+" "+r.of, " ")}
 }
 
 // Details returns facts about a node other than its metrics: its host, how it was sampled, perfagent's own cost, how
@@ -155,35 +139,23 @@ func jobLine(j *reporter.Job) string {
 	if len(j.PIDs) > 1 {
 		words += fmt.Sprintf(" and %d more", len(j.PIDs)-1)
 	}
-	if j.Attached {
-		words += ", attached to"
-	}
-	if j.ExitCode != nil {
-		words += fmt.Sprintf(", exit %d", *j.ExitCode)
-	}
+	all := text.Parts{words}
+	all.Add(j.Attached, "attached to")
+	all.Add(j.ExitCode != nil, "exit %s", exitText(j.ExitCode))
 	if j.Signal != "" {
-		words += " by " + text.Printable(j.Signal)
+		all[len(all)-1] += " by " + text.Printable(j.Signal)
 	}
-	if j.Orphans > 0 {
-		words += fmt.Sprintf(", %d orphans counted", j.Orphans)
-	}
-	return words
+	all.Add(j.Orphans > 0, "%d orphans counted", j.Orphans)
+	return all.String()
 }
 
 // jobSource returns the source of the job's own numbers, or "" if it is unknown.
 func jobSource(j *reporter.Job) string {
-	words := ""
-	switch j.Source {
-	case host.JobFromGroup:
-		words = "of its control group"
-	case host.JobFromCreated:
-		words = "of a control group made for it"
-	case host.JobFromTree:
-		return "of its processes"
-	default:
-		return ""
+	words := map[string]string{host.JobFromGroup: "of its control group", host.JobFromTree: "of its processes",
+		host.JobFromCreated: "of a control group made for it"}[j.Source]
+	if words == "" || j.Source == host.JobFromTree {
+		return words
 	}
-
 	words += " " + text.Printable(j.Cgroup)
 	if j.CgroupPeakMB > 0 {
 		words += ", peak with page cache " + text.SizeText(j.CgroupPeakMB)
@@ -208,12 +180,8 @@ func limitsText(l *reporter.Limits) string {
 	return words.String()
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return text.Absent
-	}
-	return text.Printable(s)
-}
+// orNone returns the printable form of s, or a dash for "".
+func orNone(s string) string { return cmp.Or(text.Printable(s), text.Absent) }
 
 // gpuText describes g, the GPU at the given index, with the reasons for throttling.
 func gpuText(g *reporter.GPU, at int) string {
@@ -241,4 +209,14 @@ func agentLine(a *reporter.Agent) string {
 	words.Add(a.CPUSeconds > 0, "overhead %s of CPU", text.Seconds(a.CPUSeconds))
 	words.Add(a.MaxRSSMB > 0, "%s memory", text.SizeText(a.MaxRSSMB))
 	return words.String()
+}
+
+// highlights is a list of numbers.
+type highlights []Highlight
+
+// add adds a number if it is known.
+func (l *highlights) add(known bool, label, value, note string) {
+	if known {
+		*l = append(*l, Highlight{label, value, note})
+	}
 }

@@ -15,45 +15,37 @@ const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 
 // jobRows returns the usage of the job itself: CPU, memory, processes, storage.
 func jobRows(n *reporter.Node, run *reporter.Run) []numberRow {
-	var rows []numberRow
+	var rows numberRows
 	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
 		rows = append(jobBusyRows(n, cpu, run.WallSeconds), jobIdleRows(n, run)...)
 	}
 	rows = append(rows, jobMemoryRows(n)...)
-	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
-		r := numberRow{label: "processes", value: text.Quantity{Number: text.Fixed(processes, 0)},
-			note: "at once"}
-		if threads := n.Metric(reporter.MetricJobThreads); !math.IsNaN(threads) {
-			r.note += ", " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
-		}
-		rows = append(rows, r)
-	}
-
+	processes, threads := n.Metric(reporter.MetricJobProcesses), n.Metric(reporter.MetricJobThreads)
+	note := text.Parts{"at once"}
+	note.Add(!math.IsNaN(threads), "%s", text.Count(threads, "thread", "threads"))
+	rows.add(!math.IsNaN(processes), numberRow{label: "processes", value: text.Quantity{Number: text.Fixed(processes, 0)},
+		note: note.String()})
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
-	if read > 0 || written > 0 {
-		rows = append(rows, numberRow{label: "job disk", value: text.Size(read),
-			note: "read, " + text.SizeText(written) + " written"})
-	}
+	rows.add(read > 0 || written > 0, numberRow{label: "job disk", value: text.Size(read),
+		note: "read, " + text.SizeText(written) + " written"})
 	return rows
 }
 
 // jobMemoryRows returns the memory of the job, and below it memory that may also be the job's. If the job ended before
 // its memory was sampled, only the second row is left.
-func jobMemoryRows(n *reporter.Node) (rows []numberRow) {
-	switch peak := jobPeak(n); {
+func jobMemoryRows(n *reporter.Node) (rows numberRows) {
+	peak, more := jobPeak(n), numberRow{label: "job memory", value: text.Size(unowned(n)), note: unownedNote}
+	switch {
 	case peak > 0:
-		rows = []numberRow{{label: "job memory", value: text.Size(peak), note: jobMemoryNote(n, peak, noteWidth)}}
+		rows = numberRows{{label: "job memory", value: text.Size(peak), note: jobMemoryNote(n, peak, noteWidth)}}
 	case n.Job != nil && n.Job.MaxRSSMB > 0 && !n.Job.MaxRSSAtMost:
-		rows = []numberRow{{label: "job memory", value: text.Size(n.Job.MaxRSSMB), note: "peak of the largest process"}}
+		rows = numberRows{{label: "job memory", value: text.Size(n.Job.MaxRSSMB), note: "peak of the largest process"}}
 	}
-	switch more := unowned(n); {
-	case more == 0:
-		return rows
-	case rows == nil:
-		return []numberRow{{label: "job memory", value: text.Size(more), note: unownedNote}}
-	default:
-		return append(rows, numberRow{value: text.Size(more), note: "more " + unownedNote})
+	if rows != nil {
+		more.label, more.note = "", "more "+unownedNote
 	}
+	rows.add(unowned(n) != 0, more)
+	return rows
 }
 
 // cpuOfJob returns the whole CPU time of the job, or NaN if it is unknown.
@@ -64,18 +56,27 @@ func cpuOfJob(n *reporter.Node) float64 {
 	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)
 }
 
-// jobBusyRows returns the CPU time of the job and how many CPUs it kept busy, in one row if they fit.
+// jobBusyRows returns the CPU time of the job, how many CPUs it kept busy and out of how many. All is in one row if it
+// fits in a long or a short form.
 func jobBusyRows(n *reporter.Node, cpu, wall float64) []numberRow {
-	split := jobSplit(n)
-	for _, busy := range jobBusy(n, cpu, wall) {
-		if note := joined(split, busy); text.Width(note) <= noteWidth {
-			return []numberRow{{label: "job CPU", value: text.Duration(cpu), note: note}}
+	split, busy, short := jobSplit(n), "", ""
+	if wall > 0 {
+		cpus := text.UsedCPUs(cpu / wall)
+		busy = cpus + " CPUs busy"
+		short = busy
+		if l := n.Limits; l != nil && l.CPUs > 0 {
+			of := reporter.CPUsText(l)
+			busy, short = busy+" of "+of+" allowed", cpus+" of "+of+" CPUs busy"
 		}
 	}
-	return []numberRow{
-		{label: "job CPU", value: text.Duration(cpu), note: split},
-		{label: "job busy", note: jobBusy(n, cpu, wall)[0]},
+	row := numberRow{label: "job CPU", value: text.Duration(cpu), note: split}
+	for _, words := range []string{busy, short} {
+		if note := joined(split, words); text.Width(note) <= noteWidth {
+			row.note = note
+			return []numberRow{row}
+		}
 	}
+	return []numberRow{row, {label: "job busy", note: busy}}
 }
 
 // jobIdleRows returns a row on the CPUs that the job was given and did not use. A run of less than a second is too
@@ -102,20 +103,6 @@ func jobSplit(n *reporter.Node) string {
 	return words
 }
 
-// jobBusy returns how many CPUs the job kept busy, and out of how many, in a long and a short form. Both forms are ""
-// if that is unknown.
-func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
-	if !(wall > 0) {
-		return [2]string{}
-	}
-	busy := text.UsedCPUs(cpu / wall)
-	if n.Limits == nil || !(n.Limits.CPUs > 0) {
-		return [2]string{busy + " CPUs busy", busy + " CPUs busy"}
-	}
-	of := reporter.CPUsText(n.Limits)
-	return [2]string{busy + " CPUs busy of " + of + " allowed", busy + " of " + of + " CPUs busy"}
-}
-
 // joined joins the non-empty words with commas.
 func joined(a, b string) string {
 	if a == "" || b == "" {
@@ -129,10 +116,7 @@ func jobPeak(n *reporter.Node) float64 {
 	if n.Job != nil && n.Job.PeakMemoryMB > 0 {
 		return n.Job.PeakMemoryMB
 	}
-	if v := n.Metric(reporter.MetricJobMemoryPeak); v > 0 {
-		return v
-	}
-	return 0
+	return greatest(0, n.Metric(reporter.MetricJobMemoryPeak))
 }
 
 // jobMemoryNote returns how the peak was counted and, if it fits, the share of the largest process.
@@ -160,10 +144,7 @@ func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 
 // jobSwapped returns the peak amount of the job's memory in swap, in MiB, or 0 if unknown.
 func jobSwapped(n *reporter.Node) float64 {
-	if q, ok := n.Summaries[collector.JobMemorySwap.Key()]; ok && q.Max > 0 {
-		return q.Max
-	}
-	return 0
+	return greatest(0, n.Summaries[collector.JobMemorySwap.Key()].Max)
 }
 
 // The node's shared memory gets a row if it grew by at least both of these.
@@ -190,21 +171,17 @@ func limitRows(n *reporter.Node) []numberRow {
 		return nil
 	}
 
-	var rows []numberRow
-	if cpuLimited(n) {
+	var rows numberRows
+	if l.CPUs > 0 && (l.CPUQuota > 0 || n.Host != nil && l.CPUs < float64(n.Host.CPUs)) {
 		by, of := cpuLimitedBy(l)
 		rows = append(rows, numberRow{label: "CPU limit", value: text.Quantity{Number: text.CPUs(l.CPUs), Unit: "CPUs"},
 			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), by), of: of})
-		rows = append(rows, changeRows(l.CPUsRange, reporter.CPUsText(l)+" CPUs")...)
+		rows.addChange(l.CPUsRange, reporter.CPUsText(l)+" CPUs")
 	}
-	if l.GivenCPUs > 0 {
-		rows = append(rows, numberRow{note: "the job " + reporter.CPUBindingText(l)})
-	}
-
-	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.LeastQuota() > 0 {
-		rows = append(rows, numberRow{label: "throttled", value: text.Percentage(v),
-			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
-	}
+	rows.add(l.GivenCPUs > 0, numberRow{note: "the job " + reporter.CPUBindingText(l)})
+	throttled := n.Metric(reporter.MetricThrottled)
+	rows.add(!math.IsNaN(throttled) && l.LeastQuota() > 0, numberRow{label: "throttled", value: text.Percentage(throttled),
+		note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	if l.LeastMemoryMB() > 0 {
 		r := numberRow{label: "mem limit", value: text.Quantity{Number: "none"}, of: text.Printable(l.MemoryGroup),
 			note: shareText(n.Metric(reporter.MetricLimitMemory), " reached")}
@@ -215,17 +192,9 @@ func limitRows(n *reporter.Node) []numberRow {
 			r.note = joined(r.note, "set by")
 		}
 		rows = append(rows, r)
-		rows = append(rows, changeRows(l.MemoryRange, reporter.MemoryLimitText(l, text.SizeText))...)
+		rows.addChange(l.MemoryRange, reporter.MemoryLimitText(l, text.SizeText))
 	}
 	return rows
-}
-
-// changeRows returns a row on a limit that changed during the run, or no row if it did not change.
-func changeRows(r *reporter.LimitRange, moved string) []numberRow {
-	if r == nil {
-		return nil
-	}
-	return []numberRow{{note: moved + ", " + reporter.LimitChangeText(r)}}
 }
 
 // shareText returns v in percent, followed by word, or "" if v is unknown.
@@ -236,18 +205,13 @@ func shareText(v float64, word string) string {
 	return text.Percent(v) + word
 }
 
-// cpuLimited reports whether the job may use fewer CPUs than the node has.
-func cpuLimited(n *reporter.Node) bool {
-	l := n.Limits
-	return l != nil && l.CPUs > 0 && (l.CPUQuota > 0 || n.Host != nil && l.CPUs < float64(n.Host.CPUs))
-}
-
 // cpuLimitedBy returns what sets the CPU limit and, if a control group does and is known, the name of that group.
 func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	switch {
-	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs && l.CPUGroup != "":
-		return "by quota of", text.Printable(l.CPUGroup)
 	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs:
+		if l.CPUGroup != "" {
+			return "by quota of", text.Printable(l.CPUGroup)
+		}
 		return "by quota", ""
 	case l.CPUSetCPUs > 0 && float64(l.CPUSetCPUs) <= l.CPUs:
 		return "by cpuset", ""
@@ -255,57 +219,54 @@ func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	return "by affinity", ""
 }
 
-// The summary reports that tasks waited if they did for at least this percentage of the time. Less is normal.
-const (
-	notableMemory = 1
-	notableIO     = 10
-	notableCPU    = 25
-	notableSteal  = 1
-	notableAfter  = 1 // seconds: in shorter runs tasks always wait for something
-)
-
-// jobPressureRows returns how long the job's tasks waited. It omits insignificant waits.
-func jobPressureRows(n *reporter.Node, wall float64) []numberRow {
-	var rows []numberRow
-	for _, s := range pressures {
-		if v := n.Metric(s.job); v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, numberRow{label: s.label, value: text.Percentage(v), note: s.note})
-		}
-	}
-	return rows
-}
-
 // nodePressureRows returns what held up the node: swap, waiting tasks if the job's are unknown, and the hypervisor. It
 // omits insignificant numbers.
 func nodePressureRows(n *reporter.Node, wall float64) []numberRow {
-	var rows []numberRow
-	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
-		rows = append(rows, numberRow{label: "node swap", value: text.Size(in), note: "in, " + text.SizeText(out) + " out"})
-	}
-	for _, s := range pressures {
-		v := n.Metric(s.node)
-		if math.IsNaN(n.Metric(s.job)) && v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, numberRow{label: s.label, value: text.Percentage(v), note: s.note})
-		}
-	}
-	if v := n.Metric(reporter.MetricSteal); v >= notableSteal {
-		rows = append(rows, numberRow{label: "node stolen", value: text.Percentage(v),
-			note: "of the CPU time, by other virtual machines"})
-	}
+	var rows numberRows
+	in, out, stolen := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut), n.Metric(reporter.MetricSteal)
+	rows.add(in > 0 || out > 0,
+		numberRow{label: "node swap", value: text.Size(in), note: "in, " + text.SizeText(out) + " out"})
+	rows = append(rows, waitRows(n, wall, false)...)
+	rows.add(stolen >= 1, numberRow{label: "node stolen", value: text.Percentage(stolen),
+		note: "of the CPU time, by other virtual machines"})
 	return rows
 }
 
-// pressure is a resource that tasks wait for.
-type pressure struct {
+// pressures are the resources that tasks wait for. Shorter waits than the least to report are normal.
+var pressures = []struct {
 	label, note string
 	job, node   string  // metrics
 	from        float64 // least value to report, in percent of the time
+}{
+	{"memory wait", "of the time all tasks waited for memory", reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull,
+		1},
+	{"disk wait", "of the time all tasks waited for storage", reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, 10},
+	{"CPU wait", "of the time a task waited for a CPU", reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, 25},
 }
 
-var pressures = []pressure{
-	{"memory wait", "of the time all tasks waited for memory", reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull,
-		notableMemory},
-	{"disk wait", "of the time all tasks waited for storage", reporter.MetricJobPSIIO, reporter.MetricPSIIOFull,
-		notableIO},
-	{"CPU wait", "of the time a task waited for a CPU", reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, notableCPU},
+// addChange adds a row on a limit that changed during the run.
+func (l *numberRows) addChange(r *reporter.LimitRange, moved string) {
+	if r != nil {
+		*l = append(*l, numberRow{note: moved + ", " + reporter.LimitChangeText(r)})
+	}
+}
+
+// notableAfter is a length in seconds: in shorter runs tasks always wait for something.
+const notableAfter = 1
+
+// waitRows returns how long the job's tasks waited or, if ofJob is not set, how long the node's did for what is unknown
+// of the job's. It omits insignificant waits.
+func waitRows(n *reporter.Node, wall float64, ofJob bool) (rows numberRows) {
+	for _, s := range pressures {
+		v := n.Metric(s.job)
+		if known := !math.IsNaN(v); known != ofJob {
+			continue
+		}
+		if !ofJob {
+			v = n.Metric(s.node)
+		}
+		rows.add(v >= s.from && !(wall < notableAfter),
+			numberRow{label: s.label, value: text.Percentage(v), note: s.note})
+	}
+	return rows
 }

@@ -29,30 +29,23 @@ const minCurve = 4
 
 // jobRowsOf returns the rows on the job, the subject of the conclusion first.
 func jobRowsOf(r *reporter.Report, c *Conclusion) []jobRow {
-	n := onlyNode(r)
-	several := len(r.Nodes) > 1
+	n, several := onlyNode(r), len(r.Nodes) > 1
 	var rows []jobRow
 	for _, b := range Bars(r) {
-		rows = append(rows, jobRow{label: b.Label, bar: &b, words: b.rowText(r)})
+		row := jobRow{label: b.Label, bar: &b, words: b.rowText(r)}
+		if !several {
+			row.values = row.curveValues(n, c)
+		}
+		rows = append(rows, row)
 	}
 	if !several {
-		for i := range rows {
-			rows[i].values = rows[i].curveValues(n, c)
-		}
-		rows = append(rows, diskRows(n, c)...)
-		rows = append(rows, processRows(n)...)
+		rows = append(rows, wordRows(n, c)...)
 	}
 
 	first := map[string]string{"memory": "memory", "cpu": "CPU", "gpu": "GPU", "disk": "disk"}[c.Subject]
-	slices.SortStableFunc(rows, func(a, b jobRow) int {
-		switch {
-		case first != "" && a.label == first && b.label != first:
-			return -1
-		case first != "" && b.label == first && a.label != first:
-			return 1
-		}
-		return 0
-	})
+	if i := slices.IndexFunc(rows, func(row jobRow) bool { return row.label == first }); i > 0 {
+		rows = slices.Concat(rows[i:i+1], rows[:i], rows[i+1:])
+	}
 	if len(rows) > 0 {
 		rows[0].killed = !several && c.killed(n) && rows[0].bar != nil
 	}
@@ -78,52 +71,36 @@ func (b Bar) rowText(r *reporter.Report) string {
 	if b.rule != "" {
 		return "of the " + text.TrimmedSizeText(b.Of) + " of your rule, " + text.SizeText(b.Used)
 	}
-	words := b.CapacityText()
+	mean, peak := text.Parts{"mean " + b.CapacityText()}, text.Parts{"peak " + b.CapacityText()}
 	switch b.Key {
 	case BarCPU:
-		words = "mean " + words
-		if seconds := cpuOfJobs(r); seconds > 0 {
-			words += ", " + text.Seconds(seconds) + " of CPU time"
+		seconds := 0.0 // NaN if it is unknown for any node
+		for _, n := range r.EachNode() {
+			seconds += cpuOfJob(n)
 		}
+		mean.Add(seconds > 0, "%s of CPU time", text.Seconds(seconds))
+		return mean.String()
 	case BarGPU:
-		words = "mean " + words
-	default:
-		words = "peak " + words
-		if math.Abs(b.Percent-100) >= 0.5 { // else the limit is enough
-			words += ", " + text.SizeText(b.Used)
-		}
+		return mean.String()
 	}
-	return words
-}
-
-// cpuOfJobs returns the CPU time of the jobs of all nodes, or NaN if it is unknown for any.
-func cpuOfJobs(r *reporter.Report) float64 {
-	sum := 0.0
-	for _, n := range r.EachNode() {
-		sum += cpuOfJob(n)
-	}
-	if len(r.Nodes) == 0 {
-		return math.NaN()
-	}
-	return sum
+	peak.Add(math.Abs(b.Percent-100) >= 0.5, "%s", text.SizeText(b.Used)) // else the limit is enough
+	return peak.String()
 }
 
 // curveValues returns the values of the curve of a bar, or nil if it has none.
 func (row *jobRow) curveValues(n *reporter.Node, c *Conclusion) []float64 {
-	column, node := collector.JobCPU, collector.CPUAvg
-	switch row.bar.Key {
-	case BarCPU:
-	case BarMemory:
-		column, node = collector.JobMemory, collector.MemPercent
-	default:
+	columns := map[string][]collector.Column{BarCPU: {collector.JobCPU, collector.CPUAvg},
+		BarMemory: {collector.JobMemory, collector.MemPercent}}[row.bar.Key]
+	if columns == nil {
 		return nil
 	}
+	column := columns[0]
 	if n.Job == nil {
-		column = node
+		column = columns[1]
 	}
 	values := untilKill(n, c, column)
-	if v := n.Verdict; row.bar.Key == BarMemory && len(values) > 0 && c.killed(n) && v.Number("limit_mb") > 0 {
-		values = append(values, v.Number("limit_mb"))
+	if limit := n.Verdict.Number("limit_mb"); row.bar.Key == BarMemory && len(values) > 0 && c.killed(n) && limit > 0 {
+		values = append(values, limit)
 	}
 	return values
 }
@@ -134,7 +111,6 @@ func untilKill(n *reporter.Node, c *Conclusion, column collector.Column) []float
 	if band, ok := n.Envelope[column.Key()]; ok {
 		values = band.Max
 	}
-	times := n.Samples.Column(collector.Timestamp.Key())
 	if !c.killed(n) || n.Verdict == nil || !diagnosis.IsOutOfMemory(n.Verdict.Cause) {
 		return values
 	}
@@ -142,57 +118,26 @@ func untilKill(n *reporter.Node, c *Conclusion, column collector.Column) []float
 	if err != nil {
 		return values
 	}
-	for i := range min(len(values), len(times)) {
-		if times[i] >= float64(at.UnixMicro())/1e6 {
-			return slices.Clone(values[:i])
-		}
+	after := func(t float64) bool { return t >= float64(at.UnixMicro())/1e6 }
+	end := slices.IndexFunc(n.Samples.Column(collector.Timestamp.Key()), after)
+	if end < 0 {
+		end = len(values)
 	}
-	return slices.Clone(values)
-}
-
-// diskRows returns a row on what the job read and wrote, if it did.
-func diskRows(n *reporter.Node, c *Conclusion) []jobRow {
-	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
-	var words text.Parts
-	words.Add(written > 0, "%s written", text.SizeText(written))
-	words.Add(read > 0, "%s read", text.SizeText(read))
-	if len(words) == 0 {
-		return nil
-	}
-	values := slices.Clone(untilKill(n, c, collector.JobReadRate))
-	for i, v := range untilKill(n, c, collector.JobWriteRate) {
-		if i < len(values) {
-			values[i] += v
-		}
-	}
-	return []jobRow{{label: "disk", words: words.String(), values: values}}
-}
-
-// processRows returns a row on the processes that the samples saw.
-func processRows(n *reporter.Node) []jobRow {
-	processes, threads := n.Metric(reporter.MetricJobProcesses), n.Metric(reporter.MetricJobThreads)
-	if math.IsNaN(processes) {
-		return nil
-	}
-	words := "at most " + text.Fixed(processes, 0) + " seen"
-	if !math.IsNaN(threads) {
-		words += ", with " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
-	}
-	return []jobRow{{label: "processes", words: words}}
+	return slices.Clone(values[:min(end, len(values))])
 }
 
 // jobRows writes the rows. Their curves share a time axis that ends in the last column.
 func (p *terminalWriter) jobRows(rows []jobRow, o Options) {
 	words, samples, sign := 0, 0, ""
 	for _, row := range rows {
-		words = max(words, text.Width(row.text(o.ASCII)))
+		words = max(words, text.Width(wordsOf(row.spans(o.ASCII))))
 		samples = max(samples, len(row.values))
 		if row.killed {
 			sign = "✗"
 		}
 	}
 	if o.ASCII {
-		o.Curve, sign = nil, text.ASCII(strings.Replace(sign, "✗", "x", 1))
+		o.Curve, sign = nil, strings.Replace(sign, "✗", "x", 1)
 	}
 	cells := min(samples, maxCurve, p.width-words-2-text.Width(sign))
 	hint := "each curve to its own peak"
@@ -202,40 +147,23 @@ func (p *terminalWriter) jobRows(rows []jobRow, o Options) {
 
 	p.spans(span{dim, text.PadLeft(hint, p.width)})
 	for _, row := range rows {
-		line := row.spans(o.ASCII)
+		line, peak := row.spans(o.ASCII), 0.0
+		for _, v := range row.values {
+			peak = greatest(peak, v)
+		}
 		curve, end := strings.Repeat(" ", cells), strings.Repeat(" ", text.Width(sign))
-		if peak := slices.MaxFunc(append(slices.Clone(row.values), 0), compareKnown); cells > 0 && peak > 0 {
+		if cells > 0 && peak > 0 {
 			none := slices.Repeat([]float64{math.NaN()}, samples-len(row.values))
-			curve = o.Curve(append(slices.Clone(row.values), none...), cells, 0, peak, false)
+			curve = o.Curve(slices.Concat(row.values, none), cells, 0, peak, false)
 		}
 		if row.killed {
 			end = sign
 		}
-		if gap := p.width - text.Width(row.text(o.ASCII)) - cells - text.Width(sign); gap > 0 {
+		if gap := p.width - text.Width(wordsOf(line)) - cells - text.Width(sign); gap > 0 {
 			line = append(line, span{plain, strings.Repeat(" ", gap)}, span{blue, curve}, span{alarm, end})
 		}
 		p.spans(line...)
 	}
-}
-
-// compareKnown orders values; NaN is less than any.
-func compareKnown(a, b float64) int {
-	switch {
-	case math.IsNaN(a) || a < b:
-		return -1
-	case math.IsNaN(b) || a > b:
-		return 1
-	}
-	return 0
-}
-
-// text returns the row without its curve.
-func (row *jobRow) text(ascii bool) string {
-	out := ""
-	for _, s := range row.spans(ascii) {
-		out += s.words
-	}
-	return out
 }
 
 // spans returns the label, the bar and the words of the row.
@@ -248,8 +176,34 @@ func (row *jobRow) spans(ascii bool) []span {
 	if ascii {
 		picture = text.ASCII(picture)
 	}
-	if row.bar.Look() == "alarming" && row.bar.Key == BarMemory {
+	if row.bar.Percent >= 95 && row.bar.Key == BarMemory {
 		look = alarm
 	}
 	return []span{label, {look, picture}, {plain, " " + text.PadLeft(row.bar.Share(), len("100 %")) + "  " + row.words}}
+}
+
+// wordRows returns the rows without a bar: on what the job read and wrote, if it did, and on the processes that the
+// samples saw.
+func wordRows(n *reporter.Node, c *Conclusion) (rows []jobRow) {
+	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
+	var words text.Parts
+	words.Add(written > 0, "%s written", text.SizeText(written))
+	words.Add(read > 0, "%s read", text.SizeText(read))
+	if len(words) > 0 {
+		values := slices.Clone(untilKill(n, c, collector.JobReadRate))
+		for i, v := range untilKill(n, c, collector.JobWriteRate) {
+			if i < len(values) {
+				values[i] += v
+			}
+		}
+		rows = append(rows, jobRow{label: "disk", words: words.String(), values: values})
+	}
+
+	processes, threads := n.Metric(reporter.MetricJobProcesses), n.Metric(reporter.MetricJobThreads)
+	if !math.IsNaN(processes) {
+		words = text.Parts{"at most " + text.Fixed(processes, 0) + " seen"}
+		words.Add(!math.IsNaN(threads), "with %s", text.Count(threads, "thread", "threads"))
+		rows = append(rows, jobRow{label: "processes", words: words.String()})
+	}
+	return rows
 }

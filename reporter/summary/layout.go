@@ -2,6 +2,7 @@ package summary
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/table"
@@ -59,18 +60,14 @@ type span struct {
 
 // spans writes one line, cut to the width.
 func (p *terminalWriter) spans(list ...span) {
-	whole := ""
-	for _, s := range list {
-		whole += s.words
-	}
-	whole = text.Clip(strings.TrimRight(whole, " "), p.width)
+	whole := text.Clip(strings.TrimRight(wordsOf(list), " "), p.width)
 	for _, s := range list {
 		part := whole[:min(len(whole), len(s.words))]
+		whole = whole[len(part):]
 		if p.color && strings.HasPrefix(s.words, part) { // else it was cut
 			part = s.style.Color(part)
 		}
 		p.out.WriteString(part)
-		whole = whole[min(len(whole), len(s.words)):]
 	}
 	p.out.WriteString(whole + "\n")
 }
@@ -142,10 +139,10 @@ func (p *terminalWriter) gap() {
 
 // path writes the given path without cutting it.
 func (p *terminalWriter) path(label, path string) {
+	path = text.Printable(path)
 	if path == "" {
 		return
 	}
-	path = text.Printable(path)
 	if p.label+text.Width(path) > p.width {
 		p.line(dim, label)
 		p.out.WriteString(path + "\n")
@@ -156,4 +153,34 @@ func (p *terminalWriter) path(label, path string) {
 		label = dim.Color(label)
 	}
 	p.out.WriteString(label + path + "\n")
+}
+
+// numberRows is a list of rows.
+type numberRows []numberRow
+
+// add adds r if it is known.
+func (l *numberRows) add(known bool, r numberRow) {
+	if known {
+		*l = append(*l, r)
+	}
+}
+
+// wordsOf returns the words of a line.
+func wordsOf(line []span) (words string) {
+	for _, s := range line {
+		words += s.words
+	}
+	return words
+}
+
+// listed writes the first most of the texts in list after label, each on at most lines lines, and where to find the
+// rest.
+func (p *terminalWriter) listed(label string, list []string, most, lines int, where string) {
+	for _, words := range list[:min(len(list), most)] {
+		p.wrapped(plain, label, words, lines)
+		label = ""
+	}
+	if left := len(list) - most; left > 0 {
+		p.text(plain, label, fmt.Sprintf("and %d more%s", left, where))
+	}
 }

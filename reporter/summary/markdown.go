@@ -13,12 +13,6 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// MarkdownOptions holds the content of a Markdown summary other than the report's numbers.
-type MarkdownOptions struct {
-	// JobSparklines and NodeSparklines are the lines of two blocks: sparklines of the job and of the node.
-	JobSparklines, NodeSparklines []string
-}
-
 // The limits of a Markdown summary. GitHub Actions accepts 1 MiB for the summary of a step. These limits keep it below
 // half of that, whatever its characters are.
 const (
@@ -33,35 +27,42 @@ const (
 
 // WriteMarkdown writes how a run ended and what it used for the job summary of a CI system, an issue or a page: the
 // conclusion, the most important numbers, the sparklines, missing metrics, and all metrics with their units, folded up.
-// Several nodes get a row each, up to 50.
+// Several nodes get a row each, up to 50. Of o it uses the sparklines.
 //
 // The output is GitHub's Markdown and loads nothing. Text from the report is escaped, or in fenced blocks and code
 // spans, so that it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB: cut texts end in
 // an ellipsis, and omitted lines are counted.
-func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
-	m := &markdownWriter{}
+func WriteMarkdown(w io.Writer, r *reporter.Report, o Options) error {
+	m, n, several := &markdownWriter{}, onlyNode(r), len(r.Nodes) > 1
 	m.head(r)
-	m.about(r)
-	job, node := markdownRows(r)
-	m.numbers("job", job)
+	p := &terminalWriter{width: markdownAbout, label: labelWidth}
+	p.about(r)
+	p.push(r)
+	m.fence(p.lines(), markdownAbout)
+	if several {
+		_, all := nodeRows(r)
+		m.numbers("job", allRows(r, &all))
+	} else {
+		m.numbers("job", jobNumbers(n, &r.Run))
+	}
 	m.phases(r)
 	m.operations(r)
 	m.fence(o.JobSparklines, markdownWidth)
 
-	if len(r.Nodes) > 1 {
+	if several {
 		m.nodes(r)
-		m.ranks(r)
-	} else {
-		m.ranks(r)
-		m.numbers("node", node)
+	}
+	m.ranks(r)
+	if !several {
+		m.numbers("node", append(hostRows(n), nodeNumbers(n, &r.Run)...))
 	}
 	m.fence(o.NodeSparklines, markdownWidth)
 	m.missing(r)
 	if cost := costOf(r); cost != "" {
 		m.paragraph(table.EscapeMarkdown("perfagent: " + cost + "."))
 	}
-	if len(r.Nodes) <= 1 {
-		m.metrics(onlyNode(r).Metrics)
+	if !several {
+		m.metrics(n.Metrics)
 	}
 	return write(w, m.out.Bytes(), "Markdown")
 }
@@ -129,27 +130,6 @@ func (m *markdownWriter) further(c *Conclusion) {
 	}
 }
 
-// about writes the command, the run and its pushes.
-func (m *markdownWriter) about(r *reporter.Report) {
-	p := &terminalWriter{width: markdownAbout, label: labelWidth}
-	p.about(r)
-	p.push(r)
-	m.fence(p.lines(), markdownAbout)
-}
-
-// markdownRows returns the numbers of the job and of the node, or for several nodes of all jobs together.
-func markdownRows(r *reporter.Report) (job, node []numberRow) {
-	if len(r.Nodes) > 1 {
-		_, all := nodeRows(r)
-		return allRows(r, &all), nil
-	}
-	n := onlyNode(r)
-	if n.Host != nil {
-		node = []numberRow{{label: "node", of: cmp.Or(HostLine(n.HostName(), n.Host), text.Absent)}}
-	}
-	return jobNumbers(n, &r.Run), append(node, nodeNumbers(n, &r.Run)...)
-}
-
 // numbers writes rows as a table, if there are any. A row without a label belongs to the one above.
 func (m *markdownWriter) numbers(head string, rows []numberRow) {
 	t := &table.Table{Columns: []table.Column{{Head: head}, {Head: "value", Right: true}, {}}}
@@ -205,16 +185,10 @@ func chosenRows(rows []nodeRow) []nodeRow {
 
 // missing writes the missing metrics and the reasons.
 func (m *markdownWriter) missing(r *reporter.Report) {
-	list := missingGroups(r)
-	if len(list) == 0 {
-		return
+	if lines := textsOf(missingGroups(r), r); len(lines) > 0 {
+		m.paragraph("Missing:")
+		m.fence(lines, markdownWidth)
 	}
-	m.paragraph("Missing:")
-	var lines []string
-	for _, a := range list {
-		lines = append(lines, a.text(len(r.Nodes)))
-	}
-	m.fence(lines, markdownWidth)
 }
 
 // metrics writes all metrics in values, folded up, the job's first. Numbers are rounded. Known metrics have their
@@ -249,4 +223,43 @@ func (m *markdownWriter) metrics(values reporter.Values) {
 	}
 
 	m.paragraph("</details>")
+}
+
+// fence writes lines of any text as a block that they cannot end, and the number of omitted lines. It cuts each line to
+// width cells.
+func (m *markdownWriter) fence(lines []string, width int) {
+	if len(lines) == 0 {
+		return
+	}
+	left := max(0, len(lines)-markdownLines)
+	lines = lines[:len(lines)-left]
+	words := make([]string, len(lines))
+	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+			line = "    " + line // GitHub ends any block at 255 backticks, unless they are indented
+		}
+		words[i] = text.Clip(text.Printable(line), width)
+	}
+
+	fence := "```"
+	for all := strings.Join(words, "\n"); strings.Contains(all, fence); {
+		fence += "`"
+	}
+	m.line(fence + "text")
+	for _, line := range words {
+		m.line(line)
+	}
+	if left > 0 {
+		m.line(fmt.Sprintf("and %d more, see the report", left))
+	}
+	m.line(fence)
+	m.line("")
+}
+
+// hostRows returns a row on the host of a node, if it is known.
+func hostRows(n *reporter.Node) (rows numberRows) {
+	if n.Host != nil {
+		rows.add(true, numberRow{label: "node", of: cmp.Or(HostLine(n.HostName(), n.Host), text.Absent)})
+	}
+	return rows
 }

@@ -22,7 +22,7 @@ import (
 func showMarkdown(t testing.TB, r *reporter.Report, pictures ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteMarkdown(&out, r, MarkdownOptions{NodeSparklines: pictures}); err != nil {
+	if err := WriteMarkdown(&out, r, Options{NodeSparklines: pictures}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -130,7 +130,7 @@ func TestWriteMarkdown_StaysSmall(t *testing.T) {
 }
 
 func TestWriteMarkdown_ReturnsWriteErrors(t *testing.T) {
-	if err := WriteMarkdown(brokenWriter{}, reportertest.Sidecar(), MarkdownOptions{}); err == nil || !strings.Contains(err.Error(), "write Markdown: pipe is gone") {
+	if err := WriteMarkdown(brokenWriter{}, reportertest.Sidecar(), Options{}); err == nil || !strings.Contains(err.Error(), "write Markdown: pipe is gone") {
 		t.Errorf("error %v, want write Markdown: pipe is gone", err)
 	}
 }

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -13,21 +12,9 @@ const maxMissing = 5
 
 // missing writes the missing metrics, in one or two lines per reason.
 func (p *terminalWriter) missing(r *reporter.Report) {
-	if list := missingGroups(r); len(list) > 0 {
+	if list := textsOf(missingGroups(r), r); len(list) > 0 {
 		p.gap()
-		p.missingGroups("missing", list, len(r.Nodes), ", see the report")
-	}
-}
-
-// missingGroups writes the first groups in list after label, and where to find the rest. nodes is the report's number
-// of nodes.
-func (p *terminalWriter) missingGroups(label string, list []missingGroup, nodes int, where string) {
-	for _, a := range list[:min(len(list), maxMissing)] {
-		p.text(plain, label, a.text(nodes))
-		label = ""
-	}
-	if left := len(list) - maxMissing; left > 0 {
-		p.text(plain, label, fmt.Sprintf("and %d more%s", left, where))
+		p.listed("missing", list, maxMissing, 2, ", see the report")
 	}
 }
 
@@ -44,10 +31,12 @@ type missingGroup struct {
 // run was too short for.
 func missingGroups(r *reporter.Report) []missingGroup {
 	g := missingGrouper{byReason: make(map[reason]int), list: missingNodes(r)}
+	short := r.Run.WallSeconds > 0 && r.Run.WallSeconds < notableAfter
 	for name, n := range r.EachNode() {
 		g.ofNode = make(map[reason]int)
 		for _, m := range n.Missing {
-			if !reporter.NothingToMeasure(m) && !tooShort(m, r.Run.WallSeconds) {
+			tooShort := m.Code == reporter.TooShort || m.Code == reporter.NoSample && short
+			if !reporter.NothingToMeasure(m) && !tooShort {
 				g.add(m, name)
 			}
 		}
@@ -69,11 +58,6 @@ func missingNodes(r *reporter.Report) []missingGroup {
 		a.why = "not in " + r.Run.Gather.Store + ", or not readable; run.gather has the reasons"
 	}
 	return []missingGroup{a}
-}
-
-// tooShort reports whether m is missing because the run ended before it could be measured.
-func tooShort(m reporter.Missing, wall float64) bool {
-	return m.Code == reporter.TooShort || m.Code == reporter.NoSample && wall > 0 && wall < notableAfter
 }
 
 // missingGrouper collects the groups.
@@ -146,4 +130,12 @@ func (a *missingGroup) text(nodes int) string {
 		words += " on node " + text.Printable(text.List(a.nodes, 3))
 	}
 	return words + ": " + text.Printable(a.why)
+}
+
+// textsOf returns the lines of the groups for a summary of r.
+func textsOf(list []missingGroup, r *reporter.Report) (lines []string) {
+	for _, a := range list {
+		lines = append(lines, a.text(len(r.Nodes)))
+	}
+	return lines
 }

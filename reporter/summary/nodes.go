@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,15 +35,16 @@ func endTable(r *reporter.Report) *table.Table {
 	t := &table.Table{HeadStyle: dim, Columns: []table.Column{right(""), {Head: "host", Max: 16},
 		{Head: "ranks", Max: 12, Optional: true}, right("time"), right("CPU time"), right("memory"), {Head: "end"}}}
 	rows, _ := nodeRows(r)
-	last := lateNode(r)
+	last, _, _ := lateNode(r)
 	for i, name := range r.NodeNames() {
 		n, row := r.Nodes[name], rows[i]
 		end := nodeEnd(n)
 		if name == last {
 			end += ", last"
 		}
-		line := table.Row{Cells: []table.Cell{table.Untrusted(text.Clip(row.node, 10)), table.Untrusted(row.host),
-			{Text: ranksText(n)}, table.Number(text.Duration(row.wall)), table.Number(text.Duration(row.jobCPU)),
+		host := table.Untrusted(shortHost(text.Printable(row.host)))
+		line := table.Row{Cells: []table.Cell{table.Untrusted(text.Clip(row.node, 10)), host, {Text: ranksText(n)},
+			table.Number(text.Duration(row.wall)), table.Number(text.Duration(row.jobCPU)),
 			table.Number(text.Size(row.jobMemory)), table.Untrusted(end)}}
 		if row.failed {
 			line.Style = alarm
@@ -85,7 +87,7 @@ func ranksText(n *reporter.Node) string {
 
 // nodeRow is one line of the table; NaN = unknown.
 type nodeRow struct {
-	node, host, hostname         string // hostname is the full name, as in the report
+	node, host                   string // the full name, as in the report
 	wall, mean, peak, mem        float64
 	read, write, recv, sent      float64
 	unused, hours, jobCPU, agent float64
@@ -97,7 +99,7 @@ type nodeRow struct {
 
 // nodes writes a line for each node or, if o.Whole is set, also all that is known of each.
 func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
-	p.further(c)
+	p.listed("also", slices.Concat(c.Notes, c.Other), furtherShown, 4, ", see the report")
 	p.jobRows(jobRowsOf(r, c), o)
 	p.table("nodes", endTable(r), 2)
 	p.deltas(Deltas(r))
@@ -117,15 +119,11 @@ func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 	p.ranks(r)
 	for name, n := range r.EachNode() {
 		p.gap()
-		p.line(bold, text.PadRight("node "+text.Clip(text.Printable(name), 10), labelWidth)+nodeEnd(n))
+		p.line(bold, text.PadRight(shortNode(name), labelWidth)+nodeEnd(n))
 		p.rows(jobNumbers(n, &r.Run))
 		p.nodeNumbers(n, &r.Run)
 	}
-	p.sparklines(o.NodeSparklines)
-	p.missing(r)
-	p.push(r)
-	p.cost(r)
-	p.paths(r, o)
+	p.ending(r, o)
 }
 
 // nodeRows returns the lines of the nodes and the line of all nodes.
@@ -143,31 +141,18 @@ func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 	return rows, all
 }
 
-// allRows returns rows with the numbers of all nodes together for which the table has no column.
-func allRows(r *reporter.Report, all *nodeRow) []numberRow {
+// allRows returns rows with the numbers of all nodes together for which the table has no column: the jobs' CPU time and
+// unused CPUs or, if there are no jobs, the nodes' idle CPUs, and the GPUs.
+func allRows(r *reporter.Report, all *nodeRow) (rows []numberRow) {
 	gpus := newGPUTotals(r)
-	return append(all.rows(), gpus.rows()...)
-}
-
-// rows returns rows on the jobs' CPU time and unused CPUs or, if there are no jobs, on the nodes' idle CPUs.
-func (a *nodeRow) rows() []numberRow {
-	if math.IsNaN(a.jobCPU) {
-		cpus := a.hours / a.wall * 3600
-		return idleRows("not used", a.unused/a.hours*cpus, cpus, a.unused)
+	if math.IsNaN(all.jobCPU) {
+		cpus := all.hours / all.wall * 3600
+		return append(idleRows("not used", all.unused/all.hours*cpus, cpus, all.unused), gpus.rows()...)
 	}
-	rows := []numberRow{{label: "job CPU", value: text.Duration(a.jobCPU), note: "of all nodes"}}
-	if a.wall > 0 {
-		rows[0].note += ", " + text.UsedCPUs(a.jobCPU/a.wall) + " CPUs busy"
-	}
-	return append(rows, idleRows("not used", a.mayUse-a.used, a.mayUse, a.idleHours)...)
-}
-
-// cost returns perfagent's own cost, or "" if it is unknown.
-func (a *nodeRow) cost() string {
-	if math.IsNaN(a.agent) {
-		return ""
-	}
-	return "overhead " + text.Seconds(a.agent) + " of CPU on all nodes"
+	note := text.Parts{"of all nodes"}
+	note.Add(all.wall > 0, "%s CPUs busy", text.UsedCPUs(all.jobCPU/all.wall))
+	rows = []numberRow{{label: "job CPU", value: text.Duration(all.jobCPU), note: note.String()}}
+	return slices.Concat(rows, idleRows("not used", all.mayUse-all.used, all.mayUse, all.idleHours), gpus.rows())
 }
 
 func perfpyNodes(r *reporter.Report) []string {
@@ -180,27 +165,22 @@ func perfpyNodes(r *reporter.Report) []string {
 	return out
 }
 
+// newNodeRow returns the line of a node.
 func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
+	none := math.NaN()
 	row := nodeRow{
-		node: text.Printable(name), host: text.Absent, exit: text.Absent,
-		jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN(),
-		used: math.NaN(), mayUse: math.NaN(), idleHours: math.NaN(),
+		node: text.Printable(name), host: cmp.Or(n.HostName(), text.Absent), exit: text.Absent, wall: n.Wall(),
+		mean: n.Metric(reporter.MetricCPUMean), peak: n.Metric(reporter.MetricCPUPeak),
+		mem:  n.Metric(reporter.MetricMemoryPeak),
+		read: n.Metric(reporter.MetricDiskRead), write: n.Metric(reporter.MetricDiskWritten),
+		recv: n.Metric(reporter.MetricNetworkReceived), sent: n.Metric(reporter.MetricNetworkSent),
+		unused: n.Metric(reporter.MetricUnusedCPUHours), hours: n.Metric(reporter.MetricCPUHours),
+		jobCPU: none, agent: none, jobMemory: none, used: none, mayUse: none, idleHours: none,
 	}
-
-	row.mean, row.peak = n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak)
-	row.mem = n.Metric(reporter.MetricMemoryPeak)
-	row.read, row.write = n.Metric(reporter.MetricDiskRead), n.Metric(reporter.MetricDiskWritten)
-	row.recv, row.sent = n.Metric(reporter.MetricNetworkReceived), n.Metric(reporter.MetricNetworkSent)
-	row.unused, row.hours = n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
-	row.wall = n.Wall()
-
 	if n == nil {
 		return row
 	}
 
-	if host := n.HostName(); host != "" {
-		row.host, row.hostname = shortHost(text.Printable(host)), host
-	}
 	if n.Job != nil {
 		row.exit, row.jobCPU = exitText(n.Job.ExitCode), cpuOfJob(n)
 		row.failed = n.Job.ExitCode != nil && *n.Job.ExitCode != 0
@@ -215,7 +195,6 @@ func newNodeRow(name string, n *reporter.Node, run *reporter.Run) nodeRow {
 	if n.Agent != nil {
 		row.agent = n.Agent.CPUSeconds
 	}
-
 	return row
 }
 
@@ -260,7 +239,7 @@ func greatest(a, b float64) float64 {
 // cells returns the row of the table.
 func (a *nodeRow) cells(name table.Cell) table.Row {
 	return table.Row{Cells: []table.Cell{
-		name, table.Untrusted(cmp.Or(a.hostname, a.host)), table.Number(text.Duration(a.wall)),
+		name, table.Untrusted(a.host), table.Number(text.Duration(a.wall)),
 		table.Number(text.Percentage(a.mean)), table.Number(text.Percentage(a.peak)), table.Number(text.Percentage(a.mem)),
 		table.Number(text.Size(a.read)), table.Number(text.Size(a.write)), table.Number(text.Size(a.recv)),
 		table.Number(text.Size(a.sent)), table.Bare(text.ShortHours(a.unused)), table.Bare(text.UsedCPUs(a.jobCPU / a.wall)),

@@ -75,18 +75,14 @@ type Usage struct {
 
 // usage converts a bar to a Usage.
 func (b Bar) usage() *Usage {
-	used, of := text.Round(b.Used, 3), text.Round(b.Of, 3)
-	u := &Usage{Percent: text.Round(b.Percent, 1)}
+	used, of, percent := text.Round(b.Used, 3), text.Round(b.Of, 3), text.Round(b.Percent, 1)
 	switch b.Key {
 	case BarCPU:
-		u.Used, u.Of = &used, &of
+		return &Usage{Used: &used, Of: &of, Percent: percent}
 	case BarGPU:
-		u.Of = &of
-	default:
-		u.UsedMB, u.OfMB = &used, &of
+		return &Usage{Of: &of, Percent: percent}
 	}
-
-	return u
+	return &Usage{UsedMB: &used, OfMB: &of, Percent: percent}
 }
 
 // NewOverview returns the overview of a run with its report and page at the given paths; "" = none. A report without an
@@ -115,8 +111,10 @@ func NewOverview(r *reporter.Report, report, page string) Overview {
 	for _, b := range Bars(r) {
 		*uses[b.Key] = b.usage()
 	}
-	if o.Memory == nil {
-		o.MaxRSSAtMostMB = text.Round(largestAtMost(r), 3)
+	for _, n := range r.EachNode() {
+		if o.Memory == nil && n.Job != nil && !math.IsInf(n.Job.MaxRSSMB, 0) {
+			o.MaxRSSAtMostMB = max(o.MaxRSSAtMostMB, text.Round(n.Job.MaxRSSMB, 3))
+		}
 	}
 	for _, words := range slices.Concat([]string{c.Action, c.Paste}, c.Notes, c.Other) {
 		if words != "" {
@@ -141,24 +139,12 @@ func NewOverview(r *reporter.Report, report, page string) Overview {
 	return o
 }
 
-// largestAtMost returns the highest peak of the largest process on any node, in MiB; 0 if none is known.
-func largestAtMost(r *reporter.Report) (most float64) {
-	for _, n := range r.EachNode() {
-		if n.Job != nil && !math.IsInf(n.Job.MaxRSSMB, 0) {
-			most = max(most, n.Job.MaxRSSMB)
-		}
-	}
-	return most
-}
-
 // rankCount returns the number of ranks of a run; 0 if no node has a rank table.
 func rankCount(r *reporter.Report) int {
-	ranks, several := 0, false
-	for _, n := range r.Nodes {
-		if n != nil && len(n.Ranks) > 0 {
-			ranks, several = ranks+len(n.Ranks), true
-		} else {
-			ranks++
+	ranks, several := len(r.Nodes), false
+	for _, n := range r.EachNode() {
+		if len(n.Ranks) > 0 {
+			ranks, several = ranks+len(n.Ranks)-1, true
 		}
 	}
 	if !several {
@@ -200,31 +186,23 @@ func nodeFailed(n *reporter.Node) bool {
 	if n == nil {
 		return false
 	}
-	if n.Job != nil && n.Job.ExitCode != nil && *n.Job.ExitCode != 0 {
+	j, v := n.Job, n.Verdict
+	switch {
+	case j != nil && j.ExitCode != nil && *j.ExitCode != 0, v.Number("oom_kills") > 0:
 		return true
-	}
-	v := n.Verdict
-	if v == nil || v.Number("oom_kills") > 0 {
-		return v != nil
-	}
-	if n.Job != nil && n.Job.Attached && v.Cause == diagnosis.CauseUnknown {
+	case v == nil, j != nil && j.Attached && v.Cause == diagnosis.CauseUnknown:
 		return false
 	}
-
 	return v.Cause != diagnosis.CauseExited || v.Number("exit_code") != 0
 }
 
 // knowsNothing reports whether v contains nothing but an unknown end.
 func knowsNothing(v *reporter.Verdict) bool {
-	if v.Cause != diagnosis.CauseUnknown || len(v.Conditions) > 0 {
-		return false
+	known := func(key string) bool {
+		return !slices.Contains([]string{"rank", "node", "host", "others_alike", "others_lost"}, key)
 	}
-	for key := range v.Evidence {
-		if !slices.Contains([]string{"rank", "node", "host", "others_alike", "others_lost"}, key) {
-			return false
-		}
-	}
-	return true
+	return v.Cause == diagnosis.CauseUnknown && len(v.Conditions) == 0 &&
+		!slices.ContainsFunc(slices.Collect(maps.Keys(v.Evidence)), known)
 }
 
 // pushOf returns the state of the nodes' pushes, to MLflow and into stores: pending while any push is pending, off if

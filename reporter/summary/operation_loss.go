@@ -16,15 +16,15 @@ func (p *terminalWriter) operationProblems(r *reporter.Report, ops *reporter.Ope
 	if words := droppedWords(ops.Dropped); words != "" {
 		p.text(plain, "dropped", words)
 	}
-
-	p.missingGroups("sources", sourceProblems(r), len(r.Nodes), seeOperations)
+	p.listed("sources", textsOf(sourceProblems(r), r), maxMissing, 2, seeOperations)
 }
 
 // droppedWords returns how much was dropped, and the consequence; "" if nothing was dropped.
 func droppedWords(d aggregate.Dropped) string {
 	var words text.Parts
 	for _, reason := range d.Reasons() {
-		words.Add(reason.Count > 0, "%s %s", text.Number(float64(reason.Count)), reasonWords(reason.Name))
+		words.Add(reason.Count > 0, "%s %s", text.Number(float64(reason.Count)),
+			cmp.Or(droppedReasons[reason.Name], strings.ReplaceAll(reason.Name, "_", " ")))
 	}
 	all := words.String()
 	if d.Datagrams() > 0 {
@@ -33,17 +33,10 @@ func droppedWords(d aggregate.Dropped) string {
 	return all
 }
 
-// reasonWords returns a reason for dropping in words.
-func reasonWords(name string) string {
-	return cmp.Or(map[string]string{
-		"kernel": "datagrams by the kernel", "rate": "datagrams beyond the share of CPU",
-		"series": "beyond the number of series", "keys": "beyond the number of keys",
-	}[name], strings.ReplaceAll(name, "_", " "))
-}
-
 // sourceProblems returns the problems of sources, a group for each.
 func sourceProblems(r *reporter.Report) []missingGroup {
 	var list []missingGroup
+	fromSocket := func(s aggregate.Source) bool { return s.Scrapes == nil && s.Events > 0 }
 	for node, n := range r.EachNode() {
 		if n.Operations == nil {
 			continue
@@ -64,7 +57,6 @@ func sourceProblems(r *reporter.Report) []missingGroup {
 			list[i].add(name, true, node)
 		}
 	}
-
 	return list
 }
 
@@ -92,5 +84,8 @@ func sourceProblem(s *aggregate.Source, received bool) string {
 	return "nothing came"
 }
 
-// fromSocket reports whether a source is a socket that received events.
-func fromSocket(s aggregate.Source) bool { return s.Scrapes == nil && s.Events > 0 }
+// droppedReasons are reasons for dropping in words, if these differ from their names.
+var droppedReasons = map[string]string{
+	"kernel": "datagrams by the kernel", "rate": "datagrams beyond the share of CPU",
+	"series": "beyond the number of series", "keys": "beyond the number of keys",
+}

@@ -88,10 +88,9 @@ func metricOrNaN(values reporter.Values, name string) float64 {
 // row returns the phase in words, as in Phases.
 func (p *phase) row() []string {
 	cpus, memory, gpu := "", "", ""
-	switch mean := p.nodeCPU / float64(p.nodes); {
-	case p.cpuKnown:
+	if mean := p.nodeCPU / float64(p.nodes); p.cpuKnown {
 		cpus = text.UsedCPUs(p.jobCPUs) + " CPUs"
-	case !math.IsNaN(mean):
+	} else if !math.IsNaN(mean) {
 		cpus = "node " + text.Percent(mean)
 	}
 	if !math.IsNaN(p.peak) {

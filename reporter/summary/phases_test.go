@@ -63,7 +63,7 @@ func TestWrite_ShowsLongestPhases(t *testing.T) {
 
 func TestWriteMarkdown_HasTableOfPhases(t *testing.T) {
 	var out bytes.Buffer
-	if err := WriteMarkdown(&out, reportertest.AddMarks(reportertest.ShortJob()), MarkdownOptions{}); err != nil {
+	if err := WriteMarkdown(&out, reportertest.AddMarks(reportertest.ShortJob()), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "| phase | began | lasted | CPUs | peak memory | GPU |\n|---|---:|---:|---:|---:|---:|\n" +

@@ -27,9 +27,9 @@ func (p *terminalWriter) pushStates(r *reporter.Report, label string, textOf fun
 		}
 	}
 
-	for i, s := range states.list {
+	for i, s := range states {
 		if i == 3 { // each of a thousand nodes may have failed differently
-			p.text(plain, "", fmt.Sprintf("and %d more answers", len(states.list)-i))
+			p.text(plain, "", fmt.Sprintf("and %d more answers", len(states)-i))
 			return
 		}
 		look := plain

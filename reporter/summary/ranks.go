@@ -35,10 +35,10 @@ type RankRow struct {
 
 // Note returns a remark on the rank, in a word or two.
 func (r *RankRow) Note() string {
-	switch {
-	case r.First && r.Exit != text.Absent:
+	switch ended := r.Exit != text.Absent; {
+	case r.First && ended:
 		return "failed first"
-	case r.Failed && r.Exit == text.Absent:
+	case r.Failed && !ended:
 		return "no end"
 	case r.Odd:
 		return "uneven"
@@ -49,18 +49,12 @@ func (r *RankRow) Note() string {
 // RanksOf returns the ranks of a node in order. The verdict of run determines which rank failed first.
 func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
 	var out []RankRow
-	first, known := firstRank(run.Verdict)
+	first, known := EvidenceIndex(run.Verdict, "rank")
 	for _, r := range n.RankList() {
-		row := newRankRow(r)
-		row.Node = cmp.Or(n.HostName(), name)
-		row.First = known && r.Rank == first
-		out = append(out, row)
+		out = append(out, newRankRow(r, cmp.Or(n.HostName(), name), known && r.Rank == first))
 	}
 	return out
 }
-
-// firstRank returns the rank that failed first, from the evidence of v.
-func firstRank(v *reporter.Verdict) (rank int, ok bool) { return EvidenceIndex(v, "rank") }
 
 // EvidenceIndex returns the rank or node under key in the evidence of v, which may be nil.
 func EvidenceIndex(v *reporter.Verdict, key string) (index int, ok bool) {
@@ -71,10 +65,10 @@ func EvidenceIndex(v *reporter.Verdict, key string) (index int, ok bool) {
 	return int(f), ok && f >= 0 && f < math.MaxInt32 && f == math.Trunc(f)
 }
 
-func newRankRow(r *reporter.Rank) RankRow {
+func newRankRow(r *reporter.Rank, node string, first bool) RankRow {
 	metric := func(name string) float64 { return metricOrNaN(r.Metrics, name) }
 	row := RankRow{
-		Rank: r.Rank, Exit: exitText(r.ExitCode), End: r.End.Time,
+		Rank: r.Rank, Node: node, First: first, Exit: exitText(r.ExitCode), End: r.End.Time,
 		cpu: metric(reporter.MetricJobCPU), length: math.NaN(),
 		Cores:  text.UsedCPUs(metric(reporter.MetricJobCores)),
 		Memory: text.SizeText(metric(reporter.MetricJobMemoryPeak)),

@@ -116,7 +116,7 @@ func TestWrite_NodeHasOneNameInAllTables(t *testing.T) {
 			n.Host.Hostname, n.Identity.NodeName = "job-4711-"+i+"-xk2vp", "worker-"+i
 		}
 		var text, markdown strings.Builder
-		if err := errors.Join(Write(&text, r, whole), WriteMarkdown(&markdown, r, MarkdownOptions{})); err != nil {
+		if err := errors.Join(Write(&text, r, whole), WriteMarkdown(&markdown, r, Options{})); err != nil {
 			t.Fatal(err)
 		}
 		for _, out := range []string{text.String(), markdown.String()} {

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -110,9 +111,7 @@ func (row *Row) noteUse(n *reporter.Node) {
 		if row.State == StateEnded {
 			row.End = j.End
 		}
-		if wall := metric(reporter.MetricWall); wall != nil {
-			row.WallSeconds = wall
-		}
+		row.WallSeconds = cmp.Or(metric(reporter.MetricWall), row.WallSeconds)
 		if row.PeakMemoryMB == nil { // a bound may be perfagent's own memory
 			row.PeakMemoryMB = finiteOrNil(j.MaxRSSMB, j.MaxRSSMB > 0 && !j.MaxRSSAtMost)
 		}
@@ -124,6 +123,7 @@ func (row *Row) noteUse(n *reporter.Node) {
 		}
 	}
 
+	ofGPUs := func(m reporter.Missing) bool { return m.What == host.SourceGPU }
 	if len(n.GPUs) > 0 || n.Origin != reporter.OriginPerfPy && !slices.ContainsFunc(n.Missing, ofGPUs) {
 		row.GPUs = new(int)
 	}
@@ -142,9 +142,6 @@ func (row *Row) noteUse(n *reporter.Node) {
 	}
 	row.GPUMemoryMB, row.GPUUtilization = finiteOrNil(most, true), finiteOrNil(busy/measured, true)
 }
-
-// ofGPUs reports whether the missing source is the GPUs.
-func ofGPUs(m reporter.Missing) bool { return m.What == host.SourceGPU }
 
 // finiteOrNil returns v with three decimals. It returns nil if v is unknown (there is false) or not finite, which JSON
 // cannot express.

@@ -60,29 +60,20 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 
 // long writes all that is known of a run of one node.
 func (p *terminalWriter) long(r *reporter.Report, c *Conclusion, o Options) {
-	p.further(c)
+	p.listed("also", slices.Concat(c.Notes, c.Other), furtherShown, 4, ", see the report")
 	p.jobRows(barRows(r, c), Options{ASCII: o.ASCII})
 	p.deltas(Deltas(r))
 	p.gap()
 	p.label = labelWidth
 	p.about(r)
-	p.node(r, o)
-	p.missing(r)
-	p.push(r)
-	p.cost(r)
-	p.paths(r, o)
-}
-
-// further writes the findings that the action does not have.
-func (p *terminalWriter) further(c *Conclusion) {
-	label := "also"
-	for _, words := range slices.Concat(c.Notes, c.Other)[:min(len(c.Notes)+len(c.Other), furtherShown)] {
-		p.wrapped(plain, label, words, 4)
-		label = ""
-	}
-	if left := len(c.Notes) + len(c.Other) - furtherShown; left > 0 {
-		p.text(plain, "", fmt.Sprintf("and %d more, see the report", left))
-	}
+	n := onlyNode(r)
+	p.rows(jobNumbers(n, &r.Run))
+	p.phases(r, collector.MaxPhases)
+	p.operations(r)
+	p.sparklines(o.JobSparklines)
+	p.ranks(r)
+	p.nodeNumbers(n, &r.Run)
+	p.ending(r, o)
 }
 
 // furtherShown is the maximum number of further findings in a summary.
@@ -125,26 +116,12 @@ func (p *terminalWriter) about(r *reporter.Report) {
 	}
 }
 
-// onlyNode returns the only node of a report, or an empty one.
+// onlyNode returns the only node of a report, or else the first one or an empty one.
 func onlyNode(r *reporter.Report) *reporter.Node {
-	for _, n := range r.Nodes {
-		if n != nil {
-			return n
-		}
+	for _, n := range r.EachNode() {
+		return n
 	}
 	return &reporter.Node{}
-}
-
-// node writes the only node in full.
-func (p *terminalWriter) node(r *reporter.Report, o Options) {
-	n := onlyNode(r)
-	p.rows(jobNumbers(n, &r.Run))
-	p.phases(r, collector.MaxPhases)
-	p.operations(r)
-	p.sparklines(o.JobSparklines)
-	p.ranks(r)
-	p.nodeNumbers(n, &r.Run)
-	p.sparklines(o.NodeSparklines)
 }
 
 // nodeNumbers writes the host and the rows of a node, if there are any.
@@ -162,7 +139,7 @@ func (p *terminalWriter) nodeNumbers(n *reporter.Node, run *reporter.Run) {
 
 // jobNumbers returns the rows of the job, its limits and its GPUs.
 func jobNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
-	return slices.Concat(jobRows(n, run), jobPressureRows(n, run.WallSeconds), limitRows(n), gpuRows(n))
+	return slices.Concat(jobRows(n, run), waitRows(n, run.WallSeconds, true), limitRows(n), gpuRows(n))
 }
 
 // nodeNumbers returns the rows of the node. A run that was too short for more than one reading has none.
@@ -174,10 +151,8 @@ func nodeNumbers(n *reporter.Node, run *reporter.Run) []numberRow {
 	if n.Origin == reporter.OriginPerfPy {
 		wall = 0 // rates of totals since boot mean nothing
 	}
-	rows := cpuRows(n)
-	if peak := n.Metric(reporter.MetricMemoryPeak); !math.IsNaN(peak) {
-		rows = append(rows, numberRow{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)})
-	}
+	rows, peak := cpuRows(n), n.Metric(reporter.MetricMemoryPeak)
+	rows.add(!math.IsNaN(peak), numberRow{label: "node memory", value: text.Percentage(peak), note: memoryNote(n)})
 	return slices.Concat(rows, trafficRows(n, wall), energyRows(n, wall), nodePressureRows(n, run.WallSeconds))
 }
 
@@ -191,21 +166,15 @@ func HostLine(name string, h *reporter.Host) string {
 }
 
 // cpuRows returns how busy the node's CPUs were and, without a job, how idle.
-func cpuRows(n *reporter.Node) []numberRow {
-	mean, over := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUOver80)
+func cpuRows(n *reporter.Node) (rows numberRows) {
+	mean, peak := n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak)
 	if math.IsNaN(mean) {
 		return nil
 	}
-
-	note := "mean" + p95(n)
-	if peak := n.Metric(reporter.MetricCPUPeak); !math.IsNaN(peak) {
-		note += ", peak " + text.Percent(peak)
-	}
-	rows := []numberRow{{label: "node CPU", value: text.Percentage(mean), note: note}}
-	if over > 0 {
-		rows = append(rows, numberRow{value: text.Percentage(over), note: "of the time at 80 % or more"})
-	}
-
+	over, note := n.Metric(reporter.MetricCPUOver80), text.Parts{"mean" + p95(n)}
+	note.Add(!math.IsNaN(peak), "peak %s", text.Percent(peak))
+	rows.add(true, numberRow{label: "node CPU", value: text.Percentage(mean), note: note.String()})
+	rows.add(over > 0, numberRow{value: text.Percentage(over), note: "of the time at 80 % or more"})
 	if n.Job == nil && n.Host != nil {
 		cpus := float64(n.Host.CPUs)
 		rows = append(rows, idleRows("not used", cpus*(1-mean/100), cpus, n.Metric(reporter.MetricUnusedCPUHours))...)
@@ -252,8 +221,7 @@ func memoryNote(n *reporter.Node) string {
 }
 
 // trafficRows returns the bytes that the node moved, if any, and how full its disk was.
-func trafficRows(n *reporter.Node, wall float64) []numberRow {
-	var rows []numberRow
+func trafficRows(n *reporter.Node, wall float64) (rows numberRows) {
 	label := collector.TrafficGroup("")
 	for _, c := range collector.Traffic() {
 		counter := c.Info()
@@ -272,66 +240,40 @@ func trafficRows(n *reporter.Node, wall float64) []numberRow {
 		rows = append(rows, r)
 	}
 
-	if fill := n.Metric(reporter.MetricDiskPeak); !math.IsNaN(fill) {
-		rows = append(rows, numberRow{label: "disk used", value: text.Percentage(fill), note: "peak"})
-	}
+	fill := n.Metric(reporter.MetricDiskPeak)
+	rows.add(!math.IsNaN(fill), numberRow{label: "disk used", value: text.Percentage(fill), note: "peak"})
 	return rows
 }
 
 // energyRows returns the energy that the node's CPU packages and their memory used, and the peak temperature.
-func energyRows(n *reporter.Node, wall float64) []numberRow {
-	var rows []numberRow
-	if joules := n.Metric(reporter.MetricNodeEnergy); joules > 0 {
-		r := numberRow{label: "node energy", value: text.Energy(joules), note: "of CPU packages and memory"}
-		if wall > 0 {
-			r.note += ", " + text.Fixed(joules/wall, 1) + " W on average"
-		}
-		rows = append(rows, r)
-	}
-	if celsius := n.Metric(reporter.MetricCPUTemperature); celsius > 0 {
-		r := numberRow{label: "node heat", value: text.Quantity{Number: text.Fixed(celsius, 1),
-			Unit: collector.Celsius.Symbol()},
-			note: "hottest CPU package, peak"}
-		if times := n.Metric(reporter.MetricCPUThrottleEvents); times > 0 {
-			r.note += ", clocked down " + text.Count(times, "time", "times")
-		}
-		rows = append(rows, r)
-	}
+func energyRows(n *reporter.Node, wall float64) (rows numberRows) {
+	joules, celsius := n.Metric(reporter.MetricNodeEnergy), n.Metric(reporter.MetricCPUTemperature)
+	energy, heat := text.Parts{"of CPU packages and memory"}, text.Parts{"hottest CPU package, peak"}
+	energy.Add(wall > 0, "%s W on average", text.Fixed(joules/wall, 1))
+	times := n.Metric(reporter.MetricCPUThrottleEvents)
+	heat.Add(times > 0, "clocked down %s", text.Count(times, "time", "times"))
+	rows.add(joules > 0, numberRow{label: "node energy", value: text.Energy(joules), note: energy.String()})
+	rows.add(celsius > 0, numberRow{label: "node heat", note: heat.String(),
+		value: text.Quantity{Number: text.Fixed(celsius, 1), Unit: collector.Celsius.Symbol()}})
 	return rows
 }
 
 // NodeLabel returns the label of a group of the node's counters, such as "node net".
 func NodeLabel(group collector.TrafficGroup) string {
-	switch group {
-	case collector.TrafficNetwork:
-		return "node net"
-	case collector.TrafficLoopback:
-		return "node lo"
-	case collector.TrafficInfiniBand:
-		return "node IB"
-	}
-	return "node " + string(group)
+	short := map[collector.TrafficGroup]string{collector.TrafficNetwork: "net", collector.TrafficLoopback: "lo",
+		collector.TrafficInfiniBand: "IB"}[group]
+	return "node " + cmp.Or(short, string(group))
 }
 
-// cost writes perfagent's own cost.
-func (p *terminalWriter) cost(r *reporter.Report) {
-	if words := costOf(r); words != "" {
-		p.line(dim, text.PadRight("overhead", labelWidth)+strings.TrimPrefix(words, "overhead "))
-	}
-}
-
-// costOf returns perfagent's own cost in words, or "" if it is unknown.
+// costOf returns perfagent's own cost in words, and the sampling of a single node, or "" if they are unknown.
 func costOf(r *reporter.Report) string {
+	var words text.Parts
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
-		return all.cost()
+		words.Add(!math.IsNaN(all.agent), "overhead %s of CPU on all nodes", text.Seconds(all.agent))
+		return words.String()
 	}
-	return nodeCost(onlyNode(r))
-}
-
-// nodeCost returns perfagent's own cost on a node, and its sampling.
-func nodeCost(n *reporter.Node) string {
-	var words text.Parts
+	n := onlyNode(r)
 	if n.Agent != nil {
 		words.Add(n.Agent.CPUSeconds > 0, "overhead %s of CPU", text.Seconds(n.Agent.CPUSeconds))
 	}
@@ -340,4 +282,15 @@ func nodeCost(n *reporter.Node) string {
 		words.Add(s.MissedTicks > 0, "%d missed", s.MissedTicks)
 	}
 	return words.String()
+}
+
+// ending writes the end of a summary of all that is known.
+func (p *terminalWriter) ending(r *reporter.Report, o Options) {
+	p.sparklines(o.NodeSparklines)
+	p.missing(r)
+	p.push(r)
+	if words := costOf(r); words != "" {
+		p.line(dim, text.PadRight("overhead", labelWidth)+strings.TrimPrefix(words, "overhead "))
+	}
+	p.paths(r, o)
 }
