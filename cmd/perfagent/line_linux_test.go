@@ -79,7 +79,7 @@ func TestSummary_LineAfterOOMKillNamesLimitAndRequest(t *testing.T) {
 	}
 
 	shown := insideIn(t, o.Dir, "show", "perfagent-out/4711/node-0.json")
-	if !regexp.MustCompile(`(?ms)^ +#SBATCH --mem=96M$.*^memory     \S{10} +100 %  peak of 64 MiB$`).MatchString(shown.Out) {
+	if !regexp.MustCompile(`(?ms)^ +#SBATCH --mem=96M$.*^memory     \S{10} +100 %  of 64 MiB \(peak\)$`).MatchString(shown.Out) {
 		t.Errorf("show lacks the line --mem=96M and 64 MiB in full:\n%s", shown.Out)
 	}
 }

@@ -353,7 +353,7 @@ func TestVerdict_DoesNotAttributeKillsOfOthersToJob(t *testing.T) {
 		{"the same group", "exit 3", 3, "exited", "exited with code 3" + beside},
 		// Version 1 does not count a kill below in the group itself: the log decides whether it is mentioned.
 		{"a group below", "exit 3", 3, "exited", "exited with code 3"},
-		{"a group below", "exit 137", 137, "exited", "exited with code 137, as a shell does when SIGKILL ended its command; who sent it is not known"},
+		{"a group below", "exit 137", 137, "exited", "exited with code 137, as a shell does when SIGKILL ended its command; the sender is not known"},
 		{"the same group", "kill -SEGV $$", 139, "signal", "killed by SIGSEGV"},
 		{"the same group", "exit 0", 0, "exited", "exited with code 0"},
 	} {

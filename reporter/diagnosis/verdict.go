@@ -191,7 +191,7 @@ func (q *verdictInput) exitText() string {
 		q.noteSender(s)
 		words += " after " + signalText(s)
 	case q.code == 128+9:
-		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
+		words += ", as a shell does when SIGKILL ended its command; the sender is not known"
 	}
 	return words + q.coreText() + q.otherKillsText() + q.alreadyFullText()
 }

@@ -297,7 +297,7 @@ func TestParse_CountsLinesOfAnotherWidthAsDamaged(t *testing.T) {
 	}
 	n := r.Nodes["3"]
 	if n.Sampling.Samples != 20 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
-		return m.What == "journal" && strings.Contains(m.Why, "damaged lines that were left out: 2")
+		return m.What == "journal" && strings.Contains(m.Why, "damaged lines, left out: 2")
 	}) {
 		t.Errorf("%d samples, want 20; missing %v, want 2 damaged lines", n.Sampling.Samples, n.Missing)
 	}

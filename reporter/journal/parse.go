@@ -208,7 +208,7 @@ func (j *parser) report() *reporter.Report {
 			})
 		}
 	}
-	missing(reporter.JournalDamaged, "damaged lines that were left out", int64(j.damaged))
+	missing(reporter.JournalDamaged, "damaged lines, left out", int64(j.damaged))
 	missing(reporter.SamplesLost, "samples that are lost", j.taken-rec.Samples)
 	return diagnosis.New(diagnosis.Input{Input: in})
 }

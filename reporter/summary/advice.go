@@ -28,7 +28,7 @@ func (e *end) addFindings(c *Conclusion) {
 		of := reporter.Verdict{Evidence: f.Evidence}
 		switch {
 		case failed && f.ID != diagnosis.MemoryTight && subject != "disk",
-			!ofJob && c.Outcome != Odd && !(of.Number("job_cpus") >= heldUp):
+			!ofJob && (c.Outcome != Odd || c.Subject == "memory") && !(of.Number("job_cpus") >= heldUp):
 			c.Other = append(c.Other, words)
 		case c.Action == "" && ofJob:
 			c.Action = words
@@ -41,7 +41,7 @@ func (e *end) addFindings(c *Conclusion) {
 	}
 	for _, condition := range e.verdict.Conditions[:min(len(e.verdict.Conditions), maxConditions)] {
 		if !slices.ContainsFunc(found, func(f diagnosis.MergedFinding) bool { return f.ID == condition }) {
-			c.Other = append(c.Other, "On the way: "+cmp.Or(conditionWords[condition], text.Printable(condition))+".")
+			c.Other = append(c.Other, "Before the end: "+cmp.Or(conditionWords[condition], text.Printable(condition))+".")
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (a resourceRequest) join(separator, cpus, memory string) string {
 
 // conditionWords are conditions in words.
 var conditionWords = map[string]string{
-	diagnosis.ConditionThrottled: "held back by its CPU quota", diagnosis.ConditionMemoryStarved: "starved for memory",
+	diagnosis.ConditionThrottled: "held back by its CPU quota", diagnosis.ConditionMemoryStarved: "short of memory",
 	diagnosis.ConditionIOWait: "waiting for storage", diagnosis.ConditionSwapping: "the node was swapping",
 	diagnosis.ConditionGPUIdle: "its GPUs were idle",
 }

@@ -136,9 +136,9 @@ func TestWrite_ColorMarksFullMemory(t *testing.T) {
 	n.Metrics[reporter.MetricJobMemoryPeak], n.Metrics[reporter.MetricJobCores] = 8100, 0.5
 	words := summaryOf(t, barReport(n), Options{Color: true, ASCII: true})
 	for _, want := range []string{
-		"\x1b[34m#.........\x1b[0m  12 %  mean of 4 CPUs\n",
-		"\x1b[1;31m##########\x1b[0m  99 %  peak of 8.0 GiB, 7.9 GiB\n",
-		"\x1b[34m######....\x1b[0m  58 %  mean of 4 GPUs\n",
+		"\x1b[34m#.........\x1b[0m  12 %  of 4 CPUs (mean)\n",
+		"\x1b[1;31m##########\x1b[0m  99 %  of 8.0 GiB, peak 7.9 GiB\n",
+		"\x1b[34m######....\x1b[0m  58 %  of 4 GPUs (mean)\n",
 	} {
 		if !strings.Contains(words, want) {
 			t.Errorf("summary has no %q:\n%q", want, words)

@@ -53,9 +53,9 @@ func (e *end) askForMemory(f *reporter.Finding, limit float64) (action string, n
 	action = diagnosis.AskFor(e.node, &e.Run) + text.TrimmedSizeText(ask) + " or more: "
 	rate := e.verdict.Number("mb_per_second")
 	if !(rate > 0) {
-		return action + "it needed more than its limit.", nil
+		return action + "the job needed more.", nil
 	}
-	more := fmt.Sprintf("%s adds about %s at this rate: if it should not grow, look for a leak.",
+	more := fmt.Sprintf("At this rate %s would last about %s longer. If memory should not grow, look for a leak.",
 		text.TrimmedSizeText(ask), text.Seconds(math.Max(1, math.Round((ask-limit)/rate))))
 	more = strings.Replace(more, ".0 s", " s", 1)
 	return action + "it was still growing, by " + diagnosis.GrowthText(rate) + ".", []string{more}
@@ -180,9 +180,9 @@ func (e *end) killedBySignal() Conclusion {
 		c.Cause += ": " + means
 	case c.Action != "":
 	case signal == "SIGKILL":
-		c.Action = "Ask who or what ran kill, or look in the scheduler's log: " + e.notForMemory("who sent it is not known")
+		c.Action = "Find out who ran kill, or look in the scheduler's log: " + e.notForMemory("the sender is not known")
 	default:
-		c.Cause += ", sent to it directly; who sent it is not known"
+		c.Cause += ", sent to it directly; the sender is not known"
 	}
 	c.Cause += "."
 	return c
@@ -199,7 +199,7 @@ func (e *end) notForMemory(words string) string {
 	unlimited := l != nil && !(l.MostMemoryMB() > 0)
 	switch {
 	case (unlimited || pct < tightLimit) && !(e.node.Metric(reporter.MetricThrottled) > 0):
-		return words + ", no limit was seen to be reached" + none
+		return words + ", perfagent saw no limit reached" + none
 	case pct >= 0:
 		return words + ", memory came to " + text.WholePercent(pct) + " of its limit" + none
 	}
@@ -267,8 +267,8 @@ func (e *end) failed() Conclusion {
 	c := Conclusion{Outcome: Failed, Cause: capital(words) + e.after() + ".", How: e.sent()}
 	switch {
 	case e.code != nil && *e.code == 128+9:
-		c.Action = "Ask who or what ran kill: a shell exits with 137 when SIGKILL ended its command, and " +
-			e.notForMemory("who sent it is not known")
+		c.Action = "Find out who ran kill: a shell exits with 137 when SIGKILL ended its command, and " +
+			e.notForMemory("the sender is not known")
 	case e.words("sent_signal") == "":
 		c.Action = "Read its own output: " + e.notForMemory("it exited by itself")
 	}

@@ -58,15 +58,15 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 			Conclusion{Failed, "Out of memory: killed at the limit of 256 MiB after 5.9 s.",
 				"Ask for 512 MiB or more: it was still growing, by 32 MiB/s.", "#SBATCH --mem=512M",
 				killer + "; control group step_batch of Slurm job 4711 sets the limit.",
-				[]string{"512 MiB adds about 8 s at this rate: if it should not grow, look for a leak."}, nil, "memory"}},
+				[]string{"At this rate 512 MiB would last about 8 s longer. If memory should not grow, look for a leak."}, nil, "memory"}},
 		"killed at once": {endedReport(137, "SIGKILL", diagnosis.CauseOOMCgroup, "",
 			kill("limit_mb", 256.0, "limit_group", "/x", "heaviest", "tail", "heaviest_pid", 43.0)),
 			Conclusion{Failed, "Out of memory: killed at the limit of 256 MiB after 5.9 s.",
-				"Set the limit to 384 MiB or more: it needed more than its limit.", "",
+				"Set the limit to 384 MiB or more: the job needed more.", "",
 				killer + "; the heaviest was tail (process 43); control group /x sets the limit.", nil, nil, "memory"}},
 		"a process of it": {endedReport(3, "", diagnosis.CauseOOMCgroup, "", kill("limit_mb", 256.0)),
 			Conclusion{Failed, "Out of memory: a process was killed at the limit of 256 MiB, and the job failed (exit 3) after 5.9 s.",
-				"Set the limit to 384 MiB or more: it needed more than its limit.", "", killer + ".", nil, nil, "memory"}},
+				"Set the limit to 384 MiB or more: the job needed more.", "", killer + ".", nil, nil, "memory"}},
 		"another limit": {endedReport(137, "SIGKILL", diagnosis.CauseOOMCgroup, "", kill("limit_group", "/x/inner")),
 			Conclusion{Failed, "Out of memory: killed at a memory limit of a control group after 5.9 s.",
 				"Ask for more memory, or use less: how much it needs is not known.", "",
@@ -107,13 +107,13 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 			map[string]any{"sender": "bash", "sent_signal": "SIGTERM", "signal": "SIGTERM"}),
 			Conclusion{Stopped, "Stopped by SIGTERM from bash (exit 143) after 5.9 s.", "", "", "SIGTERM came from bash.", nil, nil, ""}},
 		"SIGKILL": {endedReport(137, "SIGKILL", diagnosis.CauseSignal, "killed by SIGKILL; the kernel does not say who sent it", nil),
-			Conclusion{Failed, "Killed by SIGKILL after 5.9 s.", "Ask who or what ran kill, or look in the scheduler's log: " +
-				"who sent it is not known, no limit was seen to be reached, and no out-of-memory kill was recorded.", "", "", nil, nil, ""}},
+			Conclusion{Failed, "Killed by SIGKILL after 5.9 s.", "Find out who ran kill, or look in the scheduler's log: " +
+				"the sender is not known, perfagent saw no limit reached, and no out-of-memory kill was recorded.", "", "", nil, nil, ""}},
 		"a crash": {endedReport(139, "SIGSEGV", diagnosis.CauseSignal, "killed by SIGSEGV: …; a core file of 8.0 MiB filled the file system of /s", nil),
 			Conclusion{Failed, "Killed by SIGSEGV after 5.9 s: it accessed memory that is not its own (segmentation fault).",
 				"Read its own output, or run it in a debugger.", "", "A core file of 8.0 MiB filled the file system of /s.", nil, nil, ""}},
 		"exit 3": {endedReport(3, "", diagnosis.CauseExited, "exited with code 3", nil),
-			Conclusion{Failed, "Failed (exit 3) after 5.9 s.", "Read its own output: it exited by itself, no limit was seen to be reached, " +
+			Conclusion{Failed, "Failed (exit 3) after 5.9 s.", "Read its own output: it exited by itself, perfagent saw no limit reached, " +
 				"and no out-of-memory kill was recorded.", "", "", nil, nil, ""}},
 		"exit 3 near its limit": {with(endedReport(3, "", diagnosis.CauseExited, "", nil),
 			func(n *reporter.Node, _ *reporter.Run) { n.Metrics[reporter.MetricLimitMemory] = 97 }),
@@ -127,7 +127,7 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 				n.Limits.MemoryMB = series.Unknown()
 				delete(n.Metrics, reporter.MetricLimitMemory)
 			}),
-			Conclusion{Failed, "Failed (exit 3) after 5.9 s.", "Read its own output: it exited by itself, no limit was seen to be reached, " +
+			Conclusion{Failed, "Failed (exit 3) after 5.9 s.", "Read its own output: it exited by itself, perfagent saw no limit reached, " +
 				"and no out-of-memory kill was recorded.", "", "", nil, nil, ""}},
 		"exit 0": {endedReport(0, "", diagnosis.CauseExited, "exited with code 0", nil),
 			Conclusion{Outcome: Succeeded, Cause: "Succeeded after 5.9 s."}},
@@ -139,7 +139,7 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 			}
 			n.Verdict.Conditions = []string{"io_wait", "cpus_unused"}
 		}), Conclusion{Outcome: Succeeded, Cause: "Succeeded after 5.9 s.", Action: "Ask for 1 CPU instead of 4: …",
-			Notes: []string{"Ask for less."}, Other: []string{"Idle job.", "Hot.", "On the way: waiting for storage."}, Subject: "cpu"}},
+			Notes: []string{"Ask for less."}, Other: []string{"Idle job.", "Hot.", "Before the end: waiting for storage."}, Subject: "cpu"}},
 		"exit 0, and a busy node held it up": {with(endedReport(0, "", diagnosis.CauseExited, "", nil), func(n *reporter.Node, _ *reporter.Run) {
 			n.Findings = []reporter.Finding{finding("neighbour", "Busy.", map[string]any{"job_cpus": 1.2})}
 		}), Conclusion{Outcome: Succeeded, Cause: "Succeeded after 5.9 s.", Notes: []string{"Busy."}}},

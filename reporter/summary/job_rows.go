@@ -66,12 +66,12 @@ func (c *Conclusion) killed(n *reporter.Node) bool {
 	return c.Outcome == Failed && n.Job != nil && n.Job.Signal == "SIGKILL"
 }
 
-// rowText returns what the percentage of a bar is of: "mean of 2 CPUs, 7.5 s of CPU time", "peak of 2 GiB, 291 MiB".
+// rowText returns what the percentage of a bar is of: "of 2 CPUs (mean), 7.5 s of CPU time", "of 2 GiB, peak 291 MiB".
 func (b Bar) rowText(r *reporter.Report) string {
 	if b.rule != "" {
 		return "of the " + text.TrimmedSizeText(b.Of) + " of your rule, " + text.SizeText(b.Used)
 	}
-	mean, peak := text.Parts{"mean " + b.CapacityText()}, text.Parts{"peak " + b.CapacityText()}
+	mean := text.Parts{b.CapacityText() + " (mean)"}
 	switch b.Key {
 	case BarCPU:
 		seconds := 0.0 // NaN if it is unknown for any node
@@ -83,8 +83,10 @@ func (b Bar) rowText(r *reporter.Report) string {
 	case BarGPU:
 		return mean.String()
 	}
-	peak.Add(math.Abs(b.Percent-100) >= 0.5, "%s", text.SizeText(b.Used)) // else the limit is enough
-	return peak.String()
+	if math.Abs(b.Percent-100) < 0.5 { // the limit is enough
+		return b.CapacityText() + " (peak)"
+	}
+	return b.CapacityText() + ", peak " + text.SizeText(b.Used)
 }
 
 // curveValues returns the values of the curve of a bar, or nil if it has none.

@@ -45,8 +45,8 @@ func TestWrite_CurveEndsWithTheKill(t *testing.T) {
 	words := summaryOf(t, grownReport(), Options{Curve: digits})
 	for _, want := range []string{
 		"\n" + strings.Repeat(" ", 54) + "each curve to its own peak\n",
-		"\nmemory     ██████████ 100 %  peak of 256 MiB" + strings.Repeat(" ", 30) + "2479✗\n",
-		"\nCPU        ▌·········   5 %  mean of 2 CPUs" + strings.Repeat(" ", 31) + "999\n",
+		"\nmemory     ██████████ 100 %  of 256 MiB (peak)" + strings.Repeat(" ", 28) + "2479✗\n",
+		"\nCPU        ▌·········   5 %  of 2 CPUs (mean)" + strings.Repeat(" ", 29) + "999\n",
 		"\nprocesses  at most 1 seen\n",
 	} {
 		if !strings.Contains(words, want) {
@@ -54,7 +54,7 @@ func TestWrite_CurveEndsWithTheKill(t *testing.T) {
 		}
 	}
 	ascii := summaryOf(t, grownReport(), Options{Curve: digits, ASCII: true})
-	if !strings.Contains(ascii, "peak of 256 MiB"+strings.Repeat(" ", 35)+"x\n") || strings.ContainsAny(ascii, "✗·█") ||
+	if !strings.Contains(ascii, "of 256 MiB (peak)"+strings.Repeat(" ", 33)+"x\n") || strings.ContainsAny(ascii, "✗·█") ||
 		strings.Contains(ascii, "curve") {
 		t.Errorf("ASCII summary: want x for the kill and no curve:\n%s", ascii)
 	}

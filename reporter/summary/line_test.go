@@ -54,7 +54,7 @@ func TestLine(t *testing.T) {
 		failed     bool
 	}{
 		"killed for memory": {killedReport(), "perfagent-out/4711/node-0.html", "perfagent: Out of memory: killed at the limit of 2 GiB after 9.6 s. " +
-			"Set the limit to 3 GiB or more: it needed more than its limit. Page: perfagent-out/4711/node-0.html\n", true},
+			"Set the limit to 3 GiB or more: the job needed more. Page: perfagent-out/4711/node-0.html\n", true},
 		"a kill that it survived": {survived, "p", "perfagent: Succeeded after 2.0 s, although the kernel killed 1 process of it for lack of memory. " +
 			"Set the limit to 12 GiB or more: the kernel killed 1 process at the memory limit of 8 GiB. Report: p\n", true},
 		"failed":     {failed, "p", "perfagent: Failed (exit 9) after 2.0 s. Read its own output: it exited by itself. Report: p\n", true},

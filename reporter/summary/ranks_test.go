@@ -189,7 +189,7 @@ func TestNewOverview_CountsRanksAndNamesFailedOnes(t *testing.T) {
 
 func TestLine_NamesFirstFailedRank(t *testing.T) {
 	for name, want := range map[string]string{
-		"ranks":      "perfagent: Out of memory: rank 3 on node1 was killed at the limit of 8 GiB after 18.8 s. Ask for 12 GiB or more: it needed more than its limit. Page: x.html\n",
+		"ranks":      "perfagent: Out of memory: rank 3 on node1 was killed at the limit of 8 GiB after 18.8 s. Ask for 12 GiB or more: the job needed more. Page: x.html\n",
 		"ranks-many": "perfagent: Rank 37 on node3 failed (exit 7) after 59.0 s. Read its own output: ",
 		"ranks-node": "perfagent: Rank 2 was killed by SIGSEGV after 17.0 s: it accessed memory that is not its own (segmentation fault). Read its own output, or run it in a debugger. ",
 	} {
