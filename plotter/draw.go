@@ -168,10 +168,25 @@ func (f *figure) series(c canvas, s *Series) {
 	if s.Others && s.top() > f.ys.Max { // out of sight
 		return
 	}
+	fall := f.fall(s)
 	for from, to := range measuredSpans(s.Band.Mean) {
-		f.shape = f.outline(f.shape[:0], s.Band.Mean, from, to)
+		f.shape = f.shape[:0]
+		if from < fall && fall < to {
+			c.line(f.outline(nil, s.Band.Mean, from, fall), s.ink())
+			f.shape, from = append(f.shape, f.at(f.time.Death.At, f.time.Death.Limit)), fall
+		}
+		f.shape = f.outline(f.shape, s.Band.Mean, from, to)
 		c.line(f.shape, s.ink())
 	}
+}
+
+// fall returns the first sample of the job's memory after the kill of a process at its limit that the job survived, or
+// 0: there the line falls from the limit.
+func (f *figure) fall(s *Series) int {
+	if d := f.time.Death; d != nil && !d.last && d.Limit > 0 && f.chart.ID == "memory" && s == &f.chart.Series[0] {
+		return f.time.samplesBefore(d)
+	}
+	return 0
 }
 
 // ink returns the style of the line of s.
@@ -296,8 +311,8 @@ func (f *figure) lastRise(c canvas, d *Death) {
 	}
 	end := f.at(d.At, d.Limit)
 	list := f.chart.Series[0].Band.Mean
-	for i := min(len(list), len(f.time.Ends)) - 1; i >= 0; i-- {
-		if f.time.Ends[i] <= d.seen && !math.IsNaN(list[i]) {
+	for i := min(len(list), f.time.samplesBefore(d)) - 1; i >= 0; i-- {
+		if !math.IsNaN(list[i]) {
 			if last := f.at(f.time.Ends[i], list[i]); last.y <= end.y {
 				c.line([]point{last, end}, ink{kind: inkUnseen})
 			}

@@ -60,7 +60,7 @@ function pick(a, b) {
   for (const p of plots) {
     p.cur.style.display = "none";
     p.sel.style.cssText = `display:block;left:${100 * a}%;width:${100 * (b - a)}%`;
-    say(p, there, (s, brief) => {
+    say(p, there, s => {
       let seconds = 0, sum = 0, most = -Infinity, begin = 0;
       p.time.t.forEach((end, i) => {
         const part = Math.min(end, b * p.time.len) - Math.max(begin, a * p.time.len);
@@ -69,8 +69,8 @@ function pick(a, b) {
         seconds += part; sum += part * s.v[i]; most = Math.max(most, (s.hi || s.v)[i]);
       });
       if (!seconds) return "not measured";
-      const mean = "mean " + number(sum / seconds), total = p.chart.tu ? `, total ${number(sum)} ${p.chart.tu}` : "";
-      return brief ? `${mean} ${p.chart.u}${total}` : `${mean}, peak ${number(most)} ${p.chart.u}${total}`;
+      const total = p.chart.tu ? `, total ${number(sum)} ${p.chart.tu}` : "";
+      return `mean ${number(sum / seconds)}, peak ${number(most)} ${p.chart.u}${total}`;
     });
   }
 }

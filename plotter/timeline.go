@@ -115,6 +115,13 @@ func (t *Timeline) goesOn(n *reporter.Node) float64 {
 	return max(1, 3*n.Sampling.IntervalSeconds*float64(max(1, n.Sampling.Stride)))
 }
 
+// samplesBefore returns how many samples were taken before a kill.
+func (t *Timeline) samplesBefore(d *Death) int {
+	const slack = 1e-3 // the kill may have been noticed with a sample
+	n, _ := slices.BinarySearch(t.Ends, d.seen-slack)
+	return n
+}
+
 // unmeasured removes the levels of the job that were sampled after its kill, because they are of what was left of it,
 // and makes room for the limit at which it was killed.
 func (t *Timeline) unmeasured(c *Chart) {
@@ -131,7 +138,7 @@ func (t *Timeline) unmeasured(c *Chart) {
 	if !d.last {
 		return
 	}
-	first, _ := slices.BinarySearch(t.Ends, d.seen)
+	first := t.samplesBefore(d)
 	for i := range c.Series {
 		c.Series[i].Band = mapped(c.Series[i].Band, func(list reporter.Numbers) reporter.Numbers {
 			list = slices.Clone(list)
