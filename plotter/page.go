@@ -251,7 +251,7 @@ type metricRow struct {
 type metricValue struct{ Value, Short, Why string }
 
 // metricsView returns the metrics of the first nodes: first the metrics in reporter.Metrics, without those since boot
-// and those of devices that no node has, then the metrics that it lacks, by name.
+// and without devices that no node has, then the missing metrics, by name.
 func (p *Page) metricsView() (v metricsView) {
 	nodes := p.nodes[:min(len(p.nodes), shownNodes)]
 	others, groups := make(reporter.Values), make(map[reporter.Group][]metricRow)
