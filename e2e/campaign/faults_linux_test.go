@@ -201,7 +201,7 @@ func fail(t *testing.T, name string, n int, kind string) faultOutcome {
 			t.Errorf("the job ended with %v, want exit code %d", status, j.end)
 		}
 		return lost
-	case name == "wait4" && code == 255 && strings.Contains(said, "how the job ended is not known"),
+	case name == "wait4" && code == 255 && strings.Contains(said, "; how is not known"),
 		name == "read" && code == 126 && strings.Contains(said, madeAndFailed): // the result of its exec
 		return unknown
 	case code != j.end:

@@ -209,7 +209,7 @@ func (e *end) notForMemory(words string) string {
 // tightLimit is the share of the memory limit, in percent, from which on it counts as reached.
 const tightLimit = 95
 
-// unknown concludes on a run without an exit code; how is all that is known about its end.
+// unknown concludes on a run without an exit code of the job; how is all that is known about its end.
 func (e *end) unknown(how string) Conclusion {
 	job := e.node.Job
 	switch {

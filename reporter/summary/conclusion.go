@@ -152,7 +152,7 @@ func (e *end) conclusion() Conclusion {
 		return e.diskFull()
 	case cause == diagnosis.CauseSignal:
 		return e.killedBySignal()
-	case e.code == nil:
+	case e.code == nil, cause == diagnosis.CauseUnknown && e.who == "": // then the exit code is perfagent's own, 255
 		return e.unknown(sentence(first))
 	case *e.code == 0:
 		return e.succeeded()

@@ -158,6 +158,8 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 				n.Job.ExitCode, n.Job.Attached, run.ExitCode = nil, true, nil
 			}),
 			Conclusion{Outcome: Ended, Cause: "Ended after 5.9 s; how is not known.", How: "How the job ended is not known: no right."}},
+		"a failed wait": {endedReport(255, "", diagnosis.CauseUnknown, "how the job ended is not known: no space", nil),
+			Conclusion{Outcome: Odd, Cause: "Ended after 5.9 s; how is not known.", How: "How the job ended is not known: no space."}},
 		"a cause of a later version": {endedReport(135, "SIGBUS", "shm_full", "killed by SIGBUS: /dev/shm was full", nil),
 			Conclusion{Outcome: Failed, Cause: "Killed by SIGBUS after 5.9 s.", How: "Killed by SIGBUS: /dev/shm was full."}},
 		"no job": {&reporter.Report{Run: reporter.Run{WallSeconds: 5.9}}, Conclusion{Cause: "Sampled for 5.9 s."}},
