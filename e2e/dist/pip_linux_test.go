@@ -64,7 +64,7 @@ func pipInstall(t *testing.T, d distribution) {
 
 // Without Go, make prints one line with the ways to get the program.
 func TestMake_WithoutGo(t *testing.T) {
-	cmd := clitest.Command(t, testenv.NeedsTool(t, "make", "apt-get install make"), "build")
+	cmd := clitest.Command(t, testenv.NeedsTool(t, "make", "apt-get install make"), "--no-print-directory", "build")
 	cmd.Dir = testenv.Repository(t, ".")
 	cmd.Env = withoutGo(t)
 	o := clitest.RunCommand(t, cmd)
