@@ -191,10 +191,10 @@ func exampleSteps(t *testing.T, c *slurmtest.Cluster) {
 		}
 	}
 	j.wantList(t, c, "JOB@2: 2 x 2, exit code 0", "JOB@1: 2 x 4, exit code 0")
-	if said := j.perfagent(t, c, "show", j.id+"@1"); !strings.Contains(said, "rank.py 0.2") {
+	if said := j.perfagent(t, c, "show", "--all", j.id+"@1"); !strings.Contains(said, "rank.py 0.2") {
 		t.Errorf("show of the first launch lacks rank.py 0.2: %s", said)
 	}
-	if said := j.perfagent(t, c, "show", j.id); !strings.Contains(said, "rank.py 0.3") || !strings.Contains(said, j.id+"@1") {
+	if said := j.perfagent(t, c, "show", "--all", j.id); !strings.Contains(said, "rank.py 0.3") || !strings.Contains(said, j.id+"@1") {
 		t.Errorf("show of the run lacks its newest launch, rank.py 0.3, or the name of the first: %s", said)
 	}
 }
