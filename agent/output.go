@@ -302,16 +302,13 @@ func writeElsewhere(name string, fill func(io.Writer) error) (path string, err e
 	return path, nil
 }
 
-// minCompared is the least length of a run, in seconds, that is compared with earlier runs: looking for them takes more
-// than a millisecond.
-const minCompared = 0.1
-
 // earlierTimeout is how long looking for earlier runs may delay the report.
 const earlierTimeout = 10 * time.Millisecond
 
-// addEarlier adds what earlier runs of the same command used to r, the report of one node.
+// addEarlier adds what earlier runs of the same command used to r, the report of one node. Looking for them takes more
+// than a millisecond, so a run that is too short to be compared has none.
 func (s *session) addEarlier(r *reporter.Report) {
-	if len(r.Run.Command) == 0 || s.o.Compat != "" || r.Run.WallSeconds < minCompared {
+	if len(r.Run.Command) == 0 || s.o.Compat != "" || r.Run.WallSeconds < reporter.MinComparedSeconds {
 		return
 	}
 	earlier, _ := timeout.Call(earlierTimeout, func() (e *reporter.Earlier) {

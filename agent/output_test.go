@@ -76,7 +76,7 @@ func TestRun_ReportsEarlierRunsOfTheCommand(t *testing.T) {
 			break
 		}
 	}
-	if n := read(t, mustRun(t, shellIn(out, "true"))).Nodes["0"]; n.Earlier != nil && n.Wall() < minCompared {
+	if n := read(t, mustRun(t, shellIn(out, "true"))).Nodes["0"]; n.Earlier != nil && n.Wall() < reporter.MinComparedSeconds {
 		t.Errorf("a run of %v s: earlier runs %+v, want none", n.Wall(), n.Earlier)
 	}
 	o := shellIn(out, "exit 3")

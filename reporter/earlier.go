@@ -2,6 +2,10 @@ package reporter
 
 import "slices"
 
+// MinComparedSeconds is the least time that is compared with earlier runs. Differences of shorter times are mostly
+// noise.
+const MinComparedSeconds = 0.1
+
 // Earlier describes what the node used in runs of the same command line before this one. It covers runs with the exit
 // code 0 only: a run that failed or was cut off did not do the same work.
 type Earlier struct {

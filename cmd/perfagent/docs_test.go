@@ -573,7 +573,7 @@ func TestDocs_NamedBenchmarksExist(t *testing.T) {
 	}
 }
 
-// The costs in README.md are those of the table that make floor writes.
+// README.md states the costs in the table that make floor writes.
 func TestDocs_ReadmeHasCostsOfTheFloor(t *testing.T) {
 	text := clitest.Read(t, readme)
 	for label, unit := range map[string]string{

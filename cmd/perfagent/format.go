@@ -19,7 +19,7 @@ const (
 	formatJSON     = "json"
 )
 
-// A format is the value of --format, which --json sets, too.
+// A format is the value of --format, which --json also sets.
 type format struct {
 	name  string   // the chosen one
 	names []string // the default first

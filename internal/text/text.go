@@ -185,6 +185,12 @@ func ThreeDigits(v float64) float64 {
 	return v
 }
 
+// PercentChange returns the change from a to b in percent, computed from the three digits that readers see of them. It
+// is infinite or NaN if a is 0.
+func PercentChange(a, b float64) float64 {
+	return 100 * (ThreeDigits(b) - ThreeDigits(a)) / math.Abs(ThreeDigits(a))
+}
+
 // Seconds returns a [Duration] as a string.
 func Seconds(s float64) string { return Duration(s).String() }
 

@@ -48,7 +48,7 @@ func threeDigits(v float64) string {
 // changeText formats the change from a to b, which is pct percent, with a sign: +20 %. It is the change of the three
 // digits that are shown of a and b, unless these are equal.
 func changeText(a, b, pct float64) string {
-	shown := 100 * (text.ThreeDigits(b) - text.ThreeDigits(a)) / math.Abs(text.ThreeDigits(a))
+	shown := text.PercentChange(a, b)
 	if shown == 0 || !isComputable(shown) {
 		shown = pct
 	}

@@ -33,7 +33,7 @@ func Deltas(r *reporter.Report) (list []Delta, note string) {
 			return
 		}
 		d := Delta{Label: label, From: format(before.Median), Text: "±0 %"}
-		if change := percentOfShown(before.Median, now); change != 0 {
+		if change := math.Round(text.PercentChange(before.Median, now)); change != 0 {
 			d.Text = fmt.Sprintf("%+.0f %%", change)
 			if change >= 1000 {
 				d.Text = ">+999 %"
@@ -42,8 +42,8 @@ func Deltas(r *reporter.Report) (list []Delta, note string) {
 		}
 		list = append(list, d)
 	}
-	add("time", r.Run.Wall(), &n.Earlier.WallSeconds, 0.1, text.Seconds)
-	add("CPU time", n.Job.KnownCPUSeconds(), n.Earlier.CPUSeconds, 0.1, text.Seconds)
+	add("time", r.Run.Wall(), &n.Earlier.WallSeconds, reporter.MinComparedSeconds, text.Seconds)
+	add("CPU time", n.Job.KnownCPUSeconds(), n.Earlier.CPUSeconds, reporter.MinComparedSeconds, text.Seconds)
 	add("peak memory", n.Job.KnownPeakMemoryMB(), n.Earlier.PeakMemoryMB, 1, text.SizeText)
 	if list == nil {
 		return nil, ""
@@ -53,9 +53,4 @@ func Deltas(r *reporter.Report) (list []Delta, note string) {
 		return list, "the previous run"
 	}
 	return list, fmt.Sprintf("median of %d runs", n.Earlier.Runs)
-}
-
-// percentOfShown returns the change from a to b in whole percent of a, of the three digits that people are shown.
-func percentOfShown(a, b float64) float64 {
-	return math.Round(100 * (text.ThreeDigits(b) - text.ThreeDigits(a)) / text.ThreeDigits(a))
 }
