@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/retry"
 	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
@@ -165,9 +166,11 @@ func (p *Plan) amend(tags map[string]string) {
 	if (p.Run.Tags[tagCommand] != "" || p.opts.Schedule != nil) && !p.id.createsRun { // the creator of the run sets it
 		delete(tags, tagCommand)
 	}
-	// The job describes its own run, and a node that succeeded does not hide another one that failed.
+	// The job describes its own run, and a node that succeeded or was ended by its launcher does not hide another one that
+	// failed.
 	described := p.Run.Tags[tagNote] != "" && p.Run.Tags[tagIncomplete] != "true"
-	if _, given := p.report.Run.Tags[tagNote]; !given && (!p.Own() || described && !summary.HasFailed(p.report)) {
+	explains := summary.HasFailed(p.report) && !diagnosis.EndedByLauncher(p.report)
+	if _, given := p.report.Run.Tags[tagNote]; !given && (!p.Own() || described && !explains) {
 		delete(tags, tagNote)
 	}
 	code := p.exitCode() // of all nodes that share the run

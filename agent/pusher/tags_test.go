@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // readBack returns a command's words as a shell reads them.
@@ -204,10 +205,15 @@ func TestAmend_DescribesOwnRuns(t *testing.T) {
 		"the user's":             {nil, 0, "my words", "my words"},
 		"failed after others":    {map[string]string{tagCreatedBy: createdBy, tagNote: succeeded}, 3, "", failed},
 		"succeeded after others": {map[string]string{tagCreatedBy: createdBy, tagNote: failed}, 0, "", ""},
+		"ended after others":     {map[string]string{tagCreatedBy: createdBy, tagNote: failed}, 143, "", ""},
 	} {
 		r := &reporter.Report{Run: reporter.Run{ID: "r", WallSeconds: 2, ExitCode: &c.code}}
 		if c.user != "" {
 			r.Run.Tags = map[string]string{tagNote: c.user}
+		}
+		if c.code == 143 {
+			v := &reporter.Verdict{Cause: diagnosis.CauseSignal, Evidence: map[string]any{"sender": "slurmstepd"}}
+			r.Nodes = map[string]*reporter.Node{"1": {Verdict: v, Job: &reporter.Job{ExitCode: &c.code}}}
 		}
 		all, _ := tags(r, 0)
 		p := &Plan{Run: &mlflow.Run{Tags: c.run}, report: r}

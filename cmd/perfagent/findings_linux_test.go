@@ -53,7 +53,7 @@ func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, 
 	n.Findings = slices.DeleteFunc(n.Findings, func(f reporter.Finding) bool {
 		return f.ID == "neighbour" || f.ID == "sampling_gaps" && n.Sampling.MissedTicks > 0
 	})
-	t.Logf("limits %+v\nmetrics %v\nfindings %+v", n.Limits, n.Metrics, n.Findings)
+	t.Logf("job %+v\nlimits %+v\nmetrics %v\nfindings %+v", n.Job, n.Limits, n.Metrics, n.Findings)
 	return n, o.Out
 }
 
@@ -122,7 +122,14 @@ func TestFindings_RealJobHasExactlyItsFinding(t *testing.T) {
 	t.Run("Memory", func(t *testing.T) {
 		t.Parallel()
 		enter, _ := findingGroups(t, weight, "memory/memory.limit_in_bytes=1073741824")
-		n, _ := findingJob(t, enter, "import time", "held = bytearray(40 << 20)", "time.sleep(6)")
+		var n *reporter.Node
+		for trial := 1; ; trial++ {
+			n, _ = findingJob(t, enter, "import time", "held = bytearray(40 << 20)", "time.sleep(6)")
+			if n.Job.UnownedMB < 50 || trial == 5 {
+				break
+			}
+			t.Logf("trial %d: %v MiB of shared memory of somebody else may be the job's", trial, n.Job.UnownedMB)
+		}
 		f := wantFinding(t, n, "memory_unused", "Set the limit to ", " instead of 1 GiB")
 		peak, ask := findingNumber(t, f, "peak_mb"), findingNumber(t, f, "ask_mb")
 		if limit := findingNumber(t, f, "limit_mb"); limit != 1024 || peak < 40 || ask < 2*peak || ask >= limit/2*1.25 {

@@ -308,7 +308,7 @@ func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 	}
 	j.wantList(t, c, "JOB: 2 x 8, exit code 137")
 	j.perfagent(t, c, "plot", j.id, "--to", "run.html")
-	if page := clitest.Read(t, filepath.Join(j.dir, "run.html")); !strings.Contains(page, first) {
+	if page := clitest.Read(t, filepath.Join(j.dir, "run.html")); !strings.Contains(strings.ReplaceAll(page, "\u00a0", " "), first) {
 		t.Errorf("the page lacks the rank that failed first: %q", first)
 	}
 	wantOneRun(t, server, j)
@@ -335,6 +335,9 @@ func wantOneRun(t *testing.T, server *mlflowtest.Server, j job) {
 		if !slices.Contains(files, want) {
 			t.Errorf("artifacts %q, want %s", files, want)
 		}
+	}
+	if note := run.Tags["mlflow.note.content"]; !strings.HasPrefix(note, "Out of memory: rank 3 was killed at the limit of 400 MiB") {
+		t.Errorf("description in MLflow %q, want that of the rank that failed first", note)
 	}
 	for i := range 8 {
 		for _, name := range []string{"job_cpu_seconds", "job_peak_memory_mb", "exit_code"} {

@@ -116,6 +116,23 @@ func (e *ending) classify() outcome {
 	return outcomeFailed
 }
 
+// EndedByLauncher reports whether a launcher ended jobs of r and no job of r failed by itself: the reason is on another
+// node.
+func EndedByLauncher(r *reporter.Report) bool {
+	ended := false
+	for name, n := range r.EachNode() {
+		for _, e := range endingsOf(name, n) {
+			switch e.classify() {
+			case outcomeFailed:
+				return false
+			case outcomeTerminated:
+				ended = true
+			}
+		}
+	}
+	return ended
+}
+
 // endedByLauncher reports whether the signal of a launcher ended the job. A signal at the scheduler's end time does not
 // count, because the time limit ended the job; nor do SIGUSR1 and SIGUSR2, which are for programs that handle them.
 func (e *ending) endedByLauncher() bool {
