@@ -308,8 +308,10 @@ func exampleOOM(t *testing.T, c *slurmtest.Cluster) {
 	}
 	j.wantList(t, c, "JOB: 2 x 8, exit code 137")
 	j.perfagent(t, c, "plot", j.id, "--to", "run.html")
-	if page := clitest.Read(t, filepath.Join(j.dir, "run.html")); !strings.Contains(strings.ReplaceAll(page, "\u00a0", " "), first) {
-		t.Errorf("the page lacks the rank that failed first: %q", first)
+	_, sentence, _ := strings.Cut(first, ": ") // the page emphasizes what is before the colon
+	page := strings.ReplaceAll(clitest.Read(t, filepath.Join(j.dir, "run.html")), "\u00a0", " ")
+	if !strings.Contains(page, sentence) {
+		t.Errorf("the page lacks the rank that failed first: %q", sentence)
 	}
 	wantOneRun(t, server, j)
 }
