@@ -111,7 +111,7 @@ func nodeMetrics() []Metric {
 			"share of the node's memory in use: (total - available) / total", memoryRatio),
 		singleMetric("perfagent_memory_total_bytes", gauge, "memory of the node", memoryTotal),
 		singleMetric("perfagent_filesystem_used_ratio", gauge,
-			"share in use of the fullest file system of --disk-path: used / (used + available to users)",
+			"share of the fullest --disk-path file system in use: used / (used + available to users)",
 			filesystemRatio),
 	}
 }

@@ -75,7 +75,7 @@ phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 	o.format = addFormat(f, formatTable, formatMarkdown, formatJSON)
 	f.BoolVar(&o.all, "all", false, "also show the node's metrics, and what did not change")
 	f.StringVar(&o.to, "to", "", "also write the comparison as a page to `FILE` (.html)")
-	f.BoolVar(&o.force, "force", false, "replace the page if FILE exists")
+	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	o.addCPUs("each node")
 
 	return cmd

@@ -112,7 +112,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
 		"push the report to an MLflow server: its `URI`, off, or auto (if MLFLOW_TRACKING_URI is set)")
 	f.StringVar(&o.Store, "store", "", "also put the report into the store at `ADDRESS`: a directory, redis://HOST or "+
-		"s3://BUCKET\n; also proxystore+file:///DIR")
+		"s3://BUCKET\n, or proxystore+file:///DIR")
 	f.DurationVar(&o.storeEvery, "store-every", agent.DefaultStoreEvery,
 		"how often to store a partial report, if the store can replace it: 10s or more; 0 means never")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
