@@ -96,7 +96,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut,
 		"directory for runs; this one is written to `DIR`/RUN-ID/node-N.json and .html")
 	f.StringVar(&o.RunID, "run-id", "",
-		"`name` of the run (default: the scheduler's job ID, or the time plus random digits)\n; must be the same on every node")
+		"`name` of the run (default: the scheduler's job ID, or the time plus random digits)\n; the same for every node")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, or 0)")
 	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"}, "report the usage of `PATH`'s file system; repeatable, "+
 		"separated by colons in the variable; the fullest one counts")

@@ -44,8 +44,7 @@ runs: RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
 
 With STORE, the address of a store, list the runs there: how many nodes each
 has, how many of them have only a partial report, the size, and when the newest
-report was stored. With RUN-ID as well, list the reports of that run with their
-references.
+report was stored. With RUN-ID as well, list that run's reports and references.
 
 On a terminal, lines are cut to its width, and below 100 columns START and CPU
 are left out; in a pipe nothing is cut. With --json, print the summary object of
