@@ -577,7 +577,7 @@ func TestDocs_NamedBenchmarksExist(t *testing.T) {
 func TestDocs_ReadmeHasCostsOfTheFloor(t *testing.T) {
 	text := clitest.Read(t, readme)
 	for label, unit := range map[string]string{
-		"added to `true`, median of 100, ms": "ms", "CPU of sampling at 1 Hz, ms/s": "ms of CPU a second",
+		"added to `true`, median of 100, ms": "ms", "CPU time used by sampling at 1 Hz, ms/s": "ms of CPU a second",
 	} {
 		_, row, found := strings.Cut(clitest.Read(t, "../../docs/dev/performance.md"), "\n| "+label+" |")
 		cells := strings.Split(row, " | ")

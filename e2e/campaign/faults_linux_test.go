@@ -262,8 +262,8 @@ func (f *faultTable) add(name, kind string, o faultOutcome) {
 func (f *faultTable) String() string {
 	var out strings.Builder
 	out.WriteString("| outcome | runs | failed calls |\n|---|---:|---|\n")
-	names := []string{"", "report", "no report, and why", "not measured", "not started", "runtime gave up before the job",
-		"runtime gave up later", "exit code unknown"}
+	names := []string{"", "report", "no report, and why", "not measured", "not started",
+		"runtime gave up before the job started", "runtime gave up later", "exit code unknown"}
 	all := 0
 	for o := reported; o <= unknown; o++ {
 		var calls []string

@@ -120,7 +120,7 @@ const (
 	cLoop  = "C loop"
 	gnu    = "GNU time"
 	denet  = "denet 0.10.3"
-	psutil = "perf.py's way"
+	psutil = "perf.py's method"
 )
 
 func (tb *table) add(name, format string, goals, held []limit) *row {
@@ -145,7 +145,7 @@ func measureStart(t *testing.T, tb *table) {
 	goals, held := []limit{{denet, 0.5}, {gnu, 2}}, []limit{{denet, 0.77}}
 	wall := tb.add("added to `true`, median of 100, ms", "%.1f", goals, held)
 	least := tb.add("the same, least of 100, ms", "%.1f", goals, held)
-	cpu := tb.add("CPU of a run of `true`, including `true` itself, median of 100, ms", "%.1f", []limit{{"", 10}}, []limit{{denet, 0.8}})
+	cpu := tb.add("CPU time used by a run of `true`, including `true` itself, median of 100, ms", "%.1f", []limit{{"", 10}}, []limit{{denet, 0.8}})
 	for i, peer := range quick {
 		c := costs[i+1]
 		wall.values[peer.name], least.values[peer.name] = c.wall-costs[0].wall, c.leastWall-costs[0].leastWall
@@ -174,7 +174,7 @@ func measureSampling(t *testing.T, tb *table, hz int) {
 		goals = []limit{{cLoop, 2}, {psutil, 0.4}}
 	}
 	held := []limit{{cLoop, map[int]float64{1: sampleAt1Hz, 10: sampleAt10Hz, 100: sampleAt100Hz}[hz]}}
-	r := tb.add(fmt.Sprintf("CPU of sampling at %d Hz, ms/s", hz), "%.2f", goals, held)
+	r := tb.add(fmt.Sprintf("CPU time used by sampling at %d Hz, ms/s", hz), "%.2f", goals, held)
 	for i, c := range steady(t, window, commands...) {
 		r.values[names[i]] = c
 	}
@@ -186,7 +186,7 @@ func measureSampling(t *testing.T, tb *table, hz int) {
 // measureMany measures perfagent with a job of n sleeping processes.
 func measureMany(t *testing.T, tb *table, n int) {
 	limits := []limit{{cLoop, sampleOfMany}}
-	r := tb.add(fmt.Sprintf("CPU of sampling %d sleeping processes at 1 Hz, ms/s", n), "%.2f", limits, limits)
+	r := tb.add(fmt.Sprintf("CPU time used by sampling %d sleeping processes at 1 Hz, ms/s", n), "%.2f", limits, limits)
 	costs := steady(t, 30*time.Second, []string{loop(t), "1", strconv.Itoa(n)}, perfagent(t).around(sleepers(n), 1))
 	r.values[cLoop], r.values["perfagent"] = costs[0], costs[1]
 }
