@@ -386,7 +386,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	DiskPercent: {
 		Key: "disk_usage_percent", Unit: Percent, Origin: ofDisk,
-		Label:  "share of the file system in use (the fullest of --disk-path)",
+		Label:  "share of the file system in use (the fullest one given with --disk-path)",
 		MLflow: "disk_usage_percentage",
 	},
 	DiskRead: {
@@ -447,7 +447,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	DiskUsed: {
 		Key: "disk_used_mb", Unit: Mebibytes, Origin: ofDisk,
-		Label:  "bytes used on the file system (the fullest of --disk-path)",
+		Label:  "bytes used on the file system (the fullest one given with --disk-path)",
 		MLflow: "disk_usage_megabytes", Prometheus: "filesystem_used_bytes",
 	},
 	DiskFree: {
@@ -457,7 +457,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobCPU: {
 		Key: "job_cpu_cores", Unit: CPUs, Kind: Rate, Origin: ofJobStat, Bound: BoundCPUs,
-		Label:  "CPUs kept busy by the job",
+		Label:  "number of CPUs kept busy by the job",
 		MLflow: "job_cpu_cores", MLflowPeak: true,
 	},
 	JobMemory: {

@@ -37,10 +37,10 @@ func gpuTable(device int) []Metric {
 	of := func(k collector.GPUKey) collector.Column { return collector.GPUColumn(device, k) }
 	list := []Metric{
 		row(MetricGPUUtilization, "GPU {i} busy", meanOf(of(collector.GPUUtilization)),
-			"share of the time in which any kernel ran on the GPU; how much of it the kernels used is not known",
+			"share of the time in which any kernel ran on the GPU, however little of the GPU it used",
 			"mean of the driver's utilization, weighted by time"),
 		row(MetricGPUMemoryPeak, "peak GPU {i} memory", maxOf(of(collector.GPUMemoryUsed)),
-			"highest memory in use on the GPU, by all processes",
+			"peak GPU memory in use by all processes",
 			"maximum over all samples"),
 		row(MetricGPUPowerPeak, "peak GPU {i} power", maxOf(of(collector.GPUPower)),
 			"highest power drawn by the GPU",
@@ -49,7 +49,7 @@ func gpuTable(device int) []Metric {
 			"highest temperature of the GPU",
 			"maximum over all samples"),
 		row("gpu_{i}_energy_joules", "GPU {i} energy", gpuEnergy(device),
-			"energy used by the GPU; an estimate if it has no energy counter (NVIDIA)",
+			"energy used by the GPU; estimated if the GPU has no energy counter (NVIDIA)",
 			"growth of the device's energy counter; if it has none, an estimate: the power drawn, "+
 				"integrated over the samples"),
 	}

@@ -67,7 +67,7 @@ func ofColumn(c collector.Column) Metric {
 	case collector.CPUAvg, collector.CPUMin, collector.CPUMax:
 		row.Label += ", in the newest sample"
 	case collector.JobMemory:
-		row.Label += ", counted as in perfagent_job_info"
+		row.Label += "; perfagent_job_info shows how it is counted"
 	case collector.JobMemorySwap:
 		row.Label += "; included in perfagent_job_memory_bytes"
 	}
@@ -111,7 +111,7 @@ func nodeMetrics() []Metric {
 			"share of the node's memory in use: (total - available) / total", memoryRatio),
 		singleMetric("perfagent_memory_total_bytes", gauge, "memory of the node", memoryTotal),
 		singleMetric("perfagent_filesystem_used_ratio", gauge,
-			"share of the fullest --disk-path file system in use: used / (used + available to users)",
+			"share of the file system in use (the fullest one given with --disk-path): used / (used + available to users)",
 			filesystemRatio),
 	}
 }

@@ -61,12 +61,12 @@ func operationMetrics() []Metric {
 	return append(out,
 		Metric{
 			Name: "perfagent_intake_events_total", Type: counter, Label: "source",
-			Help:  "lines from the job and samples from its endpoints that were accepted" + sinceThen,
+			Help:  "accepted lines from the job and samples from its endpoints" + sinceThen,
 			write: intakeEvents,
 		},
 		Metric{
 			Name: "perfagent_intake_dropped_total", Type: counter, Label: "reason",
-			Help:  "datagrams (kernel, rate) and lines from the job that were dropped" + sinceThen,
+			Help:  "dropped datagrams (kernel, rate) and lines from the job" + sinceThen,
 			write: intakeDropped,
 		},
 	)

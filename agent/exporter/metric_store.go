@@ -11,12 +11,12 @@ func storeMetrics() []Metric {
 	return []Metric{
 		{
 			Name: "perfagent_store_seconds", Type: summary, Label: "operation",
-			Help:  "time spent in perfagent's operations on the store of reports" + sinceThen,
+			Help:  "time spent in perfagent's operations on the report store" + sinceThen,
 			write: storeSeconds,
 		},
 		{
 			Name: "perfagent_store_errors_total", Type: counter, Label: "operation",
-			Help:  "perfagent's failed operations on the store of reports" + sinceThen,
+			Help:  "perfagent's operations on the report store that failed" + sinceThen,
 			write: storeErrors,
 		},
 	}

@@ -92,19 +92,19 @@ var flagOf = map[string]string{
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, 10ms or more")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
-		"maximum number of samples to keep, rounded up to even; beyond that, neighbors are merged and peaks kept")
+		"maximum number of samples to keep, rounded up to even; beyond that, neighbors are merged, and peaks are kept")
 	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut,
-		"directory for runs; this one is written to `DIR`/RUN-ID/node-N.json and .html")
+		"directory for runs; this run is written to `DIR`/RUN-ID/node-N.json and .html")
 	f.StringVar(&o.RunID, "run-id", "",
 		"`name` of the run (default: the scheduler's job ID, or the time plus random digits)\n; the same for every node")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, or 0)")
 	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"}, "report the usage of `PATH`'s file system; repeatable, "+
-		"separated by colons in the variable; the fullest one counts")
+		"separated by colons in the variable; the fullest file system counts")
 	f.StringVar(&o.summary, "summary", summaryAuto,
 		"what to print on stderr at the end, and `when`: always (the summary), line (one line), never, or auto (the "+
 			"summary on a terminal; otherwise one line, but after a success only under a scheduler or in CI)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing at the end; same as --summary never")
-	f.BoolVar(&o.noPage, noPage, false, "write no page next to the report; --no-page=false writes one even for a "+
+	f.BoolVar(&o.noPage, noPage, false, "write no page next to the report; --no-page=false writes one even after a "+
 		"success in less than 2 s")
 	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's `format`")
 	f.StringArrayVarP(&o.tags, "tag", "t", nil, "add `KEY=VALUE` to the report and to MLflow; repeatable")
@@ -118,16 +118,16 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
 		"how long to keep pushing after the job ends; perfagent push can send the rest later")
 	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus metrics during the run on `ADDRESS`: "+
-		"PORT or HOST:PORT\n; PORT is open to this machine only, 0.0.0.0:PORT also to others; port 0 picks a free one")
+		"PORT or HOST:PORT\n; PORT is open to this machine only, 0.0.0.0:PORT also to others; port 0 takes any free port")
 	f.StringVar(&o.Reader, "reader", agent.Auto, "`how` to read CPU, memory, disk, network and load: auto (the kernel's "+
 		"files on Linux, gopsutil elsewhere) or gopsutil")
 	f.StringVar(&o.Ops, "ops", agent.Off, "receive StatsD or JSON from the job at `ADDRESS`: on, PORT or unix:PATH\n"+
-		"; \"on\" takes any two free ports of this machine, [HOST:]PORT takes PORT and the next one")
+		"; \"on\" takes any two free ports on this machine, [HOST:]PORT takes PORT and the next one")
 	f.StringArrayVar(&o.Scrape, "scrape", nil,
 		"read the job's Prometheus endpoint at `URL`; repeatable up to 8 times, separated by spaces in the variable")
 	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, 1s or more")
 	f.StringArrayVar(&o.OpsChart, "ops-chart", nil, "draw timelines of the operations and transfers with names that "+
-		"match `GLOB`; repeatable, separated by spaces in the variable (default: the first 12)")
+		"match `GLOB`; repeatable, separated by spaces in the variable (default: the first 12 series)")
 	addSiteFlags(f, o)
 	f.StringVar(&o.logLevel, "log-level", "warn", "log `level` on stderr: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "console", "log `format`: console or json")

@@ -68,7 +68,7 @@ the lines could not be sent; 125 for incorrect usage.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false)
 	f.StringVar(&op.Name, "op", "", "`NAME` of the operation (default: the command's name, without its directory)")
-	f.StringVar(&op.Key, "key", "", "what the operation worked on; the report also has the times of each `KEY`")
+	f.StringVar(&op.Key, "key", "", "what the operation worked on; the report also shows times for each `KEY`")
 
 	return cmd
 }

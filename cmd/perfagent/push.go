@@ -61,7 +61,7 @@ Exit code: 0 once the server or the store has everything; 1 otherwise.`,
 	f.StringVar(&o.target.RunID, "mlflow-run-id", "", "`ID` of the MLflow run that receives the metrics")
 	f.StringVar(&o.target.Experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
 	o.addCPUs("the node")
-	f.BoolVar(&o.target.DryRun, "dry-run", false, "print what would be done; only read from the server")
+	f.BoolVar(&o.target.DryRun, "dry-run", false, "print what would be done, and change nothing on the server")
 	f.StringVar(&o.store, "store", "", "put the reports into the store at `ADDRESS`, not into MLflow")
 
 	return cmd

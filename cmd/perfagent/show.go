@@ -76,7 +76,7 @@ key.`,
 	f.BoolVar(&o.all, "all", false, "show each of several nodes in full")
 	o.format = addFormat(f, formatText, formatMarkdown, formatCSV, formatJSON, "jsonl")
 	o.addCPUs("the node")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not just their count")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print all remarks on stderr, not just their number")
 	f.BoolVar(&o.processes, "processes", false, "show the processes that used the most CPU time and memory")
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")

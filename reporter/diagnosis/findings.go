@@ -90,11 +90,12 @@ func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
 		{MemoryTight, SeverityWarning, judgeMemoryTight,
-			s("ask for %v × the peak; if processes were killed at the limit, for %v × the limit, or %v × if memory was still "+
-				"growing; the peak and the limit include the job's swapped-out memory", findTightRoom, findKilledRoom, findGrowingRoom)},
+			s("ask for %v × the peak or, if processes were killed at the limit, %v × the limit (%v × if memory was still "+
+				"growing); the job's swapped-out memory is added to the peak or the limit",
+				findTightRoom, findKilledRoom, findGrowingRoom)},
 		{ruleDiskFull, SeverityWarning, judgeDisk, "free up space, or write elsewhere"},
 		{ruleGPUIdle, SeverityWarning, judgeGPUIdle,
-			s("ask for fewer GPUs, but keep those with %d %% of their memory in use, or find what they wait for",
+			s("ask for fewer GPUs, but keep those with at least %d %% of their memory in use, or find what they wait for",
 				findGPUHeldPct)},
 		{ruleGPUStarved, SeverityWarning, judgeGPUStarved, "prepare the GPU's work in more processes, or ahead of time"},
 		{ruleOneThread, SeverityWarning, judgeOneThread, "make the job run in parallel, or ask for 1 CPU"},
@@ -105,7 +106,7 @@ func Rules() []Rule {
 			"ask for dedicated CPUs or memory, or run the job when the node is quieter"},
 		{ruleClockedDown, SeverityWarning, judgeClockedDown, "have the node's cooling checked, or use another node"},
 		{ruleNetworkFileSystem, SeverityWarning, judgeServer,
-			"copy what is used often to a local disk, or open fewer and larger files"},
+			"copy frequently used files to a local disk, or open fewer and larger files"},
 		{ruleSwapping, SeverityWarning, judgeSwapping, "ask for more memory, or use less"},
 		{ruleMemoryUnused, SeverityWarning, judgeMemoryUnused,
 			s("ask for %d × the peak, rounded up; no amount is given if the need is not known",
@@ -116,7 +117,7 @@ func Rules() []Rule {
 		{ruleGPUMemoryFull, SeverityInfo, judgeGPUMemory,
 			"expect larger inputs to fail; some frameworks reserve all memory at the start"},
 		{ruleSamplingGaps, SeverityInfo, judgeSampling,
-			"leave perfagent a little CPU time, or choose a longer --interval"},
+			"leave a little CPU time for perfagent, or choose a longer --interval"},
 	}
 }
 
