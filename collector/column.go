@@ -496,14 +496,14 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	JobReadCalls: {
 		Key: "job_read_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
-		Label:      "the job's calls to read(2) and similar (lower bound)",
+		Label:      "the job's calls to read(2) and similar functions (a lower bound)",
 		Prometheus: "job_read_calls_total",
 		Rate:       JobReadCallsRate, MLflow: "job_read_calls_per_second",
 		job: func(j *host.JobUsage) float64 { return j.ReadCalls },
 	},
 	JobWriteCalls: {
 		Key: "job_write_calls", Unit: Times, Kind: Counter, Origin: ofJobIO,
-		Label:      "the job's calls to write(2) and similar (lower bound)",
+		Label:      "the job's calls to write(2) and similar functions (a lower bound)",
 		Prometheus: "job_write_calls_total",
 		Rate:       JobWriteCallsRate, MLflow: "job_write_calls_per_second",
 		job: func(j *host.JobUsage) float64 { return j.WriteCalls },
@@ -566,7 +566,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	MajorFaults: {
 		Key: "major_page_faults", Unit: Times, Kind: Counter, Origin: ofSwap,
-		Label:      "page faults on the node that waited for storage",
+		Label:      "page faults on the node that had to wait for storage",
 		Prometheus: "major_page_faults_total", Rate: MajorFaultsRate,
 		MLflow: "major_page_faults_per_second",
 		vm:     func(vm *host.VMStat) float64 { return vm.MajorFaults },

@@ -14,12 +14,12 @@ import (
 var (
 	opSeconds = MetricFamily{"perfagent_operation_seconds", "summary", "operation", "time taken by the job's operations"}
 	opErrors  = MetricFamily{"perfagent_operation_errors_total", "counter", "operation",
-		"operations of the job that failed"}
+		"failed operations of the job"}
 	jobValue  = MetricFamily{"perfagent_job_value", "gauge", "kind, series", "the job's own counters and gauges"}
 	xferTimes = MetricFamily{"perfagent_transfer_seconds", "summary", "transfer", "time taken by the job's transfers"}
 	xferBytes = MetricFamily{"perfagent_transfer_bytes_total", "counter", "transfer", "bytes transferred by the job"}
 	xferFails = MetricFamily{"perfagent_transfer_failures_total", "counter", "transfer, kind",
-		"transfers, notifications and requests of the job that failed"}
+		"failed transfers, notifications and requests of the job"}
 )
 
 var times = kind[aggregate.Timing]{

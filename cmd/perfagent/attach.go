@@ -25,8 +25,8 @@ func newAttach(s streams) *cobra.Command {
 
 Recording ends when the last of the processes has ended, on TERM, INT or HUP, or
 after the time given with --for. Then perfagent writes the report and its page.
-What the processes used before that is not included. The processes are not
-affected, and you need no privileges to attach to your own.
+What the processes used before recording began is not included. The processes
+are not affected, and you need no privileges to attach to your own.
 
 Exit code: 0 if the report was written; 1 if there is no such process, or no
 report.`,

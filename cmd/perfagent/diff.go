@@ -43,7 +43,7 @@ after it. The first line sums up how long B took and what else changed. The
 table shows the wall time, the CPU time, the peak memory and whatever else about
 the job changed, with medians and noise. With --all it also shows the node and
 the other metrics, with ~ where the difference may be noise. If each side is one
-run, it shows only differences of 5 % or more.
+run, it shows only differences of at least 5 %.
 
 A and B are RUN-IDs below --out, RUN-ID@K, @latest, @-2, anything that perfagent
 show can read, or directories. From a RUN-ID or a directory diff takes all

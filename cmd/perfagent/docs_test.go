@@ -193,7 +193,7 @@ func seriesRows() string {
 		info := key.Info()
 		row(info.MLflow, unit(info.Unit), "`"+info.Key+"`")
 		if info.MLflowShare != "" {
-			row(info.MLflowShare, string(collector.Percent), "the same as a share of the GPU's "+whole[info.Bound])
+			row(info.MLflowShare, string(collector.Percent), "the same, as a share of the GPU's "+whole[info.Bound])
 		}
 	}
 	for _, l := range reporter.TimelineKinds() {
@@ -577,7 +577,7 @@ func TestDocs_NamedBenchmarksExist(t *testing.T) {
 func TestDocs_ReadmeHasCostsOfTheFloor(t *testing.T) {
 	text := clitest.Read(t, readme)
 	for label, unit := range map[string]string{
-		"added to `true`, median of 100, ms": "ms", "CPU time used by sampling at 1 Hz, ms/s": "ms of CPU a second",
+		"added to `true`, median of 100, ms": "ms", "CPU time used by sampling at 1 Hz, ms/s": "ms of CPU time a second",
 	} {
 		_, row, found := strings.Cut(clitest.Read(t, "../../docs/dev/performance.md"), "\n| "+label+" |")
 		cells := strings.Split(row, " | ")

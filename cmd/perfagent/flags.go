@@ -90,9 +90,10 @@ var flagOf = map[string]string{
 // addRecordFlags declares the flags of the commands that record, with their defaults. In a description, a line end
 // comes before what only --help shows.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
-	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, 10ms or more")
+	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
-		"maximum number of samples to keep, rounded up to even; beyond that, neighbors are merged, and peaks are kept")
+		"maximum number of samples to keep, rounded up to an even number; beyond that, neighbors are merged, and peaks "+
+			"are kept")
 	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut,
 		"directory for runs; this run is written to `DIR`/RUN-ID/node-N.json and .html")
 	f.StringVar(&o.RunID, "run-id", "",
@@ -114,7 +115,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVar(&o.Store, "store", "", "also put the report into the store at `ADDRESS`: a directory, redis://HOST or "+
 		"s3://BUCKET\n, or proxystore+file:///DIR")
 	f.DurationVar(&o.storeEvery, "store-every", agent.DefaultStoreEvery,
-		"how often to store a partial report, if the store can replace it: 10s or more; 0 means never")
+		"how often to store a partial report, if the store can replace it: at least 10s; 0 means never")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
 		"how long to keep pushing after the job ends; perfagent push can send the rest later")
 	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus metrics during the run on `ADDRESS`: "+
@@ -125,7 +126,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		"; \"on\" takes any two free ports on this machine, [HOST:]PORT takes PORT and the next one")
 	f.StringArrayVar(&o.Scrape, "scrape", nil,
 		"read the job's Prometheus endpoint at `URL`; repeatable up to 8 times, separated by spaces in the variable")
-	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, 1s or more")
+	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, at least 1s")
 	f.StringArrayVar(&o.OpsChart, "ops-chart", nil, "draw timelines of the operations and transfers with names that "+
 		"match `GLOB`; repeatable, separated by spaces in the variable (default: the first 12 series)")
 	addSiteFlags(f, o)

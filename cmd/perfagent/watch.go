@@ -60,7 +60,7 @@ or its perfagent is gone.`,
 
 	f := o.addTo(cmd)
 	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that is still running)")
-	f.DurationVar(&o.refresh, "refresh", time.Second, "time between updates, 100ms or more")
+	f.DurationVar(&o.refresh, "refresh", time.Second, "time between updates, at least 100ms")
 
 	return cmd
 }

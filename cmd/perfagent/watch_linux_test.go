@@ -314,7 +314,7 @@ func TestWatch_PlainLines_RunWithKilledNodeHasNoEnd(t *testing.T) {
 	first.Signal(unix.SIGKILL)
 	first.goOn.Close()
 	first.End()
-	watchLine(l, "node 0: perfagent is gone since ")
+	watchLine(l, "node 0: perfagent has been gone since ")
 	watchLine(l, "node 1: running for ")
 	second.ends(0)
 	o, _ := l.End()

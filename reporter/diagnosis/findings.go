@@ -109,7 +109,7 @@ func Rules() []Rule {
 			"copy frequently used files to a local disk, or open fewer and larger files"},
 		{ruleSwapping, SeverityWarning, judgeSwapping, "ask for more memory, or use less"},
 		{ruleMemoryUnused, SeverityWarning, judgeMemoryUnused,
-			s("ask for %d × the peak, rounded up; no amount is given if the need is not known",
+			s("ask for %d × the peak, rounded up; no amount is given if it is not known how much the job needs",
 				findMemoryRoom)},
 		{ruleImbalance, SeverityWarning, nil, "give the nodes or ranks equal shares of the work, or use fewer of them"},
 		{Straggler, SeverityWarning, nil, "give the last one less to do, or find what it waited for"},
