@@ -92,8 +92,7 @@ var flagOf = map[string]string{
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
-		"maximum number of samples to keep, rounded up to an even number; beyond that, neighbors are merged, and peaks "+
-			"are kept")
+		"maximum number of samples, rounded up to an even number; beyond that, neighbors are merged, and peaks are kept")
 	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut,
 		"directory for runs; this run is written to `DIR`/RUN-ID/node-N.json and .html")
 	f.StringVar(&o.RunID, "run-id", "",
