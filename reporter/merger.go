@@ -295,7 +295,7 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	data := make([]byte, e.size)
 	_, err := file.ReadAt(data, e.at)
 	_, data, _ = bytes.Cut(data, []byte(`"": `))
-	n, rows, errNode := readNode(newReader(bytes.NewBuffer(data)), ColumnFilter{All: true})
+	n, errNode := readNode(newReader(bytes.NewBuffer(data)), ColumnFilter{All: true})
 	if err := errors.Join(err, errNode); err != nil {
 		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
 	}
@@ -305,7 +305,7 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	for _, key := range e.keys {
 		column := read.Column(key)
 		if column == nil { // it has no measured value
-			column = absentNumbers(rows)
+			column = absentNumbers(read.Len())
 		}
 		n.Samples.Columns = append(n.Samples.Columns, column)
 	}

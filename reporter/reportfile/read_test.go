@@ -197,7 +197,7 @@ func TestRead_ErrorsHaveThePathAndTheProblem(t *testing.T) {
 		`{"journal":`:                                       "line 1: the head is damaged",
 		`{"schema":"perfagent.report/1","run":{}}`:          "has no nodes",
 		`{"schema":"perfagent.report/1","nodes":{"0":[]}}`:  "line 1: node 0: not an object",
-		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: NaN is not JSON",
+		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: invalid character 'N'",
 	} {
 		if err := os.WriteFile(path, []byte(words), 0o600); err != nil {
 			t.Fatal(err)
