@@ -374,10 +374,7 @@ func moved[M ~map[string]E, E any](from M, places []int) M {
 // movedKey returns key, the name of a GPU's metric or column, with the new index; "" if that is too large. It returns
 // other keys unchanged.
 func movedKey(key string, places []int) string {
-	column, ok := collector.ColumnByKey(key)
-	if m, isMetric := MetricByName(key); isMetric {
-		column, ok = m.Column()
-	}
+	column, ok := columnOf(key)
 	i, _, gpu := column.GPU()
 	switch {
 	case !ok || !gpu || i >= len(places):

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -51,15 +50,15 @@ func (n *Node) complete(samples int) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Ranks)) {
-		number, err := strconv.ParseUint(name, 10, 31)
-		if err != nil || strconv.FormatUint(number, 10) != name {
+		number, ok := parseIndex(name)
+		if !ok {
 			return fmt.Errorf("has a rank %q, which is not a number", text.Printable(text.Clip(name, 40)))
 		}
 		rank := n.Ranks[name]
 		if rank == nil {
 			return fmt.Errorf("rank %s: null is not a rank", name)
 		}
-		rank.Rank = int(number)
+		rank.Rank = number
 		if rank.Missing == nil {
 			rank.Missing = []Missing{}
 		}

@@ -1,8 +1,6 @@
 package reporter_test
 
 import (
-	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -40,10 +38,7 @@ func TestWriteCSV_GPUColumnsComeLast(t *testing.T) {
 	}
 	rec.Summaries[collector.GPUColumn(0, collector.GPUUtilization)] = series.NewSummary() // [N/A]
 	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
-	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := csvRows(t, r)
 	var got []string
 	for _, name := range rows[0] {
 		if strings.HasPrefix(name, "gpu_") && !strings.Contains(name, ".") {

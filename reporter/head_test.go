@@ -22,21 +22,14 @@ func headReport(t testing.TB) (*reporter.Report, []byte) {
 	r := reporter.New(reportertest.JobInput(3, 200, 0, ""))
 	r.Nodes["3"].Identity = &reporter.Identity{Node: new(3), NodeFrom: "SLURM_NODEID", Launch: "step-0", Restart: 2, Rank: new(7)}
 	r.Nodes["3"].Ranks = map[string]*reporter.Rank{"7": {Rank: 7, Missing: []reporter.Missing{}}, "12": {Rank: 12, Missing: []reporter.Missing{}}}
-	data, err := reporter.Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, data
+	return r, encodedReport(t, r)
 }
 
 // A head equals the values of the whole report.
 func TestReadHead_ReadsOnlyTheBeginning(t *testing.T) {
 	t.Parallel()
 	_, data := headReport(t)
-	whole, err := reporter.Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := readBack(t, data)
 	in := &countingReader{Reader: bytes.NewReader(data)}
 	head, err := reporter.ReadHead(in, int64(len(data)))
 	if err != nil {
@@ -75,10 +68,7 @@ func TestReadHead_ReadsReportsOfOtherPrograms(t *testing.T) {
 	r := concluded(t, 200)
 	r.Nodes["3"].Identity = &reporter.Identity{Node: new(3), NodeFrom: "SLURM_NODEID", Nodes: 4}
 	written := encodedReport(t, r)
-	whole, err := reporter.Decode(written)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := readBack(t, written)
 	n := whole.Nodes["3"]
 
 	for _, moved := range []string{"identity", "host", "sampling", "ranks", "missing", "verdict", "job", "findings", "phases"} {

@@ -83,13 +83,6 @@ func ranked(node, seconds int) *reporter.Report {
 // mergerCases returns reports to merge.
 func mergerCases(t *testing.T) map[string][]reporter.SourceReport {
 	t.Helper()
-	list := func(reports ...*reporter.Report) (out []reporter.SourceReport) {
-		for i, r := range reports {
-			out = append(out, reporter.SourceReport{Path: fmt.Sprint(i), Report: r})
-		}
-		return out
-	}
-
 	gaps := reportertest.NodeReport(3, 90, 0, nil)
 	for i, column := range gaps.Nodes["3"].Samples.Columns { // keys that appear in another order after halving
 		for row := range column {
@@ -101,27 +94,23 @@ func mergerCases(t *testing.T) map[string][]reporter.SourceReport {
 	perfpy := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{})
 	pushed := reportertest.NodeReport(1, 40, 0, nil)
 	pushed.Nodes["1"].Push = &reporter.Push{MLflow: reporter.PushState{State: reporter.PushDone, RunID: "r"}}
-	merged, err := reporter.Merge(list(reportertest.NodeReport(1, 40, 0, nil), reportertest.NodeReport(12, 40, 3, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	merged := mustMerge(t, sources(reportertest.NodeReport(1, 40, 0, nil), reportertest.NodeReport(12, 40, 3, nil))...)
 	cases := map[string][]reporter.SourceReport{
-		"one":       list(reportertest.NodeReport(7, 100, 0, nil)),
+		"one":       sources(reportertest.NodeReport(7, 100, 0, nil)),
 		"many":      nil,
-		"ranks":     list(ranked(0, 100), ranked(1, 7)),
-		"gaps":      list(gaps, reportertest.NodeReport(0, 11, 0, nil)),
-		"perf.py":   list(reportertest.NodeReport(0, 30, 0, nil), perfpy),
-		"the same":  list(reportertest.NodeReport(1, 40, 0, nil), pushed, merged, merged),
-		"GPUs":      list(reportertest.Container(0, 60, 2), reportertest.Container(1, 60, 3)),
-		"wide work": list(reportertest.AddOperations(reportertest.NodeReport(0, 64, 0, nil)), reportertest.NodeReport(1, 1, 0, nil)),
+		"ranks":     sources(ranked(0, 100), ranked(1, 7)),
+		"gaps":      sources(gaps, reportertest.NodeReport(0, 11, 0, nil)),
+		"perf.py":   sources(reportertest.NodeReport(0, 30, 0, nil), perfpy),
+		"the same":  sources(reportertest.NodeReport(1, 40, 0, nil), pushed, merged, merged),
+		"GPUs":      sources(reportertest.Container(0, 60, 2), reportertest.Container(1, 60, 3)),
+		"wide work": sources(reportertest.AddOperations(reportertest.NodeReport(0, 64, 0, nil)), reportertest.NodeReport(1, 1, 0, nil)),
 	}
 	for i := range 23 {
-		cases["many"] = append(cases["many"], list(reportertest.NodeReport(22-i, 13*i+1, i%3, map[string]string{"nodes": "{}"}))...)
+		cases["many"] = append(cases["many"], sources(reportertest.NodeReport(22-i, 13*i+1, i%3, map[string]string{"nodes": "{}"}))...)
 	}
 	for name, r := range reportertest.HostileReports("\"nodes\": {}\x1b<&>\u2028") {
 		if !slices.ContainsFunc(slices.Collect(maps.Values(r.Nodes)), func(n *reporter.Node) bool { return n == nil }) {
-			cases["hostile "+name] = list(r)
+			cases["hostile "+name] = sources(r)
 		}
 	}
 	return cases

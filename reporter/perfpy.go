@@ -92,14 +92,12 @@ func readPerfPy(r *reader) (map[string]Samples, error) {
 	nodes, cells := make(map[string]Samples), 0
 	err := r.object("is not an object, and so not a report", func(quoted []byte) error {
 		name := unquote(quoted)
-		index, err := strconv.ParseUint(name, 10, 31)
+		_, ok := parseIndex(name)
 		_, twice := nodes[name]
 		switch {
-		case err != nil:
+		case !ok:
 			return fmt.Errorf("is not a report: it has no \"schema\", and the key %q is not a node of perf.py's",
 				text.Printable(text.Clip(name, 40)))
-		case strconv.FormatUint(index, 10) != name:
-			return fmt.Errorf("node %q is not an integer", name)
 		case twice:
 			return fmt.Errorf("node %s appears twice", name)
 		}
@@ -229,7 +227,7 @@ func unixTime(ts float64) time.Time {
 func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
 	nodes := make(map[string]*Node, len(samples))
 	for name := range samples {
-		if _, err := strconv.ParseUint(name, 10, 31); err != nil {
+		if _, ok := parseIndex(name); !ok {
 			return nil, fmt.Errorf("encode perf.py's JSON: node %q is not an integer",
 				text.Printable(text.Clip(name, 40)))
 		}

@@ -178,7 +178,7 @@ func TestParsePerfPy_Errors(t *testing.T) {
 		`{"0": []} x`:                           "line 1",
 		`{"a": []}`:                             `the key "a" is not a node of perf.py's`,
 		`{"-1": []}`:                            `the key "-1" is not a node`,
-		`{"00": []}`:                            "not an integer",
+		`{"00": []}`:                            `the key "00" is not a node`,
 		`{"1.5": []}`:                           `the key "1.5" is not a node`,
 		`{"99999999999999999999": []}`:          "is not a node",
 		`{"\u001b[31m": []}`:                    `\\x1b`,

@@ -248,9 +248,9 @@ func (s *scanner) eachNode(take func(name string) error) error {
 
 // checkName returns an error if name is not a node index or is already in before, or if before has maxNodes names.
 func checkName(name string, before map[string]bool) error {
-	i, err := strconv.ParseUint(name, 10, 31)
+	_, ok := parseIndex(name)
 	switch {
-	case err != nil || strconv.FormatUint(i, 10) != name:
+	case !ok:
 		return fmt.Errorf("has a node %q, which is not a node index", text.Printable(text.Clip(name, 40)))
 	case before[name]:
 		return fmt.Errorf("node %s appears twice", name)
@@ -258,6 +258,13 @@ func checkName(name string, before map[string]bool) error {
 		return fmt.Errorf("has more than %d nodes", maxNodes)
 	}
 	return nil
+}
+
+// parseIndex returns the index of a node or rank with the given name. It returns false if the name is not a number as
+// written by strconv.
+func parseIndex(name string) (index int, ok bool) {
+	i, err := strconv.ParseUint(name, 10, 31)
+	return int(i), err == nil && strconv.FormatUint(i, 10) == name
 }
 
 // node reads the node with the given name. Its errors have the position in the file.

@@ -71,10 +71,8 @@ func streamReports(t *testing.T) map[string][]byte {
 // streamMerged returns the file of a report of three nodes.
 func streamMerged(t *testing.T) []byte {
 	t.Helper()
-	return encodedReport(t, mustMerge(t,
-		reporter.SourceReport{Path: "a", Report: reportertest.NodeReport(0, 9, 0, nil)},
-		reporter.SourceReport{Path: "b", Report: reportertest.NodeReport(2, 9, 7, nil)},
-		reporter.SourceReport{Path: "c", Report: reportertest.NodeReport(10, 5, -1, nil)}))
+	return encodedReport(t, mustMerge(t, sources(reportertest.NodeReport(0, 9, 0, nil), reportertest.NodeReport(2, 9, 7, nil),
+		reportertest.NodeReport(10, 5, -1, nil))...))
 }
 
 // sameNumbers compares lists of numbers, with NaN equal to NaN, without reflection for each.
@@ -187,7 +185,7 @@ func TestScan_AcceptsAnyOrderOfKeys(t *testing.T) {
 
 // Both readers report a file that is cut off anywhere, with the position.
 func TestScan_ReportsWhereAFileIsCutOff(t *testing.T) {
-	r := mustMerge(t, reporter.SourceReport{Path: "a", Report: reportertest.NodeReport(0, 2, 0, nil)}, reporter.SourceReport{Path: "b", Report: reportertest.NodeReport(1, 1, 7, nil)})
+	r := mustMerge(t, sources(reportertest.NodeReport(0, 2, 0, nil), reportertest.NodeReport(1, 1, 7, nil))...)
 	for _, n := range r.Nodes { // more keys would only repeat the same checks
 		cutKeys(n.Metrics, 3)
 		cutKeys(n.Summaries, 3)
@@ -339,11 +337,11 @@ func TestScan_LargeNodesAreCompleteAndInOrder(t *testing.T) {
 
 // An error of the caller ends the scan at any node, and is returned unchanged.
 func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
-	var sources []reporter.SourceReport
+	var reports []*reporter.Report
 	for i := range 30 {
-		sources = append(sources, reporter.SourceReport{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
+		reports = append(reports, reportertest.NodeReport(i, 3, 0, nil))
 	}
-	data := encodedReport(t, mustMerge(t, sources...))
+	data := encodedReport(t, mustMerge(t, sources(reports...)...))
 	full := errors.New("no more room")
 	for stop := 1; stop <= 30; stop++ {
 		synctest.Test(t, func(t *testing.T) { // fails if goroutines remain
@@ -369,11 +367,11 @@ func TestScan_StopsAtAnErrorOfTheCaller(t *testing.T) {
 
 // Nodes that the caller does not keep become garbage.
 func TestScan_KeepsNoNode(t *testing.T) {
-	var sources []reporter.SourceReport
+	var reports []*reporter.Report
 	for i := range 10 {
-		sources = append(sources, reporter.SourceReport{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
+		reports = append(reports, reportertest.NodeReport(i, 3, 0, nil))
 	}
-	data := encodedReport(t, mustMerge(t, sources...))
+	data := encodedReport(t, mustMerge(t, sources(reports...)...))
 	var had []weak.Pointer[reporter.Node]
 	if _, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.ColumnFilter{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 		// Collect again: a goroutine that has just stopped may still seem to hold one.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perfagent/perfagent/collector"
@@ -45,32 +46,29 @@ func ReadHead(file io.Reader) (*reporter.Head, error) {
 
 // hostIn reads up to the host in the state of a sample or a snapshot. It returns nil if there is none.
 func hostIn(in *jsontext.Decoder) *reporter.Host {
-	if in.PeekKind() != '{' {
-		return nil
+	type state struct {
+		Host reporter.Host `json:"host"`
 	}
-	_, err := in.ReadToken()
-	for err == nil && in.PeekKind() == '"' {
-		var name jsontext.Token
-		if name, err = in.ReadToken(); err != nil {
-			return nil
-		}
-
-		switch name.String() {
-		case "snapshot", "state":
-			return hostIn(in)
-		case "host":
+	var line struct {
+		Snapshot struct {
+			State state `json:"state"`
+		} `json:"snapshot"`
+		State state `json:"state"`
+	}
+	var host *reporter.Host
+	_ = jsonv2.UnmarshalDecode(in, &line, jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(
+		func(in *jsontext.Decoder, h *reporter.Host) error {
 			data, err := in.ReadValue()
-			host := new(reporter.Host)
-			if err != nil || json.Unmarshal(data, host) != nil {
-				return nil
+			if err == nil && json.Unmarshal(data, h) == nil {
+				host = h
 			}
-			return host
-		}
-		err = in.SkipValue()
-	}
-
-	return nil
+			return errEnough
+		})))
+	return host
 }
+
+// errEnough ends the reading of a line.
+var errEnough = errors.New("the host is known")
 
 // NewestTimes returns the newest timestamp in a journal, by the clock of its node, and the file's modification time, by
 // the clock of the file system. ok is false if the last line is not a sample.

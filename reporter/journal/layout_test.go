@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -80,25 +79,14 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 	}
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
-	j, err := Create(t.TempDir(), head(s, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		if snapshot && i == n/2 {
-			j.wantSnapshot.Store(true)
+	return written(t, head(s, 10), func(j *Journal) {
+		for i := range n {
+			if snapshot && i == n/2 {
+				j.wantSnapshot.Store(true)
+			}
+			j.Observe(s.Next(rec), rec)
 		}
-		sample := s.Next(rec)
-		j.Observe(sample, rec)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data, rec
+	}), rec
 }
 
 // rewritten changes the columns of a journal: move has the old position of each new one, −1 for an
@@ -228,15 +216,7 @@ func TestParse_MissingColumnsAreAbsent(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		for _, n := range []int{1, 8, 61} {
 			data, _ := journalOf(t, n, snapshot)
-			want, err := Parse(data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := Parse(rewritten(t, data, columns, move, counters, nil))
-			if err != nil {
-				t.Fatal(err)
-			}
-
+			want, got := parsed(t, data), parsed(t, rewritten(t, data, columns, move, counters, nil))
 			metrics := want.Nodes["3"].Metrics
 			for _, absent := range []string{"total_net_io_ext_recv_mb", "boot_total_net_io_ext_recv_mb"} {
 				delete(metrics, absent)
@@ -258,10 +238,6 @@ func TestParse_IgnoresUnknownColumnsInAnyOrder(t *testing.T) {
 	ours := keysOf(firstColumns())
 	for _, snapshot := range []bool{false, true} {
 		data, _ := journalOf(t, 61, snapshot)
-		want, err := Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
 		columns, move := []string{"gpu_percent"}, []int{-1}
 		for i := range ours { // in reverse order, with a new one in the middle
 			k := len(ours) - 1 - i
@@ -274,11 +250,8 @@ func TestParse_IgnoresUnknownColumnsInAnyOrder(t *testing.T) {
 		for i, c := range firstCounters() { // also in reverse order, with two new ones
 			counters, names = slices.Insert(counters, 1, i), slices.Insert(names, 1, c.Key())
 		}
-		got, err := Parse(rewritten(t, data, columns, move, append(counters, -1), append(names, "tape_io_write_mb")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameBut(t, fmt.Sprint("snapshot ", snapshot), want, got)
+		got := parsed(t, rewritten(t, data, columns, move, append(counters, -1), append(names, "tape_io_write_mb")))
+		sameBut(t, fmt.Sprint("snapshot ", snapshot), parsed(t, data), got)
 	}
 }
 
@@ -291,11 +264,7 @@ func TestParse_CountsLinesOfAnotherWidthAsDamaged(t *testing.T) {
 	short := strings.SplitAfter(string(rewritten(t, data, columns, move, counters, nil)), "\n")
 	ours, all, _ := without(nil)
 	fewer := strings.SplitAfter(string(rewritten(t, data, ours, all, counters[1:], nil)), "\n")
-	r, err := Parse([]byte(head + "\n" + short[3] + fewer[3] + rest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := r.Nodes["3"]
+	n := parsed(t, []byte(head+"\n"+short[3]+fewer[3]+rest)).Nodes["3"]
 	if n.Sampling.Samples != 20 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return m.What == "journal" && strings.Contains(m.Why, "damaged lines, left out: 2")
 	}) {
@@ -306,7 +275,7 @@ func TestParse_CountsLinesOfAnotherWidthAsDamaged(t *testing.T) {
 			t.Errorf("head with the columns %v: Parse: error %v, want none", columns, err)
 		}
 	}
-	_, err = Parse(rewritten(t, data, nil, move, counters, nil))
+	_, err := Parse(rewritten(t, data, nil, move, counters, nil))
 	if err == nil || !strings.Contains(err.Error(), "names no columns") {
 		t.Errorf("head without columns: error %v, want \"names no columns\"", err)
 	}
