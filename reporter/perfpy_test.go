@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/internal/text"
@@ -86,38 +85,6 @@ func TestNewPerfPyReport_KeepsTheTimesOfTheRun(t *testing.T) {
 		t.Errorf("run %+v, want 5.5 s from %v", r.Run, reportertest.RunStart)
 	}
 	checkGolden(t, r.Nodes["0"])
-}
-
-// perf.py's ring, its file, and the report read from it have the golden table of
-// capacity 10.
-func TestParsePerfPy_KeepsTheGoldenRing(t *testing.T) {
-	for n, kept := range map[int][]float64{
-		10: {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 11: {1, 3, 5, 7, 9}, 12: {1, 3, 5, 7, 9, 12}, 13: {1, 3, 5, 7, 9, 12},
-		15: {1, 3, 5, 7, 9, 12, 14}, 20: {1, 3, 5, 7, 9, 12, 14, 16, 18, 20}, 22: {1, 5, 9, 14, 18}, 24: {1, 5, 9, 14, 18, 24},
-		28: {1, 5, 9, 14, 18, 24, 28}, 44: {1, 9, 18, 28, 36}, 48: {1, 9, 18, 28, 36, 48}, 60: {1, 9, 18, 28, 36, 48, 56},
-	} {
-		ring := series.NewDecimator[collector.Sample](10)
-		for i := range n {
-			row := slices.Clone(reportertest.PerfPyRows[i%5])
-			row[collector.Timestamp] = float64(i + 1)
-			ring.Add(reportertest.PerfPySample(row))
-		}
-		data, err := reporter.EncodePerfPy(map[string][]collector.Sample{"0": ring.Items()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := reporter.ParsePerfPy(data, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := r.Nodes["0"].Samples.Column("timestamp"); !slices.Equal(got, kept) {
-			t.Errorf("%d samples: the ring kept %v, want %v", n, got, kept)
-		}
-		hours := (kept[len(kept)-1] - 1) * 2 / 3600
-		if got := r.Nodes["0"].Metrics[reporter.MetricCPUHours]; math.Abs(got-hours) > 1e-9 {
-			t.Errorf("%d samples: %v CPU hours, want %v", n, got, hours)
-		}
-	}
 }
 
 func TestParsePerfPy_AbsentMetricsHaveReasons(t *testing.T) {

@@ -21,8 +21,9 @@ import (
 type reader struct {
 	*jsontext.Decoder
 	// at is the start of the last value that was read.
-	at  int64
-	err error // from a custom method of decode
+	at    int64
+	err   error          // from a custom method of decode
+	input *boundedReader // nil for a text in memory
 }
 
 func newReader(in io.Reader) *reader {
@@ -75,12 +76,21 @@ func (r *reader) array(otherwise string, element func() error) error {
 // read. Any other value is an error with the text otherwise.
 func (r *reader) object(otherwise string, member func(quoted []byte) error) error {
 	return r.each('{', '}', otherwise, func() error {
+		r.mark()
 		quoted, err := r.value()
 		if err != nil {
 			return err
 		}
+		r.mark()
 		return member(quoted)
 	})
+}
+
+// mark begins a key or a value to which the size limit of the input applies: of the report, or of its nodes.
+func (r *reader) mark() {
+	if r.input != nil && r.StackDepth() <= 2 {
+		r.input.mark = r.InputOffset()
+	}
 }
 
 // each reads an array or object, from its opening bracket to its closing one, and calls part for each element or

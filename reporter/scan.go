@@ -128,6 +128,7 @@ var errNoNodes = errors.New("has no nodes")
 func (s *scanner) open() {
 	s.input = &boundedReader{file: io.NewSectionReader(s.file, 0, s.size), limit: s.limit}
 	s.in = newReader(s.input)
+	s.in.input = s.input
 }
 
 // pass reads the file from its start to its end.
@@ -136,31 +137,11 @@ func (s *scanner) pass(take func(name string) error) error {
 	if s.in.PeekKind() != '{' {
 		return ErrForeign
 	}
-	if err := s.members(func(key string) error { return s.member(canonical(key), take) }); err != nil {
+	err := s.in.object("", func(quoted []byte) error { return s.member(canonical(unquote(quoted)), take) })
+	if err != nil {
 		return err
 	}
 	return s.end()
-}
-
-// members reads an object, and calls member to read the value of each key. The size limit applies to each key and to
-// each value.
-func (s *scanner) members(member func(key string) error) error {
-	_, err := s.in.ReadToken()
-	for err == nil {
-		s.input.mark = s.in.InputOffset()
-		if s.in.PeekKind() == '}' {
-			_, err = s.in.ReadToken()
-			return err
-		}
-		quoted, errKey := s.in.value()
-		if errKey != nil {
-			return errKey
-		}
-		key := unquote(quoted)
-		s.input.mark = s.in.InputOffset()
-		err = member(key)
-	}
-	return err
 }
 
 // end checks that nothing follows the report.
@@ -233,7 +214,8 @@ func (s *scanner) eachNode(take func(name string) error) error {
 	}
 
 	names := make(map[string]bool)
-	err := s.members(func(name string) error {
+	err := s.in.object("", func(quoted []byte) error {
+		name := unquote(quoted)
 		if err := checkName(name, names); err != nil {
 			return &positionError{s.in.InputOffset(), err}
 		}

@@ -79,29 +79,22 @@ func NewestTimes(path string) (newest, written time.Time, ok bool) {
 	}
 	defer f.Close()
 
-	st, err := f.Stat()
-	if err != nil {
-		return newest, written, false
-	}
-
 	var head Head
-	if json.NewDecoder(io.LimitReader(f, maxLine)).Decode(&head) != nil {
-		return newest, written, false
-	}
-	at := slices.Index(head.Columns, collector.Timestamp.Key())
-
 	var line struct {
 		Values reporter.Numbers `json:"sample"`
 	}
-	if json.Unmarshal(lastLine(f, st.Size()), &line) != nil || at < 0 || at >= len(line.Values) {
+	st, err := f.Stat()
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(f, maxLine)).Decode(&head)
+	}
+	if err == nil {
+		err = json.Unmarshal(lastLine(f, st.Size()), &line)
+	}
+	at := slices.Index(head.Columns, collector.Timestamp.Key())
+	if err != nil || at < 0 || at >= len(line.Values) || !(line.Values[at] > 0 && line.Values[at] < math.MaxInt32) {
 		return newest, written, false
 	}
-	seconds := line.Values[at]
-	if !(seconds > 0 && seconds < math.MaxInt32) {
-		return newest, written, false
-	}
-
-	return time.UnixMicro(int64(seconds * 1e6)), st.ModTime(), true
+	return time.UnixMicro(int64(line.Values[at] * 1e6)), st.ModTime(), true
 }
 
 // maxLine is the size of the longest line that NewestTimes reads.
@@ -114,10 +107,8 @@ func lastLine(f *os.File, size int64) []byte {
 		return nil
 	}
 	tail = tail[:len(tail)-1]
-	from := bytes.LastIndexByte(tail, '\n')
-	if from < 0 {
-		return nil
+	if from := bytes.LastIndexByte(tail, '\n'); from >= 0 {
+		return tail[from+1:]
 	}
-
-	return tail[from+1:]
+	return nil
 }
