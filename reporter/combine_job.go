@@ -84,8 +84,9 @@ func (j *Job) add(o *Job) {
 	}
 	if j.Cgroup != o.Cgroup {
 		j.Cgroup, j.CgroupPeakMB = "", 0
+	} else {
+		j.CgroupPeakMB = max(j.CgroupPeakMB, o.CgroupPeakMB)
 	}
-	j.CgroupPeakMB = max(j.CgroupPeakMB, o.CgroupPeakMB)
 }
 
 // jobMetrics combines the metrics of the job. It needs the series of n.

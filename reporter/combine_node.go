@@ -90,13 +90,11 @@ func (c *combiner) combineParts() *Node {
 
 // identity returns the part of the identity that the ranks of the node have in common.
 func (c *combiner) identity() *Identity {
-	i := slices.IndexFunc(c.parts, func(p *rankPart) bool { return p.Identity != nil })
-	if i < 0 {
-		return nil
+	common := joinedOf(c.parts, func(p *rankPart) *Identity { return p.Identity }, func(_, _ *Identity) {})
+	if common != nil {
+		common.Rank, common.LocalRank = nil, nil
 	}
-	common := *c.parts[i].Identity
-	common.Rank, common.LocalRank = nil, nil
-	return &common
+	return common
 }
 
 // agent adds up the CPU time of the perfagents, and takes their highest memory.

@@ -251,13 +251,7 @@ func (c *combiner) valuesOnAxis(p *rankPart, values []float64) []float64 {
 	return out
 }
 
-func absentNumbers(n int) Numbers {
-	out := make(Numbers, n)
-	for i := range out {
-		out[i] = math.NaN()
-	}
-	return out
-}
+func absentNumbers(n int) Numbers { return slices.Repeat(Numbers{math.NaN()}, n) }
 
 // band returns the band of key in the envelope of. It returns false if there is none that is as long as the part's
 // samples.

@@ -172,19 +172,15 @@ func TestParsePerfPy_Errors(t *testing.T) {
 }
 
 func TestEncodePerfPy_Layout(t *testing.T) {
-	for want, samples := range map[string]map[string][]collector.Sample{
-		`{}`:                  nil,
-		"{\n    \"0\": []\n}": {"0": nil},
-		"{\n    \"2\": [\n        {}\n    ],\n    \"10\": []\n}":                                                  {"10": nil, "2": {reportertest.PerfPySample(nil)}},
-		"{\n    \"0\": [\n        {\n            \"cpu_pct_per_cpu_avg\": 12.5\n        },\n        {}\n    ]\n}": {"0": {reportertest.PerfPySample([]float64{12.5}), reportertest.PerfPySample(nil)}},
+	for want, samples := range map[string][]collector.Sample{
+		"{\n    \"2\": []\n}": nil,
+		"{\n    \"2\": [\n        {\n            \"cpu_pct_per_cpu_avg\": 12.5\n        },\n        {}\n    ]\n}": {
+			reportertest.PerfPySample([]float64{12.5}), reportertest.PerfPySample(nil),
+		},
 	} {
-		got, err := reporter.EncodePerfPy(samples)
-		if err != nil || string(got) != want {
+		if got, err := reporter.EncodePerfPy(2, samples); err != nil || string(got) != want {
 			t.Errorf("EncodePerfPy returned %s, error %v, want %s", got, err, want)
 		}
-	}
-	if _, err := reporter.EncodePerfPy(map[string][]collector.Sample{"x\x1b": nil}); err == nil || !strings.Contains(err.Error(), "not an integer") {
-		t.Errorf("node \"x\\x1b\": error %v, want one with \"not an integer\"", err)
 	}
 }
 
@@ -200,14 +196,14 @@ func pythonFloats() []float64 {
 // The encoding equals Python's json.dump byte for byte, in keys and numbers.
 func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
 	python := testenv.Python(t)
-	samples := map[string][]collector.Sample{"0": nil, "3": reportertest.PerfPySamples(), "12": {reportertest.PerfPySample(nil)}}
+	samples := append(reportertest.PerfPySamples(), reportertest.PerfPySample(nil))
 	floats := pythonFloats()
 	for len(floats) > 0 {
 		n := min(len(floats), collector.NumPerfPyKeys)
-		samples["3"] = append(samples["3"], reportertest.PerfPySample(floats[:n]))
+		samples = append(samples, reportertest.PerfPySample(floats[:n]))
 		floats = floats[n:]
 	}
-	got, err := reporter.EncodePerfPy(samples)
+	got, err := reporter.EncodePerfPy(3, samples)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,25 +265,20 @@ func FuzzPerfPy(f *testing.F) {
 		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
 			t.Error(err)
 		}
-		samples := make(map[string][]collector.Sample)
 		for name, n := range r.Nodes {
 			if len(n.Metrics)+len(n.Missing) != 18 {
 				t.Errorf("node %s: %d metrics and %d missing, want 18 together", name, len(n.Metrics), len(n.Missing))
 			}
-			samples[name] = kept(n.Samples)
-		}
-		again, err := reporter.EncodePerfPy(samples)
-		if err != nil {
-			t.Fatal(err)
-		}
-		second, err := reporter.ParsePerfPy(again, cpus)
-		if err != nil {
-			t.Fatalf("ParsePerfPy of what EncodePerfPy wrote: %v in %s", err, again)
-		}
-		for name, n := range r.Nodes {
-			if fmt.Sprint(second.Nodes[name].Metrics) != fmt.Sprint(n.Metrics) {
-				t.Errorf("node %s: metrics %v, after encoding and parsing again %v, want them unchanged", name,
-					n.Metrics, second.Nodes[name].Metrics)
+			again, err := reporter.EncodePerfPy(0, kept(n.Samples))
+			if err != nil {
+				t.Fatal(err)
+			}
+			second, err := reporter.ParsePerfPy(again, cpus)
+			if err != nil {
+				t.Fatalf("ParsePerfPy of what EncodePerfPy wrote: %v in %s", err, again)
+			}
+			if got := second.Nodes["0"].Metrics; fmt.Sprint(got) != fmt.Sprint(n.Metrics) {
+				t.Errorf("node %s: metrics %v, after encoding and parsing again %v, want them unchanged", name, n.Metrics, got)
 			}
 		}
 	})

@@ -37,9 +37,9 @@ func BurstBucket(buckets int) int { return buckets * 3 / 5 }
 // start returns the start of a large report.
 func start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Large returns the report of node i of a run of several nodes, with the given number of buckets, two or more. A thousand
-// buckets are 1 MB of JSON. The load of each node varies differently, below 65 %, but on one node, for two seconds, all
-// CPUs are busy and the disk is written to.
+// Large returns the report of node i of a run of several nodes, with the given number of buckets, two or more. A
+// thousand buckets are 1 MB of JSON. The load of each node varies differently, below 65 %, but on one node, for two
+// seconds, all CPUs are busy and the disk is written to.
 func Large(i, nodes, buckets int) *reporter.Report {
 	rec := recording(i, buckets, i == BurstNode(nodes))
 	end := reporter.Time{Time: rec.Start.Wall.Add(rec.End.Mono)}
@@ -52,18 +52,9 @@ func Large(i, nodes, buckets int) *reporter.Report {
 		Run: reporter.Run{ID: "large", Command: []string{"srun", "python", "train.py", "--nodes", strconv.Itoa(nodes)},
 			Start: began, End: end, WallSeconds: wall, ExitCode: &exit, Tags: map[string]string{"team": "blue"}},
 		Recording: rec,
-		Job: &reporter.Job{
-			PID:               4242 + i,
-			ExitCode:          new(0),
-			Start:             began,
-			End:               end,
-			UserSeconds:       math.Round(wall * cpus / 5),
-			SystemSeconds:     math.Round(wall),
-			MaxRSSMB:          1536.5,
-			BlockReadMB:       210.25,
-			MinorFaults:       123456,
-			VoluntarySwitches: 65432,
-		},
+		Job: &reporter.Job{PID: 4242 + i, ExitCode: new(0), Start: began, End: end,
+			UserSeconds: math.Round(wall * cpus / 5), SystemSeconds: math.Round(wall), MaxRSSMB: 1536.5,
+			BlockReadMB: 210.25, MinorFaults: 123456, VoluntarySwitches: 65432},
 		Agent: reporter.Agent{Version: "test", CPUSeconds: 0.25, MaxRSSMB: 14},
 	})
 }
@@ -72,16 +63,8 @@ func Large(i, nodes, buckets int) *reporter.Report {
 func recording(i, buckets int, burst bool) *collector.Recording {
 	began := host.Instant{Wall: start()}
 	rec := collector.NewRecording(began, time.Second, buckets)
-	rec.Host = host.Info{
-		Hostname: fmt.Sprintf("node-%04d", i),
-		BootID:   "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef",
-		OS:       "linux",
-		Kernel:   "6.12.0",
-		Arch:     "amd64",
-		CPUModel: "Simulated CPU",
-		CPUs:     cpus,
-		MemoryMB: memoryMB,
-	}
+	rec.Host = host.Info{Hostname: fmt.Sprintf("node-%04d", i), BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef",
+		OS: "linux", Kernel: "6.12.0", Arch: "amd64", CPUModel: "Simulated CPU", CPUs: cpus, MemoryMB: memoryMB}
 
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	n := node{random: rand.New(rand.NewPCG(uint64(i), 0)), phase: float64(i) / 7}
@@ -116,14 +99,7 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 
 	wave := 0.5 + 0.5*math.Sin(n.phase+float64(second)/400)
 	busy := 10 + 40*wave + 10*n.random.Float64()
-	rates := [6]float64{
-		20 * wave * n.random.Float64(),
-		5 * wave,
-		0,
-		30 * n.random.Float64(),
-		0,
-		25 * n.random.Float64(),
-	}
+	rates := [6]float64{20 * wave * n.random.Float64(), 5 * wave, 0, 30 * n.random.Float64(), 0, 25 * n.random.Float64()}
 
 	low, high := busy/2, min(100, busy*1.5)
 	if burst {
