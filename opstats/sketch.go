@@ -2,8 +2,6 @@ package opstats
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -248,8 +246,7 @@ func (s *Sketch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. An impossible Sketch is an error: negative counts, a total above 2^53,
-// a range that does not fit the bins. Unknown keys are ignored.
+// UnmarshalJSON reads the output of MarshalJSON. Unknown keys are ignored.
 func (s *Sketch) UnmarshalJSON(data []byte) error {
 	return readJSON("sketch", data, s, sketchJSON.sketch)
 }
@@ -272,80 +269,44 @@ func (b *bins) list() []int64 {
 	return list
 }
 
-// sketch checks the JSON form and returns it as a Sketch.
+// sketch returns the JSON form as a Sketch.
 func (w sketchJSON) sketch() (s Sketch, err error) {
 	s = Sketch{count: w.Zeros, zeros: w.Zeros}
-	if w.Zeros > maxCount {
-		return s, fmt.Errorf("count %d of zeros is out of range", w.Zeros)
-	}
 	for b, list := range map[*bins][]int64{&s.positive: w.Positive, &s.negative: w.Negative} {
-		n, err := b.read(list, maxCount-s.count)
-		if err != nil {
-			return s, err
+		n, ok := b.read(list)
+		if !ok {
+			return s, ErrMalformed
 		}
 		s.count += n
 	}
-
-	if (w.Min == nil) != (s.count == 0) || (w.Max == nil) != (s.count == 0) {
-		return s, errors.New("min and max must be present if the count is above 0, and only then")
-	}
-	if s.count > 0 {
+	if w.Min != nil && w.Max != nil {
 		s.min, s.max = *w.Min, *w.Max
-		err = s.checkRange()
 	}
 
-	return s, err
+	return s, nil
 }
 
-// read fills empty bins from a list and returns the sum of its counts, which must not exceed most.
-func (b *bins) read(list []int64, most uint64) (sum uint64, err error) {
+// read fills empty bins from a list and returns the sum of its counts. It reports false for a list that would not fit,
+// and for negative counts.
+func (b *bins) read(list []int64) (sum uint64, ok bool) {
 	if len(list) == 0 {
-		return 0, nil
+		return 0, true
+	}
+	first, counts := int(list[0]), list[1:]
+	if first < binOf(minSize) || first > binOf(limit) || len(counts) > maxBins {
+		return 0, false
 	}
 
-	first, counts := list[0], list[1:]
-	last := first + int64(len(counts)) - 1
-	if least, most := int64(binOf(minSize)), int64(binOf(limit)); first < least || first > most || last > most {
-		return 0, fmt.Errorf("bins %d to %d are out of range", first, last)
-	}
-	if len(counts) == 0 || len(counts) > maxBins || counts[0] == 0 || counts[len(counts)-1] == 0 {
-		return 0, fmt.Errorf("a list of %d counts that begins or ends with 0, or is too long", len(counts))
-	}
-
-	b.include(int(last))
+	b.include(first + len(counts) - 1)
 	for i, n := range counts {
-		if n < 0 || uint64(n) > most-sum {
-			return 0, fmt.Errorf("count %d is out of range", n)
+		if n < 0 {
+			return 0, false
 		}
 		if n > 0 {
 			sum += uint64(n)
-			b.add(int(first)+i, uint64(n))
+			b.add(first+i, uint64(n))
 		}
 	}
 
-	return sum, nil
-}
-
-// checkRange returns an error if the range of values from outside does not fit the bins.
-func (s *Sketch) checkRange() error {
-	fits := inRange(s.min) && inRange(s.max) && s.min <= s.max && s.negative.reaches(-s.min) && s.positive.reaches(s.max)
-	if !fits {
-		return fmt.Errorf("min %v and max %v do not fit the bins", s.min, s.max)
-	}
-	return nil
-}
-
-// reaches reports whether the largest size in the bins is size; without bins, size must not be positive. The logarithm
-// on another machine may differ in its last bit, so the bin may be an adjacent one.
-func (b *bins) reaches(size float64) bool {
-	last := len(b.counts) - 1
-	for last >= 0 && b.at(last) == 0 {
-		last--
-	}
-	if last < 0 || !(size > 0) {
-		return last < 0 && size <= 0
-	}
-	distance := binOf(size) - (b.first + last)
-
-	return distance >= -1 && distance <= 1
+	return sum, true
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
@@ -139,16 +140,16 @@ func (in *Intake) ScrapeNow() {
 	}
 }
 
-// Collect appends the mean of each timeline since the last Collect, counts the datagrams that the kernel has dropped,
-// and returns the means and the keys of the timelines. It is called with each sample, and does not allocate if means
+// Collect appends the Stat of each timeline since the last Collect, counts the datagrams that the kernel has dropped,
+// and returns the Stats and the keys of the timelines. It is called with each sample, and does not allocate if stats
 // has room and there is no new timeline.
-func (in *Intake) Collect(at time.Time, means []aggregate.WeightedMean) ([]aggregate.WeightedMean, []string) {
+func (in *Intake) Collect(at time.Time, stats []series.Stat) ([]series.Stat, []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
 	in.catchUp()
 	in.countDrops()
-	return in.aggregator.Collect(at, means), in.aggregator.TimelineKeys()
+	return in.aggregator.Collect(at, stats), in.aggregator.TimelineKeys()
 }
 
 // countDrops counts the datagrams that the kernel has dropped since the last call.

@@ -283,7 +283,7 @@ func TestIntake_CopyDoesNotChange(t *testing.T) {
 		early = in.CopyAggregator()
 	}
 	means, keys := in.Collect(time.Now(), nil)
-	if !slices.Equal(keys, []string{"counter:a:per_second"}) || len(means) != 1 || !(means[0].Mean > 0) {
+	if !slices.Equal(keys, []string{"counter:a:per_second"}) || len(means) != 1 || !(means[0].Mean() > 0) {
 		t.Errorf("Collect gives keys %v, means %v; want counter:a:per_second with a mean above 0", keys, means)
 	}
 	send(t, conn, "a:5|c")

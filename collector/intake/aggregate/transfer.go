@@ -22,7 +22,7 @@ type transfer struct {
 // addTransfer adds a transfer, a failure, or the data of an interval.
 func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
 	var data opstats.Transfers
-	if e.Kind == wire.TransferData && data.UnmarshalJSON(e.Data) != nil {
+	if e.Kind == wire.TransferData && data.ReadData(e.Data) != nil {
 		return b.refuse(e.Data, wire.Malformed)
 	}
 	t := b.transfer(e.Series)
