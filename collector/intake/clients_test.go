@@ -151,7 +151,7 @@ sys.stdin.read()
 func TestClients_PrometheusIsScraped(t *testing.T) {
 	interpreter := python(t)
 	free := opened(t, "on")
-	port := fmt.Sprint(free.sockets[0].port.Port())
+	port := fmt.Sprint(portOf(free.sockets[0]))
 	in := scraping(t, 50*time.Millisecond, "http://127.0.0.1:"+port+"/metrics")
 	in.Start(time.Now())
 	wait(t, in, "first scrape", scrapes(1)) // no server yet

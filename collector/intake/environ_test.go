@@ -53,7 +53,7 @@ func TestParseEndpoint(t *testing.T) {
 func at(ports ...string) *Intake {
 	in := &Intake{}
 	for _, p := range ports {
-		in.sockets = append(in.sockets, &socket{port: netip.MustParseAddrPort(p)})
+		in.sockets = append(in.sockets, &socket{address: jobAddress(netip.MustParseAddrPort(p))})
 	}
 	return in
 }

@@ -43,12 +43,10 @@ type Intake struct {
 	sockets  []*socket
 	scrapers []*scraper
 
-	closing   chan struct{} // closed by Close
-	wake      func()        // ends the wait for datagrams
+	open      context.Context // until Close
+	stop      context.CancelFunc
 	receivers sync.WaitGroup
-	stop      context.CancelFunc // ends the scrapes
 	scrapes   sync.WaitGroup
-	reading   sync.Mutex // held by the scraper that parses its body
 
 	mu           sync.Mutex // guards the fields below
 	aggregator   *aggregate.Aggregator
@@ -71,10 +69,21 @@ func Open(o Options) (*Intake, error) {
 
 	start := o.Now()
 	in := &Intake{
-		options: o, closing: make(chan struct{}), began: time.Now(), budget: budget{most: maxUse},
-		stop: func() {}, wake: func() {}, aggregator: aggregate.New(aggregate.Options{Charts: o.Charts}, start),
+		options: o, began: time.Now(), budget: budget{most: maxUse},
+		aggregator: aggregate.New(aggregate.Options{Charts: o.Charts}, start),
 	}
-	err := in.openSockets()
+	in.open, in.stop = context.WithCancel(context.Background())
+
+	var err error
+	if o.Address != (Address{}) {
+		in.sockets, err = openSockets(o.Address)
+	}
+	if err != nil {
+		in.sockets, err = nil, fmt.Errorf("receive operations: %w", err)
+	}
+	for _, s := range in.sockets {
+		s.source = in.aggregator.AddSource(s.kind, s.address)
+	}
 	for _, u := range o.Endpoints {
 		in.scrapers = append(in.scrapers, newScraper(in, u))
 	}
@@ -82,37 +91,9 @@ func Open(o Options) (*Intake, error) {
 	return in, err
 }
 
-// openSockets opens all sockets of the Address, or none.
-func (in *Intake) openSockets() error {
-	a := in.options.Address
-	if a.IsZero() {
-		return nil
-	}
-
-	var opened []*socket
-	var err error
-	if a.Path != "" {
-		opened, err = openUnix(a.Path)
-	} else {
-		opened, err = openUDP(a)
-	}
-	if err != nil {
-		return fmt.Errorf("receive operations: %w", err)
-	}
-	for _, s := range opened {
-		s.in = in
-		s.source = in.aggregator.AddSource(s.kind, s.address)
-	}
-	in.sockets = opened
-
-	return nil
-}
-
 // Start begins to receive and to scrape, in new goroutines. jobStart is the start of the job. Datagrams that came since
 // Open are not lost.
 func (in *Intake) Start(jobStart time.Time) {
-	ctx, cancel := context.WithCancel(context.Background())
-	in.stop = cancel
 	if err := in.begin(); err != nil { // Close still reads the sockets
 		in.mu.Lock()
 		for _, s := range in.sockets {
@@ -125,7 +106,7 @@ func (in *Intake) Start(jobStart time.Time) {
 	}
 	for _, s := range in.scrapers {
 		s.endpoint = aggregate.NewEndpoint(jobStart, in.options.Booted)
-		in.scrapes.Go(func() { s.run(ctx) })
+		in.scrapes.Go(func() { s.run(in.open) })
 	}
 }
 
@@ -147,7 +128,11 @@ func (in *Intake) Collect(at time.Time, stats []series.Stat) ([]series.Stat, []s
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	in.catchUp()
+	for _, s := range in.sockets { // what came during a pause belongs to this sample
+		if !in.closed && in.budget.pause(time.Since(in.began)) == 0 {
+			in.read(s)
+		}
+	}
 	in.countDrops()
 	return in.aggregator.Collect(at, stats), in.aggregator.TimelineKeys()
 }
@@ -200,20 +185,17 @@ func (in *Intake) Close() *aggregate.Aggregator {
 	if !already {
 		in.drain()
 		in.closed = true
-		close(in.closing)
 	}
 	in.mu.Unlock()
 	if already {
 		return in.CopyAggregator()
 	}
 
-	in.wake()
+	in.stop()
 	in.receivers.Wait()
 	for _, s := range in.sockets {
 		_ = s.close() // everything was read, and the socket is not needed any more
 	}
-
-	in.stop()
 	timeout.Call(maxClose, func() bool { in.scrapes.Wait(); return true })
 
 	in.mu.Lock()
@@ -235,7 +217,7 @@ func (in *Intake) drain() {
 	defer runtime.UnlockOSThread()
 	began := threadTime()
 	for _, s := range in.sockets {
-		for s.discarding = false; s.readMore(); s.discarding = threadTime()-began > maxDrain {
+		for s.discarding = false; in.read(s); s.discarding = threadTime()-began > maxDrain {
 			if threadTime()-began > 2*maxDrain {
 				break
 			}

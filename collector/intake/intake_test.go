@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,9 @@ func sender(t testing.TB, in *Intake, socket int) net.Conn {
 
 	return conn
 }
+
+// portOf returns the port of a socket.
+func portOf(s *socket) uint16 { return netip.MustParseAddrPort(s.address).Port() }
 
 func send(t testing.TB, conn net.Conn, datagrams ...string) {
 	t.Helper()
@@ -147,7 +151,7 @@ func TestIntake_TakenPortIsAnError(t *testing.T) {
 
 func TestIntake_OpensGivenPortAndTheNext(t *testing.T) {
 	free := opened(t, "on") // its first port may have a free neighbour, or not
-	port := free.sockets[0].port.Port()
+	port := portOf(free.sockets[0])
 	closed(t, free)
 	a, err := ParseAddress(fmt.Sprint(port))
 	if err != nil {
@@ -157,8 +161,8 @@ func TestIntake_OpensGivenPortAndTheNext(t *testing.T) {
 	if err != nil {
 		t.Skipf("needs two neighbouring free ports: %v", err)
 	}
-	if in.sockets[0].port.Port() != port || in.sockets[1].port.Port() != port+1 {
-		t.Errorf("opened %v and %v, want ports %d and %d", in.sockets[0].port, in.sockets[1].port, port, port+1)
+	if portOf(in.sockets[0]) != port || portOf(in.sockets[1]) != port+1 {
+		t.Errorf("opened %s and %s, want ports %d and %d", in.sockets[0].address, in.sockets[1].address, port, port+1)
 	}
 	in.Close()
 }

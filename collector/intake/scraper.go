@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"syscall"
 	"time"
 
@@ -128,10 +127,11 @@ func (s *scraper) read(ctx context.Context) error {
 		return err
 	}
 
-	s.in.reading.Lock()
-	defer s.in.reading.Unlock()
-
-	return s.endpoint.Read(&bodyReader{response.Body, maxBody, &s.in.reading})
+	body := &io.LimitedReader{R: response.Body, N: maxBody + 1}
+	if err = s.endpoint.Read(body); body.N <= 0 {
+		err = fmt.Errorf("the response is longer than %d MiB", maxBody>>20)
+	}
+	return err
 }
 
 // isUnreachable reports whether an error means that there is no server. A server that does not respond may only be
@@ -140,26 +140,6 @@ func isUnreachable(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
 	return ok && failed.Op == "dial" && !failed.Timeout() &&
 		!errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) // no free descriptors on our side
-}
-
-// A bodyReader reads a body in parts. While it waits for a part, other scrapers may parse their bodies.
-type bodyReader struct {
-	body    io.Reader
-	left    int         // bytes that the body may still have
-	reading *sync.Mutex // held while a part is parsed
-}
-
-// Read implements io.Reader.
-func (p *bodyReader) Read(piece []byte) (n int, err error) {
-	p.reading.Unlock()
-	defer p.reading.Lock()
-
-	n, err = p.body.Read(piece)
-	if p.left -= n; p.left < 0 {
-		return 0, fmt.Errorf("the response is longer than %d MiB", maxBody>>20)
-	}
-
-	return n, err
 }
 
 // checkResponse returns an error unless the response may be Prometheus text.

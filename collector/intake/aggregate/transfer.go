@@ -65,17 +65,17 @@ func (b *Aggregator) transfer(name []byte) *transfer {
 }
 
 // failures has the methods that count failures.
-var failures = map[wire.FailureKind]func(*opstats.Transfers){
-	wire.FailedTransfer:     (*opstats.Transfers).RecordFailedTransfer,
-	wire.FailedNotification: (*opstats.Transfers).RecordFailedNotification,
-	wire.KVExpired:          (*opstats.Transfers).RecordKVExpired,
+var failures = map[string]func(*opstats.Transfers){
+	"transfer":     (*opstats.Transfers).RecordFailedTransfer,
+	"notification": (*opstats.Transfers).RecordFailedNotification,
+	"kv_expired":   (*opstats.Transfers).RecordKVExpired,
 }
 
 // add adds the data of an event.
 func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) error {
 	switch e.Kind {
 	case wire.TransferFailure:
-		failures[e.Failure](&t.Records)
+		failures[string(e.Text)](&t.Records)
 		return nil
 	case wire.TransferData:
 		n, seconds := data.Sum(opstats.TransferDuration)
@@ -86,8 +86,8 @@ func (t *transfer) add(e *wire.Event, data *opstats.Transfers, at time.Time) err
 	}
 
 	x := e.Transfer
-	err := t.Records.Record(opstats.Transfer{XferMicros: x.XferMicros, PostMicros: x.PostMicros, Bytes: x.Bytes,
-		Descriptors: x.Descriptors, End: at})
+	x.End = at
+	err := t.Records.Record(x)
 	if err == nil {
 		t.interval.add(x.XferMicros/1000, 1)
 		t.interval.bytes += x.Bytes

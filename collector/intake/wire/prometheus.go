@@ -162,7 +162,7 @@ func (t *PrometheusReader) comment(line []byte) error {
 
 	name, rest := word(rest)
 	kind, rest := word(rest)
-	if metricNameLen(name) != len(name) || len(name) == 0 || len(rest) > 0 {
+	if nameLength(name, ':') != len(name) || len(name) == 0 || len(rest) > 0 {
 		return errors.New("a TYPE line is not \"# TYPE NAME TYPE\"")
 	}
 	known := false
@@ -176,7 +176,7 @@ func (t *PrometheusReader) comment(line []byte) error {
 
 // sample parses NAME{LABELS} VALUE [TIMESTAMP], or only the name of a truncated line.
 func (t *PrometheusReader) sample(line []byte, whole bool) error {
-	n := metricNameLen(line)
+	n := nameLength(line, ':')
 	if n == 0 {
 		return fmt.Errorf("%q is not the name of a metric", short(line))
 	}
@@ -188,7 +188,7 @@ func (t *PrometheusReader) sample(line []byte, whole bool) error {
 		s.Name, s.Reason = name, TooLong
 		return nil
 	}
-	t.builder.reset()
+	t.builder.n = 0
 	t.identify(name)
 	if len(rest) > 0 && rest[0] == '{' {
 		var err error
@@ -246,7 +246,7 @@ func (t *PrometheusReader) labels(rest []byte) ([]byte, error) {
 			return rest[1:], nil
 		}
 
-		n := labelNameLen(rest)
+		n := nameLength(rest, '_')
 		name := rest[:n]
 		rest = skipSpace(rest[n:])
 		if n == 0 || len(rest) == 0 || rest[0] != '=' {
@@ -364,12 +364,6 @@ func skipSpace(b []byte) []byte {
 	}
 	return b
 }
-
-// metricNameLen returns the length of the metric name at the beginning of b.
-func metricNameLen(b []byte) int { return nameLength(b, ':') }
-
-// labelNameLen returns the length of the label name at the beginning of b.
-func labelNameLen(b []byte) int { return nameLength(b, '_') }
 
 // nameLength returns the length of the name at the beginning of b: letters, "_", another and, except in first place,
 // digits.

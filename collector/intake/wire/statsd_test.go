@@ -24,9 +24,8 @@ func describe(e *Event) string {
 	case Attribute:
 		fmt.Fprintf(&b, " %#v", e.Attribute)
 	case Transfer:
-		fmt.Fprintf(&b, " %v", e.Transfer)
-	case TransferFailure:
-		fmt.Fprintf(&b, " %d", e.Failure)
+		x := e.Transfer
+		fmt.Fprintf(&b, " %v", []float64{x.XferMicros, x.PostMicros, x.Bytes, x.Descriptors})
 	case ProxyStore:
 		fmt.Fprintf(&b, " %v", e.Version)
 	}
