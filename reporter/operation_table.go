@@ -48,12 +48,12 @@ var times = kind[aggregate.Timing]{
 			Meaning: "average time", pool: weighted},
 		{Name: "min_time_ms", Heading: "min", Unit: ms, pool: endOf(math.Min)},
 		{Name: "std_time_ms", Heading: "std", Unit: ms},
-		{Name: aggregate.P50TimeName, Heading: "p50", Unit: ms, Quantile: "0.5", Metric: &opSeconds,
+		{Name: "p50_time_ms", Heading: "p50", Unit: ms, Quantile: "0.5", Metric: &opSeconds,
 			Label: `operation="%s",quantile="0.5"`, pool: worst},
-		{Name: aggregate.P90TimeName, Heading: "p90", SummaryFormat: "p90 %s", Unit: ms, Outputs: allOutputs,
+		{Name: "p90_time_ms", Heading: "p90", SummaryFormat: "p90 %s", Unit: ms, Outputs: allOutputs,
 			Quantile: "0.9", Meaning: "time within which 90 % of the calls ended", Metric: &opSeconds,
 			Label: `operation="%s",quantile="0.9"`, pool: worst},
-		{Name: aggregate.P99TimeName, Heading: "p99", Unit: ms, Quantile: "0.99", Metric: &opSeconds,
+		{Name: "p99_time_ms", Heading: "p99", Unit: ms, Quantile: "0.99", Metric: &opSeconds,
 			Label: `operation="%s",quantile="0.99"`, pool: worst},
 		{Name: "max_time_ms", Heading: "max", SummaryFormat: "max %s", Unit: ms, Outputs: allOutputs,
 			Meaning: "longest time", pool: endOf(math.Max)},
@@ -66,11 +66,9 @@ var times = kind[aggregate.Timing]{
 }
 
 var counters = kind[float64]{
-	name: CounterKind,
-	all:  func(w *Operations) *map[string]float64 { return &w.Counters },
-	fields: func(v *float64) []any {
-		return []any{v}
-	},
+	name:   CounterKind,
+	all:    func(w *Operations) *map[string]float64 { return &w.Counters },
+	fields: func(v *float64) []any { return []any{v} },
 	rows: []OperationNumber{
 		{Heading: "sum", SummaryFormat: "%s", Outputs: allOutputs, Meaning: "sum", Metric: &jobValue,
 			Label: `kind="counter",series="%s"`, pool: sum},
@@ -78,11 +76,9 @@ var counters = kind[float64]{
 }
 
 var gauges = kind[aggregate.Gauge]{
-	name: GaugeKind,
-	all:  func(w *Operations) *map[string]aggregate.Gauge { return &w.Gauges },
-	fields: func(g *aggregate.Gauge) []any {
-		return []any{&g.Count, &g.Min, &g.Mean, &g.Max, &g.Last}
-	},
+	name:   GaugeKind,
+	all:    func(w *Operations) *map[string]aggregate.Gauge { return &w.Gauges },
+	fields: func(g *aggregate.Gauge) []any { return []any{&g.Count, &g.Min, &g.Mean, &g.Max, &g.Last} },
 	rows: []OperationNumber{
 		{Name: "count", Heading: "count", Unit: collector.Times, pool: sum},
 		{Name: "min", Heading: "min", Outputs: OutputPage, pool: endOf(math.Min)},
@@ -109,10 +105,10 @@ var values = kind[aggregate.Value]{
 		{Name: "avg", SummaryFormat: "avg %s", Heading: "avg", Outputs: allOutputs, Meaning: "average",
 			pool: weighted},
 		{Name: "min", Heading: "min", pool: endOf(math.Min)},
-		{Name: aggregate.P50Name, Heading: "p50", Quantile: "0.5", pool: worst},
-		{Name: aggregate.P90Name, Heading: "p90", SummaryFormat: "p90 %s", Outputs: allOutputs, Quantile: "0.9",
+		{Name: "p50", Heading: "p50", Quantile: "0.5", pool: worst},
+		{Name: "p90", Heading: "p90", SummaryFormat: "p90 %s", Outputs: allOutputs, Quantile: "0.9",
 			Meaning: "value that 90 % of the values do not exceed", pool: worst},
-		{Name: aggregate.P99Name, Heading: "p99", Quantile: "0.99", pool: worst},
+		{Name: "p99", Heading: "p99", Quantile: "0.99", pool: worst},
 		{Name: "max", SummaryFormat: "max %s", Heading: "max", Outputs: allOutputs, Meaning: "greatest value",
 			pool: endOf(math.Max)},
 		{Name: "last", Heading: "last"},

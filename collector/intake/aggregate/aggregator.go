@@ -76,11 +76,7 @@ type Example struct {
 
 // New returns an empty Aggregator for a run that starts at start.
 func New(o Options, start time.Time) *Aggregator {
-	return &Aggregator{options: o, took: start, state: state{
-		Times: map[string]*timing{}, Counters: map[string]*counter{}, Gauges: map[string]*gauge{},
-		Values: map[string]*valueSeries{}, Sets: map[string]*set{}, Attributes: map[string]*attribute{},
-		Records: map[string]*transfer{}, Engines: map[string]*nixl{}, Keys: *opstats.NewKeyedMetrics(MaxKeys),
-	}}
+	return &Aggregator{options: o, took: start, state: state{Keys: *opstats.NewKeyedMetrics(MaxKeys)}}
 }
 
 // Add adds an event that arrived at at. It reports whether the event was accepted; a rejected event is counted. An
@@ -116,15 +112,11 @@ func (b *Aggregator) Add(e *wire.Event, at time.Time) bool {
 // Drop counts a rejected line, and keeps it as an example if there is room.
 func (b *Aggregator) Drop(r wire.Reason, line []byte) {
 	b.changes++
-	switch r {
-	case wire.Malformed:
-		b.Dropped.Malformed++
-	case wire.TooLong:
-		b.Dropped.TooLong++
-	case wire.NotFinite:
-		b.Dropped.NotFinite++
-	case wire.Ignored:
-		b.Dropped.Ignored++
+	*[...]*int64{
+		wire.Malformed: &b.Dropped.Malformed, wire.TooLong: &b.Dropped.TooLong, wire.NotFinite: &b.Dropped.NotFinite,
+		wire.Ignored: &b.Dropped.Ignored,
+	}[r]++
+	if r == wire.Ignored {
 		return // expected: no example
 	}
 	b.example(line, r.String())
@@ -162,8 +154,8 @@ func (b *Aggregator) example(line []byte, why string) {
 
 // findOrAdd returns the entry of the series, or nil if there is no room for a new entry. name is the series if it is
 // new, else "".
-func findOrAdd[E any](b *Aggregator, entries map[string]*E, series []byte) (e *E, name string) {
-	if e := entries[string(series)]; e != nil {
+func findOrAdd[E any](b *Aggregator, entries *map[string]*E, series []byte) (e *E, name string) {
+	if e := (*entries)[string(series)]; e != nil {
 		return e, ""
 	}
 	if !b.reserve(series) {
@@ -172,7 +164,7 @@ func findOrAdd[E any](b *Aggregator, entries map[string]*E, series []byte) (e *E
 
 	name = string(series)
 	e = new(E)
-	entries[name] = e
+	put(entries, name, e)
 
 	return e, name
 }

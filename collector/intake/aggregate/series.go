@@ -52,7 +52,7 @@ func (b *Aggregator) addTime(e *wire.Event, at time.Time) bool {
 
 // timing returns the timing of a series, or nil if there is no room.
 func (b *Aggregator) timing(series []byte) *timing {
-	t, name := findOrAdd(b, b.Times, series)
+	t, name := findOrAdd(b, &b.Times, series)
 	if name != "" {
 		t.interval = b.chartOf(OpKind, name)
 	}
@@ -126,7 +126,7 @@ func (b *Aggregator) count(series []byte, by float64) bool {
 
 // counter returns the counter of a series, or nil if there is no room.
 func (b *Aggregator) counter(series []byte) *counter {
-	c, name := findOrAdd(b, b.Counters, series)
+	c, name := findOrAdd(b, &b.Counters, series)
 	if name != "" {
 		c.interval = b.chartOf(CounterKind, name)
 	}
@@ -157,7 +157,7 @@ func (b *Aggregator) addGauge(e *wire.Event, at time.Time) bool {
 
 // setGauge sets a gauge to v or, if change, changes it by v. A new gauge starts from 0.
 func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Time) bool {
-	g, name := findOrAdd(b, b.Gauges, series)
+	g, name := findOrAdd(b, &b.Gauges, series)
 	if g == nil {
 		return false
 	}
@@ -211,7 +211,7 @@ type valueSeries struct {
 
 // addValue adds observed values.
 func (b *Aggregator) addValue(e *wire.Event) bool {
-	o, _ := findOrAdd(b, b.Values, e.Series)
+	o, _ := findOrAdd(b, &b.Values, e.Series)
 	if o == nil {
 		return false
 	}
@@ -253,7 +253,7 @@ var seed = maphash.MakeSeed()
 
 // addMember adds a member of a set.
 func (b *Aggregator) addMember(e *wire.Event) bool {
-	s, _ := findOrAdd(b, b.Sets, e.Series)
+	s, _ := findOrAdd(b, &b.Sets, e.Series)
 	if s == nil {
 		return false
 	}
@@ -290,7 +290,7 @@ func (b *Aggregator) addAttribute(e *wire.Event) bool {
 
 // attribute returns the attribute of a series, or nil if there is no room.
 func (b *Aggregator) attribute(series []byte) *attribute {
-	a, _ := findOrAdd(b, b.Attributes, series)
+	a, _ := findOrAdd(b, &b.Attributes, series)
 	return a
 }
 

@@ -41,7 +41,10 @@ func (b *Aggregator) addTransfer(e *wire.Event, at time.Time) bool {
 		return b.refuse(e.Series, wire.Malformed)
 	}
 	t.seen(unixSeconds(at))
-	b.addRank(t, e.Rank)
+	if i, known := slices.BinarySearch(t.Ranks, e.Rank); e.Rank >= 0 && !known && b.used.ranks < maxRanks {
+		t.Ranks = slices.Insert(t.Ranks, i, e.Rank)
+		b.used.ranks++
+	}
 
 	return true
 }
@@ -59,7 +62,7 @@ func (b *Aggregator) transfer(name []byte) *transfer {
 
 	b.used.nameBytes += len(name)
 	t := &transfer{interval: b.chartOf(TransferKind, string(name))}
-	b.Records[string(name)] = t
+	put(&b.Records, string(name), t)
 
 	return t
 }
@@ -120,17 +123,4 @@ func (b *Aggregator) Condense(most int) {
 	for _, t := range all {
 		b.used.uncondensed += t.Uncondensed()
 	}
-}
-
-// addRank adds a rank.
-func (b *Aggregator) addRank(t *transfer, rank int) {
-	if rank < 0 {
-		return
-	}
-	i, known := slices.BinarySearch(t.Ranks, rank)
-	if known || b.used.ranks >= maxRanks {
-		return
-	}
-	t.Ranks = slices.Insert(t.Ranks, i, rank)
-	b.used.ranks++
 }
