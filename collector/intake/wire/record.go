@@ -59,7 +59,7 @@ func (e *Event) parseRecord(line []byte) {
 func (e *Event) readMembers(line []byte) (head jsonValue, ok bool) {
 	s := scanner{data: line, at: 1}
 	for n := 0; ; n++ {
-		name, v, more, ok := s.member(n, 1)
+		name, v, more, ok := s.member(n)
 		if !ok {
 			return head, false
 		}
@@ -178,8 +178,9 @@ func (e *Event) tags() {
 
 	s := scanner{data: v.raw, at: 1}
 	for n := 0; ; n++ {
-		name, value, more, _ := s.member(n, 1) // the grammar was checked
+		name, value, more, ok := s.member(n)
 		if !more {
+			e.demand(ok)
 			return
 		}
 		key, text := jsonValue{kind: '"', raw: name}.decoded(), value.raw
