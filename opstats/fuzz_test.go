@@ -180,17 +180,6 @@ func FuzzTransfersJSON(f *testing.F) {
 	})
 }
 
-func FuzzReducedJSON(f *testing.F) {
-	f.Add([]byte(jsonOf(f, TransferSummary{})))
-	f.Add([]byte(`{"Num successful transfers":1,"Throughput (MB/s)":null,"Avg MB per transfer":1e308}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var r TransferSummary
-		if json.Unmarshal(data, &r) == nil {
-			reread(t, &r, &TransferSummary{})
-		}
-	})
-}
-
 // checkCondensed fails the test if condensed Transfers are impossible.
 func checkCondensed(t *testing.T, a *Transfers, n int64) {
 	t.Helper()

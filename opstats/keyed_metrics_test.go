@@ -201,22 +201,6 @@ func TestKeyedMetrics_JSONRoundTrips(t *testing.T) {
 	reread(t, NewKeyedMetrics(0), new(KeyedMetrics))
 }
 
-// The result of ProxyStore's as_dict is readable.
-func TestMetrics_ReadsJSONOfProxyStore(t *testing.T) {
-	var m Metrics
-	must(t, json.Unmarshal([]byte(`{"attributes": {"store.put.object_size": 219}, "counters": {"store.get.cache_hits": 1},
-		"times": {"store.get": {"count": 1, "avg_time_ms": 0.065, "min_time_ms": 0.065, "max_time_ms": 0.065,
-		"last_time_ms": 0.065, "last_timestamp": 1795357692.08}}}`), &m))
-	same(t, m, Metrics{
-		Attributes: map[string]any{"store.put.object_size": 219.0},
-		Counters:   map[string]float64{"store.get.cache_hits": 1},
-		Times: map[string]TimeStats{
-			"store.get": {Count: 1, Avg: 0.065, Min: 0.065, Max: 0.065, Last: 0.065, LastAt: 1795357692.08},
-		},
-	})
-	reread(t, &m, &Metrics{})
-}
-
 // A thousand keys take a few hundred bytes each.
 func TestKeyedMetrics_FitsItsMemoryBudget(t *testing.T) {
 	const keys = 1000

@@ -133,29 +133,6 @@ func TestSketch_RefusesInvalidNumbersAndCounts(t *testing.T) {
 	}
 }
 
-// Counts of more than 32 bits, which few bins have, are as exact as others.
-func TestSketch_CountsBeyond32BitsAreExact(t *testing.T) {
-	var s Sketch
-	must(t, s.AddN(1, 1<<33+5))
-	must(t, s.AddN(1, 1<<32-1))
-	must(t, s.AddN(1000, 1<<40))
-	must(t, s.AddN(1e-15, 3)) // new bins move the others
-	must(t, s.AddN(-1, 1<<34))
-	if got := s.positive.counts[binOf(1)-s.positive.first]; got != 1<<33+5+1<<32-1 {
-		t.Errorf("the bin of 1 has %d, want %d", got, uint64(1<<33+5+1<<32-1))
-	}
-	c := s.Clone()
-	must(t, c.Merge(&s))
-	if c.Count() != 2*s.Count() || c.positive.counts[binOf(1000)-c.positive.first] != 1<<41 {
-		t.Errorf("merged with a clone: count %d, %s; want %d, and 2^41 in the bin of 1000", c.Count(), jsonOf(t, c),
-			2*s.Count())
-	}
-	if median, _ := s.Quantile(0.5); math.Abs(median-1000) > 10 {
-		t.Errorf("median %v, want 1000 within 1 %%", median)
-	}
-	same(t, reread(t, &s, &Sketch{}), &s)
-}
-
 // Order and grouping do not matter, even if bins were dropped.
 func TestSketch_MergeIsExact(t *testing.T) {
 	for name, value := range streams {
