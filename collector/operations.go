@@ -82,11 +82,5 @@ func (s *Sampler) collectOperations(at time.Time, closing bool) (update marks.Up
 	}
 	o.AddSample(s.rec, o.Keys, o.LastSample)
 
-	marked, dropped := s.intake.Marks()
-	update.Dropped.Marks = dropped
-	for _, m := range marked {
-		update.Lines = append(update.Lines, marks.NewMarkLine(m.Text, marks.UnixSeconds(m.At)))
-	}
-
-	return update
+	return s.intake.Marks()
 }

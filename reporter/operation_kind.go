@@ -204,11 +204,7 @@ func kindOf(name OperationKind) kindTable {
 
 // OperationKinds returns the kinds of series in the order of output.
 func OperationKinds() []OperationKind {
-	var out []OperationKind
-	for _, k := range operationKinds {
-		out = append(out, k.kind())
-	}
-	return out
+	return []OperationKind{OpKind, CounterKind, GaugeKind, ValueKind, TransferKind}
 }
 
 // OperationNumbers returns the numbers of a kind that every output in the set in takes; 0 means all numbers.

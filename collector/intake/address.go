@@ -74,9 +74,6 @@ func parsePath(path string) (Address, error) {
 	return Address{Path: path}, nil
 }
 
-// IsZero reports whether a is the zero Address, which means no address.
-func (a Address) IsZero() bool { return a == Address{} }
-
 // IsPublic reports whether other machines can send to the address.
 func (a Address) IsPublic() bool { return a.Path == "" && a.Host.IsValid() && !a.Host.IsLoopback() }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/timeout"
 )
@@ -25,12 +26,6 @@ type Options struct {
 	Booted         time.Time     // when the machine was booted; zero if unknown
 	// Now is the clock of all timestamps; nil means time.Now.
 	Now func() time.Time
-}
-
-// A Mark is a moment that the job marked with a DogStatsD event.
-type Mark struct {
-	At   time.Time
-	Text string
 }
 
 // maxMarks is the largest number of pending marks.
@@ -48,13 +43,12 @@ type Intake struct {
 	receivers sync.WaitGroup
 	scrapes   sync.WaitGroup
 
-	mu           sync.Mutex // guards the fields below
-	aggregator   *aggregate.Aggregator
-	marks        []Mark
-	droppedMarks int64 // marks beyond maxMarks
-	budget       budget
-	began        time.Time // start of the budget
-	closed       bool
+	mu         sync.Mutex // guards the fields below
+	aggregator *aggregate.Aggregator
+	marks      marks.Update
+	budget     budget
+	began      time.Time // start of the budget
+	closed     bool
 }
 
 // Open opens the sockets, which takes less than 100 µs. If that fails, it returns an error and an Intake without
@@ -144,15 +138,13 @@ func (in *Intake) countDrops() {
 	}
 }
 
-// Marks returns the marks since the last call, and the number of marks beyond maxMarks.
-func (in *Intake) Marks() (marks []Mark, beyond int64) {
+// Marks returns the moments that the job marked with DogStatsD events since the last call, at most maxMarks.
+func (in *Intake) Marks() (update marks.Update) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	marks, beyond = in.marks, in.droppedMarks
-	in.marks, in.droppedMarks = nil, 0
-
-	return marks, beyond
+	update, in.marks = in.marks, update
+	return update
 }
 
 // CopyAggregator returns a copy of the present Aggregator.
@@ -255,12 +247,12 @@ func (in *Intake) addDatagram(s *socket, datagram []byte, at time.Time) (events 
 
 // mark keeps the mark of an event, if there is room. The caller holds the lock.
 func (in *Intake) mark(e *wire.Event, at time.Time) {
-	if len(in.marks) == maxMarks {
-		in.droppedMarks++
+	if len(in.marks.Lines) == maxMarks {
+		in.marks.Dropped.Marks++
 		return
 	}
 	if e.At > 0 {
 		at = time.UnixMilli(int64(e.At * 1000)).UTC()
 	}
-	in.marks = append(in.marks, Mark{at, string(e.Text)})
+	in.marks.Lines = append(in.marks.Lines, marks.NewMarkLine(string(e.Text), marks.UnixSeconds(at)))
 }

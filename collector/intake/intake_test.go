@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
+	"github.com/perfagent/perfagent/collector/marks"
 )
 
 // mustOpen returns an Intake that receives at an address.
@@ -251,12 +252,14 @@ func TestIntake_ReturnsMarksOnce(t *testing.T) {
 	in.Start(time.Now())
 	send(t, sender(t, in, 0), "_e{5,4}:epoch|text|d:1795357692\n_e{3,0}:two|", "a:1|c")
 	ops := closed(t, in)
-	marks, beyond := in.Marks()
-	if len(marks) != 2 || beyond != 0 || marks[0].Text != "epoch" || marks[0].At.Unix() != 1795357692 || time.Since(marks[1].At) > time.Minute || ops.Sources[0].Events != 3 {
-		t.Errorf("marks %v and %d beyond the limit, want epoch and two, 0; 3 events in %+v", marks, beyond, ops)
+	got := in.Marks()
+	now := marks.UnixSeconds(time.Now())
+	if len(got.Lines) != 2 || got.Dropped.Marks != 0 || got.Lines[0] != marks.NewMarkLine("epoch", 1795357692) ||
+		got.Lines[1].At < now-60 || ops.Sources[0].Events != 3 {
+		t.Errorf("marks %+v, want epoch and two, none dropped; 3 events in %+v", got, ops)
 	}
-	if more, beyond := in.Marks(); more != nil || beyond != 0 {
-		t.Errorf("the second Marks gives %v and %d beyond the limit, want none", more, beyond)
+	if more := in.Marks(); more.Lines != nil || more.Dropped.Marks != 0 {
+		t.Errorf("the second Marks gives %+v, want none", more)
 	}
 }
 
@@ -267,11 +270,8 @@ func TestIntake_CountsMarksBeyondLimit(t *testing.T) {
 	const n = 300
 	send(t, sender(t, in, 0), strings.Repeat("_e{5,1}:epoch|x\n", maxMarks), strings.Repeat("_e{5,1}:later|x\n", n))
 	ops := closed(t, in)
-	if marks, beyond := in.Marks(); len(marks) != maxMarks || beyond != n || ops.Sources[0].Events != maxMarks+n {
-		t.Errorf("%d marks and %d beyond the limit, want %d and %d; all events in %+v", len(marks), beyond, maxMarks, n, ops)
-	}
-	if more, beyond := in.Marks(); more != nil || beyond != 0 {
-		t.Errorf("the second Marks gives %v and %d beyond the limit, want none", more, beyond)
+	if got := in.Marks(); len(got.Lines) != maxMarks || got.Dropped.Marks != n || ops.Sources[0].Events != maxMarks+n {
+		t.Errorf("%d marks, dropped %+v; want %d and %d; all events in %+v", len(got.Lines), got.Dropped, maxMarks, n, ops)
 	}
 }
 

@@ -97,11 +97,8 @@ func (i *interval) touch(v float64) {
 	i.min, i.max = min(i.min, v), max(i.max, v)
 }
 
-// addConstant adds the value v of a gauge from one time to another, if it is known.
-func (i *interval) addConstant(v, from, to float64, known bool) {
-	if !known {
-		return
-	}
+// addConstant adds the value v of a gauge from one time to another.
+func (i *interval) addConstant(v, from, to float64) {
 	i.area += v * max(0, to-max(from, i.from))
 	i.touch(v)
 }
@@ -204,7 +201,7 @@ func rate(v, seconds float64) (s series.Stat) {
 func (g *gauge) take(end, seconds float64) series.Stat {
 	i := g.interval
 	begun := max(g.First, i.from)
-	i.addConstant(g.Last, g.Since, end, true)
+	i.addConstant(g.Last, g.Since, end)
 	if !(end > begun) || !(seconds > 0) {
 		return statOf(g.Last, g.Last, g.Last, 0)
 	}

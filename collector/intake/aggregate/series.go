@@ -179,9 +179,10 @@ func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Tim
 func (g *gauge) set(v, at float64) {
 	if g.Count == 0 {
 		g.First, g.Since, g.Min, g.Max = at, at, v, v
+	} else {
+		at = max(at, g.Since)
+		g.interval.addConstant(g.Last, g.Since, at)
 	}
-	at = max(at, g.Since)
-	g.interval.addConstant(g.Last, g.Since, at, g.Count > 0)
 	g.Area += g.Last * (at - g.Since)
 	g.Last, g.Since = v, at
 	g.Min, g.Max = min(g.Min, v), max(g.Max, v)
