@@ -52,25 +52,22 @@ func TestUnmarshalJSON_RefusesImpossibleValues(t *testing.T) {
 		`{"min":1,"max":1,"positive":[-9223372036854775808,1]}`,
 		`{"min":1,"max":1,"positive":[0,1`+strings.Repeat(",0", maxBins)+`,1]}`)
 
-	l := NewKeyedMetrics(2)
-	must(t, l.AddCounter("before", "k0", 1))
-	refuses(t, l, func(data []byte) error { return json.Unmarshal(data, l) },
-		`{}`, `[{"key":1}]`, `[{"key":"k","metrics":[]}]`, `[{"key":"k","metrics":{"counters":{"a":1,"b":1,"c":1}}}]`,
-		`[{"key":"k","metrics":{"counters":{"a":1e200}}}]`, `[{"key":"k","metrics":{"counters":{"a":"1"}}}]`,
-		`[{"key":"k","metrics":{"attributes":{"a":null}}}]`, `[{"key":"k","metrics":{"attributes":{"a":[1]}}}]`,
-		`[{"key":"k","metrics":{"times":{"a":{"count":-1}}}}]`)
+	m := Metrics{Counters: map[string]float64{"before": 1}}
+	refuses(t, &m, func(data []byte) error { return json.Unmarshal(data, &m) },
+		`[]`, `{"counters":{"a":1e200}}`, `{"counters":{"a":"1"}}`, `{"attributes":{"a":null}}`, `{"attributes":{"a":[1]}}`,
+		`{"times":{"a":{"count":-1}}}`)
 
 	r := TransferSummary{Transfers: 3}
 	refuses(t, &r, func(data []byte) error { return json.Unmarshal(data, &r) }, `[]`, `{"Avg MB per transfer":"1"}`)
 
-	for _, v := range []any{&s, &k, l, &r} {
+	for _, v := range []any{&s, &k, &m, &r} {
 		before := jsonOf(t, v)
 		must(t, json.Unmarshal([]byte(`null`), v))
 		same(t, jsonOf(t, v), before)
 	}
-	must(t, json.Unmarshal([]byte(`[{"key":"k","metrics":null},{"key":"j","metrics":{"times":{"a":{"count":0},"b":null}}}]`), l))
-	if l.Len() != 0 {
-		t.Errorf("%d entries from empty metrics, want 0", l.Len())
+	must(t, json.Unmarshal([]byte(`{"times":{"a":{"count":0},"b":null}}`), &m))
+	if len(m.Times) != 0 {
+		t.Errorf("times %v from empty ones, want none", m.Times)
 	}
 }
 

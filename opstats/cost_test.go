@@ -18,7 +18,6 @@ func TestAdd_AllocatesNothing(t *testing.T) {
 		for _, v := range values {
 			must(t, l.AddTime("store.get", "k1", v, now))
 			must(t, l.AddCounter("hits", "k1", v))
-			must(t, l.SetSize("store.get", "k1", v))
 			must(t, s.Add(v))
 			must(t, condensed.Record(Transfer{XferMicros: v, PostMicros: v, Bytes: v, Descriptors: v, End: now}))
 			_ = l.AddTime("store.get", "k1", -v, now) // rejected

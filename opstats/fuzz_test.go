@@ -56,38 +56,6 @@ func FuzzMetricsJSON(f *testing.F) {
 	})
 }
 
-func FuzzLedgerJSON(f *testing.F) {
-	f.Add([]byte(jsonOf(f, filled(f))))
-	f.Add([]byte(`[{"key":"k","metrics":{"counters":{"a":1}}},{"key":"","metrics":{"counters":{"":-1e150}}}]`))
-	f.Add([]byte(`[null]`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		l := NewKeyedMetrics(10)
-		if json.Unmarshal(data, l) != nil {
-			return
-		}
-		reread(t, l, NewKeyedMetrics(10))
-		if l.Len() > 10 {
-			t.Fatalf("%d entries, want at most 10", l.Len())
-		}
-		for _, key := range l.Keys() {
-			m, ok := l.Get(key)
-			if !ok || len(m.Attributes)+len(m.Counters)+len(m.Times) == 0 {
-				t.Fatalf("%s: Get(%q) = %+v, %v; want at least one entry, true", data, key, m, ok)
-			}
-			for name := range m.Times {
-				must(t, l.AddTime(name, key, 1, unix(1)))
-			}
-			for name, v := range m.Counters {
-				_ = l.AddCounter(name, key, v)
-			}
-		}
-		for _, s := range l.AggregateTimes() {
-			reread(t, &s, &TimeStats{})
-		}
-		reread(t, l, NewKeyedMetrics(10))
-	})
-}
-
 func FuzzSketchJSON(f *testing.F) {
 	var s Sketch
 	for _, v := range []float64{-1e99, -1, 0, 1e-100, 1, 1, 2, 1e100} {

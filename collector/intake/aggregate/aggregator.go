@@ -4,11 +4,9 @@ import (
 	"math"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/opstats"
 )
 
 // An Aggregator collects the operations of one job. Create one with [New].
@@ -16,8 +14,9 @@ type Aggregator struct {
 	state
 	options      Options
 	charts       []chart
-	timelineKeys []string // of the charts
-	discard      interval // shared by all series without a timeline
+	timelineKeys []string       // of the charts
+	discard      interval       // shared by all series without a timeline
+	byKey        map[string]int // index in Keys
 
 	used    usage
 	took    time.Time // time of the last Collect
@@ -26,7 +25,7 @@ type Aggregator struct {
 
 // usage is the used part of the limits.
 type usage struct {
-	series, nameBytes, sketchBytes, members, buckets, ranks, proxyStoreValues, uncondensed int
+	series, keys, nameBytes, sketchBytes, members, buckets, ranks, proxyStoreValues, uncondensed int
 }
 
 // Dropped counts rejected data by reason. Kernel and RateLimited count datagrams, the other fields count lines, or
@@ -76,7 +75,7 @@ type Example struct {
 
 // New returns an empty Aggregator for a run that starts at start.
 func New(o Options, start time.Time) *Aggregator {
-	return &Aggregator{options: o, took: start, state: state{Keys: *opstats.NewKeyedMetrics(MaxKeys)}}
+	return &Aggregator{options: o, took: start, state: state{Keys: []keyed{}}}
 }
 
 // Add adds an event that arrived at at. It reports whether the event was accepted; a rejected event is counted. An
@@ -190,10 +189,6 @@ func unixTime(seconds float64) time.Time {
 
 // unixSeconds converts a time to Unix seconds.
 func unixSeconds(at time.Time) float64 { return float64(at.Unix()) + float64(at.Nanosecond())/1e9 }
-
-// unsafeString returns bytes as a string without copying them. The string must not be kept: it is for KeyedMetrics,
-// which copies what it keeps.
-func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // AddSource adds a source of the given kind (statsd, dogstatsd, unix or scrape) and returns its index.
 func (b *Aggregator) AddSource(kind, address string) int {

@@ -152,17 +152,13 @@ func (b *Aggregator) sourcesAt(end float64) []Source {
 
 // keyTimes returns the times by operation and key.
 func (b *Aggregator) keyTimes() map[string]map[string]opstats.TimeStats {
-	if b.Keys.Len() == 0 {
-		return nil
-	}
-	keys := map[string]map[string]opstats.TimeStats{}
-	for _, key := range b.Keys.Keys() {
-		m, _ := b.Keys.Get(key)
-		for name, stats := range m.Times {
+	var keys map[string]map[string]opstats.TimeStats
+	for _, k := range b.Keys {
+		for series, s := range k.Metrics.Times {
+			stats, of := *s, keys[series]
 			stats.Count = math.Round(stats.Count)
-			of := keys[name]
-			put(&of, key, stats)
-			keys[name] = of
+			put(&of, k.Key, stats)
+			put(&keys, series, of)
 		}
 	}
 	return keys

@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"errors"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -74,20 +73,53 @@ func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
 	return nil
 }
 
+// A keyed has the times of the operations on one key. It is written like ProxyStore's metrics of a key.
+type keyed struct {
+	Key     string `json:"key"`
+	Metrics struct {
+		Attributes struct{}                      `json:"attributes"`
+		Counters   struct{}                      `json:"counters"`
+		Times      map[string]*opstats.TimeStats `json:"times"` // by series
+	} `json:"metrics"`
+}
+
 // addKey counts the times of an operation for its key, too.
 func (b *Aggregator) addKey(e *wire.Event, at time.Time) {
+	s := b.keyStats(e.Series, e.Key)
+	if s == nil {
+		return
+	}
 	for _, ms := range e.Values {
-		switch err := b.Keys.AddTime(unsafeString(e.Series), unsafeString(e.Key), ms, at); {
-		case errors.Is(err, opstats.ErrFull):
-			b.Dropped.Keys++
-			return
-		case err != nil:
-			return // the operation rejected it, too
-		}
+		_ = s.Add(ms, at) // the operation accepted it, too
 	}
 	if e.HasBytes {
-		_ = b.Keys.SetSize(unsafeString(e.Series), unsafeString(e.Key), e.Bytes) // checked by package wire
+		_ = s.SetSize(e.Bytes) // checked by package wire
 	}
+}
+
+// keyStats returns the times of a series for a key, or nil if there is no room.
+func (b *Aggregator) keyStats(series, key []byte) *opstats.TimeStats {
+	i, hasKey := b.byKey[string(key)]
+	if hasKey {
+		if s := b.Keys[i].Metrics.Times[string(series)]; s != nil {
+			return s
+		}
+	}
+	if b.used.keys >= MaxKeys {
+		b.Dropped.Keys++
+		return nil
+	}
+
+	if !hasKey {
+		i = len(b.Keys)
+		b.Keys = append(b.Keys, keyed{Key: string(key)})
+		put(&b.byKey, string(key), i)
+	}
+	b.used.keys++
+	s := new(opstats.TimeStats)
+	put(&b.Keys[i].Metrics.Times, string(series), s)
+
+	return s
 }
 
 // A counter is a series of a counter.

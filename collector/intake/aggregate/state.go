@@ -22,7 +22,11 @@ const maxState = 64 << 20
 func (b *Aggregator) Clone() *Aggregator {
 	c := *b
 	c.charts, c.timelineKeys = nil, nil
-	c.Keys = *b.Keys.Clone()
+	c.Keys = slices.Clone(b.Keys)
+	for i := range c.Keys {
+		times := &c.Keys[i].Metrics.Times
+		*times = cloneAll(*times, func(*opstats.TimeStats) {})
+	}
 	c.Sources = slices.Clone(b.Sources)
 	c.Examples = slices.Clone(b.Examples)
 
@@ -70,7 +74,7 @@ type state struct {
 	Attributes map[string]*attribute   `json:"attributes,omitempty"`
 	Records    map[string]*transfer    `json:"transfers,omitempty"`
 	Engines    map[string]*nixl        `json:"engines,omitempty"` // by vLLM's label engine
-	Keys       opstats.KeyedMetrics    `json:"keys,omitempty"`
+	Keys       []keyed                 `json:"keys"`              // in order of first use
 	Sources    []Source                `json:"sources,omitempty"`
 	Dropped    Dropped                 `json:"dropped,omitzero"`
 	Examples   []Example               `json:"examples,omitempty"`
@@ -93,7 +97,7 @@ func (b *Aggregator) WriteState(w io.Writer) (err error) {
 
 // isSmall reports whether the state is not worth compressing: the tables take 0.8 MB and half a millisecond.
 func (b *Aggregator) isSmall() bool {
-	return b.used.series+b.Keys.Len()+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.uncondensed < 256
+	return b.used.series+b.used.keys+len(b.Records)+len(b.Engines) < 16 && b.used.members+b.used.uncondensed < 256
 }
 
 // Restore returns the Aggregator that WriteState wrote. The result is for reports: it has no timelines, does not count
@@ -104,6 +108,9 @@ func Restore(packed []byte) (*Aggregator, error) {
 	err := unpack(packed, &b.state)
 	complete := noNull(b.Times) && noNull(b.Counters) && noNull(b.Gauges) && noNull(b.Values) && noNull(b.Sets) &&
 		noNull(b.Attributes) && noNull(b.Records) && noNull(b.Engines)
+	for _, k := range b.Keys {
+		complete = complete && noNull(k.Metrics.Times)
+	}
 	if err == nil && !complete {
 		err = errors.New("a series is null")
 	}

@@ -15,8 +15,8 @@ type jsonValue struct {
 	raw  []byte // for a string, without the quotation marks
 }
 
-// A scanner parses the members of a JSON object. It only looks for the end of nested objects and arrays, because what is
-// in them is either ignored or parsed by encoding/json.
+// A scanner parses the members of a JSON object. It only looks for the end of nested objects and arrays: what is in
+// them is either ignored or parsed by encoding/json.
 //
 // jsontext, which is also in the binary, does not accept NaN, and takes twice as long for a record
 // (docs/dev/dependencies.md).
