@@ -179,24 +179,6 @@ func (t *Transfers) Condense() {
 // MaxUncondensed is the largest number of transfers that perfagent keeps in lists, over all Transfers. They take 4 MiB.
 const MaxUncondensed = 131072
 
-// CondenseLargest condenses Transfers, the largest first (of equal ones, the earlier), until their lists hold at most
-// most transfers in total.
-func CondenseLargest(most int, all ...*Transfers) {
-	for {
-		held, largest := 0, 0
-		for i, t := range all {
-			held += t.Uncondensed()
-			if t.Uncondensed() > all[largest].Uncondensed() {
-				largest = i
-			}
-		}
-		if held <= max(most, 0) {
-			return
-		}
-		all[largest].Condense()
-	}
-}
-
 // CloneAndReset returns the contents of t, and leaves t empty.
 func (t *Transfers) CloneAndReset() *Transfers {
 	c := *t

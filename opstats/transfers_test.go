@@ -393,49 +393,6 @@ func TestTransfers_CondenseKeepsSumsAndEstimatesP90(t *testing.T) {
 	reread(t, &late, &Transfers{})
 }
 
-// The largest are condensed first, until the rest fits.
-func TestCondenseLargest_CondensesUntilTheRestFits(t *testing.T) {
-	list := make([]*Transfers, 4)
-	for i, n := range []int{3, 5, 5, 1} {
-		list[i] = transfersOf(t, scaled(n, 1), scaled(n, 1), scaled(n, 1), scaled(n, 1))
-	}
-	for most, want := range map[int]string{
-		20: "[3 5 5 1]", 14: "[3 5 5 1]", 13: "[3 0 5 1]", 5: "[3 0 0 1]", 0: "[0 0 0 0]",
-	} {
-		copies := make([]*Transfers, len(list))
-		for i, a := range list {
-			copies[i] = a.Clone()
-		}
-		CondenseLargest(most, copies...)
-		var held []int
-		for i, a := range copies {
-			held = append(held, a.Uncondensed())
-			if a.Len() != list[i].Len() || (a.Uncondensed() == 0) != (a.Estimated() != nil) {
-				t.Errorf("%d transfers, %d in lists, estimated %q; want %d, and estimates only if condensed", a.Len(),
-					a.Uncondensed(), a.Estimated(), list[i].Len())
-			}
-		}
-		if fmt.Sprint(held) != want {
-			t.Errorf("CondenseLargest(%d) leaves lists of %v transfers, want %s", most, held, want)
-		}
-	}
-	CondenseLargest(0)
-	CondenseLargest(-1, &Transfers{})
-
-	// Failures and unknown lists take memory, too.
-	var a Transfers
-	must(t, json.Unmarshal([]byte(`{"new":[1,2,3,4,5],"newer":[6]}`), &a))
-	for range 2 {
-		a.RecordFailedTransfer()
-	}
-	if CondenseLargest(2, &a); a.Uncondensed() != 2 {
-		t.Errorf("Uncondensed() = %d with 5 + 1 entries and 2 failures, want 2", a.Uncondensed())
-	}
-	if CondenseLargest(1, &a); a.Uncondensed() != 0 || a.Empty() {
-		t.Errorf("after CondenseLargest(1): Uncondensed %d, Empty %v; want 0, false", a.Uncondensed(), a.Empty())
-	}
-}
-
 // A sum that naive addition gets wrong in any order.
 func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 	var a Transfers

@@ -151,21 +151,23 @@ func (b *Aggregator) example(line []byte, why string) {
 	}
 }
 
-// findOrAdd returns the entry of the series, or nil if there is no room for a new entry. name is the series if it is
-// new, else "".
-func findOrAdd[E any](b *Aggregator, entries *map[string]*E, series []byte) (e *E, name string) {
+// findOrAdd returns the entry of the series, or nil if there is no room for a new entry. begin, which may be nil, is
+// called with a new entry.
+func findOrAdd[E any](b *Aggregator, entries *map[string]*E, series []byte, begin func(e *E, name string)) *E {
 	if e := (*entries)[string(series)]; e != nil {
-		return e, ""
+		return e
 	}
 	if !b.reserve(series) {
-		return nil, ""
+		return nil
 	}
 
-	name = string(series)
-	e = new(E)
+	name, e := string(series), new(E)
 	put(entries, name, e)
+	if begin != nil {
+		begin(e, name)
+	}
 
-	return e, name
+	return e
 }
 
 // reserve takes room for one more series with the given name. It reports false if there is none.

@@ -344,7 +344,7 @@ func (b *Aggregator) growDistribution(m *metric, g *metricValue) {
 		t.interval.addMany(g.sum*scale, g.count)
 		d = &t.Scraped
 	} else {
-		o, _ := findOrAdd(b, &b.Values, []byte(m.series))
+		o := findOrAdd(b, &b.Values, []byte(m.series), nil)
 		if o == nil {
 			return
 		}

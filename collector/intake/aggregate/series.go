@@ -51,11 +51,7 @@ func (b *Aggregator) addTime(e *wire.Event, at time.Time) bool {
 
 // timing returns the timing of a series, or nil if there is no room.
 func (b *Aggregator) timing(series []byte) *timing {
-	t, name := findOrAdd(b, &b.Times, series)
-	if name != "" {
-		t.interval = b.chartOf(OpKind, name)
-	}
-	return t
+	return findOrAdd(b, &b.Times, series, func(t *timing, name string) { t.interval = b.chartOf(OpKind, name) })
 }
 
 // add counts n times of ms milliseconds.
@@ -158,11 +154,7 @@ func (b *Aggregator) count(series []byte, by float64) bool {
 
 // counter returns the counter of a series, or nil if there is no room.
 func (b *Aggregator) counter(series []byte) *counter {
-	c, name := findOrAdd(b, &b.Counters, series)
-	if name != "" {
-		c.interval = b.chartOf(CounterKind, name)
-	}
-	return c
+	return findOrAdd(b, &b.Counters, series, func(c *counter, name string) { c.interval = b.chartOf(CounterKind, name) })
 }
 
 // A gauge is a series of a gauge. Times are Unix seconds.
@@ -189,12 +181,9 @@ func (b *Aggregator) addGauge(e *wire.Event, at time.Time) bool {
 
 // setGauge sets a gauge to v or, if change, changes it by v. A new gauge starts from 0.
 func (b *Aggregator) setGauge(series []byte, v float64, change bool, at time.Time) bool {
-	g, name := findOrAdd(b, &b.Gauges, series)
+	g := findOrAdd(b, &b.Gauges, series, func(g *gauge, name string) { g.interval = b.chartOf(GaugeKind, name) })
 	if g == nil {
 		return false
-	}
-	if name != "" {
-		g.interval = b.chartOf(GaugeKind, name)
 	}
 	if change {
 		v += g.Last
@@ -244,7 +233,7 @@ type valueSeries struct {
 
 // addValue adds observed values.
 func (b *Aggregator) addValue(e *wire.Event) bool {
-	o, _ := findOrAdd(b, &b.Values, e.Series)
+	o := findOrAdd(b, &b.Values, e.Series, nil)
 	if o == nil {
 		return false
 	}
@@ -286,7 +275,7 @@ var seed = maphash.MakeSeed()
 
 // addMember adds a member of a set.
 func (b *Aggregator) addMember(e *wire.Event) bool {
-	s, _ := findOrAdd(b, &b.Sets, e.Series)
+	s := findOrAdd(b, &b.Sets, e.Series, nil)
 	if s == nil {
 		return false
 	}
@@ -323,8 +312,7 @@ func (b *Aggregator) addAttribute(e *wire.Event) bool {
 
 // attribute returns the attribute of a series, or nil if there is no room.
 func (b *Aggregator) attribute(series []byte) *attribute {
-	a, _ := findOrAdd(b, &b.Attributes, series)
-	return a
+	return findOrAdd(b, &b.Attributes, series, nil)
 }
 
 // quantiles is a Sketch within the memory limit of the Aggregator. It is discarded if a wider range of values exceeds

@@ -110,17 +110,14 @@ func (t *transfer) seen(at float64) {
 // Condense reduces the transfers that are kept in lists to at most most, over all names. It replaces the largest lists
 // with exact sums and sketches.
 func (b *Aggregator) Condense(most int) {
-	if b.used.uncondensed <= most {
-		return
-	}
-
-	var all []*opstats.Transfers
-	for _, name := range slices.Sorted(maps.Keys(b.Records)) {
-		all = append(all, &b.Records[name].Records)
-	}
-	opstats.CondenseLargest(most, all...)
-	b.used.uncondensed = 0
-	for _, t := range all {
-		b.used.uncondensed += t.Uncondensed()
+	for b.used.uncondensed > most {
+		var largest *opstats.Transfers
+		for _, name := range slices.Sorted(maps.Keys(b.Records)) {
+			if t := &b.Records[name].Records; largest == nil || t.Uncondensed() > largest.Uncondensed() {
+				largest = t
+			}
+		}
+		b.used.uncondensed -= largest.Uncondensed()
+		largest.Condense()
 	}
 }
