@@ -24,8 +24,7 @@ const (
 // A scraper periodically scrapes one endpoint.
 type scraper struct {
 	in       *Intake
-	url      *url.URL // without user info
-	user     *url.Userinfo
+	url      *url.URL
 	source   int
 	endpoint *aggregate.Endpoint
 	client   *http.Client
@@ -35,20 +34,15 @@ type scraper struct {
 // newScraper returns the scraper of the endpoint u. It opens a new connection for each scrape: a server with a single
 // thread would wait on an idle connection instead of serving the job.
 func newScraper(in *Intake, u *url.URL) *scraper {
-	s := &scraper{in: in, user: u.User, now: make(chan struct{}, 1)}
-	plain := *u
-	plain.User = nil
-	s.url = &plain
-	s.client = &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: sameHost,
+	shown := *u
+	shown.User, shown.RawQuery, shown.Fragment = nil, "", "" // they may contain a token
+	return &scraper{
+		in: in, url: u, now: make(chan struct{}, 1), source: in.aggregator.AddSource("scrape", shown.String()),
+		client: &http.Client{
+			Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
+			CheckRedirect: sameHost,
+		},
 	}
-
-	shown := plain
-	shown.RawQuery, shown.Fragment = "", "" // they may contain a token
-	s.source = in.aggregator.AddSource("scrape", shown.String())
-
-	return s
 }
 
 // sameHost follows redirects to the same host only, and never from https to http.
@@ -111,9 +105,9 @@ func (s *scraper) read(ctx context.Context) error {
 		return err
 	}
 	request.Header.Set("Accept", "text/plain;version=0.0.4")
-	if s.user != nil {
-		password, _ := s.user.Password()
-		request.SetBasicAuth(s.user.Username(), password)
+	if user := s.url.User; user != nil { // also for redirects
+		password, _ := user.Password()
+		request.SetBasicAuth(user.Username(), password)
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
