@@ -18,7 +18,6 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/intake/aggregate"
 	"github.com/perfagent/perfagent/collector/intake/wire"
-	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/testenv"
 	"github.com/perfagent/perfagent/reporter"
@@ -41,15 +40,7 @@ func sendLines(t testing.TB, rec *collector.Recording, at time.Time, lines ...st
 		account.Add(&e, at) // it counts events beyond its limits
 	}
 
-	var sample []series.Stat
-	for _, f := range account.Collect(at, nil) {
-		var s series.Stat
-		if s.Add(f.Mean, f.Weight); s.Count > 0 {
-			s.Min, s.Max = f.Min, f.Max
-		}
-		sample = append(sample, s)
-	}
-	rec.Operations.AddSample(rec, account.TimelineKeys(), sample)
+	rec.Operations.AddSample(rec, account.TimelineKeys(), account.Collect(at, nil))
 }
 
 // sendOperations sends operations from the job, sometimes with new series.
