@@ -11,8 +11,8 @@ import (
 // Off a terminal the line is printed after a failure, and after success only under a scheduler or CI.
 func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 	t.Parallel()
-	const good, bad = `^perfagent: Succeeded after [0-9.]+ s\. Page: perfagent-out/\S+/node-0\.html\n$`,
-		`^perfagent: Failed \(exit 9\) after [0-9.]+ s\. Read its own output: .*\. Page: perfagent-out/\S+/node-0\.html\n$`
+	const good, bad = `^perfagent: Succeeded after [0-9.]+ m?s\. Page: perfagent-out/\S+/node-0\.html\n$`,
+		`^perfagent: Failed \(exit 9\) after [0-9.]+ m?s\. Read its own output: .*\. Page: perfagent-out/\S+/node-0\.html\n$`
 	for _, c := range []struct {
 		name, exit string
 		flags, env []string
