@@ -286,8 +286,8 @@ func (c *Comparison) otherLines(list []Metric) []string {
 		title string
 		labels
 	}{
-		{fmt.Sprintf("The same, or differing by less than %d %%, %d MiB or %v s",
-			minNotablePct, minNotableMB, minNotableSeconds), same},
+		{fmt.Sprintf("The same, or differing by less than %d %%, %d MiB or %s",
+			minNotablePct, minNotableMB, text.Seconds(minNotableSeconds)), same},
 		{fmt.Sprintf("No significant change (p > %v)", Alpha), alike}, {"Only in A", onlyA}, {"Only in B", onlyB},
 	} {
 		if len(group.labels) > 0 {

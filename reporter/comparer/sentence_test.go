@@ -127,7 +127,7 @@ func TestWriteTable_ShowsChangedAndGatedMetrics(t *testing.T) {
 	}{
 		{10, false, short, []string{"No significant change (p > 0.05): threads, disk read.", "Only in A: disk written.", "perfagent diff --all."}},
 		{10, true, whole, nil},
-		{1, false, short, []string{"The same, or differing by less than 5 %, 1 MiB or 0.05 s: threads, disk read."}},
+		{1, false, short, []string{"The same, or differing by less than 5 %, 1 MiB or 50 ms: threads, disk read."}},
 	} {
 		compared := judged(t, several(c.runs, a), several(c.runs, b), "job_max_rss_mb > +10%")
 		for format, write := range map[string]func(*bytes.Buffer) error{

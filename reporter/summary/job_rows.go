@@ -42,7 +42,10 @@ func jobRowsOf(r *reporter.Report, c *Conclusion) []jobRow {
 		rows = append(rows, wordRows(n, c)...)
 	}
 
-	first := map[string]string{"memory": "memory", "cpu": "CPU", "gpu": "GPU", "disk": "disk", "disk_space": "disk"}[c.Subject]
+	first := strings.TrimSuffix(c.Subject, "_space")
+	if first == "cpu" || first == "gpu" {
+		first = strings.ToUpper(first)
+	}
 	isFirst := func(row jobRow) bool { return first != "" && strings.HasPrefix(row.label, first) }
 	if i := slices.IndexFunc(rows, isFirst); i > 0 {
 		rows = slices.Concat(rows[i:i+1], rows[:i], rows[i+1:])
