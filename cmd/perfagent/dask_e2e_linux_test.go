@@ -144,7 +144,7 @@ if __name__ == "__main__":
 
 	clitest.Write(t, filepath.Join(d.dir, "reports.py"), d.block(t, "python reports.py"), 0o600)
 	out := d.python(t, "refer.py")
-	said := regexp.MustCompile(`^job CPU [\d.]+ m?s\ngets: tasks \[1, 1, 1\] client 0\nbytes a task: (\d{3})\n$`).FindStringSubmatch(out)
+	said := regexp.MustCompile(`^job CPU [\d.]+ s\ngets: tasks \[1, 1, 1\] client 0\nbytes a task: (\d{3})\n$`).FindStringSubmatch(out)
 	if said == nil {
 		t.Errorf("refer.py printed %q, want CPU seconds of the job, one get per task and the bytes of a task", out)
 	}
