@@ -127,6 +127,7 @@ func TestBrowser_IndexPage(t *testing.T) {
 		b.is(`document.querySelectorAll("[data-runs] tbody tr").length === 4`)
 		b.is(`document.querySelectorAll("tr.failed").length === 2 && document.querySelectorAll("tr.live").length === 1`)
 		b.is(`[...document.querySelectorAll("[data-runs] td:last-child")].every(e => e.title === e.textContent && e.firstChild.offsetHeight <= 66)`)
+		b.is(`document.querySelector("[data-runs]").scrollWidth <= document.querySelector(".scroll").clientWidth`)
 		b.contrast()
 		b.narrow()
 		if got := b.asked(); len(got) != 1 {
