@@ -273,12 +273,12 @@ func startText(start time.Time, columns int) string {
 	return start.Local().Format("02 Jan 15:04")
 }
 
-// shortTime formats seconds in the largest fitting unit: "16.3s", "4.2m", "3.1h", "2.5d".
+// shortTime formats seconds in the largest fitting unit: "45ms", "16.3s", "4.2m", "3.1h", "2.5d".
 func shortTime(seconds float64) string {
 	const round = 0.05 // 59.96 s are 1.0m, not 60.0s
 	switch {
 	case seconds < 60-round:
-		return text.Fixed(seconds, 1) + "s"
+		return text.ShortSeconds(seconds)
 	case seconds < (60-round)*60:
 		return text.Fixed(seconds/60, 1) + "m"
 	case seconds < (24-round)*3600:

@@ -120,14 +120,14 @@ func Rules() []Rule {
 	}
 }
 
-// SubjectOf returns which resource a finding with the given ID is about ("memory", "disk", "gpu", "cpu" or "" for none)
-// and whether it concerns the end of the job or what the job asks for.
+// SubjectOf returns which resource a finding with the given ID is about ("memory", "disk_space", "gpu", "cpu" or "" for
+// none) and whether it concerns the end of the job or what the job asks for.
 func SubjectOf(id string) (subject string, ofJob bool) {
 	switch id {
 	case MemoryTight, ruleMemoryUnused, ruleSwapping:
 		return "memory", true
 	case ruleDiskFull:
-		return "disk", true
+		return "disk_space", true
 	case ruleGPUIdle, ruleGPUStarved:
 		return "gpu", true
 	case ruleOneThread, ruleCPUsUnused, ruleThrottled:
