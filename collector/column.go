@@ -566,7 +566,7 @@ var columnLiterals = [NumColumns]ColumnInfo{
 	},
 	MajorFaults: {
 		Key: "major_page_faults", Unit: Times, Kind: Counter, Origin: ofSwap,
-		Label:      "page faults on the node that had to wait for storage",
+		Label:      "major page faults on the node, each of which waited for storage",
 		Prometheus: "major_page_faults_total", Rate: MajorFaultsRate,
 		MLflow: "major_page_faults_per_second",
 		vm:     func(vm *host.VMStat) float64 { return vm.MajorFaults },

@@ -191,7 +191,7 @@ var metricTable = withPerfPy(
 		"bytes written to the node's swap",
 		"growth of pswpout of /proc/vmstat × page size"),
 	row("total_major_page_faults", "node major page faults", totalOf(collector.MajorFaults),
-		"page faults on the node that had to wait for storage",
+		"major page faults on the node, each of which waited for storage",
 		"growth of pgmajfault of /proc/vmstat"),
 	row("total_net_ib_recv_mb", "InfiniBand received", totalOf(collector.NetIBRecv),
 		"bytes received through the node's InfiniBand and other RDMA ports",
