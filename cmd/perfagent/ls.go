@@ -73,6 +73,9 @@ func (o *lsOptions) list(names []string) error {
 	if err != nil {
 		return err
 	}
+	if len(launches) == 0 {
+		o.printNoRuns()
+	}
 
 	objects := make([]summary.Overview, 0, len(launches))
 	err = parallel.InOrder(len(launches), func(i int, emit func(summary.Overview) error) error {
@@ -195,12 +198,24 @@ func (o *lsOptions) print(objects []summary.Overview) error {
 	return o.streams.printTable(runTable(objects, o.streams.columns()))
 }
 
+// commandCells is how many cells of a terminal the command needs. NODES is omitted where it would have fewer.
+const commandCells = 25
+
 // runTable returns the table of runs for a terminal of the given width; 0 = any width.
 func runTable(objects []summary.Overview, columns int) *table.Table {
+	several := slices.ContainsFunc(objects, func(o summary.Overview) bool { return o.Nodes > 1 || o.Ranks > 0 })
+	t := newRunTable(objects, columns, several)
+	heads := t.Lines(0, 2)[0].Text
+	if columns > 0 && strings.Index(heads, "COMMAND")+commandCells > columns {
+		return newRunTable(objects, columns, false)
+	}
+	return t
+}
+
+func newRunTable(objects []summary.Overview, columns int, several bool) *table.Table {
 	t := &table.Table{Columns: []table.Column{{Head: "RUN"}, {Head: "START", Optional: true}, {Head: "END"},
 		{Head: "TIME", Right: true}, {Head: "NODES", Right: true, Optional: true}, {Head: "CPU", Optional: true},
 		{Head: "MEMORY", Right: true}, {Head: "COMMAND"}}}
-	several := slices.ContainsFunc(objects, func(o summary.Overview) bool { return o.Nodes > 1 || o.Ranks > 0 })
 	for _, object := range objects {
 		t.Rows = append(t.Rows, rowOf(object, columns, several))
 	}
@@ -313,7 +328,7 @@ func endOf(o summary.Overview) string {
 		return "stopped"
 	case o.Signal == "SIGKILL":
 		return "killed"
-	case o.Signal == "SIGTERM", o.Signal == "SIGINT":
+	case summary.Stops(o.Signal):
 		return "stopped (" + strings.TrimPrefix(o.Signal, "SIG") + ")"
 	case o.Signal != "":
 		return "killed (" + strings.TrimPrefix(o.Signal, "SIG") + ")"

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/table"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -103,7 +104,11 @@ func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 	p.jobRows(jobRowsOf(r, c), o)
 	p.table("nodes", endTable(r), 2)
 	p.deltas(Deltas(r))
-	p.phases(r, phasesShown)
+	phases := phasesShown
+	if o.Whole {
+		phases = collector.MaxPhases
+	}
+	p.phases(r, phases, o)
 	p.operations(r)
 	if !o.Whole {
 		p.missing(r)
@@ -118,10 +123,14 @@ func (p *terminalWriter) nodes(r *reporter.Report, c *Conclusion, o Options) {
 	p.rows(allRows(r, &all))
 	p.ranks(r)
 	for name, n := range r.EachNode() {
-		p.gap()
-		p.line(bold, text.PadRight(shortNode(name), labelWidth)+nodeEnd(n))
-		p.rows(jobNumbers(n, &r.Run))
-		p.nodeNumbers(n, &r.Run)
+		if rows := jobNumbers(n, &r.Run); len(rows) > 0 {
+			p.gap()
+			p.line(bold, text.PadRight(shortNode(name), labelWidth)+nodeEnd(n))
+			p.rows(rows)
+		}
+	}
+	for name, n := range r.EachNode() {
+		p.nodeNumbers(shortNode(name), n, &r.Run)
 	}
 	p.ending(r, o)
 }
@@ -151,7 +160,7 @@ func allRows(r *reporter.Report, all *nodeRow) (rows []numberRow) {
 	}
 	note := text.Parts{"of all nodes"}
 	note.Add(all.wall > 0, "%s CPUs busy", text.UsedCPUs(all.jobCPU/all.wall))
-	rows = []numberRow{{label: "job CPU", value: text.Duration(all.jobCPU), note: note.String()}}
+	rows = []numberRow{{label: "CPU time", value: text.Duration(all.jobCPU), note: note.String()}}
 	return slices.Concat(rows, idleRows("not used", all.mayUse-all.used, all.mayUse, all.idleHours), gpus.rows())
 }
 

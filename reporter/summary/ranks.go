@@ -46,6 +46,19 @@ func (r *RankRow) Note() string {
 	return ""
 }
 
+// end returns how the rank ended, as nodeEnd does.
+func (r *RankRow) end() string {
+	switch code, signal, _ := strings.Cut(r.Exit, " "); {
+	case r.Exit == text.Absent:
+		return text.Absent
+	case signal != "":
+		return signal
+	case code != "0":
+		return "exit " + code
+	}
+	return "succeeded"
+}
+
 // RanksOf returns the ranks of a node in order. The verdict of run determines which rank failed first.
 func RanksOf(run *reporter.Run, name string, n *reporter.Node) []RankRow {
 	var out []RankRow
@@ -161,9 +174,9 @@ func RestOfRanks(left []RankRow) string {
 // rankTable returns a table of ranks.
 func rankTable(rows []RankRow, short bool) *table.Table {
 	t := &table.Table{HeadStyle: dim, Columns: []table.Column{
-		{Head: "rank", Right: true, Min: 6, Max: 6}, {Head: "node", Min: 12, Max: 12}, {Head: "exit", Min: 12, Max: 12},
-		{Head: "CPU", Right: true, Min: 7, Max: 7}, {Head: "cores", Right: true, Min: 6, Max: 6},
-		{Head: "memory", LongHead: "peak memory", Right: true, Min: 9, Max: 9}, {Head: "length", Right: true, Min: 7, Max: 7},
+		{Head: "rank", Right: true, Min: 6, Max: 6}, {Head: "host", Min: 12, Max: 12}, {Head: "end", Min: 12, Max: 12},
+		{Head: "CPU time", Right: true, Min: 8, Max: 8}, {Head: "CPUs", Right: true, Min: 6, Max: 6},
+		{Head: "memory", LongHead: "peak memory", Right: true, Min: 9, Max: 9}, {Head: "time", Right: true, Min: 7, Max: 7},
 		{LongHead: "remark"},
 	}}
 	for _, r := range rows {
@@ -172,7 +185,7 @@ func rankTable(rows []RankRow, short bool) *table.Table {
 			node, cpu, length = shortHost(text.Printable(node)), text.ShortSeconds(r.cpu), text.ShortSeconds(r.length)
 		}
 		row := table.Row{Cells: []table.Cell{
-			table.Bare(strconv.Itoa(r.Rank)), table.Untrusted(node), table.Untrusted(r.Exit), table.Bare(cpu),
+			table.Bare(strconv.Itoa(r.Rank)), table.Untrusted(node), table.Untrusted(r.end()), table.Bare(cpu),
 			table.Bare(r.Cores),
 			table.Bare(r.Memory), table.Bare(length), {Text: r.Note()},
 		}}
