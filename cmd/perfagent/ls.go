@@ -46,9 +46,9 @@ With STORE, the address of a store, list the runs there: how many nodes each
 has, how many of them have only a partial report, the size, and when the newest
 report was stored. With RUN-ID as well, list that run's reports and references.
 
-On a terminal, lines are cut to its width, and below 100 columns START and CPU
-are left out; in a pipe nothing is cut. With --json, print the summary object of
-each run.`,
+On a terminal, lines are cut to its width. Below 100 columns START and CPU are
+left out, and NODES where it would leave little room for the command. In a pipe
+nothing is cut. With --json, print the summary object of each run.`,
 		Example: `  perfagent ls
   perfagent ls --to index.html
   perfagent ls s3://bucket/runs
@@ -67,6 +67,10 @@ each run.`,
 func (o *lsOptions) list(names []string) error {
 	if len(names) > 0 && isStore(names[0]) {
 		return o.listStore(names)
+	}
+
+	if err := checkPageName(o.to, o.force); err != nil {
+		return fmt.Errorf("ls: %w", err)
 	}
 
 	launches, err := o.launches(names)
@@ -102,10 +106,6 @@ func (o *lsOptions) list(names []string) error {
 
 // writeIndex writes the index page of --to atomically.
 func (o *lsOptions) writeIndex(objects []summary.Overview) error {
-	if err := checkPageName(o.to, o.force); err != nil {
-		return fmt.Errorf("ls: %w", err)
-	}
-
 	x := plotter.Index{Title: "Runs in " + text.Printable(o.out)}
 	for _, object := range objects {
 		x.Rows = append(x.Rows, indexRowOf(object, filepath.Dir(o.to)))

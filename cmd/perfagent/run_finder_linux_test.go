@@ -190,7 +190,6 @@ func TestLs_FitsTheTerminal(t *testing.T) {
 
 // show of several nodes names a command that shows each of them whole, of the same launch.
 func TestShow_NamesTheCommandForAllOfSeveralNodes(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	runsOf(t, dir, "b/0:0", "b/1:0", "b/0:0", "b/1:0")
 	for arguments, want := range map[string]string{
