@@ -203,21 +203,17 @@ const commandCells = 25
 
 // runTable returns the table of runs for a terminal of the given width; 0 = any width.
 func runTable(objects []summary.Overview, columns int) *table.Table {
-	several := slices.ContainsFunc(objects, func(o summary.Overview) bool { return o.Nodes > 1 || o.Ranks > 0 })
-	t := newRunTable(objects, columns, several)
-	heads := t.Lines(0, 2)[0].Text
-	if columns > 0 && strings.Index(heads, "COMMAND")+commandCells > columns {
-		return newRunTable(objects, columns, false)
-	}
-	return t
-}
-
-func newRunTable(objects []summary.Overview, columns int, several bool) *table.Table {
 	t := &table.Table{Columns: []table.Column{{Head: "RUN"}, {Head: "START", Optional: true}, {Head: "END"},
 		{Head: "TIME", Right: true}, {Head: "NODES", Right: true, Optional: true}, {Head: "CPU", Optional: true},
 		{Head: "MEMORY", Right: true}, {Head: "COMMAND"}}}
+	several := slices.ContainsFunc(objects, func(o summary.Overview) bool { return o.Nodes > 1 || o.Ranks > 0 })
 	for _, object := range objects {
 		t.Rows = append(t.Rows, rowOf(object, columns, several))
+	}
+	if columns > 0 && strings.Index(t.Lines(0, 2)[0].Text, "COMMAND")+commandCells > columns {
+		for _, row := range t.Rows {
+			row.Cells[lsNodes] = table.Absent()
+		}
 	}
 	return t
 }

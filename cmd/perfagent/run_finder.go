@@ -202,11 +202,11 @@ func otherLaunchesMessage(found *catalog.Match) string {
 
 // printNoRuns prints that there are no runs to work on.
 func (f *runFinder) printNoRuns() {
-	words := "no runs are in " + f.out
+	words := "no runs are in "
 	if !isDir(f.out) {
-		words = "there is no directory " + f.out
+		words = "there is no directory "
 	}
-	f.printMessage(words + ": record a run with perfagent run, or name another directory with --out")
+	f.printMessage(words + f.out + ": record a run with perfagent run, or name another directory with --out")
 }
 
 // nodesByName returns the nodes that names stand for. Files of the same node become one node.

@@ -17,9 +17,6 @@ import (
 // be longer.
 const maxName = 60
 
-// maxHead is the maximum width of a heading with the name of a run.
-const maxHead = 24
-
 // lineWidth is the maximum width of the text lines above and below the table, in characters.
 const lineWidth = 80
 
@@ -135,10 +132,7 @@ func (m Metric) Change() string {
 // given width; 0 = any width.
 func (c *Comparison) heads(width int) (a, b string, named bool) {
 	a, b = "A "+text.Printable(c.A.Name), "B "+text.Printable(c.B.Name)
-	most := maxHead
-	if width > 0 {
-		most = min(most, (width-32)/2)
-	}
+	most := (min(lineWidth, cmp.Or(width, lineWidth)) - 32) / 2 // the rest is for the other columns
 	if c.A.Runs != 1 || c.B.Runs != 1 || max(text.Width(a), text.Width(b)) > most {
 		return "A", "B", false
 	}
@@ -282,7 +276,8 @@ type Options struct {
 }
 
 // WriteTable writes the comparison for people: a sentence, and aligned columns. On a terminal, only words without a
-// space, such as paths, can be wider than Options.Width. Text from reports is escaped, so that it cannot contain control characters.
+// space, such as paths, can be wider than Options.Width. Text from reports is escaped, so that it has no control
+// characters.
 func WriteTable(w io.Writer, c *Comparison, o Options) error {
 	var out strings.Builder
 	width := min(lineWidth, cmp.Or(o.Width, lineWidth))

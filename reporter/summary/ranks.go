@@ -22,7 +22,7 @@ const ranksShown = 16
 type RankRow struct {
 	Rank                       int
 	Node                       string // the scheduler's name for it; may be any text
-	Exit                       string // "137 SIGKILL"
+	Exit                       string // "exit 3"
 	CPU, Cores, Memory, Length string
 	Failed                     bool // it failed, or its end is unknown
 	First                      bool // the rank that failed first
@@ -44,19 +44,6 @@ func (r *RankRow) Note() string {
 		return "uneven"
 	}
 	return ""
-}
-
-// end returns how the rank ended, as nodeEnd does.
-func (r *RankRow) end() string {
-	switch code, signal, _ := strings.Cut(r.Exit, " "); {
-	case r.Exit == text.Absent:
-		return text.Absent
-	case signal != "":
-		return signal
-	case code != "0":
-		return "exit " + code
-	}
-	return "succeeded"
 }
 
 // RanksOf returns the ranks of a node in order. The verdict of run determines which rank failed first.
@@ -81,14 +68,11 @@ func EvidenceIndex(v *reporter.Verdict, key string) (index int, ok bool) {
 func newRankRow(r *reporter.Rank, node string, first bool) RankRow {
 	metric := func(name string) float64 { return metricOrNaN(r.Metrics, name) }
 	row := RankRow{
-		Rank: r.Rank, Node: node, First: first, Exit: exitText(r.ExitCode), End: r.End.Time,
+		Rank: r.Rank, Node: node, First: first, Exit: endText(r.ExitCode, r.Signal), End: r.End.Time,
 		cpu: metric(reporter.MetricJobCPU), length: math.NaN(),
 		Cores:  text.UsedCPUs(metric(reporter.MetricJobCores)),
 		Memory: text.SizeText(metric(reporter.MetricJobMemoryPeak)),
 		Failed: r.ExitCode != nil && *r.ExitCode != 0 || r.Incomplete != "",
-	}
-	if r.Signal != "" {
-		row.Exit += " " + text.Clip(text.Printable(r.Signal), 12)
 	}
 	if !r.Start.IsZero() && !r.End.IsZero() {
 		row.length = max(0, r.End.Sub(r.Start.Time).Seconds())
@@ -147,7 +131,7 @@ func ChooseRanks(rows []RankRow, limit int) (shown, left []RankRow) {
 	return shown, left
 }
 
-// RestOfRanks counts omitted ranks by how they ended: "48 more: 45 with exit 0, 3 with exit 143 SIGTERM".
+// RestOfRanks counts omitted ranks by how they ended: "48 more: 45 succeeded, 3 SIGTERM".
 func RestOfRanks(left []RankRow) string {
 	if len(left) == 0 {
 		return ""
@@ -162,11 +146,7 @@ func RestOfRanks(left []RankRow) string {
 
 	var parts []string
 	for _, end := range ends {
-		words := " with exit " + end
-		if end == text.Absent {
-			words = " without an end"
-		}
-		parts = append(parts, strconv.Itoa(counts[end])+words)
+		parts = append(parts, strconv.Itoa(counts[end])+" "+strings.Replace(end, text.Absent, "without an end", 1))
 	}
 	return strconv.Itoa(len(left)) + " more: " + text.List(parts, 3)
 }
@@ -185,7 +165,7 @@ func rankTable(rows []RankRow, short bool) *table.Table {
 			node, cpu, length = shortHost(text.Printable(node)), text.ShortSeconds(r.cpu), text.ShortSeconds(r.length)
 		}
 		row := table.Row{Cells: []table.Cell{
-			table.Bare(strconv.Itoa(r.Rank)), table.Untrusted(node), table.Untrusted(r.end()), table.Bare(cpu),
+			table.Bare(strconv.Itoa(r.Rank)), table.Untrusted(node), table.Untrusted(r.Exit), table.Bare(cpu),
 			table.Bare(r.Cores),
 			table.Bare(r.Memory), table.Bare(length), {Text: r.Note()},
 		}}
