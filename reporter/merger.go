@@ -74,7 +74,7 @@ func newMerger(dir string, limit int) (*Merger, error) {
 func (s *Merger) create() (err error) {
 	s.file, err = os.CreateTemp(s.dir, ".perfagent-merge-*.tmp")
 	if err != nil {
-		return fmt.Errorf("merge: %w", err)
+		return fmt.Errorf("merge: write a temporary file next to the merged report: %w", err)
 	}
 	s.end = 0
 	_ = os.Remove(s.file.Name())
