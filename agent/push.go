@@ -189,7 +189,7 @@ func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.P
 	}
 
 	plan, err := pusher.Prepare(ctx, client, d.report, pusher.Options{
-		Destination: t.dest, RunTimeout: joinTimeout, Artifacts: t.artifacts(d),
+		Destination: pusher.NewDestination(t.state), RunTimeout: joinTimeout, Artifacts: t.artifacts(d),
 		RecordingID: d.recordedAs(), Live: t.ended,
 		ResolveDuplicates: t.live != nil && t.live.MayHaveCreatedRun(), Schedule: pusher.NewSchedule(d.report, left(ctx)),
 	})
@@ -236,11 +236,10 @@ func left(ctx context.Context) time.Duration {
 // adopt makes the push use the MLflow run that another rank's live push recorded in the report.
 func (t *mlflowTracking) adopt(d delivery) {
 	n := d.report.Nodes[d.node]
-	if t.dest.RunID != "" || n == nil || n.Push == nil || n.Push.MLflow.URI != t.state.URI {
+	if t.state.RunID != "" || n == nil || n.Push == nil || n.Push.MLflow.URI != t.state.URI {
 		return
 	}
-	t.dest.RunID = n.Push.MLflow.RunID
-	t.state.RunID = t.dest.RunID
+	t.state.RunID = n.Push.MLflow.RunID
 }
 
 // artifacts returns the report's file as an artifact. In it, the state of the push is that after a success.

@@ -330,12 +330,16 @@ type Destination struct {
 	// NoCreate means that a missing experiment is not created, as in a dry run.
 	NoCreate bool
 
-	// LimitsNames means that the server limits the names of metrics of a run. The live push then leaves room for the
-	// names that are sent at the end.
-	LimitsNames bool
-
 	// Invocation is the tag of the runs that the job creates, or "" if it has none.
 	Invocation string
+}
+
+// NewDestination returns the destination of the push with the given state.
+func NewDestination(s reporter.PushState) Destination {
+	return Destination{
+		RunID: s.RunID, Given: s.Given, Invocation: s.Invocation,
+		ExperimentName: s.ExperimentName, ExperimentID: s.ExperimentID,
+	}
 }
 
 // create creates a run called name. known has the IDs of experiments by name.

@@ -128,7 +128,7 @@ func (p *Plan) sendValues(ctx context.Context) error {
 	for i, b := range batches {
 		err := logBatch(ctx, p.client, p.Run.ID, b)
 		if refused(err) {
-			return p.sendWithinLimit(ctx, batches[i:], err)
+			return p.sendImportant(ctx, batches[i:], err)
 		}
 		if err != nil {
 			return err
