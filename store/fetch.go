@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,9 +19,7 @@ import (
 
 // A FetchResult is the result of fetching one object of a run.
 type FetchResult struct {
-	Name  string // RUN-ID/node-N
-	Node  string // N: the node's index, or its host's name
-	Final bool   // the report is not partial
+	objectName
 
 	Path   string // file with the report
 	Bytes  int64  // as stored
@@ -52,7 +49,7 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]FetchResult, e
 		}
 		return emit(f)
 	}, func(f FetchResult) error {
-		if superseded := f.Err != nil && !f.Final && final["node-"+f.Node]; !superseded {
+		if superseded := f.Err != nil && f.partial && final[f.node]; !superseded {
 			out = append(out, f)
 		}
 		return nil
@@ -62,30 +59,30 @@ func (s *Store) FetchRun(ctx context.Context, run, dir string) ([]FetchResult, e
 
 // fetchReport fetches the report called n. An error that is about the object alone is in the result.
 func (s *Store) fetchReport(ctx context.Context, n objectName, dir string) (FetchResult, error) {
-	out := FetchResult{Name: n.String(), Node: strings.TrimPrefix(n.node, "node-"), Final: !n.partial}
+	out := FetchResult{objectName: n}
 	in, isDir := s.Dir()
-	data, stored, err := s.getReport(ctx, out.Name, !isDir) // reading the report later finds other errors in the file
-	if ctx.Err() != nil {
+	data, stored, err := s.getReport(ctx, n.String(), !isDir) // reading the report later finds other errors in the file
+	switch {
+	case ctx.Err() != nil:
 		return out, context.Cause(ctx)
-	}
-	if err != nil {
+	case err != nil:
 		out.Err = err
 		return out, nil
 	}
-	out.Bytes, out.SHA256 = int64(len(stored)), sha256Hex(stored)
 
+	out.Bytes, out.SHA256 = int64(len(stored)), sha256Hex(stored)
 	if isDir {
-		out.Path = filepath.Join(in, filepath.FromSlash(out.Name)+".json")
+		out.Path = localCopy{dir: in}.file(n.String())
 		return out, nil
 	}
-	out.Path, err = write(out.Name, data, dir)
+	out.Path, err = write(n.String(), data, dir)
 	return out, err
 }
 
 // write writes the file of the object called name below dir, and returns the path. The error names dir, so that a full
 // disk is not taken for a full store.
 func write(name string, data []byte, dir string) (string, error) {
-	path := filepath.Join(dir, filepath.FromSlash(name)+".json")
+	path := localCopy{dir: dir}.file(name)
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = durable.WriteUnsynced(path, data, true)

@@ -12,9 +12,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/catalog"
 )
 
-// Copies tracks the reports that were copied from stores to this machine. The copies exist until Remove.
+// Copies finds the runs and files that references stand for, and copies them to this machine unless the store is a
+// directory. The copies exist until Remove.
 type Copies struct {
-	Incomplete bool // some objects could not be copied
+	Warn       func(words string) // reports objects that are left out, and partial reports
+	Incomplete bool               // some objects could not be copied
 
 	list []localCopy
 }
@@ -29,6 +31,11 @@ func (c localCopy) referenceOf(path string) string {
 		rest = c.object
 	}
 	return c.store + "#" + rest
+}
+
+// file returns the path of the file with the object called name.
+func (c localCopy) file(name string) string {
+	return filepath.Join(c.dir, filepath.FromSlash(name)+".json")
 }
 
 // WithReferences replaces the paths of copies in words with references.
@@ -61,42 +68,38 @@ func RunIDOf(object string) (run string, ok bool) {
 	return run, !strings.Contains(object, "/")
 }
 
-// A Finder finds the runs and files that references stand for.
-type Finder struct {
-	Copies *Copies
-	Warn   func(words string) // reports objects that are left out, and partial reports
-}
-
 // makeLocalDir returns the directory for copies from s. isDir means that s itself is a directory with the layout of
 // --out, so that nothing is copied.
-func (f Finder) makeLocalDir(s *Store, object string) (in localCopy, isDir bool, err error) {
+func (c *Copies) makeLocalDir(s *Store, object string) (in localCopy, isDir bool, err error) {
 	in = localCopy{store: s.URL(), object: object}
 	if in.dir, isDir = s.Dir(); isDir {
 		return in, true, nil
 	}
 	if in.dir, err = os.MkdirTemp("", "perfagent-store-*"); err == nil {
-		f.Copies.list = append(f.Copies.list, in)
+		c.list = append(c.list, in)
 	}
 	return in, false, err
 }
 
 // Find returns the run or file that object, a name in s, stands for.
-func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Match, error) {
-	in, isDir, err := f.makeLocalDir(s, object)
+func (c *Copies) Find(ctx context.Context, s *Store, object string) (*catalog.Match, error) {
+	in, isDir, err := c.makeLocalDir(s, object)
 	if err != nil {
 		return nil, err
 	}
-	if isDir {
-		return f.findInDirectory(ctx, s, object, in)
-	}
-
-	if run, ok := RunIDOf(object); ok {
+	run, isRun := RunIDOf(object)
+	switch {
+	case isDir && isRun:
+		return c.findRun(object, in)
+	case isDir:
+		return findObject(ctx, s, object, in)
+	case isRun:
 		fetched, err := s.FetchRun(ctx, run, in.dir)
 		if err != nil {
 			return nil, err
 		}
-		if f.warnFailures(s, fetched) < len(fetched) {
-			return f.findRun(object, in)
+		if c.warnFailures(s, fetched) < len(fetched) {
+			return c.findRun(object, in)
 		}
 	}
 
@@ -107,29 +110,22 @@ func (f Finder) Find(ctx context.Context, s *Store, object string) (*catalog.Mat
 	return &catalog.Match{File: path}, nil
 }
 
-// findInDirectory is Find for a store that is a directory with the layout of --out.
-func (f Finder) findInDirectory(ctx context.Context, s *Store, object string, in localCopy) (*catalog.Match, error) {
-	if _, ok := RunIDOf(object); ok {
-		return f.findRun(object, in)
-	}
-
+// findObject returns the file of an object in a store that is a directory with the layout of --out.
+func findObject(ctx context.Context, s *Store, object string, in localCopy) (*catalog.Match, error) {
 	reference := text.Printable(s.Reference(object))
 	if !IsName(object) {
 		return nil, fmt.Errorf("%s: %w", reference, ErrName)
 	}
 	there, err := s.Exists(ctx, object)
-	if err != nil {
-		return nil, err
+	if err == nil && !there {
+		err = fmt.Errorf("no object %s", reference)
 	}
-	if !there {
-		return nil, fmt.Errorf("no object %s", reference)
-	}
-	return &catalog.Match{File: filepath.Join(in.dir, filepath.FromSlash(object)+".json")}, nil
+	return &catalog.Match{File: in.file(object)}, err
 }
 
 // findRun returns a run in the directory of in, and warns about partial reports.
-func (f Finder) findRun(run string, in localCopy) (*catalog.Match, error) {
-	outside, err := f.externalLinks(run, in)
+func (c *Copies) findRun(run string, in localCopy) (*catalog.Match, error) {
+	outside, err := c.externalLinks(run, in)
 	if err != nil {
 		return nil, err
 	}
@@ -137,13 +133,13 @@ func (f Finder) findRun(run string, in localCopy) (*catalog.Match, error) {
 	if err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), in.dir, in.store))
 	}
-	f.warnPartial(found.Launch, in)
+	c.warnPartial(found.Launch, in)
 	return found, nil
 }
 
 // externalLinks returns the files of a run that are links out of the store's directory. It warns about these files,
 // which are not part of the store. It returns an error if the directory of the run is such a link.
-func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
+func (c *Copies) externalLinks(object string, in localCopy) ([]string, error) {
 	run, _ := RunIDOf(object)
 	if !IsName(run + "/node-0") {
 		return nil, nil // run cannot be a run ID
@@ -161,7 +157,7 @@ func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
 			continue
 		}
 		if err := CheckInside(in.dir, path); err != nil {
-			f.Warn(fmt.Sprintf("left out: %s: %v", in.referenceOf(path), err))
+			c.Warn(fmt.Sprintf("left out: %s: %v", in.referenceOf(path), err))
 			out = append(out, path)
 		}
 	}
@@ -169,14 +165,14 @@ func (f Finder) externalLinks(object string, in localCopy) ([]string, error) {
 }
 
 // warnFailures warns about the objects in fetched that could not be fetched, and returns their number.
-func (f Finder) warnFailures(s *Store, fetched []FetchResult) (lost int) {
+func (c *Copies) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 	for _, one := range fetched {
 		if one.Err != nil {
-			f.Warn(fmt.Sprintf("%s: %v", s.Reference(one.Name), one.Err))
+			c.Warn(fmt.Sprintf("%s: %v", s.Reference(one.String()), one.Err))
 			lost++
 		}
 	}
-	f.Copies.Incomplete = f.Copies.Incomplete || lost > 0
+	c.Incomplete = c.Incomplete || lost > 0
 	return lost
 }
 
@@ -184,10 +180,10 @@ func (f Finder) warnFailures(s *Store, fetched []FetchResult) (lost int) {
 const onlyPartial = " is from before the node's end; there is no later report of it"
 
 // warnPartial warns about the nodes of l that have only a partial report.
-func (f Finder) warnPartial(l *catalog.Launch, in localCopy) {
+func (c *Copies) warnPartial(l *catalog.Launch, in localCopy) {
 	for _, path := range l.Paths() {
 		if n, ok := catalog.ParseFileName(filepath.Base(path)); ok && n.Partial {
-			f.Warn(in.referenceOf(path) + onlyPartial)
+			c.Warn(in.referenceOf(path) + onlyPartial)
 		}
 	}
 }

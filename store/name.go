@@ -68,6 +68,9 @@ type objectName struct {
 	partial bool   // a partial report, put while the node ran
 }
 
+// Index returns N of node-N: the node's index, or its host's name.
+func (n objectName) Index() string { return strings.TrimPrefix(n.node, "node-") }
+
 // String returns the name of the object.
 func (n objectName) String() string {
 	out := n.run + "/" + n.node

@@ -20,7 +20,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 	ctx, stop := signalContext()
 	defer stop()
 	g := store.NewGatherer(s, object, func(f store.FetchResult) string {
-		return prefixName(s.Reference(f.Name), o.copies.WithReferences(f.Err.Error()))
+		return prefixName(s.Reference(f.String()), o.copies.WithReferences(f.Err.Error()))
 	})
 	o.gatherer = g
 	run, _ := store.RunIDOf(object)
@@ -34,7 +34,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 		}
 	}
 
-	found, err := g.Fetch(ctx, o.storeFinder(), len(o.storeFlags()) == 0)
+	found, err := g.Fetch(ctx, &o.copies, len(o.storeFlags()) == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (o *mergeOptions) gather(address, object string) ([]catalog.Node, error) {
 		return nil, nil
 	}
 	o.warnAbout(found)
-	g.WarnPartial(o.storeFinder(), found.Launch)
+	g.WarnPartial(&o.copies, found.Launch)
 	return found.Launch.Nodes, nil
 }
 

@@ -49,12 +49,7 @@ func (f *runFinder) findInStore(address, object string) (*catalog.Match, error) 
 	defer s.Close()
 	ctx, stop := signalContext()
 	defer stop()
-	return f.storeFinder().Find(ctx, s, object)
-}
-
-// storeFinder returns a finder of runs in stores. finish removes its copies.
-func (f *runFinder) storeFinder() store.Finder {
-	return store.Finder{Copies: &f.copies, Warn: f.printMessage}
+	return f.copies.Find(ctx, s, object)
 }
 
 // openStore opens the store at address, with the password in PERFAGENT_STORE if address has none.
