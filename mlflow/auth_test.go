@@ -326,8 +326,7 @@ func TestNew_ReadsCertificates(t *testing.T) {
 			t.Errorf("New(%s) succeeded, want an error", fields(cfg))
 		}
 	}
-	var unsupported *UnsupportedURIError
-	if _, err := New(Config{URI: "sqlite:///x"}); !errors.As(err, &unsupported) {
-		t.Errorf("New with sqlite:///x: %v, want an *UnsupportedURIError", err)
+	if _, err := New(Config{URI: "sqlite:///x"}); !errors.Is(err, ErrUnsupportedURI) {
+		t.Errorf("New with sqlite:///x: %v, want ErrUnsupportedURI", err)
 	}
 }

@@ -138,7 +138,7 @@ const adviceNotMLflow = "is this an MLflow server? check host, port and path of 
 
 // failed returns a permanent error of the call. status is 0 if there was no response.
 func (q *call) failed(status int, message string) *Error {
-	return &Error{Op: q.op, URL: q.url, Status: status, Message: message, permanent: true}
+	return &Error{Op: q.op, URL: q.url, Status: status, Message: message}
 }
 
 // statusError returns the error for a response with a status other than 2xx.
@@ -165,8 +165,8 @@ func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 	}
 	e.advice = c.adviceOn(e.Status, q, message, isMLflow)
 	// Only a restart of the server with other options changes this.
-	disabled := strings.Contains(message, "disabled due to the mlflow server running")
-	e.permanent = disabled && e.Status == http.StatusServiceUnavailable
+	e.permanent = e.Status == http.StatusServiceUnavailable &&
+		strings.Contains(message, "disabled due to the mlflow server running")
 	return e
 }
 

@@ -123,7 +123,7 @@ func (s *s3) check(_ context.Context, name string) error {
 type request struct {
 	method, key string
 	query       url.Values
-	header      [2]string // one further header; "" if none
+	onlyNew     bool // a PUT succeeds only if there is no object
 	body        []byte
 }
 
@@ -153,11 +153,8 @@ func (s *s3) do(ctx context.Context, q request) (*http.Response, error) {
 // newRequest returns the unsigned HTTP request for q.
 func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	to := s.endpoint
-	path := "/" + q.key
-	if s.bucket != "" {
-		path = "/" + s.bucket + path
-	}
-	to.Path, to.RawPath = path, escape(path, true)
+	to.Path = "/" + strings.TrimPrefix(s.bucket+"/"+q.key, "/")
+	to.RawPath = escape(to.Path, true)
 	to.RawQuery = strings.ReplaceAll(q.query.Encode(), "+", "%20") // as signed
 
 	r, err := http.NewRequestWithContext(ctx, q.method, to.String(), bytes.NewReader(q.body))
@@ -167,8 +164,8 @@ func (s *s3) newRequest(ctx context.Context, q request) (*http.Request, error) {
 	if q.method == http.MethodPut {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if q.header[0] != "" {
-		r.Header.Set(q.header[0], q.header[1])
+	if q.onlyNew {
+		r.Header.Set("If-None-Match", "*")
 	}
 	return r, nil
 }
@@ -199,11 +196,11 @@ func (s *s3) Put(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 
-	put := request{method: http.MethodPut, key: s.Key(name), body: data, header: [2]string{"If-None-Match", "*"}}
+	put := request{method: http.MethodPut, key: s.Key(name), body: data, onlyNew: true}
 	err = s.send(ctx, put)
 	if isStatus(err, http.StatusNotImplemented) {
 		s.unconditional.Store(true)
-		put.header = [2]string{}
+		put.onlyNew = false
 		err = s.send(ctx, put)
 	}
 	if isStatus(err, http.StatusPreconditionFailed) {
@@ -259,10 +256,10 @@ func readBody(ctx context.Context, response *http.Response, most int64) ([]byte,
 // Exists implements Connector.
 func (s *s3) Exists(ctx context.Context, name string) (bool, error) {
 	response, err := s.do(ctx, request{method: http.MethodHead, key: s.Key(name)})
-	if isStatus(err, http.StatusNotFound) {
+	switch {
+	case isStatus(err, http.StatusNotFound):
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
 	}
 	return true, response.Body.Close()
@@ -414,10 +411,10 @@ func newS3Error(resp *http.Response, k credentials) error {
 	return e
 }
 
-// isStatus reports whether err is a response with one of statuses.
-func isStatus(err error, statuses ...int) bool {
+// isStatus reports whether err is a response with the given status.
+func isStatus(err error, status int) bool {
 	e, ok := errors.AsType[*s3Error](err)
-	return ok && slices.Contains(statuses, e.status)
+	return ok && e.status == status
 }
 
 // isNoObject reports whether err means that the requested object does not exist. If the response has no code, it may be

@@ -73,9 +73,9 @@ type Plan struct {
 	// Notes are messages for the user about things that are not failures.
 	Notes []string
 
-	sentLive    bool              // Run is as the live push knows it, and was not read again
-	jobRun      *mlflow.Run       // the job's run, if Run is ours and the two are to be linked
-	experiments map[string]string // IDs by name, as far as a search has read them
+	sentLive    bool                // Run is as the live push knows it, and was not read again
+	jobRun      *mlflow.Run         // the job's run, if Run is ours and the two are to be linked
+	experiments []mlflow.Experiment // as far as a search has read them
 
 	metrics []mlflow.Metric
 	dropped int // number of values that MLflow does not accept

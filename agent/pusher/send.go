@@ -91,8 +91,8 @@ func (p *Plan) resolveDuplicate(ctx context.Context, created *mlflow.Run) (*mlfl
 	if err := retry.Wait(ctx, resolveDelay); err != nil {
 		return nil, err
 	}
-	here := experiments{client: p.client, ids: [][]string{{created.ExperimentID}}}
-	runs, err := here.findRuns(ctx, tagFilter(TagInvocation, p.id.invocation), maxOfInvocation)
+	here := []mlflow.Experiment{{ID: created.ExperimentID}}
+	runs, err := findRuns(ctx, p.client, here, tagFilter(TagInvocation, p.id.invocation), maxOfInvocation)
 	if err != nil {
 		return nil, err
 	}
