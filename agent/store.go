@@ -75,17 +75,8 @@ func (s *session) startStoring(ctx context.Context, d delivery) (wait func() sto
 func (s *session) putReport(ctx context.Context, d delivery) storeResult {
 	begun, to := time.Now(), s.reportStore
 	defer to.Close()
-	state := &reporter.StoreState{State: reporter.PushPending, URI: to.URL()}
-
-	name, err := to.PutReport(ctx, s.o.RunID, s.nodeFileName(), d.toStore)
-	if err == nil {
-		if err := s.partials.evict(ctx, to); err != nil {
-			s.log.Warn(fmt.Sprintf("the report from before the end is still there: %v", err))
-		}
-	}
-	state.Metrics = to.Metrics()
+	state, err := to.Deliver(ctx, s.o.RunID, s.nodeFileName(), d.toStore)
 	if err != nil {
-		state.Error = err.Error()
 		if cause := context.Cause(ctx); cause != nil {
 			state.Error = cause.Error()
 			if !errors.Is(err, cause) {
@@ -95,8 +86,10 @@ func (s *session) putReport(ctx context.Context, d delivery) storeResult {
 		return storeResult{state: state}
 	}
 
-	state.Unconditional = to.Unconditional()
-	state.State, state.Reference = reporter.PushDone, to.Reference(name)
+	if err := s.partials.evict(ctx, to); err != nil {
+		s.log.Warn(fmt.Sprintf("the report from before the end is still there: %v", err))
+	}
+	state.Metrics = to.Metrics()
 	return storeResult{state, fmt.Sprintf("store: %s, %s in %s", state.Reference,
 		text.SizeText(float64(len(d.toStore))/(1<<20)), text.Seconds(time.Since(begun).Seconds()))}
 }

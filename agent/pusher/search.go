@@ -55,32 +55,34 @@ func newRunIdentity(r *reporter.Report, d Destination, base string) runIdentity 
 // recordingID returns the ID of node's recording in the run runID. start is the start of the recording, in ms since
 // 1970.
 func recordingID(runID, node string, start int64) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", runID, node, start))
+	return shortHash(fmt.Sprintf("%q %s %d", runID, node, start))
+}
+
+// shortHash returns a hash of 16 digits.
+func shortHash(words string) string {
+	sum := sha256.Sum256([]byte(words))
 	return hex.EncodeToString(sum[:8])
 }
 
 // hash returns an ID of all recordings together.
 func (id runIdentity) hash() string {
-	h := sha256.New()
+	words := ""
 	for _, name := range id.nodes {
-		fmt.Fprintf(h, "%s ", id.recordings[name])
+		words += id.recordings[name] + " "
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	return shortHash(words)
 }
 
 // NewInvocation returns a new value of TagInvocation for one start of perfagent on node. It marks the runs that the job
 // creates.
 func NewInvocation(node string) string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(b[:]) + "." + node
+	return shortHash(rand.Text()) + "." + node
 }
 
 // SharedInvocation returns the value of TagInvocation for all ranks of a launch on node, so that each of them
 // recognizes a run created by the job of any of these ranks. common is known to exactly these ranks.
 func SharedInvocation(common, node string) string {
-	sum := sha256.Sum256([]byte(common))
-	return hex.EncodeToString(sum[:8]) + "." + node
+	return shortHash(common) + "." + node
 }
 
 // relatedRunsFilter returns the filter for runs of other nodes, and of other reports of the same recordings. ok is
