@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -115,17 +116,11 @@ func (t *mlflowTracking) jobEnv(runID string) []string {
 		tags[key], _ = json.Marshal(value) // strings never fail
 	}
 
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(tags) != nil {
+	merged, err := text.JSON(tags)
+	entry := "MLFLOW_RUN_CONTEXT=" + string(merged)
+	if err != nil || len(entry) >= maxEnvEntry {
 		return nil
 	}
-	entry := "MLFLOW_RUN_CONTEXT=" + strings.TrimSpace(out.String())
-	if len(entry) >= maxEnvEntry {
-		return nil
-	}
-
 	return []string{entry}
 }
 
@@ -133,16 +128,16 @@ func (t *mlflowTracking) jobEnv(runID string) []string {
 // linux/binfmts.h). With a longer string the job could not start.
 const maxEnvEntry = 128 << 10
 
-// survivesJSON reports whether text, which is JSON, means the same after it was decoded and encoded. Invalid UTF-8 and
+// survivesJSON reports whether had, which is JSON, means the same after it was decoded and encoded. Invalid UTF-8 and
 // unpaired surrogates are lost.
-func survivesJSON(text string) bool {
+func survivesJSON(had string) bool {
 	var value any
-	if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &value) != nil {
+	if !utf8.ValidString(had) || json.Unmarshal([]byte(had), &value) != nil {
 		return false
 	}
 	again, err := json.Marshal(value)
 
-	return err == nil && bytes.Count(again, []byte("\uFFFD")) == strings.Count(text, "\uFFFD")
+	return err == nil && bytes.Count(again, []byte("\uFFFD")) == strings.Count(had, "\uFFFD")
 }
 
 const (
@@ -189,7 +184,8 @@ func (t *mlflowTracking) begin(*collector.Recording) {
 		return
 	}
 
-	t.live = pusher.NewLive(*t.head, pusher.NewDestination(t.state), func() (*mlflow.Client, error) { return t.connect(1) })
+	connect := func() (*mlflow.Client, error) { return t.connect(1) }
+	t.live = pusher.NewLive(*t.head, pusher.NewDestination(t.state), connect)
 	if t.ofRank {
 		t.live.SetHostOnly()
 	}

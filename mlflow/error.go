@@ -173,31 +173,24 @@ func (c *Client) statusError(q *call, resp *http.Response, body []byte) *Error {
 // adviceOn returns a remedy for the given error status. message is the server's, and may contain secrets.
 func (c *Client) adviceOn(status int, q *call, message string, isMLflow bool) string {
 	says := func(words string) bool { return strings.Contains(message, words) }
-	switch {
+	switch refused := status == http.StatusUnauthorized; {
 	case says("Invalid Host header"):
 		return "start the server with --allowed-hosts or MLFLOW_SERVER_ALLOWED_HOSTS naming " + c.base.Host
-	case status == http.StatusUnauthorized:
-		return c.adviceOnCredentials(q)
+	case refused && q.foreign:
+		return "credentials are sent only to the tracking server's host and port"
+	case refused && c.config.usesBasicAuth():
+		return "it does not accept the user name and password of MLFLOW_TRACKING_USERNAME and" +
+			" MLFLOW_TRACKING_PASSWORD (or of the URI or ~/.mlflow/credentials)"
+	case refused && c.config.Token != "":
+		return "it does not accept the token of MLFLOW_TRACKING_TOKEN"
+	case refused:
+		return "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
 	case says("HTTP request to an HTTPS server"), says("plain HTTP request was sent to HTTPS"):
 		return "use https:// in MLFLOW_TRACKING_URI"
 	case (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) && !isMLflow:
 		return adviceNotMLflow
 	}
 	return ""
-}
-
-// adviceOnCredentials returns a remedy for a 401.
-func (c *Client) adviceOnCredentials(q *call) string {
-	switch {
-	case q.foreign:
-		return "credentials are sent only to the tracking server's host and port"
-	case c.config.usesBasicAuth():
-		return "it does not accept the user name and password of MLFLOW_TRACKING_USERNAME and" +
-			" MLFLOW_TRACKING_PASSWORD (or of the URI or ~/.mlflow/credentials)"
-	case c.config.Token != "":
-		return "it does not accept the token of MLFLOW_TRACKING_TOKEN"
-	}
-	return "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
 }
 
 // clean makes a text of unknown origin fit for an error: one short line without secrets.

@@ -61,7 +61,7 @@ func (c *Copies) WithReferences(words string) string {
 }
 
 // localCopyChars are the characters of the paths of copies.
-const localCopyChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/\\"
+const localCopyChars = elementChars + `/\`
 
 // Remove removes the copies.
 func (c *Copies) Remove() {

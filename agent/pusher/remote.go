@@ -58,8 +58,8 @@ func (r *remoteState) history(ctx context.Context, key string) (map[mlflow.Metri
 // lastPoint returns the time of the recording's last point that is already in the run, or −1 if there is none.
 //
 // Windows are sent whole and in the order of time. Other recordings of the node may have points in the same series, and
-// some may by chance have the same millisecond and value. So unless the run is exclusive, lastPoint checks all points of
-// each window up to the first one that the run lacks.
+// some may by chance have the same millisecond and value. So unless the run is exclusive, lastPoint checks all points
+// of each window up to the first one that the run lacks.
 func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	switch {
 	case len(all) == 0:
