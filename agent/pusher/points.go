@@ -33,7 +33,7 @@ type nodeSeries struct {
 
 	samples  reporter.Samples
 	envelope reporter.Envelope
-	gpus     []gpuCapacity
+	gpus     []reporter.GPU
 	job      []jobSeries // series of the job with timelines, in the order of their starts
 
 	thinned bool // a kept sample may stand for several samples, so live points may be finer
@@ -61,11 +61,9 @@ func (p seriesFilter) matches(src *source) bool {
 
 // newNodeSeries returns the recording of node n in a report. name is the node's name in MLflow.
 func newNodeSeries(name string, n *reporter.Node) nodeSeries {
-	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope, job: reportJobSeries(n.Envelope)}
-	for _, g := range n.GPUs {
-		s.gpus = append(s.gpus, gpuCapacity{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
+	s := nodeSeries{
+		node: name, samples: n.Samples, envelope: n.Envelope, gpus: n.GPUs, job: reportJobSeries(n.Envelope),
 	}
-
 	s.thinned = n.Sampling != nil && int64(n.Samples.Len()) < n.Sampling.Samples
 	if n.Sampling != nil && !n.Sampling.Start.IsZero() {
 		s.start = n.Sampling.Start.UnixMilli()
@@ -346,9 +344,6 @@ type gpuSeries struct {
 	share collector.Bound
 }
 
-// A gpuCapacity has the known limits of a GPU. NaN and 0 mean unknown.
-type gpuCapacity struct{ memoryMB, powerLimitWatts float64 }
-
 // gpuTable returns the series that each GPU of a node has. {i} in their names is the position of the device among the
 // node's GPUs, from 0.
 func gpuTable() []gpuSeries {
@@ -367,16 +362,16 @@ func gpuTable() []gpuSeries {
 }
 
 // forDevice returns the series of GPU i, which is d. ok is false if the value is a share of an unknown bound.
-func (s gpuSeries) forDevice(i int, d gpuCapacity) (series Series, ok bool) {
+func (s gpuSeries) forDevice(i int, d reporter.GPU) (series Series, ok bool) {
 	series = s.Series
 	series.Name = strings.Replace(series.Name, "{i}", strconv.Itoa(i), 1)
 	series.columns = []collector.Column{collector.GPUColumn(i, s.key)}
 	if s.share == collector.NoBound {
 		return series, true
 	}
-	whole := d.powerLimitWatts
+	whole := float64(d.PowerLimitWatts)
 	if s.share == collector.BoundDeviceMemory {
-		whole = d.memoryMB
+		whole = float64(d.MemoryMB)
 	}
 	series.scale = 100 / whole
 	return series, whole > 0
