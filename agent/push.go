@@ -188,10 +188,12 @@ func (t *mlflowTracking) push(ctx context.Context, d delivery) (state reporter.P
 		defer release()
 	}
 
+	deadline, _ := ctx.Deadline()
 	plan, err := pusher.Prepare(ctx, client, d.report, pusher.Options{
 		Destination: pusher.NewDestination(t.state), RunTimeout: joinTimeout, Artifacts: t.artifacts(d),
 		RecordingID: d.recordedAs(), Live: t.ended,
-		ResolveDuplicates: t.live != nil && t.live.MayHaveCreatedRun(), Schedule: pusher.NewSchedule(d.report, left(ctx)),
+		ResolveDuplicates: t.live != nil && t.live.MayHaveCreatedRun(),
+		Schedule:          pusher.NewSchedule(d.report, time.Until(deadline)),
 	})
 	if err == nil {
 		err = plan.Send(ctx)
@@ -225,12 +227,6 @@ func clockNotes(ahead time.Duration) []string {
 	return []string{fmt.Sprintf(
 		"the clock of this node is at least %s s %s the server's: times are from the node's clock",
 		text.Fixed(by.Seconds(), 1), words)}
-}
-
-// left returns the time left until the deadline of ctx.
-func left(ctx context.Context) time.Duration {
-	deadline, _ := ctx.Deadline()
-	return time.Until(deadline)
 }
 
 // adopt makes the push use the MLflow run that another rank's live push recorded in the report.

@@ -47,34 +47,24 @@ type Error struct {
 }
 
 // Error returns the request, its address, the failure, and the remedy.
-func (e *Error) Error() string {
-	var b strings.Builder
-	for _, s := range []string{e.Op, e.URL} {
-		if s != "" {
-			b.WriteString(s + ": ")
-		}
-	}
-	b.WriteString(e.reason())
-	if e.advice != "" {
-		b.WriteString(": " + e.advice)
-	}
-	return b.String()
-}
+func (e *Error) Error() string { return joinParts(e.Op, e.URL, e.reason(), e.advice) }
 
 // reason returns the text of the error without operation, address and advice.
 func (e *Error) reason() string {
-	var parts []string
+	status := ""
 	if e.Status != 0 {
-		parts = append(parts, strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", e.Status, e.Code)))
+		status = strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", e.Status, e.Code))
 	}
-	if e.Message != "" {
-		parts = append(parts, e.Message)
-	}
-	text := strings.Join(parts, ": ")
+	text := joinParts(status, e.Message)
 	if e.tries > 1 {
 		text += fmt.Sprintf(" (tried %d times)", e.tries)
 	}
 	return text
+}
+
+// joinParts joins those parts that are not empty.
+func joinParts(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
 // Unwrap returns Err.

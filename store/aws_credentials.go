@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -119,8 +117,8 @@ func profileCredentials() (credentials, error) {
 // parseProfile reads the given profile from a credentials file, which has lines of the form [PROFILE] and NAME = VALUE.
 func parseProfile(data []byte, profile string) (k credentials, found bool) {
 	in := false
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		line := strings.TrimSpace(lines.Text())
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") {
 			in = strings.TrimSpace(line[1:len(line)-1]) == profile
 			found = found || in

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,32 +15,26 @@ import (
 
 // A codec converts objects to and from their stored form.
 type codec interface {
-	encode(data []byte) (stored []byte, err error)
+	encode(data []byte) (stored []byte)
 	decode(stored []byte) (data []byte, err error)
 }
 
 // plainCodec stores objects unchanged.
 type plainCodec struct{}
 
-func (plainCodec) encode(data []byte) ([]byte, error)   { return data, nil }
+func (plainCodec) encode(data []byte) []byte            { return data }
 func (plainCodec) decode(stored []byte) ([]byte, error) { return stored, nil }
 
 // gzipCodec compresses objects, for servers that keep them in memory. The gzip header has the time of the put.
 type gzipCodec struct{}
 
-func (gzipCodec) encode(data []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
+func (gzipCodec) encode(data []byte) []byte {
+	var out bytes.Buffer                              // it never fails
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // the level is valid
 	w.ModTime = time.Now()
-	if _, err := w.Write(data); err != nil {
-		return nil, err
-	}
-	err = w.Close()
-
-	return out.Bytes(), err
+	_, _ = w.Write(data)
+	_ = w.Close()
+	return out.Bytes()
 }
 
 // decode unpacks at most MaxSize bytes, because a small object may expand to a huge one.
@@ -78,9 +73,7 @@ var unsafeTags = map[string]string{
 type proxyStoreCodec struct{ tag string }
 
 // encode encodes data as ProxyStore's serializer encodes a str.
-func (t proxyStoreCodec) encode(data []byte) ([]byte, error) {
-	return append(append(make([]byte, 0, len(t.tag)+1+len(data)), t.tag+"\n"...), data...), nil
-}
+func (t proxyStoreCodec) encode(data []byte) []byte { return slices.Concat([]byte(t.tag+"\n"), data) }
 
 // decode returns the payload of a str or of bytes, as stored by any version of ProxyStore. Any other object is an
 // error.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -49,19 +50,11 @@ func (c localCopy) file(name string) string {
 // WithReferences replaces the paths of copies in words with references.
 func (c *Copies) WithReferences(words string) string {
 	for _, of := range c.list {
-		parts := strings.Split(words, of.dir+string(filepath.Separator))
-		for i := 1; i < len(parts); i++ {
-			rest := strings.TrimLeft(parts[i], localCopyChars)
-			name := strings.TrimSuffix(parts[i], rest)
-			parts[i] = of.referenceOf(filepath.Join(of.dir, name)) + rest
-		}
-		words = strings.Join(parts, "")
+		path := regexp.MustCompile(regexp.QuoteMeta(of.dir+string(filepath.Separator)) + `[\w./\\-]*`)
+		words = path.ReplaceAllStringFunc(words, of.referenceOf)
 	}
 	return words
 }
-
-// localCopyChars are the characters of the paths of copies.
-const localCopyChars = elementChars + `/\`
 
 // Remove removes the copies.
 func (c *Copies) Remove() {

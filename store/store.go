@@ -156,12 +156,9 @@ func (s *Store) put(
 	ctx context.Context, name string, data []byte, put func(context.Context, string, []byte) error,
 ) error {
 	start := time.Now()
-	stored, err := s.codec.encode(data)
+	stored := s.codec.encode(data)
 	encoded := time.Now()
-	if err == nil {
-		err = s.withRetries(ctx, "put", name, func() error { return put(ctx, name, stored) })
-	}
-	if err != nil {
+	if err := s.withRetries(ctx, "put", name, func() error { return put(ctx, name, stored) }); err != nil {
 		return s.opError("put", name, err)
 	}
 
