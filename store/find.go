@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/parallel"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -257,7 +256,7 @@ func write(name string, data []byte, dir string) (string, error) {
 	path := localCopy{dir: dir}.file(name)
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = durable.WriteUnsynced(path, data, true)
+		err = os.WriteFile(path, data, 0o600)
 	}
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return "", fmt.Errorf("copy %s to %s: %w", name, dir, at.Err)
