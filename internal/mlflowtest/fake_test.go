@@ -156,10 +156,3 @@ func TestListener_ClosesAndReopensItsPort(t *testing.T) {
 		l.Reopen()
 	}
 }
-
-func TestSilent_AcceptsAndNeverResponds(t *testing.T) {
-	client := &http.Client{Timeout: 50 * time.Millisecond}
-	if _, err := client.Get(Silent(t)); !os.IsTimeout(err) {
-		t.Errorf("GET from Silent: %v, want a timeout", err)
-	}
-}
