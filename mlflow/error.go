@@ -211,9 +211,7 @@ func (c *Client) missingField(q *call, field string) *Error {
 // transportError returns the error for a request without a complete response.
 func (c *Client) transportError(q *call, err error) *Error {
 	e := &Error{Op: q.op, URL: q.url, Err: err}
-	if errors.Is(err, errBadURL) {
-		e.Message = err.Error()
-	} else if e.Message, e.advice = explainTLS(err); e.Message == "" {
+	if e.Message, e.advice = explainTLS(err); e.Message == "" {
 		e.retryable = true
 		e.Message, e.advice = explainConnection(err, c.config.Timeout)
 	}

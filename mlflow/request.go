@@ -80,37 +80,40 @@ func (c *Client) try(ctx context.Context, q *call) *Error {
 		defer waiting.Stop()
 	}
 
+	req, err := c.newRequest(ctx, q)
+	if err != nil {
+		return q.failed(0, "the address is malformed") // err quotes it
+	}
+	client := http.Client{Transport: c.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		return c.checkRedirect(q, req, via)
+	}}
+	sent := time.Now()
+	resp, err := client.Do(req)
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	if refused, ok := errors.AsType[*Error](err); ok {
+		return refused
+	}
+	if err != nil {
+		return c.transportError(q, err)
+	}
+	defer resp.Body.Close()
+	if !q.foreign {
+		c.clock.note(sent, time.Now(), resp.Header)
+	}
+	return c.readResponse(q, resp)
+}
+
+// newRequest returns the HTTP request of q.
+func (c *Client) newRequest(ctx context.Context, q *call) (*http.Request, error) {
 	target := q.url
 	if len(q.query) > 0 {
 		target += "?" + q.query.Encode()
 	}
-	for range maxRedirects {
-		resp, err := c.send(ctx, q, target)
-		if err != nil {
-			return c.transportError(q, err)
-		}
-		next, e := c.redirect(q, target, resp)
-		if next == "" {
-			defer resp.Body.Close()
-			if e == nil {
-				e = c.readResponse(q, resp)
-			}
-			return e
-		}
-		resp.Body.Close()
-		target = next
-	}
-	return q.failed(0, "too many redirects")
-}
-
-// errBadURL reports a malformed address of an artifact store. All other addresses are checked earlier.
-var errBadURL = errors.New("the address is malformed")
-
-// send sends one HTTP request and returns the response. The caller reads and closes its body.
-func (c *Client) send(ctx context.Context, q *call, target string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, q.method, target, bytes.NewReader(q.body))
 	if err != nil {
-		return nil, errBadURL // err quotes the address
+		return nil, err
 	}
 	if q.body == nil {
 		req.Body, req.GetBody = nil, nil
@@ -133,55 +136,32 @@ func (c *Client) send(ctx context.Context, q *call, target string) (*http.Respon
 	case c.config.Token != "":
 		set("Authorization", "Bearer "+c.config.Token)
 	}
-
-	sent := time.Now()
-	resp, err := c.transport.RoundTrip(req)
-	if err == nil && !q.foreign {
-		c.clock.note(sent, time.Now(), resp.Header)
-	}
-
-	return resp, err
+	return req, nil
 }
 
 // maxRedirects limits the requests of one try. The last one must not be redirected.
 const maxRedirects = 10
 
-// redirect returns the address to which resp redirects the call. It is "" if resp is not a redirect, and "" with an
-// error if the redirect must not be followed.
-func (c *Client) redirect(q *call, from string, resp *http.Response) (next string, e *Error) {
-	follow := !c.config.NoRedirects
-	switch resp.StatusCode {
-	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-	case http.StatusMovedPermanently, http.StatusFound:
-		follow = follow && q.method == http.MethodGet // other methods would become GET
-	case http.StatusSeeOther:
-		follow = false
-	default:
-		return "", nil
+// checkRedirect returns an error if the call must not be redirected to req. A redirect with another method than the
+// call's would lose its body.
+func (c *Client) checkRedirect(q *call, req *http.Request, via []*http.Request) error {
+	old, to, status := via[len(via)-1].URL, *req.URL, req.Response.StatusCode
+	if len(via) == maxRedirects {
+		return q.failed(0, "too many redirects")
 	}
-
-	e = q.failed(resp.StatusCode, "a redirect to nowhere")
-	old, err := url.Parse(from)
-	if err != nil {
-		return "", e
-	}
-	to, err := old.Parse(resp.Header.Get("Location"))
-	if err != nil || to.Host == "" || resp.Header.Get("Location") == "" {
-		return "", e
+	if !c.config.NoRedirects && req.Method == q.method && status != http.StatusSeeOther && sameServer(old, req.URL) {
+		return nil
 	}
 
 	to.User, to.Fragment, to.RawFragment = nil, "", ""
-	if follow && sameServer(old, to) {
-		return to.String(), nil
-	}
-	e.Message = c.clean("the server redirects to " + PublicURI(to.String()))
+	e := q.failed(status, c.clean("the server redirects to "+PublicURI(to.String())))
 	if old.Scheme == "https" && to.Scheme == "http" {
 		e.advice = "which is not encrypted, and not followed: a proxy in front of it may not know that it serves https"
-		return "", e
+		return e
 	}
-	base := c.clean(movedBase(q.url, c.config.URI, to))
+	base := c.clean(movedBase(q.url, c.config.URI, &to))
 	e.advice = "if that is where the tracking server is, set MLFLOW_TRACKING_URI to " + base
-	return "", e
+	return e
 }
 
 // sameServer reports whether credentials for the URL from may be sent to the URL to. Both must have the same scheme,
