@@ -159,10 +159,8 @@ func (p *Plan) Outcome() string {
 
 // DoneState returns the state of a complete push. It keeps the fields of s that a later push needs.
 func DoneState(s reporter.PushState, notes []string) reporter.PushState {
-	return reporter.PushState{
-		State: reporter.PushDone, RunID: s.RunID, Given: s.Given, URI: s.URI, Invocation: s.Invocation,
-		Error: strings.Join(notes, "; "),
-	}
+	s.State, s.Error, s.ExperimentName, s.ExperimentID = reporter.PushDone, strings.Join(notes, "; "), "", ""
+	return s
 }
 
 // findRun sets p.Run to the run of the live push, to the given run, or to one that it finds by its tags. If there is
