@@ -221,7 +221,7 @@ func TestWatch_LastPictureStaysWithTheEnd(t *testing.T) {
 func TestWatch_WithoutTerminal_PrintsPlainLines(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): (CPU [0-9.]+ of [0-9.]+ CPUs? \(peak [0-9.]+ CPUs\), ` +
-		`memory \S+ [KMG]iB of \S+ [MG]iB, (.+, )?node )?CPU (<?[0-9]+ %|–) \(peak (<?[0-9]+ %|–)\), (node )?memory (<?[0-9]+ %|–)`)
+		`(memory \S+ [KMG]iB of \S+ [MG]iB, )?(.+, )?node )?CPU (<?[0-9]+ %|–) \(peak (<?[0-9]+ %|–)\), (node )?memory (<?[0-9]+ %|–)`)
 	end := regexp.MustCompile(`^perfagent: run r: Succeeded after [0-9.]+ s\. perfagent show perfagent-out/r/node-0\.json$`)
 	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "no TERM": {"TERM="}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
