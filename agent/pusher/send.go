@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/retry"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
@@ -87,8 +91,8 @@ func (p *Plan) resolveDuplicate(ctx context.Context, created *mlflow.Run) (*mlfl
 	if err := retry.Wait(ctx, resolveDelay); err != nil {
 		return nil, err
 	}
-	here := experiments{client: p.client, ids: [][]string{{created.ExperimentID}}}
-	runs, err := here.findRuns(ctx, tagFilter(TagInvocation, p.id.invocation), maxOfInvocation)
+	here := []mlflow.Experiment{{ID: created.ExperimentID}}
+	runs, err := findRuns(ctx, p.client, here, tagFilter(TagInvocation, p.id.invocation), maxOfInvocation)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +132,7 @@ func (p *Plan) sendValues(ctx context.Context) error {
 	for i, b := range batches {
 		err := logBatch(ctx, p.client, p.Run.ID, b)
 		if refused(err) {
-			return p.sendWithinLimit(ctx, batches[i:], err)
+			return p.sendImportant(ctx, batches[i:], err)
 		}
 		if err != nil {
 			return err
@@ -219,20 +223,19 @@ func (p *Plan) claim(name string) mlflow.Tag {
 // artifactPath returns a path in the run that no file of another recording has: the path already claimed for this file;
 // else perfagent/NAME if no other recording has claimed that; else a path with the invocation.
 func (p *Plan) artifactPath(name string) string {
-	plain := "perfagent/" + name
-	if p.Run == nil {
+	own, plain := tagArtifact+name+"."+p.id.invocation, "perfagent/"+name
+	switch {
+	case p.Run == nil:
 		return plain
-	}
-	own := tagArtifact + name + "." + p.id.invocation
-	if claimed := p.Run.Tags[own]; claimed != "" {
-		return claimed
-	}
-	if p.isPathClaimed(own, plain) {
+	case p.Run.Tags[own] != "":
+		return p.Run.Tags[own]
+	case p.isPathClaimed(own, plain):
 		return p.uniquePath(name)
 	}
 	return plain
 }
 
+// uniquePath returns a path with the invocation.
 func (p *Plan) uniquePath(name string) string {
 	ext := path.Ext(name)
 	return "perfagent/" + strings.TrimSuffix(name, ext) + "." + p.id.invocation + ext
@@ -354,4 +357,70 @@ func logPart(ctx context.Context, c *mlflow.Client, runID string, part []mlflow.
 func partlyStored(err error) bool {
 	e, ok := errors.AsType[*mlflow.Error](err)
 	return ok && (strings.Contains(e.Message, "IntegrityError") || strings.Contains(e.Message, "UniqueViolation"))
+}
+
+// LimitsMetricNames reports whether the server at uri is known to limit the number of metric names in a run: Azure ML
+// accepts 50. A live push would use them up. lookup returns environment variables: jobs of Azure ML have
+// AZUREML_RUN_ID.
+func LimitsMetricNames(uri string, lookup func(string) (string, bool)) bool {
+	if id, _ := lookup("AZUREML_RUN_ID"); id != "" {
+		return true
+	}
+	u, err := url.Parse(strings.TrimSpace(uri))
+	return err == nil && strings.HasSuffix(strings.ToLower(u.Hostname()), ".azureml.ms")
+}
+
+// refused reports whether err means that the server rejected the content of a request, but may accept a part of it.
+func refused(err error) bool {
+	e, ok := errors.AsType[*mlflow.Error](err)
+	return ok && e.Status == http.StatusBadRequest && e.Code == "INVALID_PARAMETER_VALUE"
+}
+
+// sendImportant sends the batches that a server refused with the error why, without the metrics that are neither in the
+// run nor important. A server that limits the names of metrics refuses a whole request if it has one too many.
+func (p *Plan) sendImportant(ctx context.Context, batches []mlflow.Batch, why error) error {
+	run, err := p.client.Run(ctx, p.Run.ID)
+	if err != nil {
+		return err
+	}
+
+	var kept mlflow.Batch
+	metrics, series := make(map[string]bool), make(map[string]bool) // names that are left out
+	for _, b := range batches {
+		kept.Tags = append(kept.Tags, b.Tags...)
+		for _, m := range b.Metrics {
+			switch _, there := run.Metrics[m.Key]; {
+			case there || isImportant(m.Key):
+				kept.Metrics = append(kept.Metrics, m)
+			case strings.HasPrefix(m.Key, seriesPrefix):
+				series[m.Key] = true
+				p.Points--
+			default:
+				metrics[m.Key] = true
+				p.Metrics--
+			}
+		}
+	}
+	if len(metrics)+len(series) == 0 { // the names are not the reason
+		return why
+	}
+
+	p.Notes = append(p.Notes, fmt.Sprintf("left out, because the server refused them: %s and %d series",
+		text.Count(len(metrics), "metric", "metrics"), len(series)))
+	for _, b := range mlflow.Split(kept) {
+		if err := logBatch(ctx, p.client, p.Run.ID, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isImportant reports whether a metric is sent to a server that limits the names of metrics: the 18 metrics that
+// perf.py also has, and four of the job.
+func isImportant(key string) bool {
+	switch key {
+	case MetricExitCode, reporter.MetricWall, reporter.MetricJobCPU, reporter.MetricJobMemoryPeak:
+		return true
+	}
+	return slices.ContainsFunc(reporter.Metrics(), func(m reporter.Metric) bool { return m.PerfPy && m.Name == key })
 }

@@ -236,7 +236,7 @@ func (o *mergeOptions) nodeToMerge(of *catalog.Node, n *reporter.Node) *reporter
 		return o.seriesResolver.Resolve(n).WithoutReference()
 	}
 	if f, ok := o.gatherer.ResultOf(of); ok {
-		return n.WithReference(o.gatherer.Store.Reference(f.Name), f.Bytes, f.SHA256)
+		return n.WithReference(o.gatherer.Store.Reference(f.String()), f.Bytes, f.SHA256)
 	}
 	return n
 }

@@ -26,12 +26,12 @@ type runFinder struct {
 	out     string // directory of the runs
 	cpus    int    // CPUs of each node; 0 = unknown
 	streams streams
-	copies  store.Copies
+	copies  store.Copies // finish removes them
 }
 
 // addTo declares --out on cmd and returns the flags of cmd.
 func (f *runFinder) addTo(cmd *cobra.Command) *pflag.FlagSet {
-	f.cmd = cmd
+	f.cmd, f.copies.Warn = cmd, f.printMessage
 	cmd.Flags().StringVarP(&f.out, "out", "o", agent.DefaultOut, "look for runs in `DIR` [$PERFAGENT_OUT]")
 	return cmd.Flags()
 }
