@@ -179,13 +179,13 @@ func unreachable(err error) bool {
 
 // begin starts the live push.
 func (t *mlflowTracking) begin(*collector.Recording) {
-	if !t.isEnabled() || t.head == nil || t.pushedElsewhere || t.live != nil ||
-		pusher.LimitsMetricNames(t.uri, os.LookupEnv) {
+	if !t.isEnabled() || t.head == nil || t.pushedElsewhere || t.live != nil {
 		return
 	}
 
-	connect := func() (*mlflow.Client, error) { return t.connect(1) }
-	t.live = pusher.NewLive(*t.head, pusher.NewDestination(t.state), connect)
+	dest := pusher.NewDestination(t.state)
+	dest.LimitsNames = pusher.LimitsMetricNames(t.uri, os.LookupEnv)
+	t.live = pusher.NewLive(*t.head, dest, func() (*mlflow.Client, error) { return t.connect(1) })
 	if t.ofRank {
 		t.live.SetHostOnly()
 	}

@@ -52,10 +52,11 @@ type Live struct {
 	filter seriesFilter // selects the series to push
 
 	// Used by Run's goroutine only.
-	client *mlflow.Client
-	run    *mlflow.Run
-	unsure bool // a request failed halfway: the server may have its points
-	rest   time.Duration
+	client     *mlflow.Client
+	run        *mlflow.Run
+	nameBudget *nameBudget // nil unless the server limits the names of metrics
+	unsure     bool        // a request failed halfway: the server may have its points
+	rest       time.Duration
 }
 
 // A liveBatch is one batch of windows for Run's goroutine, with the state of the Recording at that time.
@@ -220,6 +221,15 @@ func (l *Live) push(ctx context.Context, b liveBatch) error {
 		// any node sends.
 		if err != nil || l.run == nil || b.pace.hasPeers() && !created {
 			return err
+		}
+	}
+
+	if l.dest.LimitsNames {
+		if l.nameBudget == nil {
+			l.nameBudget = newNameBudget(l.run, b.pace.nodes)
+		}
+		if b.windows = l.nameBudget.keep(b.windows); len(b.windows) == 0 {
+			return nil
 		}
 	}
 

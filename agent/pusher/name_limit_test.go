@@ -77,43 +77,117 @@ func reportOf(seconds int) *reporter.Report {
 	return r
 }
 
-// A server that limits the names of metrics gets perf.py's metrics and the job's, and the points of names that it has. A
-// second push adds nothing. If it refuses these, too, the error is its own.
-func TestSend_FullRunGetsTheImportantMetrics(t *testing.T) {
+// countBatches returns how often metrics or tags were sent.
+func countBatches(fake *mlflowtest.Fake) (n int) {
+	for _, r := range fake.Requests() {
+		if strings.HasSuffix(r.Path, "/runs/log-batch") {
+			n++
+		}
+	}
+	return n
+}
+
+// A run with little room gets perf.py's metrics and the job's first. A second push adds nothing and loses nothing.
+func TestSend_FullRunGetsTheMostImportantMetrics(t *testing.T) {
 	t.Parallel()
 	r := reportOf(12)
+	for _, room := range []int{21, 30, maxRunNames, 64} {
+		fake, _, c := serve(t)
+		fake.SetBefore(refusing(full(room)))
+		o := Options{Destination: Destination{Invocation: "i"}, Artifacts: file("node-0.json", "{}")}
+		plan, err := push(t, c, r, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fake.Runs()[0]
+		if n := countBatches(fake); len(got.Metrics) != room || n > 30 {
+			t.Errorf("room for %d: %d names after %d requests, want all names used after at most 30", room, len(got.Metrics), n)
+		}
+		note := strings.Join(plan.Notes, "; ")
+		for _, m := range reporter.Metrics() {
+			_, measured := r.Nodes["0"].Metrics[m.Name]
+			_, there := got.Metrics[m.Name]
+			switch {
+			case m.PerfPy && measured && !there:
+				t.Errorf("room for %d: %s was not sent, want all metrics that perf.py also has", room, m.Name)
+			case measured && !there && !strings.Contains(note, m.Name):
+				t.Errorf("room for %d: %s is neither in the run nor in the note %q", room, m.Name, note)
+			}
+		}
+		if !strings.HasSuffix(note, " series") || len(got.Artifacts) != 1 || got.Tags[TagRunID] != "r" {
+			t.Errorf("room for %d: note %q, artifacts %v, tags %v; want series in the note, 1 artifact, the run ID r", room, note, got.Artifacts, got.Tags)
+		}
+		if sent := plan.Metrics + plan.Points; sent < room || plan.Metrics > room {
+			t.Errorf("room for %d: %d metrics and %d points, want at most room metrics, and at least room values", room, plan.Metrics, plan.Points)
+		}
+
+		if _, err := push(t, c, r, o); err != nil {
+			t.Errorf("room for %d: second push: %v", room, err)
+		}
+		wantSame(t, "pushed twice", got, fake.Runs()[0])
+	}
+}
+
+// A metric that a server refuses for another reason is left out alone.
+func TestSend_LeavesOutOnlyTheRefusedMetric(t *testing.T) {
+	t.Parallel()
 	fake, _, c := serve(t)
-	fake.SetBefore(refusing(full(30)))
-	o := Options{Destination: Destination{Invocation: "i"}, Artifacts: file("node-0.json", "{}")}
-	plan, err := push(t, c, r, o)
+	fake.SetBefore(refusing(func(names map[string]bool) bool { return names["max_t_mem_percent"] }))
+	r := reportOf(12)
+	plan, err := push(t, c, r, Options{Destination: Destination{Invocation: "i"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fake.Runs()[0]
+	got := fake.Runs()[0].Metrics
+	if _, there := got["max_t_mem_percent"]; there || len(got) < maxRunNames || !strings.HasSuffix(plan.Notes[0], ": max_t_mem_percent") {
+		t.Errorf("%d names, notes %q; want at least %d, only max_t_mem_percent left out", len(got), plan.Notes, maxRunNames)
+	}
+
+	fake, _, c = serve(t)
+	fake.SetBefore(refusing(func(names map[string]bool) bool { return len(names) > 0 }))
+	if _, err := push(t, c, r, Options{Destination: Destination{Invocation: "i"}}); !refused(err) {
+		t.Errorf("push to a server that refuses every name: %v, want its error", err)
+	}
+}
+
+// In a run with a limit, the live push leaves room for the report's metrics, next to the job's.
+func TestLive_LeavesRoomForTheEnd(t *testing.T) {
+	t.Parallel()
+	fake, l, c := serve(t)
+	fake.SetBefore(refusing(full(maxRunNames)))
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	run := newRun(t, c, h.rec.Start.Wall)
+	if err := c.LogBatch(t.Context(), run.ID, mlflow.Batch{Metrics: []mlflow.Metric{{Key: "loss"}, {Key: "accuracy"}}}); err != nil {
+		t.Fatal(err)
+	}
+	live := NewLive(h.head(0), Destination{RunID: run.ID, Given: true, LimitsNames: true}, connecting(l.URL))
+	for range 35 {
+		h.tick()
+	}
+	windows := newLiveSeries(h.rec, "0", 0).windows()
+	for _, w := range windows {
+		if err := live.push(t.Context(), liveBatch{windows: []window{w}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := fake.Runs()[0].Metrics
+	if len(windows) != 3 || len(got) != maxRunNames-endNames || len(got["system/0/job_cpu_cores"]) != 3 {
+		t.Errorf("%d windows, %d names, job_cpu_cores %v; want 3, %d, and 3 points", len(windows), len(got), got["system/0/job_cpu_cores"], maxRunNames-endNames)
+	}
+
+	r := h.report()
+	if _, err := push(t, c, r, Options{Destination: Destination{RunID: run.ID, Given: true}, Live: live}); err != nil {
+		t.Fatal(err)
+	}
+	got = fake.Runs()[0].Metrics
 	for _, m := range reporter.Metrics() {
 		_, measured := r.Nodes["0"].Metrics[m.Name]
-		if _, there := got.Metrics[m.Name]; there != (measured && isImportant(m.Name)) || m.PerfPy && !isImportant(m.Name) {
-			t.Errorf("%s: measured %t, in the run %t; want it exactly if it is important, as all of perf.py's are", m.Name, measured, there)
+		if _, there := got[m.Name]; measured && m.PerfPy && !there {
+			t.Errorf("%s was not sent at the end, want all metrics that perf.py also has", m.Name)
 		}
 	}
-	if len(plan.Notes) != 1 || !strings.HasSuffix(plan.Notes[0], " series") || len(got.Artifacts) != 1 || got.Tags[TagRunID] != "r" {
-		t.Errorf("notes %q, artifacts %v, tags %v; want series in one note, 1 artifact, the run ID r", plan.Notes, got.Artifacts, got.Tags)
-	}
-	if plan.Metrics != len(got.Metrics) || plan.Points != 0 {
-		t.Errorf("%d metrics and %d points sent, want %d and 0", plan.Metrics, plan.Points, len(got.Metrics))
-	}
-
-	if _, err := push(t, c, r, o); err != nil {
-		t.Errorf("second push: %v", err)
-	}
-	wantSame(t, "pushed twice", got, fake.Runs()[0])
-
-	for _, room := range []int{0, 10} {
-		fake, _, c = serve(t)
-		fake.SetBefore(refusing(full(room)))
-		if _, err := push(t, c, r, o); !refused(err) {
-			t.Errorf("push to a server with room for %d names: %v, want its error", room, err)
-		}
+	if len(got) != maxRunNames {
+		t.Errorf("%d names after the end, want %d", len(got), maxRunNames)
 	}
 }
 

@@ -315,6 +315,10 @@ type Destination struct {
 	// NoCreate means that a missing experiment is not created, as in a dry run.
 	NoCreate bool
 
+	// LimitsNames means that the server limits the names of metrics of a run. The live push then leaves room for the
+	// names that are sent at the end.
+	LimitsNames bool
+
 	// Invocation is the tag of the runs that the job creates, or "" if it has none.
 	Invocation string
 }

@@ -168,6 +168,9 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 
 	progress := &progress{to: o.streams.err, began: time.Now()}
 	cfg.OnRetry, cfg.OnWait = progress.retry, progress.wait
+	if o.target.DryRun {
+		limitForDryRun(&cfg)
+	}
 	client, err := mlflow.New(cfg)
 	if err != nil {
 		return err
@@ -185,6 +188,21 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *pusher.File, g *pushe
 	}
 
 	return errors.Join(errs...)
+}
+
+// dryRunTimeout is the request timeout of a dry run, unless MLFLOW_HTTP_REQUEST_TIMEOUT is set.
+const dryRunTimeout = 30 * time.Second
+
+// limitForDryRun shortens the timeout in cfg and allows no retry after a timeout, because a dry run that fails loses
+// nothing.
+func limitForDryRun(cfg *mlflow.Config) {
+	if os.Getenv("MLFLOW_HTTP_REQUEST_TIMEOUT") == "" {
+		cfg.Timeout = dryRunTimeout
+	}
+	retry := cfg.OnRetry
+	cfg.OnRetry = func(err error, wait time.Duration) bool {
+		return !errors.Is(err, context.DeadlineExceeded) && retry(err, wait)
+	}
 }
 
 // pushPart pushes g, which goes to a single MLflow run. In a dry run it prints the plan instead.
