@@ -98,13 +98,9 @@ func mergeNode(have, add *Node, command []string) (*Node, error) {
 		return &copied, nil
 	}
 
-	a, err := withoutPush(have)
-	if err != nil {
-		return nil, err
-	}
-
-	b, err := withoutPush(add)
-	if err != nil {
+	a, errHave := withoutPush(have)
+	b, errAdd := withoutPush(add)
+	if err := errors.Join(errHave, errAdd); err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(a, b) {

@@ -16,7 +16,7 @@ func TestWrite_ShowsOptionalDevices(t *testing.T) {
 	n := r.Nodes["0"]
 	for name, v := range map[string]float64{
 		reporter.MetricNodeEnergy: 3_120_000, reporter.MetricCPUTemperature: 91.25, reporter.MetricCPUThrottleEvents: 1,
-		reporter.MetricNFSRead: 2048, reporter.MetricNFSWritten: 0, reporter.MetricLustreWritten: 10,
+		"total_nfs_read_mb": 2048, "total_nfs_write_mb": 0, "total_lustre_write_mb": 10,
 	} {
 		n.Metrics[name] = v
 	}
