@@ -124,32 +124,32 @@ func TestChild_IdentifiedByStartTimeWithoutPidfd(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := process{pidfd: -1}
-	p.identify(cmd.Process.Pid, false)
-	if !p.alive(cmd.Process.Pid) || p.ended(cmd.Process.Pid) {
+	c := &child{process: process{pidfd: -1}, pid: cmd.Process.Pid}
+	c.identify(false)
+	if !c.alive() || c.ended() {
 		t.Error("a living child counts as ended")
 	}
-	other := process{pidfd: -1, startTime: p.startTime + "0"}
-	if other.alive(cmd.Process.Pid) || !other.ended(cmd.Process.Pid) {
+	other := &child{process: process{pidfd: -1, startTime: c.startTime + "0"}, pid: c.pid}
+	if other.alive() || !other.ended() {
 		t.Error("a later process with the same ID counts as the child")
 	}
 	_ = cmd.Process.Kill()
-	gpuWaitEnded(t, cmd.Process.Pid)
-	if !p.ended(cmd.Process.Pid) {
+	gpuWaitEnded(t, c.pid)
+	if !c.ended() {
 		t.Error("a zombie does not count as ended")
 	}
 	_ = cmd.Wait()
-	if p.alive(cmd.Process.Pid) || !p.ended(cmd.Process.Pid) {
+	if c.alive() || !c.ended() {
 		t.Error("a child that is gone counts as alive")
 	}
 }
 
 // The rest of a script's process group is killed, with a pidfd and without, but never the group of a later process with
 // the same ID.
-func TestChild_KillOrphansKillsOnlyItsGroup(t *testing.T) {
+func TestChild_ReapKillsOnlyItsGroup(t *testing.T) {
 	for _, pidfd := range []bool{true, false} {
-		var p process
-		attributes := p.attributes()
+		c := &child{}
+		attributes := c.attributes()
 		cmd := exec.Command("sh", "-c", "trap '' TERM; sleep 1000 & echo $!; read end")
 		cmd.SysProcAttr = attributes
 		in, err := cmd.StdinPipe()
@@ -167,24 +167,24 @@ func TestChild_KillOrphansKillsOnlyItsGroup(t *testing.T) {
 		if _, err := fmt.Fscan(out, &left); err != nil {
 			t.Fatal(err)
 		}
-		pid := cmd.Process.Pid
+		c.pid = cmd.Process.Pid
 		if !pidfd {
-			p.release()
+			c.release()
 		}
-		p.identify(pid, false)
-		if p.killOrphans(pid); gpuEnded(left) {
-			t.Error("killOrphans killed the group while the script ran")
+		c.identify(false)
+		if c.reap() || gpuEnded(left) {
+			t.Error("reap killed the group while the script ran")
 		}
 		in.Close()
-		gpuWaitEnded(t, pid)
-		other := process{pidfd: -1, startTime: "1"}
-		other.signalGroup(pid, unix.SIGKILL)
-		if other.killOrphans(pid); gpuEnded(left) {
+		gpuWaitEnded(t, c.pid)
+		other := &child{process: process{pidfd: -1, startTime: "1"}, pid: c.pid}
+		other.signalGroup(unix.SIGKILL)
+		if other.reap(); gpuEnded(left) {
 			t.Error("the group of a later process with the same ID was killed")
 		}
-		p.killOrphans(pid)
+		c.reap()
 		gpuWaitEnded(t, left)
 		_ = cmd.Wait()
-		p.release()
+		c.release()
 	}
 }

@@ -27,7 +27,7 @@ func openThrough(t testing.TB, proc, sys string) *Reader {
 // gopsutil and psutil agree on every tree that gopsutil reads. The differences are in package collector's table of
 // departures.
 func TestReader_AgreesWithGopsutil(t *testing.T) {
-	for _, name := range []string{"healthy", "lvm-on-raid", "bond-vlan-bridge", "container-bridge", "loopback-names", "memavailable-missing", "sidecar"} {
+	for _, name := range []string{"healthy", "lvm-on-raid", "bond-vlan-bridge", "container-bridge", "loopback-names", "sidecar"} {
 		t.Run(name, func(t *testing.T) {
 			want := openFixture(t, name).Read()
 			proc, sys := collectortest.Tree(t, name)

@@ -313,7 +313,7 @@ func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		release := make(chan struct{})
-		n := h.nfsReader(t)
+		n := h.nfsReader()
 		n.caller.Start(func() mountResult { <-release; return mountResult{} })
 		begin := time.Now()
 		r := h.begin()
@@ -328,8 +328,7 @@ func TestReader_DoesNotWaitForPendingNFSCall(t *testing.T) {
 }
 
 // nfsReader replaces the host's NFS reader by one that the test can access.
-func (h *optionalHost) nfsReader(t *testing.T) *nfs {
-	t.Helper()
+func (h *optionalHost) nfsReader() *mountReader {
 	n := newNFS(h.Reader)
 	h.devices[NFSMounts] = n.read
 	return n
@@ -368,14 +367,14 @@ func TestReader_ReportsSourcesOnlyRootMayRead(t *testing.T) {
 	h := openOptional(t, "nfs-4.1")
 	closed(h, h.mountstats())
 	asNobody(t, func() {
-		a := h.nfsReader(t).files.readMounts()
+		a := h.nfsReader().readMounts()
 		same(t, "nfs", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 
 	h = openOptional(t, "lustre-2.14")
 	closed(h, filepath.Join(h.sys, "kernel", "debug"))
 	asNobody(t, func() {
-		a := newLustre(h.Reader).files.readMounts()
+		a := newLustre(h.Reader).readMounts()
 		same(t, "lustre", []any{a.forbidden, a.mounts, a.err}, []any{true, []Mount(nil), nil})
 	})
 

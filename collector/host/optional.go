@@ -38,7 +38,8 @@ type Mount struct {
 	Type   string // "nfs", "nfs4", "lustre"
 	Source string // "server:/export", or the name of the file system; the first one if there are several
 	Paths  []string
-	Added  bool // mounted since the previous Reading
+	Age    uint64 // seconds since it was mounted; 0 = unknown, as for Lustre, where all mounts are visible
+	Added  bool   // mounted since the previous Reading
 	// Read and Written are bytes.
 	Read, Written uint64
 	Unit          time.Duration // of the times in Ops

@@ -52,9 +52,6 @@ func readParsed[T any](s *scratch, path string, parse func(data []byte) (T, erro
 	return v, err
 }
 
-// readOnce reads the file at path without keeping it open. The next read overwrites the result.
-func (r *Reader) readOnce(path string) ([]byte, error) { return r.files.ReadOnce(path, maxProcFile) }
-
 // A nameCache caches the names in a source's lines, which are the same in nearly every Reading, to save allocations.
 type nameCache []string
 

@@ -41,12 +41,6 @@ func TestReader_Read(t *testing.T) {
 	}
 }
 
-// An old kernel lacks the columns of steal and guest.
-func TestReader_ReadsOldKernel(t *testing.T) {
-	r := openFixture(t, "kernel-2.6").Read()
-	same(t, "cpu", r.CPU, []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6)})
-}
-
 // damages are the directories of testdata/proc that contain only a damaged file.
 var damages = map[string]struct{ source, file, why string }{
 	"stat-empty":            {SourceCPU, "stat", "no line for a CPU"},
@@ -56,7 +50,7 @@ var damages = map[string]struct{ source, file, why string }{
 	"meminfo-empty":         {SourceMemory, "meminfo", "no MemTotal"},
 	"meminfo-nonsense":      {SourceMemory, "meminfo", `MemTotal: "lots kB" is not a number of kB`},
 	"meminfo-negative":      {SourceMemory, "meminfo", `MemAvailable: "-1 kB" is not a number of kB`},
-	"diskstats-short-line":  {SourceDiskIO, "diskstats", `" 254       1 vda1 2560 11 20480 409 5120 13 40960 819" has 11 fields`},
+	"diskstats-short-line":  {SourceDiskIO, "diskstats", `" 254       0 vda 2560 11 20480 409" has 7 fields`},
 	"diskstats-nonsense":    {SourceDiskIO, "diskstats", `device "vda": "20480" sectors read, "forty" written`},
 	"netdev-empty":          {SourceNetwork, "net/dev", "no interface"},
 	"netdev-headings-only":  {SourceNetwork, "net/dev", "no interface"},
@@ -65,6 +59,7 @@ var damages = map[string]struct{ source, file, why string }{
 	"netdev-without-colon":  {SourceNetwork, "net/dev", "has no name"},
 	"netdev-missing":        {SourceNetwork, "net/dev", "no such file"},
 	"stat-missing":          {SourceCPU, "stat", "no such file"},
+	"meminfo-old":           {SourceMemory, "meminfo", "no MemAvailable (Linux 3.14 and newer have it)"},
 	"meminfo-missing":       {SourceMemory, "meminfo", "no such file"},
 	"diskstats-unreadable":  {SourceDiskIO, "diskstats", "is a directory"},
 	"loadavg-empty":         {SourceLoad, "loadavg", "fewer than 4 fields"},
@@ -92,6 +87,8 @@ func spoil(t *testing.T, proc, name, file string) {
 				t.Fatal(err)
 			}
 		}
+	case name == "meminfo-old":
+		write(t, proc, file, []byte("MemTotal: 8000000 kB\nMemFree: 1000000 kB\n"))
 	case strings.HasSuffix(name, "-too-large"):
 		write(t, proc, file, []byte(strings.Repeat("MemHuge: 1 kB\n", 1<<17)))
 	default:

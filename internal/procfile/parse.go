@@ -3,6 +3,7 @@ package procfile
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,6 +73,32 @@ func AppendPIDs(pids []int, list []byte) []int {
 		}
 	}
 	return pids
+}
+
+// CutRange returns the first range of a list such as "0-3,7", in the kernel's format for CPUs, and the rest of the list.
+// It reports false for anything else.
+func CutRange(list []byte) (first, last uint64, rest []byte, ok bool) {
+	part, rest, _ := bytes.Cut(list, []byte{','})
+	from, to, isRange := bytes.Cut(bytes.TrimSpace(part), []byte{'-'})
+	if !isRange {
+		to = from
+	}
+	first, ok = ParseCount(from)
+	last, okLast := ParseCount(to)
+	return first, last, rest, ok && okLast && first <= last
+}
+
+// Numbered returns the sorted numbers of the names that consist of prefix and a number below 65536, such as "cpu3".
+func Numbered(names []string, prefix string) []int {
+	var numbers []int
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, prefix)
+		if n, err := strconv.ParseUint(digits, 10, 16); ok && err == nil {
+			numbers = append(numbers, int(n))
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
 }
 
 // UserHZ is the number of clock ticks per second in the kernel's text files (USER_HZ). It is 100 on every system that
