@@ -230,13 +230,11 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 		return j.TreeErr
 	}
 
-	q := treeRequest{
-		memory:  !counted && (j.groupCheck.outside || math.IsNaN(use.Memory)),
-		storage: !counted || table, // for the table, because a group does not count calls
-		table:   table,
-	}
+	q := treeRequest{table: table}
+	q.NoMemory = counted || !j.groupCheck.outside && !math.IsNaN(use.Memory)
+	q.NoIO = counted && !table // for the table, because a group does not count calls
 	if out.Load != nil {
-		q.newestPID = out.Load.NewestPID
+		q.NewestPID = out.Load.NewestPID
 	}
 	a, err := j.scanTree(use, q)
 	if err == nil {

@@ -15,7 +15,7 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 	const n = 5
 	tree := treeOwn()
 	defer tree.Close()
-	tree.ForceNext()
+	tree.Next.Now = true
 	before, err := tree.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 		want += ns / 1e9
 	}
 
-	tree.ForceNext()
+	tree.Next.Now = true
 	u, err := tree.Read()
 	if got := u.CPUSeconds - before.CPUSeconds; err != nil || got < want-0.0005 || got > want+0.0005 {
 		t.Errorf("CPU time of %d processes %.4f s, want the scheduler's %.4f s within 0.5 ms; error %v",
@@ -68,7 +68,7 @@ func TestTree_MeasuresMemoryOnlyIfWanted(t *testing.T) {
 	defer tree.Close()
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
 	for _, wanted := range []bool{false, true, false} {
-		tree.MeasureMemory(wanted)
+		tree.Next.NoMemory = !wanted
 		u, err := tree.Read()
 		if err != nil || u.MemoryFresh != wanted || u.Processes < 1 {
 			t.Errorf("memory wanted: %v; got %+v, error %v; want MemoryFresh to be the same", wanted, u, err)

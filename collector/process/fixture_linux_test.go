@@ -92,7 +92,7 @@ func (p treeProc) end(pid int) {
 func (p treeProc) tree(ignore func(int) bool) *Tree {
 	t := NewTree(Options{Proc: p.dir, Root: 100, Ignore: ignore})
 	treeReadFreely(t)
-	p.tb.Cleanup(func() { _ = t.Close() })
+	p.tb.Cleanup(t.Close)
 	return t
 }
 
@@ -687,7 +687,7 @@ func FuzzTreeDirectory(f *testing.F) {
 }
 
 // The last Read is not deferred, whatever the previous one cost.
-func TestTree_ForceNextIsNotDeferred(t *testing.T) {
+func TestTree_RequestNowIsNotDeferred(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	tree := p.tree(nil)
@@ -696,9 +696,9 @@ func TestTree_ForceNextIsNotDeferred(t *testing.T) {
 	if u := treeRead(t, tree); !u.Skipped {
 		t.Fatal("a scan that is not due was not skipped")
 	}
-	tree.ForceNext()
+	tree.Next.Now = true
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
-		t.Errorf("usage after ForceNext %+v, want a fresh scan with fresh I/O", u)
+		t.Errorf("usage of a Request with Now %+v, want a fresh scan with fresh I/O", u)
 	}
 }
 

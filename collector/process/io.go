@@ -24,17 +24,3 @@ func (io IO) Plus(o IO) IO { return io.With(o, func(a, b float64) float64 { retu
 
 // Minus returns io − o.
 func (io IO) Minus(o IO) IO { return io.With(o, func(a, b float64) float64 { return a - b }) }
-
-// An ioLine is the key of a line in /proc/PID/io, and where its number is stored.
-type ioLine struct {
-	key  string
-	into *float64
-}
-
-// lines returns the lines that the numbers of io come from.
-func (io *IO) lines() [4]ioLine {
-	return [...]ioLine{
-		{"read_bytes", &io.ReadBytes}, {"write_bytes", &io.WriteBytes},
-		{"syscr", &io.ReadCalls}, {"syscw", &io.WriteCalls},
-	}
-}

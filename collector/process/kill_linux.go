@@ -15,8 +15,7 @@ func (t *Tree) CloneEmpty() *Tree {
 	o := t.o
 	o.Reaped = nil // it returns each ended process only once, and t needs that
 	c := NewTree(o)
-	c.noMemory, c.noIO = true, true
-
+	c.Next = Request{NoMemory: true, NoIO: true, Now: true}
 	return c
 }
 
@@ -35,12 +34,11 @@ func (t *Tree) Clone() *Tree {
 // CountLiving scans the processes now, whatever the last scan cost, and returns how many processes of the job are not
 // zombies.
 func (t *Tree) CountLiving() (int, error) {
-	t.due.scan = 0
+	t.Next.Now = true
 	use, err := t.Read()
 	if err != nil {
 		return 0, err
 	}
-
 	return int(use.Processes), nil
 }
 

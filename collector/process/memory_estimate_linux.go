@@ -12,7 +12,7 @@ type memoryEstimate struct {
 // sizes have grown since, it raises Memory to what they prove; if they have shrunk, Memory may be too high, and is not
 // up to date.
 func (t *Tree) estimateMemory(u TreeUsage) memoryEstimate {
-	if u.MemoryKind == "" || t.noMemory {
+	if u.MemoryKind == "" || t.Next.NoMemory {
 		return memoryEstimate{memory: u.Memory}
 	}
 

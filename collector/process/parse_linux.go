@@ -87,15 +87,16 @@ func parseValue(data []byte, key string) (uint64, bool) {
 }
 
 // parseIO parses /proc/PID/io.
-func parseIO(data []byte) (io IO, err error) {
-	for _, line := range io.lines() {
-		n, ok := parseValue(data, line.key)
+func parseIO(data []byte) (IO, error) {
+	var v [4]float64
+	for i, key := range [...]string{"read_bytes", "write_bytes", "syscr", "syscw"} {
+		n, ok := parseValue(data, key)
 		if !ok {
-			return IO{}, contentError("it lacks " + line.key)
+			return IO{}, contentError("it lacks " + key)
 		}
-		*line.into = float64(n)
+		v[i] = float64(n)
 	}
-	return io, nil
+	return IO{ReadBytes: v[0], WriteBytes: v[1], ReadCalls: v[2], WriteCalls: v[3]}, nil
 }
 
 // A rollup holds the memory of a process, in bytes. Unknown numbers are 0.

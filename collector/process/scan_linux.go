@@ -120,8 +120,8 @@ func (t *Tree) scan() error {
 // because a process that is being forked has an ID for a moment before it has a clock. It reports false if a list is
 // needed.
 func (t *Tree) findBegun() bool {
-	since, newest := t.prevNewestPID, t.newestHint
-	if t.newestHint = 0; newest == 0 || !t.dir.own {
+	since, newest := t.prevNewestPID, t.Next.NewestPID
+	if newest == 0 || !t.dir.own {
 		newest = t.dir.newestPID()
 	}
 	t.prevNewestPID, t.newestPID, t.begun = t.newestPID, newest, t.begun[:0]

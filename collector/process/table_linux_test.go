@@ -25,8 +25,7 @@ func newTableFixture(t *testing.T, o Options) *tableFixture {
 		return out
 	}
 	f.Tree = NewTree(o)
-	f.MeasureMemory(false)
-	f.MeasureStorage(false)
+	f.Next = Request{NoMemory: true, NoIO: true}
 	return f
 }
 

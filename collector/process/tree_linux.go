@@ -26,6 +26,8 @@ const (
 
 // A Tree tracks the processes of a job. It is not safe for concurrent use.
 type Tree struct {
+	Next Request // to be set before each Read
+
 	o   Options
 	dir procDir
 
@@ -39,7 +41,6 @@ type Tree struct {
 	seq           int64
 	newestPID     int64          // newest process or thread at the newest scan; 0 = unknown
 	prevNewestPID int64          // newestPID of the previous scan
-	newestHint    int64          // newest process or thread, just read by the caller; 0 = unknown
 	begun         []int32        // processes that have started recently, see findBegun
 	incremental   bool           // the newest scan needed no list, because begun was known
 	allReadable   bool           // the newest whole scan could read every process
@@ -73,9 +74,7 @@ type Tree struct {
 	due               struct{ scan, memory, io time.Duration }
 	clock             func() clockReading
 
-	noMemory bool // memory is not needed
-	ioKnown  bool // the I/O of some process has been read
-	noIO     bool // storage I/O is not needed
+	ioKnown bool // the I/O of some process has been read
 
 	table      table
 	cpuSamples map[int32]cpuSample // at the last call of Workers, by process ID
@@ -120,6 +119,9 @@ func (t *Tree) Read() (TreeUsage, error) {
 	defer runtime.UnlockOSThread()
 	begin := t.clock()
 	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
+	if t.Next.Now {
+		t.due.scan, t.due.io = 0, 0
+	}
 	if begin.mono < t.due.scan {
 		use := t.use
 		use.Skipped, use.Memory, use.MemoryUpToDate, use.MemoryLowerBound = true, t.estimate.memory,
@@ -147,10 +149,10 @@ func (t *Tree) Read() (TreeUsage, error) {
 	if t.scans > 1 {
 		t.due.scan = nextDue(begin, end, scanPart)
 	}
-	if !t.noIO && end.mono >= t.due.io {
+	if !t.Next.NoIO && end.mono >= t.due.io {
 		t.readIO(end)
 	}
-	if !t.noMemory {
+	if !t.Next.NoMemory {
 		t.readMemory()
 	}
 	t.use.Failed = t.failed
@@ -176,24 +178,10 @@ func descriptors() int {
 	return int(min(limit.Cur/4, maxHeld))
 }
 
-// ForceNext makes the next Read measure CPU time and storage I/O, whatever the last one cost. It is for the last Read.
-func (t *Tree) ForceNext() { t.due.scan, t.due.io = 0, 0 }
-
-// MeasureMemory sets whether Read measures memory, which is most of its cost. The default is true.
-func (t *Tree) MeasureMemory(wanted bool) { t.noMemory = !wanted }
-
-// MeasureStorage sets whether Read measures storage I/O. The default is true.
-func (t *Tree) MeasureStorage(wanted bool) { t.noIO = !wanted }
-
-// SetNewestPID sets, for the next Read, the ID of the newest process or thread, the last number in /proc/loadavg. If
-// the caller has just read it, Read need not. 0 means unknown.
-func (t *Tree) SetNewestPID(id int64) { t.newestHint = id }
-
 // Close closes the files that are kept open between scans. The Tree can still be read.
-func (t *Tree) Close() error {
+func (t *Tree) Close() {
 	t.release(t.all)
 	t.dir.closeKept()
-	return nil
 }
 
 // nextDue returns when an operation that ran from begin to end may be repeated, to take at most the share part of a

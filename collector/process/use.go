@@ -24,6 +24,16 @@ type Options struct {
 	Redact func(args []string) []string
 }
 
+// A Request selects what a Read measures. The zero value is all that is due.
+type Request struct {
+	NoMemory bool // without memory, which is most of the cost
+	NoIO     bool // without storage I/O
+	Now      bool // CPU time and storage I/O are due, whatever the last Read cost
+	// NewestPID is the ID of the newest process or thread, the last number in /proc/loadavg, if it was just read; 0 =
+	// unknown.
+	NewestPID int64
+}
+
 // TreeUsage is the usage of the job's processes. NaN means unknown.
 type TreeUsage struct {
 	// CPUSeconds is the user and system time of the existing processes, including zombies, and of their reaped children
