@@ -128,7 +128,7 @@ func (p *pollTimer) done(now, took time.Duration, there bool) {
 // ReadDeferred reads the optional sources, which Baseline left out because the job was waiting. It returns nil if
 // another perfagent measures the host.
 func (r *Reader) ReadDeferred(base *Reading) *Reading {
-	if r.jobOnly {
+	if r.job.jobOnly {
 		return nil
 	}
 	deferred := &Reading{At: base.At}

@@ -177,11 +177,11 @@ func (h *thermalReader) lookForThrottles(sys string) {
 			if !slices.ContainsFunc(h.packages, known) { // true if the kernel does not list the CPUs of a package
 				h.packages = appendThrottle(h.packages, name, filepath.Join(counters, "package"))
 			}
-			markCPUs(inPackage, n, firstWord(dir, "package_cpus_list", "core_siblings_list"))
+			markCPUs(inPackage, n, readWord(filepath.Join(dir, "topology", "core_siblings_list")))
 		}
 		if !inCore[n] && len(h.cores) < maxCores {
 			h.cores = appendThrottle(h.cores, "core of CPU "+strconv.Itoa(n), filepath.Join(counters, "core"))
-			markCPUs(inCore, n, firstWord(dir, "core_cpus_list", "thread_siblings_list"))
+			markCPUs(inCore, n, readWord(filepath.Join(dir, "topology", "thread_siblings_list")))
 		}
 	}
 }
@@ -196,17 +196,6 @@ func appendThrottle(list []throttleFiles, name, path string) []throttleFiles {
 		f.time = time
 	}
 	return append(list, f)
-}
-
-// firstWord returns the first line of the first file of names that the CPU with the directory cpu has. Newer kernels
-// have new names for some files.
-func firstWord(cpu string, names ...string) string {
-	for _, name := range names {
-		if word := readWord(filepath.Join(cpu, "topology", name)); word != "" {
-			return word
-		}
-	}
-	return ""
 }
 
 // markCPUs marks cpu, and all CPUs in list, such as "0-3,64-67", as seen.

@@ -208,7 +208,7 @@ func TestTree_ReadsManyDescriptorsInParts(t *testing.T) {
 
 // Mappings are matched with open files by device and inode, and only files in both count.
 func TestSharedMemory_AddMappings(t *testing.T) {
-	id := fileID{deviceOf(0, 0x1d), 42}
+	id := fileID{unix.Mkdev(0, 0x1d), 42}
 	s := sharedMemory{files: map[fileID]*openFile{id: {bytes: 1 << 20}}}
 	s.addMappings([]byte(`557e20d2c000-557e20d2e000 r--p 00000000 fe:00 42                          /usr/bin/x
 7f0000000000-7f0000080000 rw-s 00000000 00:1d 42                          /dev/shm/x (deleted)

@@ -24,25 +24,6 @@ func ParseCount(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// ParseDecimal parses a non-negative decimal number such as "0.20" to the nearest float64. It reports false for
-// anything else, such as an exponent, and for more than 15 digits.
-func ParseDecimal(b []byte) (float64, bool) {
-	whole, fraction, _ := bytes.Cut(b, []byte{'.'})
-	n, ok := ParseCount(whole)
-	if !ok || len(whole)+len(fraction) > 15 {
-		return 0, false
-	}
-
-	scale := 1.
-	for _, c := range fraction {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n, scale = 10*n+uint64(c-'0'), 10*scale
-	}
-	return float64(n) / scale, true // both are exact, so that the quotient is rounded once
-}
-
 // SplitFields splits a line at white space into f, and returns the number of fields that it stored. It ignores fields
 // that do not fit into f.
 func SplitFields(line []byte, f [][]byte) int {
