@@ -73,20 +73,32 @@ func Find(o Options) (*Group, error) {
 	}
 
 	g.unified = v.membership("")
-	var v1 [len(controllers)]*membership
-	for i, name := range controllers {
-		v1[i] = v.membership(name)
+	hasV1 := false
+	// pick returns the membership of v1 or, if v1 does not have the controller, of v2.
+	pick := func(controller string) *membership {
+		p := v.membership(controller)
+		if p == nil && v.entry(controller) == nil {
+			return g.unified
+		}
+		hasV1 = hasV1 || p != nil
+		return p
 	}
-	if g.unified == nil && v1 == [len(controllers)]*membership{} {
+	g.cpu, g.acct, g.cpuset = pick("cpu"), pick("cpuacct"), pick("cpuset")
+	g.memory, g.pids, g.io = pick("memory"), pick("pids"), pick("blkio")
+	switch {
+	case g.unified == nil && !hasV1:
 		return nil, fmt.Errorf("find control groups: %w: %w", ErrNoGroups, v.reason())
+	case g.unified == nil:
+		g.version = "v1"
+	case hasV1:
+		g.version = "hybrid"
+	default:
+		g.version = "v2"
 	}
 
-	g.assignControllers(v1, v.onV1)
+	g.findFiles()
 	return g, nil
 }
-
-// controllers are the controllers that are read, in the order that assignControllers expects.
-var controllers = [...]string{"cpu", "cpuacct", "cpuset", "memory", "pids", "blkio"}
 
 // readView reads the memberships of the process that o selects, and the mounts: this process's and, if o selects
 // another process, that one's, seen through its root directory.
@@ -146,9 +158,6 @@ func relocateMounts(mounts []mount, sys string) []mount {
 	}
 	return moved
 }
-
-// onV1 reports whether the controller belongs to a v1 hierarchy, visible or not. Then v2 does not have it.
-func (v *view) onV1(controller string) bool { return v.entry(controller) != nil }
 
 // entry returns the line of the controller ("" = v2) in /proc/PID/cgroup, or nil.
 func (v *view) entry(controller string) *entry {

@@ -117,8 +117,8 @@ func TestNewJobGroup_CountsTheJob(t *testing.T) {
 		}
 	}
 
-	if missing := m.Missing(); missing != nil {
-		t.Errorf("Missing = %v, want nil", missing)
+	if missing := m.Missing(); len(missing) != 0 {
+		t.Errorf("Missing = %v, want nothing", missing)
 	}
 	pids, err := m.Group().PIDs()
 	if err != nil || len(pids) != 2 || !slices.Contains(pids, cmd.Process.Pid) {

@@ -79,13 +79,8 @@ func (m *JobGroup) Group() *Group { return m.group }
 
 // Missing returns what could not be set up, and why. A key is the directory of perfagent's group if no group could be
 // created below it, its cgroup.subtree_control if controllers could not be enabled, or "thread" if a thread could not
-// go back. nil means that nothing is missing.
-func (m *JobGroup) Missing() map[string]error {
-	if len(m.missing) == 0 {
-		return nil
-	}
-	return m.missing
-}
+// go back.
+func (m *JobGroup) Missing() map[string]error { return m.missing }
 
 // addMissing records err as the reason for the key dir of Missing, unless it is nil.
 func (m *JobGroup) addMissing(dir string, err error) {
