@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -75,7 +74,9 @@ func parseInvalidField(line string) string {
 	return name
 }
 
-// parse parses line as a row. An error means that line is not a row; an invalid value is missing from the row.
+var errNotRow = errors.New("not a row")
+
+// parse parses line as a row. The error is errNotRow; an invalid value is missing from the row.
 func (q *query) parse(line []byte) (row, error) {
 	none := series.Unknown()
 	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: none, PowerLimitWatts: none}, State: unknownState()}
@@ -83,7 +84,7 @@ func (q *query) parse(line []byte) (row, error) {
 	n := 0
 	for value := range bytes.SplitSeq(line, []byte(",")) {
 		if n == len(q.fields) {
-			return row{}, errors.New("too many fields")
+			return row{}, errNotRow
 		}
 		text := string(bytes.TrimSpace(value))
 		switch q.fields[n] {
@@ -97,11 +98,8 @@ func (q *query) parse(line []byte) (row, error) {
 		n++
 	}
 
-	if n != len(q.fields) {
-		return row{}, fmt.Errorf("%d fields instead of %d", n, len(q.fields))
-	}
-	if r.Index < 0 {
-		return row{}, errors.New("no index")
+	if n != len(q.fields) || r.Index < 0 {
+		return row{}, errNotRow
 	}
 
 	if r.PowerLimitWatts = series.Optional(parseNumber(enforced, maxWatts)); !r.PowerLimitWatts.Known() {

@@ -243,24 +243,6 @@ func FuzzGPULines(f *testing.F) {
 	})
 }
 
-func BenchmarkGPUParse16(b *testing.B) {
-	data, err := os.ReadFile("testdata/h100x16.txt")
-	if err != nil {
-		b.Fatal(err)
-	}
-	data = data[bytes.Index(data, []byte("\n0, "))+1:]
-	bd, q, now := &vendorState{}, newQuery(), time.Now()
-	for b.Loop() {
-		readLines(bytes.NewReader(data), func(line []byte) {
-			r, err := q.parse(line)
-			if err != nil {
-				b.Fatal(err)
-			}
-			bd.put(r, now)
-		}, all)
-	}
-}
-
 // BenchmarkGPUNone measures the total cost on a node without a GPU: Open and Run, once.
 func BenchmarkGPUNone(b *testing.B) {
 	o := Options{Env: []string{"HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -43,12 +44,11 @@ func (m *mount) statfs() (st unix.Statfs_t, unit uint64, err error) {
 	if err != nil {
 		return st, 0, fmt.Errorf("statfs %s: %w", m.path, err)
 	}
-	unit = uint64(st.Frsize)
-	if unit == 0 { // before Linux 2.6 and on some network file systems
-		unit = uint64(st.Bsize)
-	}
-	return st, unit, nil
+	return st, blockSize(&st), nil
 }
+
+// blockSize returns the size of a block in st. Some network file systems report only f_bsize.
+func blockSize(st *unix.Statfs_t) uint64 { return cmp.Or(uint64(st.Frsize), uint64(st.Bsize)) }
 
 // call is unix.Statfs without a copy of the path. On 32-bit systems, where the system call is a different one, it is
 // unix.Statfs.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A network file system without its server is absent, delays only one Reading, and comes back by itself.
@@ -52,4 +54,11 @@ func TestReader_HungFileSystemDelaysOneReading(t *testing.T) {
 			same(t, "failures", r.Failed, map[string]error(nil))
 		}
 	})
+}
+
+// A block of virtiofs and other FUSE file systems has f_frsize bytes, often a 256th of f_bsize.
+func TestBlockSize(t *testing.T) {
+	for want, st := range map[uint64]unix.Statfs_t{4096: {Bsize: 1 << 20, Frsize: 4096}, 512: {Bsize: 512}} {
+		same(t, "block", blockSize(&st), want)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -17,7 +18,7 @@ const diskUnit = 512
 
 // readDiskIO reads /proc/diskstats. gopsutil looks up the serial number and udev record of every device on each call, and
 // omits devices without any I/O since boot, which then seem to appear later.
-func (r *Reader) readDiskIO(into []Device) ([]Device, error) {
+func (r *Reader) readDiskIO(_ time.Duration, into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readDiskIO()
 	}

@@ -10,10 +10,6 @@ import (
 
 // Now reads the machine's three clocks.
 func Now() Instant {
-	return Instant{Wall: time.Now().Round(0), Mono: clock(unix.CLOCK_MONOTONIC), Boot: clock(unix.CLOCK_BOOTTIME)}
-}
-
-func clock(id int32) time.Duration {
-	t, _ := procfile.ClockGettime(id)
-	return t
+	return Instant{Wall: time.Now().Round(0), Mono: procfile.Clock(unix.CLOCK_MONOTONIC),
+		Boot: procfile.Clock(unix.CLOCK_BOOTTIME)}
 }

@@ -182,17 +182,3 @@ func TestReader_UnreadableLogHasNoVictims(t *testing.T) {
 	}
 	r.Close()
 }
-
-func BenchmarkReadKernelLog(b *testing.B) {
-	l := logOf(b)
-	for b.Loop() {
-		l.read(Instant{}, Instant{})
-	}
-}
-
-func BenchmarkOpenKernelLog(b *testing.B) {
-	logOf(b)
-	for b.Loop() {
-		openKernelLog().close()
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/timeout"
 )
 
@@ -39,9 +40,9 @@ type mountResult struct {
 func measureRead(read func(*mountResult) error) (a mountResult) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	begun := clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	begun := procfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
 	a.err = guard(func() error { return read(&a) })
-	a.took = clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
+	a.took = procfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
 	return a
 }
 

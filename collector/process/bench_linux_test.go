@@ -23,14 +23,14 @@ func treeBenchmark(b *testing.B, n int) {
 	if u, err := t.Read(); err != nil || u.Processes < float64(n) || u.Failed["stat"] != nil {
 		b.Fatalf("%+v, %v", u, err)
 	}
-	if err := t.dir.open(t.proc(), false); err != nil {
+	if err := t.dir.open(t.o.Proc, false); err != nil {
 		b.Fatal(err)
 	}
 	t.dir.close()
 	b.ReportAllocs()
 	var cost [3]time.Duration
 	measure := func(i int, what func()) {
-		if err := t.dir.open(t.proc(), false); err != nil {
+		if err := t.dir.open(t.o.Proc, false); err != nil {
 			b.Fatal(err)
 		}
 		begin := now()

@@ -50,7 +50,7 @@ func (t *Tree) Kill() (int, error) {
 	if living == 0 || err != nil {
 		return living, err
 	}
-	if err := t.dir.open(t.proc(), false); err != nil {
+	if err := t.dir.open(t.o.Proc, false); err != nil {
 		return living, fmt.Errorf("kill the job's processes: %w", err)
 	}
 	defer t.dir.close()

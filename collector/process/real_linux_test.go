@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
 
@@ -78,7 +79,7 @@ func treeSelf(part string) *exec.Cmd {
 
 // treeBurn uses the CPU until this process has used that many milliseconds.
 func treeBurn(ms int) {
-	for clock(unix.CLOCK_PROCESS_CPUTIME_ID) < time.Duration(ms)*time.Millisecond {
+	for procfile.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) < time.Duration(ms)*time.Millisecond {
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *Tree) scan() error {
 	list, err := t.list()
 	if err != nil {
 		t.spare = list
-		return fmt.Errorf("list the processes in %s: %w", t.proc(), err)
+		return fmt.Errorf("list the processes in %s: %w", t.o.Proc, err)
 	}
 
 	t.next = list
@@ -339,7 +339,7 @@ func (t *Tree) findRoot(pid int, as class) error {
 	start, known := t.starts[pid]
 	switch {
 	case root == nil || root.class == ended:
-		return fmt.Errorf("read process %d, the root of the job, in %s: no such process", pid, t.proc())
+		return fmt.Errorf("read process %d, the root of the job, in %s: no such process", pid, t.o.Proc)
 	case root.class == hidden || root.class == broken:
 		return fmt.Errorf("read process %d, the root of the job: %w", pid, t.unread.first)
 	case known && root.start != start:

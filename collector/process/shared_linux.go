@@ -304,7 +304,7 @@ func (s *sharedMemory) addMounts(table []byte) {
 
 // fileOf returns the path of the file name of p.
 func (t *Tree) fileOf(p *proc, name string) string {
-	return t.proc() + "/" + strconv.Itoa(int(p.pid)) + "/" + name
+	return t.o.Proc + "/" + strconv.Itoa(int(p.pid)) + "/" + name
 }
 
 // readMappings sets how much of each open file processes have mapped. It reports false if it could not read the

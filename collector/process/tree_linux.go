@@ -95,15 +95,8 @@ func NewTree(o Options) *Tree {
 	return t
 }
 
-func (t *Tree) proc() string { return t.o.Proc }
-
 func now() clockReading {
-	return clockReading{clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID)}
-}
-
-func clock(id int32) time.Duration {
-	t, _ := procfile.ClockGettime(id)
-	return t
+	return clockReading{procfile.Clock(unix.CLOCK_MONOTONIC), procfile.Clock(unix.CLOCK_THREAD_CPUTIME_ID)}
 }
 
 // Read scans the processes, and measures their memory and storage I/O when due. After a scan that took the CPU time c
@@ -131,7 +124,7 @@ func (t *Tree) Read() (TreeUsage, error) {
 	if t.maxHeld == 0 {
 		t.maxHeld = descriptors()
 	}
-	if err := t.dir.open(t.proc(), t.maxHeld > 0); err != nil {
+	if err := t.dir.open(t.o.Proc, t.maxHeld > 0); err != nil {
 		return unknownUsage(), fmt.Errorf("read the job's processes: %w", err)
 	}
 	defer t.dir.close()
@@ -242,7 +235,7 @@ type failure struct {
 // note adds process pid: its file name could not be read.
 func (t *Tree) note(f *failure, pid int32, name string, err error) {
 	if f.n++; f.n == 1 {
-		f.first = fmt.Errorf("%s/%d/%s: %w", t.proc(), pid, name, err)
+		f.first = fmt.Errorf("%s/%d/%s: %w", t.o.Proc, pid, name, err)
 	}
 }
 
