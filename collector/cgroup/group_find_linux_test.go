@@ -120,10 +120,7 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := c.tree.write(t)
-			g, err := Find(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := groupFind(t, o)
 			if g.Version() != c.version || g.Path() != c.path {
 				t.Errorf("version %q, path %q; want %q, %q", g.Version(), g.Path(), c.version, c.path)
 			}
@@ -268,10 +265,7 @@ func TestGroup_ChildGroupIsTheJobs(t *testing.T) {
 	o := tree.with(map[string]string{
 		"cpu,cpuacct/job/task/made/cgroup.procs": "50\n", "cpu,cpuacct/job/task/made/cpuacct.usage": "1000000000\n",
 		"pids/made/cgroup.procs": "50\n", "pids/made/pids.current": "9\n"}).write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	in := g.childGroup("made", func(own string) bool { return own == g.acct.dir() || own == g.pids.dir() })
 	want := unknownCounters()
 	want.CPUSeconds, want.Processes, want.Threads = 1, 1, 9
@@ -287,10 +281,7 @@ func TestGroup_ChildGroupIsTheJobs(t *testing.T) {
 func TestGroup_LimitsAndCountersFollowChangedLimit(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	if c := g.Read(); c.LimitPeak != 9e8 || c.Periods != 300 {
 		t.Errorf("counters of the pod: peak %v, periods %v; want 9e8, 300", c.LimitPeak, c.Periods)
 	}
@@ -320,10 +311,7 @@ func TestGroup_MalformedLimitIsUnknown(t *testing.T) {
 		for name, text := range files {
 			groupWrite(t, filepath.Join(o.Sys, "fs/cgroup", name), text)
 		}
-		g, err := Find(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := groupFind(t, o)
 		return g.Limits()
 	}
 
@@ -372,10 +360,7 @@ func TestGroup_TaskLimits(t *testing.T) {
 			nil},
 	} {
 		o := c.tree.write(t)
-		g, err := Find(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := groupFind(t, o)
 		got := g.TaskLimits()
 		for i := range got {
 			got[i].Name = strings.Replace(got[i].Name, o.Sys, "/sys", 1)

@@ -34,7 +34,12 @@ func (tree groupTree) write(t testing.TB) Options {
 
 func (tree groupTree) find(t testing.TB) *Group {
 	t.Helper()
-	g, err := Find(tree.write(t))
+	return groupFind(t, tree.write(t))
+}
+
+func groupFind(t testing.TB, o Options) *Group {
+	t.Helper()
+	g, err := Find(o)
 	if err != nil {
 		t.Fatal(err)
 	}

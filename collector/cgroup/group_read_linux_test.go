@@ -138,10 +138,7 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 				t.Fatal(err)
 			}
 			for fault, spoil := range faults {
-				g, err := Find(o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				g := groupFind(t, o)
 				spoil(t, path)
 				got, want := g.Read(), wantV2()
 				if set, ok := none[file]; ok && fault == "empty" {
@@ -166,10 +163,7 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 // Processes and threads are counted unless the caller does it.
 func TestGroup_CountTasks(t *testing.T) {
 	t.Parallel()
-	g, err := Find(groupV2().write(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupV2().find(t)
 	g.CountTasks(false)
 	want := wantV2()
 	want.Processes, want.Threads = math.NaN(), math.NaN()
@@ -182,10 +176,7 @@ func TestGroup_CountTasks(t *testing.T) {
 func TestGroup_UnreadableFileIsUnknown(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	path := groupFile(o, "kube/pod/app/memory.current")
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
@@ -208,10 +199,7 @@ func TestGroup_RemovedGroupHasReasons(t *testing.T) {
 	t.Parallel()
 	for name, tree := range map[string]groupTree{"v1": groupV1(), "v2": groupV2()} {
 		o := tree.write(t)
-		g, err := Find(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := groupFind(t, o)
 		g.Read()
 		g.taskCounter, g.descendantOOMs.next = taskCounter{}, time.Time{}
 		if err := os.RemoveAll(groupFile(o, "")); err != nil {
@@ -258,10 +246,7 @@ func TestGroup_PIDs(t *testing.T) {
 func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 	t.Parallel()
 	o := groupV1().write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	sub := groupFile(o, "memory/job/task/sub")
 	want := func(what string, n float64) {
 		t.Helper()
@@ -286,10 +271,7 @@ func TestGroup_CountsOOMKillsBelow(t *testing.T) {
 func TestGroup_CountingProcessesIsBounded(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
-	g, err := Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := groupFind(t, o)
 	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), strings.Repeat("12345\n", 300_000))
 	start := time.Now()
 	if n := g.Read().Processes; n != 300_003 {

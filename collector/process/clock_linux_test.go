@@ -13,8 +13,7 @@ import (
 // scheduler's statistics.
 func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 	const n = 5
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	tree.Next.Now = true
 	before, err := tree.Read()
 	if err != nil {
@@ -64,8 +63,7 @@ func treeWaits(t *testing.T, pid int) string {
 
 // TestTree_MeasuresMemoryOnlyIfWanted: memory is not measured unless requested.
 func TestTree_MeasuresMemoryOnlyIfWanted(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
 	for _, wanted := range []bool{false, true, false} {
 		tree.Next.NoMemory = !wanted

@@ -64,6 +64,13 @@ func (p treeProc) put(l treeLine) {
 	p.file(l.pid, "io", fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n", l.read, l.written))
 }
 
+// several writes processes of the job with the IDs from first to before end.
+func (p treeProc) several(first, end int, l treeLine) {
+	for l.pid, l.parent, l.start = first, 100, 60; l.pid < end; l.pid++ {
+		p.put(l)
+	}
+}
+
 // replace writes another process with the ID of one that ended.
 func (p treeProc) replace(l treeLine) {
 	p.tb.Helper()
@@ -395,12 +402,17 @@ func (c *treeClock) now() clockReading {
 	return c.at
 }
 
+// timed returns a Tree below process 100, and its clock: each look takes that much CPU time.
+func (p treeProc) timed(look time.Duration) (*Tree, *treeClock) {
+	tree, clock := p.tree(nil), &treeClock{at: clockReading{mono: time.Hour}, look: look}
+	tree.clock = clock.now
+	return tree, clock
+}
+
 func TestTree_DefersExpensiveScans(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
-	tree := p.tree(nil)
-	c := &treeClock{look: 15 * time.Millisecond}
-	tree.clock = c.now
+	tree, c := p.timed(15 * time.Millisecond)
 	treeWant(t, tree, 200) // the first scan defers nothing
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
 		t.Fatalf("second scan: usage %+v, want a fresh scan with memory and I/O of the first", u)
@@ -424,13 +436,9 @@ func TestTree_DefersExpensiveScans(t *testing.T) {
 // as the others, and come first in the next pass.
 func TestTree_MeasuresPSSInParts(t *testing.T) {
 	p := treeFixture(t)
-	for pid := 200; pid < 205; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400})
-	}
+	p.several(200, 205, treeLine{pages: 1000, pssKB: 400})
 	p.put(treeLine{pid: 204, parent: 100, start: 60, pages: 500, pssKB: 900})
-	tree := p.tree(nil)
-	c := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-	tree.clock = c.now
+	tree, c := p.timed(15 * time.Millisecond)
 	u := treeRead(t, tree)
 	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
 		t.Fatalf("first pass: usage %+v, want (4*400+200) KiB and the failure that 1 of 5 was not measured", u)
@@ -475,9 +483,7 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 				p.put(line(pid, 1, 4))
 			}
 			p.put(c.first)
-			tree := p.tree(nil)
-			clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-			tree.clock = clock.now
+			tree, clock := p.timed(15 * time.Millisecond)
 			if u := treeRead(t, tree); u.Memory != c.before*1024 {
 				t.Errorf("memory after the first pass is %v KiB, want %v", u.Memory/1024, c.before)
 			}
@@ -494,12 +500,8 @@ func TestTree_MeasuresMovedProcessesInEachPass(t *testing.T) {
 // them.
 func TestTree_MeasuresAgainAfterProcessesEndedInARound(t *testing.T) {
 	p := treeFixture(t)
-	for pid := 200; pid < 205; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400})
-	}
-	tree := p.tree(nil)
-	clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-	tree.clock = clock.now
+	p.several(200, 205, treeLine{pages: 1000, pssKB: 400})
+	tree, clock := p.timed(15 * time.Millisecond)
 	treeRead(t, tree) // measures 200 to 203
 	for pid := 201; pid < 205; pid++ {
 		p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
@@ -517,15 +519,11 @@ func TestTree_MeasuresAgainAfterProcessesEndedInARound(t *testing.T) {
 func TestTree_MeasuresIdleProcessesBesideBusyOnes(t *testing.T) {
 	p := treeFixture(t)
 	busy := func(pass int) {
-		for pid := 200; pid < 206; pid++ {
-			p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400, faults: 10_000 * pass})
-		}
+		p.several(200, 206, treeLine{pages: 1000, pssKB: 400, faults: 10_000 * pass})
 	}
 	busy(1)
 	p.put(treeLine{pid: 206, parent: 100, start: 60, pages: 1000, pssKB: 400})
-	tree := p.tree(nil)
-	clock := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-	tree.clock = clock.now
+	tree, clock := p.timed(15 * time.Millisecond)
 	treeRead(t, tree)
 	clock.at.mono += maxInterval
 	treeRead(t, tree)
@@ -547,9 +545,7 @@ func TestTree_MeasuresProcessAfterUninterruptibleSleep(t *testing.T) {
 	line := treeLine{pid: 200, parent: 100, start: 60, pages: 1, pssKB: 4}
 	p.put(line)
 	p.put(treeLine{pid: 201, parent: 100, start: 60, pages: 1, pssKB: 4})
-	tree := p.tree(nil)
-	clock := &treeClock{at: clockReading{mono: time.Hour}, look: time.Millisecond}
-	tree.clock = clock.now
+	tree, clock := p.timed(time.Millisecond)
 	treeRead(t, tree)
 	line.state, line.pages, line.pssKB, line.faults = "D", 1000, 2000, 1000
 	p.put(line)
@@ -568,12 +564,8 @@ func TestTree_MeasuresProcessAfterUninterruptibleSleep(t *testing.T) {
 // A zombie has no memory, and the memory of the others can still be steady.
 func TestTree_IsSteadyBesideAZombie(t *testing.T) {
 	p := treeFixture(t)
-	for pid := 200; pid < 202; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400, faults: 1000})
-	}
-	tree := p.tree(nil)
-	clock := &treeClock{at: clockReading{mono: time.Hour}, look: time.Millisecond}
-	tree.clock = clock.now
+	p.several(200, 202, treeLine{pages: 1000, pssKB: 400, faults: 1000})
+	tree, clock := p.timed(time.Millisecond)
 	treeRead(t, tree)
 	p.put(treeLine{pid: 201, parent: 100, start: 60, state: "Z", faults: 2000})
 	passes := 0
@@ -591,15 +583,11 @@ func TestTree_IsSteadyBesideAZombie(t *testing.T) {
 // A process that a pass could not read counts as unread in every other pass, too.
 func TestTree_UnreadProcessCountsInEachPass(t *testing.T) {
 	p := treeFixture(t)
-	for pid := 200; pid < 206; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1, pssKB: 4})
-	}
+	p.several(200, 206, treeLine{pages: 1, pssKB: 4})
 	if err := os.WriteFile(filepath.Join(p.dir, "200", "smaps_rollup"), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tree := p.tree(nil)
-	c := &treeClock{at: clockReading{mono: time.Hour}, look: 15 * time.Millisecond}
-	tree.clock = c.now
+	tree, c := p.timed(15 * time.Millisecond)
 	for pass, wait := range []time.Duration{maxInterval, maxIdleScanInterval, maxInterval, 0} {
 		u := treeRead(t, tree)
 		if !u.MemoryFresh || u.MemoryKind != "rss" || u.Memory != 24<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "1 of 6") {

@@ -69,9 +69,7 @@ func TestTree_RaisesDeferredMemoryToLowerBound(t *testing.T) {
 		for _, l := range c.before {
 			p.put(l)
 		}
-		tree := p.tree(nil)
-		clock := &treeClock{look: time.Millisecond}
-		tree.clock = clock.now
+		tree, clock := p.timed(time.Millisecond)
 		treeRead(t, tree)
 		tree.due.memory = clock.at.mono + time.Hour
 		for _, l := range c.after {

@@ -265,6 +265,14 @@ func (j *treeJob) line(tb testing.TB) string {
 	return s[:len(s)-1]
 }
 
+// ready waits until the program says that it is ready.
+func (j *treeJob) ready(tb testing.TB) {
+	tb.Helper()
+	if got := j.line(tb); got != "ready" {
+		tb.Fatalf("the job printed %q, want ready", got)
+	}
+}
+
 // end lets the program end, and returns its usage, including reaped children.
 func (j *treeJob) end() *syscall.Rusage {
 	if j.cmd.ProcessState == nil {
@@ -286,9 +294,7 @@ func treeSleepers(tb testing.TB, n int) (parent int) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	j := treeStart(tb, cmd)
 	tb.Cleanup(func() { _ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGTERM) })
-	if got := j.line(tb); got != "ready" {
-		tb.Fatal(got)
-	}
+	j.ready(tb)
 	return j.cmd.Process.Pid
 }
 
@@ -311,9 +317,10 @@ func treeNear(tb testing.TB, what string, got, want float64, n int) {
 	tb.Logf("%s: %.3f s of CPU, the kernel says %.3f s", what, got, want)
 }
 
-func treeOwn() *Tree {
+func treeOwn(tb testing.TB) *Tree {
 	t := NewTree(Options{Root: os.Getpid()})
 	treeReadFreely(t)
+	tb.Cleanup(t.Close)
 	return t
 }
 
@@ -325,12 +332,9 @@ func TestTree_CountsShortChildren(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, exec.Command("sh", "-c", "n=0; while [ $n -lt 200 ]; do ("+treeShort+"); n=$((n+1)); done; echo ready; read x"))
-	if got := j.line(t); got != "ready" {
-		t.Fatalf("the job printed %q, want ready", got)
-	}
+	j.ready(t)
 	u := treeRead(t, tree)
 	if u.Processes != 1 || u.Failed != nil {
 		t.Errorf("usage %+v, want 1 process and no failures", u)
@@ -348,8 +352,7 @@ func TestTree_CountsWhatTheRootReaps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	var before, after syscall.Rusage
 	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &before))
 	sum, most := 0.0, 0.0
@@ -370,8 +373,7 @@ func TestTree_CountsWhatTheRootReaps(t *testing.T) {
 }
 
 func TestTree_FindsChildOfAThread(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("thread"))
 	child, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
 	if err != nil {
@@ -383,22 +385,22 @@ func TestTree_FindsChildOfAThread(t *testing.T) {
 	}
 }
 
+// treeAdopt makes this process adopt orphans until the test ends.
+func treeAdopt(t *testing.T) {
+	treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	t.Cleanup(func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
+}
+
 // A daemon is found if its parent ended before the first scan, or after it.
 func TestTree_FindsDaemon(t *testing.T) {
 	for _, adopted := range []bool{true, false} {
 		t.Run(fmt.Sprintf("adopted by the root %v", adopted), func(t *testing.T) {
-			var reaper int
 			if adopted {
-				reaper = 1
+				treeAdopt(t)
 			}
-			treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, uintptr(reaper), 0, 0, 0))
-			defer func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
-			tree := treeOwn()
-			defer tree.Close()
+			tree := treeOwn(t)
 			j := treeStart(t, treeSelf("middle"))
-			if got := j.line(t); got != "ready" {
-				t.Fatalf("the job printed %q, want ready", got)
-			}
+			j.ready(t)
 			if !adopted {
 				if u := treeRead(t, tree); u.Processes != 2 {
 					t.Fatalf("usage before the parent ended %+v, want 2 processes", u)
@@ -428,8 +430,7 @@ func TestTree_FindsDaemon(t *testing.T) {
 }
 
 func TestTree_ZombieHasOnlyCPUTime(t *testing.T) {
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("zombie"))
 	zombie, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
 	if err != nil {
@@ -456,8 +457,7 @@ func treePython(t *testing.T) string {
 // Four processes that share 300 MB by copy-on-write count them once.
 func TestTree_CountsSharedMemoryOnce(t *testing.T) {
 	python := treePython(t)
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, exec.Command(python, "-c", `
 import os, sys
 block = b"x" * 300_000_000
@@ -473,9 +473,7 @@ print("ready", flush=True)
 sys.stdin.read()
 `))
 
-	if got := j.line(t); got != "ready" {
-		t.Fatalf("the job printed %q, want ready", got)
-	}
+	j.ready(t)
 	u := treeRead(t, tree)
 	rss := 0.0
 	for _, p := range tree.jobProcs {
@@ -491,8 +489,7 @@ sys.stdin.read()
 // the memory doubles.
 func TestTree_NoticesSplitOfSharedMemory(t *testing.T) {
 	python := treePython(t)
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	j := treeStart(t, exec.Command(python, "-c", `
 import os, sys
 block = bytearray(200_000_000)
@@ -540,10 +537,8 @@ func TestTree_CountsNothingTwiceInForkStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds; to run it, leave out -short")
 	}
-	treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-	defer func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
-	tree := treeOwn()
-	defer tree.Close()
+	treeAdopt(t)
+	tree := treeOwn(t)
 	j := treeStart(t, treeStorm(5000))
 	var reaped, used, most, seen float64
 	var scans, adopted int

@@ -54,8 +54,7 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 	const mib = 24 // containers have 64 MiB of /dev/shm
 	for _, how := range []string{"memfd", "tmpfs", "mapped", "half"} {
 		t.Run(how, func(t *testing.T) {
-			tree := treeOwn()
-			defer tree.Close()
+			tree := treeOwn(t)
 			j := treeStart(t, treeSelf("hold "+how+" "+strconv.Itoa(mib)))
 			step := func(want string) float64 {
 				if got := j.line(t); got != want {
@@ -86,8 +85,7 @@ func TestTree_CountsFilesInMemory(t *testing.T) {
 // Growth of the host's shared memory that no process holds is reported separately.
 func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 	const much = 1 << 40 // more than any host has: changes by others do not matter
-	tree := treeOwn()
-	defer tree.Close()
+	tree := treeOwn(t)
 	treeStart(t, treeSelf("linger 1")).line(t)
 	tree.shared.before -= much
 	if u := treeRead(t, tree); !(u.Unowned > much/2 && u.Unowned < 2*much) || u.Memory > much/2 {
