@@ -29,7 +29,6 @@ func (d contentError) Error() string { return string(d) }
 // process does not allocate.
 type procDir struct {
 	fd       int
-	load     int    // descriptor of loadavg, plus 1; 0 = not open
 	root     []byte // the path of the procfs, NUL-terminated
 	path     []byte // of the file being read, NUL-terminated
 	buf      []byte // content of the last file read
@@ -65,14 +64,10 @@ func (d *procDir) close() {
 
 // closeKept closes the procfs if it was kept open between scans.
 func (d *procDir) closeKept() {
-	if !d.keepOpen {
-		return
+	if d.keepOpen {
+		d.keepOpen = false
+		unix.Close(d.fd)
 	}
-	if d.keepOpen = false; d.load > 0 {
-		unix.Close(d.load - 1)
-		d.load = 0
-	}
-	unix.Close(d.fd)
 }
 
 // read reads the file name of process pid. The next read overwrites the result.

@@ -53,7 +53,8 @@ type Tree struct {
 	hiddenBy      error // why the newest hidden process is hidden
 
 	unread            failure   // stat files, in this scan
-	use               TreeUsage // the last result of Read, without estimates
+	use               TreeUsage // the last measurements
+	last              TreeUsage // the last result of Read: use with an estimate of the memory
 	failed            map[string]error
 	rssOnly           error         // why PSS is no longer measured; nil = it is
 	host              hostMemory    // at the newest Read that measured memory
@@ -64,8 +65,7 @@ type Tree struct {
 	byNeed            []*proc       // the order of the last pass
 	pass              []passEntry   // the results of the last pass
 	measuredPSS       float64       // the sum of smaps_rollup in the last pass
-	estimate          memoryEstimate
-	repeatPass        bool // the last pass raced, and is to be repeated
+	repeatPass        bool          // the last pass raced, and is to be repeated
 	round             round
 	hugePages         func() bool // hasHugePages
 	mapped            float64     // bytes that the processes have mapped, as of the last pass
@@ -111,14 +111,12 @@ func (t *Tree) Read() (TreeUsage, error) {
 	runtime.LockOSThread() // for the thread's CPU clock
 	defer runtime.UnlockOSThread()
 	begin := t.clock()
-	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
 	if t.Next.Now {
 		t.due.scan, t.due.io = 0, 0
 	}
 	if begin.mono < t.due.scan {
-		use := t.use
-		use.Skipped, use.Memory, use.MemoryUpToDate, use.MemoryLowerBound = true, t.estimate.memory,
-			t.estimate.upToDate, t.estimate.lowerBound
+		use := t.last
+		use.Fresh, use.MemoryFresh, use.IOFresh, use.Skipped = false, false, false, true
 		return use, nil
 	}
 	if t.maxHeld == 0 {
@@ -128,7 +126,7 @@ func (t *Tree) Read() (TreeUsage, error) {
 		return unknownUsage(), fmt.Errorf("read the job's processes: %w", err)
 	}
 	defer t.dir.close()
-	t.unread = failure{}
+	t.use.MemoryFresh, t.use.IOFresh, t.unread = false, false, failure{}
 	if err := t.scan(); err != nil {
 		return unknownUsage(), err
 	}
@@ -150,10 +148,9 @@ func (t *Tree) Read() (TreeUsage, error) {
 	}
 	t.use.Failed = t.failed
 
-	use := t.use
-	t.estimate = t.estimateMemory(use)
-	use.Memory, use.MemoryUpToDate, use.MemoryLowerBound = t.estimate.memory, t.estimate.upToDate, t.estimate.lowerBound
-	return use, nil
+	t.last = t.use
+	t.estimateMemory(&t.last)
+	return t.last, nil
 }
 
 // maxHeld is the most stat files that are kept open. Each costs the kernel about 4.5 KiB.

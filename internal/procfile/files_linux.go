@@ -95,12 +95,6 @@ func (f *Files) mayKeepOpen(fd int) (keep, atOnce bool) {
 	return false, false
 }
 
-// IsOpen reports whether the file at path is kept open.
-func (f *Files) IsOpen(path string) bool {
-	_, open := f.open[path]
-	return open
-}
-
 // release closes the file at path if it is kept open.
 func (f *Files) release(path string) {
 	if file, open := f.open[path]; open {
