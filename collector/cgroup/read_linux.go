@@ -28,8 +28,13 @@ func (g *Group) Read() Counters {
 		if g.pressureFiles[i] == "" {
 			continue
 		}
-		var err error
-		if *s, err = g.r.stall(g.pressureFiles[i]); err != nil {
+		data, err := g.r.ReadKeepOpen(g.pressureFiles[i], maxFile)
+		if err == nil {
+			if *s, err = ParseStall(data); err != nil {
+				err = fmt.Errorf("read %s: %w", g.pressureFiles[i], err)
+			}
+		}
+		if err != nil {
 			c.fail(filepath.Base(g.pressureFiles[i]), err)
 		}
 	}
@@ -229,19 +234,6 @@ func (g *Group) isStacked(device string) bool {
 		g.stacked[device] = stacked
 	}
 	return stacked
-}
-
-// stall reads one PSI file.
-func (r *reader) stall(path string) (Stall, error) {
-	data, err := r.ReadKeepOpen(path, maxFile)
-	if err != nil {
-		return Stall{nan, nan}, err
-	}
-	s, err := ParseStall(data)
-	if err != nil {
-		err = fmt.Errorf("read %s: %w", path, err)
-	}
-	return s, err
 }
 
 // Reclaim reads the Reclaim of the group that set Limits.Memory at the last call to Limits, or of this group if none

@@ -74,16 +74,8 @@ func parseStat(data []byte, pid int32) (stat, error) {
 
 // parseValue returns the number in the line of key, "KEY: 123" or "KEY: 123 kB".
 func parseValue(data []byte, key string) (uint64, bool) {
-	for line := range bytes.Lines(data) {
-		name, value, found := bytes.Cut(line, []byte{':'})
-		if !found || string(name) != key {
-			continue
-		}
-		var f [2][]byte
-		procfile.SplitFields(value, f[:])
-		return procfile.ParseCount(f[0])
-	}
-	return 0, false
+	number, _, _ := bytes.Cut(procfile.Value(data, key), []byte{' '})
+	return procfile.ParseCount(number)
 }
 
 // parseIO parses /proc/PID/io.

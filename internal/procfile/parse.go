@@ -135,16 +135,19 @@ func IsExiting(stat []byte) bool {
 	return ok && flags&ends != 0
 }
 
-// StatusValue returns the value of the line key in status, a /proc/PID/status (proc_pid_status(5)), such as "1234 kB"
-// for "VmHWM". It returns "" if there is no such line.
-func StatusValue(status []byte, key string) string {
-	_, rest, found := bytes.Cut(status, []byte("\n"+key+":"))
-	if !found {
-		return ""
+// Value returns the value of the line key of data, such as "1234 kB" for "VmHWM" in a /proc/PID/status
+// (proc_pid_status(5)). It returns nil if there is no such line.
+func Value(data []byte, key string) []byte {
+	for line := range bytes.Lines(data) {
+		if name, value, found := bytes.Cut(line, []byte{':'}); found && string(name) == key {
+			return bytes.TrimSpace(value)
+		}
 	}
-	line, _, _ := bytes.Cut(rest, []byte{'\n'})
-	return string(bytes.TrimSpace(line))
+	return nil
 }
+
+// StatusValue is Value as a string.
+func StatusValue(status []byte, key string) string { return string(Value(status, key)) }
 
 // HasSignal reports whether sig is in the given signal set of status, a /proc/PID/status. A set is "ShdPnd" (sent to
 // the process and not delivered yet), for example.
