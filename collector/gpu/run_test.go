@@ -345,16 +345,6 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	}
 }
 
-func TestMonitor_GiveUpCountsRestarts(t *testing.T) {
-	for faults, want := range map[int]string{0: "dead", 1: "gave up after 1 restart: dead", 2: "gave up after 2 restarts: dead"} {
-		var m Monitor
-		m.giveUp(errors.New("dead"), faults)
-		if got := m.nvidia.err.Error(); got != want {
-			t.Errorf("error after %d restarts: %q, want %q", faults, got, want)
-		}
-	}
-}
-
 // Messages after rows are reported, too, once the rows are old.
 func TestVendorState_CheckReportsMessageAfterOldRows(t *testing.T) {
 	now := time.Now()

@@ -62,3 +62,13 @@ func TestBlockSize(t *testing.T) {
 		same(t, "block", blockSize(&st), want)
 	}
 }
+
+// Root may use the reserved blocks, others may not.
+func TestNewFreeSpace(t *testing.T) {
+	st := unix.Statfs_t{Frsize: 1 << 20, Bfree: 7, Bavail: 5, Files: 9, Ffree: 3}
+	same(t, "root", newFreeSpace("/", &st, true), FreeSpace{Path: "/", FreeMB: 7, ReserveMB: 2, Inodes: 3})
+	st.Files = 0
+	if got := newFreeSpace("/", &st, false); got.FreeMB != 5 || got.ReserveMB != 0 || got.Inodes.Known() {
+		t.Errorf("others: %+v, want 5 MiB without a reserve, and unknown inodes", got)
+	}
+}
