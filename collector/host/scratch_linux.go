@@ -2,6 +2,9 @@ package host
 
 import (
 	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -63,4 +66,10 @@ func (c *nameCache) at(i int, name []byte) string {
 	s := string(name)
 	*c = append((*c)[:min(i, len(*c))], s)
 	return s
+}
+
+// Now reads the machine's three clocks.
+func Now() Instant {
+	return Instant{Wall: time.Now().Round(0), Mono: procfile.Clock(unix.CLOCK_MONOTONIC),
+		Boot: procfile.Clock(unix.CLOCK_BOOTTIME)}
 }

@@ -78,19 +78,6 @@ func parseValue(data []byte, key string) (uint64, bool) {
 	return procfile.ParseCount(number)
 }
 
-// parseIO parses /proc/PID/io.
-func parseIO(data []byte) (IO, error) {
-	var v [4]float64
-	for i, key := range [...]string{"read_bytes", "write_bytes", "syscr", "syscw"} {
-		n, ok := parseValue(data, key)
-		if !ok {
-			return IO{}, contentError("it lacks " + key)
-		}
-		v[i] = float64(n)
-	}
-	return IO{ReadBytes: v[0], WriteBytes: v[1], ReadCalls: v[2], WriteCalls: v[3]}, nil
-}
-
 // A rollup holds the memory of a process, in bytes. Unknown numbers are 0.
 type rollup struct {
 	pss     uint64 // a page shared by n processes counts one n-th in each

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"context"
 	"errors"
 	"os"
 )
@@ -18,3 +19,10 @@ func (c *child) identify(bool) {}
 func (c *child) signal(bool)   {}
 func (c *child) reap() bool    { return true }
 func (c *child) release()      {}
+
+// A card is an AMD GPU. AMD GPUs are supported on Linux only.
+type card struct{}
+
+func findCards(string) []card { return nil }
+
+func (m *Monitor) followCards(context.Context) {}
