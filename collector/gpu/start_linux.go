@@ -104,8 +104,8 @@ func isShellVariable(variable string) bool {
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
-// release closes the pidfd. If it is up to us to reap the child, release does so, in the background if the child hangs in
-// the driver. Otherwise it would become a zombie of a long-running program.
+// release closes the pidfd. If it is up to us to reap the child, release does so, in the background if the child hangs
+// in the driver. Otherwise it would become a zombie of a long-running program.
 func (c *child) release() {
 	if c.owned && !c.reap() {
 		go func(pid int) {

@@ -16,8 +16,8 @@ import (
 // (Documentation/admin-guide/iostats.rst).
 const diskUnit = 512
 
-// readDiskIO reads /proc/diskstats. gopsutil looks up the serial number and udev record of every device on each call, and
-// omits devices without any I/O since boot, which then seem to appear later.
+// readDiskIO reads /proc/diskstats. gopsutil looks up the serial number and udev record of every device on each call,
+// and omits devices without any I/O since boot, which then seem to appear later.
 func (r *Reader) readDiskIO(_ time.Duration, into []Device) ([]Device, error) {
 	if r.gopsutil != nil {
 		return r.gopsutil.readDiskIO()

@@ -37,9 +37,9 @@ func newNFS(r *Reader) *mountReader {
 }
 
 // nfsFiles are the files with the NFS client's counters of each superblock, /proc/self/mountstats (fs/nfs/super.c,
-// net/sunrpc/stats.c), and with the mounts. Only mountinfo has the superblock of a mount, which sources do not identify:
-// a superblock with several mounted directories has several. mountinfo is read again when the mounts have changed, and
-// once a minute.
+// net/sunrpc/stats.c), and with the mounts. Only mountinfo has the superblock of a mount, which sources do not
+// identify: a superblock with several mounted directories has several. mountinfo is read again when the mounts have
+// changed, and once a minute.
 type nfsFiles struct {
 	stats, info      string
 	statBuf, infoBuf procfile.Buffer

@@ -56,8 +56,8 @@ func AppendPIDs(pids []int, list []byte) []int {
 	return pids
 }
 
-// CutRange returns the first range of a list such as "0-3,7", in the kernel's format for CPUs, and the rest of the list.
-// It reports false for anything else.
+// CutRange returns the first range of a list such as "0-3,7", in the kernel's format for CPUs, and the rest of the
+// list. It reports false for anything else.
 func CutRange(list []byte) (first, last uint64, rest []byte, ok bool) {
 	part, rest, _ := bytes.Cut(list, []byte{','})
 	from, to, isRange := bytes.Cut(bytes.TrimSpace(part), []byte{'-'})
