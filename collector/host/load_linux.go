@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -49,35 +48,6 @@ func parseLoad(data []byte) (Load, error) {
 
 // readVM reads /proc/vmstat.
 func (r *Reader) readVM() (VMStat, error) { return readParsed(&r.scratch, r.paths.vmstat, parseVMStat) }
-
-func parseVMStat(data []byte) (VMStat, error) {
-	vm := unknownVMStat()
-	page := float64(os.Getpagesize())
-	for _, line := range []struct {
-		key  string
-		into *float64
-		unit float64
-	}{
-		{"\npswpin ", &vm.SwapIn, page}, {"\npswpout ", &vm.SwapOut, page},
-		{"\npgmajfault ", &vm.MajorFaults, 1}, {"\noom_kill ", &vm.OOMKills, 1},
-	} {
-		at := bytes.Index(data, []byte(line.key)) // no key is in the file's first line
-		if at < 0 {
-			continue
-		}
-		value, _, _ := bytes.Cut(data[at+len(line.key):], []byte{'\n'})
-		n, ok := procfile.ParseCount(bytes.TrimSpace(value))
-		if !ok {
-			return vm, fmt.Errorf("%.20q is not a count", value)
-		}
-		*line.into = float64(n) * line.unit
-	}
-
-	if math.IsNaN(vm.SwapIn) || math.IsNaN(vm.SwapOut) {
-		return vm, errors.New("no line pswpin or pswpout")
-	}
-	return vm, nil
-}
 
 // readPressure reads the host's PSI. If a file fails, only its numbers are NaN. CPU.Full is always NaN, because it has
 // no meaning for a host, for which the kernel writes 0.

@@ -91,18 +91,6 @@ type Load struct {
 	NewestPID int64   // the newest process or thread, in our PID namespace; 0 = unknown
 }
 
-// VMStat holds those counters of /proc/vmstat, since boot, that perfagent uses. NaN means unknown.
-type VMStat struct {
-	SwapIn, SwapOut float64 // bytes
-	MajorFaults     float64 // page faults that waited for storage
-	Stale           bool    // from an earlier Reading, because the file was not due
-	OOMKills        float64 // processes killed by the OOM killer, for any reason; NaN before Linux 4.13
-}
-
-func unknownVMStat() VMStat {
-	return VMStat{SwapIn: math.NaN(), SwapOut: math.NaN(), MajorFaults: math.NaN(), OOMKills: math.NaN()}
-}
-
 // A FileError is the reason why one file of a source could not be used. Other files of the source may be valid.
 type FileError struct {
 	File string
