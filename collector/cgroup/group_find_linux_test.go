@@ -105,6 +105,12 @@ func TestFind_FindsGroupOfEachController(t *testing.T) {
 				mounts: v1(`/a\040b:c\134d`, "memory"),
 				files:  v1Files("memory", "memory/e")},
 			version: "v1", path: `/a b:c\d/e`, memory: []string{"memory/e", "memory"}},
+		"hybrid: memory is on v1, which is not mounted here": {
+			tree: groupTree{
+				cgroup: "5:memory:/a\n0::/a\n",
+				mounts: groupMount("/", "/sys/fs/cgroup", "cgroup2", "x"),
+				files:  map[string]string{"a/cgroup.procs": "42\n", "a/cgroup.events": ""}},
+			version: "v2", path: "/a", cpu: []string{"a", ""}, acct: []string{"a", ""}, pids: []string{"a", ""}},
 		"hybrid: cpu time of the v2 group where v1 has us in the root": {
 			tree: groupTree{
 				cgroup: "4:cpuacct:/\n5:memory:/user/session-1\n0::/user/session-1\n",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -144,7 +145,9 @@ func TestReader_JobOnlyHasNoSwap(t *testing.T) {
 		Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()}),
 	}})
 	t.Cleanup(r.Close)
-	r.Baseline()
+	if vm := r.Baseline().VM; vm == nil || !math.IsNaN(vm.SwapIn) || !math.IsNaN(vm.MajorFaults) {
+		t.Errorf("baseline of a job-only Reader: vmstat %+v, want OOM kills alone", vm)
+	}
 	for i := range 2 {
 		if vm := r.Read().VM; vm != nil {
 			t.Errorf("reading %d of a job-only Reader: vmstat %+v, want nil", i, vm)
