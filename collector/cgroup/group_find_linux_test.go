@@ -195,9 +195,7 @@ func TestFind_LooksThroughRootOfOtherProcess(t *testing.T) {
 	groupWrite(t, proc+"/7/root/sys/fs/cgroup/memory/cgroup.procs", "7\n")
 	groupWrite(t, proc+"/7/root/sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n")
 	g, err := Find(Options{Proc: proc, PID: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if l := g.Limits(); l.Memory != 4096 {
 		t.Errorf("memory limit %v, want 4096", l.Memory)
 	}

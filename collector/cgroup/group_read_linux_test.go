@@ -134,9 +134,7 @@ func TestGroup_DamagedFileCostsOnlyItsFields(t *testing.T) {
 			o := groupV2().write(t)
 			path := groupFile(o, "kube/pod/app/"+file)
 			sound, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for fault, spoil := range faults {
 				g := groupFind(t, o)
 				spoil(t, path)
@@ -178,9 +176,7 @@ func TestGroup_UnreadableFileIsUnknown(t *testing.T) {
 	o := groupV2().write(t)
 	g := groupFind(t, o)
 	path := groupFile(o, "kube/pod/app/memory.current")
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0))
 	if err := os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755); err != nil { // MkdirTemp's
 		t.Fatal(err)
 	}
@@ -202,9 +198,7 @@ func TestGroup_RemovedGroupHasReasons(t *testing.T) {
 		g := groupFind(t, o)
 		g.Read()
 		g.taskCounter, g.descendantOOMs.next = taskCounter{}, time.Time{}
-		if err := os.RemoveAll(groupFile(o, "")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(groupFile(o, "")))
 		c := g.Read()
 		failed := c.Failed
 		c.Failed = nil

@@ -31,15 +31,11 @@ mv "$GPU_OUT.part" "$GPU_OUT"
 wait
 `
 
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755))
 	var inherited []int // as a job's shell may have passed to us
 	for range 3 {
 		fd, err := unix.Open("/proc/self/maps", unix.O_RDONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer unix.Close(fd)
 		inherited = append(inherited, fd)
 	}
@@ -63,9 +59,7 @@ wait
 	}
 	l := strings.Split(strings.TrimSpace(string(text)), "\n")
 	sleep, err := strconv.Atoi(l[len(l)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	gpuWaitEnded(t, pid)
 	gpuWaitEnded(t, sleep)
 	blocked, ignored := gpuMask(t, l[0]), gpuMask(t, l[1])
@@ -84,9 +78,7 @@ func gpuMask(t *testing.T, line string) uint64 {
 	t.Helper()
 	f := strings.Fields(line)
 	mask, err := strconv.ParseUint(f[len(f)-1], 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mask
 }
 
@@ -95,9 +87,7 @@ func gpuMask(t *testing.T, line string) uint64 {
 func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 	for _, fake := range []string{"", "hang:1", "stubborn"} {
 		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cmd := exec.Command(self)
 		cmd.Args[0] = "gpu-monitor"
 		cmd.Env = gpuEnv(t, "h200.txt", fake)
@@ -105,9 +95,7 @@ func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var pid int
 		if _, err := fmt.Fscan(bufio.NewReader(out), &pid); err != nil || gpuEnded(pid) {
 			t.Fatalf("fake %q: process %d, error %v; want a living process", fake, pid, err)
@@ -121,9 +109,7 @@ func TestChild_EndsWhenPerfagentIsKilled(t *testing.T) {
 // Without pidfds (before Linux 5.4) a child is identified by its start time.
 func TestChild_IdentifiedByStartTimeWithoutPidfd(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	c := &child{process: process{pidfd: -1}, pid: cmd.Process.Pid}
 	c.identify(false)
 	if !c.alive() || c.ended() {
@@ -153,16 +139,12 @@ func TestChild_ReapKillsOnlyItsGroup(t *testing.T) {
 		cmd := exec.Command("sh", "-c", "trap '' TERM; sleep 1000 & echo $!; read end")
 		cmd.SysProcAttr = attributes
 		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var left int
 		if _, err := fmt.Fscan(out, &left); err != nil {
 			t.Fatal(err)

@@ -321,9 +321,7 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.timing.grace = time.Minute
 	other := exec.Command("sh", "-c", "exit 5")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Start())
 	ctx, cancel := gpuContext(t)
 	ended := make(chan struct{})
 	go func() {

@@ -54,9 +54,7 @@ func BenchmarkSources(b *testing.B) {
 			b.Run(c.name+"/"+name, func(b *testing.B) {
 				defer collectortest.CPUPerOp(b)()
 				for b.Loop() {
-					if err := call(); err != nil {
-						b.Fatal(err)
-					}
+					must(b, call())
 				}
 			})
 		}

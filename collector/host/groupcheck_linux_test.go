@@ -15,9 +15,7 @@ import (
 func aBusyChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sh", "-c", "while :; do :; done")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	awaitCPU(t, child.Process.Pid, 100*time.Millisecond)
 	return child.Process.Pid

@@ -72,3 +72,11 @@ func failedOf(r *Reading) map[string]error {
 	}
 	return failed
 }
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -32,9 +32,7 @@ func emptyGroupIn(t *testing.T, root string) *cgroup.Group {
 	}
 
 	g, err := cgroup.Find(cgroup.Options{Proc: root + "/proc", Sys: root + "/sys", PID: 42})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 

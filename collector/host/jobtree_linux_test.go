@@ -17,9 +17,7 @@ import (
 func aChild(t *testing.T) (pid int) {
 	t.Helper()
 	child := exec.Command("sleep", "60")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Start())
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	return child.Process.Pid
 }

@@ -76,9 +76,7 @@ func TestKernelLog_LooksUpRelationOfVictims(t *testing.T) {
 		tree := process.NewTree(process.Options{Root: c.root, Ignore: func(int) bool { return c.want[1] }})
 		l.watch(Now(), tree)
 		_, hog := hogForMemory(t)
-		if err := hog.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hog.Start())
 		victim := func() *Victim {
 			for _, v := range l.victims() {
 				if v.PID == hog.Process.Pid {

@@ -66,9 +66,7 @@ func BenchmarkOptionalDevices(b *testing.B) {
 func (h *optionalHost) multiply(tb testing.TB, n int) {
 	for path, line := range map[string]string{h.mountstats(): "device fs.example", h.mountinfo(): "211 60 0:45"} {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, err)
 		at := bytes.Index(data, []byte(line))
 		end := at + bytes.Index(data[at:], []byte("\ndevice"))
 		if path == h.mountinfo() {

@@ -21,9 +21,7 @@ func fileOfOptional(f *testing.F, name, path string) []byte {
 		f.Fatalf("%d files %s", len(paths), path)
 	}
 	data, err := os.ReadFile(paths[0])
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	return data
 }
 

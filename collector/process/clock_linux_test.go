@@ -16,9 +16,7 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 	tree := treeOwn(t)
 	tree.Next.Now = true
 	before, err := tree.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pids []int
 	for range n {
 		j := treeStart(t, exec.Command("sh", "-c", treeShort+"; echo ready; read x"))
@@ -51,13 +49,9 @@ func TestTree_CPUTimeIsExactToLessThanATick(t *testing.T) {
 func treeWaits(t *testing.T, pid int) string {
 	t.Helper()
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := parseStat(data, int32(pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(s.state)
 }
 

@@ -92,9 +92,7 @@ func treeKeepEnding(t *testing.T, pid int) {
 		t.Skipf("needs ptrace(2), which is not permitted here: %v", thread.err)
 	}
 
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
 	for begin := time.Now(); treeStates(pid) != "ZZ"; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > treePatience {
 			t.Fatalf("threads are in the states %s, want ZZ", treeStates(pid))

@@ -43,9 +43,7 @@ func treeFixture(tb testing.TB) treeProc {
 func (p treeProc) file(pid int, name, data string) {
 	p.tb.Helper()
 	path := filepath.Join(p.dir, fmt.Sprint(pid), name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		p.tb.Fatal(err)
-	}
+	must(p.tb, os.MkdirAll(filepath.Dir(path), 0o755))
 	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
 		p.tb.Fatal(err)
 	}
@@ -76,18 +74,14 @@ func (p treeProc) replace(l treeLine) {
 	p.tb.Helper()
 	dir := filepath.Join(p.dir, fmt.Sprint(l.pid))
 	aside := filepath.Join(p.dir, "aside")
-	if err := os.Rename(dir, aside); err != nil {
-		p.tb.Fatal(err)
-	}
+	must(p.tb, os.Rename(dir, aside))
 	p.put(l)
 	p.remove(aside)
 }
 
 func (p treeProc) remove(path string) {
 	p.tb.Helper()
-	if err := os.RemoveAll(path); err != nil {
-		p.tb.Fatal(err)
-	}
+	must(p.tb, os.RemoveAll(path))
 }
 
 func (p treeProc) end(pid int) {
@@ -106,9 +100,7 @@ func (p treeProc) tree(ignore func(int) bool) *Tree {
 func treeRead(tb testing.TB, t *Tree) TreeUsage {
 	tb.Helper()
 	u, err := t.Read()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return u
 }
 
@@ -135,9 +127,7 @@ func TestTree_SumsJobsProcesses(t *testing.T) {
 	p.put(treeLine{pid: 210, parent: 100, start: 81, comm: "query", ticks: [4]int{1000, 0, 0, 0}})
 	p.put(treeLine{pid: 211, parent: 210, start: 82, ticks: [4]int{1000, 0, 0, 0}})
 	p.put(treeLine{pid: 220, parent: 200, start: 83, state: "D", pages: 7, pssKB: 1 << 20})
-	if err := os.Mkdir(filepath.Join(p.dir, "99999999999"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(p.dir, "99999999999"), 0o755))
 	tree := p.tree(func(pid int) bool { return pid == 210 })
 	page := float64(os.Getpagesize())
 	u := treeWant(t, tree, 60, 200, 201, 220)
@@ -296,17 +286,18 @@ var treeDamages = map[string]func(treeProc, string){
 	},
 	"huge":      func(p treeProc, path string) { p.write(path, strings.Repeat("Pss: 1 kB\n", 1e6)) },
 	"overflow":  func(p treeProc, path string) { p.write(path, "200 (x) S"+strings.Repeat(" 99999999999999999999", 50)) },
-	"directory": func(p treeProc, path string) { p.make(os.Mkdir(path, 0o755)) },
-	"fifo":      func(p treeProc, path string) { p.make(unix.Mkfifo(path, 0o644)) },
+	"directory": func(p treeProc, path string) { must(p.tb, os.Mkdir(path, 0o755)) },
+	"fifo":      func(p treeProc, path string) { must(p.tb, unix.Mkfifo(path, 0o644)) },
 	"missing":   func(treeProc, string) {},
 }
 
-func (p treeProc) write(path, data string) { p.make(os.WriteFile(path, []byte(data), 0o644)) }
+func (p treeProc) write(path, data string) { must(p.tb, os.WriteFile(path, []byte(data), 0o644)) }
 
-func (p treeProc) make(err error) {
-	p.tb.Helper()
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		p.tb.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
@@ -584,9 +575,7 @@ func TestTree_IsSteadyBesideAZombie(t *testing.T) {
 func TestTree_UnreadProcessCountsInEachPass(t *testing.T) {
 	p := treeFixture(t)
 	p.several(200, 206, treeLine{pages: 1, pssKB: 4})
-	if err := os.WriteFile(filepath.Join(p.dir, "200", "smaps_rollup"), []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(p.dir, "200", "smaps_rollup"), []byte("damaged"), 0o600))
 	tree, c := p.timed(15 * time.Millisecond)
 	for pass, wait := range []time.Duration{maxInterval, maxIdleScanInterval, maxInterval, 0} {
 		u := treeRead(t, tree)

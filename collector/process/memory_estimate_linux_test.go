@@ -28,7 +28,7 @@ func TestTree_MemoryLowerBound(t *testing.T) {
 			p.put(l)
 			if path := filepath.Join(p.dir, "20"+string(rune('0'+i)), "smaps_rollup"); i >= len(c.processes)-c.unread {
 				p.remove(path)
-				p.make(os.Mkdir(path, 0o755))
+				must(p.tb, os.Mkdir(path, 0o755))
 			}
 		}
 		tree := p.tree(nil)

@@ -238,16 +238,10 @@ func treeStart(tb testing.TB, cmd *exec.Cmd) *treeJob {
 	tb.Helper()
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
+	must(tb, cmd.Start())
 	j := &treeJob{cmd, input, bufio.NewReader(out)}
 	tb.Cleanup(func() { j.end() })
 	return j
@@ -376,9 +370,7 @@ func TestTree_FindsChildOfAThread(t *testing.T) {
 	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("thread"))
 	child, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
 	if first := tree.jobProcs[0]; first.rss() == 0 || first.start == 0 {
 		t.Errorf("first process %+v, want its resident pages and start", first)
@@ -433,9 +425,7 @@ func TestTree_ZombieHasOnlyCPUTime(t *testing.T) {
 	tree := treeOwn(t)
 	j := treeStart(t, treeSelf("zombie"))
 	zombie, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u := treeRead(t, tree)
 	dead := findProc(tree.all, int32(zombie)) // its ID may be the lower one
 	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.jobProcs) != 2 || treeFailed(u) || dead == nil || dead.rss() != 0 {
@@ -639,9 +629,7 @@ func TestTree_FindsJobDespiteHidePID(t *testing.T) {
 	for hidepid, wants := range map[string][]string{"2": {"init seen: false", `"<nil>"`}, "1": {"the stat of ", "(to read other users' processes, run perfagent as root)"}} {
 		t.Run(hidepid, func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "perfagent")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer os.Remove(dir)
 			cmd := treeSelf("mount " + filepath.Clean(dir) + " " + hidepid)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}

@@ -112,9 +112,9 @@ func TestTree_ReportsUnownedSharedMemorySeparately(t *testing.T) {
 // opens creates descriptors of a process: links by number, and the mount of each.
 func (p treeProc) opens(pid int, links map[int]string, mounts map[int]int) {
 	p.tb.Helper()
-	p.make(os.MkdirAll(filepath.Join(p.dir, strconv.Itoa(pid), "fd"), 0o755))
+	must(p.tb, os.MkdirAll(filepath.Join(p.dir, strconv.Itoa(pid), "fd"), 0o755))
 	for fd, to := range links {
-		p.make(os.Symlink(to, filepath.Join(p.dir, strconv.Itoa(pid), "fd", strconv.Itoa(fd))))
+		must(p.tb, os.Symlink(to, filepath.Join(p.dir, strconv.Itoa(pid), "fd", strconv.Itoa(fd))))
 		if mounts[fd] == 0 {
 			continue
 		}
@@ -135,7 +135,7 @@ func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 		path = filepath.Join(t.TempDir(), name)
 		p.write(path, strings.Repeat(block, blocks))
 		var st unix.Stat_t
-		p.make(unix.Stat(path, &st))
+		must(p.tb, unix.Stat(path, &st))
 		return path, float64(st.Blocks * blockSize)
 	}
 	shm, shmBytes := file("shm", 4)
@@ -163,7 +163,7 @@ func TestTree_CountsOnlyOpenFilesOnTmpfs(t *testing.T) {
 	}
 	p.write(old, strings.Repeat(block, 3))
 	var st unix.Stat_t
-	p.make(unix.Stat(old, &st))
+	must(p.tb, unix.Stat(old, &st))
 	tree.shared.known = false // a read is due
 	if u := treeRead(t, tree); u.Memory != 16<<10+float64(st.Blocks*blockSize)-oldBytes {
 		t.Errorf("open files of %v bytes, want %v, the growth of the old file",

@@ -225,9 +225,7 @@ func TestTable_SelectsRowsByCPUTimeAndMemory(t *testing.T) {
 // The table's size does not grow with the number of processes.
 func TestTable_SizeIsBounded(t *testing.T) {
 	tree := NewTree(Options{Root: 1, Proc: t.TempDir()})
-	if err := tree.dir.open(tree.o.Proc, false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tree.dir.open(tree.o.Proc, false))
 	defer tree.dir.close()
 	for round := range 5 {
 		procs := make([]proc, 3*maxLiving)
