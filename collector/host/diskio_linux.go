@@ -123,20 +123,13 @@ func (r *Reader) isDuplicatePath(d Device, byName map[string]Device) bool {
 // one.
 func stacked(dir string, byName map[string]Device) bool {
 	dir = filepath.Join(dir, "slaves")
-	slaves, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-
-	for _, s := range slaves {
+	slaves, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(slaves, func(s os.DirEntry) bool {
 		_, listed := byName[unslash(s.Name())]
 		target, err := os.Readlink(filepath.Join(dir, s.Name())) // …/block/sda/sda1
 		_, diskListed := byName[unslash(filepath.Base(filepath.Dir(target)))]
-		if listed || err == nil && diskListed {
-			return true
-		}
-	}
-	return false
+		return listed || err == nil && diskListed
+	})
 }
 
 // looksLikePartition reports whether name looks like a partition of a device in byName, as sda1 of sda and nvme0n1p2 of

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// same compares whole values, write replaces a file of a tree.
-var same, write = collectortest.Same, collectortest.Write
+// same compares whole values, write replaces a file of a tree, must ends a test.
+var same, write, must = collectortest.Same, collectortest.Write, collectortest.Must
 
 // nan is an unknown number.
 var nan = math.NaN()
@@ -71,12 +71,4 @@ func failedOf(r *Reading) map[string]error {
 		delete(failed, source)
 	}
 	return failed
-}
-
-// must ends the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -173,7 +173,7 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
 	use.PageCache, use.Own = c.PageCache, self.Private+j.groupMemoryBefore
 	// Own is an estimate. If nothing remains, the job is too small for it, and its processes are read instead.
-	if memory := c.Memory + orZero(c.Swap) - c.PageCache - use.Own; memory > 0 {
+	if memory := c.Memory + orElse(c.Swap, 0) - c.PageCache - use.Own; memory > 0 {
 		use.Memory, use.MemoryLowerBound, use.Swap = memory, memory, c.Swap
 	}
 	use.IO = ioOf(c)
@@ -352,9 +352,6 @@ func orElse(v, other float64) float64 {
 	}
 	return v
 }
-
-// orZero returns v, or 0 if v is NaN.
-func orZero(v float64) float64 { return orElse(v, 0) }
 
 // takeReaped fills in use from the rusage of reaped processes, when the job has no process left. Memory and the number
 // of processes stay unknown.

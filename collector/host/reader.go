@@ -244,10 +244,9 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 
 	buffers := &out.buffers
-	if out.try(SourceCPU, func() (err error) { out.CPU, err = r.readCPU(buffers.cpu[:0]); return err }) {
+	out.try(SourceCPU, func() (err error) { out.CPU, err = r.readCPU(buffers.cpu[:0]); return err })
+	if out.CPU != nil {
 		buffers.cpu = out.CPU
-	} else {
-		out.CPU = nil
 	}
 
 	for k := range deviceKinds {
