@@ -182,8 +182,8 @@ func (v *view) membership(controller string) *membership {
 		if m.v2 != (controller == "") || !m.v2 && !slices.Contains(m.controllers, controller) {
 			continue
 		}
-		if v.covered(i) {
-			continue
+		if slices.ContainsFunc(v.mounts[i+1:], func(later mount) bool { return later.point == m.point }) {
+			continue // a later mount covers it
 		}
 		p, err := m.locate(member.path, v.pid)
 		if err != nil {
@@ -193,11 +193,6 @@ func (v *view) membership(controller string) *membership {
 		}
 	}
 	return best
-}
-
-// covered reports whether a later mount covers mount i.
-func (v *view) covered(i int) bool {
-	return slices.ContainsFunc(v.mounts[i+1:], func(m mount) bool { return m.point == v.mounts[i].point })
 }
 
 // locate finds the group with the given path, as in /proc/PID/cgroup, below the mount point.

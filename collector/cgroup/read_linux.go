@@ -19,7 +19,11 @@ func (g *Group) Read() Counters {
 	c := unknownCounters()
 	g.readCPU(&c)
 	g.readMemory(&c)
-	g.readTraffic(&c)
+	for _, path := range g.ioFiles {
+		if g.readTraffic(&c, path) {
+			break
+		}
+	}
 	if len(g.primary) > 0 && !g.skipTasks {
 		g.taskCounter.read(g, &c)
 	}
@@ -163,18 +167,9 @@ func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache,
 	return max(usage-v[0], 0), max(v[1]-v[2], 0), v[3]
 }
 
-// readTraffic reads the storage bytes from the first file that counts.
-func (g *Group) readTraffic(c *Counters) {
-	for _, path := range g.ioFiles {
-		if g.readTrafficFile(c, path) {
-			return
-		}
-	}
-}
-
-// readTrafficFile reads the storage bytes from the file at path, and reports whether the file counts. A v1 file without
+// readTraffic reads the storage bytes from the file at path, and reports whether the file counts. A v1 file without
 // devices does not count; a v2 file without devices means that there was no traffic yet.
-func (g *Group) readTrafficFile(c *Counters, path string) bool {
+func (g *Group) readTraffic(c *Counters, path string) bool {
 	data, err := g.r.ReadKeepOpen(path, maxFile)
 	if err != nil {
 		c.fail(filepath.Base(path), err)

@@ -70,7 +70,11 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	for i, port := range ports {
 		in, out := counts[i][0], counts[i][1]
 		if _, was := b.last[port.name]; !isGone(in.err) && !isGone(out.err) {
-			errs = append(errs, in.err, out.err)
+			for _, err := range []error{in.err, out.err} {
+				if err != nil && !slices.Contains(errs, err) { // all ports time out at once
+					errs = append(errs, err)
+				}
+			}
 		} else if !was {
 			continue // the port has no counter
 		}
@@ -82,7 +86,7 @@ func (b *rdma) read(at time.Duration, devs []Device) ([]Device, error) {
 	if len(devs) == 0 {
 		devs = nil // no counter is known
 	}
-	return devs, joinedOnce(errs)
+	return devs, errors.Join(errs...)
 }
 
 // keepVanished returns found and the ports in before that have vanished since.
@@ -199,15 +203,4 @@ func readRDMACount(path string) (c rdmaCount) {
 // isGone reports whether err means that a counter does not exist, or no longer exists.
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, errNoRDMACount)
-}
-
-// joinedOnce joins errors without duplicates.
-func joinedOnce(errs []error) error {
-	var out []error
-	for _, err := range errs {
-		if err != nil && !slices.Contains(out, err) {
-			out = append(out, err)
-		}
-	}
-	return errors.Join(out...)
 }

@@ -157,10 +157,12 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 	if j.Group == nil && j.GroupErr != nil {
 		out.fail(SourceCgroup, j.GroupErr)
 	}
-	if j.Group == nil || !j.groupDue(use.Limits, out.At.Mono) {
+	rarely := j.Source == JobFromTree && !use.Limits.limited() && !j.closing && j.groupAt > 0
+	if j.Group == nil || rarely && out.At.Mono-j.groupAt < sharedGroupEvery {
 		return
 	}
 
+	j.groupAt = out.At.Mono
 	c := &out.buffers.group
 	*c = j.Group.Read()
 	use.Group, use.Shared = c, j.Source == JobFromTree
@@ -193,15 +195,6 @@ func (j *jobReader) readGroup(use *JobUsage, out *Reading) {
 // matter.
 const sharedGroupEvery = 5 * time.Second
 
-// groupDue reports whether to read the group now.
-func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
-	if j.Source == JobFromTree && !l.limited() && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
-		return false
-	}
-	j.groupAt = now
-	return true
-}
-
 // readTree reads the job's processes and sets what the control group did not count. It skips that if the group counted
 // everything and the table is not due. atLeast is a lower bound of the job's CPU time, from its reaped and main
 // processes.
@@ -221,9 +214,12 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 		return nil
 	case reaped.JobEnded: // no process is left
 		j.takeReaped(use, reaped)
-		use.Table = j.tree.finalTable()
-		if j.Source == JobFromTree {
-			use.Unowned = j.tree.leftoverShared()
+		if tree := j.tree.idle(); tree != nil {
+			tree.FinishTable()
+			use.Table = tree.Table()
+		}
+		if j.Source == JobFromTree && j.Tree != nil {
+			use.Unowned = j.Tree.LeftoverShared()
 		}
 		return j.TreeErr
 	case j.Tree == nil:
@@ -236,8 +232,11 @@ func (j *jobReader) readTree(use *JobUsage, out *Reading, reaped ReapedUsage, at
 	if out.Load != nil {
 		q.NewestPID = out.Load.NewestPID
 	}
-	a, err := j.scanTree(use, q)
+	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
+	a, err := j.tree.read(q)
 	if err == nil {
+		use.Table, use.Environs = a.table, a.selfLimits.environs
+		j.setSelfLimits(a.selfLimits)
 		err = fileErrors(a.use.Failed)
 		j.takeTree(use, a, reaped, out.At.Mono)
 	} else if j.groupCheck.outside { // the group's values alone would be less than in earlier Readings
@@ -330,19 +329,6 @@ func (j *jobReader) tableDue(now time.Duration) bool {
 	}
 	j.tableAt = now
 	return true
-}
-
-// scanTree reads what q asks for from the job's processes, and stores their table, environments and self-imposed
-// limits.
-func (j *jobReader) scanTree(use *JobUsage, q treeRequest) (treeResult, error) {
-	q.groups, q.environs = j.Source == JobFromTree, j.gpus != nil && len(j.gpus.Read().Devices) > 0
-	a, err := j.tree.read(q)
-	if err != nil {
-		return a, err
-	}
-	use.Table, use.Environs = a.table, a.selfLimits.environs
-	j.setSelfLimits(a.selfLimits)
-	return a, nil
 }
 
 // orElse returns v, or other if v is NaN.

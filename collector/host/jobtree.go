@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/process"
@@ -114,26 +113,6 @@ func (t *jobTree) idle() *process.Tree {
 		return nil
 	}
 	return t.tree
-}
-
-// finalTable returns the final table of a job that has no process left. It returns nil if a scan is pending or there is
-// no tree.
-func (t *jobTree) finalTable() []process.Process {
-	tree := t.idle()
-	if tree == nil {
-		return nil
-	}
-	tree.FinishTable()
-	return tree.Table()
-}
-
-// leftoverShared returns the shared memory, in bytes, that a job may have left on the host after its last process
-// ended; NaN if unknown.
-func (t *jobTree) leftoverShared() float64 {
-	if t.tree == nil {
-		return math.NaN()
-	}
-	return t.tree.LeftoverShared()
 }
 
 // close closes the tree's open files, unless a scan is pending.

@@ -174,7 +174,10 @@ func (t *Tree) statOf(p, old *proc, again bool) (s stat, unchanged bool, err err
 		p.statFD, old.statFD = old.statFD, 0
 	}
 
-	clock := t.clockOf(p.pid)
+	var clock time.Duration
+	if t.dir.own { // another procfs may have another process with the ID
+		clock, _ = processClock(p.pid)
+	}
 	if !again && clock > 0 && old != nil && clock == old.clock && old.class == inJob && old.inode == p.inode &&
 		!old.stale && (int(p.pid)+t.scans)%reread != 0 {
 		return old.stat, true, nil
