@@ -44,6 +44,14 @@ func openHost(t testing.TB, proc, sys string) *Reader {
 	return r
 }
 
+// openJob opens a Reader of a job alone, with the test's monotonic clock.
+func openJob(t *testing.T, job JobOptions, now *time.Duration) *Reader {
+	t.Helper()
+	r := NewReader(Options{Job: job, JobOnly: true, Now: func() Instant { return Instant{Mono: *now} }})
+	t.Cleanup(r.Close)
+	return r
+}
+
 // eachSecond is a clock that advances by a second per call, so that every source is due in each Reading.
 func eachSecond() func() Instant {
 	now := Now()

@@ -42,12 +42,7 @@ func TestReader_ReadsLimitsOfLimitedJobMoreOften(t *testing.T) {
 	root := t.TempDir()
 	group := emptyGroupIn(t, root)
 	now := time.Second
-	r := NewReader(Options{
-		Job: JobOptions{Source: JobFromCreated, Group: group}, JobOnly: true,
-		Now: func() Instant { return Instant{Mono: now} },
-	})
-	t.Cleanup(r.Close)
-
+	r := openJob(t, JobOptions{Source: JobFromCreated, Group: group}, &now)
 	r.Baseline()
 	for _, step := range []struct {
 		limit string
