@@ -264,11 +264,10 @@ func (m *mount) search(path string, pid int) (string, bool) {
 		level = next
 	}
 
-	r := newReader()
-	defer r.Close()
+	var file procfile.Buffer
 	var named []string
 	for _, dir := range level {
-		data, err := r.ReadOnce(dir+rest+"/cgroup.procs", maxTable)
+		data, err := file.Read(dir+rest+"/cgroup.procs", maxTable)
 		if err != nil {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,8 +69,9 @@ func newJobGroup(name string, wanted []string) (*JobGroup, error) {
 	}
 	m.group = g.childGroup(name, m.hasBelow)
 	if !m.group.acct.hasCounters() && !m.group.memory.hasCounters() {
-		err := fmt.Errorf("make control group %s: %w", name, m.missingErr())
-		return nil, errors.Join(err, m.Remove())
+		byText := func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }
+		reasons := errors.Join(slices.SortedFunc(maps.Values(m.missing), byText)...)
+		return nil, errors.Join(fmt.Errorf("make control group %s: %w", name, reasons), m.Remove())
 	}
 	return m, nil
 }
@@ -87,16 +89,6 @@ func (m *JobGroup) addMissing(dir string, err error) {
 	if err != nil {
 		m.missing[dir] = err
 	}
-}
-
-// missingErr joins the errors of Missing, in a fixed order.
-func (m *JobGroup) missingErr() error {
-	var errs []error
-	for _, err := range m.missing {
-		errs = append(errs, err)
-	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
 }
 
 // hasBelow reports whether a group was created below parentDir.

@@ -170,8 +170,13 @@ func (m *Monitor) Kill() {
 	}
 }
 
-// PID returns the process ID of the nvidia-smi that runs; 0 if none does.
-func (m *Monitor) PID() int { return int(m.pid.Load()) }
+// PID returns the process ID of the nvidia-smi that runs; 0 if none does, or if m is nil.
+func (m *Monitor) PID() int {
+	if m == nil {
+		return 0
+	}
+	return int(m.pid.Load())
+}
 
 // Read returns the last known state of all devices. It never waits for a GPU and may be called concurrently with Run.
 func (m *Monitor) Read() Reading {

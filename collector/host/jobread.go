@@ -59,14 +59,6 @@ type jobReader struct {
 	hidden     bool // the main process is alive, but no process is visible
 }
 
-// helperPID returns the process that queries the GPUs; 0 if there is none.
-func (j *jobReader) helperPID() int {
-	if j.gpus == nil {
-		return 0
-	}
-	return j.gpus.PID()
-}
-
 // final makes the next Reading, the last one, read everything, even what is not due.
 func (j *jobReader) final() {
 	j.closing, j.tree.closing = true, true
