@@ -28,7 +28,9 @@ func newLustre(r *Reader) *mountReader {
 		debug: filepath.Join(r.sys, "kernel", "debug", "lustre", "llite"),
 	}
 	return &mountReader{
-		host: r, caller: timeout.NewCaller[mountResult](), client: []string{f.proc, f.sys},
+		host:        r,
+		caller:      timeout.NewCaller[mountResult](),
+		client:      []string{f.proc, f.sys},
 		readMounts:  func() mountResult { return measureRead(f.read) },
 		timeoutText: "the statistics of Lustre's mounts could not be read in time",
 		rootOnly: series.Missing{What: SourceLustre, Code: RootOnly,

@@ -23,10 +23,15 @@ func newNFS(r *Reader) *mountReader {
 	if r.hostProc {
 		dir = filepath.Join(r.proc, "1")
 	}
-	files := &nfsFiles{stats: filepath.Join(dir, "mountstats"), info: filepath.Join(dir, "mountinfo"),
-		names: make(map[string]string)}
+	files := &nfsFiles{
+		stats: filepath.Join(dir, "mountstats"),
+		info:  filepath.Join(dir, "mountinfo"),
+		names: make(map[string]string),
+	}
 	return &mountReader{
-		host: r, caller: timeout.NewCaller[mountResult](), client: []string{filepath.Join(r.proc, "fs", "nfsfs")},
+		host:   r,
+		caller: timeout.NewCaller[mountResult](),
+		client: []string{filepath.Join(r.proc, "fs", "nfsfs")},
 		readMounts: func() mountResult {
 			return measureRead(func(a *mountResult) error { return files.read(a, time.Now()) })
 		},
