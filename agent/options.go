@@ -399,7 +399,7 @@ var errNoPlace = errors.New("perf.py's format has no place for operations")
 
 func (o Options) checkOps() error {
 	address, err := intake.ParseAddress(o.Ops)
-	if err == nil && !address.IsZero() && o.Compat == PerfPy {
+	if err == nil && address != (intake.Address{}) && o.Compat == PerfPy {
 		return errNoPlace
 	}
 	return err

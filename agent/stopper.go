@@ -98,12 +98,13 @@ func (s *stopper) stop(rule *collector.Rule, value float64, rec *collector.Recor
 	go s.awaitProcesses(&survivors{tree: s.reader.JobTree(), caller: timeout.NewCaller[processCount]()})
 }
 
-// shortLook and longLook are the shortest and longest pause between two scans of the job's processes. killing is how
-// long KILL is repeated.
+// shortLook and longLook are the shortest and longest pause between two scans of the job's processes. KILL is repeated
+// for the time killing, and on a busy machine, where a scan takes long, at least minKills times.
 const (
 	shortLook = 10 * time.Millisecond
 	longLook  = 200 * time.Millisecond
 	killing   = 5 * time.Second
+	minKills  = 100
 )
 
 // awaitProcesses waits until no process of the job is left, and kills the remaining processes after StopGrace. It
@@ -152,16 +153,18 @@ func (s *stopper) kill(rest *survivors) {
 		_ = s.source.jobGroup.Kill() // the loop below kills the rest
 	}
 
-	for end := time.Now().Add(killing); ; time.Sleep(shortLook) {
+	end := time.Now().Add(killing)
+	for tries := 1; ; tries++ {
 		left, err := rest.call((*process.Tree).Kill)
 		if left == 0 {
 			return
 		}
 		s.killed = true
-		if time.Now().After(end) {
+		if time.Now().After(end) && (tries >= minKills || errors.Is(err, errNoAnswer)) {
 			s.log.Warn(fmt.Sprintf("--stop-if: SIGKILL has not ended all processes of the job: %v", err))
 			return
 		}
+		time.Sleep(shortLook)
 	}
 }
 

@@ -295,7 +295,7 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	data := make([]byte, e.size)
 	_, err := file.ReadAt(data, e.at)
 	_, data, _ = bytes.Cut(data, []byte(`"": `))
-	n, rows, errNode := readNode(newReader(bytes.NewBuffer(data)), ColumnFilter{All: true})
+	n, errNode := readNode(newReader(bytes.NewBuffer(data)), ColumnFilter{All: true})
 	if err := errors.Join(err, errNode); err != nil {
 		return nil, fmt.Errorf("merge: read the temporary file: %w", err)
 	}
@@ -305,7 +305,7 @@ func (e *spooledNode) read(file io.ReaderAt) (*Node, error) {
 	for _, key := range e.keys {
 		column := read.Column(key)
 		if column == nil { // it has no measured value
-			column = absentNumbers(rows)
+			column = absentNumbers(read.Len())
 		}
 		n.Samples.Columns = append(n.Samples.Columns, column)
 	}
@@ -329,9 +329,12 @@ func (n *Node) encodeSeries() ([]byte, error) {
 func (s *Merger) seriesHash(n *Node) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.hash)
-	add := func(key string, list []float64) {
-		fmt.Fprintf(&h, "%q %d\n", key, len(list))
-		_ = binary.Write(&h, binary.LittleEndian, list) // a hash accepts all writes
+	add := func(key string, lists ...[]float64) {
+		fmt.Fprintf(&h, "%q", key)
+		for _, list := range lists {
+			fmt.Fprintln(&h, len(list))
+			_ = binary.Write(&h, binary.LittleEndian, list) // a hash accepts all writes
+		}
 	}
 	for i, key := range n.Samples.Keys {
 		add(key, n.Samples.Columns[i])
@@ -343,7 +346,7 @@ func (s *Merger) seriesHash(n *Node) uint64 {
 	for _, name := range slices.Sorted(maps.Keys(envelopes)) {
 		for _, key := range envelopes[name].keys() {
 			band := envelopes[name][key]
-			add(name+"\n"+key, slices.Concat(band.Min, band.Mean, band.Max))
+			add(name+"\n"+key, band.Min, band.Mean, band.Max)
 		}
 	}
 	return h.Sum64()

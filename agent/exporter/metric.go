@@ -69,7 +69,7 @@ func ofColumn(c collector.Column) Metric {
 	case collector.JobMemory:
 		row.Label += ", counted as in perfagent_job_info"
 	case collector.JobMemorySwap:
-		row.Label += ", it is in perfagent_job_memory_bytes"
+		row.Label += "; included in perfagent_job_memory_bytes"
 	}
 	return singleMetric("perfagent_"+row.Prometheus, kind, row.Label,
 		func(f *metricInput) float64 { return columnToBaseUnit(c, f.values[c]) })
@@ -92,9 +92,9 @@ func nodeMetrics() []Metric {
 	return []Metric{
 		{
 			Name: "perfagent_build_info", Type: gauge, Label: "version", write: buildInfo,
-			Help: "always 1; the label is the version of perfagent",
+			Help: "always 1; the label is perfagent's version",
 		},
-		singleMetric("perfagent_start_time_seconds", gauge, "when the run started, since 1970", startTime),
+		singleMetric("perfagent_start_time_seconds", gauge, "start of the run, in seconds since 1970", startTime),
 		singleMetric("perfagent_interval_seconds", gauge, "time between samples", interval),
 		singleMetric("perfagent_samples_total", counter, "samples taken"+sinceThen, samples),
 		singleMetric("perfagent_missed_ticks_total", counter,
@@ -104,14 +104,14 @@ func nodeMetrics() []Metric {
 		singleMetric("perfagent_cpus", gauge, "logical CPUs of the node", cpus),
 		{
 			Name: "perfagent_cpu_seconds_total", Type: counter, Label: "mode", write: cpuModes,
-			Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
+			Help: "CPU time of the node by mode, summed over all CPUs" + sinceThen +
 				"; guest time is included in user and nice",
 		},
 		singleMetric("perfagent_memory_used_ratio", gauge,
-			"used share of the node's memory: (total - available) / total", memoryRatio),
+			"share of the node's memory in use: (total - available) / total", memoryRatio),
 		singleMetric("perfagent_memory_total_bytes", gauge, "memory of the node", memoryTotal),
 		singleMetric("perfagent_filesystem_used_ratio", gauge,
-			"used share of the fullest file system of --disk-path: used / (used + available to users)",
+			"share of the fullest --disk-path file system in use: used / (used + available to users)",
 			filesystemRatio),
 	}
 }

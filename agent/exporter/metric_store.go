@@ -16,7 +16,7 @@ func storeMetrics() []Metric {
 		},
 		{
 			Name: "perfagent_store_errors_total", Type: counter, Label: "operation",
-			Help:  "perfagent's operations on the store of reports that failed" + sinceThen,
+			Help:  "perfagent's failed operations on the store of reports" + sinceThen,
 			write: storeErrors,
 		},
 	}

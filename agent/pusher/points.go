@@ -32,7 +32,7 @@ type nodeSeries struct {
 	samples  reporter.Samples
 	envelope reporter.Envelope
 	gpus     []gpuCapacity
-	job      []jobSeries // series of the job with timelines, in the order of their starts
+	job      []reporter.OperationTimeline // series of the job with timelines, in the order of their starts
 
 	thinned bool // a kept sample may stand for several samples, so live points may be finer
 	running bool // more samples follow, so the last window is not full, and the length of the run is unknown

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -116,7 +117,7 @@ func wantCPU(t *testing.T, r *reporter.Report, seconds float64) {
 	}
 }
 
-// readyOf waits until the recording has begun and adds a mark, which makes the journal record the growth in each
+// readyOf waits until the recording has begun and has recorded a mark. From then on the journal has the growth in each
 // sample.
 func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 	t.Helper()
@@ -126,6 +127,10 @@ func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 		t.Fatal(err)
 	}
 	clitest.Write(t, ready.Marks, "begun\n", 0o644)
+	clitest.WaitUntil(t, "the mark is recorded", func() bool {
+		data, _ := os.ReadFile(filepath.Join(ready.Dir, "node-0.jsonl"))
+		return bytes.Contains(data, []byte(`"job_cpu_s"`))
+	})
 	return l, ready
 }
 

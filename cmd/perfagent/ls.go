@@ -36,19 +36,19 @@ func newLs(s streams) *cobra.Command {
 		Use:        "ls [flags] [RUN... | STORE [RUN-ID]]",
 		SuggestFor: []string{"list", "runs", "history"},
 		Short:      "list the runs",
-		Long: `List the runs below --out, the one that started last first: when it started, how
-it ended, how long it took, on how many nodes and ranks if any run had several,
-its average CPU use out of what it was allowed, its peak memory, and the
-command. A run of several launches has a line for each, RUN-ID@K. With names,
-list those runs only: RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
+		Long: `List the runs below --out, starting with the newest: when each started, how it
+ended, how long it took, its nodes and ranks if any run had several, its average
+CPU use out of what it was allowed, its peak memory, and its command. A run with
+several launches has a line for each, RUN-ID@K. With names, list only those
+runs: RUN-IDs, RUN-ID@K, @latest, @-2, or directories of runs.
 
-With STORE, the address of a store, list the runs there: how many nodes, how
-many of them have only a partial report, the size, and when the newest
-report was stored. With RUN-ID as well, list its reports with their references.
+With STORE, the address of a store, list the runs there: how many nodes each
+has, how many of them have only a partial report, the size, and when the newest
+report was stored. With RUN-ID as well, list that run's reports and references.
 
 On a terminal, lines are cut to its width, and below 100 columns START and CPU
-are left out; in a pipe nothing is cut. With --json the list has the summary
-object of each run.`,
+are left out; in a pipe nothing is cut. With --json, print the summary object of
+each run.`,
 		Example: `  perfagent ls
   perfagent ls --to index.html
   perfagent ls s3://bucket/runs
@@ -273,12 +273,12 @@ func startText(start time.Time, columns int) string {
 	return start.Local().Format("02 Jan 15:04")
 }
 
-// shortTime formats seconds in the largest fitting unit: "16.3s", "4.2m", "3.1h", "2.5d".
+// shortTime formats seconds in the largest fitting unit: "45ms", "16.3s", "4.2m", "3.1h", "2.5d".
 func shortTime(seconds float64) string {
 	const round = 0.05 // 59.96 s are 1.0m, not 60.0s
 	switch {
 	case seconds < 60-round:
-		return text.Fixed(seconds, 1) + "s"
+		return text.ShortSeconds(seconds)
 	case seconds < (60-round)*60:
 		return text.Fixed(seconds/60, 1) + "m"
 	case seconds < (24-round)*3600:

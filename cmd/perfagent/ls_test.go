@@ -60,7 +60,7 @@ func TestLs_WordsForEndAndTime(t *testing.T) {
 	for _, seconds := range []float64{0.04, 16.34, 59.94, 59.96, 252, 3596, 3599, 11160, 86399, 1e6} {
 		got = append(got, shortTime(seconds))
 	}
-	if want := "[0.0s 16.3s 59.9s 1.0m 4.2m 59.9m 1.0h 3.1h 1.0d 11.6d]"; fmt.Sprint(got) != want {
+	if want := "[40ms 16.3s 59.9s 1.0m 4.2m 59.9m 1.0h 3.1h 1.0d 11.6d]"; fmt.Sprint(got) != want {
 		t.Errorf("times %v, want %s", got, want)
 	}
 }

@@ -63,7 +63,7 @@ are missing, merge names them, and its exit code is 1.`,
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	f.BoolVar(&o.noPage, noPage, false, "write no page next to the report [$"+noPageVariable+"]")
 	o.addCPUs("each node")
-	f.IntVar(&o.nodes, "nodes", 0, "expect `N` nodes in the store (default: what the reports say)")
+	f.IntVar(&o.nodes, "nodes", 0, "expect `N` nodes in the store (default: the number in the reports)")
 	f.DurationVar(&o.wait, "wait", 0, "wait up to `TIME` for the reports in the store")
 	f.BoolVar(&o.evict, "evict", false, "delete the merged reports from the store")
 	f.BoolVar(&o.lazy, "lazy", false, "leave the series in the store, and write references to them")

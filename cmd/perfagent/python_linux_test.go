@@ -221,7 +221,10 @@ time.sleep(0.1)
 			} else {
 				clitest.WaitUntil(t, "the agent has ended", func() bool { return strings.Trim(clitest.ProcessState(pid), "ZX") == "" })
 			}
-			wantCPU(t, r, 0.2)
+			// The end of a Python with threads takes CPU time, too.
+			if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; !(got > 0.17 && got < 1) {
+				t.Errorf("job_cpu_seconds %v, want 0.2 and a little more", got)
+			}
 			if want := map[string]int{"killed": 137, "os._exit": 3}[c.name]; want != 0 && exited(r) != want {
 				t.Errorf("run %+v, want exit code %d", r.Run, want)
 			}

@@ -102,7 +102,7 @@ loop recv              20.9 MiB/s            20.9 MiB/s   ███████�
 loop sent              –                     20.9 MiB/s   █████████████████████
 disk used  ███████▏··  71 %                        71 %   █████████████████████
 
-perfagent  0.01 s of CPU time, 90 samples, 1 s apart
+perfagent  12.3 ms of CPU time, 90 samples, 1 s apart
 
 q quits`)
 	o := screenOptions(3, 39, 10)
@@ -169,7 +169,7 @@ disk read              1.78 MiB/s            1.78 MiB/s   ▁▂▂▂▃▃▃�
 disk used  ███████▏··  71 %                        71 %   █████████████████████
 
 No network traffic on the counted interfaces so far.
-perfagent  0.01 s of CPU time, 90 samples, 1 s apart
+perfagent  12.3 ms of CPU time, 90 samples, 1 s apart
 
 q quits`
 	screenIs(t, "80 × 24", Screen(r, o), want)

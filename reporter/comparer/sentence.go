@@ -233,13 +233,16 @@ func trimCommonPrefix(a, b string) (shortA, shortB string) {
 // listedMetrics returns the metrics of the tables, in the order of their groups: all of them or, if all is false, time,
 // CPU time and peak memory, what changed of the job, and what a gate uses.
 func (c *Comparison) listedMetrics(all bool) []Metric {
-	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool {
-		always := m.Name == reporter.MetricWall || m.Name == reporter.MetricJobCPU || m.Name == reporter.MetricJobMemoryPeak
-		return !all && !m.gated && !(c.isOfJob(&m) && (always && m.A != nil && m.B != nil || m.hasNotableChange()))
-	})
+	list := slices.DeleteFunc(c.visibleMetrics(), func(m Metric) bool { return !all && !c.leads(&m) })
 	slices.SortStableFunc(list, func(a, b Metric) int { return reporter.ByGroup(*a.definition, *b.definition) })
 
 	return list
+}
+
+// leads reports whether m belongs in the first table.
+func (c *Comparison) leads(m *Metric) bool {
+	always := m.Name == reporter.MetricWall || m.Name == reporter.MetricJobCPU || m.Name == reporter.MetricJobMemoryPeak
+	return m.gated || c.isOfJob(m) && (always && m.A != nil && m.B != nil || m.hasNotableChange())
 }
 
 // isOfJob reports whether m is a number of the job or its GPUs that does not follow from its other numbers.
@@ -283,8 +286,8 @@ func (c *Comparison) otherLines(list []Metric) []string {
 		title string
 		labels
 	}{
-		{fmt.Sprintf("The same, or differing by less than %d %%, %d MiB or %v s",
-			minNotablePct, minNotableMB, minNotableSeconds), same},
+		{fmt.Sprintf("The same, or differing by less than %d %%, %d MiB or %s",
+			minNotablePct, minNotableMB, text.Seconds(minNotableSeconds)), same},
 		{fmt.Sprintf("No significant change (p > %v)", Alpha), alike}, {"Only in A", onlyA}, {"Only in B", onlyB},
 	} {
 		if len(group.labels) > 0 {

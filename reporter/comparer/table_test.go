@@ -236,7 +236,7 @@ func TestChangeText(t *testing.T) {
 		unit collector.Unit
 		want string
 	}{
-		{14.149, collector.Seconds, "14.1 s"}, {0.4021, collector.Seconds, "0.402 s"}, {252, collector.Seconds, "4 min 12 s"},
+		{14.149, collector.Seconds, "14.1 s"}, {0.4021, collector.Seconds, "402 ms"}, {252, collector.Seconds, "4 min 12 s"},
 		{0.506, collector.Mebibytes, "518 KiB"}, {243.24, collector.Mebibytes, "243 MiB"}, {1536.4, collector.Mebibytes, "1.5 GiB"},
 		{0, collector.Mebibytes, "0 B"}, {0.000946, collector.Mebibytes, "992 B"}, {3, collector.Processes, "3"}, {1868.25, collector.Times, "1,868"}, {42.377, collector.Percent, "42.4 %"},
 		{3.333, collector.PercentOfPeriods, "3.33 %"}, {1.8313, collector.CPUs, "1.83 CPUs"}, {math.NaN(), collector.Seconds, "–"},

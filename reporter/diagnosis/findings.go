@@ -90,44 +90,44 @@ func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
 		{MemoryTight, SeverityWarning, judgeMemoryTight,
-			s("ask for %v × its peak; for %v × the limit when processes were killed for it, or %v × if memory was still "+
-				"growing; of both with what was swapped out of the job", findTightRoom, findKilledRoom, findGrowingRoom)},
-		{ruleDiskFull, SeverityWarning, judgeDisk, "make room, or write elsewhere"},
+			s("ask for %v × the peak; if processes were killed at the limit, for %v × the limit, or %v × if memory was still "+
+				"growing; the peak and the limit include the job's swapped-out memory", findTightRoom, findKilledRoom, findGrowingRoom)},
+		{ruleDiskFull, SeverityWarning, judgeDisk, "free up space, or write elsewhere"},
 		{ruleGPUIdle, SeverityWarning, judgeGPUIdle,
 			s("ask for fewer GPUs, but keep those with %d %% of their memory in use, or find what they wait for",
 				findGPUHeldPct)},
-		{ruleGPUStarved, SeverityWarning, judgeGPUStarved, "prepare the GPU's work in more processes, or ahead of it"},
-		{ruleOneThread, SeverityWarning, judgeOneThread, "let it work in parallel, or ask for 1 CPU"},
+		{ruleGPUStarved, SeverityWarning, judgeGPUStarved, "prepare the GPU's work in more processes, or ahead of time"},
+		{ruleOneThread, SeverityWarning, judgeOneThread, "make the job run in parallel, or ask for 1 CPU"},
 		{ruleCPUsUnused, SeverityWarning, judgeCPUsUnused,
-			s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1))},
+			s("ask for the peak plus %.0f %%, rounded up to whole CPUs", 100*(findCPURoom-1))},
 		{ruleThrottled, SeverityWarning, judgeThrottled, "ask for more CPUs, or run fewer threads"},
 		{ruleNeighbour, SeverityWarning, judgeNeighbour,
-			"ask for CPUs or memory of its own, or run it when the node is quieter"},
-		{ruleClockedDown, SeverityWarning, judgeClockedDown, "have the node's cooling looked at, or use another node"},
+			"ask for dedicated CPUs or memory, or run the job when the node is quieter"},
+		{ruleClockedDown, SeverityWarning, judgeClockedDown, "have the node's cooling checked, or use another node"},
 		{ruleNetworkFileSystem, SeverityWarning, judgeServer,
 			"copy what is used often to a local disk, or open fewer and larger files"},
 		{ruleSwapping, SeverityWarning, judgeSwapping, "ask for more memory, or use less"},
 		{ruleMemoryUnused, SeverityWarning, judgeMemoryUnused,
-			s("ask for %d × the peak, rounded up to a size of few digits; no amount where the need is not known",
+			s("ask for %d × the peak, rounded up; no amount is given if the need is not known",
 				findMemoryRoom)},
 		{ruleImbalance, SeverityWarning, nil, "give the nodes or ranks equal shares of the work, or use fewer of them"},
 		{Straggler, SeverityWarning, nil, "give the last one less to do, or find what it waited for"},
 		{ruleOddNode, SeverityWarning, nil, "look at what is different on that node, or leave it out"},
 		{ruleGPUMemoryFull, SeverityInfo, judgeGPUMemory,
-			"expect larger inputs to fail; some frameworks take all memory beforehand"},
+			"expect larger inputs to fail; some frameworks reserve all memory at the start"},
 		{ruleSamplingGaps, SeverityInfo, judgeSampling,
-			"leave perfagent a little CPU, or choose a longer --interval"},
+			"leave perfagent a little CPU time, or choose a longer --interval"},
 	}
 }
 
-// SubjectOf returns which resource a finding with the given ID is about ("memory", "disk", "gpu", "cpu" or "" for none)
-// and whether it concerns the end of the job or what the job asks for.
+// SubjectOf returns which resource a finding with the given ID is about ("memory", "disk_space", "gpu", "cpu" or "" for
+// none) and whether it concerns the end of the job or what the job asks for.
 func SubjectOf(id string) (subject string, ofJob bool) {
 	switch id {
 	case MemoryTight, ruleMemoryUnused, ruleSwapping:
 		return "memory", true
 	case ruleDiskFull:
-		return "disk", true
+		return "disk_space", true
 	case ruleGPUIdle, ruleGPUStarved:
 		return "gpu", true
 	case ruleOneThread, ruleCPUsUnused, ruleThrottled:

@@ -196,8 +196,8 @@ func TestRead_ErrorsHaveThePathAndTheProblem(t *testing.T) {
 		`{"journal":"perfagent.journal/9"}`:                 "use a newer perfagent",
 		`{"journal":`:                                       "line 1: the head is damaged",
 		`{"schema":"perfagent.report/1","run":{}}`:          "has no nodes",
-		`{"schema":"perfagent.report/1","nodes":{"0":[]}}`:  "line 1: node 0: not an object",
-		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: NaN is not JSON",
+		`{"schema":"perfagent.report/1","nodes":{"0":[]}}`:  "line 1: node 0: json: cannot unmarshal JSON array",
+		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: invalid character 'N'",
 	} {
 		if err := os.WriteFile(path, []byte(words), 0o600); err != nil {
 			t.Fatal(err)

@@ -134,12 +134,24 @@ func (e *end) timeLimit() Conclusion {
 // diskFull concludes on a full file system, which may or may not be why the job failed.
 func (e *end) diskFull() Conclusion {
 	where, what := e.words("path"), "no room was left on "
-	if e.verdict.Number("available_mb") >= 1 {
+	if noInodes(e.verdict) {
 		what = "no more files could be made on "
 	}
-	return Conclusion{Outcome: Failed, Subject: "disk",
+	return Conclusion{Outcome: Failed, Subject: "disk_space",
 		Cause:  "Disk full: " + what + where + " when " + e.ofJob() + " " + e.failure() + e.after() + ".",
 		Action: "Make room on " + where + ", or write elsewhere: its own output shows whether that was the reason."}
+}
+
+// noInodes reports whether a file system was full of files, not of data.
+func noInodes(v *reporter.Verdict) bool { return v.Number("available_mb") >= 1 }
+
+// fullText returns what the share of a full disk is of.
+func fullText(v *reporter.Verdict) string {
+	words, _ := v.Evidence["path"].(string)
+	if words = text.ClipStart(text.Printable(words), 40); noInodes(v) {
+		words = "the files of " + words
+	}
+	return words
 }
 
 // sent returns who sent the signal that was to end the job, and when.

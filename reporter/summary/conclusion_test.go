@@ -99,7 +99,7 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 			Conclusion{Stopped, "Time limit: ended by timeout after 5.9 s.", "Give it more time: it was not done.", "", "", nil, nil, ""}},
 		"a full disk": {endedReport(1, "", diagnosis.CauseDiskFull, "", map[string]any{"path": "/scratch", "available_mb": 0.0}),
 			Conclusion{Failed, "Disk full: no room was left on /scratch when the job failed (exit 1) after 5.9 s.",
-				"Make room on /scratch, or write elsewhere: its own output shows whether that was the reason.", "", "", nil, nil, "disk"}},
+				"Make room on /scratch, or write elsewhere: its own output shows whether that was the reason.", "", "", nil, nil, "disk_space"}},
 		"SIGTERM": {endedReport(143, "SIGTERM", diagnosis.CauseSignal, "",
 			map[string]any{"sender": "bash", "sender_pid": 7.0, "sent_signal": "SIGTERM"}),
 			Conclusion{Stopped, "Stopped by SIGTERM from bash after 5.9 s.", "", "", "SIGTERM came from bash (process 7).", nil, nil, ""}},

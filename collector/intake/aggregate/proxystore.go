@@ -73,18 +73,19 @@ func (b *Aggregator) reserveProxyStore() bool {
 
 // dropProxyStore removes the record with the given id.
 func (b *Aggregator) dropProxyStore(id string) {
-	gone := 0
 	for _, t := range b.Times {
-		gone += len(t.ProxyStore)
-		delete(t.ProxyStore, id)
-		gone -= len(t.ProxyStore)
+		b.used.proxyStoreValues -= remove(t.ProxyStore, id)
 	}
 	for _, c := range b.Counters {
-		gone += len(c.ProxyStore)
-		delete(c.ProxyStore, id)
-		gone -= len(c.ProxyStore)
+		b.used.proxyStoreValues -= remove(c.ProxyStore, id)
 	}
-	b.used.proxyStoreValues -= gone
+}
+
+// remove removes a map entry. It returns 1 if there was one, else 0.
+func remove[V any](m map[string]V, key string) int {
+	had := len(m)
+	delete(m, key)
+	return had - len(m)
 }
 
 // unitOf returns the divisor that converts the times of an operation to milliseconds. From 0.5.0 to 0.6.4 ProxyStore
