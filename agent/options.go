@@ -365,8 +365,7 @@ func (o Options) checkMLflow() error {
 		return nil
 	}
 
-	var unsupported *mlflow.UnsupportedURIError
-	if err := mlflow.CheckURI(o.MLflow); err != nil && !errors.As(err, &unsupported) {
+	if err := mlflow.CheckURI(o.MLflow); err != nil && !errors.Is(err, mlflow.ErrUnsupportedURI) {
 		return fmt.Errorf("not auto, off or the URI of a server: %w", err)
 	}
 

@@ -3,7 +3,6 @@ package opstats
 import (
 	"encoding/json"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -80,33 +79,6 @@ func FuzzSketchJSON(f *testing.F) {
 			_ = c.Add(3)
 			reread(t, c, &Sketch{})
 		}
-	})
-}
-
-// FuzzSketch compares quantiles with the values, of any size and order, in two parts that are merged.
-func FuzzSketch(f *testing.F) {
-	f.Add(uint64(1), uint16(100), 3.0, 0.5, byte(10))
-	f.Add(uint64(2), uint16(3), 17.0, -8.0, byte(0))
-	f.Add(uint64(3), uint16(2000), 0.0, 99.0, byte(50))
-	f.Fuzz(func(t *testing.T, seed uint64, n uint16, decades, from float64, negative byte) {
-		if !(math.Abs(from) < 80) || !(decades >= 0 && decades < 17) {
-			return
-		}
-		rng := rand.New(rand.NewPCG(seed, 1))
-		var s, o Sketch
-		values := make([]float64, 1+n%3000)
-		for i := range values {
-			values[i] = math.Pow(10, from+decades*rng.Float64())
-			if rng.IntN(100) < int(negative) {
-				values[i] = -values[i]
-			}
-			if rng.IntN(20) == 0 {
-				values[i] = 0
-			}
-			must(t, []*Sketch{&s, &o}[rng.IntN(2)].Add(values[i]))
-		}
-		must(t, s.Merge(&o))
-		checkQuantiles(t, &s, values)
 	})
 }
 

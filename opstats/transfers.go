@@ -59,8 +59,7 @@ type Transfer struct {
 // It is lenient where versions of vLLM differ. A missing list is empty. An unknown list is kept (up to 32), and its
 // entries make the statistics not empty, because they may be failures of a newer version.
 //
-// The lists grow with the job. Condense replaces them with exact sums and a [Sketch] for each P90. [CondenseLargest]
-// does so for the largest of several Transfers that hold too much together.
+// The lists grow with the job. Condense replaces them with exact sums and a [Sketch] for each P90.
 type Transfers struct {
 	lists     map[string]list
 	condensed bool
@@ -73,6 +72,9 @@ type list struct {
 	sum    tally
 	sketch *Sketch // of a condensed list with a P90 in Reduce
 }
+
+// len returns the length of the list, also of a condensed one.
+func (l list) len() int64 { return l.sum.N + int64(len(l.values)) }
 
 // A tally is the length and the sum of a list. Rest is the rounding error of Sum, so that Sum and Rest together are the
 // sum with one rounding (Neumaier's method).
@@ -204,8 +206,8 @@ func (t *Transfers) Clone() *Transfers {
 
 // Empty reports whether all lists are empty. An interval with failures but no transfer is not empty.
 func (t *Transfers) Empty() bool {
-	for name := range t.lists {
-		if n, _ := t.Sum(name); n > 0 {
+	for _, l := range t.lists {
+		if l.len() > 0 {
 			return false
 		}
 	}
@@ -213,10 +215,7 @@ func (t *Transfers) Empty() bool {
 }
 
 // Len returns the number of transfers.
-func (t *Transfers) Len() int64 {
-	l := t.lists[TransferDuration]
-	return l.sum.N + int64(len(l.values))
-}
+func (t *Transfers) Len() int64 { return t.lists[TransferDuration].len() }
 
 // Uncondensed returns the number of transfers in the lists. A transfer is four numbers and takes 32 bytes; four
 // failures, or four entries of unknown lists, count as one transfer.
@@ -232,10 +231,10 @@ func (t *Transfers) Uncondensed() int {
 // Sum returns the length and the sum of a list, even if it was condensed. Both are 0 for a missing list.
 func (t *Transfers) Sum(name string) (n int64, sum float64) {
 	l := t.lists[name]
-	if t.condensed {
-		return l.sum.N, l.sum.Sum + l.sum.Rest
+	if !t.condensed {
+		return l.len(), pairwiseSum(l.values)
 	}
-	return int64(len(l.values)), pairwiseSum(l.values)
+	return l.len(), l.sum.Sum + l.sum.Rest
 }
 
 // UnknownLists returns the names of the unknown lists, in alphabetical order.

@@ -46,7 +46,9 @@ func New(in Input) *Report {
 
 	job := withAccount(in.Job, rec)
 	f := newFacts(rec, run.WallSeconds, job)
-	f.hostSeconds = hostSecondsOf(rec, in.Rank)
+	if span, ok := hostSpanOf(rec, 0); in.Rank != "" && ok && span.Start.After(rec.Start.Wall) {
+		f.hostSeconds = span.seconds()
+	}
 	if in.Job == nil && run.Command != nil {
 		f.jobErr = newMissingError(JobGoesOn)
 	}

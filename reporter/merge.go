@@ -24,9 +24,9 @@ const mergedSize = MaxFileSize / 2
 // push, it is taken once. Two different recordings of a node are an error that contains the node and both paths.
 //
 // The run spans all inputs: from the earliest start to the latest end, with the first nonzero exit code of a job in the
-// order of the nodes, and the tags of all. If inputs disagree on a value (the run's ID, the command, a tag, the reason for
-// incompleteness), the input with the lowest node wins, so neither the order of the inputs nor merging in several steps
-// makes a difference.
+// order of the nodes, and the tags of all. If inputs disagree on a value (the run's ID, the command, a tag, the reason
+// for incompleteness), the input with the lowest node wins, so neither the order of the inputs nor merging in several
+// steps makes a difference.
 //
 // The result keeps all points; a [Merger] keeps as many as fit into 128 MiB. It has the verdicts and findings of its
 // nodes, but no findings that follow from several nodes: diagnosis.Merge adds them.
@@ -98,13 +98,9 @@ func mergeNode(have, add *Node, command []string) (*Node, error) {
 		return &copied, nil
 	}
 
-	a, err := withoutPush(have)
-	if err != nil {
-		return nil, err
-	}
-
-	b, err := withoutPush(add)
-	if err != nil {
+	a, errHave := withoutPush(have)
+	b, errAdd := withoutPush(add)
+	if err := errors.Join(errHave, errAdd); err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(a, b) {

@@ -74,7 +74,7 @@ func newMerger(dir string, limit int) (*Merger, error) {
 func (s *Merger) create() (err error) {
 	s.file, err = os.CreateTemp(s.dir, ".perfagent-merge-*.tmp")
 	if err != nil {
-		return fmt.Errorf("merge: %w", err)
+		return fmt.Errorf("merge: write a temporary file next to the merged report: %w", err)
 	}
 	s.end = 0
 	_ = os.Remove(s.file.Name())
@@ -143,17 +143,15 @@ func (s *Merger) Add(path string, run *Run, p *PackedNode) error {
 	return nil
 }
 
-// fit halves the series until they fit into the limit together with the rest of the report, which has others bytes.
-func (s *Merger) fit(others int) error {
-	for others+s.size > s.limit {
-		if err := s.thin(); err != nil {
-			return err
-		}
-		if s.thinnest {
-			return tooLarge(others+s.size, s.limit)
+// fit halves the series until they fit into the limit together with the rest of the report, which is in merged.
+func (s *Merger) fit(merged *Report) error {
+	others, err := merged.encodedSize()
+	for err == nil && others+s.size > s.limit {
+		if err = s.thin(); err == nil && s.thinnest {
+			err = tooLarge(others+s.size, s.limit)
 		}
 	}
-	return nil
+	return err
 }
 
 // put appends data, the encoded series of e, to the file.
@@ -211,11 +209,7 @@ func (s *Merger) thin() error {
 // Encode writes merged, which was merged from Sources, with its series, node by node. It writes the bytes that the
 // function Encode would return, and calls each for every node in the order of the file.
 func (s *Merger) Encode(out io.Writer, merged *Report, each func(name string, n *Node)) error {
-	numbers, err := merged.encodedSize()
-	if err != nil {
-		return err
-	}
-	if err := s.fit(numbers); err != nil {
+	if err := s.fit(merged); err != nil {
 		return err
 	}
 

@@ -83,9 +83,7 @@ func totalOf(c collector.Column) Metric {
 }
 
 // meanOf returns the metric of a column's mean, weighted by time.
-func meanOf(c collector.Column) Metric {
-	return inPhases(reduced(c, (*series.Summary).Mean))
-}
+func meanOf(c collector.Column) Metric { return inPhases(reduced(c, (*series.Summary).Mean)) }
 
 // fullyBusy is the lowest percentage that rounds to 100.0. By perf.py's rules, only 100 counts as fully busy.
 const fullyBusy = 99.95

@@ -260,16 +260,4 @@ func (n *Node) dropHost() {
 	n.Missing = append(n.Missing, NewMissing("host", HostByAnother))
 }
 
-// hostSecondsOf returns the seconds for which a rank's perfagent measured the host; 0 for the whole run, or if unknown.
-func hostSecondsOf(rec *collector.Recording, rank string) float64 {
-	if rank == "" {
-		return 0
-	}
-	span, ok := hostSpanOf(rec, 0)
-	if !ok || !span.Start.After(rec.Start.Wall) {
-		return 0
-	}
-	return span.seconds()
-}
-
 func (h HostSpan) seconds() float64 { return max(0, h.End.Sub(h.Start.Time).Seconds()) }

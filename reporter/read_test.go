@@ -25,6 +25,21 @@ func TestDecode_NullIsAbsent(t *testing.T) {
 	}
 }
 
+// A rank has the number of its key, which must be a number, and a value.
+func TestDecode_RankHasTheNumberOfItsKey(t *testing.T) {
+	for ranks, want := range map[string]string{
+		`{"3":{"rank":9}}`: "", `{"03":{}}`: `has a rank "03", which is not a number`, `{"3":null}`: "rank 3: null is not a rank",
+	} {
+		r, err := reporter.Decode([]byte(`{"schema":"perfagent.report/1","run":{},"nodes":{"0":{"ranks":` + ranks + `}}}`))
+		switch {
+		case want == "" && (err != nil || r.Nodes["0"].Ranks["3"].Rank != 3 || r.Nodes["0"].Ranks["3"].Missing == nil):
+			t.Errorf("%s: error %v, want rank 3 with a list of missing values", ranks, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: error %v, want %q in it", ranks, err, want)
+		}
+	}
+}
+
 // A step of the wall clock affects no length, also after a merge.
 func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
 	r := reportertest.NodeReport(0, 10, 0, nil)

@@ -137,7 +137,7 @@ func (s *scanner) pass(take func(name string) error) error {
 	if s.in.PeekKind() != '{' {
 		return ErrForeign
 	}
-	err := s.in.object("", func(quoted []byte) error { return s.member(canonical(unquote(quoted)), take) })
+	err := s.in.object("", func(quoted []byte) error { return s.member(strings.ToLower(unquote(quoted)), take) })
 	if err != nil {
 		return err
 	}
@@ -158,16 +158,19 @@ func (s *scanner) end() error {
 // member reads a member of the report. It reads the nodes with take if the schema and the run are known, and skips them
 // otherwise.
 func (s *scanner) member(key string, take func(name string) error) error {
+	if !slices.Contains([]string{"schema", "run", "nodes"}, key) {
+		return s.in.SkipValue()
+	}
 	if s.seen[key] && !s.secondPass {
 		return &positionError{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
 	}
 
-	s.seen[key] = key != ""
+	s.seen[key] = true
 	switch {
 	case key == "nodes" && (s.secondPass || s.seen["schema"] && s.seen["run"]):
 		s.taken = true
 		return s.eachNode(take)
-	case key == "" || s.secondPass:
+	case s.secondPass:
 		return s.in.SkipValue()
 	case key == "nodes":
 		return s.eachNode(func(string) error { return s.in.SkipValue() })
@@ -179,17 +182,6 @@ func (s *scanner) member(key string, take func(name string) error) error {
 		err = CheckSchema(s.report.Schema, Schema)
 	}
 	return err
-}
-
-// canonical returns the key of a report that key matches, without regard to case as in encoding/json; "" if there is
-// none.
-func canonical(key string) string {
-	for _, own := range [...]string{"schema", "run", "nodes"} {
-		if strings.EqualFold(key, own) {
-			return own
-		}
-	}
-	return ""
 }
 
 // read reads a small value.

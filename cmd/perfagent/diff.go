@@ -335,7 +335,8 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 		_, err := fmt.Fprintf(o.streams.rawOut(), "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
 		return err
 	}
-	return comparer.WriteTable(o.streams.out, c, comparer.Options{All: o.all, Color: colorful(o.streams.out)})
+	return comparer.WriteTable(o.streams.out, c,
+		comparer.Options{All: o.all, Color: colorful(o.streams.out), Width: o.streams.columns()})
 }
 
 // reportGates prints one line on stderr for each gate that fired or cannot be judged, and returns the exit code as an

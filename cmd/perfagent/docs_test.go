@@ -436,7 +436,7 @@ func TestDocs_MLflowListsVariablesAndTags(t *testing.T) {
 	doc := clitest.Read(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
 	var want, got []string
-	for _, file := range []string{"../../mlflow/config.go", "../../mlflow/env.go", "../../agent/tracking.go",
+	for _, file := range []string{"../../mlflow/config.go", "../../agent/tracking.go",
 		"../../agent/pusher/group.go", "push.go"} {
 		for _, m := range regexp.MustCompile(`"(MLFLOW_[A-Z0-9_]+)"`).FindAllStringSubmatch(clitest.Read(t, file), -1) {
 			want = append(want, m[1])

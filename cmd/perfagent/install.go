@@ -48,7 +48,7 @@ func install(path string) error {
 		err = os.Chmod(path, 0o755)
 	}
 	if err != nil {
-		return fmt.Errorf("install: %w", err)
+		return fmt.Errorf("install: write %s: %w", path, err)
 	}
 
 	return nil

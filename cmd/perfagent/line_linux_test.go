@@ -33,7 +33,7 @@ func TestSummary_LineOnlyAfterFailureOrInBatch(t *testing.T) {
 		{name: "line by environment", exit: "9", env: []string{"PERFAGENT_SUMMARY=line"}, want: bad},
 		{name: "never", exit: "9", flags: []string{"--summary", "never"}, env: []string{"CI=true", "SLURM_JOB_ID=77"}},
 		{name: "no page", exit: "9", flags: []string{"--no-page"}, want: ` Report: perfagent-out/\S+/node-0\.json\n$`},
-		{name: "a path that does not fit", exit: "9", flags: []string{"--run-id", "far", "--out", strings.Repeat("d/", 200)}, want: `^perfagent: Failed \(exit 9\) after .* More: perfagent show far\n$`},
+		{name: "a path that does not fit", exit: "9", flags: []string{"--run-id", "far", "--out", strings.Repeat("d/", 200)}, want: `^perfagent: Failed \(exit 9\) after .* More: perfagent show far, with the same --out\n$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

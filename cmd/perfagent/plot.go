@@ -69,8 +69,11 @@ func (o *plotOptions) plot(args []string) error {
 		return err
 	}
 
-	if !o.given("to") { // never replace a file that the user did not name
-		o.to, o.force = found.Name()+".png", false
+	if !o.given("to") {
+		o.to = found.Name() + ".png"
+		if _, err := os.Lstat(o.to); err == nil || o.force {
+			return fmt.Errorf("plot: %s is replaced only with --to %[1]s --force", o.to)
+		}
 	}
 	if err := o.checkOutput(found); err != nil {
 		return fmt.Errorf("plot: %w", err)

@@ -103,6 +103,9 @@ func (o *pruneOptions) prune([]string) error {
 	if err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
+	if len(runs) == 0 {
+		o.printNoRuns()
+	}
 
 	chosen := o.choose(runs)
 	if len(chosen) == 0 || !o.dryRun && !o.confirmed(len(chosen)) {

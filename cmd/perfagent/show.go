@@ -108,7 +108,7 @@ func (o *showOptions) show(args []string) error {
 		return o.printProcesses(report)
 	}
 
-	return o.print(report, found)
+	return o.print(report, found, nameOf(args))
 }
 
 // readShown reads the report of the found run. It skips series that are not shown, because the series of a thousand
@@ -129,8 +129,8 @@ func (o *showOptions) readShown(found *catalog.Match) (*reporter.Report, error) 
 	return o.readReport(found)
 }
 
-// print writes the report to stdout in the chosen format.
-func (o *showOptions) print(report *reporter.Report, found *catalog.Match) error {
+// print writes the report, which was found by name, to stdout in the chosen format.
+func (o *showOptions) print(report *reporter.Report, found *catalog.Match, name string) error {
 	switch o.format.name {
 	case formatMarkdown:
 		return o.printMarkdown(report)
@@ -141,7 +141,7 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Match) error
 	case "jsonl":
 		return o.printRows(report, found)
 	}
-	return o.printText(report, found)
+	return o.printText(report, found, name)
 }
 
 func (o *showOptions) printMarkdown(report *reporter.Report) error {
@@ -166,12 +166,23 @@ func (o *showOptions) printRows(report *reporter.Report, found *catalog.Match) e
 	return nil
 }
 
-// printText prints the long summary.
-func (o *showOptions) printText(report *reporter.Report, found *catalog.Match) error {
+// printText prints the long summary of the report, which was found by name.
+func (o *showOptions) printText(report *reporter.Report, found *catalog.Match, name string) error {
 	path, page := reportPaths(found)
 	path = o.copies.WithReferences(path)
 	so := summaryOptions(report, o.streams.out, path, page)
 	so.Long, so.Whole = true, o.all
+
+	switch _, _, stored := parseReference(name); {
+	case stored:
+		name = path // which has no password
+	case name == "" || strings.HasPrefix(name, "@"): // may soon be another run
+		name = found.String()
+	}
+	so.Show = text.ShellQuote(name)
+	if o.given("out") {
+		so.Show = "--out " + text.ShellQuote(o.out) + " " + so.Show
+	}
 
 	return summary.Write(o.streams.out, report, so)
 }

@@ -157,3 +157,13 @@ func TestList(t *testing.T) {
 
 // hostileText has characters that no terminal may receive.
 const hostileText = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\u200be\u2028f\xffg\x7fh\u009b2Ji \\ \u65e5\u672c\u8a9e"
+
+// Only all of it is 100 %, and only nothing is 0 %.
+func TestWholePercent(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{0: "0 %", 0.2: "<1 %", 1.4: "1 %", 99.4: "99 %", 99.6: ">99 %", 99.999: ">99 %", 100: "100 %", 156.2: "156 %"} {
+		if got := WholePercent(v); got != want {
+			t.Errorf("WholePercent(%v) = %q, want %q", v, got, want)
+		}
+	}
+}

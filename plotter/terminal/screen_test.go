@@ -386,9 +386,9 @@ func screenRowOf(lines []string, label string) string {
 func TestScreen_CutsNoNumber(t *testing.T) {
 	screenIs(t, "20 × 5", Screen(screenReport(1), screenOptions(1, 19, 5)), `
 trial-7, running f…
-CPU            25 %
-memory          3 %
-disk read 1.78MiB/s
+CPU        25 %
+memory     3 %
+disk read  1.78M
 q quits`)
 	for room, want := range []string{"…", "…", "12", "12%", "12 %", "12 %", "12 %"} {
 		if got := valueText(collector.CPUAvg, 12.5, room); got != want {

@@ -101,17 +101,8 @@ func percentText(pct float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(pct, 'f', 1, 64), ".0")
 }
 
-// pValueText returns a p-value as "p 0.01".
-func pValueText(p float64) string {
-	switch {
-	case p < 0.001:
-		return "p < 0.001"
-	case p < 0.01:
-		return "p " + strconv.FormatFloat(p, 'f', 3, 64)
-	}
-
-	return "p " + strconv.FormatFloat(p, 'f', 2, 64)
-}
+// pValueText returns a p-value as "p 0.012".
+func pValueText(p float64) string { return "p " + strings.Replace(pValueCell(p), "<.", "< 0.", 1) }
 
 // changeOf returns the change of the first named metric that both sides have, such as "memory -32 %"; "" if it has not
 // changed.

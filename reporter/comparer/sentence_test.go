@@ -39,14 +39,14 @@ func TestSentence(t *testing.T) {
 	}{
 		{10, reporter.Values{wall: 100, memory: 1000}, reporter.Values{wall: 112, memory: 680}, // the medians are shown as 100 and 113 s
 			"B took 13 % longer than A (p < 0.001): peak memory -32 %."},
-		{4, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.03)."},
+		{4, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.029)."},
 		{5, reporter.Values{wall: 100}, reporter.Values{wall: 112}, "B took 12 % longer than A (p 0.008)."},
 		{10, reporter.Values{wall: 100}, reporter.Values{wall: 88}, "B took 12 % less time than A (p < 0.001)."},
 		{10, reporter.Values{wall: 100}, reporter.Values{wall: 102}, "B took 2 % longer than A (p < 0.001)."},
 		{10, reporter.Values{wall: 1000}, reporter.Values{wall: 3}, "B took 99.7 % less time than A (p < 0.001)."},
 		{10, reporter.Values{wall: 100}, reporter.Values{wall: 210}, "B took 2.1 × as long as A (p < 0.001)."},
 		{10, reporter.Values{wall: 100}, reporter.Values{wall: 1234}, "B took 12 × as long as A (p < 0.001)."},
-		{10, reporter.Values{wall: 100, cpu: 5}, reporter.Values{wall: 100, cpu: 6}, "B took as long as A (p 1.00): CPU time +20 %."},
+		{10, reporter.Values{wall: 100, cpu: 5}, reporter.Values{wall: 100, cpu: 6}, "B took as long as A (p 1.000): CPU time +20 %."},
 		{10, reporter.Values{wall: 100, cpu: 5, memory: 10, gpu: 50}, reporter.Values{wall: 112, cpu: 6, memory: 9, gpu: 25},
 			"B took 13 % longer than A (p < 0.001): CPU time +20 %, peak memory -9.6 %, GPU -50 %."},
 		{10, reporter.Values{wall: 100, gpu: 50, "gpu_1_avg_utilization_pct": 80}, reporter.Values{wall: 112, gpu: 50, "gpu_1_avg_utilization_pct": 20},
@@ -190,7 +190,7 @@ func TestWriteTable_WithoutChangeHasTheTime(t *testing.T) {
 	if err := WriteTable(&out, Compare(same, same), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.00).\n\nA: 10 runs, x\n") || !strings.Contains(out.String(), "\nwall time   ") {
+	if !strings.HasPrefix(out.String(), "B took as long as A (p 1.000).\n\nA: 10 runs, x\n") || !strings.Contains(out.String(), "\nwall time   ") {
 		t.Errorf("want the sentence that B took as long as A, and the time:\n%s", out.String())
 	}
 }

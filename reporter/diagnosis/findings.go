@@ -91,7 +91,8 @@ func Rules() []Rule {
 	return []Rule{
 		{MemoryTight, SeverityWarning, judgeMemoryTight,
 			s("ask for %v × the peak or, if processes were killed at the limit, %v × the limit (%v × if memory was still "+
-				"growing), after adding the job's swapped-out memory", findTightRoom, findKilledRoom, findGrowingRoom)},
+				"growing), after adding the job's swapped-out memory",
+				findTightRoom, findKilledRoom, findGrowingRoom)},
 		{ruleDiskFull, SeverityWarning, judgeDisk, "free up space, or write elsewhere"},
 		{ruleGPUIdle, SeverityWarning, judgeGPUIdle,
 			s("ask for fewer GPUs, but keep those with at least %d %% of their memory in use, or find what they wait for",

@@ -130,6 +130,9 @@ func (q *verdictInput) cause() (cause, words string) {
 	case q.stoppedFirst():
 		return q.stopped()
 	case q.code == 0:
+		if s, sent := q.lastEndSignal(); sent {
+			q.noteSender(s)
+		}
 		return CauseExited, "exited with code 0" + q.survivedKillsText()
 	}
 

@@ -26,7 +26,7 @@ func Parse(data []byte) (*reporter.Report, error) {
 		}
 	}
 	if j.rec == nil {
-		return nil, fmt.Errorf("is empty")
+		return nil, errors.New("is empty")
 	}
 	return j.report(), nil
 }

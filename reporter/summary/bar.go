@@ -176,8 +176,7 @@ func limitAtPeak(n *reporter.Node, peak float64) float64 {
 	return max(limit, least)
 }
 
-// memoryBar returns the peak memory of the job in MiB, and its limit or else the node's memory. A job that the kernel
-// killed at its limit had reached it, whatever the samples contain.
+// memoryBar returns the peak memory of the job in MiB, and its limit or else the node's memory.
 func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 	if n.Host != nil {
 		of = n.Host.MemoryMB
@@ -186,8 +185,8 @@ func memoryBar(n *reporter.Node, run *reporter.Run) (used, of float64) {
 		return n.Metric(reporter.MetricMemoryPeak) / 100 * of, of
 	}
 
-	if v := n.Verdict; v != nil && v.Cause == diagnosis.CauseOOMCgroup && v.Number("limit_mb") > 0 {
-		return v.Number("limit_mb"), v.Number("limit_mb")
+	if limit := limitOfKill(n); limit > 0 {
+		return limit, limit
 	}
 	if used = jobPeak(n); used == 0 {
 		used = math.NaN()

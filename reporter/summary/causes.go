@@ -178,7 +178,7 @@ func (e *end) killedBySignal() Conclusion {
 	if sender := e.words("sender"); sender != "" && e.words("sent_signal") == signal {
 		from = " from " + sender
 	}
-	if slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"}, signal) {
+	if Stops(signal) {
 		c.Outcome, verb = Stopped, "stopped"
 	}
 	if e.signal == "" && e.code != nil {
@@ -198,6 +198,11 @@ func (e *end) killedBySignal() Conclusion {
 	}
 	c.Cause += "."
 	return c
+}
+
+// Stops reports whether a job that the named signal ended was stopped rather than killed.
+func Stops(signal string) bool {
+	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"}, signal)
 }
 
 // notForMemory returns words, and that the kernel did not kill for lack of memory, as far as that is known.
@@ -242,7 +247,10 @@ func (e *end) unknown(how string) Conclusion {
 
 // succeeded concludes on exit code 0.
 func (e *end) succeeded() Conclusion {
-	c := Conclusion{Outcome: Succeeded, Cause: "Succeeded" + e.after()}
+	c := Conclusion{Outcome: Succeeded, Cause: "Succeeded" + e.after(), How: e.sent()}
+	if sent := strings.TrimSuffix(c.How, "."); sent != "" {
+		c.How = sent + ", and the job exited with 0."
+	}
 	name, late, who := lateNode(e.Report)
 	if kills := e.verdict.Number("oom_kills"); kills > 0 {
 		c.Outcome, c.Subject = Odd, "memory"

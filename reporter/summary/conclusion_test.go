@@ -131,6 +131,10 @@ func TestConclude_EndsOfOneJob(t *testing.T) {
 				"and no out-of-memory kill was recorded.", "", "", nil, nil, ""}},
 		"exit 0": {endedReport(0, "", diagnosis.CauseExited, "exited with code 0", nil),
 			Conclusion{Outcome: Succeeded, Cause: "Succeeded after 5.9 s."}},
+		"exit 0 after SIGTERM": {endedReport(0, "", diagnosis.CauseExited, "exited with code 0", map[string]any{
+			"sender": "timeout", "sender_pid": 77.0, "sent_signal": "SIGTERM", "signal_time": "2026-11-27T12:00:05Z"}),
+			Conclusion{Outcome: Succeeded, Cause: "Succeeded after 5.9 s.",
+				How: "SIGTERM came from timeout (process 77) at 12:00:05 UTC, and the job exited with 0."}},
 		"exit 0 with findings": {with(endedReport(0, "", diagnosis.CauseExited, "", nil), func(n *reporter.Node, _ *reporter.Run) {
 			n.Findings = []reporter.Finding{
 				finding("cpus_unused", "Ask for 1 CPU instead of 4: …", map[string]any{"ask_cpus": 1.0}),

@@ -134,21 +134,23 @@ func TestWrite_ShortSummaryStaysShort(t *testing.T) {
 	}
 }
 
-// The command that shows more finds the run in its directory, unless that is the default one.
-func TestShowName(t *testing.T) {
+// The command that shows more finds the run in its directory, unless that is the default one, or as it was named.
+func TestShowCommand(t *testing.T) {
 	t.Parallel()
 	one := endedReport(0, "", "", "", nil)
 	two := endedReport(0, "", "", "", nil)
 	two.Nodes["1"] = two.Nodes["0"]
 	for _, c := range []struct {
-		r          *reporter.Report
-		path, want string
+		r    *reporter.Report
+		o    Options
+		want string
 	}{
-		{one, "perfagent-out/r/node-0.json", "r"}, {one, "/scratch/r/node-0.json", "/scratch/r"}, {one, "", "r"},
-		{two, "perfagent-out/r", "--all r"}, {two, "/scratch/r", "--all /scratch/r"},
+		{one, Options{Path: "perfagent-out/r/node-0.json"}, "r"}, {one, Options{}, "r"},
+		{one, Options{Path: "/scratch/r/node-0.json"}, "/scratch/r"}, {one, Options{Path: "my runs/r/node-0.json"}, "'my runs/r'"},
+		{two, Options{Path: "perfagent-out/r", Show: "--out o r@1"}, "--all --out o r@1"},
 	} {
-		if got := showName(c.r, Options{Path: c.path}); got != c.want {
-			t.Errorf("name of a run in %s: %q, want %q", c.path, got, c.want)
+		if got := showCommand(c.r, c.o); got != "perfagent show "+c.want {
+			t.Errorf("%+v: %q, want perfagent show %s", c.o, got, c.want)
 		}
 	}
 }

@@ -92,9 +92,9 @@ func remove[V any](m map[string]V, key string) int {
 // wrote microseconds into fields named _ms; since 0.6.5 three operations of factories have nanoseconds.
 func unitOf(v wire.Version, name string) float64 {
 	switch {
-	case before(v, wire.Version{0, 5, 0}):
+	case slices.Compare(v[:], []int{0, 5, 0}) < 0:
 		return 1
-	case before(v, wire.Version{0, 6, 5}):
+	case slices.Compare(v[:], []int{0, 6, 5}) < 0:
 		return 1e3
 	case slices.Contains(inNanoseconds, name):
 		return 1e6
@@ -104,9 +104,6 @@ func unitOf(v wire.Version, name string) float64 {
 
 // inNanoseconds lists the operations with times in nanoseconds since 0.6.5.
 var inNanoseconds = []string{"factory.call", "factory.resolve", "factory.polling_resolve"}
-
-// before reports whether v is an earlier version than w.
-func before(v, w wire.Version) bool { return slices.Compare(v[:], w[:]) < 0 }
 
 // scaled divides times by a unit.
 func scaled(s opstats.TimeStats, unit float64) opstats.TimeStats {
