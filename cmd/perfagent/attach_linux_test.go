@@ -129,7 +129,7 @@ func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.ReadyInfo) {
 	clitest.Write(t, ready.Marks, "begun\n", 0o644)
 	clitest.WaitUntil(t, "the mark is recorded", func() bool {
 		data, _ := os.ReadFile(filepath.Join(ready.Dir, "node-0.jsonl"))
-		return bytes.Contains(data, []byte(`"job_cpu_s"`))
+		return bytes.Contains(data, []byte("begun"))
 	})
 	return l, ready
 }

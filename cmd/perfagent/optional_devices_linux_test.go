@@ -49,11 +49,11 @@ func TestOptionalDevices_ReportsGrowthOfCounters(t *testing.T) {
 	}{
 		"nfs-4.1": {sample, // 10 MiB read, 3 MiB written, 100 GETATTR calls of 2.5 s in total
 			`sed -i 's/1788561151 39087991255 442605/1799046911 39091136983 442605/; s/GETATTR: 52480 52480 0 10015464 12694076 2930 30069 34502/GETATTR: 52580 52581 1 10015464 12694076 3330 32069 37002/' proc/1/mountstats`,
-			map[string]float64{"total_nfs_read_mb": 10, "total_nfs_write_mb": 3}, "node NFS"},
+			map[string]float64{"total_nfs_read_mb": 10, "total_nfs_write_mb": 3}, "\nNFS "},
 		"lustre-2.10": {sample, `sed -i 's/1 samples .bytes. 4194304 4194304 4194304/2 samples [bytes] 4194304 4194304 9437184/' proc/fs/lustre/llite/*/stats`,
-			map[string]float64{"total_lustre_read_mb": 5, "total_lustre_write_mb": 0}, "node Lustre"},
+			map[string]float64{"total_lustre_read_mb": 5, "total_lustre_write_mb": 0}, "\nLustre "},
 		"intel-four": {sample, `echo 100050000000 >sys/class/powercap/intel-rapl:0/energy_uj; echo 37881987688 >sys/class/powercap/intel-rapl:0:0/energy_uj; ` +
-			`echo 9999999999 >sys/class/powercap/intel-rapl:4/energy_uj`, map[string]float64{"node_energy_joules": 60}, "node energy"},
+			`echo 9999999999 >sys/class/powercap/intel-rapl:4/energy_uj`, map[string]float64{"node_energy_joules": 60}, "\nenergy "},
 		"intel": {"cpu_throttle_event[s]", `echo 33 >sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count; ` +
 			`echo 7 >sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count; echo 93500 >sys/class/hwmon/hwmon1/temp1_input`,
 			map[string]float64{"total_cpu_throttle_events": 5, "max_t_cpu_temperature_celsius": 93.5, "node_energy_joules": 0}, "clocked down 5 times"},

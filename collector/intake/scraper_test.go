@@ -180,7 +180,7 @@ func openMetrics(w http.ResponseWriter, _ *http.Request) {
 }
 
 func endless(w http.ResponseWriter, _ *http.Request) {
-	line := []byte("# " + strings.Repeat("a", 1<<16) + "\n")
+	line := []byte("# " + strings.Repeat("a", 1<<14) + "\n")
 	for range 2 * maxBody / len(line) {
 		if _, err := w.Write(line); err != nil {
 			return
