@@ -56,7 +56,7 @@ func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
 	a.session = newSession(o, commandOf(a.pids[0]))
 	a.join()
 	a.openIntake(true)
-	if err := a.beginRecording(ownMarks, attachedRuns); err != nil {
+	if err := a.beginRecording(attachedRuns); err != nil {
 		a.leaveRoster("")
 		return nil, err
 	}
@@ -152,9 +152,7 @@ func (a *attachment) ready(*collector.Sampler) {
 	}
 
 	dir := filepath.Dir(a.output.journal.Path())
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
+	makeAbsolute(&dir)
 	a.o.OnReady(ReadyInfo{RunID: a.run.ID, PID: os.Getpid(), Dir: dir, Marks: a.output.marks})
 }
 

@@ -21,16 +21,15 @@ import (
 
 // exitContext collects facts about the job's end that go beyond its exit status.
 func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
-	e := diagnosis.ExitContext{}
+	e := diagnosis.ExitContext{
+		Scheduler: w.o.identity.Scheduler, TimeLimit: w.o.identity.EndTime, Timeout: timeoutEnd(host.Now()),
+	}
 	if status.Err != nil {
 		e.UnknownReason = status.Err.Error()
 	}
 	for _, s := range status.ReceivedSignals {
 		e.Signals = append(e.Signals, newSignal(s))
 	}
-
-	e.Scheduler, e.TimeLimit = w.o.identity.Scheduler, w.o.identity.EndTime
-	e.Timeout = timeoutEnd(host.Now())
 
 	if status.ExitCode != 0 {
 		e.Space, e.DiskPaths = w.o.freeSpaceAfter()
@@ -113,10 +112,8 @@ func (o Options) writtenPaths() []string {
 	if err != nil {
 		cwd = "."
 	}
-	out, err := filepath.Abs(o.Out)
-	if err != nil {
-		out = o.Out
-	}
+	out := o.Out
+	makeAbsolute(&out)
 
 	var unique []string
 	for _, p := range append([]string{cwd, os.TempDir(), out}, o.DiskPaths...) {
@@ -194,26 +191,18 @@ func existing(path string) string {
 // and its start time in /proc. If timeout(1) sends TERM earlier than that, it forwards a signal. timeoutEnd returns the
 // zero time if the parent is not timeout(1), or if the end is unknown.
 func timeoutEnd(now host.Instant) time.Time {
-	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
-	data, err := procfile.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
+	p, ok := procfile.ReadProcess(os.Getppid())
+	if !ok || p.Name != "timeout" {
 		return time.Time{}
 	}
 
-	var f [procfile.StatStart + 1][]byte
-	_, name, n := procfile.SplitStat(data, f[:])
-	if string(name) != "timeout" || n < len(f) {
-		return time.Time{}
-	}
-
-	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
-	command, err := procfile.ReadFile(filepath.Join(dir, "cmdline"))
+	command, err := procfile.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
 	limit, known := diagnosis.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
 	const longest = 10 * 365 * 24 * 3600.0 // seconds; a longer limit ends no job
-	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {
+	if err != nil || !known || limit > longest || p.Start > 1<<40 {
 		return time.Time{}
 	}
 
-	start := now.Wall.Add(time.Duration(ticks)*time.Second/procfile.UserHZ - now.Boot)
+	start := now.Wall.Add(time.Duration(p.Start)*time.Second/procfile.UserHZ - now.Boot)
 	return start.Add(time.Duration(limit * float64(time.Second)))
 }

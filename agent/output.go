@@ -236,19 +236,13 @@ func (o *output) save(fill func(io.Writer) error) (path string, err error) {
 		return path, errTemp
 	})
 	if errTemp != nil {
-		return "", o.lost(err)
+		err = fmt.Errorf("%w; partial data is in %s", err, o.journal.Path())
+		o.log.Warn(err.Error())
+		return "", err
 	}
 	o.log.Warn(fmt.Sprintf("%v; the report is %s", err, path))
 
 	return path, nil
-}
-
-// lost logs and returns the error of a report that could not be written, so that only the journal is left.
-func (o *output) lost(err error) error {
-	err = fmt.Errorf("%w; partial data is in %s", err, o.journal.Path())
-	o.log.Warn(err.Error())
-
-	return err
 }
 
 // write writes the report under the claimed name, or a numbered one if that is taken, and removes the journal.

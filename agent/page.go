@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"cmp"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,20 +52,18 @@ func (o *output) siblings() []string {
 // savePage writes the page of r next to the report at path and returns the page's path, or "" if no page is wanted or
 // can be written. It logs an error in one line, and gives up on a file system that hangs.
 func (s *session) savePage(path string, r *reporter.Report) string {
-	if path == "" || !s.wantsPage(r) {
+	if path == "" || s.o.HTML == Never || s.o.HTML != Always && !summary.WorthPage(r) {
 		return ""
 	}
 
 	name, out := plotter.PagePath(path), s.output
-	_, err := withDiskTimeout("write page "+name, func() (struct{}, error) {
-		page, err := renderPage(r, plotter.PageOptions{Siblings: out.siblings()})
-		if err != nil {
-			return struct{}{}, err
+	_, err := withDiskTimeout("write page "+name, func() (none struct{}, err error) {
+		defer recoverAs("write page", &err) // a panic while drawing must not cost the job its exit code
+		var page bytes.Buffer               // because r may change while a disk hangs
+		if err := plotter.WritePage(&page, r, plotter.PageOptions{Siblings: out.siblings()}); err != nil {
+			return none, err
 		}
-		return struct{}{}, reportfile.WritePicture(name, out.page == name, func(w io.Writer) error {
-			_, err := page.WriteTo(w)
-			return err
-		})
+		return none, reportfile.WritePicture(name, out.page == name, bytesWriter(page.Bytes()))
 	})
 	if err != nil {
 		s.log.Warn(err.Error())
@@ -75,18 +72,4 @@ func (s *session) savePage(path string, r *reporter.Report) string {
 	out.page = name
 
 	return name
-}
-
-// wantsPage reports whether a report gets a page.
-func (s *session) wantsPage(r *reporter.Report) bool {
-	return s.o.HTML == Always || s.o.HTML != Never && summary.WorthPage(r)
-}
-
-// renderPage renders the page of r in memory. It is not written directly, because r may change while a disk hangs. A
-// panic while drawing must not cost the job its exit code.
-func renderPage(r *reporter.Report, o plotter.PageOptions) (page *bytes.Buffer, err error) {
-	defer recoverAs("write page", &err)
-
-	page = &bytes.Buffer{}
-	return page, plotter.WritePage(page, r, o)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,7 +20,7 @@ func (j *Job) conclude(st *Status, state *os.ProcessState) {
 		st.Signo = ws.Signal()
 		st.Signal = unix.SignalName(st.Signo)
 		st.ExitCode, st.CoreDumped = 128+int(st.Signo), ws.CoreDump()
-		st.FromTerminal = j.signals.sentByTerminal(st.Signo)
+		st.FromTerminal = j.signals != nil && fromTerminal(st.Signo)
 	}
 	if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
 		st.Usage = usage(*ru)
@@ -55,23 +54,11 @@ func Exec(c Command, s *Signals) error {
 type Signals struct {
 	ch   chan os.Signal
 	late chan syscall.Signal
-	done chan struct{}
-
-	mu       sync.Mutex
-	proc     *os.Process
-	started  bool
-	early    []os.Signal
-	terminal map[os.Signal]bool // seen from the terminal
 }
 
 // Catch takes this process over for one job and begins to catch signals.
 func Catch() *Signals {
-	s := &Signals{
-		ch:       make(chan os.Signal, 256),
-		late:     make(chan syscall.Signal, 1),
-		done:     make(chan struct{}),
-		terminal: map[os.Signal]bool{},
-	}
+	s := &Signals{make(chan os.Signal, 256), make(chan syscall.Signal, 1)}
 	signal.Notify(s.ch, syscall.SIGPIPE, syscall.SIGXFSZ)
 	for _, sig := range []os.Signal{
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -81,19 +68,14 @@ func Catch() *Signals {
 			signal.Notify(s.ch, sig)
 		}
 	}
-	go s.relay()
 	return s
 }
 
 // Stop stops catching signals.
 func (s *Signals) Stop() {
-	if s == nil || s.ch == nil {
-		return
+	if s != nil {
+		signal.Stop(s.ch)
 	}
-	signal.Stop(s.ch)
-	close(s.ch)
-	<-s.done
-	s.ch = nil
 }
 
 // Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end.
@@ -104,37 +86,27 @@ func (s *Signals) Late() <-chan syscall.Signal {
 	return s.late
 }
 
-// relay runs until Stop.
-func (s *Signals) relay() {
-	defer close(s.done)
-	for sig := range s.ch {
-		if sig != syscall.SIGPIPE && sig != syscall.SIGXFSZ {
-			s.handle(sig)
-		}
+// attach makes proc the receiver of the signals. It delivers those that have arrived already.
+func (s *Signals) attach(proc *os.Process) {
+	if s == nil {
+		return
 	}
+	early := len(s.ch) // also those of the terminal: the job did not exist
+	go func() {
+		for sig := range s.ch {
+			early--
+			if sig != syscall.SIGPIPE && sig != syscall.SIGXFSZ && (early >= 0 || !fromTerminal(sig)) {
+				s.relay(proc, sig)
+			}
+		}
+	}()
 }
 
-// handle relays one signal.
-func (s *Signals) handle(sig os.Signal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.started {
-		s.early = append(s.early, sig)
+// relay sends sig to the job or, after its end, to Late.
+func (s *Signals) relay(proc *os.Process, sig os.Signal) {
+	if proc.Signal(sig) == nil {
 		return
 	}
-
-	switch sig {
-	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
-		if foreground() {
-			s.terminal[sig] = true
-			return
-		}
-	}
-
-	if s.proc.Signal(sig) == nil {
-		return
-	}
-
 	switch sig {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
 		select {
@@ -144,8 +116,11 @@ func (s *Signals) handle(sig os.Signal) {
 	}
 }
 
-// foreground reports whether our group is the terminal's foreground group.
-func foreground() bool {
+// fromTerminal reports whether sig is believed to come from the terminal: our group is in its foreground.
+func fromTerminal(sig os.Signal) bool {
+	if sig != syscall.SIGINT && sig != syscall.SIGQUIT && sig != syscall.SIGWINCH {
+		return false
+	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return false
@@ -153,30 +128,6 @@ func foreground() bool {
 	defer tty.Close()
 	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
-}
-
-// attach makes proc the receiver of the signals, and delivers the early ones.
-func (s *Signals) attach(proc *os.Process) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.proc, s.started = proc, true
-	for _, sig := range s.early {
-		_ = proc.Signal(sig)
-	}
-	s.early = nil
-}
-
-// sentByTerminal reports whether sig is believed to have come from the terminal.
-func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
-	if s == nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.terminal[sig]
 }
 
 // Reraise ends this process by sig, so that its parent sees how the job died.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -267,10 +268,12 @@ func Exec(c Command, s *Signals) error {
 		}
 	}
 
-	yieldStart()
+	ignoreAgain(slices.Concat(relayedSignals(), swallowedSignals(), uncaughtSignals()))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	dieWithLauncher() // the setting belongs to a thread
+	if launcherDeath != 0 { // the setting belongs to a thread
+		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(launcherDeath), 0, 0, 0)
+	}
 	_, err := c.withEnviron(func(env []string) error {
 		return c.search(func(file string, argv []string) error { return syscall.Exec(file, argv, env) })
 	})

@@ -84,13 +84,9 @@ type detector struct {
 	id Identity
 }
 
-// value returns the value of the variable name, "" if it is not set.
+// value returns the value of the variable name, "" if it is not set or if name is "".
 func (d *detector) value(name string) string {
-	if name == "" {
-		return ""
-	}
 	value, _ := d.Lookup(name)
-
 	return value
 }
 

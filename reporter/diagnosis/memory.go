@@ -15,8 +15,8 @@ import (
 
 // outOfMemory looks for an out-of-memory kill of a process of the job. A counter of kills must have grown while the job
 // ran, and the victim must be known to be the job's: from the kernel's log and the process's parents, or because the
-// group holds nothing else. Kills of other processes on the same host or in the same group prove nothing, unless SIGKILL
-// ended the main process just when the kernel had killed a process of the group, and no log names the victim.
+// group holds nothing else. Kills of other processes on the same host or in the same group prove nothing, unless
+// SIGKILL ended the main process just when the kernel had killed a process of the group, and no log names the victim.
 func (q *verdictInput) outOfMemory() (cause, words string) {
 	switch {
 	case !(q.account.OOMKills > 0) && !(q.account.HostOOMKills > 0):
@@ -302,8 +302,8 @@ func programOf(p reporter.Process) string {
 	return text.Clip(text.Printable(path.Base(words[0])), 40)
 }
 
-// noteHeaviest adds the process with the highest peak memory to the evidence of a kill for memory, and returns a text on
-// it: "; the heaviest is python3 (14448) with 1.7 GiB". It returns "" if none is known.
+// noteHeaviest adds the process with the highest peak memory to the evidence of a kill for memory, and returns a text
+// on it: "; the heaviest is python3 (14448) with 1.7 GiB". It returns "" if none is known.
 func (q *verdictInput) noteHeaviest() string {
 	p, ok := q.node.LargestProcess()
 	if !ok {

@@ -82,8 +82,8 @@ func senderOf(s collector.Signal) string {
 	return "the kernel"
 }
 
-// signalText adds s, a signal to perfagent, and its sender to the evidence. It returns a text such as "SIGTERM from bash
-// (process 12) at 14:03:07 UTC".
+// signalText adds s, a signal to perfagent, and its sender to the evidence. It returns a text such as "SIGTERM from
+// bash (process 12) at 14:03:07 UTC".
 func (q *verdictInput) signalText(s collector.Signal) string {
 	q.evidence["sender"] = senderOf(s)
 	if s.Process != "" && !s.Kernel {
@@ -190,8 +190,8 @@ func (q *verdictInput) signal() (cause, words string) {
 		q.evidence["signal"] = name
 	}
 
-	first := slices.IndexFunc(q.exit.Signals, func(s collector.Signal) bool { return s.Signal == name && q.precedesEnd(s) })
-	if first >= 0 {
+	fits := func(s collector.Signal) bool { return s.Signal == name && q.precedesEnd(s) }
+	if first := slices.IndexFunc(q.exit.Signals, fits); first >= 0 {
 		return CauseSignal, verb + q.signalText(q.exit.Signals[first])
 	}
 
