@@ -48,75 +48,26 @@ func Exec(c Command, s *Signals) error {
 	return explain(c.Args[0], err)
 }
 
-// Signals catches the signals sent to this process and relays them to the job. On this system a signal's sender is
-// guessed: INT, QUIT and WINCH are taken for the terminal's, and not relayed, while this process is in the terminal's
-// foreground group.
-type Signals struct {
-	ch   chan os.Signal
-	late chan syscall.Signal
-}
-
-// Catch takes this process over for one job and begins to catch signals.
-func Catch() *Signals {
-	s := &Signals{make(chan os.Signal, 256), make(chan syscall.Signal, 1)}
-	signal.Notify(s.ch, syscall.SIGPIPE, syscall.SIGXFSZ)
+// notify makes ch receive the signals to catch, except those that are ignored, so that the job inherits that.
+func notify(ch chan<- os.Signal) {
+	signal.Notify(ch, syscall.SIGPIPE, syscall.SIGXFSZ)
 	for _, sig := range []os.Signal{
 		syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU,
 	} {
-		if !signal.Ignored(sig) { // so that the job inherits it
-			signal.Notify(s.ch, sig)
-		}
-	}
-	return s
-}
-
-// Stop stops catching signals.
-func (s *Signals) Stop() {
-	if s != nil {
-		signal.Stop(s.ch)
-	}
-}
-
-// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end.
-func (s *Signals) Late() <-chan syscall.Signal {
-	if s == nil {
-		return nil
-	}
-	return s.late
-}
-
-// attach makes proc the receiver of the signals. It delivers those that have arrived already.
-func (s *Signals) attach(proc *os.Process) {
-	if s == nil {
-		return
-	}
-	early := len(s.ch) // also those of the terminal: the job did not exist
-	go func() {
-		for sig := range s.ch {
-			early--
-			if sig != syscall.SIGPIPE && sig != syscall.SIGXFSZ && (early >= 0 || !fromTerminal(sig)) {
-				s.relay(proc, sig)
-			}
-		}
-	}()
-}
-
-// relay sends sig to the job or, after its end, to Late.
-func (s *Signals) relay(proc *os.Process, sig os.Signal) {
-	if proc.Signal(sig) == nil {
-		return
-	}
-	switch sig {
-	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
-		select {
-		case s.late <- sig.(syscall.Signal):
-		default:
+		if !signal.Ignored(sig) {
+			signal.Notify(ch, sig)
 		}
 	}
 }
 
-// fromTerminal reports whether sig is believed to come from the terminal: our group is in its foreground.
+// isRelayed reports whether sig is sent on to the job. A signal of the terminal reaches the job without us, unless it
+// was early, before the job existed. SIGPIPE and SIGXFSZ may come from failed writes of this process.
+func isRelayed(sig os.Signal, early bool) bool {
+	return sig != syscall.SIGPIPE && sig != syscall.SIGXFSZ && (early || !fromTerminal(sig))
+}
+
+// fromTerminal guesses whether sig comes from the terminal: INT, QUIT and WINCH do if our group is in its foreground.
 func fromTerminal(sig os.Signal) bool {
 	if sig != syscall.SIGINT && sig != syscall.SIGQUIT && sig != syscall.SIGWINCH {
 		return false

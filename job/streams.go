@@ -51,8 +51,8 @@ func equal(a, b io.Writer) bool {
 	return a == b
 }
 
-// connect sets the job's descriptor fd to stream, a reader or writer, or nil for this process's descriptor. If stream is
-// not a file, run copies between it and this process's end of a pipe.
+// connect sets the job's descriptor fd to stream, a reader or writer, or nil for this process's descriptor. If stream
+// is not a file, run copies between it and this process's end of a pipe.
 func (s *streams) connect(fd int, stream any, run func(own *os.File) error) error {
 	if file, ok := stream.(*os.File); ok || stream == nil {
 		s.files[fd] = file

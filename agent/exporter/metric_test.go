@@ -99,7 +99,8 @@ func TestMetrics_HaveValuesOfSample(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range slices.Concat(nodeMetrics(), jobMetrics(), gpuMetrics()) {
+	none := &metricInput{snapshot: emptySnapshot()}
+	for _, m := range slices.Concat(nodeMetrics(none), jobMetrics(none), gpuMetrics()) {
 		if !strings.Contains(text, "\n"+m.Name+"{") && !strings.HasPrefix(text, m.Name+"{") || m.Help == "" {
 			t.Errorf("no line of %s, or no help %q", m.Name, m.Help)
 		}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
@@ -63,6 +62,7 @@ func addPeerFindings(r *reporter.Report) {
 func addRuleFindings(r *reporter.Report, id string, list []peerFinding) {
 	rule := ruleOf(id)
 	for _, f := range list {
+		f.Text += "."
 		n := r.Nodes[f.peer.node]
 		n.Findings = append(n.Findings, rule.finding(f.Finding))
 		sortFindings(n.Findings)
@@ -235,7 +235,7 @@ func lateFinding(p *peer, late, length float64, count, of int) *reporter.Finding
 		words += " (" + text.Count(count, "was", "were") + " late)"
 	}
 
-	f := &reporter.Finding{Text: words + ".", Evidence: p.evidence(of)}
+	f := &reporter.Finding{Text: words, Evidence: p.evidence(of)}
 	maps.Copy(f.Evidence, evidence("late", count, "late_seconds", late, "run_seconds", length, "cpus", cpus))
 	return f
 }
@@ -351,9 +351,10 @@ func median(values []float64) float64 {
 	return sorted[(n-1)/2]/2 + sorted[n/2]/2
 }
 
-// imbalances finds the peer farthest from the median of each measure, and returns one finding for each such peer.
+// imbalances finds the peer farthest from the median of each measure, and returns one finding for each such peer. It is
+// a warning unless all measures in it are minor.
 func imbalances(nodes, ranks []peer) []peerFinding {
-	var out []*unevenPeer
+	var out []peerFinding
 	for _, m := range measures() {
 		peers := nodes
 		if len(ranks) > 0 && !m.node {
@@ -364,52 +365,36 @@ func imbalances(nodes, ranks []peer) []peerFinding {
 			continue
 		}
 
-		i := slices.IndexFunc(out, func(u *unevenPeer) bool {
-			return u.peer.node == o.peer.node && u.peer.rank == o.peer.rank
-		})
-		if i < 0 {
-			i, out = len(out), append(out, &unevenPeer{peer: o.peer, minor: true, evidence: o.evidence(o.count)})
+		subject := "on this node the job"
+		if o.rank != nil {
+			subject = fmt.Sprintf("rank %d", o.rank.Rank)
 		}
-		out[i].add(&m, &o)
+		head := fmt.Sprintf("Give the %s equal shares of the work, or use fewer of them: %s used ", o.kind(), subject)
+		f := addTo(&out, o.peer, o.count, head, o.text(&m))
+		f.Evidence[m.name], f.Evidence["median_"+m.name] = text.Round(o.value, 3), text.Round(o.median, 3)
+		if o.sameSideCount > 0 {
+			f.Evidence["more_"+m.name] = o.sameSideCount
+		}
+		if f.Severity == "" && m.minor {
+			f.Severity = SeverityInfo
+		} else if !m.minor {
+			f.Severity = SeverityWarning
+		}
 	}
-
-	var list []peerFinding
-	for _, u := range out {
-		list = append(list, u.finding())
-	}
-	return list
+	return out
 }
 
-// unevenPeer is a peer that is far from the median of some measures.
-type unevenPeer struct {
-	peer
-	texts    []string
-	minor    bool // all its measures are minor
-	evidence map[string]any
-}
-
-// add adds the value of o for the measure m to the evidence and to the texts.
-func (u *unevenPeer) add(m *measure, o *outlier) {
-	u.evidence[m.name], u.evidence["median_"+m.name] = text.Round(o.value, 3), text.Round(o.median, 3)
-	if o.sameSideCount > 0 {
-		u.evidence["more_"+m.name] = o.sameSideCount
+// addTo adds words to the finding on p in list and returns the finding. A new finding begins with head.
+func addTo(list *[]peerFinding, p peer, count int, head, words string) *reporter.Finding {
+	i := slices.IndexFunc(*list, func(f peerFinding) bool { return f.peer == p })
+	if i < 0 {
+		f := &reporter.Finding{Text: head + words, Evidence: p.evidence(count)}
+		*list = append(*list, peerFinding{p, f})
+		return f
 	}
-	u.texts, u.minor = append(u.texts, o.text(m)), u.minor && m.minor
-}
-
-// finding returns one finding on all measures of the peer. It is a warning unless all of them are minor.
-func (u *unevenPeer) finding() peerFinding {
-	subject := "on this node the job"
-	if u.rank != nil {
-		subject = fmt.Sprintf("rank %d", u.rank.Rank)
-	}
-	f := &reporter.Finding{Evidence: u.evidence}
-	f.Text = fmt.Sprintf("Give the %s equal shares of the work, or use fewer of them: %s used %s.",
-		u.kind(), subject, strings.Join(u.texts, ", and "))
-	if u.minor {
-		f.Severity = SeverityInfo
-	}
-	return peerFinding{u.peer, f}
+	f := (*list)[i].Finding
+	f.Text += ", and " + words
+	return f
 }
 
 // text returns how far the value is off: "1.2 CPUs where the median of 4 nodes is 6".
@@ -505,30 +490,19 @@ func oddNodes(nodes []peer) []peerFinding {
 	}
 
 	var out []peerFinding
-	texts := make(map[string][]string)
-	at := make(map[string]int)
+	head := fmt.Sprintf("Look at what is different on this node, or leave it out: only it of %d ", len(nodes))
 	for _, o := range oddities() {
 		odd, most, ok := o.only(nodes)
 		if !ok {
 			continue
 		}
-		i, seen := at[odd.node]
-		if !seen {
-			i, at[odd.node] = len(out), len(out)
-			out = append(out, peerFinding{odd, &reporter.Finding{Evidence: odd.evidence(len(nodes))}})
-		}
 		v := finiteOrZero(o.value(odd.input))
-		out[i].Evidence[o.key], out[i].Evidence["others_"+o.key] = text.Round(v, 3), text.Round(most, 3)
 		words := fmt.Sprintf(o.words, o.show(v))
 		if most > 0 {
 			words += fmt.Sprintf(" (%s at most %s)", text.Plural(len(nodes)-1, "on the other", "on the others"), o.show(most))
 		}
-		texts[odd.node] = append(texts[odd.node], words)
-	}
-
-	for _, f := range out {
-		f.Text = fmt.Sprintf("Look at what is different on this node, or leave it out: only it of %d %s.",
-			len(nodes), strings.Join(texts[f.peer.node], ", and "))
+		f := addTo(&out, odd, len(nodes), head, words)
+		f.Evidence[o.key], f.Evidence["others_"+o.key] = text.Round(v, 3), text.Round(most, 3)
 	}
 	return out
 }
