@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -126,15 +125,8 @@ func (o Options) writtenPaths() []string {
 }
 
 // freeSpaceTimeout is how long the job's start waits for the measurement of free space. It should wait, because a job
-// may fill a disk immediately.
+// may fill a disk immediately, but a file system may hang.
 const freeSpaceTimeout = 10 * time.Millisecond
-
-// awaitFreeSpace waits until the free space has been measured, at most freeSpaceTimeout because a file system may hang.
-func (w *commandRun) awaitFreeSpace() {
-	if before, ok := timeout.Receive(w.freeSpaceBefore, freeSpaceTimeout); ok {
-		w.freeSpaceBefore <- before // the channel has room for one value
-	}
-}
 
 // measureFreeSpace starts to measure the free space of writtenPaths, in a goroutine. The channel receives the result.
 func (o Options) measureFreeSpace() chan []host.FreeSpace {
@@ -191,18 +183,20 @@ func existing(path string) string {
 // and its start time in /proc. If timeout(1) sends TERM earlier than that, it forwards a signal. timeoutEnd returns the
 // zero time if the parent is not timeout(1), or if the end is unknown.
 func timeoutEnd(now host.Instant) time.Time {
-	p, ok := procfile.ReadProcess(os.Getppid())
-	if !ok || p.Name != "timeout" {
+	parent := os.Getppid()
+	data, _ := procfile.ReadFile("/proc/" + strconv.Itoa(parent) + "/stat")
+	var f [procfile.StatStart + 1][]byte
+	if _, name, n := procfile.SplitStat(data, f[:]); string(name) != "timeout" || n < len(f) {
 		return time.Time{}
 	}
 
-	command, err := procfile.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
-	limit, known := diagnosis.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
+	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
+	limit, known := diagnosis.TimeoutLimit(procfile.CommandLine(parent))
 	const longest = 10 * 365 * 24 * 3600.0 // seconds; a longer limit ends no job
-	if err != nil || !known || limit > longest || p.Start > 1<<40 {
+	if !ok || !known || limit > longest || ticks > 1<<40 {
 		return time.Time{}
 	}
 
-	start := now.Wall.Add(time.Duration(p.Start)*time.Second/procfile.UserHZ - now.Boot)
+	start := now.Wall.Add(time.Duration(ticks)*time.Second/procfile.UserHZ - now.Boot)
 	return start.Add(time.Duration(limit * float64(time.Second)))
 }

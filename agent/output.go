@@ -55,8 +55,11 @@ func openOutput(options Options, head journal.Head) *output {
 
 	var err, errTemp error
 	o.journal, err = createJournal(dir, head, func() (string, error) {
-		if options.isDefaultOut {
-			o.makeOut(options.Out)
+		// The user did not ask for the default directory: hide it from git, because a build from a checkout with
+		// untracked files is stamped as modified.
+		if options.isDefaultOut && os.Mkdir(options.Out, 0o777) == nil {
+			o.createdOut.Store(true)
+			_ = os.WriteFile(filepath.Join(options.Out, ignoreName), []byte("*\n"), 0o666) // a full disk shows up later
 		}
 		return dir, os.MkdirAll(dir, 0o777)
 	})
@@ -80,15 +83,6 @@ func openOutput(options Options, head journal.Head) *output {
 
 // ignoreName is the file that makes git ignore a directory and all its files, itself included.
 const ignoreName = ".gitignore"
-
-// makeOut creates out, the default directory for the reports, if it does not exist. It hides the directory from git,
-// because the user did not ask for it, and a build from a checkout with untracked files is stamped as modified.
-func (o *output) makeOut(out string) {
-	if os.Mkdir(out, 0o777) == nil {
-		o.createdOut.Store(true)
-		_ = os.WriteFile(filepath.Join(out, ignoreName), []byte("*\n"), 0o666) // a full disk shows up later
-	}
-}
 
 // createJournal creates a directory with makeDir, and the journal in it. The error after a timeout contains where.
 func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
@@ -203,13 +197,10 @@ func (o *output) abandon() {
 	_ = o.journal.Remove()
 	o.removeMarks()
 	dir := filepath.Dir(o.journal.Path())
-	if os.Remove(dir) == nil { // only if it is empty
-		o.removeOut(filepath.Dir(dir))
+	if os.Remove(dir) != nil { // only if it is empty
+		return
 	}
-}
-
-// removeOut removes the directory for the reports if it contains at most our ignore file.
-func (o *output) removeOut(out string) {
+	out := filepath.Dir(dir)
 	if left, err := os.ReadDir(out); err == nil && len(left) == 1 && o.createdOut.Load() {
 		os.Remove(filepath.Join(out, ignoreName))
 	}

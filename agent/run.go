@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/procfile"
+	"github.com/perfagent/perfagent/internal/timeout"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -110,7 +111,9 @@ func (w *commandRun) run(ctx context.Context) (*Result, error) {
 	w.freeSpaceBefore = w.o.measureFreeSpace()
 	go func() {
 		o := w.openOutput(head, false)
-		w.awaitFreeSpace()
+		if before, ok := timeout.Receive(w.freeSpaceBefore, freeSpaceTimeout); ok {
+			w.freeSpaceBefore <- before // the channel has room for one value
+		}
 		opened <- o
 	}()
 

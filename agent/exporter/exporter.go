@@ -60,7 +60,7 @@ type Exporter struct {
 	checks     bool // whether to check the Host header, in which local is allowed
 	local      string
 	server     *http.Server
-	snapshot   atomic.Pointer[snapshot]    // nil before Begin
+	snapshot   atomic.Pointer[snapshot]    // never nil
 	view       atomic.Pointer[view]        // nil unless requested
 	request    atomic.Pointer[viewRequest] // nil if no client waits for a view
 	begun      chan struct{}               // closed by Begin
@@ -73,6 +73,7 @@ type viewRequest struct{ done chan struct{} }
 // New returns an Exporter.
 func New(o Options) *Exporter {
 	e := &Exporter{options: o, labels: labelsOf(o.RunID, o.Node), begun: make(chan struct{})}
+	e.snapshot.Store(emptySnapshot())
 	e.server = newServer(e)
 	return e
 }
@@ -151,9 +152,6 @@ func (e *Exporter) metrics() []byte {
 	f := metricInput{
 		snapshot: e.snapshot.Load(), version: e.options.Version,
 		interval: e.options.Interval, agent: e.options.Agent(), operations: e.operations.get(e.options.Operations),
-	}
-	if f.snapshot == nil {
-		f.snapshot = emptySnapshot()
 	}
 	if e.options.Store != nil {
 		f.store = e.options.Store()
@@ -256,10 +254,6 @@ func (s *snapshot) keepCounters(before *collector.Account) {
 // too short to measure it. The last value is then kept for two intervals, but at least a second. After that the source
 // has failed, and the value disappears.
 func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *snapshot {
-	if s == nil {
-		s = emptySnapshot()
-	}
-
 	out := &snapshot{start: rec.Start.Wall, samples: rec.Samples, missed: rec.MissedTicks, cpus: rec.Host.CPUs,
 		memoryMB: rec.Host.MemoryMB, cpu: rec.CPUSeconds, cpuMoved: rec.End.Mono}
 	out.takeAccount(rec)
@@ -297,10 +291,7 @@ type document struct {
 }
 
 func (e *Exporter) newView(rec *collector.Recording) *view {
-	report := sync.OnceValues(func() (r *reporter.Report, err error) {
-		defer recoverAs(&err)
-		return e.options.Report(rec), nil
-	})
+	report := sync.OnceValue(func() *reporter.Report { return e.options.Report(rec) })
 
 	v := &view{
 		made: time.Now(), samples: rec.Samples,
@@ -318,26 +309,18 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 	return v
 }
 
-// recoverAs turns a panic into an error, because a panic must not end the process during the job. It must be deferred.
-func recoverAs(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("panic: %v", p)
-	}
-}
-
 // render makes a document from a report with write, plain and compressed.
 func render(
-	contentType string, report func() (*reporter.Report, error), write func(io.Writer, *reporter.Report) error,
+	contentType string, report func() *reporter.Report, write func(io.Writer, *reporter.Report) error,
 ) (d document) {
-	defer recoverAs(&d.err)
+	defer func() { // a panic must not end the process during the job
+		if p := recover(); p != nil {
+			d.err = fmt.Errorf("panic: %v", p)
+		}
+	}()
 	d.contentType = contentType
-	r, err := report()
-	if err != nil {
-		return document{err: err}
-	}
-
 	var plain, zipped bytes.Buffer
-	if err := write(&plain, r); err != nil {
+	if err := write(&plain, report()); err != nil {
 		return document{err: err}
 	}
 

@@ -78,8 +78,8 @@ func ofColumn(c collector.Column) Metric {
 		write: func(x *exposition, m *Metric, f *metricInput) { x.series(m, "", columnToBaseUnit(c, f.values[c])) }}
 }
 
-// columnMetrics returns the metrics of all columns with a Prometheus name. The list is made on the first call, because a
-// run without a live page does not need it.
+// columnMetrics returns the metrics of all columns with a Prometheus name. The list is made on the first call, because
+// a run without a live page does not need it.
 var columnMetrics = sync.OnceValue(func() (list []Metric) {
 	for c := range collector.NumColumns {
 		if c.Info().Prometheus != "" {
@@ -254,14 +254,15 @@ func byResource(name, help string, cpu, memory, io series.Optional) Metric {
 	}
 }
 
-// byGPU returns a metric with a line for each GPU.
+// byGPU returns a metric with a line for each GPU. The label gpu is the number in the keys of the report.
 func byGPU(name, kind, help string, value func(f *metricInput, i int, g *collector.GPU) float64) Metric {
 	return Metric{
 		Name: name, Type: kind, Label: "gpu, uuid, name", Help: help,
 		write: func(x *exposition, m *Metric, f *metricInput) {
 			for i := range f.gpus {
 				g := &f.gpus[i]
-				x.labelled(m, gpuLabels(i, g), value(f, i, g))
+				labels := `,gpu="` + strconv.Itoa(i) + `",uuid="` + escaped(g.UUID) + `",name="` + escaped(g.Name) + `"`
+				x.labelled(m, labels, value(f, i, g))
 			}
 		},
 	}
@@ -343,11 +344,6 @@ func gpuMetrics() []Metric {
 			func(_ *metricInput, _ int, g *collector.GPU) float64 { return float64(g.EnergyJoules) }),
 		of(collector.GPUTemperature),
 	}
-}
-
-// gpuLabels returns the labels of the GPU g. Its number i is that in the keys of the report.
-func gpuLabels(i int, g *collector.GPU) string {
-	return `,gpu="` + strconv.Itoa(i) + `",uuid="` + escaped(g.UUID) + `",name="` + escaped(g.Name) + `"`
 }
 
 // storeMetrics returns the metrics of perfagent's operations in the store of the reports.

@@ -144,7 +144,7 @@ func (e *Exporter) isAuthorized(r *http.Request) bool {
 
 // noSample returns the reason why there is no view.
 func (e *Exporter) noSample() string {
-	if s := e.snapshot.Load(); s != nil && s.samples > 0 {
+	if e.snapshot.Load().samples > 0 {
 		return "no sample came in time"
 	}
 	return "no sample has been taken yet"

@@ -6,7 +6,6 @@ package scheduler
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -205,5 +204,5 @@ func NewRunID(now time.Time) string {
 	var random [3]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 
-	return now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(random[:])
+	return fmt.Sprintf("%s-%x", now.UTC().Format("20060102-150405"), random)
 }
