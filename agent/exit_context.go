@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -22,14 +21,11 @@ import (
 func (w *commandRun) exitContext(status job.Status) diagnosis.ExitContext {
 	e := diagnosis.ExitContext{
 		Scheduler: w.o.identity.Scheduler, TimeLimit: w.o.identity.EndTime, Timeout: timeoutEnd(host.Now()),
+		Signals: status.ReceivedSignals,
 	}
 	if status.Err != nil {
 		e.UnknownReason = status.Err.Error()
 	}
-	for _, s := range status.ReceivedSignals {
-		e.Signals = append(e.Signals, newSignal(s))
-	}
-
 	if status.ExitCode != 0 {
 		e.Space, e.DiskPaths = w.o.freeSpaceAfter()
 		e.CoreDumped = status.CoreDumped
@@ -69,15 +65,7 @@ type signalObserver struct{ *commandRun }
 func (w signalObserver) begin(*collector.Recording) {}
 
 func (w signalObserver) observe(_ *collector.Sample, rec *collector.Recording) {
-	sent := w.signals.Received()
-	if len(sent) == 0 {
-		return
-	}
-
-	rec.Account.Signals = nil // readers of copies keep the old slice
-	for _, s := range sent {
-		rec.Account.Signals = append(rec.Account.Signals, newSignal(s))
-	}
+	rec.Account.Signals = w.signals.Received() // a new slice: readers of copies keep the old one
 }
 
 func (w signalObserver) end() []reporter.Missing { return nil }
@@ -87,20 +75,13 @@ func (w *commandRun) journalSignals(ctx context.Context) {
 	for {
 		select {
 		case s := <-w.signals.Incoming():
-			w.output.signal(newSignal(s))
-			if s.Signal == syscall.SIGTERM || s.Signal == syscall.SIGINT {
+			w.output.signal(s)
+			if s.Signal == "SIGTERM" || s.Signal == "SIGINT" {
 				w.scrapeNow()
 			}
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// newSignal converts s to the collector's type.
-func newSignal(s job.ReceivedSignal) collector.Signal {
-	return collector.Signal{
-		Signal: s.Name, Number: int(s.Signal), At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process,
 	}
 }
 

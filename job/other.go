@@ -195,7 +195,7 @@ func (s *Signals) passLate(sig os.Signal) {
 }
 
 // Received returns nil on this system.
-func (s *Signals) Received() []ReceivedSignal { return nil }
+func (s *Signals) Received() []process.Signal { return nil }
 
 // Incoming returns nil on this system, a channel that never delivers.
-func (s *Signals) Incoming() <-chan ReceivedSignal { return nil }
+func (s *Signals) Incoming() <-chan process.Signal { return nil }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -56,7 +57,7 @@ type Signals struct {
 	oldActions [lastSignal + 1]sigaction // previous dispositions of the caught signals
 	died       deliveryCounts            // deliveries of SIGCHLD known to relay
 	late       chan syscall.Signal
-	incoming   chan ReceivedSignal
+	incoming   chan process.Signal
 	children   chan struct{}    // receives after a child has ended or stopped
 	done       chan struct{}    // closed when relay has returned
 	ignored    []syscall.Signal // caught, but ignored at start, so the job ignores them
@@ -67,7 +68,7 @@ type Signals struct {
 	early    []earlySignal // oldest first
 	seen     [lastSignal + 1]deliveryCounts
 	first    [lastSignal + 1]deliveryCounts // the counts when catching began
-	received []ReceivedSignal               // oldest first
+	received []process.Signal               // oldest first
 
 	family   *family       // of the job
 	witness  *witness      // nil without a launcher
@@ -80,7 +81,7 @@ type Signals struct {
 func Catch() *Signals {
 	s := &Signals{
 		late:     make(chan syscall.Signal, 1),
-		incoming: make(chan ReceivedSignal, maxReceived),
+		incoming: make(chan process.Signal, maxReceived),
 		children: make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
@@ -313,13 +314,13 @@ func (s *Signals) recordReceived(sig syscall.Signal, user, kernel uint32) {
 		return
 	}
 
-	n := ReceivedSignal{Signal: sig, Name: signalName(sig), At: time.Now(), Kernel: user == 0, PID: -1}
+	n := process.Signal{Signal: signalName(sig), Number: int(sig), At: time.Now(), Kernel: user == 0, PID: -1}
 	if !n.Kernel {
 		if n.PID = lastSender(sig); n.PID > 0 {
 			n.Process = nameOf(n.PID)
 		}
 	}
-	if i := len(s.received) - 1; i >= 0 && s.received[i].repeatedBy(n) {
+	if i := len(s.received) - 1; i >= 0 && repeats(s.received[i], n) {
 		return
 	}
 
@@ -333,10 +334,9 @@ func (s *Signals) recordReceived(sig syscall.Signal, user, kernel uint32) {
 	}
 }
 
-// repeatedBy reports whether b repeats a within a second: timeout(1) sends each signal to its child and to the whole
-// group.
-func (a ReceivedSignal) repeatedBy(b ReceivedSignal) bool {
-	return a.Signal == b.Signal && a.PID == b.PID && a.Kernel == b.Kernel && b.At.Sub(a.At) < time.Second
+// repeats reports whether b repeats a within a second: timeout(1) sends each signal to its child and to the whole group.
+func repeats(a, b process.Signal) bool {
+	return a.Number == b.Number && a.PID == b.PID && a.Kernel == b.Kernel && b.At.Sub(a.At) < time.Second
 }
 
 // nameOf returns the name of the process pid, or "" if it has ended.
@@ -349,7 +349,7 @@ func nameOf(pid int) string {
 }
 
 // Received returns the signals that this process has received so far; see Status.
-func (s *Signals) Received() []ReceivedSignal {
+func (s *Signals) Received() []process.Signal {
 	if s == nil {
 		return nil
 	}
@@ -360,7 +360,7 @@ func (s *Signals) Received() []ReceivedSignal {
 
 // Incoming returns a channel that delivers each signal of Received as it arrives. It does not block: signals beyond its
 // buffer are dropped. On a nil *Signals, Incoming returns a nil channel, which never delivers.
-func (s *Signals) Incoming() <-chan ReceivedSignal {
+func (s *Signals) Incoming() <-chan process.Signal {
 	if s == nil {
 		return nil
 	}
@@ -369,14 +369,14 @@ func (s *Signals) Incoming() <-chan ReceivedSignal {
 
 // awaitReceived returns the signals sent to us. It waits for our copy of death, the signal that ended the job, because
 // the job's copy may arrive first.
-func (s *Signals) awaitReceived(death syscall.Signal) []ReceivedSignal {
+func (s *Signals) awaitReceived(death syscall.Signal) []process.Signal {
 	if s == nil {
 		return nil
 	}
 	for i := 0; ; i++ {
 		sent := s.Received()
 		arrived := !slices.Contains(relayedSignals(), death) ||
-			slices.ContainsFunc(sent, func(n ReceivedSignal) bool { return n.Signal == death })
+			slices.ContainsFunc(sent, func(n process.Signal) bool { return n.Number == int(death) })
 		if (arrived || i >= ownCopyWaitMillis) && (i >= pendingCopyWaitMillis || !s.onTheWay(relayedSignals()...)) {
 			return sent
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/internal/testenv"
 )
@@ -550,7 +551,7 @@ func TestReraise_CtrlCEndsLoop(t *testing.T) {
 }
 
 // wantReceived checks that exactly one signal was received.
-func wantReceived(t *testing.T, sent []ReceivedSignal, sig syscall.Signal, kernel bool, pid int) {
+func wantReceived(t *testing.T, sent []process.Signal, sig syscall.Signal, kernel bool, pid int) {
 	t.Helper()
 	if len(sent) != 1 {
 		t.Fatalf("received %+v, want one %v", sent, sig)
@@ -560,7 +561,7 @@ func wantReceived(t *testing.T, sent []ReceivedSignal, sig syscall.Signal, kerne
 	if pid > 0 {
 		name = nameOf(pid)
 	}
-	if s.Signal != sig || s.Name != unix.SignalName(sig) || s.Kernel != kernel ||
+	if s.Number != int(sig) || s.Signal != unix.SignalName(sig) || s.Kernel != kernel ||
 		s.PID != pid || s.Process != name || s.At.IsZero() {
 		t.Errorf("received %+v, want %v from %d %q, Kernel %v, with a time", s, sig, pid, name, kernel)
 	}
@@ -635,16 +636,16 @@ func caughtByUs(t *testing.T, sig syscall.Signal) *Signals {
 func TestReceived_RecordsSignalSentToSelf(t *testing.T) {
 	s := caughtByUs(t, syscall.SIGUSR1)
 	wantReceived(t, s.Received(), syscall.SIGUSR1, false, os.Getpid())
-	wantReceived(t, []ReceivedSignal{<-s.Incoming()}, syscall.SIGUSR1, false, os.Getpid())
+	wantReceived(t, []process.Signal{<-s.Incoming()}, syscall.SIGUSR1, false, os.Getpid())
 }
 
 // A receiver that does not read Incoming delays nothing.
 func TestSignals_UnreadIncomingDelaysNothing(t *testing.T) {
-	s := &Signals{incoming: make(chan ReceivedSignal, 1)}
+	s := &Signals{incoming: make(chan process.Signal, 1)}
 	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM} {
 		s.recordReceived(sig, 1, 0)
 	}
-	if first := <-s.Incoming(); len(s.Received()) != 3 || first.Signal != syscall.SIGUSR1 || len(s.incoming) != 0 {
+	if first := <-s.Incoming(); len(s.Received()) != 3 || first.Signal != "SIGUSR1" || len(s.incoming) != 0 {
 		t.Errorf("received %+v, want 3; Incoming gave %+v first and holds %d more, want USR1 and 0",
 			s.Received(), first, len(s.incoming))
 	}
