@@ -334,7 +334,8 @@ func (s *Signals) recordReceived(sig syscall.Signal, user, kernel uint32) {
 	}
 }
 
-// repeats reports whether b repeats a within a second: timeout(1) sends each signal to its child and to the whole group.
+// repeats reports whether b repeats a within a second: timeout(1) sends each signal to its child and to the whole
+// group.
 func repeats(a, b process.Signal) bool {
 	return a.Number == b.Number && a.PID == b.PID && a.Kernel == b.Kernel && b.At.Sub(a.At) < time.Second
 }
