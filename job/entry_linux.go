@@ -55,20 +55,8 @@ var launcherDeath = parentDeathSignal()
 // parentDeathSignal returns PR_GET_PDEATHSIG of this thread.
 func parentDeathSignal() syscall.Signal {
 	var sig int32
-	if unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&sig)), 0, 0, 0) != nil {
-		return 0
-	}
+	_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&sig)), 0, 0, 0)
 	return syscall.Signal(sig)
-}
-
-// deathSignal returns the signal that the kernel sends the job when this process ends, or 0. If our launcher tied our
-// life to its own, the job's life is tied to ours; otherwise the job may outlive us. In a program that was not taken
-// over, the job is never tied.
-func (j *Job) deathSignal() syscall.Signal {
-	if j.signals == nil {
-		return 0
-	}
-	return launcherDeath
 }
 
 // State that the kernel handed to this process, recorded before the Go runtime sets its signal handlers and opens

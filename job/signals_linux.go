@@ -143,7 +143,11 @@ func (s *Signals) deliver(sig syscall.Signal) {
 
 	switch s.jobState {
 	case jobNotStarted:
-		s.keep(sig, user+kernel)
+		for range min(user+kernel, lastSignal) {
+			if sig != syscall.SIGWINCH { // the job will query the size
+				s.early = append(s.early, earlySignal{sig, lastSender(sig)})
+			}
+		}
 	case jobRunning:
 		s.passOn(sig, user)
 		for range s.missed(sig, kernel) {
@@ -151,16 +155,6 @@ func (s *Signals) deliver(sig syscall.Signal) {
 		}
 	case jobEnded:
 		s.passLate(sig)
-	}
-}
-
-// keep stores n deliveries of sig for a job that does not exist yet.
-func (s *Signals) keep(sig syscall.Signal, n uint32) {
-	if sig == syscall.SIGWINCH {
-		return // the job will query the size
-	}
-	for range min(n, lastSignal) {
-		s.early = append(s.early, earlySignal{sig, lastSender(sig)})
 	}
 }
 
@@ -207,19 +201,10 @@ func (s *Signals) attach(pid int, f *family) {
 	s.early = nil
 }
 
-// detach records that the job has ended. The caller holds the lock.
-func (s *Signals) detach() {
-	if s != nil {
-		s.jobState, s.pid = jobEnded, 0
-	}
-}
-
 // forget drops the deliveries of sig that have not been relayed yet. The caller holds the lock.
 func (s *Signals) forget(sig syscall.Signal) {
-	if s != nil {
-		s.seen[sig] = readDeliveries(sig)
-		s.dropHeldBack(sig)
-	}
+	s.seen[sig] = readDeliveries(sig)
+	s.dropHeldBack(sig)
 }
 
 // passOn handles n deliveries of sig from processes. It sends the job those that the job has not received directly.

@@ -146,8 +146,14 @@ func (j *Job) execute(c Command) (err error) {
 // fork makes the job's process inside the command's control group, if it has one. If the kernel refuses that, the
 // process is made in our control group.
 func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr) (err error) {
+	// If our launcher tied our life to its own, the job's life is tied to ours; otherwise the job may outlive us. In a
+	// program that was not taken over, the job is never tied.
+	var death syscall.Signal
+	if j.signals != nil {
+		death = launcherDeath
+	}
 	in := func(fd int) error {
-		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd, Pdeathsig: j.deathSignal()}
+		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd, Pdeathsig: death}
 		j.pid, err = syscall.ForkExec(file, argv, attr)
 		return err
 	}

@@ -139,7 +139,9 @@ func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err err
 	}
 	if err != nil || pid == j.pid && !ws.Stopped() {
 		j.ended = true
-		j.signals.detach()
+		if j.signals != nil {
+			j.signals.jobState, j.signals.pid = jobEnded, 0
+		}
 	}
 	return pid, ws, ru, err
 }

@@ -379,6 +379,7 @@ func TestNewVerdict_Causes(t *testing.T) {
 		{"timeout", 143, "SIGTERM", sentTo(term(20, 77, "timeout")), CauseTimeLimit, "SIGTERM from timeout (process 77)"},
 		{"timeout, handled", 1, "", sentTo(term(19, 77, "timeout")), CauseTimeLimit, "the job exited with code 1"},
 		{"end time reached", 143, "SIGTERM", all(slurm(18), sentTo(term(19, 77, "slurmstepd"))), CauseTimeLimit, "time limit of Slurm"},
+		{"shortly before the end time", 143, "SIGTERM", all(slurm(19+limitSlack.Seconds()), sentTo(term(19, 77, "slurmstepd"))), CauseTimeLimit, "time limit of Slurm"},
 		{"cancelled", 143, "SIGTERM", all(slurm(3600), sentTo(term(19, 77, "slurmstepd"))), CauseSignal, "killed by SIGTERM from slurmstepd"},
 		{"cancelled and killed", 137, "SIGKILL", all(slurm(3600), sentTo(term(15, 77, "slurmstepd"))), CauseSignal, "killed by SIGKILL"},
 		{"timeout as the command", 124, "", func(c *verdictCase) { c.in.Run.Command = []string{"timeout", "20", "x"} }, CauseTimeLimit, "124"},
